@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A place for one value, put once and taken once, whoever asks.
+
+use crate::raw::Cell;
+use crate::sync::{AtomicU8, Ordering};
+
+const EMPTY: u8 = 0;
+const BUSY: u8 = 1;
+const FULL: u8 = 2;
+
+/// One place of a table that several contexts share.
+///
+/// `EMPTY -> BUSY -> FULL` by [`put`](Slot::put), `FULL -> BUSY -> EMPTY` by [`take`](Slot::take); each first step
+/// is one atomic exchange, so of two takers one gets the value and the other `None`.
+///
+/// # Invariants
+/// `value` is accessed only by the context that moved `state` to `BUSY`, and is `Some` exactly when `state` is `FULL`.
+pub struct Slot<T> {
+    state: AtomicU8,
+    value: Cell<Option<T>>,
+}
+
+// SAFETY: by the invariant one context at a time reaches the value, ordered by `state`; values move
+// between contexts, which needs `T: Send`.
+unsafe impl<T: Send> Sync for Slot<T> {}
+// SAFETY: an exclusive owner of the slot owns the value.
+unsafe impl<T: Send> Send for Slot<T> {}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self {
+            state: AtomicU8::new(EMPTY),
+            value: Cell::new(None),
+        }
+    }
+}
+
+impl<T> Slot<T> {
+    /// Puts `value` here, or gives it back when the slot is not empty. Any context.
+    #[inline]
+    pub fn put(&self, value: T) -> Result<(), T> {
+        if !self.step(EMPTY, BUSY) {
+            return Err(value);
+        }
+        // SAFETY: this context moved `state` to `BUSY`.
+        self.value.with_mut(|place| unsafe { *place = Some(value) });
+        self.state.store(FULL, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes the value out, if there is one. Any context.
+    #[inline]
+    pub fn take(&self) -> Option<T> {
+        if !self.step(FULL, BUSY) {
+            return None;
+        }
+        // SAFETY: this context moved `state` to `BUSY`.
+        let value = self.value.with_mut(|place| unsafe { (*place).take() });
+        self.state.store(EMPTY, Ordering::Release);
+        value
+    }
+
+    /// Whether a value is here at this moment; only a hint by the time the caller looks at it.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.state.load(Ordering::Acquire) == FULL
+    }
+
+    #[inline]
+    fn step(&self, from: u8, to: u8) -> bool {
+        self.state
+            .compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+}

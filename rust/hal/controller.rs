@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The control path: bring up, name the disks, stop, bring back, shut down.
+//!
+//! Everything here except the interrupt verbs may sleep, is bounded in time by the device's specification, and is called by one
+//! thread at a time (the glue holds a mutex across each call).
+
+use crate::{Error, Queue};
+
+/// What a controller can do, known after [`Controller::start`]. The strategy and the layer above keep to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Queues that can be created, at least 1.
+    pub queues: u16,
+    /// Tags of each queue, at least 1.
+    pub tags: u16,
+    /// Most bytes that one command moves.
+    pub max_transfer: u32,
+    /// Most data segments of one command.
+    pub max_segments: u16,
+    /// Most bytes of one segment.
+    pub max_segment: u32,
+    /// No segment boundary inside a command may fall elsewhere than where `address & mask == 0`; 0: anywhere.
+    pub virt_boundary: u64,
+    /// Segments start and end where `address & mask == 0`.
+    pub dma_align: u32,
+}
+
+/// Names by which a disk is known for ever, as far as it has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnitIds {
+    /// IEEE EUI-64.
+    pub eui64: Option<[u8; 8]>,
+    /// NVMe namespace globally unique identifier.
+    pub nguid: Option<[u8; 16]>,
+    /// UUID.
+    pub uuid: Option<[u8; 16]>,
+    /// ATA world-wide name.
+    pub wwn: Option<u64>,
+}
+
+/// How much a disk lets one discard, and in which grain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discard {
+    /// Most logical blocks of one command.
+    pub max_blocks: u32,
+    /// Preferred grain, in logical blocks, at least 1.
+    pub granularity: u32,
+}
+
+/// One disk behind a controller: an NVMe namespace, the drive at an AHCI port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// The number that commands carry: NSID, port.
+    pub id: u32,
+    /// Bytes of a logical block, as a power of two (9 or more).
+    pub block_shift: u8,
+    /// Bytes of a physical block, as a power of two, at least `block_shift`.
+    pub physical_shift: u8,
+    /// Capacity in logical blocks.
+    pub blocks: u64,
+    /// A volatile write cache: acknowledged writes need a flush to be durable.
+    pub write_cache: bool,
+    /// Writes with FUA are honoured.
+    pub fua: bool,
+    /// Discard, where the device has it.
+    pub discard: Option<Discard>,
+    /// Most logical blocks of one write-zeroes; 0: the device has none.
+    pub max_write_zeroes: u32,
+    /// Writes are refused by the device.
+    pub read_only: bool,
+    /// No seek penalty: a solid-state medium.
+    pub rotational: bool,
+    /// Lasting names.
+    pub ids: UnitIds,
+    /// Serial number, ASCII, padded with blanks or zeroes.
+    pub serial: [u8; 20],
+    /// Model, likewise.
+    pub model: [u8; 40],
+    /// Firmware revision, likewise.
+    pub firmware: [u8; 8],
+}
+
+/// A disk that is there but is not served, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its [`Unit::id`].
+    pub id: u32,
+    /// The reason, for the operator's log.
+    pub why: &'static str,
+}
+
+/// A queue fresh from the controller, with the two sides' first states.
+pub struct NewQueue<Q: Queue> {
+    /// The shared part.
+    pub queue: Q,
+    /// For the issue token.
+    pub issue: Q::Issue,
+    /// For the drain token.
+    pub drain: Q::Drain,
+}
+
+/// What an interrupt was about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Not this device (a shared line).
+    None,
+    /// Look at the queues of this vector.
+    Queues,
+}
+
+/// How the machine goes on after a shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Time is there to flush and to be told so: unbind, reboot, poweroff.
+    Normal,
+    /// The device is gone or hung: only host-side state is put away.
+    Dead,
+}
+
+/// One device function.
+pub trait Controller: Send + Sync + 'static {
+    /// Its data path.
+    type Queue: Queue;
+
+    /// Resets the device and brings it to where it takes commands; re-creates the queues that exist already. From any state. Sleeps.
+    fn start(&self) -> Result<(), Error>;
+
+    /// What it can do; meaningful after the first `start`.
+    fn limits(&self) -> Limits;
+
+    /// Creates queue `index` (from 0, in order) whose completions interrupt on `vector`. Sleeps.
+    fn create_queue(&self, index: u16, vector: u16) -> Result<NewQueue<Self::Queue>, Error>;
+
+    /// Names the disks to `found`, one by one; one that can't be served comes as [`Refused`], the others still come. Sleeps.
+    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error>;
+
+    /// Stops the device: when this returns `Ok` it does not touch memory any more. On `Err` the caller must cut it off the bus
+    /// (bus-master enable) before it reaps. Sleeps.
+    fn stop(&self) -> Result<(), Error>;
+
+    /// Tells the device that power may go away, within its own bound. Sleeps.
+    fn shutdown(&self, how: Shutdown) -> Result<(), Error>;
+
+    /// Whether and how the device is alive: a cheap register read. `Err(Gone | Fatal)` is a reason to recover. Any context.
+    fn alive(&self) -> Result<(), Error>;
+
+    /// Called first in every interrupt on `vector`, before the queues are drained. Any context.
+    fn interrupt(&self, vector: u16) -> Cause;
+
+    /// Lets `vector` interrupt, or not, at the device. For message-signalled vectors that the bus masks it does nothing. Any context.
+    fn set_interrupt(&self, vector: u16, enabled: bool);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The data path: the verbs of HIOPS (ATC '14, section 3.2) on one queue of a controller.
+
+use crate::tag::{Bound, Completed, Detached, Free, Tag, TagBatch};
+use crate::{CmdError, Command, Outcome, Segment};
+
+/// One completion, proven by the LLD to answer a command that it issued.
+#[derive(Debug)]
+#[must_use = "an event that is not detached is an I/O that never ends"]
+pub struct Event {
+    /// The slot that the device finished.
+    pub tag: Tag<Completed>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// A tag that could not be bound comes back with the reason.
+#[derive(Debug)]
+pub struct Unbound {
+    /// The slot, as free as before.
+    pub tag: Tag<Free>,
+    /// [`CmdError::NotReady`]: try again later (the data could not be mapped now). Anything else: this command fails with it.
+    pub why: CmdError,
+}
+
+/// One issue/completion channel of a controller.
+///
+/// Nothing here sleeps, spins or allocates; all of it may be called from any context, interrupts included. Who holds
+/// `&mut Issue` is the one issuer, who holds `&mut Drain` the one drainer; the two run at once.
+pub trait Queue: Send + Sync + 'static {
+    /// What only the issuer touches (tail pointers, staged doorbells).
+    type Issue: Send + 'static;
+    /// What only the drainer touches (head pointers, phase).
+    type Drain: Send + 'static;
+
+    /// How many slots the queue has; tags are numbered below it.
+    fn capacity(&self) -> usize;
+
+    /// Takes up to `want` free slots, possibly none: "the device is busy" is an answer, not a wait.
+    fn get_free_tags(&self, side: &mut Self::Issue, want: usize, tags: &mut TagBatch<Free>);
+
+    /// Writes `cmd` and its `data` where the device will look for them. The device is not told yet.
+    ///
+    /// `data` yields the segments in order; an `Err` from it is passed on in [`Unbound`]. A slot that comes back, from here or by
+    /// [`Queue::unget_tags`], leaves nothing behind.
+    fn bind_tag_cmd(
+        &self,
+        side: &mut Self::Issue,
+        tag: Tag<Free>,
+        cmd: &Command,
+        data: impl Iterator<Item = Result<Segment, CmdError>>,
+    ) -> Result<Tag<Bound>, Unbound>;
+
+    /// Hands all of `tags` to the device, in the order in which they were bound, with as few register writes as the hardware allows for the
+    /// whole batch. Returns how many it took (0 or more). `tags` is empty afterwards.
+    fn issue_tags(&self, side: &mut Self::Issue, tags: &mut TagBatch<Bound>) -> usize;
+
+    /// Gives unused slots back, on the issue side.
+    fn unget_tags(&self, side: &mut Self::Issue, tags: &mut TagBatch<Free>);
+
+    /// Whether a completion may be waiting: cheap, and from memory that the device writes wherever the hardware allows.
+    fn check_event(&self, side: &mut Self::Drain) -> bool;
+
+    /// Takes one completion. `None`: nothing more is there now. A completion that does not answer an issued command is
+    /// counted ([`Queue::violations`]) and skipped.
+    fn fetch_event(&self, side: &mut Self::Drain) -> Option<Event>;
+
+    /// Tag and command part: the device is done with the command's memory.
+    fn detach_tag_cmd(&self, side: &mut Self::Drain, tag: Tag<Completed>) -> Tag<Detached>;
+
+    /// Ends a drain: the slots are free again, and the device learns which of its completions were taken. Called after every run of
+    /// `fetch_event`, also with no tags. Returns the number of register writes.
+    fn release_tags(&self, side: &mut Self::Drain, tags: &mut TagBatch<Detached>) -> usize;
+
+    /// How many completions the device reported that answer nothing it was told. More than the strategy's limit is a reason to reset.
+    fn violations(&self, side: &Self::Drain) -> u32;
+
+    /// Takes back one command that the device has not finished, as [`CmdError::Aborted`]; `None` when none is left.
+    ///
+    /// Only while [`crate::Controller::stop`] has stopped the device, which is the proof that it no longer touches memory.
+    fn reap_tag(&self, side: &mut Self::Drain) -> Option<Event>;
+
+    /// Both sides as after creation, for a device that was stopped and reaped and is about to be started again.
+    fn rewind(&self, issue: &mut Self::Issue, drain: &mut Self::Drain);
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Tags: a queue's command slots, as types that carry their state.
+//!
+//! [`TagTable`] is the record an LLD keeps of its own slots, in memory that the device never sees. Everything a device
+//! says about a tag is checked against it.
+
+use crate::{Error, Platform};
+use cell::sync::{AtomicU64, AtomicU8, Ordering};
+use core::marker::PhantomData;
+
+/// Taken from the pool, not yet bound.
+#[derive(Debug)]
+pub enum Free {}
+/// Bound to a command that the device has not been told about.
+#[derive(Debug)]
+pub enum Bound {}
+/// Proven finished by the device.
+#[derive(Debug)]
+pub enum Completed {}
+/// Parted from its command, ready to be released.
+#[derive(Debug)]
+pub enum Detached {}
+
+/// One command slot of a queue, in state `S`. Made and moved on only by this crate; dropping one leaks the slot.
+#[derive(Debug)]
+#[must_use = "a dropped tag is a slot lost until the next reset"]
+pub struct Tag<S> {
+    index: u16,
+    state: PhantomData<S>,
+}
+
+impl<S> Tag<S> {
+    fn new(index: u16) -> Self {
+        Self {
+            index,
+            state: PhantomData,
+        }
+    }
+
+    /// The slot's number, below [`TagTable::capacity`].
+    #[inline]
+    pub fn index(&self) -> usize {
+        usize::from(self.index)
+    }
+
+    /// The slot's number as the device's descriptors carry it.
+    #[inline]
+    pub fn number(&self) -> u16 {
+        self.index
+    }
+}
+
+impl Tag<Free> {
+    /// The command is written where the device will look for it. For LLDs, at the end of [`crate::Queue::bind_tag_cmd`].
+    #[inline]
+    pub fn bind(self) -> Tag<Bound> {
+        Tag::new(self.index)
+    }
+}
+
+impl Tag<Bound> {
+    /// Takes the command back before the device was told of it.
+    #[inline]
+    pub fn unbind(self) -> Tag<Free> {
+        Tag::new(self.index)
+    }
+}
+
+impl Tag<Completed> {
+    /// Command and tag part. For LLDs, in [`crate::Queue::detach_tag_cmd`].
+    #[inline]
+    pub fn detach(self) -> Tag<Detached> {
+        Tag::new(self.index)
+    }
+}
+
+/// The most tags that a [`TagBatch`] holds.
+const BATCH: usize = 64;
+
+/// Up to [`TagBatch::MAX`] tags in the same state, in order, with no memory of its own to manage.
+#[derive(Debug)]
+#[must_use = "a dropped batch is slots lost until the next reset"]
+pub struct TagBatch<S> {
+    len: u8,
+    index: [u16; BATCH],
+    state: PhantomData<S>,
+}
+
+impl<S> Default for TagBatch<S> {
+    #[inline]
+    fn default() -> Self {
+        Self {
+            len: 0,
+            index: [0; BATCH],
+            state: PhantomData,
+        }
+    }
+}
+
+impl<S> TagBatch<S> {
+    /// The most tags that a batch holds.
+    pub const MAX: usize = BATCH;
+
+    /// How many tags are in it.
+    #[inline]
+    pub fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Whether no tag is in it.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether no further tag fits.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.len() >= Self::MAX
+    }
+
+    /// Adds `tag` at the end, or gives it back when the batch is full.
+    #[inline]
+    pub fn push(&mut self, tag: Tag<S>) -> Result<(), Tag<S>> {
+        match self.index.get_mut(usize::from(self.len)) {
+            Some(place) => {
+                *place = tag.index;
+                self.len = self.len.wrapping_add(1);
+                Ok(())
+            }
+            None => Err(tag),
+        }
+    }
+
+    /// Takes the last tag out.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Tag<S>> {
+        self.len = self.len.checked_sub(1)?;
+        self.index
+            .get(usize::from(self.len))
+            .map(|&index| Tag::new(index))
+    }
+
+    /// Takes all tags out, first in first out.
+    #[inline]
+    pub fn drain(&mut self) -> impl Iterator<Item = Tag<S>> + '_ {
+        let len = usize::from(core::mem::take(&mut self.len));
+        self.index.iter().take(len).map(|&index| Tag::new(index))
+    }
+}
+
+const FREE: u8 = 0;
+const ISSUED: u8 = 1;
+
+/// A queue's record of its slots: which are free, and which the device has.
+///
+/// Slots are taken by one issuer at a time and given back by one drainer at a time; the two may run at once.
+/// Free slots are bits of 64-bit words, so a batch costs one atomic operation a word.
+pub struct TagTable<P: Platform> {
+    free: P::Table<AtomicU64>,
+    issued: P::Table<AtomicU8>,
+}
+
+impl<P: Platform> TagTable<P> {
+    /// A table of `capacity` free slots (1 to 65,535). Control path.
+    pub fn new(platform: &P, capacity: u16) -> Result<Self, Error> {
+        if capacity == 0 {
+            return Err(Error::Invalid);
+        }
+        let capacity = usize::from(capacity);
+        let word = |at: usize| match capacity.saturating_sub(at.saturating_mul(64)) {
+            n @ 0..=63 => (1u64 << n).wrapping_sub(1),
+            _ => u64::MAX,
+        };
+        Ok(Self {
+            free: platform.table(capacity.div_ceil(64), |at| AtomicU64::new(word(at)))?,
+            issued: platform.table(capacity, |_| AtomicU8::new(FREE))?,
+        })
+    }
+
+    /// How many slots there are.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.issued.len()
+    }
+
+    /// Takes up to `want` free slots, lowest first, into `tags`. By the issuer.
+    #[inline]
+    pub fn take(&self, want: usize, tags: &mut TagBatch<Free>) {
+        let mut want = want.min(TagBatch::<Free>::MAX.saturating_sub(tags.len()));
+        for (word, base) in self.free.iter().zip((0u16..).step_by(64)) {
+            if want == 0 {
+                return;
+            }
+            let mut bits = word.load(Ordering::Relaxed);
+            let mut taken = 0u64;
+            while bits != 0 && want != 0 {
+                let lowest = bits & bits.wrapping_neg();
+                // CAST: below 64.
+                let index = base.wrapping_add(lowest.trailing_zeros() as u16);
+                if tags.push(Tag::new(index)).is_err() {
+                    break;
+                }
+                taken |= lowest;
+                bits &= !lowest;
+                want = want.wrapping_sub(1);
+            }
+            if taken != 0 {
+                // Acquire: what the last owner of these slots did to them is over.
+                word.fetch_and(!taken, Ordering::Acquire);
+            }
+        }
+    }
+
+    /// The device is about to be told of `tag`; from here on only [`TagTable::complete`] gives it back.
+    #[inline]
+    pub fn issue(&self, tag: Tag<Bound>) {
+        if let Some(state) = self.issued.get(tag.index()) {
+            state.store(ISSUED, Ordering::Release);
+        }
+    }
+
+    /// The device says that slot `number` is finished: proven only if the slot was issued, and then only once.
+    #[inline]
+    pub fn complete(&self, number: u16) -> Option<Tag<Completed>> {
+        let state = self.issued.get(usize::from(number))?;
+        // One drainer at a time completes, and an issuer only sets what this cleared before: no exchange is needed.
+        if state.load(Ordering::Acquire) != ISSUED {
+            return None;
+        }
+        state.store(FREE, Ordering::Relaxed);
+        Some(Tag::new(number))
+    }
+
+    /// The lowest slot that the device still has; for reaping a stopped controller.
+    pub fn first_issued(&self) -> Option<u16> {
+        let at = self
+            .issued
+            .iter()
+            .position(|state| state.load(Ordering::Acquire) == ISSUED)?;
+        u16::try_from(at).ok()
+    }
+
+    /// Gives slots back to the pool. By the drainer, or by the issuer for tags it could not use.
+    #[inline]
+    pub fn release<S: Releasable>(&self, tags: &mut TagBatch<S>) {
+        let mut word_at = 0usize;
+        let mut bits = 0u64;
+        for tag in tags.drain() {
+            let at = tag.index() / 64;
+            if at != word_at && bits != 0 {
+                self.give(word_at, bits);
+                bits = 0;
+            }
+            word_at = at;
+            bits |= 1u64 << (tag.index() % 64);
+        }
+        if bits != 0 {
+            self.give(word_at, bits);
+        }
+    }
+
+    #[inline]
+    fn give(&self, word: usize, bits: u64) {
+        if let Some(free) = self.free.get(word) {
+            // Release: the next owner sees the slots as this one left them.
+            free.fetch_or(bits, Ordering::Release);
+        }
+    }
+}
+
+/// States in which a slot may go back to the pool.
+pub trait Releasable: sealed::Sealed {}
+impl Releasable for Free {}
+impl Releasable for Detached {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Free {}
+    impl Sealed for super::Detached {}
+}
