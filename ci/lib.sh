@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What every script of the lab shares: where things lie, how progress is told,
+# how something is built beside its place and renamed when whole.
+# Sourced, never run. Messages go to stderr: stdout belongs to the caller.
+
+REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+CACHE=${HIOPS_CACHE:-${HOME:?"HOME is not set; set HIOPS_CACHE to a folder"}/.cache/hiops}
+CI=$REPO/ci
+# Debian release of the lab's root, and the tools inside it.
+SUITE=trixie
+LLVM_SUFFIX=-19
+KCC=x86_64-linux-gnu-gcc-14
+
+say() { printf '%s\n' "hiops: $*" >&2; }
+die() { printf '%s\n' "hiops: error: $*" >&2; exit 1; }
+
+# Seconds in words, for progress lines.
+took() { printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); }
+
+# step TEXT COMMAND...: tells what runs and how long it took; the output goes to a log that is shown on failure.
+step() {
+	local text=$1 log start rc=0
+	shift
+	log=$(mktemp -t hiops-step.XXXXXX) || die "no temporary file can be made: is ${TMPDIR:-/tmp} full?"
+	start=$SECONDS
+	say "$text ..."
+	"$@" >"$log" 2>&1 </dev/null || rc=$?
+	if [ "$rc" -ne 0 ]; then
+		tail -n 40 "$log" >&2
+		if grep -qE 'No space left on device|not enough free space|have enough free space' "$log"; then
+			say "the disk is full: make room in $CACHE (df -h $CACHE), then run it again"
+		elif grep -qE 'Could not resolve|Temporary failure resolving|Unable to connect|Failed to fetch|Could not connect|Network is unreachable|Connection failed' "$log"; then
+			say "the download failed: check the network and any proxy, then run it again"
+		fi
+		rm -f "$log"
+		say "$text: failed after $(took $((SECONDS - start)))"
+		return "$rc"
+	fi
+	rm -f "$log"
+	say "$text: done in $(took $((SECONDS - start)))"
+}
+
+need_root() {
+	[ "$(id -u)" -eq 0 ] || die "$1 needs root: run it as root or with sudo"
+}
+
+# make_cache: the cache folder, or the reason why there is none.
+make_cache() {
+	mkdir -p "$CACHE" 2>/dev/null || die "the cache folder $CACHE can't be made: set HIOPS_CACHE to a folder that can be written"
+	[ -w "$CACHE" ] || die "the cache folder $CACHE can't be written: set HIOPS_CACHE to another, or run as root"
+}
+
+# need_space MIB: refuse early what would fill the disk half-way.
+need_space() {
+	local free
+	free=$(df -Pm "$CACHE" | awk 'NR==2 {print $4}')
+	[ "$free" -ge "$1" ] || die "the disk is too full: $CACHE has $free MiB free, this step needs $1 MiB"
+}
+
+# locked NAME COMMAND...: one at a time among all runs that share the cache.
+locked() {
+	local name=$1 fd rc=0
+	shift
+	make_cache
+	exec {fd}>"$CACHE/.lock-$name" || die "the lock $CACHE/.lock-$name can't be opened"
+	if ! flock -n "$fd"; then
+		say "waiting for another run that prepares $name"
+		flock "$fd"
+	fi
+	"$@" || rc=$?
+	exec {fd}>&-
+	return "$rc"
+}
+
+# hash_of: a short key for what is read from stdin.
+hash_of() { sha256sum | cut -c1-12; }
+
+# The packages of the lab's root, and the key under which it is cached.
+root_packages() { sed 's/#.*//' "$CI/root-packages.list" | tr -s ' \n' '\n' | grep -v '^$'; }
+root_dir() { printf '%s/root-%s' "$CACHE" "$( (echo "$SUITE"; root_packages) | hash_of)"; }
+
+# The stock kernel: the release that was resolved when the root was made, and its folders.
+kernel_dir() { printf '%s/kernel-%s' "$CACHE" "$(stock_release)"; }
+stock_release() {
+	local f
+	f=$(root_dir)/etc/hiops-kernel-release
+	[ -r "$f" ] || die "the lab is not prepared: run ci/env"
+	cat "$f"
+}
+debug_config_key() {
+	cat "$REPO/kunit/debug.config" "$(root_dir)/etc/hiops-toolchain" | hash_of
+}
+debug_dir() { printf '%s/debug-%s' "$(kernel_dir)" "$(debug_config_key)"; }
