@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What counts as a kernel's complaint in its log.
+
+SPLAT='BUG:|WARNING:|Oops:|kernel BUG at|Kernel panic|KASAN:|KFENCE:|UBSAN:|general protection fault|unable to handle|'
+SPLAT+='INFO: (possible|inconsistent|suspicious|trying to register|lockdep)|suspicious RCU usage|invalid context at|'
+SPLAT+='scheduling while atomic|refcount_t:|list_(add|del) corruption|Bad page|detected stall|blocked for more than|'
+SPLAT+='DMA-API: .*(device driver|debugging out of memory)|segfault at .* in hiops|rust_kernel: panicked|panicked at'
+
+# splats LOG: prints each complaint with what follows it; true when there was one.
+splats() {
+	grep -aqE "$SPLAT" "$1" || return 1
+	grep -aE -A 40 "$SPLAT" "$1" | tr -d '\r' | head -n 400
+}
