@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A device's registers, mapped.
+
+use core::ptr::NonNull;
+use hal::{Error, Mmio};
+use kernel::bindings;
+use kernel::ffi::c_void;
+use kernel::prelude::*;
+
+/// A window on a device's registers. The mapping lives as long as the window, also after the device was pulled: its registers then read as
+/// all ones.
+///
+/// # Invariants
+/// `base` is the mapping of at least `len` bytes of registers made by `ioremap`; `len` is a multiple of 4.
+pub struct Window {
+    base: NonNull<c_void>,
+    len: usize,
+}
+
+// SAFETY: a mapping belongs to no thread.
+unsafe impl Send for Window {}
+// SAFETY: each access is one load or store of the CPU; the device defines what concurrent ones mean.
+unsafe impl Sync for Window {}
+
+impl Window {
+    /// Maps `len` bytes of registers at physical address `start`, uncached. Sleeps.
+    ///
+    /// # Safety
+    /// The range is a device's register window that the caller's driver has claimed.
+    pub unsafe fn new(start: u64, len: usize) -> Result<Self, Error> {
+        // SAFETY: by the caller's promise the range holds registers of the caller's.
+        let base = unsafe { bindings::ioremap(start, len as _) };
+        let base = NonNull::new(base).ok_or(Error::NoMemory)?;
+        // INVARIANT: just mapped; the length is rounded down.
+        Ok(Self {
+            base,
+            len: len & !3,
+        })
+    }
+
+    /// Where the register at byte `offset` is, if it is aligned and inside.
+    #[inline(always)]
+    fn register(&self, offset: usize) -> Option<*mut c_void> {
+        let inside = offset < self.len && offset % 4 == 0;
+        report_stray(!inside);
+        inside.then(|| self.base.as_ptr().wrapping_byte_add(offset))
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`, unmapped only here.
+        unsafe { bindings::iounmap(self.base.as_ptr()) }
+    }
+}
+
+impl Mmio for Window {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn read32(&self, offset: usize) -> u32 {
+        match self.register(offset) {
+            // SAFETY: inside the mapping. `readl` orders later reads of memory behind it.
+            Some(register) => unsafe { bindings::readl(register) },
+            None => u32::MAX,
+        }
+    }
+
+    #[inline(always)]
+    fn write32(&self, offset: usize, value: u32) {
+        if let Some(register) = self.register(offset) {
+            // SAFETY: inside the mapping. `writel` orders earlier writes to memory before it.
+            unsafe { bindings::writel(value, register) }
+        }
+    }
+}
+
+/// Debug builds say when an LLD reached outside its window or its DMA memory; other builds only give it all ones.
+#[inline(always)]
+pub(crate) fn report_stray(stray: bool) {
+    if cfg!(debug_assertions) {
+        kernel::warn_on!(stray);
+    }
+}

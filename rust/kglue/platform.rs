@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The kernel as a hal platform: tables, DMA memory, time.
+
+use crate::dma::DmaBlock;
+use core::ops::Deref;
+use core::ptr::NonNull;
+use hal::{Error, Platform};
+use kernel::alloc::KVVec;
+use kernel::bindings;
+use kernel::device::Device;
+use kernel::prelude::*;
+use kernel::sync::aref::ARef;
+use kernel::time::{delay::fsleep, Delta, Instant, Monotonic};
+
+/// What the pure crates stand on in the kernel, for one device or for none.
+#[derive(Clone)]
+pub struct KernelPlatform {
+    /// Whose DMA memory [`Platform::dma`] hands out; `None`: there is no such device (the RAM disk).
+    device: Option<ARef<Device>>,
+    /// Where [`Platform::now_us`] counts from.
+    epoch: Instant<Monotonic>,
+}
+
+impl KernelPlatform {
+    /// A platform without a device, for controllers made of software: [`Platform::dma`] answers [`Error::Unsupported`].
+    pub fn without_device() -> Self {
+        Self {
+            device: None,
+            epoch: Instant::now(),
+        }
+    }
+
+    /// A platform for `device`. With a null pointer it is as [`KernelPlatform::without_device`].
+    ///
+    /// # Safety
+    /// `device` is null, or points to a device that the caller has a reference to and whose driver is bound for as long as
+    /// [`Platform::dma`] is called and its blocks live.
+    pub unsafe fn new(device: *mut bindings::device) -> Self {
+        let device = NonNull::new(device)
+            // SAFETY: the caller has a reference, so the count can't be zero here.
+            .map(|device| unsafe { Device::get_device(device.as_ptr()) });
+        Self {
+            device,
+            epoch: Instant::now(),
+        }
+    }
+}
+
+/// A table of fixed length in kernel memory.
+pub struct Table<T>(KVVec<T>);
+
+impl<T> Deref for Table<T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl Platform for KernelPlatform {
+    type Table<T: Send + Sync + 'static> = Table<T>;
+    type Dma = DmaBlock;
+
+    fn table<T: Send + Sync + 'static>(
+        &self,
+        len: usize,
+        mut make: impl FnMut(usize) -> T,
+    ) -> Result<Table<T>, Error> {
+        let mut table = KVVec::with_capacity(len, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        for at in 0..len {
+            table
+                .push(make(at), GFP_KERNEL)
+                .map_err(|_| Error::NoMemory)?;
+        }
+        Ok(Table(table))
+    }
+
+    fn dma(&self, bytes: usize) -> Result<DmaBlock, Error> {
+        let device = self.device.as_ref().ok_or(Error::Unsupported)?;
+        // SAFETY: bound, by the promise given to `new`.
+        DmaBlock::new(unsafe { device.as_bound() }, bytes)
+    }
+
+    fn now_us(&self) -> u64 {
+        // CAST: time since an earlier moment of a monotonic clock is never negative.
+        self.epoch.elapsed().as_micros_ceil() as u64
+    }
+
+    fn sleep_us(&self, us: u64) {
+        fsleep(Delta::from_micros(i64::try_from(us).unwrap_or(i64::MAX)));
+    }
+}
