@@ -20,12 +20,21 @@ took() { printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); }
 
 # step TEXT COMMAND...: tells what runs and how long it took; the output goes to a log that is shown on failure.
 step() {
-	local text=$1 log start rc=0
+	local text=$1 log start next rc=0
 	shift
 	log=$(mktemp -t hiops-step.XXXXXX) || die "no temporary file can be made: is ${TMPDIR:-/tmp} full?"
-	start=$SECONDS
+	start=$SECONDS next=60
 	say "$text ..."
-	"$@" >"$log" 2>&1 </dev/null || rc=$?
+	"$@" >"$log" 2>&1 </dev/null &
+	local job=$!
+	# A sign of life each minute, with the newest line of the log.
+	while sleep 0.2 && kill -0 "$job" 2>/dev/null; do
+		if [ $((SECONDS - start)) -ge "$next" ]; then
+			say "$text: $(took $((SECONDS - start))), $(tail -n 1 "$log" | cut -c1-100)"
+			next=$((next + 60))
+		fi
+	done
+	wait "$job" || rc=$?
 	if [ "$rc" -ne 0 ]; then
 		tail -n 40 "$log" >&2
 		if grep -qE 'No space left on device|not enough free space|have enough free space' "$log"; then
@@ -91,4 +100,6 @@ stock_release() {
 debug_config_key() {
 	cat "$REPO/kunit/debug.config" "$(root_dir)/etc/hiops-toolchain" | hash_of
 }
+# This tree's own corner of the cache: two checkouts don't meet.
+tree_dir() { printf '%s/build/%s' "$CACHE" "$(printf '%s' "$REPO" | hash_of)"; }
 debug_dir() { printf '%s/debug-%s' "$(kernel_dir)" "$(debug_config_key)"; }

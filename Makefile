@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0
+# The front door of hiops. Each command is a script that a person can also run alone.
+# Everything downloaded or built goes to $HIOPS_CACHE (default ~/.cache/hiops).
+
+KVER ?= stock
+
+.PHONY: help run test bench modules vm env install uninstall
+help: ## this list
+	@sed -nE 's/^([a-z]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+run: ## from nothing to the main job: an emulated SSD served by hiops, verified, beside the in-tree driver
+	@ci/env
+	@ci/main-job
+
+test: ## every test; the last line is "N passed, N failed"
+	@ci/env --with-debug
+	@ci/test $(CHECKS)
+
+bench: ## the measurements of bench/, as a table, JSON and plots
+	@ci/env
+	@bench/run
+
+modules: ## hiops.ko for KVER: stock (default), debug, or a release of this machine
+	@ci/env
+	@ci/module $(KVER)
+
+vm: ## a shell command in a virtual machine: make vm CMD='lsblk'
+	@ci/vm -- sh -c '$(or $(CMD),uname -a; lsblk)'
+
+env: ## prepare the lab: root, stock kernel
+	@ci/env
+
+install: ## on this machine, for its running kernel: module, udev rules, binding at boot
+	@tools/hiops-install --check "$$(uname -r)"
+	@ci/env
+	@ko=$$(ci/module "$$(uname -r)") && tools/hiops-install "$$ko" "$$(uname -r)"
+
+uninstall: ## take all of that away again
+	@tools/hiops-install --remove
