@@ -43,7 +43,8 @@ impl<T> TryLock<T> {
         self.state
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-            .then_some(Guard { lock: self })
+            // `then`, not `then_some`: a guard made in vain would free the lock as it is dropped.
+            .then(|| Guard { lock: self })
     }
 
     /// Takes the lock if it is free; otherwise obliges its holder to look again. Any context.

@@ -92,7 +92,8 @@ pub trait Mmio: Send + Sync + 'static {
     fn write32(&self, offset: usize, value: u32);
     /// Reads a 64-bit register as two 32-bit halves, low first.
     fn read64(&self, offset: usize) -> u64 {
-        u64::from(self.read32(offset)) | u64::from(self.read32(offset.wrapping_add(4))) << 32
+        let low = u64::from(self.read32(offset));
+        low | (u64::from(self.read32(offset.wrapping_add(4))) << 32)
     }
     /// Writes a 64-bit register as two 32-bit halves, low first.
     fn write64(&self, offset: usize, value: u64) {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From completions to ended requests.
+
+use crate::queue::{DrainSide, IoQueue};
+use crate::upper::Ending;
+use crate::{Context, Upper};
+use cell::sync::{fence, Ordering};
+use hal::{Event, Platform, Queue};
+
+/// How many batches one context drains before it leaves the rest to [`Upper::retry_later`].
+const ROUNDS: usize = 16;
+
+impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+    /// Takes the completions that are there, ends their requests under `by`, and issues from the FIFO with the tags that
+    /// came free; or obliges whoever is at it to look again. Returns how many requests it ended. Any context, with preemption off.
+    pub fn drain(&self, by: Context) -> usize {
+        let mut total = 0usize;
+        let mut rounds = 0..ROUNDS;
+        while let Some(mut side) = self.drain.lock_or_knock() {
+            let mut ended = Ending::new();
+            let mut more = false;
+            let came = self.hw.check_event(&mut side.hw);
+            if came {
+                more = self.drain_batch(&mut side, &mut ended);
+            }
+            let knocked = side.release();
+            if came && !self.fifo.is_empty() {
+                self.issue_again(Ending::new());
+            }
+            total = total.wrapping_add(ended.finish(&self.upper, by));
+            if !knocked && !more {
+                break;
+            }
+            if rounds.next().is_none() {
+                self.upper.retry_later();
+                break;
+            }
+        }
+        total
+    }
+
+    /// Whether a completion may be waiting that nobody is taking at this moment. Any context, with preemption off.
+    pub fn check(&self) -> bool {
+        let Some(mut side) = self.drain.try_lock() else {
+            return false;
+        };
+        let came = self.hw.check_event(&mut side.hw);
+        // Who knocked meanwhile meant a drain.
+        side.release() || came
+    }
+
+    /// Takes up to [`TagBatch::MAX`] completions and frees their tags. Returns whether there may be more. After it the
+    /// caller looks at the FIFO.
+    pub(crate) fn drain_batch(&self, side: &mut DrainSide<Q>, ended: &mut Ending<U>) -> bool {
+        let mut more = true;
+        while !side.detached.is_full() {
+            let Some(event) = self.hw.fetch_event(&mut side.hw) else {
+                more = false;
+                break;
+            };
+            let Event { tag, outcome } = event;
+            let tag = self.hw.detach_tag_cmd(&mut side.hw, tag);
+            match self.slots.get(tag.index()).and_then(|slot| slot.take()) {
+                Some(rq) => ended.end(&self.upper, rq, outcome),
+                None => side.strays = side.strays.saturating_add(1),
+            }
+            // It has room.
+            let _ = side.detached.push(tag);
+        }
+        self.release(side);
+        more
+    }
+
+    /// Gives the drained tags back to the pool; what waits in the FIFO is visible to the caller afterwards.
+    pub(crate) fn release(&self, side: &mut DrainSide<Q>) {
+        let writes = self.hw.release_tags(&mut side.hw, &mut side.detached);
+        self.drain_doorbells.add(writes);
+        let strays = self.hw.violations(&side.hw).saturating_add(side.strays);
+        self.drain_strays.store(strays, Ordering::Relaxed);
+        // The hand-over with the issuer, see `issue_batch`: tags are released, a fence, then the FIFO is looked at.
+        fence(Ordering::SeqCst);
+    }
+}

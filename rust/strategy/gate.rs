@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The gate: open, paused, dead. Control path.
+//!
+//! Who holds both tokens has the queue for itself: submitters leave their requests in the FIFO and knock, drainers
+//! knock and go. So the gate costs the data path nothing.
+
+use crate::issue::Left;
+use crate::queue::{DrainSide, IoQueue, IssueSide};
+use crate::upper::Ending;
+use crate::{Context, Upper};
+use cell::{Guard, TryLock};
+use hal::{CmdError, Platform, Queue};
+
+/// How long to sleep between two looks at a token. Its holder has preemption off and bounded work to do.
+const LOOK_AGAIN_US: u64 = 50;
+
+/// A queue that is at rest: nothing is issued, nothing is drained, what is submitted waits. Dropping it is [`Paused::resume`].
+#[must_use = "dropping it opens the gate again"]
+pub struct Paused<'a, P: Platform, Q: Queue, U: Upper> {
+    queue: &'a IoQueue<P, Q, U>,
+    /// Both are there until the drop.
+    tokens: Option<Tokens<'a, Q>>,
+}
+
+struct Tokens<'a, Q: Queue> {
+    issue: Guard<'a, IssueSide<Q>>,
+    drain: Guard<'a, DrainSide<Q>>,
+}
+
+impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+    /// Closes the gate: returns when nobody issues or drains any more. Sleeps; one caller at a time, or the second
+    /// sleeps until the first resumes.
+    pub fn pause(&self, platform: &P) -> Paused<'_, P, Q, U> {
+        let tokens = Tokens {
+            issue: take(platform, &self.issue),
+            drain: take(platform, &self.drain),
+        };
+        Paused {
+            queue: self,
+            tokens: Some(tokens),
+        }
+    }
+}
+
+/// TIMEOUT: none, as every holder leaves after a bounded number of rounds, save a `Paused`, for which it is meant to wait.
+fn take<'a, T>(platform: &impl Platform, token: &'a TryLock<T>) -> Guard<'a, T> {
+    loop {
+        if let Some(guard) = token.try_lock() {
+            return guard;
+        }
+        platform.sleep_us(LOOK_AGAIN_US);
+    }
+}
+
+impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
+    /// Ends everything that holds a tag: what the device has finished with its own outcome, the rest with `outcome`. Only
+    /// while the device is stopped, or cut off the bus: see [`hal::Controller::stop`].
+    pub fn reap(&mut self, outcome: CmdError) {
+        let queue = self.queue;
+        let Some(Tokens { issue, drain }) = &mut self.tokens else {
+            return;
+        };
+        let mut ended = Ending::new();
+        // What was finished before the stop. Bounded, as the ring may hold anything.
+        for _ in 0..=queue.slots.len() {
+            if !queue.drain_batch(drain, &mut ended) {
+                break;
+            }
+        }
+        // What the device was never told of.
+        let IssueSide {
+            hw, free, bound, ..
+        } = &mut **issue;
+        for tag in bound.drain() {
+            if let Some(rq) = queue.slots.get(tag.index()).and_then(|slot| slot.take()) {
+                ended.end(&queue.upper, rq, Err(outcome));
+            }
+            // It has room: nothing was left in it by the last holder.
+            let _ = free.push(tag.unbind());
+        }
+        queue.hw.unget_tags(hw, free);
+        // What it did not finish.
+        for _ in 0..queue.slots.len() {
+            let Some(event) = queue.hw.reap_tag(&mut drain.hw) else {
+                break;
+            };
+            let tag = queue.hw.detach_tag_cmd(&mut drain.hw, event.tag);
+            if let Some(rq) = queue.slots.get(tag.index()).and_then(|slot| slot.take()) {
+                ended.end(&queue.upper, rq, Err(outcome));
+            }
+            if let Err(tag) = drain.detached.push(tag) {
+                queue.release(drain);
+                let _ = drain.detached.push(tag);
+            }
+        }
+        queue.release(drain);
+        // No request stays behind, whatever the controller says of its tags.
+        for rq in queue.slots.iter().filter_map(|slot| slot.take()) {
+            ended.end(&queue.upper, rq, Err(outcome));
+        }
+        ended.finish(&queue.upper, Context::Coop);
+    }
+
+    /// Makes the controller's queue as it was when created, between [`Paused::reap`] and [`hal::Controller::start`].
+    pub fn rewind(&mut self) {
+        if let Some(Tokens { issue, drain }) = &mut self.tokens {
+            self.queue.hw.rewind(&mut issue.hw, &mut drain.hw);
+        }
+    }
+
+    /// Opens the gate, and issues what has gathered before it.
+    pub fn resume(self) {}
+
+    /// Closes the gate for ever: everything in the FIFO and everything submitted later ends with [`CmdError::Gone`]. What holds a
+    /// tag is not touched: [`Paused::reap`] first.
+    pub fn kill(mut self) {
+        if let Some(Tokens { issue, .. }) = &mut self.tokens {
+            issue.dead = true;
+            let mut ended = Ending::new();
+            while self.queue.issue_batch(issue, &mut ended) == Left::More {}
+            ended.finish(&self.queue.upper, Context::Coop);
+        }
+    }
+}
+
+impl<P: Platform, Q: Queue, U: Upper> Drop for Paused<'_, P, Q, U> {
+    fn drop(&mut self) {
+        if let Some(Tokens { issue, drain }) = self.tokens.take() {
+            // Whoever knocked at either, all they can have wished for follows.
+            let _ = drain.release();
+            let _ = issue.release();
+            self.queue.kick();
+        }
+    }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From requests to commands: direct issue, the FIFO, doorbells.
+
+use crate::queue::{IoQueue, IssueSide};
+use crate::upper::Ending;
+use crate::{Context, Upper};
+use cell::sync::{fence, Ordering};
+use cell::Guard;
+use hal::{CmdError, Free, Platform, Queue, Tag, TagBatch, Unbound};
+
+/// How many batches one context issues at the wish of others before it leaves the rest to [`Upper::retry_later`].
+const ROUNDS: usize = 16;
+
+/// Where issuing came to an end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing to issue, or no tag to issue it with. Whoever changes that comes for the token.
+    Idle,
+    /// The first request can't be mapped at the moment. Nobody comes by himself.
+    NotReady,
+    /// A full batch was issued; there may be more.
+    More,
+}
+
+/// A request that could not be issued directly.
+enum Held<R> {
+    /// Others wait before it, or no tag is free.
+    Behind(R),
+    /// It can't be mapped at the moment.
+    NotReady(R),
+}
+
+impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+    /// Takes `rq` over: issues it, or leaves it in the FIFO, or ends it with an error. Never fails, never waits. Any context, with
+    /// preemption off. With `last == false` the doorbell may wait for [`IoQueue::commit`], which must follow.
+    #[inline]
+    pub fn submit(&self, rq: U::Request, last: bool) {
+        let mut ended = Ending::new();
+        let Some(mut side) = self.issue.try_lock() else {
+            self.push(rq, &mut ended);
+            return self.issue_again(ended);
+        };
+        let left = match self.issue_direct(&mut side, rq, 1, &mut ended) {
+            Ok(()) => Left::Idle,
+            Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut ended),
+        };
+        if last {
+            self.ring(&mut side);
+        }
+        self.leave(side, left, ended);
+    }
+
+    /// Takes all of `rqs` over as [`IoQueue::submit`] does, with one doorbell for each [`TagBatch::MAX`] of them. `rqs` is
+    /// advanced with the issue token held; its lower size hint is how many tags are asked for at once.
+    pub fn submit_many(&self, rqs: impl Iterator<Item = U::Request>) {
+        let mut rqs = rqs;
+        let mut ended = Ending::new();
+        let Some(mut side) = self.issue.try_lock() else {
+            rqs.for_each(|rq| self.push(rq, &mut ended));
+            return self.issue_again(ended);
+        };
+        let mut left = Left::Idle;
+        loop {
+            let expected = rqs.size_hint().0;
+            let Some(rq) = rqs.next() else { break };
+            if let Err(held) = self.issue_direct(&mut side, rq, expected, &mut ended) {
+                left = self.issue_behind(&mut side, held, &mut rqs, &mut ended);
+                break;
+            }
+        }
+        self.ring(&mut side);
+        self.leave(side, left, ended);
+    }
+
+    /// Tells the device of what was submitted with `last == false`. Any context, with preemption off.
+    #[inline]
+    pub fn commit(&self) {
+        if let Some(mut side) = self.issue.lock_or_knock() {
+            self.ring(&mut side);
+            self.leave(side, Left::Idle, Ending::new());
+        }
+    }
+
+    /// Issues `rq` with the token held, if nobody waits before it. `expected`: how many are about to come, this one included.
+    #[inline]
+    fn issue_direct(
+        &self,
+        side: &mut IssueSide<Q>,
+        rq: U::Request,
+        expected: usize,
+        ended: &mut Ending<U>,
+    ) -> Result<(), Held<U::Request>> {
+        if side.dead {
+            ended.end(&self.upper, rq, Err(CmdError::Gone));
+            return Ok(());
+        }
+        if !self.fifo.is_empty() {
+            return Err(Held::Behind(rq));
+        }
+        if side.free.is_empty() {
+            self.refill(side, expected);
+        }
+        match side.free.pop() {
+            Some(tag) => (self.issue_one(side, tag, rq, ended)).map_err(Held::NotReady),
+            None => Err(Held::Behind(rq)),
+        }
+    }
+
+    /// Lets `held` and all that come after it wait in the FIFO, and issues from there.
+    #[cold]
+    fn issue_behind(
+        &self,
+        side: &mut IssueSide<Q>,
+        held: Held<U::Request>,
+        after: impl Iterator<Item = U::Request>,
+        ended: &mut Ending<U>,
+    ) -> Left {
+        let (rq, ready) = match held {
+            Held::Behind(rq) => (rq, true),
+            Held::NotReady(rq) => (rq, false),
+        };
+        self.push(rq, ended);
+        after.for_each(|rq| self.push(rq, ended));
+        if ready {
+            self.issue_batch(side, ended)
+        } else {
+            Left::NotReady
+        }
+    }
+
+    /// Puts `rq` at the end of the FIFO. The caller looks for tags, or knocks, afterwards.
+    fn push(&self, rq: U::Request, ended: &mut Ending<U>) {
+        self.upper.deferred(&rq);
+        if let Err(rq) = self.fifo.push(rq) {
+            // More requests than the queue was made for: the caller's bug, not to be made worse by losing one.
+            ended.end(&self.upper, rq, Err(CmdError::Io));
+        }
+    }
+
+    /// Gives the issue token back after direct issue, and sees to what others wished meanwhile.
+    #[inline]
+    fn leave(&self, mut side: Guard<'_, IssueSide<Q>>, left: Left, ended: Ending<U>) {
+        self.unget(&mut side);
+        if side.release() || left == Left::More {
+            return self.issue_again(ended);
+        }
+        ended.finish(&self.upper, Context::Coop);
+        if left == Left::NotReady {
+            self.upper.retry_later();
+        }
+    }
+
+    /// Issues from the FIFO for as long as there is something to do, or obliges the token's holder to do so; then finishes `ended`.
+    #[cold]
+    pub(crate) fn issue_again(&self, ended: Ending<U>) {
+        let mut ended = ended;
+        let mut left = Left::Idle;
+        let mut rounds = 0..ROUNDS;
+        while let Some(mut side) = self.issue.lock_or_knock() {
+            left = self.issue_batch(&mut side, &mut ended);
+            self.ring(&mut side);
+            self.unget(&mut side);
+            let knocked = side.release();
+            if !knocked && left != Left::More {
+                break;
+            }
+            if rounds.next().is_none() {
+                left = Left::More;
+                break;
+            }
+        }
+        ended.finish(&self.upper, Context::Coop);
+        if left != Left::Idle {
+            self.upper.retry_later();
+        }
+    }
+
+    /// Issues at most [`TagBatch::MAX`] requests from the FIFO, without a doorbell.
+    pub(crate) fn issue_batch(&self, side: &mut IssueSide<Q>, ended: &mut Ending<U>) -> Left {
+        for _ in 0..TagBatch::<Free>::MAX {
+            if self.fifo.is_empty() {
+                return Left::Idle;
+            }
+            if side.free.is_empty() && !side.dead {
+                self.refill(side, self.fifo.len());
+            }
+            if side.free.is_empty() && !side.dead {
+                // The hand-over with the drainer. There: tags are released, a fence, the FIFO is looked at. Here: a
+                // request is in the FIFO, a fence, the tags are looked at. One of the two finds what the other left.
+                fence(Ordering::SeqCst);
+                self.refill(side, self.fifo.len());
+            }
+            match (self.fifo).with_first(|rq| self.issue_first(side, rq, ended)) {
+                Some(Ok(())) => {}
+                Some(Err(left)) => return left,
+                // Someone is still filling the place, and comes for the token then.
+                None => return Left::Idle,
+            }
+        }
+        Left::More
+    }
+
+    /// Issues the first request of the FIFO, or fails it; gives it back with the reason when it has to stay there.
+    fn issue_first(
+        &self,
+        side: &mut IssueSide<Q>,
+        rq: U::Request,
+        ended: &mut Ending<U>,
+    ) -> Result<(), (U::Request, Left)> {
+        if side.dead {
+            ended.end(&self.upper, rq, Err(CmdError::Gone));
+            return Ok(());
+        }
+        match side.free.pop() {
+            Some(tag) => (self.issue_one(side, tag, rq, ended)).map_err(|rq| (rq, Left::NotReady)),
+            None => Err((rq, Left::Idle)),
+        }
+    }
+
+    /// Binds `rq` to `tag` and stages it for the doorbell, or ends it with the reason why it can't be bound. Gives it
+    /// back when it can't be bound at the moment.
+    #[inline]
+    fn issue_one(
+        &self,
+        side: &mut IssueSide<Q>,
+        tag: Tag<Free>,
+        mut rq: U::Request,
+        ended: &mut Ending<U>,
+    ) -> Result<(), U::Request> {
+        let upper = &self.upper;
+        let cmd = upper.command(&rq);
+        let tag = match (self.hw).bind_tag_cmd(&mut side.hw, tag, &cmd, upper.segments(&mut rq)) {
+            Ok(tag) => tag,
+            Err(Unbound { tag, why }) => {
+                // It has room: the tag came from there. Were it lost, it would be one slot until the next reset.
+                let _ = side.free.push(tag);
+                upper.unmap(&mut rq);
+                if why == CmdError::NotReady {
+                    return Err(rq);
+                }
+                ended.end(upper, rq, Err(why));
+                return Ok(());
+            }
+        };
+        upper.begin_cmd(&mut rq);
+        let at = tag.index();
+        if let Some(deadline) = self.deadlines.get(at) {
+            let late = upper.now_ms().wrapping_add(self.timeout_ms);
+            deadline.store(late, Ordering::Relaxed);
+        }
+        let put = match self.slots.get(at) {
+            Some(slot) => slot.put(rq),
+            None => Err(rq),
+        };
+        if let Err(rq) = put {
+            // The controller gave out a tag that is in use: neither command is mixed up with the other, and the tag is not used
+            // until the next reset.
+            let _ = tag.unbind();
+            self.issue_strays.add(1);
+            ended.end(upper, rq, Err(CmdError::Io));
+            return Ok(());
+        }
+        if let Err(tag) = side.bound.push(tag) {
+            self.ring(side);
+            // The batch is empty now.
+            let _ = side.bound.push(tag);
+        }
+        Ok(())
+    }
+
+    /// Gets up to `want` free tags, at least one if there is one.
+    #[inline]
+    fn refill(&self, side: &mut IssueSide<Q>, want: usize) {
+        let want = want.clamp(1, TagBatch::<Free>::MAX);
+        self.hw.get_free_tags(&mut side.hw, want, &mut side.free);
+    }
+
+    /// Gives back the tags that were got and not used.
+    #[inline]
+    pub(crate) fn unget(&self, side: &mut IssueSide<Q>) {
+        if !side.free.is_empty() {
+            self.hw.unget_tags(&mut side.hw, &mut side.free);
+        }
+    }
+
+    /// Tells the device of everything that is staged.
+    #[inline]
+    pub(crate) fn ring(&self, side: &mut IssueSide<Q>) {
+        if !side.bound.is_empty() {
+            let writes = self.hw.issue_tags(&mut side.hw, &mut side.bound);
+            self.issue_doorbells.add(writes);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One hardware queue with all that the strategy keeps for it.
+
+use crate::fifo::Fifo;
+use crate::stats::Counter;
+use crate::upper::Ending;
+use crate::{Context, Upper};
+use cell::sync::{AtomicU32, AtomicU64, Ordering};
+use cell::{Slot, TryLock};
+use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
+
+/// What the issue token gives access to.
+pub(crate) struct IssueSide<Q: Queue> {
+    pub(crate) hw: Q::Issue,
+    /// Taken from the pool and not used yet; empty whenever the token is free.
+    pub(crate) free: TagBatch<Free>,
+    /// Bound, and staged for the next doorbell.
+    pub(crate) bound: TagBatch<Bound>,
+    /// The gate is closed for ever.
+    pub(crate) dead: bool,
+}
+
+/// What the drain token gives access to.
+pub(crate) struct DrainSide<Q: Queue> {
+    pub(crate) hw: Q::Drain,
+    /// Detached and not released yet; empty whenever the token is free.
+    pub(crate) detached: TagBatch<Detached>,
+    /// Completions of tags to which no request was bound.
+    pub(crate) strays: u32,
+}
+
+/// One hardware queue: requests go in by [`IoQueue::submit`] and come out through [`Upper::end_cmd`].
+///
+/// Data path, from any context, with preemption off, never waiting: `submit`, `submit_many`, `commit` (`issue.rs`), `drain`,
+/// `check` (`drain.rs`), `kick`. Control path: [`IoQueue::pause`] (`gate.rs`).
+pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
+    pub(crate) hw: Q,
+    pub(crate) upper: U,
+    pub(crate) issue: TryLock<IssueSide<Q>>,
+    pub(crate) drain: TryLock<DrainSide<Q>>,
+    pub(crate) fifo: Fifo<P, U::Request>,
+    /// By tag: the request that it is bound to. Who takes it ends it.
+    pub(crate) slots: P::Table<Slot<U::Request>>,
+    /// By tag: when the command that it is bound to is late, by the clock of [`Upper::now_ms`].
+    pub(crate) deadlines: P::Table<AtomicU64>,
+    pub(crate) timeout_ms: u64,
+    pub(crate) issue_doorbells: Counter,
+    pub(crate) drain_doorbells: Counter,
+    /// Tags given out while they were in use.
+    pub(crate) issue_strays: Counter,
+    /// Completions that answered nothing, as of the last drain.
+    pub(crate) drain_strays: AtomicU32,
+}
+
+impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+    /// Takes over a queue fresh from its controller. `depth` is the most requests that are ever outstanding at once, `timeout_ms` how long
+    /// one may be with the device. Control path; may sleep.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a depth of 0, [`Error::NoMemory`].
+    pub fn new(
+        platform: &P,
+        hw: NewQueue<Q>,
+        upper: U,
+        depth: usize,
+        timeout_ms: u64,
+    ) -> Result<Self, Error> {
+        if depth == 0 {
+            return Err(Error::Invalid);
+        }
+        let tags = hw.queue.capacity();
+        Ok(Self {
+            issue: TryLock::new(IssueSide {
+                hw: hw.issue,
+                free: TagBatch::default(),
+                bound: TagBatch::default(),
+                dead: false,
+            }),
+            drain: TryLock::new(DrainSide {
+                hw: hw.drain,
+                detached: TagBatch::default(),
+                strays: 0,
+            }),
+            fifo: Fifo::new(platform, depth)?,
+            slots: platform.table(tags, |_| Slot::default())?,
+            deadlines: platform.table(tags, |_| AtomicU64::new(0))?,
+            timeout_ms,
+            issue_doorbells: Counter::new(),
+            drain_doorbells: Counter::new(),
+            issue_strays: Counter::new(),
+            drain_strays: AtomicU32::new(0),
+            hw: hw.queue,
+            upper,
+        })
+    }
+
+    /// The layer above, as given to [`IoQueue::new`].
+    pub fn upper(&self) -> &U {
+        &self.upper
+    }
+
+    /// The controller's queue.
+    pub fn hardware(&self) -> &Q {
+        &self.hw
+    }
+
+    /// Looks at both sides again: takes completions that are there, issues from the FIFO what can be issued.
+    /// What [`Upper::retry_later`] asks for.
+    pub fn kick(&self) {
+        self.drain(Context::Coop);
+        self.issue_again(Ending::new());
+    }
+
+    /// Requests that hold a tag at this moment. Looks at every tag: not for the data path.
+    pub fn in_flight(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.is_full()).count()
+    }
+
+    /// Requests that wait in the FIFO at this moment.
+    pub fn queued(&self) -> usize {
+        self.fifo.len()
+    }
+
+    /// Whether some command is with the device for longer than the time-out, at `now_ms`. Looks at every tag: for a
+    /// timer or a time-out handler, after a [`IoQueue::drain`].
+    pub fn overdue(&self, now_ms: u64) -> bool {
+        let late = |deadline: &AtomicU64| deadline.load(Ordering::Relaxed) <= now_ms;
+        (self.slots.iter().zip(self.deadlines.iter()))
+            .any(|(slot, deadline)| slot.is_full() && late(deadline))
+    }
+
+    /// Register writes that announced commands or taken completions.
+    pub fn doorbell_writes(&self) -> u64 {
+        let issued = self.issue_doorbells.get();
+        issued.wrapping_add(self.drain_doorbells.get())
+    }
+
+    /// How often the controller contradicted what it was told, as of the last drain: completions that answer nothing, tags
+    /// given out twice. More than a few are a reason to reset.
+    pub fn violations(&self) -> u64 {
+        let drained = u64::from(self.drain_strays.load(Ordering::Relaxed));
+        self.issue_strays.get().wrapping_add(drained)
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The layer above: whose requests the strategy carries out.
+
+use hal::{CmdError, Command, Outcome, Segment};
+
+/// In which context requests were ended. Every request counts once, under one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// The controller's interrupt.
+    Irq,
+    /// The thread that slept for it.
+    Lazy,
+    /// Any thread that passed by; also a reset or a removal.
+    Coop,
+    /// The poll timer.
+    Poll,
+}
+
+/// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what happened.
+///
+/// Unless said otherwise its functions are called from any context, interrupts included, with a token held: they neither
+/// sleep nor call the queue back.
+pub trait Upper: Send + Sync + 'static {
+    /// The owned handle of one request.
+    type Request: Send + 'static;
+    /// A batch of ended requests.
+    type Ended: Default;
+
+    /// What `rq` asks for.
+    fn command(&self, rq: &Self::Request) -> Command;
+
+    /// Maps the data of `rq` for the device, and yields it piece by piece. After an `Err`, or when not all of it is
+    /// taken, [`Upper::unmap`] follows.
+    fn segments<'a>(
+        &'a self,
+        rq: &'a mut Self::Request,
+    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a;
+
+    /// `rq` is bound and about to be issued: its time starts here.
+    fn begin_cmd(&self, rq: &mut Self::Request);
+
+    /// `rq` could not be bound: undo what [`Upper::segments`] has mapped so far. The request stays valid.
+    fn unmap(&self, rq: &mut Self::Request);
+
+    /// `rq` has to wait in the FIFO. May be called without a token.
+    fn deferred(&self, rq: &Self::Request);
+
+    /// `rq` is over: parted from its command, which the device no longer knows. It is collected in `ended`.
+    /// A request that never began (see [`Upper::begin_cmd`]) may come here too, with an `Err`.
+    fn end_cmd(&self, ended: &mut Self::Ended, rq: Self::Request, outcome: Outcome);
+
+    /// Ends a batch of at least one request towards its submitters. No token is held by the caller, save by a [`crate::Paused`]; new
+    /// requests may be submitted from here.
+    fn finish(&self, ended: Self::Ended, by: Context);
+
+    /// [`crate::IoQueue::kick`] is to be called in a few milliseconds. Repeated wishes may be merged, a wish that comes after
+    /// `kick` has begun may not. No token is held by the caller.
+    fn retry_later(&self);
+
+    /// A coarse monotonic clock, in milliseconds.
+    fn now_ms(&self) -> u64;
+}
+
+/// A batch of ended requests that knows whether there is anything in it.
+pub(crate) struct Ending<U: Upper> {
+    batch: U::Ended,
+    count: usize,
+}
+
+impl<U: Upper> Ending<U> {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self {
+            batch: U::Ended::default(),
+            count: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn end(&mut self, upper: &U, rq: U::Request, outcome: Outcome) {
+        upper.end_cmd(&mut self.batch, rq, outcome);
+        self.count = self.count.wrapping_add(1);
+    }
+
+    /// Finishes the batch, if it is one; returns how many requests were in it.
+    #[inline]
+    pub(crate) fn finish(self, upper: &U, by: Context) -> usize {
+        if self.count != 0 {
+            upper.finish(self.batch, by);
+        }
+        self.count
+    }
+}
