@@ -2,17 +2,34 @@
 //! Coherent memory that a device shares.
 
 use core::mem::size_of;
-use core::ptr::{read_volatile, write_volatile};
+use core::ptr::{read_volatile, write_volatile, NonNull};
 use hal::{DmaMem, Error};
 use kernel::device::{Bound, Device};
 use kernel::dma::Coherent;
 use kernel::prelude::*;
+use kernel::sync::Arc;
 
-/// A block of coherent memory, as words that are copied in and out, never borrowed.
+/// A block of coherent memory, as words that are copied in and out, never borrowed. Clones are handles of the same memory, which is freed with the
+/// last of them.
 ///
-/// Its length is a multiple of 8, so an aligned word that starts inside also ends inside: one comparison and one test of the low bits are the
+/// The length is a multiple of 8, so an aligned word that starts inside also ends inside: one comparison and one test of the low bits are the
 /// whole bounds check.
-pub struct DmaBlock(Coherent<[u64]>);
+///
+/// # Invariants
+/// `first` and `len` are the start and the length in bytes of `memory`, whose device address is `bus`.
+#[derive(Clone)]
+pub struct DmaBlock {
+    first: NonNull<u64>,
+    len: usize,
+    bus: u64,
+    /// Keeps the memory.
+    _memory: Arc<Coherent<[u64]>>,
+}
+
+// SAFETY: the memory belongs to no thread.
+unsafe impl Send for DmaBlock {}
+// SAFETY: every access is one volatile load or store of a word, with no reference to the memory anywhere.
+unsafe impl Sync for DmaBlock {}
 
 impl DmaBlock {
     /// `bytes` (rounded up to a multiple of 8) of zeroed memory that `device` can reach, aligned to a page. Sleeps.
@@ -20,30 +37,36 @@ impl DmaBlock {
         if bytes == 0 {
             return Err(Error::Invalid);
         }
-        Coherent::zeroed_slice(device, bytes.div_ceil(size_of::<u64>()), GFP_KERNEL)
-            .map(Self)
-            .map_err(|_| Error::NoMemory)
+        let memory = Coherent::zeroed_slice(device, bytes.div_ceil(size_of::<u64>()), GFP_KERNEL)
+            .map_err(|_| Error::NoMemory)?;
+        // INVARIANT: asked of the memory itself.
+        Ok(Self {
+            first: NonNull::new(memory.as_mut_ptr().cast()).ok_or(Error::NoMemory)?,
+            len: memory.size(),
+            bus: memory.dma_address(),
+            _memory: Arc::new(memory, GFP_KERNEL).map_err(|_| Error::NoMemory)?,
+        })
     }
 
     /// Where the word of type `T` at byte `offset` is, if it is aligned and inside. A pointer that comes from here is valid
     /// for volatile access for as long as `self` lives.
     #[inline(always)]
     fn word<T>(&self, offset: usize) -> Option<*mut T> {
-        let inside = offset < self.0.size() && offset % size_of::<T>() == 0;
+        let inside = offset < self.len && offset % size_of::<T>() == 0;
         crate::mmio::report_stray(!inside);
-        inside.then(|| self.0.as_mut_ptr().cast::<u8>().wrapping_add(offset).cast())
+        inside.then(|| self.first.as_ptr().wrapping_byte_add(offset).cast())
     }
 }
 
 impl DmaMem for DmaBlock {
     #[inline(always)]
     fn bus_addr(&self) -> u64 {
-        self.0.dma_address()
+        self.bus
     }
 
     #[inline(always)]
     fn len(&self) -> usize {
-        self.0.size()
+        self.len
     }
 
     #[inline(always)]
@@ -85,16 +108,15 @@ impl DmaMem for DmaBlock {
         let bytes = const { N * size_of::<u64>() };
         let inside = offset % size_of::<u64>() == 0
             && self
-                .0
-                .size()
+                .len
                 .checked_sub(bytes)
                 .is_some_and(|last| offset <= last);
         crate::mmio::report_stray(!inside);
         if inside {
-            let first = self.0.as_mut_ptr().cast::<u8>().wrapping_add(offset);
+            let first = self.first.as_ptr().wrapping_byte_add(offset);
             for (at, word) in words.into_iter().enumerate() {
                 // SAFETY: all `N` words are inside, as was just checked; otherwise as in `write32`.
-                unsafe { write_volatile(first.cast::<u64>().add(at), word.to_le()) }
+                unsafe { write_volatile(first.add(at), word.to_le()) }
             }
         }
     }

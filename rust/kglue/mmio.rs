@@ -6,21 +6,40 @@ use hal::{Error, Mmio};
 use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
+use kernel::sync::Arc;
 
-/// A window on a device's registers. The mapping lives as long as the window, also after the device was pulled: its registers then read as
-/// all ones.
+/// A window on a device's registers. Clones are handles of the same mapping, which lives as long as any of them, also after the device was pulled:
+/// its registers then read as all ones.
 ///
 /// # Invariants
-/// `base` is the mapping of at least `len` bytes of registers made by `ioremap`; `len` is a multiple of 4.
+/// `first` is the address of `mapping`, which holds at least `len` bytes of registers; `len` is a multiple of 4.
+#[derive(Clone)]
 pub struct Window {
-    base: NonNull<c_void>,
+    first: NonNull<c_void>,
     len: usize,
+    /// Keeps the mapping.
+    _mapping: Arc<Mapping>,
 }
 
 // SAFETY: a mapping belongs to no thread.
 unsafe impl Send for Window {}
 // SAFETY: each access is one load or store of the CPU; the device defines what concurrent ones mean.
 unsafe impl Sync for Window {}
+
+/// An address that `ioremap` gave, unmapped when dropped.
+struct Mapping(NonNull<c_void>);
+
+// SAFETY: a mapping belongs to no thread.
+unsafe impl Send for Mapping {}
+// SAFETY: nothing can be done with a shared reference.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `Window::new`, unmapped only here.
+        unsafe { bindings::iounmap(self.0.as_ptr()) }
+    }
+}
 
 impl Window {
     /// Maps `len` bytes of registers at physical address `start`, uncached. Sleeps.
@@ -29,12 +48,14 @@ impl Window {
     /// The range is a device's register window that the caller's driver has claimed.
     pub unsafe fn new(start: u64, len: usize) -> Result<Self, Error> {
         // SAFETY: by the caller's promise the range holds registers of the caller's.
-        let base = unsafe { bindings::ioremap(start, len as _) };
-        let base = NonNull::new(base).ok_or(Error::NoMemory)?;
+        let first = unsafe { bindings::ioremap(start, len as _) };
+        let first = NonNull::new(first).ok_or(Error::NoMemory)?;
+        let mapping = Arc::new(Mapping(first), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // INVARIANT: just mapped; the length is rounded down.
         Ok(Self {
-            base,
+            first,
             len: len & !3,
+            _mapping: mapping,
         })
     }
 
@@ -43,14 +64,7 @@ impl Window {
     fn register(&self, offset: usize) -> Option<*mut c_void> {
         let inside = offset < self.len && offset % 4 == 0;
         report_stray(!inside);
-        inside.then(|| self.base.as_ptr().wrapping_byte_add(offset))
-    }
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        // SAFETY: mapped in `new`, unmapped only here.
-        unsafe { bindings::iounmap(self.base.as_ptr()) }
+        inside.then(|| self.first.as_ptr().wrapping_byte_add(offset))
     }
 }
 

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef HIOPS_PCI_H
+#define HIOPS_PCI_H
+
+#include <linux/device.h>
+
+void hiops_dma_set_min_align_mask(struct device *dev, unsigned int mask);
+
+#endif

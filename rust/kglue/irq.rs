@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A PCI function's interrupt vectors, and the handlers on them.
+//!
+//! With MSI-X the first vector is the admin queue's: it is allocated but never requested, so the PCI core keeps it masked and the polled admin
+//! commands raise no interrupt. The others are managed: spread over the CPUs by the interrupt core, one I/O queue each. Where that can't be
+//! had, one vector (MSI-X, MSI or the INTx line) serves everything.
+//!
+//! Vectors and handlers live from probe to unbind; a reset only silences the device and waits for the handlers that run.
+
+use core::ops::Deref;
+use core::ptr::from_ref;
+use hal::Error;
+use kernel::bindings;
+use kernel::ffi::{c_int, c_void};
+use kernel::prelude::*;
+
+use crate::pci::Function;
+
+/// Whoever serves the interrupts of a device.
+pub trait Interrupt: Send + Sync + 'static {
+    /// `vector` fired. `true`: it was this device. Hard interrupt context.
+    fn interrupt(&self, vector: u16) -> bool;
+}
+
+/// The vectors of one function; given back when dropped, which must be after the handlers are gone.
+///
+/// # Invariants
+/// The function has exactly `first + count` vectors allocated.
+pub struct Vectors {
+    function: Function,
+    /// The first vector for I/O: 1 where the admin queue has its own.
+    first: u16,
+    /// Vectors for I/O, at least 1.
+    count: u16,
+}
+
+impl Vectors {
+    /// Vectors for up to `queues` I/O queues. Sleeps.
+    pub fn new(function: &Function, queues: u16) -> Result<Self, Error> {
+        // One queue a CPU is enough.
+        let cpus = u16::try_from(kernel::cpu::nr_cpu_ids()).unwrap_or(u16::MAX);
+        let queues = queues.min(cpus).max(1);
+        let mut spread = bindings::irq_affinity {
+            pre_vectors: 1,
+            ..Default::default()
+        };
+        // SAFETY: the function is enabled and its driver is bound; `spread` is only read.
+        let had = unsafe {
+            bindings::pci_alloc_irq_vectors_affinity(
+                function.as_raw(),
+                2,
+                u32::from(queues).saturating_add(1),
+                bindings::PCI_IRQ_MSIX | bindings::PCI_IRQ_AFFINITY,
+                &mut spread,
+            )
+        };
+        let (first, count) = match u16::try_from(had) {
+            Ok(had @ 2..) => (1, had.saturating_sub(1)),
+            _ => (0, Self::single(function)?),
+        };
+        // INVARIANT: as many were just allocated.
+        Ok(Self {
+            function: function.clone(),
+            first,
+            count,
+        })
+    }
+
+    /// The one vector for everything, of whatever kind there is; always 1.
+    fn single(function: &Function) -> Result<u16, Error> {
+        // SAFETY: as in `new`; no spreading is asked for, so there is no table of it.
+        let had = unsafe {
+            bindings::pci_alloc_irq_vectors_affinity(
+                function.as_raw(),
+                1,
+                1,
+                bindings::PCI_IRQ_ALL_TYPES,
+                core::ptr::null_mut(),
+            )
+        };
+        match had {
+            1 => Ok(1),
+            _ => Err(Error::Unsupported),
+        }
+    }
+
+    /// How many vectors there are for I/O queues, at least 1.
+    pub fn queues(&self) -> u16 {
+        self.count
+    }
+
+    /// The vector of I/O queue `queue`.
+    pub fn of_queue(&self, queue: u16) -> u16 {
+        match queue < self.count {
+            true => self.first.wrapping_add(queue),
+            false => self.first,
+        }
+    }
+
+    /// The first I/O vector if the vectors are spread over the CPUs.
+    pub fn spread_from(&self) -> Option<u16> {
+        (self.first != 0).then_some(self.first)
+    }
+
+    /// Whether the one vector is the INTx pin: a level that stays until the device is told to lower it.
+    pub fn pin(&self) -> bool {
+        // SAFETY: the function lives as long as `self`.
+        let kind = unsafe { bindings::pci_irq_type(self.function.as_raw()) };
+        kind & (bindings::PCI_IRQ_MSI | bindings::PCI_IRQ_MSIX) == 0
+    }
+
+    /// Waits until no handler runs that was running when this was called. Sleeps.
+    pub fn synchronize(&self) {
+        for vector in self.io_vectors() {
+            // SAFETY: the function and its vectors live as long as `self`.
+            let irq =
+                unsafe { bindings::pci_irq_vector(self.function.as_raw(), u32::from(vector)) };
+            if let Ok(irq) = u32::try_from(irq) {
+                // SAFETY: may be called with any interrupt number, where sleeping is allowed.
+                unsafe { bindings::synchronize_irq(irq) }
+            }
+        }
+    }
+
+    /// The vectors that have handlers.
+    pub fn io_vectors(&self) -> core::ops::Range<u16> {
+        self.first..self.first.saturating_add(self.count)
+    }
+}
+
+impl Drop for Vectors {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`; whoever requested handlers on them has freed them (`Handlers` does, before its target and the vectors
+        // in it are dropped).
+        unsafe { bindings::pci_free_irq_vectors(self.function.as_raw()) }
+    }
+}
+
+/// What the kernel hands back to the handler of one vector.
+struct Line<T> {
+    target: *const T,
+    vector: u16,
+}
+
+// SAFETY: `target` points to a `T` that any context may share.
+unsafe impl<T: Sync> Send for Line<T> {}
+// SAFETY: as above; nothing of it changes.
+unsafe impl<T: Sync> Sync for Line<T> {}
+
+/// A target with handlers requested on vectors. Dropping it frees the handlers first, then the target.
+///
+/// # Invariants
+/// A handler is requested for the first `requested` of `lines`, whose places in memory don't change; each points to what `target` owns.
+pub struct Handlers<T: Interrupt> {
+    function: Function,
+    requested: usize,
+    lines: KVec<Line<T>>,
+    target: KBox<T>,
+}
+
+impl<T: Interrupt> Handlers<T> {
+    /// Requests a handler that calls `target` for each of `vectors`, which are allocated for `function` for as long as `target` lives. They may be called
+    /// before this returns. On failure `target` is dropped. Sleeps.
+    pub fn request(
+        function: &Function,
+        vectors: core::ops::Range<u16>,
+        name: &'static CStr,
+        target: KBox<T>,
+    ) -> Result<Self, Error> {
+        let mut lines =
+            KVec::with_capacity(vectors.len(), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        for vector in vectors {
+            let target = from_ref::<T>(&target);
+            lines
+                .push(Line { target, vector }, GFP_KERNEL)
+                .map_err(|_| Error::NoMemory)?;
+        }
+        // INVARIANT: `lines` is not touched any more, and moving the vector or the box doesn't move what they own.
+        let mut handlers = Self {
+            function: function.clone(),
+            requested: 0,
+            lines,
+            target,
+        };
+        for line in &handlers.lines {
+            // SAFETY: the line lives until `drop` has freed the handler; `handle` takes a line of this type. The format is a literal that
+            // takes the two values that follow it.
+            let errno = unsafe {
+                bindings::pci_request_irq(
+                    function.as_raw(),
+                    u32::from(line.vector),
+                    Some(handle::<T>),
+                    None,
+                    from_ref(line).cast_mut().cast(),
+                    c"%s-%u".as_char_ptr(),
+                    name.as_char_ptr(),
+                    u32::from(line.vector),
+                )
+            };
+            if errno != 0 {
+                return Err(Error::NoMemory);
+            }
+            handlers.requested = handlers.requested.wrapping_add(1);
+        }
+        Ok(handlers)
+    }
+}
+
+impl<T: Interrupt> Deref for Handlers<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.target
+    }
+}
+
+impl<T: Interrupt> Drop for Handlers<T> {
+    fn drop(&mut self) {
+        for line in self.lines.iter().take(self.requested) {
+            // SAFETY: requested with exactly these values. It waits for a handler that runs.
+            unsafe {
+                bindings::pci_free_irq(
+                    self.function.as_raw(),
+                    u32::from(line.vector),
+                    from_ref(line).cast_mut().cast(),
+                )
+            }
+        }
+    }
+}
+
+/// The interrupt handler.
+///
+/// # Safety
+/// `line` is the `Line<T>` that was given with the request.
+unsafe extern "C" fn handle<T: Interrupt>(_irq: c_int, line: *mut c_void) -> bindings::irqreturn_t {
+    // SAFETY: the line and its target live until the handler is freed (invariant of `Handlers`).
+    let (target, vector) = unsafe {
+        let line = &*line.cast_const().cast::<Line<T>>();
+        (&*line.target, line.vector)
+    };
+    match target.interrupt(vector) {
+        true => bindings::irqreturn::IRQ_HANDLED,
+        false => bindings::irqreturn::IRQ_NONE,
+    }
+}
