@@ -168,12 +168,10 @@ impl<P: Platform> TagTable<P> {
             return Err(Error::Invalid);
         }
         let capacity = usize::from(capacity);
-        let word = |at: usize| match capacity.saturating_sub(at.saturating_mul(64)) {
-            n @ 0..=63 => (1u64 << n).wrapping_sub(1),
-            _ => u64::MAX,
-        };
         Ok(Self {
-            free: platform.table(capacity.div_ceil(64), |at| AtomicU64::new(word(at)))?,
+            free: platform.table(capacity.div_ceil(64), |at| {
+                AtomicU64::new(free_bits(capacity, at))
+            })?,
             issued: platform.table(capacity, |_| AtomicU8::new(FREE))?,
         })
     }
@@ -241,6 +239,17 @@ impl<P: Platform> TagTable<P> {
         u16::try_from(at).ok()
     }
 
+    /// Makes every slot free again, those too whose tags were lost. Only in [`crate::Queue::rewind`]: no tag of this table may be left
+    /// anywhere.
+    pub fn rewind(&self) {
+        for state in self.issued.iter() {
+            state.store(FREE, Ordering::Relaxed);
+        }
+        for (at, word) in self.free.iter().enumerate() {
+            word.store(free_bits(self.capacity(), at), Ordering::Release);
+        }
+    }
+
     /// Gives slots back to the pool. By the drainer, or by the issuer for tags it could not use.
     #[inline]
     pub fn release<S: Releasable>(&self, tags: &mut TagBatch<S>) {
@@ -266,6 +275,14 @@ impl<P: Platform> TagTable<P> {
             // Release: the next owner sees the slots as this one left them.
             free.fetch_or(bits, Ordering::Release);
         }
+    }
+}
+
+/// Word `at` of a table of `capacity` slots that are all free.
+fn free_bits(capacity: usize, at: usize) -> u64 {
+    match capacity.saturating_sub(at.saturating_mul(64)) {
+        n @ 0..=63 => (1u64 << n).wrapping_sub(1),
+        _ => u64::MAX,
     }
 }
 

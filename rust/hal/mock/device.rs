@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A queue whose device is the test: it completes what, when and as the test says.
+
+use crate::{
+    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, NewQueue, Outcome, Platform,
+    Queue, Segment, Tag, TagBatch, TagTable, Unbound,
+};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::vec::Vec;
+
+/// A command as the device was told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// Its tag.
+    pub number: u16,
+    /// What to do.
+    pub command: Command,
+    /// With which memory.
+    pub data: Vec<Segment>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Told, and not yet taken for execution, oldest first.
+    issued: VecDeque<Issued>,
+    /// Completions that the driver has not fetched.
+    posted: VecDeque<(u16, Outcome)>,
+    /// Answers to the next binds.
+    bind_answers: VecDeque<Option<CmdError>>,
+    doorbells: usize,
+    violations: u32,
+}
+
+/// The device's end of a [`MockQueue`]. Any thread.
+#[derive(Debug, Default)]
+pub struct MockDevice {
+    state: Mutex<State>,
+}
+
+impl MockDevice {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commands that the device was told of and has not taken yet, oldest first.
+    pub fn issued(&self) -> Vec<Issued> {
+        self.state().issued.iter().cloned().collect()
+    }
+
+    /// Takes the oldest command for execution; nothing is completed by that.
+    pub fn take(&self) -> Option<Issued> {
+        self.state().issued.pop_front()
+    }
+
+    /// Takes command `at` (0: the oldest) for execution.
+    pub fn take_at(&self, at: usize) -> Option<Issued> {
+        self.state().issued.remove(at)
+    }
+
+    /// Posts a completion for tag `number`, true or not.
+    pub fn post(&self, number: u16, outcome: Outcome) {
+        self.state().posted.push_back((number, outcome));
+    }
+
+    /// Takes the oldest command and posts its completion.
+    pub fn complete_next(&self, outcome: Outcome) -> Option<Issued> {
+        let mut state = self.state();
+        let issued = state.issued.pop_front()?;
+        state.posted.push_back((issued.number, outcome));
+        Some(issued)
+    }
+
+    /// Takes everything and posts its completion; returns how many commands there were.
+    pub fn complete_all(&self, outcome: Outcome) -> usize {
+        core::iter::from_fn(|| self.complete_next(outcome)).count()
+    }
+
+    /// The answers to the next binds: `None` lets one succeed. After them all succeed.
+    pub fn answer_binds(&self, answers: impl IntoIterator<Item = Option<CmdError>>) {
+        self.state().bind_answers.extend(answers);
+    }
+
+    /// Register writes by which the driver announced commands.
+    pub fn doorbells(&self) -> usize {
+        self.state().doorbells
+    }
+}
+
+/// A queue over a [`MockDevice`]. Its LLD half is honest, and checks as a real one must.
+pub struct MockQueue<P: Platform> {
+    tags: TagTable<P>,
+    device: Arc<MockDevice>,
+    /// By tag: what is written where the device will look for it.
+    bound: P::Table<Mutex<Option<Issued>>>,
+}
+
+/// What only the issuer of a [`MockQueue`] touches.
+#[derive(Debug, Default)]
+pub struct MockIssue {
+    /// Batches issued.
+    pub batches: usize,
+}
+
+/// What only the drainer of a [`MockQueue`] touches.
+#[derive(Debug, Default)]
+pub struct MockDrain {
+    /// Completions fetched and not yet acknowledged.
+    fetched: usize,
+}
+
+impl<P: Platform> MockQueue<P> {
+    /// A queue of `tags` slots, with its device's end.
+    pub fn new(platform: &P, tags: u16) -> Result<(NewQueue<Self>, Arc<MockDevice>), Error> {
+        let device = Arc::new(MockDevice::default());
+        let queue = Self {
+            tags: TagTable::new(platform, tags)?,
+            device: Arc::clone(&device),
+            bound: platform.table(usize::from(tags), |_| Mutex::new(None))?,
+        };
+        let new = NewQueue {
+            queue,
+            issue: MockIssue::default(),
+            drain: MockDrain::default(),
+        };
+        Ok((new, device))
+    }
+
+    fn bound(&self, number: usize) -> Option<MutexGuard<'_, Option<Issued>>> {
+        let place = self.bound.get(number)?;
+        Some(place.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<P: Platform> Queue for MockQueue<P> {
+    type Issue = MockIssue;
+    type Drain = MockDrain;
+
+    fn capacity(&self) -> usize {
+        self.tags.capacity()
+    }
+
+    fn get_free_tags(&self, _: &mut MockIssue, want: usize, tags: &mut TagBatch<Free>) {
+        self.tags.take(want, tags);
+    }
+
+    fn bind_tag_cmd(
+        &self,
+        _: &mut MockIssue,
+        tag: Tag<Free>,
+        cmd: &Command,
+        data: impl Iterator<Item = Result<Segment, CmdError>>,
+    ) -> Result<Tag<Bound>, Unbound> {
+        if let Some(why) = self.device.state().bind_answers.pop_front().flatten() {
+            return Err(Unbound { tag, why });
+        }
+        let data = match data.collect() {
+            Ok(data) => data,
+            Err(why) => return Err(Unbound { tag, why }),
+        };
+        if let Some(mut place) = self.bound(tag.index()) {
+            *place = Some(Issued {
+                number: tag.number(),
+                command: *cmd,
+                data,
+            });
+        }
+        Ok(tag.bind())
+    }
+
+    fn issue_tags(&self, side: &mut MockIssue, tags: &mut TagBatch<Bound>) -> usize {
+        if tags.is_empty() {
+            return 0;
+        }
+        side.batches += 1;
+        let mut told = Vec::new();
+        for tag in tags.drain() {
+            told.extend(self.bound(tag.index()).and_then(|mut place| place.take()));
+            self.tags.issue(tag);
+        }
+        let mut state = self.device.state();
+        state.issued.extend(told);
+        state.doorbells += 1;
+        1
+    }
+
+    fn unget_tags(&self, _: &mut MockIssue, tags: &mut TagBatch<Free>) {
+        self.tags.release(tags);
+    }
+
+    fn check_event(&self, _: &mut MockDrain) -> bool {
+        !self.device.state().posted.is_empty()
+    }
+
+    fn fetch_event(&self, side: &mut MockDrain) -> Option<Event> {
+        let mut state = self.device.state();
+        while let Some((number, outcome)) = state.posted.pop_front() {
+            side.fetched += 1;
+            match self.tags.complete(number) {
+                Some(tag) => return Some(Event { tag, outcome }),
+                None => state.violations += 1,
+            }
+        }
+        None
+    }
+
+    fn detach_tag_cmd(&self, _: &mut MockDrain, tag: Tag<Completed>) -> Tag<Detached> {
+        tag.detach()
+    }
+
+    fn release_tags(&self, side: &mut MockDrain, tags: &mut TagBatch<Detached>) -> usize {
+        self.tags.release(tags);
+        usize::from(core::mem::take(&mut side.fetched) != 0)
+    }
+
+    fn violations(&self, _: &MockDrain) -> u32 {
+        self.device.state().violations
+    }
+
+    fn reap_tag(&self, _: &mut MockDrain) -> Option<Event> {
+        let tag = self.tags.complete(self.tags.first_issued()?)?;
+        Some(Event {
+            tag,
+            outcome: Err(CmdError::Aborted),
+        })
+    }
+
+    fn rewind(&self, issue: &mut MockIssue, drain: &mut MockDrain) {
+        self.tags.rewind();
+        *issue = MockIssue::default();
+        *drain = MockDrain::default();
+        let mut state = self.device.state();
+        state.issued.clear();
+        state.posted.clear();
+    }
+}
