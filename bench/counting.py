@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What I/O costs, counted: fio between the plugin's marks, in two sizes, subtracted."""
+
+import argparse
+import json
+import os
+import subprocess
+import time
+
+from drives import REPO, Drive, Failed
+
+HERE = os.path.join(REPO, "bench")
+# The I/Os of the two runs: start and end of fio are in both, so their difference is I/O alone.
+SHORT, LONG = 8192, 24576
+
+
+def arguments(description):
+    """What every measurement in a guest is told by bench/compare."""
+    args = argparse.ArgumentParser(description=description)
+    args.add_argument("--counts", required=True, help="the plugin's out= file")
+    args.add_argument("--drives", required=True, help="ADDRESS=DRIVER,ADDRESS=DRIVER")
+    args.add_argument("--json", required=True, help="where the results go")
+    args.add_argument("--before", default="", help="a shell command that runs first, in the same boot")
+    return args
+
+
+def prepare(args):
+    """Runs what comes before, binds the drives, warms up: (a Counter, the drives)."""
+    if args.before and subprocess.run(["bash", "-c", args.before], cwd=REPO).returncode != 0:
+        raise Failed("what was to run before the measurement failed")
+    drives = [Drive(*d.split("=")) for d in args.drives.split(",")]
+    counter = Counter(args.counts)
+    for drive in drives:  # fio and its files are read from the share once, before anything counts
+        fio(counter, drive, "randread", 1, 512)
+    return counter, drives
+
+
+def proc_value(path, key):
+    """The sum of the numbers on the line of `path` that starts with `key`, or 0."""
+    with open(path) as table:
+        for line in table:
+            words = line.split()
+            if words and words[0] == key:
+                return sum(int(w) for w in words[1:] if w.isdigit())
+    return 0
+
+
+class Counter:
+    """Reads what the plugin (bench/plugin) writes into the file `counts`."""
+
+    def __init__(self, counts):
+        self.counts = counts
+        self.region = 0
+        self.read = 0
+
+    def run(self, command, env):
+        """Runs `command` between marks: (its stdout, the region's counts, the region's block lines)."""
+        self.region += 1
+        done = subprocess.run([os.path.join(HERE, ".build", "mark"), str(self.region), *command],
+                              env={**os.environ, **env}, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()[-500:]}")
+        return done.stdout, *self.result()
+
+    def result(self):
+        """The lines of the region just stopped; the file comes through a shared folder, so wait for it."""
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            with open(self.counts) as counts:
+                counts.seek(self.read)
+                text = counts.read()
+            lines = text.split("\n")
+            words = dict(w.split("=", 1) for w in lines[-2].split() if "=" in w) if len(lines) > 1 else {}
+            if lines[-1] == "" and lines[-2].startswith("region=") and words["region"] == str(self.region):
+                self.read += len(text)
+                return words, [line for line in lines if line.startswith("block ")]
+            time.sleep(0.05)
+        raise Failed(f"the plugin wrote no counts for region {self.region} to {self.counts}: "
+                     "was the guest started by bench/compare, under TCG?")
+
+
+def fio(counter, drive, job, jobs, ios, bs=512):
+    """One run of bench/jobs/<job>.fio, `ios` I/Os in all: what it counted, as whole numbers."""
+    env = {"DISK": "/dev/" + drive.disk, "JOBS": str(jobs), "IOS": str(ios // jobs), "BS": str(bs)}
+    command = ["fio", "--output-format=json", f"{HERE}/jobs/{job}.fio"]
+    irqs, switches = drive.interrupts(), proc_value("/proc/stat", "ctxt")
+    softirqs = proc_value("/proc/softirqs", "BLOCK:")
+    out, words, blocks = counter.run(command, env)
+    counts = {
+        "interrupts": drive.interrupts() - irqs,
+        "switches": proc_value("/proc/stat", "ctxt") - switches,
+        "softirqs": proc_value("/proc/softirqs", "BLOCK:") - softirqs,
+        "kernel": int(words["kernel"]),
+        "user": int(words["user"]),
+        # The drive's own registers; the other drives are idle. APIC, 9p and the clock are not counted.
+        "registers": sum(sum(map(int, v.split(","))) for k, v in words.items()
+                         if k in ("mmio:nvme", "mmio:ahci", "mmio:msix-table")),
+    }
+    counts["instructions"] = counts["kernel"] + counts["user"]
+    result = json.loads(out[out.index("{"):])["jobs"][0]
+    if result["error"] or result["read"]["total_ios"] != ios // jobs * jobs:
+        raise Failed(f"fio on {drive.disk}: error {result['error']}, "
+                     f"{result['read']['total_ios']} of {ios} I/Os")
+    return counts, result["read"]["iops"], blocks
+
+
+def per_io(short, long):
+    """The counts of one I/O from those of the two runs."""
+    return {k: (long[k] - short[k]) / (LONG - SHORT) for k in long}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The guest's side of a drive under measurement: which driver has it, which disk it is."""
+
+import os
+import subprocess
+import time
+
+REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Failed(Exception):
+    """A measurement that could not be made; the text says why and what to do."""
+
+
+class Drive:
+    """One PCI function, the driver that serves it, and its first disk."""
+
+    def __init__(self, address, driver):
+        self.address = address
+        self.driver = driver
+        self.path = "/sys/bus/pci/devices/" + address
+        if not os.path.isdir(self.path):
+            raise Failed(f"there is no PCI function {address} in this machine")
+        if self.bound_to() != driver:
+            bind = os.path.join(REPO, "tools", "hiops-bind")
+            done = subprocess.run([bind, address, driver], stderr=subprocess.PIPE, text=True)
+            if done.returncode != 0:
+                raise Failed(f"{driver} was not bound to {address}: {done.stderr.strip()}")
+        self.disk = self.first_disk()
+
+    def bound_to(self):
+        link = os.path.join(self.path, "driver")
+        return os.path.basename(os.readlink(link)) if os.path.islink(link) else None
+
+    def first_disk(self, limit=20):
+        """The whole disk under this function whose name comes first; waits for it to come."""
+        home = os.path.realpath(self.path) + "/"
+        end = time.monotonic() + limit
+        while True:
+            disks = [d for d in sorted(os.listdir("/sys/block"))
+                     if os.path.realpath("/sys/block/" + d).startswith(home)]
+            if disks and os.path.exists("/dev/" + disks[0]):
+                return disks[0]
+            if time.monotonic() > end:
+                raise Failed(f"{self.address} ({self.driver}) has no disk after {limit} s")
+            time.sleep(0.1)
+
+    def interrupts(self):
+        """Interrupts of this function so far; its address is in their chip's name."""
+        total = 0
+        with open("/proc/interrupts") as table:
+            for line in table:
+                if f"-{self.address} " in line:
+                    for word in line.split()[1:]:
+                        if not word.isdigit():
+                            break
+                        total += int(word)
+        return total
