@@ -1,4 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
-//! lld_nvme
+//! NVM Express over PCIe as a hal controller (NVM Express Base 2.x, NVM Command Set, PCIe Transport).
+//!
+//! # Vocabulary
+//! * **SQE, CQE**: submission and completion queue entry, 64 and 16 bytes of DMA memory.
+//! * **CID**: the command identifier a CQE repeats: the tag in its low 12 bits, a generation above, so that a completion that comes
+//!   twice or late is told from the next one of the same tag.
+//! * **PRP, SGL**: the two ways to say where a command's data is.
+//! * **Doorbell**: the register that tells the controller of a queue's new tail or head; **shadow** doorbells are the same in memory.
+//!
+//! # Files
+//! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path: `controller`; its steps by name: `step`.
+//! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify` (what the device says about itself), `units`
+//!   (namespaces as disks), `passthrough` (commands of the operator's tools), `interrupt` (the mask that pins need).
+//! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and `status` after it, `doorbell` between.
+//!
+//! The device is not trusted: whatever it says is checked before it is used.
 #![no_std]
 #![forbid(unsafe_code)]
+
+mod admin;
+mod bringup;
+mod command;
+mod controller;
+mod cqe;
+mod data;
+mod doorbell;
+mod features;
+mod identify;
+mod interrupt;
+mod passthrough;
+mod prp;
+mod queue;
+pub mod regs;
+mod sgl;
+mod start;
+mod status;
+mod step;
+mod units;
+
+pub use admin::AdminReply;
+pub use controller::NvmeController;
+pub use queue::{NvmeDrain, NvmeIssue, NvmeQueue};

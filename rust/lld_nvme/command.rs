@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+//! I/O commands as submission queue entries (Base 2.0 section 3.3.3.1, NVM Command Set 1.0 section 3.2).
+
+use crate::data::{Layout, List};
+use hal::{CmdError, Command, DmaMem, Op, Segment};
+
+/// A submission queue entry.
+pub(crate) type Sqe = [u64; 8];
+/// Bytes of an entry.
+pub(crate) const BYTES: usize = 64;
+
+const FLUSH: u64 = 0x00;
+const WRITE: u64 = 0x01;
+const READ: u64 = 0x02;
+const WRITE_ZEROES: u64 = 0x08;
+const DATASET_MANAGEMENT: u64 = 0x09;
+
+/// Command dword 12 of read, write, write zeroes: force unit access.
+const FUA: u64 = 1 << 30;
+/// Command dword 11 of Dataset Management: deallocate.
+const DEALLOCATE: u64 = 1 << 2;
+
+/// Most logical blocks of a command whose length is 16 bits, less one.
+pub(crate) const BLOCKS_MAX: u32 = 1 << 16;
+
+/// Encodes `cmd` for the tag whose CID is `cid` and whose list is `list`.
+#[inline]
+pub(crate) fn encode<D: DmaMem>(
+    cmd: &Command,
+    cid: u16,
+    layout: &Layout,
+    data: impl Iterator<Item = Result<Segment, CmdError>>,
+    list: List<'_, D>,
+) -> Result<Sqe, CmdError> {
+    let opcode = match cmd.op {
+        Op::Read => READ,
+        Op::Write => WRITE,
+        Op::Flush => return Ok(entry(FLUSH, cid, cmd.unit, [0, 0], 0, 0)),
+        Op::WriteZeroes => {
+            let length = length(cmd)?;
+            return Ok(entry(WRITE_ZEROES, cid, cmd.unit, [0, 0], cmd.lba, length));
+        }
+        Op::Discard => {
+            if cmd.blocks == 0 {
+                return Err(CmdError::Invalid);
+            }
+            // One range: context attributes and length, then the first block.
+            list.write_pair(0, [u64::from(cmd.blocks) << 32, cmd.lba])?;
+            let range = [list.bus(), 0];
+            // Dword 10: ranges, less one.
+            let dword11 = DEALLOCATE << 32;
+            return Ok(entry(DATASET_MANAGEMENT, cid, cmd.unit, range, dword11, 0));
+        }
+    };
+    let length = length(cmd)?;
+    let bytes = u64::from(cmd.blocks)
+        .checked_shl(u32::from(cmd.block_shift))
+        .and_then(|bytes| u32::try_from(bytes).ok())
+        .filter(|&bytes| bytes <= layout.max_transfer)
+        .ok_or(CmdError::Invalid)?;
+    let pointer = layout.describe(data, bytes, list)?;
+    let opcode = opcode | pointer.psdt;
+    Ok(entry(opcode, cid, cmd.unit, pointer.words, cmd.lba, length))
+}
+
+/// Dword 12: blocks, less one, and FUA.
+#[inline]
+fn length(cmd: &Command) -> Result<u64, CmdError> {
+    match cmd.blocks {
+        blocks @ 1..=BLOCKS_MAX => {
+            let fua = if cmd.fua { FUA } else { 0 };
+            Ok(u64::from(blocks.wrapping_sub(1)) | fua)
+        }
+        _ => Err(CmdError::Invalid),
+    }
+}
+
+#[inline]
+fn entry(opcode: u64, cid: u16, nsid: u32, dptr: [u64; 2], dword10: u64, dword12: u64) -> Sqe {
+    let first = opcode | u64::from(cid) << 16 | u64::from(nsid) << 32;
+    [first, 0, 0, dptr[0], dptr[1], dword10, dword12, 0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_zero_based_and_bounded() {
+        let mut cmd = Command {
+            op: Op::Write,
+            unit: 1,
+            lba: 0,
+            blocks: 1,
+            block_shift: 9,
+            fua: false,
+        };
+        assert_eq!(length(&cmd), Ok(0));
+        cmd.blocks = BLOCKS_MAX;
+        cmd.fua = true;
+        assert_eq!(length(&cmd), Ok(0x4000_ffff));
+        cmd.blocks = BLOCKS_MAX + 1;
+        assert_eq!(length(&cmd), Err(CmdError::Invalid));
+        cmd.blocks = 0;
+        assert_eq!(length(&cmd), Err(CmdError::Invalid));
+    }
+}

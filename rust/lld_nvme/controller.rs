@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The controller: what it owns, and the hal control path.
+
+use crate::admin::{self, Admin};
+use crate::data::Layout;
+use crate::doorbell::Shadow;
+use crate::identify::{self, ControllerId};
+use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
+use crate::regs::{self, Cap};
+use crate::step::{Progress, Step};
+use crate::{bringup, features, interrupt};
+use cell::sync::{AtomicBool, Ordering};
+use cell::{Guard, TryLock};
+use hal::{Cause, Controller, Error, Limits, Mmio, NewQueue, Platform, Refused, Shutdown, Unit};
+
+/// Most queues that are asked for: no device grants more than a few dozen, and no machine has use for more than one a CPU.
+const QUEUES_MAX: u16 = 128;
+/// Largest memory page, log2, of which tables are still allocated without thought.
+const PAGE_SHIFT_MAX: u8 = 16;
+
+/// One NVMe controller.
+///
+/// `platform` and `mmio` are the machine and the whole register window (BAR 0). Clones of `M` and of `P::Dma` are handles of the same thing.
+pub struct NvmeController<P: Platform, M: Mmio + Clone>
+where
+    P::Dma: Clone,
+{
+    pub(crate) platform: P,
+    pub(crate) mmio: M,
+    pub(crate) cap: Cap,
+    pub(crate) admin: Admin<P>,
+    /// Three pages: namespace list, other structures, PRP list of a command passed through.
+    pub(crate) pages: P::Dma,
+    /// The queues that exist, for the start after a reset.
+    pub(crate) made: P::Table<TryLock<Option<Made>>>,
+    pub(crate) progress: Progress,
+    /// Interrupts come by a pin.
+    pin: AtomicBool,
+    /// The device may touch memory.
+    enabled: AtomicBool,
+    state: TryLock<State<P, M>>,
+}
+
+/// What only the control path touches.
+pub(crate) struct State<P: Platform, M: Mmio> {
+    /// Known after the first start.
+    pub(crate) about: Option<About>,
+    /// The shadow doorbells, once they exist.
+    pub(crate) shadow: Option<Shadow<P::Dma>>,
+    /// How many queues exist.
+    pub(crate) queues: u16,
+    /// Memory that the device may still touch: of a command it did not answer, of a queue it did not let go. Freed after the next time
+    /// that it was disabled.
+    pub(crate) kept: (Option<P::Dma>, Option<NvmeQueue<P, M>>),
+}
+
+/// What the controller said about itself, and what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) id: ControllerId,
+    pub(crate) limits: Limits,
+    pub(crate) layout: Layout,
+}
+
+/// A queue as the controller was told of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Made {
+    pub(crate) sq: u64,
+    pub(crate) cq: u64,
+    pub(crate) entries: u16,
+    pub(crate) vector: u16,
+}
+
+impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    /// Looks at the capabilities and allocates what administration needs; the device is not touched before [`Controller::start`]. Sleeps.
+    ///
+    /// [`Error::Gone`]: no device answers. [`Error::Malformed`], [`Error::Unsupported`]: its capabilities contradict the specification or the
+    /// window's length, or it has no command set or page size that this driver knows.
+    pub fn new(platform: P, mmio: M) -> Result<Self, Error> {
+        let cap = Cap::read(&mmio)?;
+        let page_shift = cap.page_shift_min();
+        if cap.mqes() == 0 || page_shift > cap.page_shift_max() {
+            return Err(Error::Malformed);
+        }
+        if page_shift > PAGE_SHIFT_MAX || !(cap.has_nvm_command_set() || cap.has_command_sets()) {
+            return Err(Error::Unsupported);
+        }
+        // The admin pair and one more.
+        let doorbells = mmio.len().saturating_sub(regs::DOORBELLS);
+        if regs::pairs_within(doorbells, cap.stride()) < 2 {
+            return Err(Error::Malformed);
+        }
+        let page = 1usize << page_shift;
+        Ok(Self {
+            admin: Admin::new(&platform, cap.stride(), page)?,
+            pages: admin::paged(&platform, page.saturating_mul(3), page)?,
+            made: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
+            platform,
+            mmio,
+            cap,
+            progress: Progress::new(),
+            pin: AtomicBool::new(false),
+            enabled: AtomicBool::new(false),
+            state: TryLock::new(State {
+                about: None,
+                shadow: None,
+                queues: 0,
+                kept: (None, None),
+            }),
+        })
+    }
+
+    /// Says that the interrupt is a pin (INTx, a level) rather than messages. To be called before queues are created and the handler is
+    /// registered; then there is one queue, and it starts masked: [`Controller::set_interrupt`] opens it.
+    pub fn use_pin(&self, pin: bool) {
+        self.pin.store(pin, Ordering::Relaxed);
+        if pin && self.enabled.load(Ordering::Relaxed) {
+            interrupt::mask(&self.mmio, 0);
+        }
+    }
+
+    /// What the control path was last doing: names the command or the step that an [`Error`] of it is about.
+    pub fn step(&self) -> &'static str {
+        self.progress.name()
+    }
+
+    /// The control path's state. [`Error::Invalid`]: two callers at once, against the contract.
+    pub(crate) fn state(&self) -> Result<Guard<'_, State<P, M>>, Error> {
+        self.state.try_lock().ok_or(Error::Invalid)
+    }
+
+    /// Bytes of the controller's memory page.
+    pub(crate) fn page(&self) -> usize {
+        1 << self.cap.page_shift_min()
+    }
+
+    pub(crate) fn is_pin(&self) -> bool {
+        self.pin.load(Ordering::Relaxed)
+    }
+
+    /// Queues worth asking for: as many as have doorbells in the window.
+    pub(crate) fn queues_wanted(&self) -> u16 {
+        let doorbells = self.mmio.len().saturating_sub(regs::DOORBELLS);
+        let pairs = regs::pairs_within(doorbells, self.cap.stride());
+        u16::try_from(pairs.saturating_sub(1))
+            .unwrap_or(QUEUES_MAX)
+            .min(QUEUES_MAX)
+    }
+
+    /// Sends a command of the driver's own; any status but success is [`Error::Refused`] with it.
+    pub(crate) fn command(&self, step: Step, sqe: crate::command::Sqe) -> Result<u64, Error> {
+        self.progress.at(step);
+        let reply = self
+            .admin
+            .submit(&self.platform, &self.mmio, sqe, admin::TIMEOUT_US)?;
+        match reply.status {
+            0 => Ok(reply.result),
+            status => Err(Error::Refused(status)),
+        }
+    }
+
+    /// Enables the disabled controller.
+    pub(crate) fn enable(&self) -> Result<(), Error> {
+        self.progress.at(Step::Enable);
+        let base = self.admin.rewind();
+        self.enabled.store(true, Ordering::Relaxed);
+        let page_shift = self.cap.page_shift_min();
+        bringup::enable(&self.platform, &self.mmio, self.cap, page_shift, &base)
+    }
+
+    /// After `Ok` the device touches no memory.
+    pub(crate) fn disable(&self) -> Result<(), Error> {
+        self.progress.at(Step::Disable);
+        self.admin.close();
+        bringup::disable(&self.platform, &self.mmio, self.cap)?;
+        self.enabled.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Tells the controller of queue `qid`.
+    pub(crate) fn announce(&self, qid: u16, made: Made) -> Result<(), Error> {
+        let create = features::create_cq(qid, made.entries, made.cq, made.vector);
+        self.command(Step::CreateCompletionQueue, create)?;
+        let create = features::create_sq(qid, made.entries, made.sq);
+        let refused = self.command(Step::CreateSubmissionQueue, create);
+        if let Err(Error::Refused(status)) = refused {
+            // The one without the other is of no use, and its memory is about to go. What is reported is what failed first.
+            self.command(Step::DeleteCompletionQueue, features::delete_cq(qid))
+                .map_err(|_| Error::Fatal)?;
+            self.progress.at(Step::CreateSubmissionQueue);
+            return Err(Error::Refused(status));
+        }
+        refused.map(|_| ())
+    }
+}
+
+impl<P: Platform, M: Mmio + Clone> Controller for NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    type Queue = NvmeQueue<P, M>;
+
+    fn start(&self) -> Result<(), Error> {
+        let mut state = self.state()?;
+        let started = self.bring_up(&mut state);
+        if started.is_err() {
+            // Not half alive; the step that failed stays the one that is named.
+            let _ = bringup::disable(&self.platform, &self.mmio, self.cap)
+                .map(|()| self.enabled.store(false, Ordering::Relaxed));
+            self.admin.close();
+        }
+        started
+    }
+
+    fn limits(&self) -> Limits {
+        let about = self.state().ok().and_then(|state| state.about);
+        about.map_or(
+            Limits {
+                queues: 1,
+                tags: 1,
+                max_transfer: 4096,
+                max_segments: 1,
+                max_segment: 4096,
+                virt_boundary: 4095,
+                dma_align: 3,
+            },
+            |about| about.limits,
+        )
+    }
+
+    fn create_queue(&self, index: u16, vector: u16) -> Result<NewQueue<Self::Queue>, Error> {
+        let mut state = self.state()?;
+        let about = state.about.ok_or(Error::Invalid)?;
+        let place = self.made.get(usize::from(index)).ok_or(Error::Invalid)?;
+        if index != state.queues || index >= about.limits.queues {
+            return Err(Error::Invalid);
+        }
+        let qid = index.saturating_add(1);
+        let plan = Plan {
+            qid,
+            tags: about.limits.tags,
+            layout: about.layout,
+            stride: self.cap.stride(),
+            mmio: self.mmio.clone(),
+            shadow: state.shadow.clone(),
+            pin: self.is_pin().then_some(vector),
+        };
+        let queue = NvmeQueue::new(&self.platform, plan, self.page())?;
+        let (sq, cq) = queue.bus();
+        let made = Made {
+            sq,
+            cq,
+            entries: queue.entries(),
+            vector,
+        };
+        match self.announce(qid, made) {
+            Ok(()) => {}
+            Err(why @ Error::Refused(_)) => return Err(why),
+            Err(why) => {
+                // The device may have the queue: its memory stays until it is proven not to.
+                let _ = bringup::disable(&self.platform, &self.mmio, self.cap);
+                self.admin.close();
+                state.kept.1 = Some(queue);
+                return Err(why);
+            }
+        }
+        if let Some(mut place) = place.try_lock() {
+            *place = Some(made);
+        }
+        state.queues = qid;
+        Ok(NewQueue {
+            queue,
+            issue: NvmeIssue::default(),
+            drain: NvmeDrain::new(),
+        })
+    }
+
+    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
+        let state = self.state()?;
+        let about = state.about.ok_or(Error::Invalid)?;
+        self.each_unit(&about, found)
+    }
+
+    fn stop(&self) -> Result<(), Error> {
+        let mut state = self.state()?;
+        self.disable()?;
+        state.kept = (None, None);
+        Ok(())
+    }
+
+    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
+        let state = self.state()?;
+        self.progress.at(Step::Shutdown);
+        self.admin.close();
+        match how {
+            Shutdown::Dead => Ok(()),
+            Shutdown::Normal if !self.enabled.load(Ordering::Relaxed) => Ok(()),
+            Shutdown::Normal => {
+                let rtd3e_us = state.about.map_or(0, |about| about.id.rtd3e_us);
+                bringup::shutdown(&self.platform, &self.mmio, rtd3e_us)
+            }
+        }
+    }
+
+    fn alive(&self) -> Result<(), Error> {
+        bringup::alive(&self.mmio)
+    }
+
+    fn interrupt(&self, vector: u16) -> Cause {
+        if self.is_pin() {
+            interrupt::mask(&self.mmio, vector);
+            self.admin.collect(&self.mmio);
+        }
+        Cause::Queues
+    }
+
+    fn set_interrupt(&self, vector: u16, enabled: bool) {
+        match (self.is_pin(), enabled) {
+            (false, _) => {}
+            (true, true) => interrupt::unmask(&self.mmio, vector),
+            (true, false) => interrupt::mask(&self.mmio, vector),
+        }
+    }
+}
+
+impl<P: Platform, M: Mmio + Clone> Drop for NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    fn drop(&mut self) {
+        // The memory of a device that runs is not freed. Where it can't be stopped the caller has cut it off the bus.
+        if self.enabled.load(Ordering::Relaxed) {
+            let _ = self.disable();
+        }
+    }
+}
+
+// A structure fits the smallest page.
+const _: () = assert!(identify::BYTES <= 4096);

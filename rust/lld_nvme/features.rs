@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Admin commands as submission queue entries (Base 2.0 section 5).
+
+use crate::command::Sqe;
+use crate::identify::Cns;
+
+const DELETE_CQ: u64 = 0x04;
+const CREATE_SQ: u64 = 0x01;
+const CREATE_CQ: u64 = 0x05;
+const DELETE_SQ: u64 = 0x00;
+const IDENTIFY: u64 = 0x06;
+const SET_FEATURES: u64 = 0x09;
+const ASYNC_EVENT: u64 = 0x0c;
+const DOORBELL_BUFFER_CONFIG: u64 = 0x7c;
+
+/// Feature Number of Queues (5.27.1.5).
+const NUMBER_OF_QUEUES: u64 = 0x07;
+/// Feature Host Memory Buffer (5.27.1.10).
+const HOST_MEMORY_BUFFER: u64 = 0x0d;
+
+/// The queue is physically contiguous.
+const CONTIGUOUS: u64 = 1;
+/// The completion queue interrupts.
+const INTERRUPTS: u64 = 1 << 1;
+
+/// Identify (5.17) into the page at `to`.
+pub(crate) fn identify(cns: Cns, nsid: u32, to: u64) -> Sqe {
+    // CAST: the enum is a byte.
+    let cns = u64::from(cns as u8);
+    [IDENTIFY | u64::from(nsid) << 32, 0, 0, to, 0, cns, 0, 0]
+}
+
+/// Asks for `pairs` I/O queue pairs.
+pub(crate) fn number_of_queues(pairs: u16) -> Sqe {
+    let wanted = u64::from(pairs.saturating_sub(1));
+    let dword11 = wanted << 16 | wanted;
+    let dword10 = NUMBER_OF_QUEUES | dword11 << 32;
+    [SET_FEATURES, 0, 0, 0, 0, dword10, 0, 0]
+}
+
+/// Pairs that the answer to [`number_of_queues`] grants: the lesser of submission and completion queues, both less one.
+pub(crate) fn granted(result: u64) -> u16 {
+    // CAST: bits 15:0 and 31:16.
+    let (sq, cq) = (result as u16, (result >> 16) as u16);
+    sq.min(cq).saturating_add(1)
+}
+
+/// Doorbell Buffer Config (5.8).
+pub(crate) fn doorbell_buffer(shadow: u64, events: u64) -> Sqe {
+    [DOORBELL_BUFFER_CONFIG, 0, 0, shadow, events, 0, 0, 0]
+}
+
+/// Create I/O Completion Queue (5.5).
+pub(crate) fn create_cq(qid: u16, entries: u16, at: u64, vector: u16) -> Sqe {
+    let dword11 = CONTIGUOUS | INTERRUPTS | u64::from(vector) << 16;
+    let dword10 = sized(qid, entries) | dword11 << 32;
+    [CREATE_CQ, 0, 0, at, 0, dword10, 0, 0]
+}
+
+/// Create I/O Submission Queue (5.6), answered in the completion queue of the same number.
+pub(crate) fn create_sq(qid: u16, entries: u16, at: u64) -> Sqe {
+    let dword11 = CONTIGUOUS | u64::from(qid) << 16;
+    let dword10 = sized(qid, entries) | dword11 << 32;
+    [CREATE_SQ, 0, 0, at, 0, dword10, 0, 0]
+}
+
+/// Delete I/O Completion Queue (5.7).
+pub(crate) fn delete_cq(qid: u16) -> Sqe {
+    [DELETE_CQ, 0, 0, 0, 0, u64::from(qid), 0, 0]
+}
+
+fn sized(qid: u16, entries: u16) -> u64 {
+    u64::from(qid) | u64::from(entries.saturating_sub(1)) << 16
+}
+
+/// Whether a command from outside may pass. Those may not that give the device memory to keep, change the queues under the driver, or
+/// are not answered until something happens.
+pub(crate) fn may_pass(sqe: &Sqe) -> bool {
+    let (first, dword10) = (sqe[0] & 0xff, sqe[5] & 0xff);
+    !match first {
+        DELETE_SQ | CREATE_SQ | DELETE_CQ | CREATE_CQ | ASYNC_EVENT | DOORBELL_BUFFER_CONFIG => {
+            true
+        }
+        SET_FEATURES => matches!(dword10, NUMBER_OF_QUEUES | HOST_MEMORY_BUFFER),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queue_numbers_are_zero_based() {
+        assert_eq!(number_of_queues(1)[5], 7);
+        assert_eq!(number_of_queues(3)[5], 0x0002_0002_0000_0007);
+        assert_eq!(granted(0x0003_0007), 4);
+        assert_eq!(granted(0xffff_ffff), u16::MAX);
+        assert_eq!(create_cq(3, 256, 0x1000, 9)[5], 0x0009_0003_00ff_0003);
+        assert_eq!(create_sq(3, 256, 0x1000)[5], 0x0003_0001_00ff_0003);
+    }
+
+    #[test]
+    fn what_would_take_memory_or_queues_away_does_not_pass() {
+        let sqe = |opcode, dword10| [opcode, 0, 0, 0, 0, dword10, 0, 0];
+        for opcode in [0x00, 0x01, 0x04, 0x05, 0x0c, 0x7c] {
+            assert!(!may_pass(&sqe(opcode, 0)));
+        }
+        assert!(!may_pass(&sqe(0x09, 0x07)) && !may_pass(&sqe(0x09, 0x0d)));
+        assert!(may_pass(&sqe(0x09, 0x06)) && may_pass(&sqe(0x06, 1)) && may_pass(&sqe(0x02, 2)));
+    }
+}

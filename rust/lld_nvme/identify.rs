@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What Identify returns (Base 2.0 section 5.17, NVM Command Set 1.0 section 4.1.5), decoded field by field from memory that the device
+//! wrote. Each field is read once.
+
+use hal::{Discard, DmaMem, UnitIds};
+
+/// Bytes of every Identify data structure.
+pub(crate) const BYTES: usize = 4096;
+/// Most namespaces of an active list.
+pub(crate) const LIST_LEN: usize = BYTES / 4;
+
+/// Controller or Namespace Structure: which structure is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Cns {
+    Namespace = 0x00,
+    Controller = 0x01,
+    ActiveNamespaces = 0x02,
+    NamespaceDescriptors = 0x03,
+    CommandSetController = 0x06,
+}
+
+/// A structure in DMA memory.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a, D> {
+    pub(crate) memory: &'a D,
+    /// Where it begins.
+    pub(crate) base: usize,
+}
+
+impl<D: DmaMem> View<'_, D> {
+    fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.memory
+            .read_bytes(self.base.wrapping_add(at), &mut bytes);
+        bytes
+    }
+
+    pub(crate) fn u8(&self, at: usize) -> u8 {
+        u8::from_le_bytes(self.bytes(at))
+    }
+
+    fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes(self.bytes(at))
+    }
+
+    pub(crate) fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.bytes(at))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.bytes(at))
+    }
+}
+
+/// How a controller takes SGLs (SGLS, bits 1:0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sgls {
+    No,
+    Any,
+    Dword,
+}
+
+impl Sgls {
+    /// Bits that a segment's address and length must not have; `None`: no SGLs.
+    pub(crate) const fn align(self) -> Option<u64> {
+        match self {
+            Self::No => None,
+            Self::Any => Some(0),
+            Self::Dword => Some(3),
+        }
+    }
+}
+
+/// Identify Controller (figure 275), as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ControllerId {
+    pub(crate) serial: [u8; 20],
+    pub(crate) model: [u8; 40],
+    pub(crate) firmware: [u8; 8],
+    /// Most data of a command, log2 of smallest pages; 0: no limit.
+    pub(crate) mdts: u8,
+    /// Microseconds that a shutdown may take; 0: not said.
+    pub(crate) rtd3e_us: u32,
+    /// 0 (not said) or 1: an I/O controller.
+    pub(crate) kind: u8,
+    pub(crate) has_doorbell_buffer: bool,
+    /// Submission and completion entries of 64 and 16 bytes are taken.
+    pub(crate) has_entry_sizes: bool,
+    /// The largest NSID.
+    pub(crate) namespaces: u32,
+    pub(crate) has_discard: bool,
+    pub(crate) has_write_zeroes: bool,
+    pub(crate) write_cache: bool,
+    /// Blocks written whole at a power failure, less one.
+    pub(crate) awupf: u16,
+    pub(crate) sgls: Sgls,
+}
+
+impl ControllerId {
+    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+        let (sqes, cqes) = (at.u8(512), at.u8(513));
+        let oncs = at.u16(520);
+        Self {
+            serial: at.bytes(4),
+            model: at.bytes(24),
+            firmware: at.bytes(64),
+            mdts: at.u8(77),
+            rtd3e_us: at.u32(88),
+            kind: at.u8(111),
+            has_doorbell_buffer: at.u16(256) & 1 << 8 != 0,
+            has_entry_sizes: (sqes & 0xf) <= 6
+                && (sqes >> 4) >= 6
+                && (cqes & 0xf) <= 4
+                && (cqes >> 4) >= 4,
+            namespaces: at.u32(516),
+            has_discard: oncs & 1 << 2 != 0,
+            has_write_zeroes: oncs & 1 << 3 != 0,
+            write_cache: at.u8(525) & 1 != 0,
+            awupf: at.u16(528),
+            sgls: match at.u32(536) & 3 {
+                1 => Sgls::Any,
+                2 => Sgls::Dword,
+                _ => Sgls::No,
+            },
+        }
+    }
+}
+
+/// Limits of commands without data (Identify I/O Command Set specific Controller, NVM: figure 118); 0: not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NvmLimits {
+    /// Most blocks of one Dataset Management range.
+    pub(crate) dmrsl: u32,
+    /// Most data of a Write Zeroes, log2 of smallest pages.
+    pub(crate) wzsl: u8,
+}
+
+impl NvmLimits {
+    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+        Self {
+            wzsl: at.u8(1),
+            dmrsl: at.u32(4),
+        }
+    }
+}
+
+/// Identify Namespace (NVM Command Set 1.0 figure 97).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NamespaceId {
+    /// Size in logical blocks.
+    pub(crate) blocks: u64,
+    /// Log2 of a logical block's bytes.
+    pub(crate) lbads: u8,
+    /// Bytes of metadata of each block.
+    pub(crate) metadata: u16,
+    /// End-to-end protection is on.
+    pub(crate) protected: bool,
+    pub(crate) write_protected: bool,
+    /// Blocks, less one, that are best written together; `None`: not said.
+    pub(crate) npwg: Option<u16>,
+    /// Blocks, less one, that are best deallocated together.
+    pub(crate) npdg: Option<u16>,
+    /// Blocks, less one, written whole at a power failure; `None`: the controller's AWUPF holds.
+    pub(crate) nawupf: Option<u16>,
+    /// An atomic write's first possible boundary; other than 0, nothing follows about the physical block.
+    pub(crate) nabo: u16,
+    pub(crate) eui64: Option<[u8; 8]>,
+    pub(crate) nguid: Option<[u8; 16]>,
+}
+
+impl NamespaceId {
+    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+        let nsfeat = at.u8(24);
+        let flbas = at.u8(26);
+        // Bits 6:5 extend the index when there are more than 16 formats (NLBAF counts them, less one).
+        let high = if at.u8(25) > 15 { flbas >> 5 & 3 } else { 0 };
+        let index = usize::from(flbas & 0xf | high << 4);
+        // 64 formats of 4 bytes end before byte 384.
+        let format = at.u32(128usize.wrapping_add(index.wrapping_mul(4)));
+        let some = |said: bool, value: u16| said.then_some(value);
+        Self {
+            blocks: at.u64(0),
+            // CAST: bits 23:16 and 15:0.
+            lbads: (format >> 16) as u8,
+            metadata: format as u16,
+            protected: at.u8(29) & 7 != 0,
+            write_protected: at.u8(99) & 1 != 0,
+            npwg: some(nsfeat & 0x30 != 0, at.u16(64)),
+            npdg: some(nsfeat & 0x10 != 0, at.u16(68)),
+            nawupf: some(nsfeat & 1 << 1 != 0, at.u16(36)),
+            nabo: at.u16(42),
+            eui64: named(at.bytes(120)),
+            nguid: named(at.bytes(104)),
+        }
+    }
+
+    /// Log2 of the blocks that are written best: of those said to be, and written whole.
+    pub(crate) fn physical_shift(&self, awupf: u16) -> u8 {
+        let whole = match (self.nabo, self.nawupf) {
+            (0, Some(blocks)) if blocks != 0 => blocks,
+            (0, _) => awupf,
+            _ => 0,
+        };
+        let best = self.npwg.map_or(whole, |blocks| blocks.min(whole));
+        let blocks = u32::from(best).saturating_add(1);
+        // A power of two, or no statement; 64 KiB is the most a kernel makes of it.
+        let shift = match blocks.is_power_of_two() {
+            // CAST: at most 16.
+            true => blocks.trailing_zeros() as u8,
+            false => 0,
+        };
+        self.lbads.saturating_add(shift).min(16).max(self.lbads)
+    }
+
+    /// What a discard may be.
+    pub(crate) fn discard(&self, limits: NvmLimits) -> Discard {
+        Discard {
+            max_blocks: match limits.dmrsl {
+                0 => u32::MAX,
+                most => most,
+            },
+            granularity: self
+                .npdg
+                .map_or(1, |npdg| u32::from(npdg).saturating_add(1)),
+        }
+    }
+}
+
+/// An identifier, unless it is all zeroes, which means that there is none.
+fn named<const N: usize>(id: [u8; N]) -> Option<[u8; N]> {
+    (id != [0; N]).then_some(id)
+}
+
+/// What the Namespace Identification Descriptors say (Base 2.0 figure 282).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Descriptors {
+    pub(crate) ids: UnitIds,
+    /// Command Set Identifier; 0 is NVM.
+    pub(crate) command_set: u8,
+}
+
+impl Descriptors {
+    /// Walks the list: each descriptor is type, length, two reserved bytes, then its value; length 0 ends it.
+    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+        let mut found = Self::default();
+        let mut place = 0usize;
+        while place <= BYTES - 4 {
+            let (kind, length) = (at.u8(place), usize::from(at.u8(place.wrapping_add(1))));
+            let value = place.wrapping_add(4);
+            let next = value.wrapping_add(length);
+            if length == 0 || next > BYTES {
+                break;
+            }
+            match (kind, length) {
+                (1, 8) => found.ids.eui64 = named(at.bytes(value)),
+                (2, 16) => found.ids.nguid = named(at.bytes(value)),
+                (3, 16) => found.ids.uuid = named(at.bytes(value)),
+                (4, 1) => found.command_set = at.u8(value),
+                _ => {}
+            }
+            place = next;
+        }
+        found
+    }
+}

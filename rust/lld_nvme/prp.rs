@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Physical region pages (Base 2.0 section 4.1.1): a command's data as a list of memory pages.
+//!
+//! PRP 1 is the first byte, which may lie anywhere in its page; every further entry is a whole page. Two entries are in the command, more are in
+//! a list to which PRP 2 points.
+
+use crate::data::List;
+use hal::{CmdError, DmaMem, Segment};
+
+/// Low bits that PRP entries must not have (a dword).
+pub(crate) const ALIGN: u64 = 3;
+
+/// Whether `first` alone, which is all of the data, needs no list with pages of `mask + 1` bytes.
+#[inline]
+pub(crate) fn fits_command(first: Segment, mask: u64) -> bool {
+    first.addr & ALIGN == 0
+        && (first.addr & mask).wrapping_add(u64::from(first.len)) <= mask.wrapping_add(1) << 1
+}
+
+/// PRP 1 and 2 of data for which [`fits_command`] holds.
+#[inline]
+pub(crate) fn in_command(first: Segment, mask: u64) -> [u64; 2] {
+    let in_page = mask.wrapping_add(1).wrapping_sub(first.addr & mask);
+    if u64::from(first.len) <= in_page {
+        [first.addr, 0]
+    } else {
+        [first.addr, first.addr.wrapping_add(in_page)]
+    }
+}
+
+/// PRP 1 and 2 of `bytes` of data, of which `first` is the first segment and `rest` yields the others; with more than two pages the
+/// tail goes to `list`.
+///
+/// [`CmdError::Invalid`]: the segments don't meet at page boundaries, are not `bytes` long, or are more pages than the list holds.
+pub(crate) fn build<D: DmaMem>(
+    first: Segment,
+    rest: impl Iterator<Item = Result<Segment, CmdError>>,
+    bytes: u32,
+    mask: u64,
+    list: &List<'_, D>,
+) -> Result<[u64; 2], CmdError> {
+    if first.addr & ALIGN != 0 {
+        return Err(CmdError::Invalid);
+    }
+    let page = mask.wrapping_add(1);
+    let mut pages = Pages {
+        list,
+        second: 0,
+        count: 0,
+    };
+    let in_page = page.wrapping_sub(first.addr & mask);
+    let mut end = pages.add(first, in_page, page)?;
+    let mut left = bytes.checked_sub(first.len).ok_or(CmdError::Invalid)?;
+    for segment in rest {
+        if left == 0 {
+            break;
+        }
+        let segment = segment?;
+        // A page in the middle that is not whole can't be said.
+        if (segment.addr | end) & mask != 0 {
+            return Err(CmdError::Invalid);
+        }
+        end = pages.add(segment, 0, page)?;
+        left = left.checked_sub(segment.len).ok_or(CmdError::Invalid)?;
+    }
+    if left != 0 {
+        return Err(CmdError::Invalid);
+    }
+    Ok([first.addr, pages.second_entry()])
+}
+
+/// The entries after the first, of which a single one goes to the command itself.
+struct Pages<'a, D> {
+    list: &'a List<'a, D>,
+    second: u64,
+    count: usize,
+}
+
+impl<D: DmaMem> Pages<'_, D> {
+    /// Adds the pages of `segment` after its first `skip` bytes. Returns the address behind it.
+    fn add(&mut self, segment: Segment, skip: u64, page: u64) -> Result<u64, CmdError> {
+        let end = (segment.addr)
+            .checked_add(u64::from(segment.len))
+            .ok_or(CmdError::Invalid)?;
+        let mut at = segment.addr.saturating_add(skip);
+        while at < end {
+            match self.count {
+                0 => self.second = at,
+                1 => {
+                    self.list.write(0, self.second)?;
+                    self.list.write(1, at)?;
+                }
+                n => self.list.write(n, at)?,
+            }
+            self.count = self.count.wrapping_add(1);
+            at = at.saturating_add(page);
+        }
+        Ok(end)
+    }
+
+    fn second_entry(&self) -> u64 {
+        match self.count {
+            0 => 0,
+            1 => self.second,
+            _ => self.list.bus(),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+//! An I/O queue pair as a hal queue.
+//!
+//! The submission queue has one entry more than there are tags, so it is never full, and neither is the completion queue. Entries are written
+//! once, at the staged tail; the doorbell moves when they are issued.
+
+use crate::cqe::{self, Cqe};
+use crate::data::{Layout, Lists};
+use crate::doorbell::{Doorbells, Shadow};
+use crate::interrupt;
+use crate::{command, regs, status};
+use cell::sync::{fence, AtomicU16, Ordering};
+use hal::{
+    Bound, CmdError, Command, Completed, Detached, DmaMem, Error, Event, Free, Mmio, Platform,
+    Queue, Segment, Tag, TagBatch, TagTable, Unbound,
+};
+
+/// What makes a queue, decided by the control path.
+pub(crate) struct Plan<D, M> {
+    /// Queue identifier, from 1.
+    pub(crate) qid: u16,
+    /// Tags; entries are one more.
+    pub(crate) tags: u16,
+    /// How data is described.
+    pub(crate) layout: Layout,
+    /// Bytes from one doorbell to the next.
+    pub(crate) stride: usize,
+    /// The registers.
+    pub(crate) mmio: M,
+    /// Shadow doorbells, where the controller has them.
+    pub(crate) shadow: Option<Shadow<D>>,
+    /// The vector to unmask after a drain: a pin that [`interrupt`] masks.
+    pub(crate) pin: Option<u16>,
+}
+
+/// A submission queue and its completion queue.
+///
+/// # Invariants
+/// `cids` holds for each slot the CID of its next or present command; only the drainer changes it, when the command is proven finished, so no
+/// earlier completion can be taken for a later command's.
+pub struct NvmeQueue<P: Platform, M: Mmio> {
+    tags: TagTable<P>,
+    cids: P::Table<AtomicU16>,
+    sq: P::Dma,
+    cq: P::Dma,
+    lists: Lists<P>,
+    layout: Layout,
+    doorbells: Doorbells<P::Dma, M>,
+    tail_doorbell: usize,
+    head_doorbell: usize,
+    qid: u16,
+    entries: u16,
+    pin: Option<u16>,
+}
+
+/// The issuer's side.
+#[derive(Debug, Default)]
+pub struct NvmeIssue {
+    /// The tail that the controller knows.
+    tail: u16,
+    /// Where the next entry goes.
+    next: u16,
+}
+
+/// The drainer's side.
+#[derive(Debug)]
+pub struct NvmeDrain {
+    /// The next entry to look at.
+    head: u16,
+    /// Its phase when it is new.
+    phase: bool,
+    /// The head that the controller knows.
+    rung: u16,
+    /// Completions that answered nothing.
+    violations: u32,
+}
+
+impl NvmeDrain {
+    pub(crate) fn new() -> Self {
+        Self {
+            head: 0,
+            phase: true,
+            rung: 0,
+            violations: 0,
+        }
+    }
+}
+
+impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
+    /// Memory and tables for a queue; the controller does not know it yet. `page` is the alignment that it needs. Sleeps.
+    pub(crate) fn new(platform: &P, plan: Plan<P::Dma, M>, page: usize) -> Result<Self, Error> {
+        let entries = plan.tags.checked_add(1).ok_or(Error::Invalid)?;
+        let memory = |entry: usize| {
+            let bytes = usize::from(entries).saturating_mul(entry);
+            crate::admin::paged(platform, bytes, page)
+        };
+        Ok(Self {
+            tags: TagTable::new(platform, plan.tags)?,
+            cids: platform.table(usize::from(plan.tags), |at| {
+                // CAST: at most 65,535 tags.
+                AtomicU16::new(at as u16)
+            })?,
+            sq: memory(command::BYTES)?,
+            cq: memory(cqe::BYTES)?,
+            lists: Lists::new(platform, plan.tags, plan.layout.list_bytes())?,
+            layout: plan.layout,
+            doorbells: Doorbells::new(plan.mmio, plan.shadow),
+            tail_doorbell: regs::sq_doorbell(plan.qid, plan.stride),
+            head_doorbell: regs::cq_doorbell(plan.qid, plan.stride),
+            qid: plan.qid,
+            entries,
+            pin: plan.pin,
+        })
+    }
+
+    /// Bus addresses of the submission and the completion queue.
+    pub(crate) fn bus(&self) -> (u64, u64) {
+        (self.sq.bus_addr(), self.cq.bus_addr())
+    }
+
+    /// Entries of each.
+    pub(crate) fn entries(&self) -> u16 {
+        self.entries
+    }
+
+    #[inline]
+    fn after(&self, at: u16) -> u16 {
+        let next = at.wrapping_add(1);
+        if next == self.entries {
+            0
+        } else {
+            next
+        }
+    }
+
+    /// The entry at the head, if the controller has written it since the last pass.
+    #[inline]
+    fn peek(&self, side: &NvmeDrain) -> Option<Cqe> {
+        let at = usize::from(side.head) * cqe::BYTES + cqe::SECOND_HALF;
+        let entry = Cqe(self.cq.read64(at));
+        (entry.phase() == side.phase).then_some(entry)
+    }
+
+    /// Whose completion `entry` is: the tag, if the device has it.
+    #[inline]
+    fn proven(&self, entry: Cqe) -> Option<Tag<Completed>> {
+        if !entry.is_from(self.qid, self.entries) {
+            return None;
+        }
+        let number = cqe::tag_of(entry.cid());
+        let cid = self.cids.get(usize::from(number))?;
+        if cid.load(Ordering::Relaxed) != entry.cid() {
+            return None;
+        }
+        let tag = self.tags.complete(number)?;
+        // From here on the CID that just came back answers nothing. The next issuer gets the slot through the tag table's Release.
+        cid.store(cqe::next_generation(entry.cid()), Ordering::Relaxed);
+        Some(tag)
+    }
+
+    /// Takes the entries of tags that were bound, and are given back unissued, out of the staged ones.
+    #[cold]
+    fn withdraw(&self, side: &mut NvmeIssue, number: u16) {
+        let mut from = side.tail;
+        let mut to = side.tail;
+        while from != side.next {
+            let at = usize::from(from) * command::BYTES;
+            // CAST: bits 31:16 of the first word are the CID.
+            let cid = (self.sq.read64(at) >> 16) as u16;
+            if cqe::tag_of(cid) != number {
+                if from != to {
+                    for word in (0..command::BYTES).step_by(8) {
+                        let value = self.sq.read64(at.wrapping_add(word));
+                        let place = usize::from(to) * command::BYTES;
+                        self.sq.write64(place.wrapping_add(word), value);
+                    }
+                }
+                to = self.after(to);
+            }
+            from = self.after(from);
+        }
+        side.next = to;
+    }
+}
+
+impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
+    type Issue = NvmeIssue;
+    type Drain = NvmeDrain;
+
+    fn capacity(&self) -> usize {
+        self.tags.capacity()
+    }
+
+    #[inline]
+    fn get_free_tags(&self, _side: &mut NvmeIssue, want: usize, tags: &mut TagBatch<Free>) {
+        self.tags.take(want, tags);
+    }
+
+    #[inline]
+    fn bind_tag_cmd(
+        &self,
+        side: &mut NvmeIssue,
+        tag: Tag<Free>,
+        cmd: &Command,
+        data: impl Iterator<Item = Result<Segment, CmdError>>,
+    ) -> Result<Tag<Bound>, Unbound> {
+        let slot = self.cids.get(tag.index()).zip(self.lists.of(tag.index()));
+        let Some((cid, list)) = slot else {
+            let why = CmdError::Invalid;
+            return Err(Unbound { tag, why });
+        };
+        let cid = cid.load(Ordering::Relaxed);
+        match command::encode(cmd, cid, &self.layout, data, list) {
+            Ok(entry) => {
+                let at = usize::from(side.next) * command::BYTES;
+                self.sq.write_words(at, entry);
+                side.next = self.after(side.next);
+                Ok(tag.bind())
+            }
+            Err(why) => Err(Unbound { tag, why }),
+        }
+    }
+
+    #[inline]
+    fn issue_tags(&self, side: &mut NvmeIssue, tags: &mut TagBatch<Bound>) -> usize {
+        let mut tail = side.tail;
+        for tag in tags.drain() {
+            self.tags.issue(tag);
+            tail = self.after(tail);
+        }
+        if tail == side.tail {
+            return 0;
+        }
+        let old = core::mem::replace(&mut side.tail, tail);
+        self.doorbells.ring(self.tail_doorbell, old, tail)
+    }
+
+    fn unget_tags(&self, side: &mut NvmeIssue, tags: &mut TagBatch<Free>) {
+        if side.next != side.tail {
+            let mut kept = TagBatch::default();
+            for tag in tags.drain() {
+                self.withdraw(side, tag.number());
+                // As many as there were.
+                let _ = kept.push(tag);
+            }
+            *tags = kept;
+        }
+        self.tags.release(tags);
+    }
+
+    #[inline]
+    fn check_event(&self, side: &mut NvmeDrain) -> bool {
+        self.peek(side).is_some()
+    }
+
+    #[inline]
+    fn fetch_event(&self, side: &mut NvmeDrain) -> Option<Event> {
+        // No further than once around, however fast a broken device writes.
+        for _ in 0..self.entries {
+            let entry = self.peek(side)?;
+            // The data came before the entry that announces it.
+            fence(Ordering::Acquire);
+            side.head = self.after(side.head);
+            side.phase ^= side.head == 0;
+            if let Some(tag) = self.proven(entry) {
+                let outcome = status::outcome(entry.status());
+                return Some(Event { tag, outcome });
+            }
+            side.violations = side.violations.saturating_add(1);
+        }
+        None
+    }
+
+    #[inline]
+    fn detach_tag_cmd(&self, _side: &mut NvmeDrain, tag: Tag<Completed>) -> Tag<Detached> {
+        tag.detach()
+    }
+
+    #[inline]
+    fn release_tags(&self, side: &mut NvmeDrain, tags: &mut TagBatch<Detached>) -> usize {
+        let mut written = 0;
+        if side.head != side.rung {
+            let old = core::mem::replace(&mut side.rung, side.head);
+            written = self.doorbells.ring(self.head_doorbell, old, side.head);
+        }
+        self.tags.release(tags);
+        if let Some(vector) = self.pin {
+            interrupt::unmask(self.doorbells.mmio(), vector);
+            written = written.wrapping_add(1);
+        }
+        written
+    }
+
+    fn violations(&self, side: &NvmeDrain) -> u32 {
+        side.violations
+    }
+
+    fn reap_tag(&self, _side: &mut NvmeDrain) -> Option<Event> {
+        let number = self.tags.first_issued()?;
+        let tag = self.tags.complete(number)?;
+        if let Some(cid) = self.cids.get(usize::from(number)) {
+            let next = cqe::next_generation(cid.load(Ordering::Relaxed));
+            cid.store(next, Ordering::Relaxed);
+        }
+        let outcome = Err(CmdError::Aborted);
+        Some(Event { tag, outcome })
+    }
+
+    fn rewind(&self, issue: &mut NvmeIssue, drain: &mut NvmeDrain) {
+        *issue = NvmeIssue::default();
+        *drain = NvmeDrain::new();
+        // No entry may look new.
+        let bytes = usize::from(self.entries).saturating_mul(cqe::BYTES);
+        self.cq.zero(0, bytes);
+        self.tags.rewind();
+    }
+}
