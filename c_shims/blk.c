@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The block layer's inline functions and macros, and the few of the core that the block half needs. */
+
+#include <linux/blk-mq.h>
+#include <linux/blk-mq-dma.h>
+#include <linux/blkdev.h>
+#include <linux/bottom_half.h>
+#include <linux/dma-mapping.h>
+#include <linux/idr.h>
+#include <linux/memremap.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/mm.h>
+
+#include "blk.h"
+
+void hiops_preempt_disable(void)
+{
+	preempt_disable();
+}
+
+void hiops_preempt_enable(void)
+{
+	preempt_enable();
+}
+
+bool hiops_bh_off(void)
+{
+	if (in_hardirq() || irqs_disabled())
+		return false;
+	local_bh_disable();
+	return true;
+}
+
+void hiops_bh_on(void)
+{
+	local_bh_enable();
+}
+
+u64 hiops_local_clock(void)
+{
+	return local_clock();
+}
+
+unsigned int hiops_noio_save(void)
+{
+	return memalloc_noio_save();
+}
+
+void hiops_noio_restore(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
+}
+
+int hiops_map_single(struct request *rq, struct device *dev,
+		     struct hiops_segment *seg)
+{
+	struct bio_vec bv;
+
+	if (blk_rq_nr_phys_segments(rq) != 1 ||
+	    (rq->rq_flags & RQF_SPECIAL_PAYLOAD))
+		return 1;
+	bv = mp_bvec_iter_bvec(rq->bio->bi_io_vec, rq->bio->bi_iter);
+	/* One segment that several bvecs make up, or memory of another device: for the iterator. */
+	if (bv.bv_len != blk_rq_bytes(rq) || is_pci_p2pdma_page(bv.bv_page))
+		return 1;
+	seg->addr = dma_map_bvec(dev, &bv, rq_dma_dir(rq), 0);
+	if (dma_mapping_error(dev, seg->addr))
+		return -ENOMEM;
+	seg->len = bv.bv_len;
+	return 0;
+}
+
+void hiops_unmap_one(struct device *dev, u64 addr, u32 len, struct request *rq,
+		     bool mmio)
+{
+	dma_unmap_phys(dev, addr, len, rq_dma_dir(rq), mmio ? DMA_ATTR_MMIO : 0);
+}
+
+int hiops_map_kind(const struct blk_dma_iter *iter)
+{
+	switch (iter->p2pdma.map) {
+	case PCI_P2PDMA_MAP_NONE:
+		return 0;
+	case PCI_P2PDMA_MAP_BUS_ADDR:
+		return 1;
+	case PCI_P2PDMA_MAP_THRU_HOST_BRIDGE:
+		return 2;
+	default:
+		return -EINVAL;
+	}
+}
+
+bool hiops_need_unmap(struct device *dev)
+{
+	return dma_need_unmap(dev);
+}
+
+bool hiops_use_iova(struct dma_iova_state *state)
+{
+	return dma_use_iova(state);
+}
+
+void hiops_iova_destroy(struct device *dev, struct dma_iova_state *state,
+			size_t len, struct request *rq, bool mmio)
+{
+	dma_iova_destroy(dev, state, len, rq_dma_dir(rq),
+			 mmio ? DMA_ATTR_MMIO : 0);
+}
+
+void hiops_vec_start(struct request *rq, struct hiops_vec_iter *it)
+{
+	it->bio = rq->bio;
+	if (it->bio)
+		it->at = it->bio->bi_iter;
+}
+
+bool hiops_vec_next(struct hiops_vec_iter *it, struct hiops_segment *seg)
+{
+	struct bio_vec bv;
+
+	while (it->bio && !it->at.bi_size) {
+		it->bio = it->bio->bi_next;
+		if (it->bio)
+			it->at = it->bio->bi_iter;
+	}
+	if (!it->bio)
+		return false;
+	bv = mp_bvec_iter_bvec(it->bio->bi_io_vec, it->at);
+	seg->addr = (u64)(uintptr_t)bvec_virt(&bv);
+	seg->len = bv.bv_len;
+	bvec_iter_advance_single(it->bio->bi_io_vec, &it->at, bv.bv_len);
+	return true;
+}
+
+/* What marks a batch as ours; blk-mq itself is told by hiops when the batch is over. */
+static void hiops_batch_over(struct io_comp_batch *iob)
+{
+}
+
+bool hiops_add_to_batch(struct request *rq, struct io_comp_batch *iob)
+{
+	return blk_mq_add_to_batch(rq, iob, false, hiops_batch_over);
+}
+
+bool hiops_fake_timeout(struct request *rq)
+{
+	return unlikely(blk_should_fake_timeout(rq->q));
+}
+
+unsigned int hiops_payload_bytes(struct request *rq)
+{
+	return blk_rq_payload_bytes(rq);
+}
+
+struct gendisk *hiops_alloc_disk(struct blk_mq_tag_set *set,
+				 struct queue_limits *lim, void *queuedata)
+{
+	return blk_mq_alloc_disk(set, lim, queuedata);
+}
+
+void hiops_set_capacity_ro(struct gendisk *disk, sector_t sectors, bool ro)
+{
+	set_capacity(disk, sectors);
+	set_disk_ro(disk, ro);
+}
+
+void hiops_init_work(struct work_struct *work, work_func_t fn)
+{
+	INIT_WORK(work, fn);
+}
+
+struct workqueue_struct *hiops_alloc_wq(int number)
+{
+	/* Memory may be waiting for the very disk that recovers. */
+	return alloc_workqueue("hiops%d", WQ_MEM_RECLAIM | WQ_UNBOUND, 1, number);
+}
+
+void hiops_timer_setup(struct timer_list *timer,
+		       void (*fn)(struct timer_list *))
+{
+	timer_setup(timer, fn, 0);
+}
+
+struct module *hiops_this_module(void)
+{
+	return THIS_MODULE;
+}
+
+static DEFINE_IDA(hiops_numbers);
+
+int hiops_number_get(void)
+{
+	return ida_alloc(&hiops_numbers, GFP_KERNEL);
+}
+
+void hiops_number_put(int number)
+{
+	ida_free(&hiops_numbers, number);
+}

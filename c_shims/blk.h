@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The block layer's inline functions and macros, and the few of the core that the block half needs. */
+#ifndef HIOPS_BLK_H
+#define HIOPS_BLK_H
+
+#include <linux/blk-mq.h>
+#include <linux/blk-mq-dma.h>
+#include <linux/blkdev.h>
+#include <linux/timer.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+/* Macros with a cast, which bindgen cannot read. */
+static const u32 HIOPS_FEAT_WRITE_CACHE = (__force u32)BLK_FEAT_WRITE_CACHE;
+static const u32 HIOPS_FEAT_FUA = (__force u32)BLK_FEAT_FUA;
+static const u32 HIOPS_FEAT_ROTATIONAL = (__force u32)BLK_FEAT_ROTATIONAL;
+static const u32 HIOPS_REQ_FUA = (__force u32)REQ_FUA;
+static const u8 HIOPS_STS_OK = (__force u8)BLK_STS_OK;
+static const u8 HIOPS_STS_NOTSUPP = (__force u8)BLK_STS_NOTSUPP;
+static const u8 HIOPS_STS_TIMEOUT = (__force u8)BLK_STS_TIMEOUT;
+static const u8 HIOPS_STS_NOSPC = (__force u8)BLK_STS_NOSPC;
+static const u8 HIOPS_STS_TRANSPORT = (__force u8)BLK_STS_TRANSPORT;
+static const u8 HIOPS_STS_TARGET = (__force u8)BLK_STS_TARGET;
+static const u8 HIOPS_STS_RESV_CONFLICT = (__force u8)BLK_STS_RESV_CONFLICT;
+static const u8 HIOPS_STS_MEDIUM = (__force u8)BLK_STS_MEDIUM;
+static const u8 HIOPS_STS_PROTECTION = (__force u8)BLK_STS_PROTECTION;
+static const u8 HIOPS_STS_IOERR = (__force u8)BLK_STS_IOERR;
+static const u8 HIOPS_STS_INVAL = (__force u8)BLK_STS_INVAL;
+static const u8 HIOPS_STS_OFFLINE = (__force u8)BLK_STS_OFFLINE;
+static const unsigned int HIOPS_HZ = HZ;
+
+void hiops_preempt_disable(void);
+void hiops_preempt_enable(void);
+/* Bottom halves off, where that can be: false in a hard interrupt, which needs it not. */
+bool hiops_bh_off(void);
+void hiops_bh_on(void);
+u64 hiops_local_clock(void);
+unsigned int hiops_noio_save(void);
+void hiops_noio_restore(unsigned int flags);
+
+/* A request's data, mapped for a device. */
+struct hiops_segment {
+	u64 addr;
+	u32 len;
+};
+
+/* 0: the one segment is mapped; 1: map with the iterator; < 0: it cannot be mapped now. */
+int hiops_map_single(struct request *rq, struct device *dev,
+		     struct hiops_segment *seg);
+void hiops_unmap_one(struct device *dev, u64 addr, u32 len, struct request *rq,
+		     bool mmio);
+/* What the iterator goes through: 0 memory, 1 another device by bus address, 2 another device through the host bridge, < 0 neither. */
+int hiops_map_kind(const struct blk_dma_iter *iter);
+bool hiops_need_unmap(struct device *dev);
+bool hiops_use_iova(struct dma_iova_state *state);
+void hiops_iova_destroy(struct device *dev, struct dma_iova_state *state,
+			size_t len, struct request *rq, bool mmio);
+
+/* A request's data as the CPU sees it. */
+struct hiops_vec_iter {
+	struct bio *bio;
+	struct bvec_iter at;
+};
+void hiops_vec_start(struct request *rq, struct hiops_vec_iter *it);
+bool hiops_vec_next(struct hiops_vec_iter *it, struct hiops_segment *seg);
+
+bool hiops_add_to_batch(struct request *rq, struct io_comp_batch *iob);
+bool hiops_fake_timeout(struct request *rq);
+unsigned int hiops_payload_bytes(struct request *rq);
+
+struct gendisk *hiops_alloc_disk(struct blk_mq_tag_set *set,
+				 struct queue_limits *lim, void *queuedata);
+void hiops_set_capacity_ro(struct gendisk *disk, sector_t sectors, bool ro);
+
+void hiops_init_work(struct work_struct *work, work_func_t fn);
+struct workqueue_struct *hiops_alloc_wq(int number);
+void hiops_timer_setup(struct timer_list *timer,
+		       void (*fn)(struct timer_list *));
+struct module *hiops_this_module(void);
+
+/* Controller numbers: the lowest free one, or a negative errno. */
+int hiops_number_get(void);
+void hiops_number_put(int number);
+
+#endif

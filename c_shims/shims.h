@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the kernel offers only as inline functions or macros, as functions that
+ * Rust can call. bindgen reads this file at build time; kglue alone uses it.
+ */
+#ifndef HIOPS_SHIMS_H
+#define HIOPS_SHIMS_H
+
+#include <linux/blk-mq.h>
+#include <linux/blk-mq-dma.h>
+#include <linux/blkdev.h>
+#include <linux/timer.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include "blk.h"
+#include "pci.h"
+
+#endif

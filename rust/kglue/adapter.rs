@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One controller being served: its queues, its tag set, its disks, its recovery.
+//!
+//! # States
+//! ```text
+//!  Live --recover--> (recovery work: gate paused, controller stopped, reaped, started) --> Live
+//!    |                                                                    +--failed--> Dead
+//!    +--remove, shutdown--> Dead
+//! ```
+//! The gate itself is the strategy's ([`strategy::Paused`]); the state here only says whether a recovery may still be begun.
+//!
+//! * [`Bus`]: what the adapter needs of the bus that the controller sits on.
+//! * `adapter_queue`: one hardware queue. `adapter_recover`: recovery. `adapter_remove`: the way out.
+
+use crate::adapter_recover::Recovery;
+use crate::blk::disk::{ControllerCounts, Disk, DiskShared, Gate, Owner, OwnerPtr};
+use crate::blk::ioctl::AdminPath;
+use crate::blk::lane::Lane;
+use crate::blk::ops::Ops;
+use crate::blk::request::Pdu;
+use crate::blk::MapKind;
+use crate::context::local_clock;
+use crate::platform::KernelPlatform;
+use crate::shims;
+use core::mem::size_of;
+use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use hal::{Cause, Controller, Error, Limits, Unit};
+use kernel::bindings;
+use kernel::device::Device;
+use kernel::prelude::*;
+use kernel::sync::{new_mutex, Arc, Mutex};
+use kernel::types::Opaque;
+use strategy::Context;
+
+pub(crate) use crate::adapter_queue::HwQueue;
+
+/// The bus that a controller sits on, as far as serving it needs it.
+pub trait Bus: Send + Sync + 'static {
+    /// How a request's data reaches the controller.
+    type Map: MapKind;
+    /// A mapping for one hardware queue.
+    fn map(&self) -> Self::Map;
+    /// The parent of the disks; null: they have none.
+    fn device(&self) -> *mut bindings::device;
+    /// How many queues are worth creating: at least 1, at most [`Limits::queues`].
+    fn queues(&self) -> u16;
+    /// The vector on which `queue` completes. Queues of one vector follow each other.
+    fn vector(&self, queue: u16) -> u16;
+    /// Which CPU uses which queue.
+    fn map_queues(&self, map: &mut bindings::blk_mq_queue_map);
+    /// Cuts the device off memory, for a controller that can't be stopped otherwise.
+    fn cut_off(&self);
+    /// Undoes [`Bus::cut_off`], before the controller is started again.
+    fn restore(&self) -> Result<(), Error>;
+    /// Returns when no handler of the device's interrupts runs that began before the call. Sleeps.
+    fn synchronize(&self);
+}
+
+/// How disks are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// `hiops<C>n<ID>`
+    Namespace,
+    /// `hiops<C>d<ID>`
+    Port,
+    /// `hiops_ram<N>`
+    Ram(u32),
+}
+
+/// What the composition decides about an adapter.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// How its disks are called.
+    pub naming: Naming,
+    /// How long a command may be with the device.
+    pub timeout_ms: u32,
+    /// Requests that may be outstanding on a queue; `None`: as many as the controller has tags, but at least 128.
+    pub queue_depth: Option<u16>,
+}
+
+/// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the FIFO holds the rest.
+const LEAST_DEPTH: u16 = 128;
+/// blk-mq takes no more.
+const MOST_DEPTH: u16 = 10_240;
+
+pub(crate) const LIVE: u8 = 0;
+pub(crate) const DEAD: u8 = 1;
+
+/// A controller being served.
+///
+/// # Invariants
+/// It is allocated once and not moved: its tag set, its recovery and its disks' lanes point into it. `queues` is not changed after
+/// `set` was allocated.
+pub struct Adapter<C: Controller, B: Bus> {
+    pub(crate) recovery: Recovery,
+    pub(crate) queues: KVec<HwQueue<C, B>>,
+    pub(crate) set: KBox<Opaque<bindings::blk_mq_tag_set>>,
+    pub(crate) set_allocated: bool,
+    pub(crate) disks: Pin<KBox<Mutex<KVec<Disk>>>>,
+    /// Held across each call of the controller's control path.
+    pub(crate) control: Pin<KBox<Mutex<()>>>,
+    pub(crate) state: AtomicU8,
+    pub(crate) stopped: AtomicU8,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) resets: AtomicU64,
+    doorbells_before: AtomicU64,
+    pub(crate) platform: KernelPlatform,
+    /// The number in its disks' names; negative: none.
+    number: i32,
+    config: Config,
+    limits: Limits,
+    pub(crate) controller: C,
+    pub(crate) bus: B,
+}
+
+// SAFETY: all parts are, save the tag set, which blk-mq orders by itself.
+unsafe impl<C: Controller, B: Bus> Send for Adapter<C, B> {}
+// SAFETY: as above.
+unsafe impl<C: Controller, B: Bus> Sync for Adapter<C, B> {}
+
+impl<C: AdminPath, B: Bus> Adapter<C, B> {
+    /// Makes queues and tag set for `controller`, which was started. No disk yet: interrupt handlers may be registered with the
+    /// result's address now. On an error the controller is stopped. Sleeps.
+    pub fn new(
+        platform: &KernelPlatform,
+        controller: C,
+        bus: B,
+        config: Config,
+    ) -> Result<KBox<Self>, Error> {
+        match Self::allocate(platform, controller, bus, config) {
+            Ok(mut adapter) => {
+                adapter.create_queues()?;
+                adapter.allocate_set()?;
+                Ok(adapter)
+            }
+            Err((error, controller, bus)) => {
+                if controller.stop().is_err() {
+                    bus.cut_off();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn allocate(
+        platform: &KernelPlatform,
+        controller: C,
+        bus: B,
+        config: Config,
+    ) -> Result<KBox<Self>, (Error, C, B)> {
+        let parts = || -> Result<_, Error> {
+            let no_memory = |_| Error::NoMemory;
+            let number = match config.naming {
+                Naming::Ram(_) => -1,
+                // SAFETY: may be called by any thread that may sleep.
+                _ => unsafe { shims::hiops_number_get() },
+            };
+            let numbered = Number(number);
+            if number < 0 && !matches!(config.naming, Naming::Ram(_)) {
+                return Err(Error::NoMemory);
+            }
+            let set = KBox::new(Opaque::new(bindings::blk_mq_tag_set::default()), GFP_KERNEL)
+                .map_err(|_| Error::NoMemory)?;
+            let disks =
+                KBox::pin_init(new_mutex!(KVec::new(), "hiops_disks"), GFP_KERNEL).map_err(no_memory)?;
+            let control =
+                KBox::pin_init(new_mutex!((), "hiops_control"), GFP_KERNEL).map_err(no_memory)?;
+            let recovery = Recovery::new(number)?;
+            let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+            let gate = Gate::new()?;
+            core::mem::forget(numbered);
+            Ok((number, set, disks, control, recovery, place, gate))
+        };
+        let (number, set, disks, control, recovery, place, gate) = match parts() {
+            Ok(parts) => parts,
+            Err(error) => return Err((error, controller, bus)),
+        };
+        Ok(place.write(Self {
+            recovery,
+            queues: KVec::new(),
+            set,
+            set_allocated: false,
+            disks,
+            control,
+            state: AtomicU8::new(LIVE),
+            stopped: AtomicU8::new(0),
+            gate,
+            resets: AtomicU64::new(0),
+            doorbells_before: AtomicU64::new(0),
+            platform: platform.clone(),
+            number,
+            config,
+            limits: controller.limits(),
+            controller,
+            bus,
+        }))
+    }
+
+    fn depth(&self) -> u16 {
+        let wanted = self.config.queue_depth;
+        let depth = wanted.unwrap_or(self.limits.tags.max(LEAST_DEPTH));
+        depth.clamp(1, MOST_DEPTH)
+    }
+
+    fn create_queues(&mut self) -> Result<(), Error> {
+        let count = self.bus.queues().clamp(1, self.limits.queues.max(1));
+        let depth = usize::from(self.depth());
+        self.queues = KVec::with_capacity(usize::from(count), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        for index in 0..count {
+            let vector = self.bus.vector(index);
+            let new = {
+                let _control = self.control.lock();
+                self.controller.create_queue(index, vector)?
+            };
+            let queue = HwQueue::new(
+                &self.platform,
+                new,
+                self.bus.map(),
+                vector,
+                depth,
+                self.config.timeout_ms,
+            )?;
+            // There is room: reserved above, so nothing that was pushed before moves.
+            (self.queues).push_within_capacity(queue).map_err(|_| Error::NoMemory)?;
+        }
+        let adapter: *const Self = self;
+        for queue in &mut self.queues {
+            // SAFETY: neither moves any more (invariant); the adapter shuts the queues' timers down before it goes.
+            unsafe { queue.settle(adapter) };
+        }
+        Ok(())
+    }
+
+    fn allocate_set(&mut self) -> Result<(), Error> {
+        let data: *mut Self = self;
+        let set = self.set.get();
+        // SAFETY: zeroed, and the adapter's alone until it is allocated.
+        unsafe {
+            (*set).ops = &Ops::<C, B>::TABLE;
+            (*set).nr_maps = 1;
+            // CAST: as many as were created, which a u16 counted.
+            (*set).nr_hw_queues = self.queues.len() as u32;
+            (*set).queue_depth = u32::from(self.depth());
+            (*set).cmd_size = size_of::<Pdu<<B::Map as MapKind>::Mapped>>() as u32;
+            (*set).numa_node = self.numa_node();
+            (*set).timeout = self.config.timeout_ms.div_ceil(1000).saturating_mul(shims::HIOPS_HZ);
+            (*set).flags = bindings::BLK_MQ_F_NO_SCHED_BY_DEFAULT;
+            (*set).driver_data = data.cast();
+        }
+        // SAFETY: filled in.
+        kernel::error::to_result(unsafe { bindings::blk_mq_alloc_tag_set(set) })
+            .map_err(crate::errno::from_errno)?;
+        self.set_allocated = true;
+        Ok(())
+    }
+
+    fn numa_node(&self) -> i32 {
+        let device = self.bus.device();
+        if device.is_null() {
+            return bindings::NUMA_NO_NODE;
+        }
+        // SAFETY: alive, by the contract of `Bus`.
+        unsafe { (*device).numa_node }
+    }
+
+    /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.
+    pub fn add_disks(&self) -> Result<usize, Error> {
+        let mut units = KVec::<Unit>::new();
+        let mut failed = Ok(());
+        {
+            let _control = self.control.lock();
+            self.controller.units(&mut |found| match found {
+                Ok(unit) => {
+                    if units.push(unit, GFP_KERNEL).is_err() {
+                        failed = Err(Error::NoMemory);
+                    }
+                }
+                Err(refused) => {
+                    crate::log::log_warn!(self, "disk {} is not served: {}\n", refused.id, refused.why);
+                }
+            })?;
+        }
+        failed?;
+        // SAFETY: the gate is closed before the adapter goes (`remove`, `drop`).
+        unsafe { self.gate.open(self.owner()) };
+        for unit in &units {
+            self.add_disk(*unit)?;
+        }
+        Ok(units.len())
+    }
+
+    fn owner(&self) -> OwnerPtr {
+        // SAFETY: attributes and gate go before the adapter does.
+        unsafe { OwnerPtr::new(self) }
+    }
+
+    fn add_disk(&self, unit: Unit) -> Result<(), Error> {
+        let no_memory = |_| Error::NoMemory;
+        let mut lanes = KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(no_memory)?;
+        for queue in &self.queues {
+            let lane = Lane {
+                queue: core::ptr::from_ref(queue).cast(),
+                unit: unit.id,
+                block_shift: unit.block_shift,
+                stats: Default::default(),
+            };
+            lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;
+        }
+        let shared = DiskShared {
+            unit,
+            lanes,
+            gate: self.gate.clone(),
+            owner: self.owner(),
+        };
+        let shared = KBox::new(shared, GFP_KERNEL).map_err(no_memory)?;
+        let mut disk = Disk::new(
+            self.set.get(),
+            &self.limits,
+            shared,
+            self.config.naming,
+            self.number,
+        )?;
+        let raw = disk.as_raw();
+        disk.mark_added();
+        // In the list before it is shown: a recovery that fails meanwhile must find it.
+        (self.disks.lock().push(disk, GFP_KERNEL)).map_err(no_memory)?;
+        // SAFETY: in the list, which only `remove` empties, after this.
+        let added = unsafe { crate::blk::disk::add(raw, self.bus.device()) };
+        if added.is_err() {
+            self.forget_disk(raw);
+        }
+        added
+    }
+
+    fn forget_disk(&self, raw: *mut bindings::gendisk) {
+        let mut disks = self.disks.lock();
+        let place = disks.iter().position(|disk| disk.as_raw() == raw);
+        if let Some(mut disk) = place.and_then(|at| disks.remove(at).ok()) {
+            drop(disks);
+            disk.mark_not_added();
+        }
+    }
+}
+
+impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the controller's.
+    #[inline]
+    pub fn interrupt(&self, vector: u16) -> bool {
+        let begin = local_clock();
+        if self.controller.interrupt(vector) == Cause::None {
+            return false;
+        }
+        for queue in &self.queues {
+            if queue.vector == vector {
+                queue.io.drain(Context::Irq);
+                queue.interrupted(begin);
+            }
+        }
+        true
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &C {
+        &self.controller
+    }
+
+    /// Its bus.
+    pub fn bus(&self) -> &B {
+        &self.bus
+    }
+
+    /// The device to name in the log, if there is one.
+    pub(crate) fn device(&self) -> Option<&Device> {
+        let device = self.bus.device();
+        // SAFETY: alive, by the contract of `Bus`.
+        (!device.is_null()).then(|| unsafe { Device::from_raw(device) })
+    }
+}
+
+struct Number(i32);
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        if self.0 >= 0 {
+            // SAFETY: given by `hiops_number_get`, and given back once.
+            unsafe { shims::hiops_number_put(self.0) };
+        }
+    }
+}
+
+impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
+    fn counts(&self) -> ControllerCounts {
+        let mut counts = ControllerCounts {
+            resets: self.resets.load(Ordering::Relaxed),
+            ..Default::default()
+        };
+        for queue in &self.queues {
+            queue.add_to(&mut counts);
+        }
+        let before = self.doorbells_before.load(Ordering::Relaxed);
+        counts.doorbell_writes = counts.doorbell_writes.wrapping_sub(before);
+        counts
+    }
+
+    fn reset_counts(&self) {
+        self.resets.store(0, Ordering::Relaxed);
+        let writes = self.queues.iter().map(|queue| queue.io.doorbell_writes());
+        self.doorbells_before.store(writes.fold(0, u64::wrapping_add), Ordering::Relaxed);
+        self.queues.iter().for_each(|queue| queue.reset_counts());
+    }
+
+    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32> {
+        let _control = self.control.lock();
+        self.controller.ioctl(unit, cmd, arg, privileged)
+    }
+}
+
+impl<C: Controller, B: Bus> Drop for Adapter<C, B> {
+    fn drop(&mut self) {
+        self.put_away();
+        drop(Number(self.number));
+    }
+}

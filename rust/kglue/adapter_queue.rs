@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One hardware queue of an adapter.
+
+use crate::adapter::{Adapter, Bus};
+use crate::blk::disk::ControllerCounts;
+use crate::blk::lane::Lane;
+use crate::blk::ops::Io;
+use crate::blk::retry::Retry;
+use crate::blk::upper::BlkUpper;
+use crate::context::{local_clock, now_ms, PreemptOff};
+use crate::platform::KernelPlatform;
+use core::ptr::null;
+use core::sync::atomic::{AtomicU64, Ordering};
+use hal::{Controller, Error, NewQueue};
+use kernel::ffi::c_void;
+use kernel::prelude::*;
+use strategy::{Context, IoQueue};
+
+/// Completions that answer nothing, after which the controller is not trusted any more.
+const MOST_VIOLATIONS: u64 = 16;
+
+/// A hardware queue with what the adapter keeps for it.
+///
+/// # Invariants
+/// After [`HwQueue::settle`], `adapter` is the adapter that it is a part of.
+pub(crate) struct HwQueue<C: Controller, B: Bus> {
+    pub(crate) io: Io<C, B>,
+    pub(crate) vector: u16,
+    /// After `io`, which points to it.
+    retry: KBox<Retry>,
+    adapter: *const Adapter<C, B>,
+    interrupts: AtomicU64,
+    max_irq_ns: AtomicU64,
+    /// Violations that a reset has settled.
+    settled: AtomicU64,
+}
+
+// SAFETY: the pointer is to what is shared anyway; the rest is `Send`.
+unsafe impl<C: Controller, B: Bus> Send for HwQueue<C, B> {}
+// SAFETY: as above.
+unsafe impl<C: Controller, B: Bus> Sync for HwQueue<C, B> {}
+
+impl<C: Controller, B: Bus> HwQueue<C, B> {
+    pub(crate) fn new(
+        platform: &KernelPlatform,
+        new: NewQueue<C::Queue>,
+        map: B::Map,
+        vector: u16,
+        depth: usize,
+        timeout_ms: u32,
+    ) -> Result<Self, Error> {
+        let retry = Retry::new(Self::kick).map_err(|_| Error::NoMemory)?;
+        // SAFETY: the timer lives in its own allocation, which goes after `io`.
+        let upper = unsafe { BlkUpper::new(map, &retry) };
+        Ok(Self {
+            io: IoQueue::new(platform, new, upper, depth, u64::from(timeout_ms))?,
+            vector,
+            retry,
+            adapter: null(),
+            interrupts: AtomicU64::new(0),
+            max_irq_ns: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+        })
+    }
+
+    /// It has found its place.
+    ///
+    /// # Safety
+    /// Neither it nor `adapter`, of which it is a part, moves any more; its timer is shut down before it goes.
+    pub(crate) unsafe fn settle(&mut self, adapter: *const Adapter<C, B>) {
+        self.adapter = adapter;
+        let queue: *const Self = self;
+        // SAFETY: by the caller's promise.
+        unsafe { self.retry.aim(queue.cast()) };
+    }
+
+    /// # Safety
+    /// `queue` is a settled `HwQueue<C, B>`.
+    unsafe fn kick(queue: *const c_void) {
+        // SAFETY: by the caller's promise.
+        unsafe { &*queue.cast::<Self>() }.io.kick();
+    }
+
+    /// The controller was reset: its earlier violations count no more.
+    pub(crate) fn trust_again(&self) {
+        self.settled.store(self.io.violations(), Ordering::Relaxed);
+    }
+
+    /// No timer of it runs any more, nor will.
+    pub(crate) fn quiet(&self) {
+        self.retry.shutdown();
+    }
+
+    /// Its interrupt was served; it came at `begin`.
+    #[inline]
+    pub(crate) fn interrupted(&self, begin: u64) {
+        // One handler a vector at a time: no exchange is needed.
+        let n = self.interrupts.load(Ordering::Relaxed);
+        self.interrupts.store(n.wrapping_add(1), Ordering::Relaxed);
+        let took = local_clock().saturating_sub(begin);
+        if took > self.max_irq_ns.load(Ordering::Relaxed) {
+            self.max_irq_ns.store(took, Ordering::Relaxed);
+        }
+        let settled = self.settled.load(Ordering::Relaxed);
+        if self.io.violations().saturating_sub(settled) > MOST_VIOLATIONS {
+            self.distrust();
+        }
+    }
+
+    /// A request of `lane` is late, says blk-mq. Looks for its completion first; recovers if one is overdue still.
+    #[cold]
+    pub(crate) fn late(&self, lane: &Lane) {
+        {
+            let _stay = PreemptOff::new();
+            self.io.drain(Context::Coop);
+        }
+        if !self.io.overdue(now_ms()) {
+            return;
+        }
+        lane.stats.timeout();
+        // SAFETY: by the invariant; requests end before the adapter goes.
+        if let Some(adapter) = unsafe { self.adapter.as_ref() } {
+            adapter.recover();
+        }
+    }
+
+    #[cold]
+    fn distrust(&self) {
+        // SAFETY: as in `late`.
+        if let Some(adapter) = unsafe { self.adapter.as_ref() } {
+            adapter.recover();
+        }
+    }
+
+    pub(crate) fn add_to(&self, counts: &mut ControllerCounts) {
+        let interrupts = self.interrupts.load(Ordering::Relaxed);
+        counts.interrupts = counts.interrupts.wrapping_add(interrupts);
+        let writes = self.io.doorbell_writes();
+        counts.doorbell_writes = counts.doorbell_writes.wrapping_add(writes);
+        counts.max_irq_ns = counts.max_irq_ns.max(self.max_irq_ns.load(Ordering::Relaxed));
+    }
+
+    pub(crate) fn reset_counts(&self) {
+        self.interrupts.store(0, Ordering::Relaxed);
+        self.max_irq_ns.store(0, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A controller that does not answer, or not sensibly, is stopped, reaped and brought back.
+
+use crate::adapter::{Adapter, Bus, DEAD, LIVE};
+use crate::context::PreemptOff;
+use crate::shims;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use hal::{CmdError, Controller, Error};
+use kernel::bindings;
+use kernel::ffi::c_void;
+use kernel::prelude::*;
+use kernel::types::Opaque;
+
+/// The work item of an adapter's recovery, with a queue of its own that memory pressure can't stall.
+///
+/// # Invariants
+/// `work` and `queue` are valid until the drop. `adapter` is null, or what `run` takes, until [`Recovery::cancel`] returned.
+pub(crate) struct Recovery {
+    item: KBox<Item>,
+    queue: *mut bindings::workqueue_struct,
+}
+
+#[repr(C)]
+struct Item {
+    work: Opaque<bindings::work_struct>,
+    adapter: AtomicPtr<c_void>,
+    run: AtomicPtr<c_void>,
+}
+
+// SAFETY: work may be queued from any context.
+unsafe impl Send for Recovery {}
+// SAFETY: as above.
+unsafe impl Sync for Recovery {}
+
+type Run = unsafe fn(*const c_void);
+
+impl Recovery {
+    pub(crate) fn new(number: i32) -> Result<Self, Error> {
+        let item = Item {
+            work: Opaque::uninit(),
+            adapter: AtomicPtr::new(null_mut()),
+            run: AtomicPtr::new(null_mut()),
+        };
+        let item = KBox::new(item, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        // SAFETY: it stays in its box until no work is pending.
+        unsafe { shims::hiops_init_work(item.work.get(), Some(Self::work)) };
+        // SAFETY: may sleep.
+        let queue = unsafe { shims::hiops_alloc_wq(number) };
+        if queue.is_null() {
+            return Err(Error::NoMemory);
+        }
+        Ok(Self { item, queue })
+    }
+
+    /// Begins a recovery, unless one is waiting to begin. Any context.
+    ///
+    /// # Safety
+    /// `adapter` is what `run` takes, and stays valid until [`Recovery::cancel`] returned.
+    unsafe fn begin(&self, adapter: *const c_void, run: Run) {
+        self.item.adapter.store(adapter.cast_mut(), Ordering::Relaxed);
+        self.item.run.store(run as *mut c_void, Ordering::Release);
+        // SAFETY: both are valid by the invariants.
+        unsafe {
+            bindings::queue_work_on(
+                bindings::wq_misc_consts_WORK_CPU_UNBOUND as _,
+                self.queue,
+                self.item.work.get(),
+            )
+        };
+    }
+
+    /// No recovery runs any more, nor will unless begun again. Sleeps.
+    pub(crate) fn cancel(&self) {
+        // SAFETY: valid by the invariants.
+        unsafe { bindings::cancel_work_sync(self.item.work.get()) };
+    }
+
+    /// # Safety
+    /// Called by the work queue with the work of an `Item`.
+    unsafe extern "C" fn work(work: *mut bindings::work_struct) {
+        // SAFETY: `work` is the first field (`repr(C)`) of an item, alive until cancelled.
+        let item = unsafe { &*work.cast::<Item>() };
+        let run = item.run.load(Ordering::Acquire);
+        let adapter = item.adapter.load(Ordering::Relaxed);
+        if run.is_null() {
+            return;
+        }
+        // SAFETY: `begin` stored a `Run` with what it takes.
+        unsafe { core::mem::transmute::<*mut c_void, Run>(run)(adapter) };
+    }
+}
+
+impl Drop for Recovery {
+    fn drop(&mut self) {
+        self.cancel();
+        // SAFETY: nothing is queued any more.
+        unsafe { bindings::destroy_workqueue(self.queue) };
+    }
+}
+
+/// While it lives, this thread's allocations start no I/O, which might wait for the disk that is being recovered.
+struct NoIo(u32);
+
+impl NoIo {
+    fn new() -> Self {
+        // SAFETY: affects the calling thread only; undone in `drop`, by the same thread.
+        Self(unsafe { shims::hiops_noio_save() })
+    }
+}
+
+impl Drop for NoIo {
+    fn drop(&mut self) {
+        // SAFETY: pairs with the call in `new`.
+        unsafe { shims::hiops_noio_restore(self.0) };
+    }
+}
+
+/// What becomes of an adapter whose queues are at rest and whose controller is stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// The controller is started again.
+    Start,
+    /// Nothing gets through to it any more.
+    Die,
+}
+
+impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// Has the controller recovered, soon. Any context.
+    pub fn recover(&self) {
+        if self.state.load(Ordering::Acquire) == LIVE {
+            let adapter: *const Self = self;
+            // SAFETY: the adapter cancels its recovery before it goes.
+            unsafe { self.recovery.begin(adapter.cast(), Self::recover_now) };
+        }
+    }
+
+    /// # Safety
+    /// `adapter` is an `Adapter<C, B>`, alive for the call.
+    unsafe fn recover_now(adapter: *const c_void) {
+        // SAFETY: by the caller's promise.
+        let adapter = unsafe { &*adapter.cast::<Self>() };
+        let _no_io = NoIo::new();
+        if adapter.state.load(Ordering::Acquire) != LIVE {
+            return;
+        }
+        adapter.resets.fetch_add(1, Ordering::Relaxed);
+        crate::log::log_warn!(adapter, "it does not answer: resetting it; what was in flight fails\n");
+        match adapter.restart(CmdError::Timeout, Then::Start) {
+            Ok(()) => crate::log::log_warn!(adapter, "it is back\n"),
+            Err(error) => {
+                crate::log::log_err!(
+                    adapter,
+                    "it can't be brought back: its disks are dead ({})\n",
+                    crate::errno::advice(error)
+                );
+                adapter.mark_dead();
+            }
+        }
+    }
+
+    /// Lays the queues to rest, stops the controller, ends what it had with `outcome`; then brings it back, or closes the gate for
+    /// good. An error: it could not be brought back, and the gate is closed. Sleeps.
+    pub(crate) fn restart(&self, outcome: CmdError, then: Then) -> Result<(), Error> {
+        let _control = self.control.lock();
+        if self.set_allocated {
+            // SAFETY: allocated. What is in dispatch gets to the FIFO at most.
+            unsafe { bindings::blk_mq_quiesce_tagset(self.set.get()) };
+        }
+        let result = self.restart_quiesced(outcome, then);
+        if self.set_allocated {
+            // SAFETY: quiesced above.
+            unsafe { bindings::blk_mq_unquiesce_tagset(self.set.get()) };
+        }
+        result
+    }
+
+    fn restart_quiesced(&self, outcome: CmdError, then: Then) -> Result<(), Error> {
+        let mut paused = KVec::with_capacity(self.queues.len(), GFP_KERNEL)
+            .map_err(|_| Error::NoMemory)?;
+        for queue in &self.queues {
+            // Room for all was reserved.
+            let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
+        }
+        for queue in &self.queues {
+            self.controller.set_interrupt(queue.vector, false);
+        }
+        if self.controller.stop().is_err() {
+            self.bus.cut_off();
+        }
+        self.bus.synchronize();
+        for queue in &mut paused {
+            let _stay = PreemptOff::new();
+            queue.reap(outcome);
+            queue.rewind();
+        }
+        let started = match then {
+            Then::Start => self.bus.restore().and_then(|()| self.controller.start()),
+            Then::Die => Err(Error::Gone),
+        };
+        if started.is_ok() {
+            for queue in &self.queues {
+                queue.trust_again();
+                self.controller.set_interrupt(queue.vector, true);
+            }
+        } else {
+            self.state.store(DEAD, Ordering::Release);
+            if then == Then::Start && self.controller.stop().is_err() {
+                self.bus.cut_off();
+            }
+        }
+        for queue in paused {
+            let _stay = PreemptOff::new();
+            match started {
+                Ok(()) => queue.resume(),
+                Err(_) => queue.kill(),
+            }
+        }
+        started
+    }
+
+    /// User space and file systems learn that the disks are gone.
+    pub(crate) fn mark_dead(&self) {
+        self.disks.lock().iter().for_each(|disk| disk.mark_dead());
+    }
+}

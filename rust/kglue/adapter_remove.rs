@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The way out: unbind, surprise removal, reboot.
+
+use crate::adapter::{Adapter, Bus, DEAD};
+use crate::adapter_recover::Then;
+use core::sync::atomic::Ordering;
+use hal::{CmdError, Controller, Error, Platform, Shutdown};
+use kernel::bindings;
+
+/// How long a reboot waits for I/O that is under way. TIMEOUT: user space is gone by then; what is left is a file system's last writes, and a
+/// controller that has not answered in this time is not worth holding the machine up for.
+const LAST_IO_US: u64 = 5_000_000;
+const LOOK_AGAIN_US: u64 = 1_000;
+
+impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// Takes the disks away, ends all I/O, and puts the controller to rest. Interrupt handlers must still be there; after it they may go, then the
+    /// adapter. Sleeps.
+    pub fn remove(&self) {
+        let gone = self.controller.alive() == Err(Error::Gone);
+        if gone {
+            // Dead first: nobody waits for what will not come.
+            self.mark_dead();
+            let _ = self.restart(CmdError::Gone, Then::Die);
+        }
+        self.take_disks();
+        self.retire(if gone { Shutdown::Dead } else { Shutdown::Normal });
+    }
+
+    /// The machine goes down: what is under way ends, then the controller is told. Sleeps.
+    pub fn shutdown(&self) {
+        let mut left = LAST_IO_US;
+        let busy = || self.queues.iter().any(|queue| queue.io.in_flight() != 0 || queue.io.queued() != 0);
+        while left != 0 && self.controller.alive().is_ok() && busy() {
+            self.platform.sleep_us(LOOK_AGAIN_US);
+            left = left.saturating_sub(LOOK_AGAIN_US);
+        }
+        self.state.store(DEAD, Ordering::Release);
+        self.recovery.cancel();
+        {
+            let _control = self.control.lock();
+            if self.controller.shutdown(Shutdown::Normal).is_err() {
+                crate::log::log_warn!(self, "it did not confirm the shutdown\n");
+            }
+        }
+        let _ = self.restart(CmdError::Aborted, Then::Die);
+        self.stopped.store(1, Ordering::Release);
+    }
+
+    fn take_disks(&self) {
+        // One by one and without the lock: a recovery that fails meanwhile takes it.
+        loop {
+            let raw = self.disks.lock().last().map(|disk| disk.as_raw());
+            let Some(raw) = raw else { return };
+            // SAFETY: in the list, and only this thread takes disks out of it.
+            unsafe { bindings::del_gendisk(raw) };
+            let disk = self.disks.lock().pop();
+            if let Some(mut disk) = disk {
+                disk.mark_not_added();
+            }
+        }
+    }
+
+    fn retire(&self, how: Shutdown) {
+        self.gate.close();
+        self.state.store(DEAD, Ordering::Release);
+        self.recovery.cancel();
+        if self.stopped.swap(1, Ordering::AcqRel) != 0 {
+            return;
+        }
+        let _control = self.control.lock();
+        if self.controller.shutdown(how).is_err() && how == Shutdown::Normal {
+            crate::log::log_warn!(self, "it did not confirm the shutdown\n");
+        }
+        if self.controller.stop().is_err() {
+            self.bus.cut_off();
+        }
+    }
+
+    /// What a drop does before the fields go: from any state.
+    pub(crate) fn put_away(&mut self) {
+        self.take_disks();
+        self.retire(Shutdown::Dead);
+        if core::mem::take(&mut self.set_allocated) {
+            // SAFETY: allocated, and no disk uses it any more.
+            unsafe { bindings::blk_mq_free_tag_set(self.set.get()) };
+        }
+        self.queues.iter().for_each(|queue| queue.quiet());
+    }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+//! blk-mq disks over the strategy.
+//!
+//! * [`request`], [`map`]: one request, and its data as the controller sees it.
+//! * [`upper`]: blk-mq as the strategy's upper layer; [`retry`]: its timer.
+//! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
+//! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
+//! * [`disk`], [`fops`]: a disk as user space sees it. [`ioctl`]: what passes through to the controller.
+
+pub(crate) mod disk;
+pub(crate) mod fops;
+pub mod ioctl;
+pub(crate) mod lane;
+pub(crate) mod limits;
+pub(crate) mod map;
+pub(crate) mod ops;
+pub(crate) mod request;
+pub(crate) mod retry;
+pub(crate) mod upper;
+
+pub(crate) use disk::DiskShared;
+pub use map::{DirectMap, DmaMap, MapKind};

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One disk: made, shown, and taken away.
+
+use super::fops;
+use super::lane::{Lane, Sums};
+use super::limits::{queue_limits, sectors};
+use crate::adapter::Naming;
+use crate::shims;
+use crate::sysfs;
+use crate::text::Text;
+use core::fmt::Write;
+use core::ptr::NonNull;
+use hal::{Error, Limits, Unit};
+use kernel::bindings;
+use kernel::error::from_err_ptr;
+use kernel::prelude::*;
+use kernel::sync::{new_mutex, Arc, Mutex};
+
+/// What the adapter does for a disk's files, behind one pointer: the control path's only indirection.
+pub(crate) trait Owner: Send + Sync {
+    /// Counts that belong to the controller, on top of those of the disk's lanes.
+    fn counts(&self) -> ControllerCounts;
+    /// Begins them at zero again.
+    fn reset_counts(&self);
+    /// An ioctl that is not the block layer's own.
+    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32>;
+}
+
+/// What is counted for a controller as a whole.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct ControllerCounts {
+    pub(crate) interrupts: u64,
+    pub(crate) doorbell_writes: u64,
+    pub(crate) resets: u64,
+    pub(crate) max_irq_ns: u64,
+}
+
+/// A way to the adapter for those who may outlive it.
+#[pin_data]
+pub(crate) struct Gate {
+    #[pin]
+    owner: Mutex<Option<OwnerPtr>>,
+}
+
+/// # Invariants
+/// While a [`Gate`] holds it, the owner is alive.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnerPtr(NonNull<dyn Owner>);
+
+// SAFETY: owners are `Send` and `Sync`.
+unsafe impl Send for OwnerPtr {}
+// SAFETY: as above.
+unsafe impl Sync for OwnerPtr {}
+
+impl OwnerPtr {
+    /// # Safety
+    /// The result is used only while `owner` is alive.
+    pub(crate) unsafe fn new(owner: &(dyn Owner + 'static)) -> Self {
+        Self(NonNull::from(owner))
+    }
+
+    /// # Safety
+    /// The owner is alive for as long as the result is used.
+    pub(crate) unsafe fn get<'a>(self) -> &'a dyn Owner {
+        // SAFETY: by the caller's promise.
+        unsafe { &*self.0.as_ptr() }
+    }
+}
+
+impl Gate {
+    /// A closed gate.
+    pub(crate) fn new() -> Result<Arc<Self>, Error> {
+        let init = pin_init!(Self { owner <- new_mutex!(None, "hiops_gate") });
+        Arc::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)
+    }
+
+    /// Opens it.
+    ///
+    /// # Safety
+    /// It is closed before the owner goes.
+    pub(crate) unsafe fn open(&self, owner: OwnerPtr) {
+        *self.owner.lock() = Some(owner);
+    }
+
+    /// Closes it; returns when nobody is inside any more. Sleeps.
+    pub(crate) fn close(&self) {
+        *self.owner.lock() = None;
+    }
+
+    /// Lets `f` have the owner; `None` when the gate is closed. Sleeps.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&dyn Owner) -> R) -> Option<R> {
+        let owner = self.owner.lock();
+        // SAFETY: alive while the gate holds it, and it can't close before the lock is given back.
+        (*owner).map(|owner| f(unsafe { owner.get() }))
+    }
+}
+
+/// What lives as long as somebody has the disk open, which may be longer than the adapter.
+pub(crate) struct DiskShared {
+    pub(crate) unit: Unit,
+    pub(crate) lanes: KVec<Lane>,
+    /// The way to the adapter, closed when that goes.
+    pub(crate) gate: Arc<Gate>,
+    /// The adapter itself, for the disk's attributes: they go before it does.
+    pub(crate) owner: OwnerPtr,
+}
+
+impl DiskShared {
+    /// What was counted on all lanes.
+    pub(crate) fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        for lane in &self.lanes {
+            lane.stats.add_to(&mut sums);
+        }
+        sums
+    }
+}
+
+/// A disk that the adapter has made.
+///
+/// # Invariants
+/// `disk` is a gendisk whose `private_data` and `queuedata` are its `DiskShared`, to which this holds the driver's reference.
+pub(crate) struct Disk {
+    disk: NonNull<bindings::gendisk>,
+    added: bool,
+}
+
+// SAFETY: a gendisk belongs to no thread.
+unsafe impl Send for Disk {}
+
+/// Writes the disk's name for `naming`.
+fn set_name(disk: *mut bindings::gendisk, naming: Naming, controller: i32, unit: u32) {
+    // SAFETY: the disk is not shown yet: its name is the caller's alone.
+    let name = unsafe { &mut (*disk).disk_name };
+    let mut out = Text::new(bytes_of(name));
+    let written = match naming {
+        Naming::Namespace => write!(out, "hiops{controller}n{unit}"),
+        Naming::Port => write!(out, "hiops{controller}d{unit}"),
+        Naming::Ram(number) => write!(out, "hiops_ram{number}"),
+    };
+    // It always fits 31 bytes; a name that did not would be cut.
+    let _ = written;
+    out.terminate();
+}
+
+fn bytes_of(name: &mut [kernel::ffi::c_char; 32]) -> &mut [u8] {
+    // SAFETY: `c_char` and `u8` have the same layout.
+    unsafe { core::slice::from_raw_parts_mut(name.as_mut_ptr().cast::<u8>(), name.len()) }
+}
+
+impl Disk {
+    /// Makes the disk of `shared` on `set`, not shown yet. Sleeps.
+    pub(crate) fn new(
+        set: *mut bindings::blk_mq_tag_set,
+        limits: &Limits,
+        shared: KBox<DiskShared>,
+        naming: Naming,
+        controller: i32,
+    ) -> Result<Self, Error> {
+        let unit = shared.unit;
+        let mut lim = queue_limits(limits, &unit);
+        let shared = KBox::into_raw(shared);
+        // SAFETY: the set is allocated; `init_hctx` finds the lanes through `queuedata`.
+        let disk = from_err_ptr(unsafe { shims::hiops_alloc_disk(set, &mut lim, shared.cast()) });
+        let disk = match disk.map(NonNull::new) {
+            Ok(Some(disk)) => disk,
+            failed => {
+                // SAFETY: from `into_raw` above; nobody else got it.
+                drop(unsafe { KBox::from_raw(shared) });
+                return Err(failed.err().map_or(Error::NoMemory, crate::errno::from_errno));
+            }
+        };
+        // SAFETY: the disk is fresh and not shown yet.
+        unsafe {
+            (*disk.as_ptr()).fops = &fops::TABLE.0;
+            (*disk.as_ptr()).private_data = shared.cast();
+            shims::hiops_set_capacity_ro(disk.as_ptr(), sectors(&unit, unit.blocks), unit.read_only);
+        }
+        set_name(disk.as_ptr(), naming, controller, unit.id);
+        // INVARIANT: just made so.
+        Ok(Self { disk, added: false })
+    }
+
+    /// The kernel's structure.
+    pub(crate) fn as_raw(&self) -> *mut bindings::gendisk {
+        self.disk.as_ptr()
+    }
+
+    /// It was taken away already, or never shown.
+    pub(crate) fn mark_not_added(&mut self) {
+        self.added = false;
+    }
+
+    /// Notes that `add` is under way, after which `remove` has to take the disk away again.
+    pub(crate) fn mark_added(&mut self) {
+        self.added = true;
+    }
+
+    /// Nothing more gets through to it: what waits for it fails.
+    pub(crate) fn mark_dead(&self) {
+        // SAFETY: alive by the invariant; may be called at any time, and again.
+        unsafe { bindings::blk_mark_disk_dead(self.as_raw()) };
+    }
+
+    /// Takes it away from user space; returns when all its I/O has ended. Sleeps.
+    pub(crate) fn remove(&mut self) {
+        if core::mem::take(&mut self.added) {
+            // SAFETY: added, and removed once.
+            unsafe { bindings::del_gendisk(self.as_raw()) };
+        }
+    }
+}
+
+/// Shows `disk`, with its attributes, under `parent` (which may be null). It reads the partition table. Sleeps.
+///
+/// # Safety
+/// `disk` comes from a live [`Disk`], `parent` is alive.
+pub(crate) unsafe fn add(
+    disk: *mut bindings::gendisk,
+    parent: *mut bindings::device,
+) -> Result<(), Error> {
+    // SAFETY: by the caller's promise; the groups are static.
+    let failed = unsafe { bindings::device_add_disk(parent, disk, sysfs::groups()) };
+    kernel::error::to_result(failed).map_err(crate::errno::from_errno)
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.remove();
+        // SAFETY: the driver's reference; `free_disk` frees the shared part with the last one.
+        unsafe { bindings::put_disk(self.as_raw()) };
+    }
+}

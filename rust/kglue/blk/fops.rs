@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A disk's file operations.
+
+use super::disk::DiskShared;
+use crate::compat::zeroed;
+use kernel::bindings;
+use kernel::error::code::*;
+use kernel::ffi::{c_int, c_uint, c_ulong};
+use kernel::prelude::*;
+
+/// The table, as a static that the kernel may point to.
+pub(crate) struct Table(pub(crate) bindings::block_device_operations);
+
+// SAFETY: nobody writes it.
+unsafe impl Sync for Table {}
+
+/// The same for every disk of hiops. `owner` keeps the module loaded while a disk is open.
+pub(crate) static TABLE: Table = Table(bindings::block_device_operations {
+    owner: (&raw const bindings::__this_module).cast_mut(),
+    ioctl: Some(ioctl),
+    compat_ioctl: Some(bindings::blkdev_compat_ptr_ioctl),
+    free_disk: Some(free_disk),
+    get_unique_id: Some(get_unique_id),
+    ..zeroed()
+});
+
+/// The shared part of a disk of ours.
+///
+/// # Safety
+/// `disk` is one whose `private_data` [`super::disk::Disk::new`] has set, and it lives as long as the result.
+pub(crate) unsafe fn shared<'a>(disk: *mut bindings::gendisk) -> &'a DiskShared {
+    // SAFETY: by the caller's promise.
+    unsafe { &*(*disk).private_data.cast::<DiskShared>() }
+}
+
+unsafe extern "C" fn ioctl(
+    bdev: *mut bindings::block_device,
+    mode: bindings::blk_mode_t,
+    cmd: c_uint,
+    arg: c_ulong,
+) -> c_int {
+    // SAFETY: the disk is open, hence alive.
+    let (disk, partition) = unsafe { (shared((*bdev).bd_disk), is_partition(bdev)) };
+    match super::ioctl::dispatch(disk, partition, mode, cmd, arg as usize) {
+        Ok(result) => result,
+        Err(error) => error.to_errno(),
+    }
+}
+
+/// # Safety
+/// `bdev` is alive.
+unsafe fn is_partition(bdev: *mut bindings::block_device) -> bool {
+    // SAFETY: by the caller's promise; the disk's own device is its part 0.
+    unsafe { (*(*bdev).bd_disk).part0 != bdev }
+}
+
+unsafe extern "C" fn free_disk(disk: *mut bindings::gendisk) {
+    // SAFETY: `Disk::new` leaked it into `private_data`; the last reference to the disk is gone.
+    drop(unsafe { KBox::from_raw((*disk).private_data.cast::<DiskShared>()) });
+}
+
+unsafe extern "C" fn get_unique_id(
+    disk: *mut bindings::gendisk,
+    id: *mut u8,
+    kind: bindings::blk_unique_id,
+) -> c_int {
+    // SAFETY: the disk is alive, `id` has room for 16 bytes.
+    let (shared, id) = unsafe { (shared(disk), core::slice::from_raw_parts_mut(id, 16)) };
+    let ids = &shared.unit.ids;
+    let copy = |from: &[u8], to: &mut [u8]| {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        from.len() as c_int
+    };
+    match kind {
+        bindings::blk_unique_id_BLK_UID_EUI64 => match (&ids.nguid, &ids.eui64) {
+            (Some(nguid), _) => copy(nguid, id),
+            (None, Some(eui64)) => copy(eui64, id),
+            _ => EINVAL.to_errno(),
+        },
+        bindings::blk_unique_id_BLK_UID_NAA => match ids.wwn {
+            Some(wwn) => copy(&wwn.to_be_bytes(), id),
+            None => EINVAL.to_errno(),
+        },
+        _ => EINVAL.to_errno(),
+    }
+}

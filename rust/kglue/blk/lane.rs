@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A disk's way to one hardware queue, with what is counted there.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use kernel::ffi::c_void;
+use strategy::Context;
+
+/// What is counted for one disk on one hardware queue. Anybody counts; sums are taken when somebody reads them.
+#[derive(Default)]
+pub(crate) struct LaneStats {
+    submitted: AtomicU64,
+    /// By [`Context`].
+    completed: [AtomicU64; 4],
+    deferred: AtomicU64,
+    errors: AtomicU64,
+    timeouts: AtomicU64,
+}
+
+/// Sums over the lanes of a disk.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) submitted: u64,
+    /// In the order of [`LaneStats::place`].
+    pub(crate) completed: [u64; 4],
+    pub(crate) deferred: u64,
+    pub(crate) errors: u64,
+    pub(crate) timeouts: u64,
+}
+
+#[inline(always)]
+fn count(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+impl LaneStats {
+    #[inline(always)]
+    pub(crate) fn submitted(&self) {
+        count(&self.submitted, 1);
+    }
+
+    #[inline(always)]
+    pub(crate) fn completed(&self, n: u64, by: Context) {
+        let place = match by {
+            Context::Irq => &self.completed[0],
+            Context::Lazy => &self.completed[1],
+            Context::Coop => &self.completed[2],
+            Context::Poll => &self.completed[3],
+        };
+        count(place, n);
+    }
+
+    #[inline]
+    pub(crate) fn deferred(&self) {
+        count(&self.deferred, 1);
+    }
+
+    #[cold]
+    pub(crate) fn error(&self) {
+        count(&self.errors, 1);
+    }
+
+    #[cold]
+    pub(crate) fn timeout(&self) {
+        count(&self.timeouts, 1);
+    }
+
+    /// Adds what was counted here to `sums`.
+    pub(crate) fn add_to(&self, sums: &mut Sums) {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        sums.submitted = sums.submitted.wrapping_add(get(&self.submitted));
+        for (sum, counter) in sums.completed.iter_mut().zip(&self.completed) {
+            *sum = sum.wrapping_add(get(counter));
+        }
+        sums.deferred = sums.deferred.wrapping_add(get(&self.deferred));
+        sums.errors = sums.errors.wrapping_add(get(&self.errors));
+        sums.timeouts = sums.timeouts.wrapping_add(get(&self.timeouts));
+    }
+
+    /// Begins at zero again.
+    pub(crate) fn reset(&self) {
+        let zero = |counter: &AtomicU64| counter.store(0, Ordering::Relaxed);
+        zero(&self.submitted);
+        self.completed.iter().for_each(zero);
+        zero(&self.deferred);
+        zero(&self.errors);
+        zero(&self.timeouts);
+    }
+}
+
+/// One disk on one hardware queue: what blk-mq's hardware context of that disk points to.
+pub(crate) struct Lane {
+    /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request on the lane.
+    pub(crate) queue: *const c_void,
+    /// [`hal::Unit::id`] of the disk.
+    pub(crate) unit: u32,
+    /// Bytes of its logical block, as a power of two.
+    pub(crate) block_shift: u8,
+    pub(crate) stats: LaneStats,
+}
+
+// SAFETY: the pointer is to a value that is shared between all contexts anyway (the strategy's queue is `Sync`).
+unsafe impl Send for Lane {}
+// SAFETY: as above.
+unsafe impl Sync for Lane {}

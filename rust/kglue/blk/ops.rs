@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0
+//! blk-mq's callbacks. Each recovers its pointer, calls safe code, converts the result.
+
+use super::lane::Lane;
+use super::request::Rq;
+use super::upper::{end_swallowed, BlkUpper};
+use super::DiskShared;
+use crate::adapter::{Adapter, Bus, HwQueue};
+use crate::context::PreemptOff;
+use crate::platform::KernelPlatform;
+use crate::shims;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use hal::Controller;
+use crate::compat::zeroed;
+use kernel::bindings;
+use kernel::ffi::{c_int, c_uint, c_void};
+use strategy::IoQueue;
+
+/// A hardware queue of controller `C` as the block layer uses it.
+pub(crate) type Io<C, B> =
+    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>>;
+
+/// blk-mq's operations for controllers `C` on bus `B`.
+pub(crate) struct Ops<C, B>(PhantomData<(C, B)>);
+
+/// Requests that plugging gathered, taken from the front.
+///
+/// # Invariants
+/// `list` is blk-mq's list for the duration of its `queue_rqs` call.
+struct Plugged<'a>(&'a mut bindings::rq_list);
+
+impl Plugged<'_> {
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Rq> {
+        let rq = NonNull::new(self.0.head)?;
+        // SAFETY: the list's requests are alive and given to this call.
+        let next = unsafe { (*rq.as_ptr()).__bindgen_anon_1.rq_next };
+        self.0.head = next;
+        if next.is_null() {
+            self.0.tail = next;
+        }
+        // SAFETY: blk-mq gives the request away with the list.
+        Some(unsafe { Rq::from_raw(rq) })
+    }
+
+    #[inline(always)]
+    fn first_lane(&self) -> Option<*const Lane> {
+        let rq = NonNull::new(self.0.head)?;
+        // SAFETY: as above; the handle is forgotten at once.
+        Some(unsafe { Rq::from_raw(rq) }.lane())
+    }
+}
+
+/// The requests at the front that are on the same lane.
+struct Run<'a, 'b> {
+    plugged: &'a mut Plugged<'b>,
+    lane: *const Lane,
+}
+
+impl Iterator for Run<'_, '_> {
+    type Item = Rq;
+    #[inline(always)]
+    fn next(&mut self) -> Option<Rq> {
+        if self.plugged.first_lane()? != self.lane {
+            return None;
+        }
+        self.plugged.pop()
+    }
+}
+
+impl<C: Controller, B: Bus> Ops<C, B> {
+    /// The table that the tag set points to.
+    pub(crate) const TABLE: bindings::blk_mq_ops = bindings::blk_mq_ops {
+        queue_rq: Some(Self::queue_rq),
+        queue_rqs: Some(Self::queue_rqs),
+        commit_rqs: Some(Self::commit_rqs),
+        timeout: Some(Self::timeout),
+        init_hctx: Some(Self::init_hctx),
+        map_queues: Some(Self::map_queues),
+        ..zeroed()
+    };
+
+    #[inline(always)]
+    fn io(lane: &Lane) -> &HwQueue<C, B> {
+        // SAFETY: `init_hctx` got it from this very adapter, which outlives its disks' requests.
+        unsafe { &*lane.queue.cast::<HwQueue<C, B>>() }
+    }
+
+    unsafe extern "C" fn queue_rq(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        bd: *const bindings::blk_mq_queue_data,
+    ) -> bindings::blk_status_t {
+        // SAFETY: blk-mq passes its own; `driver_data` was set in `init_hctx`.
+        let (lane, rq, last) =
+            unsafe { (&*(*hctx).driver_data.cast::<Lane>(), (*bd).rq, (*bd).last) };
+        let Some(rq) = NonNull::new(rq) else {
+            return shims::HIOPS_STS_IOERR;
+        };
+        // SAFETY: given to hiops with this call.
+        let rq = unsafe { Rq::from_raw(rq) };
+        if rq.op().is_none() {
+            return shims::HIOPS_STS_NOTSUPP;
+        }
+        lane.stats.submitted();
+        let _stay = PreemptOff::new();
+        Self::io(lane).io.submit(rq, last);
+        shims::HIOPS_STS_OK
+    }
+
+    unsafe extern "C" fn queue_rqs(list: *mut bindings::rq_list) {
+        // SAFETY: blk-mq's list, ours for this call.
+        let mut plugged = Plugged(unsafe { &mut *list });
+        let _stay = PreemptOff::new();
+        while let Some(lane) = plugged.first_lane() {
+            // SAFETY: a lane outlives its requests, and the first of the list is one.
+            let lane = unsafe { &*lane };
+            let run = Run {
+                plugged: &mut plugged,
+                lane,
+            };
+            // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
+            let counted = run.inspect(|_| lane.stats.submitted());
+            Self::io(lane).io.submit_many(counted);
+        }
+    }
+
+    unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
+        // SAFETY: as in `queue_rq`.
+        let lane = unsafe { &*(*hctx).driver_data.cast::<Lane>() };
+        let _stay = PreemptOff::new();
+        Self::io(lane).io.commit();
+    }
+
+    unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
+        // SAFETY: blk-mq holds a reference to the request; its lane outlives it.
+        let lane = unsafe { &*(*(*rq).mq_hctx).driver_data.cast::<Lane>() };
+        if cfg!(CONFIG_FAIL_IO_TIMEOUT) {
+            // SAFETY: this is the time-out of a request of this adapter's tag set.
+            let ended = NonNull::new(rq).is_some_and(|rq| unsafe { end_swallowed::<B::Map>(rq) });
+            if ended {
+                return bindings::blk_eh_timer_return_BLK_EH_DONE;
+            }
+        }
+        Self::io(lane).late(lane);
+        bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
+    }
+
+    unsafe extern "C" fn init_hctx(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        _adapter: *mut c_void,
+        index: c_uint,
+    ) -> c_int {
+        // SAFETY: the queue was allocated with its disk's `DiskShared` as `queuedata`.
+        let disk = unsafe { &*(*(*hctx).queue).queuedata.cast::<DiskShared>() };
+        match disk.lanes.get(index as usize) {
+            Some(lane) => {
+                let lane: *const Lane = lane;
+                // SAFETY: the context is being made, and is ours.
+                unsafe { (*hctx).driver_data = lane.cast_mut().cast() };
+                0
+            }
+            None => kernel::error::code::EINVAL.to_errno(),
+        }
+    }
+
+    unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
+        // SAFETY: `driver_data` is the adapter that owns the set; the first map is the only one.
+        unsafe {
+            let adapter = &*(*set).driver_data.cast::<Adapter<C, B>>();
+            adapter.bus().map_queues(&mut (*set).map[0]);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One request of the block layer, as hiops owns it.
+
+use super::lane::Lane;
+use crate::shims;
+use core::ptr::NonNull;
+use hal::{Command, Op};
+use kernel::bindings;
+
+/// What hiops keeps in each request, behind it (blk-mq's "PDU"). Zeroed by blk-mq when the tag set is made.
+#[repr(C)]
+pub(crate) struct Pdu<M> {
+    /// The `blk_status_t` with which a request ends that failed.
+    pub(crate) status: u8,
+    /// Its completion was swallowed by the kernel's fault injection; the time-out ends it.
+    pub(crate) swallowed: bool,
+    /// How its data is mapped.
+    pub(crate) mapped: M,
+}
+
+/// A request that blk-mq handed to hiops, to be ended exactly once.
+///
+/// # Invariants
+/// `rq` is a request of a queue whose tag set has room for `Pdu<M>` behind each, given to `queue_rq(s)` and not ended since; this is
+/// the only handle of it. Its hardware context's `driver_data` is a [`Lane`] that outlives it.
+pub struct Rq {
+    rq: NonNull<bindings::request>,
+}
+
+// SAFETY: a request belongs to no thread; its one owner may be any.
+unsafe impl Send for Rq {}
+
+impl Rq {
+    /// Takes a request over.
+    ///
+    /// # Safety
+    /// The type's invariants, which become the handle's.
+    #[inline(always)]
+    pub(crate) unsafe fn from_raw(rq: NonNull<bindings::request>) -> Self {
+        // INVARIANT: the caller's promise.
+        Self { rq }
+    }
+
+    /// The kernel's structure.
+    #[inline(always)]
+    pub(crate) fn as_raw(&self) -> *mut bindings::request {
+        self.rq.as_ptr()
+    }
+
+    /// Gives the request back to who ends it.
+    #[inline(always)]
+    pub(crate) fn into_raw(self) -> *mut bindings::request {
+        self.rq.as_ptr()
+    }
+
+    /// What hiops keeps with the request.
+    #[inline(always)]
+    pub(crate) fn pdu<M>(&self) -> *mut Pdu<M> {
+        self.rq.as_ptr().wrapping_add(1).cast()
+    }
+
+    /// The disk's way to its hardware queue.
+    #[inline(always)]
+    pub(crate) fn lane(&self) -> &Lane {
+        // SAFETY: by the invariants both pointers are valid and the lane outlives the request.
+        unsafe { &*(*(*self.as_raw()).mq_hctx).driver_data.cast::<Lane>() }
+    }
+
+    /// The operation, if hiops knows it.
+    #[inline(always)]
+    pub(crate) fn op(&self) -> Option<Op> {
+        // SAFETY: the request is alive and its operation does not change while hiops owns it.
+        let flags = unsafe { (*self.as_raw()).cmd_flags };
+        // CAST: the operation is the low byte.
+        match u32::from(flags as u8) {
+            bindings::req_op_REQ_OP_READ => Some(Op::Read),
+            bindings::req_op_REQ_OP_WRITE => Some(Op::Write),
+            bindings::req_op_REQ_OP_FLUSH => Some(Op::Flush),
+            bindings::req_op_REQ_OP_DISCARD => Some(Op::Discard),
+            bindings::req_op_REQ_OP_WRITE_ZEROES => Some(Op::WriteZeroes),
+            _ => None,
+        }
+    }
+
+    /// What it asks for. An operation that hiops does not know never comes here: `queue_rq` refuses it.
+    #[inline(always)]
+    pub(crate) fn command(&self) -> Command {
+        let lane = self.lane();
+        // SAFETY: the request is alive, and hiops owns it.
+        let (sector, bytes, flags) = unsafe {
+            let rq = self.as_raw();
+            ((*rq).__sector, (*rq).__data_len, (*rq).cmd_flags)
+        };
+        let shift = lane.block_shift;
+        let op = self.op().unwrap_or(Op::Flush);
+        let (lba, blocks) = match op {
+            // A flush carries no range; blk-mq leaves all ones in its sector.
+            Op::Flush => (0, 0),
+            _ => (
+                sector.wrapping_shr(u32::from(shift).wrapping_sub(9)),
+                bytes.wrapping_shr(u32::from(shift)),
+            ),
+        };
+        Command {
+            op,
+            unit: lane.unit,
+            lba,
+            blocks,
+            block_shift: shift,
+            fua: flags & shims::HIOPS_REQ_FUA != 0,
+        }
+    }
+}

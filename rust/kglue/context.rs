@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The context that the kernel runs us in, and its clocks.
+
+use crate::shims;
+use kernel::bindings;
+
+/// While it lives, this thread stays on its CPU and runs on: who holds a token is never scheduled away.
+pub(crate) struct PreemptOff(());
+
+impl PreemptOff {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        // SAFETY: may be called anywhere, and nests; undone in `drop`.
+        unsafe { shims::hiops_preempt_disable() };
+        Self(())
+    }
+}
+
+impl Drop for PreemptOff {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: pairs with the call in `new`.
+        unsafe { shims::hiops_preempt_enable() };
+    }
+}
+
+/// A fast clock for short intervals on one CPU, in nanoseconds.
+#[inline]
+pub(crate) fn local_clock() -> u64 {
+    // SAFETY: may be called in any context.
+    unsafe { shims::hiops_local_clock() }
+}
+
+/// The kernel's tick count, wrapping.
+#[inline]
+pub(crate) fn jiffies() -> kernel::ffi::c_ulong {
+    // SAFETY: a word that the tick advances; read once, and any value is a valid one.
+    unsafe { core::ptr::read_volatile(&raw const bindings::jiffies) }
+}
+
+/// Milliseconds since some moment before boot, in steps of a tick.
+#[inline]
+pub(crate) fn now_ms() -> u64 {
+    (jiffies() as u64).wrapping_mul(const { 1000 / shims::HIOPS_HZ as u64 })
+}

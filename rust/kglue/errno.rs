@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Errors at the kernel's edge: hal's kinds to errno and `blk_status_t`, and nowhere else.
+
+use crate::shims;
+use hal::{CmdError, Error, Outcome};
+use kernel::error::code::*;
+
+/// The errno that the driver core or user space gets for a failed control-path step.
+pub fn to_errno(error: Error) -> kernel::error::Error {
+    match error {
+        Error::NoMemory => ENOMEM,
+        Error::Timeout => ETIMEDOUT,
+        Error::Gone => ENODEV,
+        Error::Fatal | Error::Malformed | Error::Refused(_) => EIO,
+        Error::Unsupported => EOPNOTSUPP,
+        Error::Invalid => EINVAL,
+    }
+}
+
+/// The kernel said no to something that the adapter asked of it.
+pub(crate) fn from_errno(error: kernel::error::Error) -> Error {
+    match error {
+        e if e == ENOMEM => Error::NoMemory,
+        e if e == EINVAL => Error::Invalid,
+        e if e == ENODEV => Error::Gone,
+        e if e == ETIMEDOUT => Error::Timeout,
+        _ => Error::Fatal,
+    }
+}
+
+/// What the operator reads about a failed control-path step.
+pub fn advice(error: Error) -> &'static str {
+    match error {
+        Error::NoMemory => "no memory; free some and bind it again",
+        Error::Timeout => "it did not get ready in the time it asks for; power-cycle it",
+        Error::Gone => "it is gone; check its slot and power",
+        Error::Fatal => "it reports a fatal status; power-cycle it, then look at its own log",
+        Error::Malformed => "what it says of itself is contradictory; update its firmware",
+        Error::Unsupported => "it lacks a feature that hiops needs; use its in-tree driver",
+        Error::Refused(_) => "it refused a command of the set-up; look at its own log",
+        Error::Invalid => "a parameter is out of range",
+    }
+}
+
+/// The block layer's word for how a command ended.
+#[inline]
+pub(crate) fn status(outcome: Outcome) -> u8 {
+    match outcome {
+        Ok(()) => shims::HIOPS_STS_OK,
+        Err(error) => failed(error),
+    }
+}
+
+#[cold]
+fn failed(error: CmdError) -> u8 {
+    match error {
+        CmdError::Medium => shims::HIOPS_STS_MEDIUM,
+        CmdError::Range | CmdError::ReadOnly => shims::HIOPS_STS_TARGET,
+        CmdError::Protection => shims::HIOPS_STS_PROTECTION,
+        CmdError::NotReady => shims::HIOPS_STS_TARGET,
+        CmdError::NoSpace => shims::HIOPS_STS_NOSPC,
+        CmdError::Reserved => shims::HIOPS_STS_RESV_CONFLICT,
+        CmdError::Unsupported => shims::HIOPS_STS_NOTSUPP,
+        CmdError::Invalid => shims::HIOPS_STS_INVAL,
+        CmdError::Timeout => shims::HIOPS_STS_TIMEOUT,
+        CmdError::Gone => shims::HIOPS_STS_OFFLINE,
+        CmdError::Aborted | CmdError::Io => shims::HIOPS_STS_IOERR,
+    }
+}

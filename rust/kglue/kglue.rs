@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The glue between the pure crates and the kernel: the only Rust that says `kernel::bindings`.
+//!
+//! * [`platform`], [`dma`], [`mmio`]: hal's platform: tables, DMA memory, registers, time.
+//! * [`pci`], `irq`: a PCI function with its vectors, and its driver.
+//! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
+//! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
+//! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
+//! * `shims`: what `c_shims/` declares.
+
+pub mod adapter;
+mod adapter_queue;
+mod adapter_recover;
+mod adapter_remove;
+pub mod blk;
+mod compat;
+mod context;
+pub mod dma;
+pub mod errno;
+pub mod irq;
+mod log;
+pub mod mmio;
+pub mod pci;
+pub mod platform;
+mod shims;
+mod sysfs;
+mod text;
+
+/// What the kernel's print macros put before each line.
+pub(crate) const __LOG_PREFIX: &[u8] = b"hiops\0";

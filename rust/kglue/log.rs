@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the operator reads: which device, what happened, what to do. Rare events only; nothing on the data path.
+
+/// A warning about an adapter's device. The text ends its line.
+macro_rules! log_warn {
+    ($adapter:expr, $($text:tt)*) => {
+        match $adapter.device() {
+            Some(device) => kernel::dev_warn!(device, $($text)*),
+            None => kernel::pr_warn!($($text)*),
+        }
+    };
+}
+
+/// An error of an adapter's device. The text ends its line.
+macro_rules! log_err {
+    ($adapter:expr, $($text:tt)*) => {
+        match $adapter.device() {
+            Some(device) => kernel::dev_err!(device, $($text)*),
+            None => kernel::pr_err!($($text)*),
+        }
+    };
+}
+
+pub(crate) use {log_err, log_warn};

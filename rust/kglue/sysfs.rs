@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and `/sys/block/<disk>/hiops/`.
+
+use crate::blk::disk::{ControllerCounts, DiskShared};
+use crate::blk::fops;
+use crate::blk::lane::Sums;
+use crate::compat::zeroed;
+use crate::text::{Hex, Padded, Text};
+use core::fmt::{self, Write};
+use core::ptr::null_mut;
+use hal::Unit;
+use kernel::bindings;
+use kernel::error::code::*;
+use kernel::error::Error;
+use kernel::ffi::c_char;
+use kernel::str::CStr;
+use kernel::{c_str, page::PAGE_SIZE};
+
+/// Shows one attribute.
+type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;
+/// Takes a value, without the blanks around it.
+type Store = fn(&DiskShared, &[u8]) -> Result<(), Error>;
+
+/// The shortest and the longest interval between two polls that are accepted, in microseconds.
+const POLL_INTERVAL_US: core::ops::RangeInclusive<u64> = 1..=10_000;
+/// What `poll_interval_us` reads as while nothing polls.
+const DEFAULT_POLL_INTERVAL_US: u64 = 24;
+
+/// One attribute, with the kernel's part first.
+#[repr(C)]
+struct Attribute {
+    raw: bindings::device_attribute,
+    show: Show,
+    store: Option<Store>,
+}
+
+// SAFETY: nobody writes it.
+unsafe impl Sync for Attribute {}
+
+impl Attribute {
+    const fn new(name: &'static CStr, show: Show, store: Option<Store>) -> Self {
+        let mode = if store.is_some() { 0o644 } else { 0o444 };
+        let mut attr: bindings::attribute = zeroed();
+        attr.name = name.as_ptr().cast();
+        attr.mode = mode;
+        Self {
+            raw: bindings::device_attribute {
+                attr,
+                __bindgen_anon_1: bindings::device_attribute__bindgen_ty_1 { show: Some(shown) },
+                __bindgen_anon_2: bindings::device_attribute__bindgen_ty_2 {
+                    store: Some(stored),
+                },
+            },
+            show,
+            store,
+        }
+    }
+
+    const fn entry(&'static self) -> *mut bindings::attribute {
+        (&raw const self.raw.attr).cast_mut()
+    }
+}
+
+unsafe extern "C" fn shown(
+    dev: *mut bindings::device,
+    attr: *mut bindings::device_attribute,
+    buf: *mut c_char,
+) -> isize {
+    // SAFETY: sysfs passes an attribute of ours, a disk that is alive, and a page.
+    let (attribute, disk, page) = unsafe { (&*attr.cast::<Attribute>(), of_device(dev), buf_of(buf)) };
+    let mut text = Text::new(page);
+    match (attribute.show)(disk, &mut text) {
+        // CAST: at most a page.
+        Ok(()) => text.len() as isize,
+        Err(fmt::Error) => EIO.to_errno() as isize,
+    }
+}
+
+unsafe extern "C" fn stored(
+    dev: *mut bindings::device,
+    attr: *mut bindings::device_attribute,
+    buf: *const c_char,
+    count: usize,
+) -> isize {
+    // SAFETY: as in `shown`; `count` bytes are there to read.
+    let (attribute, disk, bytes) = unsafe {
+        let bytes = core::slice::from_raw_parts(buf.cast::<u8>(), count);
+        (&*attr.cast::<Attribute>(), of_device(dev), bytes)
+    };
+    let taken = match attribute.store {
+        Some(store) => store(disk, bytes.trim_ascii()),
+        None => Err(EIO),
+    };
+    // CAST: at most a page.
+    taken.map_or_else(|error| error.to_errno() as isize, |()| count as isize)
+}
+
+/// # Safety
+/// `dev` is the device of a disk of ours, alive as long as the result.
+unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared {
+    // SAFETY: by the caller's promise; a disk's device is that of its part 0.
+    unsafe {
+        let part = kernel::container_of!(dev, bindings::block_device, bd_device);
+        fops::shared((*part).bd_disk)
+    }
+}
+
+/// # Safety
+/// `buf` is sysfs' page, alive as long as the result.
+unsafe fn buf_of<'a>(buf: *mut c_char) -> &'a mut [u8] {
+    // SAFETY: by the caller's promise.
+    unsafe { core::slice::from_raw_parts_mut(buf.cast::<u8>(), PAGE_SIZE) }
+}
+
+fn number(text: &[u8]) -> Result<u64, Error> {
+    let text = core::str::from_utf8(text).map_err(|_| EINVAL)?;
+    text.parse().map_err(|_| EINVAL)
+}
+
+/// Switches take 0 or 1; this version has them off.
+fn only_off(text: &[u8]) -> Result<(), Error> {
+    match number(text)? {
+        0 => Ok(()),
+        1 => Err(EOPNOTSUPP),
+        _ => Err(EINVAL),
+    }
+}
+
+fn store_mode(_: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    match text {
+        b"irq" => Ok(()),
+        b"poll" | b"hybrid" => Err(EOPNOTSUPP),
+        _ => Err(EINVAL),
+    }
+}
+
+fn store_poll_interval(_: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    match number(text)? {
+        DEFAULT_POLL_INTERVAL_US => Ok(()),
+        us if POLL_INTERVAL_US.contains(&us) => Err(EOPNOTSUPP),
+        _ => Err(EINVAL),
+    }
+}
+
+fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    // SAFETY: the attributes go before the adapter does.
+    let counts = unsafe { disk.owner.get() }.counts();
+    write_stats(to, &disk.sums(), &counts)
+}
+
+/// The lines of `stats`: name, blank, value.
+pub(crate) fn write_stats(to: &mut impl Write, sums: &Sums, counts: &ControllerCounts) -> fmt::Result {
+    let [irq, lazy, coop, poll] = sums.completed;
+    let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
+    let lines: [(&str, u64); 13] = [
+        ("submitted", sums.submitted),
+        ("completed", completed),
+        ("completed_irq", irq),
+        ("completed_lazy", lazy),
+        ("completed_coop", coop),
+        ("completed_poll", poll),
+        ("fifo_deferred", sums.deferred),
+        ("interrupts", counts.interrupts),
+        ("doorbell_writes", counts.doorbell_writes),
+        ("errors", sums.errors),
+        ("timeouts", sums.timeouts),
+        ("resets", counts.resets),
+        ("max_irq_ns", counts.max_irq_ns),
+    ];
+    (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
+}
+
+fn store_stats(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    if text != b"reset" {
+        return Err(EINVAL);
+    }
+    disk.lanes.iter().for_each(|lane| lane.stats.reset());
+    // SAFETY: as in `show_stats`.
+    unsafe { disk.owner.get() }.reset_counts();
+    Ok(())
+}
+
+/// The name of a disk that no other has: the strongest that the device gives.
+pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit) -> fmt::Result {
+    let ids = &unit.ids;
+    if let Some(uuid) = &ids.uuid {
+        let part = |from: usize, to: usize| Hex(uuid.get(from..to).unwrap_or_default());
+        let (a, b, c, d, e) = (part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 16));
+        writeln!(to, "uuid.{a}-{b}-{c}-{d}-{e}")
+    } else if let Some(nguid) = &ids.nguid {
+        writeln!(to, "eui.{}", Hex(nguid))
+    } else if let Some(eui64) = &ids.eui64 {
+        writeln!(to, "eui.{}", Hex(eui64))
+    } else if let Some(wwn) = ids.wwn {
+        writeln!(to, "naa.{wwn:016x}")
+    } else {
+        let (serial, model) = (unit.serial.trim_ascii_end(), unit.model.trim_ascii_end());
+        writeln!(to, "hiops.{}-{}-{:08x}", Hex(serial), Hex(model), unit.id)
+    }
+}
+
+static SERIAL: Attribute =
+    Attribute::new(c_str!("serial"), |d, to| writeln!(to, "{}", Padded(&d.unit.serial)), None);
+static MODEL: Attribute =
+    Attribute::new(c_str!("model"), |d, to| writeln!(to, "{}", Padded(&d.unit.model)), None);
+static FIRMWARE: Attribute =
+    Attribute::new(c_str!("firmware_rev"), |d, to| writeln!(to, "{}", Padded(&d.unit.firmware)), None);
+static WWID: Attribute = Attribute::new(c_str!("wwid"), |d, to| write_wwid(to, &d.unit), None);
+static NSID: Attribute = Attribute::new(c_str!("nsid"), |d, to| writeln!(to, "{}", d.unit.id), None);
+
+static MODE: Attribute =
+    Attribute::new(c_str!("mode"), |_, to| to.write_str("irq\n"), Some(store_mode));
+static LAZY: Attribute =
+    Attribute::new(c_str!("lazy"), |_, to| to.write_str("0\n"), Some(|_, text| only_off(text)));
+static COOP: Attribute =
+    Attribute::new(c_str!("coop"), |_, to| to.write_str("0\n"), Some(|_, text| only_off(text)));
+static POLL_INTERVAL: Attribute = Attribute::new(
+    c_str!("poll_interval_us"),
+    |_, to| writeln!(to, "{DEFAULT_POLL_INTERVAL_US}"),
+    Some(store_poll_interval),
+);
+static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
+
+/// A list of pointers to statics, ended by null.
+#[repr(transparent)]
+struct List<T, const N: usize>([*mut T; N]);
+
+// SAFETY: the list and what it points to are never written.
+unsafe impl<T, const N: usize> Sync for List<T, N> {}
+
+static NAMES: List<bindings::attribute, 6> = List([
+    SERIAL.entry(),
+    MODEL.entry(),
+    FIRMWARE.entry(),
+    WWID.entry(),
+    NSID.entry(),
+    null_mut(),
+]);
+static SWITCHES: List<bindings::attribute, 6> = List([
+    MODE.entry(),
+    LAZY.entry(),
+    COOP.entry(),
+    POLL_INTERVAL.entry(),
+    STATS.entry(),
+    null_mut(),
+]);
+
+#[repr(transparent)]
+struct Group(bindings::attribute_group);
+
+// SAFETY: nobody writes it.
+unsafe impl Sync for Group {}
+
+const fn group(
+    name: *const c_char,
+    attributes: &'static List<bindings::attribute, 6>,
+) -> Group {
+    Group(bindings::attribute_group {
+        name,
+        __bindgen_anon_1: bindings::attribute_group__bindgen_ty_1 { is_visible: None },
+        is_bin_visible: None,
+        bin_size: None,
+        __bindgen_anon_2: bindings::attribute_group__bindgen_ty_2 {
+            attrs: (&raw const attributes.0).cast_mut().cast(),
+        },
+        bin_attrs: core::ptr::null(),
+    })
+}
+
+static NAME_GROUP: Group = group(core::ptr::null(), &NAMES);
+static HIOPS_GROUP: Group = group(c_str!("hiops").as_ptr().cast(), &SWITCHES);
+static GROUPS: List<bindings::attribute_group, 3> = List([
+    (&raw const NAME_GROUP.0).cast_mut(),
+    (&raw const HIOPS_GROUP.0).cast_mut(),
+    null_mut(),
+]);
+
+/// The groups of every disk, as `device_add_disk` takes them.
+pub(crate) fn groups() -> *mut *const bindings::attribute_group {
+    (&raw const GROUPS.0).cast_mut().cast()
+}

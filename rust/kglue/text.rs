@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Text for the kernel's buffers.
+
+use core::fmt;
+
+/// Writes into a buffer of fixed length; what does not fit is cut.
+pub(crate) struct Text<'a> {
+    to: &'a mut [u8],
+    len: usize,
+}
+
+impl<'a> Text<'a> {
+    pub(crate) fn new(to: &'a mut [u8]) -> Self {
+        Self { to, len: 0 }
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Ends it with a zero byte, for which the last written one makes room if need be.
+    pub(crate) fn terminate(&mut self) {
+        let last = self.to.len().saturating_sub(1);
+        if let Some(byte) = self.to.get_mut(self.len.min(last)) {
+            *byte = 0;
+        }
+    }
+}
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for from in text.bytes() {
+            let to = self.to.get_mut(self.len).ok_or(fmt::Error)?;
+            *to = from;
+            self.len = self.len.wrapping_add(1);
+        }
+        Ok(())
+    }
+}
+
+/// An identification string of a device: printable ASCII, without the blanks and zeroes that pad it. It never ends a line of its own.
+pub(crate) struct Padded<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Padded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pad = |byte: &u8| *byte == b' ' || *byte == 0;
+        let end = self.0.iter().rposition(|byte| !pad(byte)).map_or(0, |at| at.saturating_add(1));
+        for &byte in self.0.iter().take(end).skip_while(|byte| pad(byte)) {
+            let shown = if byte.is_ascii_graphic() || byte == b' ' { byte } else { b'?' };
+            fmt::Write::write_char(f, char::from(shown))?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes in hexadecimal.
+pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
