@@ -17,7 +17,7 @@ use kernel::prelude::*;
 use crate::pci::Function;
 
 /// Whoever serves the interrupts of a device.
-pub trait Interrupt: Send + Sync + 'static {
+pub(crate) trait Interrupt: Send + Sync + 'static {
     /// `vector` fired. `true`: it was this device. Hard interrupt context.
     fn interrupt(&self, vector: u16) -> bool;
 }
@@ -151,7 +151,7 @@ unsafe impl<T: Sync> Sync for Line<T> {}
 ///
 /// # Invariants
 /// A handler is requested for the first `requested` of `lines`, whose places in memory don't change; each points to what `target` owns.
-pub struct Handlers<T: Interrupt> {
+pub(crate) struct Handlers<T: Interrupt> {
     function: Function,
     requested: usize,
     lines: KVec<Line<T>>,
@@ -161,7 +161,7 @@ pub struct Handlers<T: Interrupt> {
 impl<T: Interrupt> Handlers<T> {
     /// Requests a handler that calls `target` for each of `vectors`, which are allocated for `function` for as long as `target` lives. They may be called
     /// before this returns. On failure `target` is dropped. Sleeps.
-    pub fn request(
+    pub(crate) fn request(
         function: &Function,
         vectors: core::ops::Range<u16>,
         name: &'static CStr,

@@ -56,6 +56,12 @@ impl Function {
         unsafe { addr_of_mut!((*self.as_raw()).dev) }
     }
 
+    /// Its class code: class, subclass, programming interface, from the high byte down.
+    pub fn class(&self) -> u32 {
+        // SAFETY: alive by the invariant; set when the function was found.
+        unsafe { (*self.as_raw()).class }
+    }
+
     /// The device, to name it in the log.
     pub fn log(&self) -> &Device {
         // SAFETY: alive as long as `self`.
@@ -110,6 +116,9 @@ impl Claim {
             return Err(Error::Gone);
         }
         let enabled = Enabled(function.clone());
+        // No level on a line that nobody serves: the pin stays silent until it is taken as a vector.
+        // SAFETY: as above.
+        unsafe { bindings::pci_intx(pdev, 0) };
 
         let bar = c_int::from(bar);
         // SAFETY: as above; the name is static.
@@ -188,8 +197,11 @@ impl Drop for Region {
 
 impl Drop for Enabled {
     fn drop(&mut self) {
-        // SAFETY: enabled in `Claim::new`.
-        unsafe { bindings::pci_disable_device(self.0.as_raw()) }
+        // SAFETY: enabled in `Claim::new`; the pin is as a driver finds it after a reset.
+        unsafe {
+            bindings::pci_intx(self.0.as_raw(), 1);
+            bindings::pci_disable_device(self.0.as_raw());
+        }
     }
 }
 
@@ -221,6 +233,11 @@ impl PciBus {
 
 impl Bus for PciBus {
     type Map = DmaMap;
+
+    fn map(&self) -> DmaMap {
+        // SAFETY: the function is claimed, so its driver bound, for as long as the bus side and the adapter live.
+        unsafe { DmaMap::new(self.device()) }
+    }
 
     fn device(&self) -> *mut bindings::device {
         self.function.device()

@@ -15,7 +15,8 @@ use kernel::types::Opaque;
 
 use super::{Claim, Function, PciBus};
 use crate::adapter::{Adapter, Config};
-use crate::errno::to_errno;
+use crate::blk::ioctl::AdminPath;
+use crate::errno::{advice, to_errno};
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
 use crate::platform::KernelPlatform;
@@ -24,12 +25,15 @@ use crate::platform::KernelPlatform;
 pub trait PciDriver: 'static {
     /// The driver's name, as in `driver_override`.
     const NAME: &'static CStr;
+    /// The class code (class, subclass, interface) that a function must have to be touched at all: an operator's slip of the finger must not
+    /// have a network card written to.
+    const CLASS: u32;
     /// The BAR with the controller's registers.
     const BAR: u8;
     /// The device's memory pages in bytes, less one.
     const PAGE_MASK: u32;
     /// The controller.
-    type Controller: Controller;
+    type Controller: crate::blk::ioctl::AdminPath;
 
     /// A controller on the registers in `window`; the device is not touched yet. Sleeps.
     fn controller(platform: &KernelPlatform, window: Window) -> Result<Self::Controller, Error>;
@@ -46,7 +50,7 @@ pub trait PciDriver: 'static {
 
 type PciAdapter<T> = Adapter<<T as PciDriver>::Controller, PciBus>;
 
-impl<C: Controller> Interrupt for Adapter<C, PciBus> {
+impl<C: AdminPath> Interrupt for Adapter<C, PciBus> {
     #[inline]
     fn interrupt(&self, vector: u16) -> bool {
         Adapter::interrupt(self, vector)
@@ -70,6 +74,12 @@ impl<T: PciDriver> Bound<T> {
     /// As [`Claim::new`].
     unsafe fn new(function: &Function) -> Result<KBox<Self>, Failed> {
         let step = |what| move |error| Failed(what, error);
+        if function.class() != T::CLASS {
+            return Err(Failed(
+                "recognizing the class of the function",
+                Error::Unsupported,
+            ));
+        }
         // SAFETY: by the caller's promise.
         let claim = unsafe { Claim::new(function, T::BAR, T::NAME, T::PAGE_MASK) }
             .map_err(step("claiming the PCI function"))?;
@@ -103,8 +113,11 @@ impl<T: PciDriver> Bound<T> {
         let bus = PciBus::new(function, vectors);
         let adapter = Adapter::new(&platform, controller, bus, T::config())
             .map_err(step("making the queues"))?;
-        let adapter = Handlers::request(function, io_vectors, T::NAME, adapter)
+        let adapter = Handlers::request(function, io_vectors.clone(), T::NAME, adapter)
             .map_err(step("interrupt handlers"))?;
+        for vector in io_vectors {
+            adapter.controller().set_interrupt(vector, true);
+        }
         let bound = KBox::new(
             Self {
                 adapter,
@@ -118,22 +131,6 @@ impl<T: PciDriver> Bound<T> {
             return Err(Failed("adding the disks", error));
         }
         Ok(bound)
-    }
-}
-
-/// What the operator can do about it.
-fn advice(error: Error) -> &'static str {
-    match error {
-        Error::NoMemory => "free memory and bind again",
-        Error::Timeout => "it did not get ready in the time it states; power-cycle it",
-        Error::Gone => "it does not answer; check that it is seated and powered",
-        Error::Fatal => "it reports a fatal status; power-cycle it",
-        Error::Malformed => {
-            "what it says of itself contradicts its specification; it can't be served"
-        }
-        Error::Unsupported => "it lacks what this driver needs; bind the in-tree driver",
-        Error::Refused(_) => "it refused; is another driver at work on it?",
-        Error::Invalid => "a parameter is out of range",
     }
 }
 

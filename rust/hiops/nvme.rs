@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The driver `hiops_nvme`: lld_nvme on the PCI bus, with its tools' ioctls.
+
+use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
+use kernel::prelude::*;
+use kglue::adapter::{Config, Naming};
+use kglue::blk::ioctl::AdminPath;
+use kglue::mmio::Window;
+use kglue::pci::driver::PciDriver;
+use kglue::platform::KernelPlatform;
+use lld_nvme::{NvmeController, NvmeQueue};
+
+use crate::passthru;
+
+/// How long an NVMe command may be with the drive, as with the in-tree driver.
+const TIMEOUT_MS: u32 = 30_000;
+
+/// The driver.
+pub(crate) struct HiopsNvme;
+
+impl PciDriver for HiopsNvme {
+    const NAME: &'static CStr = c"hiops_nvme";
+    // Mass storage, non-volatile memory, NVM Express (PCIe Transport, "Class Code").
+    const CLASS: u32 = 0x01_08_02;
+    const BAR: u8 = 0;
+    const PAGE_MASK: u32 = 0xfff;
+    type Controller = Nvme;
+
+    fn controller(platform: &KernelPlatform, window: Window) -> Result<Nvme, Error> {
+        Ok(Nvme {
+            controller: NvmeController::new(platform.clone(), window)?,
+            platform: platform.clone(),
+        })
+    }
+
+    fn use_pin(nvme: &Nvme, pin: bool) {
+        nvme.controller.use_pin(pin);
+    }
+
+    fn step(nvme: &Nvme) -> &'static str {
+        nvme.controller.step()
+    }
+
+    fn config() -> Config {
+        Config {
+            naming: Naming::Namespace,
+            timeout_ms: TIMEOUT_MS,
+            queue_depth: None,
+        }
+    }
+}
+
+/// lld_nvme's controller, with memory for commands that are passed through.
+pub(crate) struct Nvme {
+    controller: NvmeController<KernelPlatform, Window>,
+    platform: KernelPlatform,
+}
+
+impl AdminPath for Nvme {
+    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32> {
+        passthru::ioctl(&self.controller, &self.platform, unit, cmd, arg, privileged)
+    }
+}
+
+impl Controller for Nvme {
+    type Queue = NvmeQueue<KernelPlatform, Window>;
+
+    fn start(&self) -> Result<(), Error> {
+        self.controller.start()
+    }
+
+    fn limits(&self) -> Limits {
+        self.controller.limits()
+    }
+
+    fn create_queue(&self, index: u16, vector: u16) -> Result<NewQueue<Self::Queue>, Error> {
+        self.controller.create_queue(index, vector)
+    }
+
+    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
+        self.controller.units(found)
+    }
+
+    fn stop(&self) -> Result<(), Error> {
+        self.controller.stop()
+    }
+
+    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
+        self.controller.shutdown(how)
+    }
+
+    #[inline]
+    fn alive(&self) -> Result<(), Error> {
+        self.controller.alive()
+    }
+
+    #[inline]
+    fn interrupt(&self, vector: u16) -> Cause {
+        self.controller.interrupt(vector)
+    }
+
+    #[inline]
+    fn set_interrupt(&self, vector: u16, enabled: bool) {
+        self.controller.set_interrupt(vector, enabled);
+    }
+}
