@@ -16,6 +16,7 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static FILE *out;
 static struct vcpu *at_start;
 static struct block *blocks_at_start;
 static uint32_t open_region;
-static bool region_is_open;
+static atomic_bool region_is_open;
 
 static bool is_kernel(uint64_t vaddr)
 {
@@ -188,7 +189,11 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
 	const char *name;
 
 	(void)data;
-	if (!is_kernel(vaddr))
+	/*
+	 * Nothing is looked up outside a region. It is not only for speed: an access that changes the
+	 * machine's memory map, as PCI enumeration does, makes QEMU 10.0's look-up fail an assertion.
+	 */
+	if (!is_kernel(vaddr) || !atomic_load_explicit(&region_is_open, memory_order_relaxed))
 		return;
 	addr = qemu_plugin_get_hwaddr(info, vaddr);
 	if (!addr || !qemu_plugin_hwaddr_is_io(addr))
