@@ -1,4 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
-//! lld_ram
+//! An emulated controller: memory that answers like a disk, after a while, over several queues and channels.
+//!
+//! It is a disk in the kernel, and a test device everywhere: it can be told to misbehave ([`Faults`]).
+//!
+//! # Vocabulary
+//! * [`World`]: what the device is made of: a clock, a bell (its interrupt), and memory (its medium).
+//! * [`Device`]: what all its queues share: how it is configured, whether it runs, its faults.
+//! * **Channel**: what serves one command at a time. A queue has several; a command takes the one that is free first.
+//! * **Word**: what the device reports of a finished command: its tag and a generation, checked against what was issued.
+//!
+//! ```text
+//!  issue_tags -> ring -> (drain side: heap, by due time) -> due -> data is moved -> word -> fetch_event
+//!      |                                                                  ^
+//!      +------------------- bell for the earliest -------------- interrupt
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+mod controller;
+mod device;
+mod heap;
+mod latency;
+mod queue;
+mod service;
+
+pub use controller::Ram;
+pub use device::{Config, Device, Fault, Faults, World, MAX_QUEUES, MAX_SEGMENTS};
+pub use latency::Latency;
+pub use queue::{RamDrain, RamIssue, RamQueue};

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The device as a hal controller.
+
+use crate::device::{World, MAX_SEGMENTS};
+use crate::queue::RamQueue;
+use hal::{
+    Cause, Controller, Discard, Error, Limits, NewQueue, Platform, Refused, Shutdown, Unit, UnitIds,
+};
+
+/// Bytes that one command moves at most.
+const MAX_TRANSFER: u32 = 1 << 20;
+
+/// A device made of a [`World`].
+pub struct Ram<P: Platform, W: World> {
+    platform: P,
+    world: W,
+    /// Told apart from others by this.
+    number: u32,
+}
+
+impl<P: Platform, W: World> Ram<P, W> {
+    /// The device in `world`, of which [`World::device`] is the common part. It does not run yet.
+    pub fn new(platform: P, world: W, number: u32) -> Self {
+        Self {
+            platform,
+            world,
+            number,
+        }
+    }
+
+    /// What the device is made of.
+    pub fn world(&self) -> &W {
+        &self.world
+    }
+
+    fn unit(&self) -> Unit {
+        let config = &self.world.device().config;
+        let mut serial = [b' '; 20];
+        let mut rest = self.number;
+        // "RAM" and the number in decimal, from its last digit on.
+        for (place, letter) in serial.iter_mut().zip(*b"RAM00000") {
+            *place = letter;
+        }
+        for place in serial.iter_mut().take(8).skip(3).rev() {
+            // CAST: a digit.
+            *place = b'0'.wrapping_add((rest % 10) as u8);
+            rest /= 10;
+        }
+        let mut model = [b' '; 40];
+        for (place, letter) in model.iter_mut().zip(*b"hiops RAM device") {
+            *place = letter;
+        }
+        let blocks = config.bytes.checked_shr(config.block_shift.into()).unwrap_or(0);
+        Unit {
+            id: 1,
+            block_shift: config.block_shift,
+            physical_shift: config.block_shift,
+            blocks,
+            write_cache: false,
+            fua: false,
+            discard: Some(Discard {
+                max_blocks: 1 << 11,
+                granularity: 1,
+            }),
+            max_write_zeroes: 1 << 11,
+            read_only: false,
+            rotational: false,
+            ids: UnitIds::default(),
+            serial,
+            model,
+            firmware: *b"1       ",
+        }
+    }
+
+    fn there(&self) -> Result<(), Error> {
+        match self.world.device().is_gone() {
+            true => Err(Error::Gone),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<P: Platform, W: World> Controller for Ram<P, W> {
+    type Queue = RamQueue<P, W>;
+
+    fn start(&self) -> Result<(), Error> {
+        self.there()?;
+        let device = self.world.device();
+        device.run(false);
+        (0..device.config.queues).for_each(|queue| device.rang(queue));
+        device.run(true);
+        Ok(())
+    }
+
+    fn limits(&self) -> Limits {
+        let config = &self.world.device().config;
+        Limits {
+            queues: config.queues,
+            tags: config.tags,
+            max_transfer: MAX_TRANSFER,
+            max_segments: MAX_SEGMENTS,
+            max_segment: u32::MAX,
+            virt_boundary: 0,
+            dma_align: 0,
+        }
+    }
+
+    fn create_queue(&self, index: u16, _vector: u16) -> Result<NewQueue<Self::Queue>, Error> {
+        self.there()?;
+        if index >= self.world.device().config.queues {
+            return Err(Error::Invalid);
+        }
+        RamQueue::create(&self.platform, self.world.clone(), index)
+    }
+
+    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
+        self.there()?;
+        found(Ok(self.unit()));
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), Error> {
+        // Also one that is gone: it is software, and does what it is told.
+        self.world.device().run(false);
+        Ok(())
+    }
+
+    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
+        self.world.device().run(false);
+        match how {
+            Shutdown::Normal => self.there(),
+            Shutdown::Dead => Ok(()),
+        }
+    }
+
+    fn alive(&self) -> Result<(), Error> {
+        self.there()
+    }
+
+    fn interrupt(&self, vector: u16) -> Cause {
+        // Each queue has a vector of its own number.
+        self.world.device().rang(vector);
+        Cause::Queues
+    }
+
+    fn set_interrupt(&self, _vector: u16, _enabled: bool) {}
+}

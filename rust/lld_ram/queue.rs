@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A queue of the device as a hal queue.
+
+use crate::device::World;
+use crate::heap::Heap;
+use crate::latency::Dice;
+use crate::service::{tag_of, Commands};
+use cell::sync::{AtomicU64, Ordering};
+use hal::{
+    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, NewQueue, Platform, Queue,
+    Segment, Tag, TagBatch, TagTable, Unbound,
+};
+
+/// A command that is made to be overtaken takes up to so many times its latency longer.
+const OVERTAKEN: u64 = 8;
+
+/// The shared part of a queue.
+pub struct RamQueue<P: Platform, W: World> {
+    index: u16,
+    world: W,
+    tags: TagTable<P>,
+    commands: Commands<P>,
+}
+
+/// The issuer's part.
+pub struct RamIssue<P: Platform> {
+    /// By channel: when it is free.
+    channels: P::Table<AtomicU64>,
+    dice: Dice,
+    /// Sets words apart that report the same tag.
+    generation: u16,
+}
+
+/// The drainer's part.
+pub struct RamDrain<P: Platform> {
+    heap: Heap<P>,
+    /// Where in the ring it is.
+    head: u32,
+    dice: Dice,
+    /// A word to be reported once more.
+    again: Option<u32>,
+    /// A word to be reported after a lie.
+    truth: Option<u32>,
+    violations: u32,
+}
+
+impl<P: Platform, W: World> RamQueue<P, W> {
+    /// Queue `index` of the device in `world`. Control path.
+    pub(crate) fn create(platform: &P, world: W, index: u16) -> Result<NewQueue<Self>, Error> {
+        let config = world.device().config;
+        let seed = config.seed.wrapping_add(u64::from(index) << 32);
+        Ok(NewQueue {
+            issue: RamIssue {
+                channels: platform.table(config.channels.into(), |_| AtomicU64::new(0))?,
+                dice: Dice::new(seed),
+                generation: 0,
+            },
+            drain: RamDrain {
+                heap: Heap::new(platform, config.tags.into())?,
+                head: 0,
+                dice: Dice::new(!seed),
+                again: None,
+                truth: None,
+                violations: 0,
+            },
+            queue: Self {
+                index,
+                tags: TagTable::new(platform, config.tags)?,
+                commands: Commands::new(platform, config.tags)?,
+                world,
+            },
+        })
+    }
+
+    /// When a command that is issued now is due: the channel that is free first takes it.
+    fn due(&self, side: &mut RamIssue<P>, now: u64) -> u64 {
+        let device = self.world.device();
+        let mut takes = device.config.latency.draw(&mut side.dice);
+        if device.faults.reorder.strikes() {
+            let most = takes.max(1).saturating_mul(OVERTAKEN);
+            takes = takes.saturating_add(side.dice.below(most));
+        }
+        if device.faults.delay.strikes() {
+            takes = takes.saturating_add(device.faults.delay_ns.load(Ordering::Relaxed));
+        }
+        let free_at = |channel: &&AtomicU64| channel.load(Ordering::Relaxed);
+        match side.channels.iter().min_by_key(free_at) {
+            Some(channel) => {
+                let due = now.max(channel.load(Ordering::Relaxed)).saturating_add(takes);
+                channel.store(due, Ordering::Relaxed);
+                due
+            }
+            None => now.saturating_add(takes),
+        }
+    }
+
+    /// The device takes over what was issued.
+    fn pull(&self, side: &mut RamDrain<P>) {
+        while let Some((word, due)) = self.commands.next(side.head) {
+            if !side.heap.push(due, word) {
+                return;
+            }
+            side.head = side.head.wrapping_add(1);
+        }
+    }
+
+    /// Has the bell ring for what is due next.
+    fn set_bell(&self, side: &RamDrain<P>) {
+        if let Some(due) = side.heap.due() {
+            self.ring_at(due);
+        }
+    }
+
+    fn ring_at(&self, due: u64) {
+        if self.world.device().wants_bell(self.index, due) {
+            self.world.ring(self.index, due);
+        }
+    }
+
+    /// What the device reports next, true or not.
+    fn report(&self, side: &mut RamDrain<P>) -> Option<u32> {
+        if let Some(word) = side.truth.take().or_else(|| side.again.take()) {
+            return Some(word);
+        }
+        let faults = &self.world.device().faults;
+        loop {
+            let word = side.heap.pop(self.world.now_ns())?;
+            if faults.drop.strikes() {
+                continue;
+            }
+            if faults.duplicate.strikes() {
+                side.again = Some(word);
+            }
+            if faults.lie.strikes() {
+                side.truth = Some(word);
+                return Some(self.lie(&mut side.dice, word));
+            }
+            return Some(word);
+        }
+    }
+
+    /// A word that reports nothing that was issued.
+    fn lie(&self, dice: &mut Dice, word: u32) -> u32 {
+        // CAST: any bits will do.
+        let lie = dice.roll() as u32;
+        match self.commands.answers(lie) || lie == word {
+            true => u32::MAX,
+            false => lie,
+        }
+    }
+}
+
+impl<P: Platform, W: World> Queue for RamQueue<P, W> {
+    type Issue = RamIssue<P>;
+    type Drain = RamDrain<P>;
+
+    fn capacity(&self) -> usize {
+        self.tags.capacity()
+    }
+
+    fn get_free_tags(&self, _side: &mut RamIssue<P>, want: usize, tags: &mut TagBatch<Free>) {
+        self.tags.take(want, tags);
+    }
+
+    fn bind_tag_cmd(
+        &self,
+        _side: &mut RamIssue<P>,
+        tag: Tag<Free>,
+        cmd: &Command,
+        data: impl Iterator<Item = Result<Segment, CmdError>>,
+    ) -> Result<Tag<Bound>, Unbound> {
+        match self.commands.write(tag.index(), cmd, data) {
+            Ok(()) => Ok(tag.bind()),
+            Err(why) => Err(Unbound { tag, why }),
+        }
+    }
+
+    fn issue_tags(&self, side: &mut RamIssue<P>, tags: &mut TagBatch<Bound>) -> usize {
+        if tags.is_empty() {
+            return 0;
+        }
+        let now = self.world.now_ns();
+        let mut earliest = u64::MAX;
+        for tag in tags.drain() {
+            let due = self.due(side, now);
+            let number = tag.number();
+            side.generation = side.generation.wrapping_add(1);
+            self.tags.issue(tag);
+            self.commands.issue(number, side.generation, due);
+            earliest = earliest.min(due);
+        }
+        if self.world.device().runs() {
+            self.ring_at(earliest);
+        }
+        1
+    }
+
+    fn unget_tags(&self, _side: &mut RamIssue<P>, tags: &mut TagBatch<Free>) {
+        self.tags.release(tags);
+    }
+
+    fn check_event(&self, side: &mut RamDrain<P>) -> bool {
+        if !self.world.device().runs() {
+            return false;
+        }
+        self.pull(side);
+        if side.truth.is_some() || side.again.is_some() {
+            return true;
+        }
+        let now = self.world.now_ns();
+        if side.heap.due().is_some_and(|due| due <= now) {
+            return true;
+        }
+        self.set_bell(side);
+        false
+    }
+
+    fn fetch_event(&self, side: &mut RamDrain<P>) -> Option<Event> {
+        if !self.world.device().runs() {
+            return None;
+        }
+        loop {
+            self.pull(side);
+            let Some(word) = self.report(side) else {
+                self.set_bell(side);
+                return None;
+            };
+            // What a driver may believe: the word of a command that was issued, and not reported before.
+            // CAST: the tag is the low half.
+            let tag = match self.commands.answers(word) {
+                true => self.tags.complete(tag_of(word) as u16),
+                false => None,
+            };
+            match tag {
+                Some(tag) => {
+                    let outcome = self.commands.carry_out(&self.world, word);
+                    return Some(Event { tag, outcome });
+                }
+                None => side.violations = side.violations.saturating_add(1),
+            }
+        }
+    }
+
+    fn detach_tag_cmd(&self, _side: &mut RamDrain<P>, tag: Tag<Completed>) -> Tag<Detached> {
+        tag.detach()
+    }
+
+    fn release_tags(&self, _side: &mut RamDrain<P>, tags: &mut TagBatch<Detached>) -> usize {
+        self.tags.release(tags);
+        0
+    }
+
+    fn violations(&self, side: &RamDrain<P>) -> u32 {
+        side.violations
+    }
+
+    fn reap_tag(&self, _side: &mut RamDrain<P>) -> Option<Event> {
+        let number = self.tags.first_issued()?;
+        Some(Event {
+            tag: self.tags.complete(number)?,
+            outcome: Err(CmdError::Aborted),
+        })
+    }
+
+    fn rewind(&self, issue: &mut RamIssue<P>, drain: &mut RamDrain<P>) {
+        for channel in issue.channels.iter() {
+            channel.store(0, Ordering::Relaxed);
+        }
+        drain.heap.clear();
+        drain.head = self.commands.tail();
+        drain.again = None;
+        drain.truth = None;
+    }
+}

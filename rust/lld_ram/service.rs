@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The device's side of a queue: commands as it reads them, and carrying them out.
+
+use crate::device::{World, MAX_SEGMENTS};
+use cell::sync::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+use hal::{CmdError, Command, Error, Op, Outcome, Platform, Segment};
+
+const READ: u8 = 0;
+const WRITE: u8 = 1;
+const ZERO: u8 = 2;
+const NOTHING: u8 = 3;
+
+/// One tag's command, as the device reads it: written by the issuer before it is issued, by nobody until it is released.
+#[derive(Default)]
+struct Place {
+    kind: AtomicU8,
+    /// Byte on the medium.
+    at: AtomicU64,
+    /// Bytes.
+    len: AtomicU64,
+    /// Of its data.
+    segments: AtomicU32,
+    /// When it is due, in nanoseconds.
+    due: AtomicU64,
+    /// The word that reports it.
+    word: AtomicU32,
+}
+
+/// The commands of a queue, and the ring in which the device finds them.
+pub(crate) struct Commands<P: Platform> {
+    places: P::Table<Place>,
+    /// By tag, [`MAX_SEGMENTS`] each: address and length.
+    segments: P::Table<(AtomicU64, AtomicU32)>,
+    ring: P::Table<AtomicU32>,
+    /// Free-running; the issuer's.
+    tail: AtomicU32,
+}
+
+impl<P: Platform> Commands<P> {
+    pub(crate) fn new(platform: &P, tags: u16) -> Result<Self, Error> {
+        let tags = usize::from(tags);
+        let segments = tags.saturating_mul(usize::from(MAX_SEGMENTS));
+        Ok(Self {
+            places: platform.table(tags, |_| Place::default())?,
+            segments: platform.table(segments, |_| (AtomicU64::new(0), AtomicU32::new(0)))?,
+            // A power of two, so that the free-running indices may wrap.
+            ring: platform.table(tags.next_power_of_two(), |_| AtomicU32::new(0))?,
+            tail: AtomicU32::new(0),
+        })
+    }
+
+    fn segments_of(&self, tag: usize) -> &[(AtomicU64, AtomicU32)] {
+        let each = usize::from(MAX_SEGMENTS);
+        let from = tag.saturating_mul(each);
+        self.segments.get(from..from.saturating_add(each)).unwrap_or_default()
+    }
+
+    /// Writes `cmd` and its data to `tag`. By the issuer.
+    pub(crate) fn write(
+        &self,
+        tag: usize,
+        cmd: &Command,
+        data: impl Iterator<Item = Result<Segment, CmdError>>,
+    ) -> Result<(), CmdError> {
+        let place = self.places.get(tag).ok_or(CmdError::Invalid)?;
+        let shift = u32::from(cmd.block_shift);
+        let len = u64::from(cmd.blocks).checked_shl(shift).ok_or(CmdError::Invalid)?;
+        let at = cmd.lba.checked_mul(1u64.checked_shl(shift).ok_or(CmdError::Invalid)?);
+        let (mut count, mut total) = (0u32, 0u64);
+        if cmd.op.has_data() {
+            let mut room = self.segments_of(tag).iter();
+            for segment in data {
+                let segment = segment?;
+                let (addr, len) = room.next().ok_or(CmdError::Invalid)?;
+                addr.store(segment.addr, Ordering::Relaxed);
+                len.store(segment.len, Ordering::Relaxed);
+                total = total.saturating_add(u64::from(segment.len));
+                count = count.wrapping_add(1);
+            }
+            if total != len {
+                return Err(CmdError::Invalid);
+            }
+        }
+        let kind = match cmd.op {
+            Op::Read => READ,
+            Op::Write => WRITE,
+            Op::Discard | Op::WriteZeroes => ZERO,
+            Op::Flush => NOTHING,
+        };
+        place.kind.store(kind, Ordering::Relaxed);
+        // What is beyond all bounds stays there.
+        place.at.store(at.unwrap_or(u64::MAX), Ordering::Relaxed);
+        place.len.store(len, Ordering::Relaxed);
+        place.segments.store(count, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The device learns of `tag`, to be reported as `generation` at `due`. By the issuer.
+    pub(crate) fn issue(&self, tag: u16, generation: u16, due: u64) {
+        let word = u32::from(generation) << 16 | u32::from(tag);
+        if let Some(place) = self.places.get(usize::from(tag)) {
+            place.due.store(due, Ordering::Relaxed);
+            place.word.store(word, Ordering::Relaxed);
+        }
+        let tail = self.tail.load(Ordering::Relaxed);
+        if let Some(entry) = self.ring_at(tail) {
+            entry.store(word, Ordering::Relaxed);
+        }
+        // Release: the entry and its command are there for whoever sees the tail.
+        self.tail.store(tail.wrapping_add(1), Ordering::Release);
+    }
+
+    fn ring_at(&self, at: u32) -> Option<&AtomicU32> {
+        self.ring.get(at as usize & self.ring.len().wrapping_sub(1))
+    }
+
+    /// The next command in the ring, if there is one behind `head`: its word and when it is due. By the drainer.
+    #[inline]
+    pub(crate) fn next(&self, head: u32) -> Option<(u32, u64)> {
+        if self.tail.load(Ordering::Acquire) == head {
+            return None;
+        }
+        let word = self.ring_at(head)?.load(Ordering::Relaxed);
+        let due = (self.places.get(tag_of(word))).map_or(0, |place| place.due.load(Ordering::Relaxed));
+        Some((word, due))
+    }
+
+    /// Where the issuer is, for a drainer that starts over.
+    pub(crate) fn tail(&self) -> u32 {
+        self.tail.load(Ordering::Acquire)
+    }
+
+    /// Whether `word` reports what was issued last under its tag.
+    pub(crate) fn answers(&self, word: u32) -> bool {
+        (self.places.get(tag_of(word))).is_some_and(|place| place.word.load(Ordering::Relaxed) == word)
+    }
+
+    /// Does what the command of `word` says. By the drainer, before it is reported.
+    pub(crate) fn carry_out(&self, world: &impl World, word: u32) -> Outcome {
+        let tag = tag_of(word);
+        let place = self.places.get(tag).ok_or(CmdError::Io)?;
+        let kind = place.kind.load(Ordering::Relaxed);
+        if kind == NOTHING {
+            return Ok(());
+        }
+        let at = place.at.load(Ordering::Relaxed);
+        let len = place.len.load(Ordering::Relaxed);
+        let inside = at.checked_add(len).is_some_and(|end| end <= world.device().config.bytes);
+        if !inside {
+            return Err(CmdError::Range);
+        }
+        if kind == ZERO {
+            world.zero(at, len);
+            return Ok(());
+        }
+        let count = place.segments.load(Ordering::Relaxed) as usize;
+        let mut at = at;
+        for (addr, len) in self.segments_of(tag).iter().take(count) {
+            let segment = Segment {
+                addr: addr.load(Ordering::Relaxed),
+                len: len.load(Ordering::Relaxed),
+            };
+            match kind {
+                READ => world.read(at, segment),
+                _ => world.write(at, segment),
+            }
+            at = at.saturating_add(u64::from(segment.len));
+        }
+        Ok(())
+    }
+}
+
+/// The tag in a word.
+pub(crate) fn tag_of(word: u32) -> usize {
+    (word & 0xffff) as usize
+}
