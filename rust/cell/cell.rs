@@ -4,12 +4,11 @@
 //! The pure crates forbid `unsafe`; what they share between threads and interrupts lives in the two
 //! types of this crate, and nowhere else:
 //!
-//! * [`TryLock`]: a value with one holder at a time. Nobody ever waits for it: who finds it held
-//!   *knocks*, and the holder looks once more before it leaves.
+//! * [`TryLock`]: a value with one holder at a time, for whom nobody waits: who finds it held *knocks*.
 //! * [`Slot`]: a place for one value that is put once and taken once, whoever asks.
 //!
-//! [`sync`] is the one place that says which atomics these are made of: `core`'s in the kernel and on
-//! the host, loom's under `--cfg loom`, where `tests/` tries every interleaving.
+//! Both are made of what [`sync`] offers: `core`'s atomics in the kernel and on the host, loom's under
+//! `--cfg loom`, where `tests/` tries every interleaving.
 #![no_std]
 
 mod slot;
@@ -21,19 +20,18 @@ pub use try_lock::{Guard, TryLock};
 /// Atomics and fences, the same names on every face.
 pub mod sync {
     #[cfg(not(loom))]
-    pub use core::sync::atomic::{
-        fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering,
-    };
+    pub use core::sync::atomic::*;
     #[cfg(loom)]
-    pub use loom::sync::atomic::{
-        fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering,
-    };
+    pub use loom::sync::atomic::*;
 }
 
 /// `UnsafeCell` with loom's access-tracking shape, so that one text serves all faces.
-#[cfg(not(loom))]
 mod raw {
+    #[cfg(loom)]
+    pub(crate) use loom::cell::UnsafeCell as Cell;
+    #[cfg(not(loom))]
     pub(crate) struct Cell<T>(core::cell::UnsafeCell<T>);
+    #[cfg(not(loom))]
     impl<T> Cell<T> {
         pub(crate) const fn new(value: T) -> Self {
             Self(core::cell::UnsafeCell::new(value))
@@ -43,8 +41,4 @@ mod raw {
             f(self.0.get())
         }
     }
-}
-#[cfg(loom)]
-mod raw {
-    pub(crate) use loom::cell::UnsafeCell as Cell;
 }

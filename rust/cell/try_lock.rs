@@ -2,18 +2,18 @@
 //! A value with one holder at a time, for which nobody waits.
 
 use crate::raw::Cell;
-use crate::sync::{AtomicU8, Ordering};
+use crate::sync::{AtomicU8, Ordering::*};
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 
 const FREE: u8 = 0;
 const HELD: u8 = 1;
 const KNOCKED: u8 = 2;
 
-/// A lock that is only ever tried.
-///
-/// All of it happens on one atomic, so all its transitions have one order: either a knock finds the
-/// holder still inside, and [`Guard::release`] reports it, or it finds the lock free and takes it. What the
-/// knocker wrote before it knocked is visible to the holder after `release` said so.
+/// A lock that is only ever tried. All of it happens on one atomic, so its transitions have one order: either a
+/// knock finds the holder still inside, and [`Guard::release`] reports it, or it finds the lock free and takes it.
+/// What the knocker wrote before it knocked is visible to the holder after `release` said so.
 ///
 /// # Invariants
 /// `value` is accessed only by the owner of the one [`Guard`] that exists while `state` has `HELD` set.
@@ -25,84 +25,65 @@ pub struct TryLock<T> {
 // SAFETY: by the type's invariant one context at a time reaches the value, and `state` orders them
 // (Acquire on taking, Release on leaving); moving access between contexts needs `T: Send`.
 unsafe impl<T: Send> Sync for TryLock<T> {}
-// SAFETY: an exclusive owner of the lock owns the value.
-unsafe impl<T: Send> Send for TryLock<T> {}
 
 impl<T> TryLock<T> {
     /// A free lock around `value`.
     pub fn new(value: T) -> Self {
-        Self {
-            state: AtomicU8::new(FREE),
-            value: Cell::new(value),
-        }
+        let (state, value) = (AtomicU8::new(FREE), Cell::new(value));
+        Self { state, value }
     }
 
     /// Takes the lock if it is free; leaves no trace if it is not. Any context.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.state
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-            // `then`, not `then_some`: a guard made in vain would free the lock as it is dropped.
-            .then(|| Guard { lock: self })
+        let taken = (self.state).compare_exchange(FREE, HELD, Acquire, Relaxed);
+        // `then`, not `then_some`: a guard made in vain would free the lock as it is dropped.
+        taken.is_ok().then(|| Guard(self, PhantomData))
     }
 
     /// Takes the lock if it is free; otherwise obliges its holder to look again. Any context.
-    #[inline]
     pub fn lock_or_knock(&self) -> Option<Guard<'_, T>> {
+        // Release: what was written before the knock is there for the holder who sees it. Not `fetch_or`:
+        // a knock on a lock that has just become free would be heard by nobody.
+        let knock = |state| (state & HELD != 0).then_some(state | KNOCKED);
         loop {
-            if let Some(guard) = self.try_lock() {
-                return Some(guard);
-            }
-            // Release: what was written before the knock is there for the holder who sees it. Not
-            // `fetch_or`: a knock on a lock that has just become free would be heard by nobody.
-            let knock = |state| (state & HELD != 0).then_some(state | KNOCKED);
-            if (self.state)
-                .fetch_update(Ordering::Release, Ordering::Relaxed, knock)
-                .is_ok()
-            {
-                return None;
+            let guard = self.try_lock();
+            if guard.is_some() || self.state.fetch_update(Release, Relaxed, knock).is_ok() {
+                return guard;
             }
         }
     }
 }
 
-/// The right to the value of a [`TryLock`].
+/// The right to the value of a [`TryLock`]; shared and sent like a `&mut T`.
 #[must_use = "dropping a guard forgets whoever knocked: release it and look again"]
-pub struct Guard<'a, T> {
-    lock: &'a TryLock<T>,
-}
+pub struct Guard<'a, T>(&'a TryLock<T>, PhantomData<&'a mut T>);
 
 impl<T> Guard<'_, T> {
     /// Gives the lock back. `true`: someone knocked meanwhile, and relies on the caller to try again.
-    #[inline]
     #[must_use = "who knocked relies on another look"]
     pub fn release(self) -> bool {
-        let knocked = self.lock.state.swap(FREE, Ordering::AcqRel) & KNOCKED != 0;
-        core::mem::forget(self);
-        knocked
+        ManuallyDrop::new(self).0.state.swap(FREE, AcqRel) & KNOCKED != 0
     }
 }
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        self.lock.state.store(FREE, Ordering::Release);
+        self.0.state.store(FREE, Release);
     }
 }
 
 impl<T> Deref for Guard<'_, T> {
     type Target = T;
-    #[inline]
     fn deref(&self) -> &T {
         // SAFETY: this guard is the only one (invariant of `TryLock`), and it is borrowed for the result's life.
-        self.lock.value.with_mut(|value| unsafe { &*value })
+        self.0.value.with_mut(|value| unsafe { &*value })
     }
 }
 
 impl<T> DerefMut for Guard<'_, T> {
-    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in `deref`, and the borrow is exclusive.
-        self.lock.value.with_mut(|value| unsafe { &mut *value })
+        self.0.value.with_mut(|value| unsafe { &mut *value })
     }
 }
