@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Admin commands.
+
+use super::queues::{Cq, Sq};
+use super::{identify, State};
+
+const INVALID_OPCODE: u16 = 0x4001;
+const INVALID_FIELD: u16 = 0x4002;
+const INVALID_NAMESPACE: u16 = 0x400b;
+
+impl State {
+    /// Status and result; `None`: no answer.
+    pub fn admin(&mut self, sqe: &[u64; 8]) -> Option<(u16, u64)> {
+        let opcode = sqe[0] as u8;
+        let nth = self.admin_log.len();
+        self.admin_log.push((opcode, sqe[5] as u32));
+        if self.ignore == Some(nth) {
+            return None;
+        }
+        if let Some((_, status)) = self.refuse.filter(|(at, _)| *at == nth) {
+            return Some((status, 0));
+        }
+        Some(match self.carry_out(opcode, sqe) {
+            Ok(result) => (0, result),
+            Err(status) => (status, 0),
+        })
+    }
+
+    fn carry_out(&mut self, opcode: u8, sqe: &[u64; 8]) -> Result<u64, u16> {
+        let (dword10, dword11) = (sqe[5] as u32, (sqe[5] >> 32) as u32);
+        match opcode {
+            0x01 => self.create_sq(sqe),
+            0x04 => {
+                let gone = self.cqs.remove(&(dword10 as u16));
+                gone.map(|_| 0).ok_or(0x4101)
+            }
+            0x05 => self.create_cq(sqe),
+            0x06 => self.identify(sqe),
+            // Set Features.
+            0x09 if dword10 & 0xff == 7 => {
+                if self.cqs.len() > 1 {
+                    self.complain("Number of Queues after queues were made");
+                }
+                let granted = u32::from(self.config.queues - 1);
+                let sq = granted.min(dword11 & 0xffff);
+                let cq = granted.min(dword11 >> 16);
+                Ok(u64::from(cq << 16 | sq))
+            }
+            0x7c if self.config.doorbell_buffer => {
+                if (sqe[3] | sqe[4]) & (self.page() - 1) != 0 || sqe[3] == sqe[4] {
+                    return Err(INVALID_FIELD);
+                }
+                self.shadow = Some((sqe[3], sqe[4]));
+                Ok(0)
+            }
+            // Get Log Page: as many bytes as are asked for, a counting pattern.
+            0x02 => {
+                let dwords = u64::from(dword10 >> 16 | (dword11 & 0xffff) << 16) + 1;
+                let bytes: Vec<u8> = (0..dwords * 4).map(|at| (at % 251) as u8).collect();
+                let pieces = self.walk(sqe, bytes.len() as u64)?;
+                let bus = self.platform.bus();
+                let mut left = bytes.as_slice();
+                for (addr, len) in pieces {
+                    let (now, rest) = left.split_at(len as usize);
+                    let _ = bus.write(addr, now);
+                    left = rest;
+                }
+                Ok(0x1234)
+            }
+            _ => Err(INVALID_OPCODE),
+        }
+    }
+
+    fn identify(&mut self, sqe: &[u64; 8]) -> Result<u64, u16> {
+        let nsid = (sqe[0] >> 32) as u32;
+        let config = &self.config;
+        let known = config.namespaces.iter().find(|ns| ns.nsid == nsid);
+        let bytes = match sqe[5] as u8 {
+            0x00 if nsid == 0 || nsid > config.nn => return Err(INVALID_NAMESPACE),
+            // An inactive namespace reads as zeroes.
+            0x00 => known.map_or(vec![0; 4096], identify::namespace),
+            0x01 => identify::controller(config),
+            0x02 if config.version >= 0x0001_0100 => identify::active(config, nsid),
+            0x03 if config.version >= 0x0001_0300 => {
+                identify::descriptors(known.ok_or(INVALID_NAMESPACE)?)
+            }
+            0x06 if config.version >= 0x0002_0000 => identify::nvm_limits(config),
+            _ => return Err(INVALID_FIELD),
+        };
+        let pieces = self.walk(sqe, 4096)?;
+        let bus = self.platform.bus();
+        let mut left = bytes.as_slice();
+        for (addr, len) in pieces {
+            let (now, rest) = left.split_at(len as usize);
+            let _ = bus.write(addr, now);
+            left = rest;
+        }
+        Ok(0)
+    }
+
+    fn size(&mut self, sqe: &[u64; 8]) -> Result<(u16, u16), u16> {
+        let (qid, entries) = (sqe[5] as u16, (sqe[5] >> 16) as u16);
+        if qid == 0 || qid > self.config.queues {
+            return Err(0x4101);
+        }
+        if entries == 0 || entries > self.config.mqes {
+            return Err(0x4102);
+        }
+        if sqe[3] & (self.page() - 1) != 0 || sqe[5] >> 32 & 1 == 0 {
+            return Err(INVALID_FIELD);
+        }
+        Ok((qid, entries + 1))
+    }
+
+    fn create_cq(&mut self, sqe: &[u64; 8]) -> Result<u64, u16> {
+        let (qid, entries) = self.size(sqe)?;
+        if self.cqs.contains_key(&qid) {
+            return Err(0x4101);
+        }
+        let interrupts = sqe[5] >> 33 & 1 != 0;
+        let vector = (sqe[5] >> 48) as u16;
+        // What is in the memory of a new queue must not look like an entry.
+        for at in 0..u64::from(entries) {
+            let word = self.platform.bus().read64(sqe[3] + at * 16 + 8);
+            if word.unwrap_or(0) >> 48 & 1 != 0 {
+                self.complain(format!("a stale entry in completion queue {qid}"));
+            }
+        }
+        self.cqs
+            .insert(qid, Cq::new(sqe[3], entries, interrupts, vector));
+        Ok(0)
+    }
+
+    fn create_sq(&mut self, sqe: &[u64; 8]) -> Result<u64, u16> {
+        let (qid, entries) = self.size(sqe)?;
+        let cq = (sqe[5] >> 48) as u16;
+        if !self.cqs.contains_key(&cq) {
+            return Err(0x4100);
+        }
+        self.sqs.insert(qid, Sq::new(sqe[3], entries, cq));
+        Ok(0)
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+//! I/O commands.
+
+use super::State;
+
+impl State {
+    /// Status and result.
+    pub fn io(&mut self, sqe: &[u64; 8]) -> (u16, u64) {
+        self.io_log.push(*sqe);
+        if !self.io_status.is_empty() {
+            return (self.io_status.remove(0), 0);
+        }
+        match self.nvm(sqe) {
+            Ok(()) => (0, 0),
+            Err(status) => (status, 0),
+        }
+    }
+
+    fn nvm(&mut self, sqe: &[u64; 8]) -> Result<(), u16> {
+        let nsid = (sqe[0] >> 32) as u32;
+        let at = (self.config.namespaces.iter())
+            .position(|ns| ns.nsid == nsid)
+            .ok_or(0x400bu16)?;
+        let lbads = self.config.namespaces[at].lbads;
+        let capacity = self.config.namespaces[at].blocks;
+        let lba = sqe[5];
+        let blocks = (sqe[6] & 0xffff) + 1;
+        let bytes = blocks << lbads;
+        let range = || match lba.checked_add(blocks) {
+            Some(end) if end <= capacity => Ok((lba << lbads) as usize..(end << lbads) as usize),
+            _ => Err(0x4080u16),
+        };
+        match sqe[0] as u8 {
+            // Flush.
+            0x00 => Ok(()),
+            // Write.
+            0x01 => {
+                let range = range()?;
+                let bytes = self.gather(sqe, bytes)?;
+                self.config.namespaces[at].data[range].copy_from_slice(&bytes);
+                Ok(())
+            }
+            // Read.
+            0x02 => {
+                let range = range()?;
+                let data = self.config.namespaces[at].data[range].to_vec();
+                self.limit(bytes)?;
+                self.pieces = self.walk(sqe, bytes)?;
+                let bus = self.platform.bus();
+                let mut left = data.as_slice();
+                for (addr, len) in &self.pieces {
+                    let (now, rest) = left.split_at(*len as usize);
+                    bus.write(*addr, now).map_err(|_| 0x0004u16)?;
+                    left = rest;
+                }
+                Ok(())
+            }
+            // Write Zeroes.
+            0x08 if self.config.oncs & 8 != 0 => {
+                let range = range()?;
+                self.config.namespaces[at].data[range].fill(0);
+                Ok(())
+            }
+            // Dataset Management, deallocate: the ranges are filled with a mark, so that a wrong one is seen.
+            0x09 if self.config.oncs & 4 != 0 => {
+                let ranges = (lba & 0xff) + 1;
+                if lba >> 32 & 4 == 0 {
+                    return Ok(());
+                }
+                let pieces = self.walk(sqe, ranges * 16)?;
+                let bus = self.platform.bus();
+                let (addr, _) = pieces[0];
+                let length = bus.read64(addr).map_err(|_| 0x0004u16)? >> 32;
+                let first = bus.read64(addr + 8).map_err(|_| 0x0004u16)?;
+                let end = first.checked_add(length).filter(|end| *end <= capacity);
+                let end = end.ok_or(0x4080u16)?;
+                let range = (first << lbads) as usize..(end << lbads) as usize;
+                self.config.namespaces[at].data[range].fill(0xdd);
+                Ok(())
+            }
+            _ => Err(0x4001),
+        }
+    }
+
+    fn limit(&mut self, bytes: u64) -> Result<(), u16> {
+        let most = 4096u64 << self.config.mpsmin << self.config.mdts;
+        if self.config.mdts != 0 && bytes > most {
+            self.complain(format!("a transfer of {bytes} bytes, over MDTS"));
+            return Err(0x4002);
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, sqe: &[u64; 8], bytes: u64) -> Result<Vec<u8>, u16> {
+        self.limit(bytes)?;
+        self.pieces = self.walk(sqe, bytes)?;
+        let bus = self.platform.bus();
+        let mut data = Vec::new();
+        for (addr, len) in &self.pieces {
+            let mut part = vec![0; *len as usize];
+            bus.read(*addr, &mut part).map_err(|_| 0x0004u16)?;
+            data.append(&mut part);
+        }
+        Ok(data)
+    }
+}
