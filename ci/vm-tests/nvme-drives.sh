@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Drives of many kinds, each bound alone, written, read back and compared:
+#   4  four namespaces, one of them with metadata, which is refused by name while the others come up
+#   5  blocks of 4096 bytes    6  transfers of two pages at most (mdts=1)    7  one I/O queue    8  no ioeventfd
+#   9  a controller memory buffer    a  one interrupt vector    b  one vector and the pin only (no MSI-X)
+# image: n1.img 128M
+# image: n2.img 128M
+# image: n3.img 128M
+# image: n4.img 128M
+# image: n5.img 128M
+# image: k5.img 128M
+# image: k6.img 128M
+# image: k7.img 128M
+# image: k8.img 128M
+# image: k9.img 128M
+# image: ka.img 128M
+# image: kb.img 128M
+# vm: --timeout 900 --cpus 2
+# vm: --qemu "-drive file=$DIR/n1.img,format=raw,if=none,id=n1 -drive file=$DIR/n2.img,format=raw,if=none,id=n2 -drive file=$DIR/n3.img,format=raw,if=none,id=n3"
+# vm: --qemu "-drive file=$DIR/n4.img,format=raw,if=none,id=n4 -drive file=$DIR/n5.img,format=raw,if=none,id=n5 -device nvme,id=c4,serial=four,addr=4"
+# vm: --qemu "-device nvme-ns,drive=n1,bus=c4,nsid=1 -device nvme-ns,drive=n2,bus=c4,nsid=2 -device nvme-ns,drive=n3,bus=c4,nsid=3,ms=8"
+# vm: --qemu "-device nvme-ns,drive=n4,bus=c4,nsid=4,logical_block_size=4096,physical_block_size=4096 -device nvme-ns,drive=n5,bus=c4,nsid=7"
+# vm: --qemu "-drive file=$DIR/k5.img,format=raw,if=none,id=k5 -device nvme,serial=k5,drive=k5,addr=5,logical_block_size=4096,physical_block_size=4096"
+# vm: --qemu "-drive file=$DIR/k6.img,format=raw,if=none,id=k6 -device nvme,serial=k6,drive=k6,addr=6,mdts=1"
+# vm: --qemu "-drive file=$DIR/k7.img,format=raw,if=none,id=k7 -device nvme,serial=k7,drive=k7,addr=7,max_ioqpairs=1"
+# vm: --qemu "-drive file=$DIR/k8.img,format=raw,if=none,id=k8 -device nvme,serial=k8,drive=k8,addr=8,ioeventfd=off"
+# vm: --qemu "-drive file=$DIR/k9.img,format=raw,if=none,id=k9 -device nvme,serial=k9,drive=k9,addr=9,cmb_size_mb=64"
+# vm: --qemu "-drive file=$DIR/ka.img,format=raw,if=none,id=ka -device nvme,serial=ka,drive=ka,addr=a,msix_qsize=1"
+# vm: --qemu "-drive file=$DIR/kb.img,format=raw,if=none,id=kb -device nvme,serial=kb,drive=kb,addr=b"
+. ci/vm-tests/nvme-lib.sh
+
+# verified NAME DISK...: mixed sizes at random places of all disks at once, read back and compared.
+verified() {
+	local what=$1 disk jobs=()
+	shift
+	for disk in "$@"; do
+		jobs+=(--name="${disk##*/}" --filename="$disk" --bsrange="$(blockdev --getss "$disk")-1M" --blockalign="$(blockdev --getss "$disk")")
+	done
+	expect "$what" fio --direct=1 --ioengine=libaio --iodepth=32 --rw=randwrite --size=16M --verify=crc32c --verify_fatal=1 --fsync=100 --minimal "${jobs[@]}"
+}
+queues() { find /sys/block/hiops0n1/mq/ -mindepth 1 -maxdepth 1 -type d | wc -l; }
+
+expect bind-namespaces $BIND 00:04.0 hiops_nvme
+same namespaces "$(cd /dev && echo hiops0n*)" "hiops0n1 hiops0n2 hiops0n4 hiops0n7"
+expect refused-by-name sh -c "dmesg | grep hiops_nvme | grep -q 'disk 3 is not served'"
+same nsids "$(cat /sys/block/hiops0n*/nsid | paste -sd' ')" "1 2 4 7"
+verified four-namespaces /dev/hiops0n1 /dev/hiops0n2 /dev/hiops0n4 /dev/hiops0n7
+expect none-namespaces $BIND 00:04.0 none
+
+kind() {
+	expect "bind-$2" $BIND "00:0$1.0" hiops_nvme
+	verified "$2" /dev/hiops0n1
+}
+done_with() {
+	expect "counts-$2" awk '$1 == "errors" || $1 == "timeouts" || $1 == "resets" { if ($2 != 0) exit 1 }' /sys/block/hiops0n1/hiops/stats
+	expect "none-$2" $BIND "00:0$1.0" none
+}
+kind 5 blocks-of-4096
+same logical-4096 "$(blockdev --getss /dev/hiops0n1)" 4096
+done_with 5 blocks-of-4096
+kind 6 mdts-1
+same transfer-mdts-1 "$(cat /sys/block/hiops0n1/queue/max_hw_sectors_kb)" 8
+done_with 6 mdts-1
+kind 7 one-queue
+same queues-one-queue "$(queues)" 1
+done_with 7 one-queue
+kind 8 no-ioeventfd
+done_with 8 no-ioeventfd
+kind 9 controller-memory
+done_with 9 controller-memory
+kind a one-vector
+same queues-one-vector "$(queues)" 1
+done_with a one-vector
+# No message-signalled interrupts for this one: what is left is the pin, whose level must not storm.
+$BIND 00:0b.0 none
+echo 0 >/sys/bus/pci/devices/0000:00:0b.0/msi_bus
+kind b pin
+expect pin-is-used sh -c "grep hiops_nvme /proc/interrupts | grep -q fasteoi"
+done_with b pin
+expect rmmod rmmod hiops
