@@ -410,8 +410,11 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32> {
-        let _control = self.control.lock();
-        self.controller.ioctl(unit, cmd, arg, privileged)
+        let result = (self.controller).ioctl(unit, cmd, arg, privileged, &self.control);
+        if matches!(result, Err(error) if error == ETIMEDOUT) {
+            self.recover();
+        }
+        result
     }
 }
 

@@ -5,6 +5,7 @@
 //! * [`pci`], `irq`: a PCI function with its vectors, and its driver.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
+//! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
 //! * `shims`: what `c_shims/` declares.
 
@@ -22,6 +23,7 @@ mod log;
 pub mod mmio;
 pub mod pci;
 pub mod platform;
+pub mod ram;
 mod shims;
 mod sysfs;
 mod text;

@@ -263,6 +263,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
     }
 
     fn rewind(&self, issue: &mut RamIssue<P>, drain: &mut RamDrain<P>) {
+        self.tags.rewind();
         for channel in issue.channels.iter() {
             channel.store(0, Ordering::Relaxed);
         }

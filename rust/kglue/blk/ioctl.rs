@@ -5,13 +5,23 @@ use super::disk::DiskShared;
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
+use kernel::sync::Mutex;
 
-/// A controller's own ioctls, as far as it has some. Control path: one call at a time, may sleep.
+/// A controller's own ioctls, as far as it has some.
 pub trait AdminPath: hal::Controller {
     /// Carries out `cmd` with the user-space argument `arg` on behalf of the disk [`hal::Unit::id`] `unit`. `privileged`: the
-    /// caller may administer the machine. ENOTTY for a command that it does not know.
-    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32, Error> {
-        let _ = (unit, cmd, arg, privileged);
+    /// caller may administer the machine. `control` is to be held across each call of the controller's control path, and not while user
+    /// memory is touched, which may have to be read from this very disk. ENOTTY for a command that it does not know; ETIMEDOUT leads to a
+    /// recovery. Sleeps.
+    fn ioctl(
+        &self,
+        unit: u32,
+        cmd: u32,
+        arg: usize,
+        privileged: bool,
+        control: &Mutex<()>,
+    ) -> Result<i32, Error> {
+        let _ = (unit, cmd, arg, privileged, control);
         Err(ENOTTY)
     }
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The module: which drivers and which RAM disks there are. Composition only.
+
+use hal::Error;
+use kernel::prelude::*;
+use kglue::pci::driver::Registration;
+use kglue::ram::RamDisk;
+
+mod nvme;
+mod passthru;
+mod ram;
+
+module! {
+    type: Hiops,
+    name: "hiops",
+    authors: ["The hiops project"],
+    description: "HIOPS: NVMe and RAM disks without a bottom half",
+    license: "GPL v2",
+    params: {
+        ram_disks: u32 {
+            default: 0,
+            description: "RAM disks to make: 0 to 64",
+        },
+        ram_size_mb: u32 {
+            default: 64,
+            description: "MiB of each: 1 to 1048576",
+        },
+        ram_latency_us: u32 {
+            default: 10,
+            description: "microseconds for a command: 0 to 10000000",
+        },
+        ram_latency_max_us: u32 {
+            default: 0,
+            description: "if more than ram_latency_us: draw from between the two",
+        },
+        ram_queues: u32 {
+            default: 1,
+            description: "queues of each: 1 to 64",
+        },
+        ram_tags: u32 {
+            default: 64,
+            description: "tags of each queue: 1 to 4096",
+        },
+        ram_channels: u32 {
+            default: 64,
+            description: "commands that a queue serves at once: 1 to 4096",
+        },
+        ram_block_size: u32 {
+            default: 512,
+            description: "bytes of a block: 512, 1024, 2048 or 4096",
+        },
+        ram_seed: u64 {
+            default: 1,
+            description: "for what is drawn at random",
+        },
+        ram_timeout_ms: u32 {
+            default: 30000,
+            description: "how long a command may take: 100 to 3600000",
+        },
+        ram_drop: u32 {
+            default: 0,
+            description: "for tests: lose one completion in so many",
+        },
+        ram_duplicate: u32 {
+            default: 0,
+            description: "for tests: report one in so many twice",
+        },
+        ram_lie: u32 {
+            default: 0,
+            description: "for tests: report one in so many that was not issued",
+        },
+        ram_reorder: u32 {
+            default: 0,
+            description: "for tests: have one in so many overtaken",
+        },
+    },
+}
+
+/// What goes when the module goes, in this order.
+struct Hiops {
+    _nvme: Registration<nvme::HiopsNvme>,
+    _ram: KVec<RamDisk>,
+}
+
+impl kernel::Module for Hiops {
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        let ram = ram::disks().map_err(|error| {
+            pr_err!("the RAM disks could not be made: {}\n", kglue::errno::advice(error));
+            kglue::errno::to_errno(error)
+        })?;
+        Ok(Self {
+            _nvme: Registration::new(module)?,
+            _ram: ram,
+        })
+    }
+}
+
+/// A module parameter, if it is in its range; else the operator reads which is not.
+fn in_range(name: &str, value: u32, range: core::ops::RangeInclusive<u32>) -> Result<u32, Error> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    pr_err!("{}={} is out of range: {} to {}\n", name, value, range.start(), range.end());
+    Err(Error::Invalid)
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The RAM disks that the module's parameters ask for.
+
+use crate::{in_range, module_parameters as parameters};
+use hal::Error;
+use kernel::prelude::*;
+use kglue::ram::RamDisk;
+use lld_ram::{Config, Latency};
+
+const US: u64 = 1000;
+
+fn config() -> Result<Config, Error> {
+    let least = in_range("ram_latency_us", parameters::ram_latency_us.value(), 0..=10_000_000)?;
+    let most = in_range("ram_latency_max_us", parameters::ram_latency_max_us.value(), 0..=10_000_000)?;
+    let size = in_range("ram_size_mb", parameters::ram_size_mb.value(), 1..=1 << 20)?;
+    let block = parameters::ram_block_size.value();
+    if !block.is_power_of_two() {
+        pr_err!("ram_block_size={} is not a power of two\n", block);
+        return Err(Error::Invalid);
+    }
+    let block = in_range("ram_block_size", block, 512..=4096)?;
+    let latency = if most > least {
+        Latency::Between(u64::from(least).saturating_mul(US), u64::from(most).saturating_mul(US))
+    } else {
+        Latency::Fixed(u64::from(least).saturating_mul(US))
+    };
+    // CAST: all of them are in ranges below 65,536.
+    Ok(Config {
+        queues: in_range("ram_queues", parameters::ram_queues.value(), 1..=64)? as u16,
+        tags: in_range("ram_tags", parameters::ram_tags.value(), 1..=4096)? as u16,
+        channels: in_range("ram_channels", parameters::ram_channels.value(), 1..=4096)? as u16,
+        latency,
+        seed: parameters::ram_seed.value(),
+        bytes: u64::from(size) << 20,
+        block_shift: block.trailing_zeros() as u8,
+    })
+}
+
+/// Makes them.
+pub(crate) fn disks() -> Result<KVec<RamDisk>, Error> {
+    let count = in_range("ram_disks", parameters::ram_disks.value(), 0..=64)?;
+    let timeout = in_range("ram_timeout_ms", parameters::ram_timeout_ms.value(), 100..=3_600_000)?;
+    let config = config()?;
+    let mut disks = KVec::with_capacity(count as usize, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+    for number in 0..count {
+        let disk = RamDisk::new(number, config, timeout)?;
+        let faults = disk.faults();
+        faults.drop.one_in(parameters::ram_drop.value());
+        faults.duplicate.one_in(parameters::ram_duplicate.value());
+        faults.lie.one_in(parameters::ram_lie.value());
+        faults.reorder.one_in(parameters::ram_reorder.value());
+        disks.push(disk, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+    }
+    Ok(disks)
+}
