@@ -45,8 +45,11 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             return false;
         };
         let came = self.hw.check_event(&mut side.hw);
-        // Who knocked meanwhile meant a drain.
-        side.release() || came
+        if side.release() {
+            // Who knocked meanwhile relies on a drain.
+            self.drain(Context::Coop);
+        }
+        came
     }
 
     /// Takes up to [`TagBatch::MAX`] completions and frees their tags. Returns whether there may be more. After it the

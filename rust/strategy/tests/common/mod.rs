@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A layer above that remembers everything, over the mock controller's queue.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use hal::mock::{MockDevice, MockPlatform, MockQueue};
+use hal::{CmdError, Command, Op, Outcome, Segment};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use strategy::{Context, IoQueue, Upper};
+
+pub type TestQueue = IoQueue<MockPlatform, MockQueue<MockPlatform>, Recorder>;
+
+/// One request; it notices when it is dropped without having been ended.
+#[derive(Debug)]
+pub struct Rq {
+    pub id: u32,
+    pub mapped: bool,
+    pub begun: bool,
+    ended: bool,
+    log: Arc<Log>,
+}
+
+impl Drop for Rq {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.log.dropped.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+/// What happened so far.
+#[derive(Debug, Default)]
+pub struct Log {
+    pub ended: Mutex<Vec<(u32, Outcome)>>,
+    pub finished: Mutex<Vec<(Context, usize)>>,
+    pub deferred: AtomicUsize,
+    pub unmapped: AtomicUsize,
+    pub retries: AtomicUsize,
+    /// Requests that were dropped instead of ended.
+    pub dropped: AtomicUsize,
+    /// Requests that ended mapped though their command never began, or the other way round.
+    pub misused: AtomicUsize,
+    pub now: AtomicU64,
+    /// By request: the error that its mapping yields, once.
+    pub map_errors: Mutex<BTreeMap<u32, CmdError>>,
+}
+
+impl Log {
+    pub fn ended(&self) -> Vec<(u32, Outcome)> {
+        self.ended.lock().unwrap().clone()
+    }
+
+    pub fn ended_ids(&self) -> Vec<u32> {
+        self.ended().into_iter().map(|(id, _)| id).collect()
+    }
+
+    pub fn retries(&self) -> usize {
+        self.retries.load(SeqCst)
+    }
+
+    /// Every one of `0..count` ended exactly once, nothing was lost on the way.
+    #[track_caller]
+    pub fn assert_each_once(&self, count: u32) {
+        let mut ids = self.ended_ids();
+        ids.sort_unstable();
+        assert!(
+            ids.iter().copied().eq(0..count),
+            "{} of {count} ended",
+            ids.len()
+        );
+        assert_eq!(self.dropped.load(SeqCst), 0, "requests were dropped");
+        assert_eq!(
+            self.misused.load(SeqCst),
+            0,
+            "requests were mapped or begun out of turn"
+        );
+        let finished: usize = self
+            .finished
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|batch| batch.1)
+            .sum();
+        assert_eq!(
+            finished,
+            ids.len(),
+            "finish was not called for all that ended"
+        );
+    }
+}
+
+#[derive(Debug)]
+pub struct Recorder(pub Arc<Log>);
+
+impl Upper for Recorder {
+    type Request = Rq;
+    type Ended = Vec<Rq>;
+
+    fn command(&self, rq: &Rq) -> Command {
+        Command {
+            op: Op::Read,
+            unit: 1,
+            lba: u64::from(rq.id),
+            blocks: 1,
+            block_shift: 9,
+            fua: false,
+        }
+    }
+
+    fn segments<'a>(
+        &'a self,
+        rq: &'a mut Rq,
+    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
+        if std::mem::replace(&mut rq.mapped, true) {
+            self.0.misused.fetch_add(1, SeqCst);
+        }
+        let addr = 0x1_0000_0000 + u64::from(rq.id) * 512;
+        let second = match self.0.map_errors.lock().unwrap().remove(&rq.id) {
+            Some(why) => Err(why),
+            None => Ok(Segment {
+                addr: addr + 256,
+                len: 256,
+            }),
+        };
+        [Ok(Segment { addr, len: 256 }), second].into_iter()
+    }
+
+    fn begin_cmd(&self, rq: &mut Rq) {
+        if std::mem::replace(&mut rq.begun, true) || !rq.mapped {
+            self.0.misused.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn unmap(&self, rq: &mut Rq) {
+        self.0.unmapped.fetch_add(1, SeqCst);
+        rq.mapped = false;
+    }
+
+    fn deferred(&self, _: &Rq) {
+        self.0.deferred.fetch_add(1, SeqCst);
+    }
+
+    fn end_cmd(&self, ended: &mut Vec<Rq>, mut rq: Rq, outcome: Outcome) {
+        if rq.mapped != rq.begun || (!rq.begun && outcome.is_ok()) {
+            self.0.misused.fetch_add(1, SeqCst);
+        }
+        rq.ended = true;
+        self.0.ended.lock().unwrap().push((rq.id, outcome));
+        ended.push(rq);
+    }
+
+    fn finish(&self, ended: Vec<Rq>, by: Context) {
+        assert!(!ended.is_empty(), "an empty batch is not finished");
+        self.0.finished.lock().unwrap().push((by, ended.len()));
+    }
+
+    fn retry_later(&self) {
+        self.0.retries.fetch_add(1, SeqCst);
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.0.now.load(SeqCst)
+    }
+}
+
+/// A queue, its device and its log.
+pub struct Rig {
+    pub platform: MockPlatform,
+    pub queue: TestQueue,
+    pub device: Arc<MockDevice>,
+    pub log: Arc<Log>,
+}
+
+pub const TIMEOUT_MS: u64 = 1000;
+
+impl Rig {
+    pub fn new(tags: u16, depth: usize) -> Self {
+        let platform = MockPlatform::new();
+        let log = Arc::new(Log::default());
+        let (hw, device) = MockQueue::new(&platform, tags).unwrap();
+        let upper = Recorder(Arc::clone(&log));
+        let queue = IoQueue::new(&platform, hw, upper, depth, TIMEOUT_MS).unwrap();
+        Self {
+            platform,
+            queue,
+            device,
+            log,
+        }
+    }
+
+    pub fn rq(&self, id: u32) -> Rq {
+        Rq {
+            id,
+            mapped: false,
+            begun: false,
+            ended: false,
+            log: Arc::clone(&self.log),
+        }
+    }
+
+    pub fn submit(&self, ids: impl IntoIterator<Item = u32>) {
+        ids.into_iter()
+            .for_each(|id| self.queue.submit(self.rq(id), true));
+    }
+
+    pub fn submit_many(&self, ids: std::ops::Range<u32>) {
+        self.queue.submit_many(ids.map(|id| self.rq(id)));
+    }
+
+    /// The device finishes its oldest command well, and interrupts.
+    pub fn complete_one(&self) -> Option<u32> {
+        let issued = self.device.complete_next(Ok(()))?;
+        self.queue.drain(Context::Irq);
+        // CAST: the address is a request's number.
+        Some(issued.command.lba as u32)
+    }
+
+    /// The device finishes everything, one by one, until nothing more comes.
+    pub fn complete_all(&self) -> Vec<u32> {
+        std::iter::from_fn(|| self.complete_one()).collect()
+    }
+
+    /// Numbers of the requests that the device has, in its order.
+    pub fn at_device(&self) -> Vec<u32> {
+        self.device
+            .issued()
+            .iter()
+            .map(|issued| issued.command.lba as u32)
+            .collect()
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Pause, reap, rewind, resume, kill.
+#![cfg(not(loom))]
+
+mod common;
+
+use common::Rig;
+use hal::CmdError;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use strategy::Context;
+
+#[test]
+fn nothing_passes_a_paused_gate() {
+    let rig = Rig::new(4, 16);
+    rig.submit([0]);
+    let paused = rig.queue.pause(&rig.platform);
+    rig.submit([1]);
+    rig.submit_many(2..4);
+    rig.queue.commit();
+    rig.queue.kick();
+    rig.device.complete_next(Ok(()));
+    assert_eq!(rig.queue.drain(Context::Irq), 0);
+    assert!(!rig.queue.check());
+    assert_eq!(
+        (rig.at_device(), rig.queue.queued(), rig.log.ended()),
+        (vec![], 3, vec![])
+    );
+    paused.resume();
+    assert_eq!(
+        rig.log.ended(),
+        [(0, Ok(()))],
+        "the completion was not lost"
+    );
+    assert_eq!((rig.at_device(), rig.queue.queued()), (vec![1, 2, 3], 0));
+    rig.complete_all();
+    rig.log.assert_each_once(4);
+}
+
+#[test]
+fn dropping_a_pause_resumes() {
+    let rig = Rig::new(4, 16);
+    let paused = rig.queue.pause(&rig.platform);
+    rig.submit([0]);
+    drop(paused);
+    assert_eq!(rig.at_device(), [0]);
+}
+
+#[test]
+fn a_reset_fails_what_was_issued_and_issues_what_waited() {
+    let rig = Rig::new(4, 16);
+    rig.submit(0..6);
+    let mut paused = rig.queue.pause(&rig.platform);
+    rig.submit([6]);
+    paused.reap(CmdError::Timeout);
+    let failed: Vec<_> = (0..4).map(|id| (id, Err(CmdError::Timeout))).collect();
+    assert_eq!(rig.log.ended(), failed);
+    assert_eq!(*rig.log.finished.lock().unwrap(), [(Context::Coop, 4)]);
+    paused.rewind();
+    assert_eq!((rig.at_device(), rig.queue.queued()), (vec![], 3));
+    paused.resume();
+    assert_eq!(rig.at_device(), [4, 5, 6]);
+    rig.complete_all();
+    rig.log.assert_each_once(7);
+    assert_eq!(rig.queue.violations(), 0);
+}
+
+#[test]
+fn a_reap_keeps_the_outcome_of_what_the_device_finished() {
+    let rig = Rig::new(4, 16);
+    rig.submit(0..3);
+    rig.device.complete_next(Ok(()));
+    rig.device.complete_next(Err(CmdError::Medium));
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.reap(CmdError::Timeout);
+    let outcomes = [
+        (0, Ok(())),
+        (1, Err(CmdError::Medium)),
+        (2, Err(CmdError::Timeout)),
+    ];
+    assert_eq!(rig.log.ended(), outcomes);
+}
+
+#[test]
+fn a_reap_takes_what_was_staged_and_never_told() {
+    let rig = Rig::new(4, 16);
+    rig.queue.submit(rig.rq(0), false);
+    rig.queue.submit(rig.rq(1), false);
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.reap(CmdError::Aborted);
+    paused.rewind();
+    paused.resume();
+    rig.queue.commit();
+    assert_eq!((rig.at_device(), rig.device.doorbells()), (vec![], 0));
+    rig.log.assert_each_once(2);
+    rig.submit(2..6);
+    assert_eq!(rig.queue.in_flight(), 4, "all tags are back");
+}
+
+#[test]
+fn a_reap_of_more_than_a_batch() {
+    for count in [63, 64, 65, 200] {
+        let rig = Rig::new(count as u16, count as usize);
+        rig.submit_many(0..count);
+        rig.queue.pause(&rig.platform).reap(CmdError::Timeout);
+        rig.log.assert_each_once(count);
+        rig.submit_many(count..2 * count);
+        assert_eq!(
+            rig.queue.in_flight(),
+            count as usize,
+            "all tags are back without a rewind"
+        );
+    }
+}
+
+#[test]
+fn a_dead_queue_fails_the_fifo_and_all_that_come() {
+    let rig = Rig::new(2, 300);
+    rig.submit(0..250);
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.reap(CmdError::Gone);
+    paused.kill();
+    rig.log.assert_each_once(250);
+    rig.submit(250..252);
+    rig.submit_many(252..255);
+    rig.queue.submit(rig.rq(255), false);
+    rig.queue.commit();
+    rig.log.assert_each_once(256);
+    assert!(rig
+        .log
+        .ended()
+        .iter()
+        .all(|ended| ended.1 == Err(CmdError::Gone)));
+    assert_eq!((rig.queue.in_flight(), rig.queue.queued()), (0, 0));
+    assert_eq!(
+        rig.device.doorbells(),
+        1 + 1,
+        "nothing was told after the first two"
+    );
+}
+
+#[test]
+fn completions_after_a_rewind_answer_nothing() {
+    let rig = Rig::new(2, 8);
+    rig.submit(0..2);
+    let stale = rig.device.issued();
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.reap(CmdError::Timeout);
+    paused.rewind();
+    paused.resume();
+    for issued in stale {
+        rig.device.post(issued.number, Ok(()));
+    }
+    assert_eq!(rig.queue.drain(Context::Irq), 0);
+    assert_eq!(rig.queue.violations(), 2);
+    rig.log.assert_each_once(2);
+}
+
+#[test]
+fn a_pause_waits_for_the_holders_and_ends_under_load() {
+    let rig = Rig::new(4, 64);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            let mut next = 0;
+            while !stop.load(SeqCst) {
+                rig.submit([next]);
+                next += 1;
+                while rig.queue.queued() > 8 && !stop.load(SeqCst) {
+                    rig.complete_one();
+                    thread::yield_now();
+                }
+            }
+            next
+        });
+        for _ in 0..if cfg!(miri) { 2 } else { 50 } {
+            let mut paused = rig.queue.pause(&rig.platform);
+            paused.reap(CmdError::Aborted);
+            paused.rewind();
+            assert_eq!(rig.queue.in_flight(), 0);
+            paused.resume();
+        }
+        stop.store(true, SeqCst);
+        let count = busy.join().unwrap();
+        rig.complete_all();
+        rig.log.assert_each_once(count);
+    });
+}
