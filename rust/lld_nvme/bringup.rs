@@ -22,14 +22,29 @@ pub(crate) struct AdminBase {
     pub(crate) entries: u16,
 }
 
+/// Whether a controller that is being enabled gets its time to be ready before it is disabled: what clearing EN does before RDY is set
+/// is undefined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It gets its time; one that never gets there is disabled all the same.
+    Full,
+    /// It has had it.
+    Over,
+}
+
 /// `CC.EN = 0`, until `CSTS.RDY` says so: afterwards the controller touches no memory.
-pub(crate) fn disable<P: Platform>(platform: &P, mmio: &impl Mmio, cap: Cap) -> Result<(), Error> {
+pub(crate) fn disable<P: Platform>(
+    platform: &P,
+    mmio: &impl Mmio,
+    cap: Cap,
+    patience: Patience,
+) -> Result<(), Error> {
     let limit = ready_us(mmio, cap)?;
     let cc = regs::read(mmio, CC)?;
     let csts = regs::read(mmio, CSTS)?;
     if cc & CC_EN != 0 {
-        if csts & (CSTS_RDY | CSTS_CFS | CSTS_SHST) == 0 {
-            // Being enabled: what clearing EN does before RDY is set is undefined. A controller that never gets there is cleared all the same.
+        let settled = csts & (CSTS_RDY | CSTS_CFS | CSTS_SHST) != 0;
+        if patience == Patience::Full && !settled {
             if let Err(Error::Gone) = wait(platform, mmio, CSTS_RDY, CSTS_RDY, limit) {
                 return Err(Error::Gone);
             }

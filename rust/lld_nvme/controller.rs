@@ -2,6 +2,7 @@
 //! The controller: what it owns, and the hal control path.
 
 use crate::admin::{self, Admin};
+use crate::bringup::Patience;
 use crate::data::Layout;
 use crate::doorbell::Shadow;
 use crate::identify::{self, ControllerId};
@@ -11,7 +12,9 @@ use crate::step::{Progress, Step};
 use crate::{bringup, features, interrupt};
 use cell::sync::{AtomicBool, Ordering};
 use cell::{Guard, TryLock};
-use hal::{Cause, Controller, Error, Limits, Mmio, NewQueue, Platform, Refused, Shutdown, Unit};
+use hal::{
+    Cause, Controller, DmaMem, Error, Limits, Mmio, NewQueue, Platform, Refused, Shutdown, Unit,
+};
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use for more than one a CPU.
 const QUEUES_MAX: u16 = 128;
@@ -32,7 +35,7 @@ where
     /// Three pages: namespace list, other structures, PRP list of a command passed through.
     pub(crate) pages: P::Dma,
     /// The queues that exist, for the start after a reset.
-    pub(crate) made: P::Table<TryLock<Option<Made>>>,
+    pub(crate) made: P::Table<TryLock<Option<Made<P::Dma>>>>,
     pub(crate) progress: Progress,
     /// Interrupts come by a pin.
     pin: AtomicBool,
@@ -62,11 +65,11 @@ pub(crate) struct About {
     pub(crate) layout: Layout,
 }
 
-/// A queue as the controller was told of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Made {
-    pub(crate) sq: u64,
-    pub(crate) cq: u64,
+/// A queue as the controller was told of it, with handles of its memory: whatever becomes of the queue, the device has not been told of
+/// memory that is gone.
+pub(crate) struct Made<D> {
+    pub(crate) sq: D,
+    pub(crate) cq: D,
     pub(crate) entries: u16,
     pub(crate) vector: u16,
 }
@@ -174,17 +177,26 @@ where
     /// After `Ok` the device touches no memory.
     pub(crate) fn disable(&self) -> Result<(), Error> {
         self.progress.at(Step::Disable);
+        self.put_out(Patience::Full)
+    }
+
+    /// Disables it after a failure; what failed stays the step that is named.
+    fn disable_quietly(&self) -> Result<(), Error> {
+        self.put_out(Patience::Over)
+    }
+
+    fn put_out(&self, patience: Patience) -> Result<(), Error> {
         self.admin.close();
-        bringup::disable(&self.platform, &self.mmio, self.cap)?;
+        bringup::disable(&self.platform, &self.mmio, self.cap, patience)?;
         self.enabled.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     /// Tells the controller of queue `qid`.
-    pub(crate) fn announce(&self, qid: u16, made: Made) -> Result<(), Error> {
-        let create = features::create_cq(qid, made.entries, made.cq, made.vector);
+    pub(crate) fn announce(&self, qid: u16, made: &Made<P::Dma>) -> Result<(), Error> {
+        let create = features::create_cq(qid, made.entries, made.cq.bus_addr(), made.vector);
         self.command(Step::CreateCompletionQueue, create)?;
-        let create = features::create_sq(qid, made.entries, made.sq);
+        let create = features::create_sq(qid, made.entries, made.sq.bus_addr());
         let refused = self.command(Step::CreateSubmissionQueue, create);
         if let Err(Error::Refused(status)) = refused {
             // The one without the other is of no use, and its memory is about to go. What is reported is what failed first.
@@ -207,10 +219,8 @@ where
         let mut state = self.state()?;
         let started = self.bring_up(&mut state);
         if started.is_err() {
-            // Not half alive; the step that failed stays the one that is named.
-            let _ = bringup::disable(&self.platform, &self.mmio, self.cap)
-                .map(|()| self.enabled.store(false, Ordering::Relaxed));
-            self.admin.close();
+            // Not half alive.
+            let _ = self.disable_quietly();
         }
         started
     }
@@ -249,20 +259,19 @@ where
             pin: self.is_pin().then_some(vector),
         };
         let queue = NvmeQueue::new(&self.platform, plan, self.page())?;
-        let (sq, cq) = queue.bus();
+        let (sq, cq) = queue.memory();
         let made = Made {
             sq,
             cq,
             entries: queue.entries(),
             vector,
         };
-        match self.announce(qid, made) {
+        match self.announce(qid, &made) {
             Ok(()) => {}
             Err(why @ Error::Refused(_)) => return Err(why),
             Err(why) => {
                 // The device may have the queue: its memory stays until it is proven not to.
-                let _ = bringup::disable(&self.platform, &self.mmio, self.cap);
-                self.admin.close();
+                let _ = self.disable_quietly();
                 state.kept.1 = Some(queue);
                 return Err(why);
             }

@@ -70,7 +70,7 @@ impl Layout {
         let first = data.next().ok_or(CmdError::Invalid)??;
         if first.len == bytes && prp::fits_command(first, self.page_mask) {
             return Ok(Pointer {
-                words: prp::in_command(first, self.page_mask),
+                words: prp::in_command(first, self.page_mask)?,
                 psdt: 0,
             });
         }

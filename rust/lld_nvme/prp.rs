@@ -17,15 +17,15 @@ pub(crate) fn fits_command(first: Segment, mask: u64) -> bool {
         && (first.addr & mask).wrapping_add(u64::from(first.len)) <= mask.wrapping_add(1) << 1
 }
 
-/// PRP 1 and 2 of data for which [`fits_command`] holds.
+/// PRP 1 and 2 of data for which [`fits_command`] holds. [`CmdError::Invalid`]: it passes the end of all addresses.
 #[inline]
-pub(crate) fn in_command(first: Segment, mask: u64) -> [u64; 2] {
+pub(crate) fn in_command(first: Segment, mask: u64) -> Result<[u64; 2], CmdError> {
     let in_page = mask.wrapping_add(1).wrapping_sub(first.addr & mask);
     if u64::from(first.len) <= in_page {
-        [first.addr, 0]
-    } else {
-        [first.addr, first.addr.wrapping_add(in_page)]
+        return Ok([first.addr, 0]);
     }
+    let second = first.addr.checked_add(in_page).ok_or(CmdError::Invalid)?;
+    Ok([first.addr, second])
 }
 
 /// PRP 1 and 2 of `bytes` of data, of which `first` is the first segment and `rest` yields the others; with more than two pages the

@@ -113,9 +113,12 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         })
     }
 
-    /// Bus addresses of the submission and the completion queue.
-    pub(crate) fn bus(&self) -> (u64, u64) {
-        (self.sq.bus_addr(), self.cq.bus_addr())
+    /// Handles of the submission and the completion queue's memory.
+    pub(crate) fn memory(&self) -> (P::Dma, P::Dma)
+    where
+        P::Dma: Clone,
+    {
+        (self.sq.clone(), self.cq.clone())
     }
 
     /// Entries of each.

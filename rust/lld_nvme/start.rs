@@ -8,6 +8,7 @@ use crate::identify::{Cns, ControllerId, View};
 use crate::regs;
 use crate::step::Step;
 use crate::{admin, cqe, features, interrupt};
+use cell::TryLock;
 use hal::{DmaMem, Error, Limits, Mmio, Platform};
 
 /// Tags of a queue: with the entry that keeps it from being full, its entries fill whole pages.
@@ -41,7 +42,8 @@ where
         self.set_up_shadow(state, &about)?;
         for qid in 1..=state.queues {
             let place = self.made.get(usize::from(qid.saturating_sub(1)));
-            let made = place.and_then(|place| place.try_lock().and_then(|made| *made));
+            let made = place.and_then(TryLock::try_lock);
+            let made = made.as_ref().and_then(|made| made.as_ref());
             self.announce(qid, made.ok_or(Error::Invalid)?)?;
         }
         Ok(())
