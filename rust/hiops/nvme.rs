@@ -3,6 +3,7 @@
 
 use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
 use kernel::prelude::*;
+use kernel::sync::Mutex;
 use kglue::adapter::{Config, Naming};
 use kglue::blk::ioctl::AdminPath;
 use kglue::mmio::Window;
@@ -57,8 +58,23 @@ pub(crate) struct Nvme {
 }
 
 impl AdminPath for Nvme {
-    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32> {
-        passthru::ioctl(&self.controller, &self.platform, unit, cmd, arg, privileged)
+    fn ioctl(
+        &self,
+        unit: u32,
+        cmd: u32,
+        arg: usize,
+        privileged: bool,
+        control: &Mutex<()>,
+    ) -> Result<i32> {
+        let path = passthru::Path {
+            nvme: &self.controller,
+            platform: &self.platform,
+            control,
+        };
+        match privileged {
+            true => path.ioctl(unit, cmd, arg),
+            false => path.unprivileged(unit, cmd),
+        }
     }
 }
 

@@ -3,14 +3,13 @@
 
 use hal::{DmaMem, Error, Platform};
 use kernel::prelude::*;
+use kernel::sync::Mutex;
 use kernel::uaccess::{UserPtr, UserSlice};
 use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
 use kglue::mmio::Window;
 use kglue::platform::KernelPlatform;
-use lld_nvme::NvmeController;
-
-type Nvme = NvmeController<KernelPlatform, Window>;
+use lld_nvme::{AdminReply, NvmeController};
 
 /// `_IO('N', 0x40)`: the namespace's ID.
 const ID: u32 = 0x4e40;
@@ -75,60 +74,75 @@ impl Request {
     }
 }
 
-/// Carries out `cmd` with its argument at `arg` for namespace `nsid`. The status of an admin command that the device refused is a positive result.
-pub(crate) fn ioctl(
-    nvme: &Nvme,
-    platform: &KernelPlatform,
-    nsid: u32,
-    cmd: u32,
-    arg: usize,
-    privileged: bool,
-) -> Result<i32> {
-    match cmd {
-        // CAST: the value goes through an int, as in tree.
-        ID => Ok(nsid as i32),
-        ADMIN | ADMIN64 if !privileged => Err(EACCES),
-        ADMIN => {
-            let (result, status) = admin(nvme, platform, arg)?;
-            // CAST: dword 0 of the completion, by this ioctl's definition.
-            put(arg, RESULT32, &(result as u32).to_le_bytes())?;
-            Ok(status)
-        }
-        ADMIN64 => {
-            let (result, status) = admin(nvme, platform, arg)?;
-            put(arg, RESULT64, &result.to_le_bytes())?;
-            Ok(status)
-        }
-        _ => Err(ENOTTY),
-    }
+/// The way to a controller's admin queue.
+pub(crate) struct Path<'a> {
+    pub(crate) nvme: &'a NvmeController<KernelPlatform, Window>,
+    pub(crate) platform: &'a KernelPlatform,
+    /// Held across each call of the control path, and not across an access to user space: that may need a page of this very disk, whose
+    /// recovery takes the same lock.
+    pub(crate) control: &'a Mutex<()>,
 }
 
-/// Runs the command described at `arg`. Returns its result and its status.
-fn admin(nvme: &Nvme, platform: &KernelPlatform, arg: usize) -> Result<(u64, i32)> {
-    let mut bytes = [0; COMMAND_BYTES];
-    slice(arg, COMMAND_BYTES).reader().read_slice(&mut bytes)?;
-    let request = Request::parse(&bytes)?;
-    if request.data_len > DATA_MAX {
-        return Err(EINVAL);
+impl Path<'_> {
+    /// Carries out `cmd` with its argument at `arg` for namespace `nsid`, on behalf of an administrator. The status of an admin command that the device
+    /// refused is a positive result.
+    pub(crate) fn ioctl(&self, nsid: u32, cmd: u32, arg: usize) -> Result<i32> {
+        match cmd {
+            ADMIN => {
+                let reply = self.admin(arg)?;
+                // CAST: dword 0 of the completion, by this ioctl's definition.
+                put(arg, RESULT32, &(reply.result as u32).to_le_bytes())?;
+                Ok(i32::from(reply.status))
+            }
+            ADMIN64 => {
+                let reply = self.admin(arg)?;
+                put(arg, RESULT64, &reply.result.to_le_bytes())?;
+                Ok(i32::from(reply.status))
+            }
+            _ => self.unprivileged(nsid, cmd),
+        }
     }
-    let memory = match request.data_len {
-        0 => None,
-        len => Some(platform.dma(len.next_multiple_of(4)).map_err(to_errno)?),
-    };
-    let to_device = request.opcode & TO_DEVICE != 0;
-    if let (Some(memory), true) = (&memory, to_device) {
-        copy_in(memory, request.data, request.data_len)?;
+
+    /// What of that anyone may ask for who can open the disk.
+    pub(crate) fn unprivileged(&self, nsid: u32, cmd: u32) -> Result<i32> {
+        match cmd {
+            // CAST: the value goes through an int, as in tree.
+            ID => Ok(nsid as i32),
+            ADMIN | ADMIN64 => Err(EACCES),
+            _ => Err(ENOTTY),
+        }
     }
-    let reply = nvme
-        .admin(request.sqe, memory.as_ref(), request.timeout_ms)
-        .map_err(|error| match error {
+
+    /// Runs the command described at `arg`.
+    fn admin(&self, arg: usize) -> Result<AdminReply> {
+        let mut bytes = [0; COMMAND_BYTES];
+        slice(arg, COMMAND_BYTES).reader().read_slice(&mut bytes)?;
+        let request = Request::parse(&bytes)?;
+        if request.data_len > DATA_MAX {
+            return Err(EINVAL);
+        }
+        let memory = match request.data_len {
+            0 => None,
+            len => Some((self.platform.dma(len.next_multiple_of(4))).map_err(to_errno)?),
+        };
+        let to_device = request.opcode & TO_DEVICE != 0;
+        if let (Some(memory), true) = (&memory, to_device) {
+            copy_in(memory, request.data, request.data_len)?;
+        }
+        let reply = {
+            let _held = self.control.lock();
+            (self.nvme).admin(request.sqe, memory.as_ref(), request.timeout_ms)
+        };
+        let reply = reply.map_err(|error| match error {
+            // Not a command to be passed.
             Error::Invalid => EACCES,
             error => to_errno(error),
         })?;
-    if let (Some(memory), false) = (&memory, to_device) {
-        copy_out(memory, request.data, request.data_len)?;
+        if let (Some(memory), false) = (&memory, to_device) {
+            copy_out(memory, request.data, request.data_len)?;
+        }
+        Ok(reply)
     }
-    Ok((reply.result, i32::from(reply.status)))
 }
 
 fn slice(at: usize, len: usize) -> UserSlice {
