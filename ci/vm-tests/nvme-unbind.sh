@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Unbinding under I/O: every request ends, nothing hangs, the disk goes, the drive works on elsewhere.
+# image: a.img 256M
+# kernels: stock debug
+# vm: --timeout 900 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=ub,drive=a,addr=4"
+. ci/vm-tests/nvme-lib.sh
+sysfs=/sys/bus/pci/drivers/hiops_nvme
+D=/dev/hiops0n1
+
+expect bind $BIND $PCI hiops_nvme
+head -c 8M /dev/urandom >/run/data
+expect write dd if=/run/data of=$D bs=1M seek=128 oflag=direct
+for round in 1 2; do
+	for engine in libaio psync; do
+		# Runs until its disk is gone.
+		fio --name=u --filename=$D --direct=1 --ioengine=$engine --iodepth=32 --numjobs=4 --rw=randrw --size=64M --bsrange=512-128k --blockalign=512 \
+			--time_based --runtime=120 --minimal >/run/fio 2>&1 &
+		fio=$!
+		before=$(awk '$1 == "completed" { print $2 }' /sys/block/hiops0n1/hiops/stats)
+		busy() { [ "$(awk '$1 == "completed" { print $2 }' /sys/block/hiops0n1/hiops/stats)" -gt $((before + 200)) ]; }
+		until_true 60 busy || not_ok "busy-$round-$engine" "no I/O"
+		echo $PCI >$sysfs/unbind &
+		unbind=$!
+		until_true 60 absent /sys/bus/pci/devices/$PCI/driver && ok "unbound-$round-$engine" || not_ok "unbound-$round-$engine" "it hangs"
+		wait $unbind
+		until_true 60 sh -c "! kill -0 $fio" && ok "ended-$round-$engine" || not_ok "ended-$round-$engine" "fio still waits"
+		wait $fio
+		expect "gone-$round-$engine" absent $D
+		expect "again-$round-$engine" $BIND $PCI hiops_nvme
+	done
+done
+# With a file system on it, which survives.
+mkfs.ext4 -qF $D 64M
+mount $D /mnt
+cp /run/data /mnt/data
+sync
+echo $PCI >$sysfs/unbind
+until_true 60 absent $D && ok unbound-mounted || not_ok unbound-mounted "the disk stays"
+umount /mnt
+expect rebind-in-tree $BIND $PCI nvme
+expect data-in-tree cmp -n $((8 << 20)) /run/data <(dd if=/dev/nvme0n1 bs=1M skip=128 count=8 iflag=direct status=none)
+# Its journal is replayed, and then nothing is amiss.
+fsck.ext4 -p /dev/nvme0n1 >"$OUT" 2>&1
+expect fsck fsck.ext4 -fn /dev/nvme0n1
+mount /dev/nvme0n1 /mnt
+expect file cmp /run/data /mnt/data
+umount /mnt
+expect rmmod rmmod hiops
