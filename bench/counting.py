@@ -54,11 +54,10 @@ class Counter:
         self.read = 0
 
     def run(self, command, env):
-        """Runs `command` between marks: (its stdout, the region's counts, the region's block lines)."""
+        """Runs `command`, which marks by $MARK and $REGION: (its stdout, the counts, the block lines)."""
         self.region += 1
-        done = subprocess.run([os.path.join(HERE, ".build", "mark"), str(self.region), *command],
-                              env={**os.environ, **env}, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True)
+        env = {**os.environ, **env, "MARK": os.path.join(HERE, ".build", "mark"), "REGION": str(self.region)}
+        done = subprocess.run(command, env=env, cwd="/tmp", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
             raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()[-500:]}")
         return done.stdout, *self.result()
@@ -98,7 +97,7 @@ def fio(counter, drive, job, jobs, ios, bs=512):
                          if k in ("mmio:nvme", "mmio:ahci", "mmio:msix-table")),
     }
     counts["instructions"] = counts["kernel"] + counts["user"]
-    result = json.loads(out[out.index("{"):])["jobs"][0]
+    result = next(j for j in json.loads(out[out.index("{"):])["jobs"] if j["jobname"] == "measured")
     if result["error"] or result["read"]["total_ios"] != ios // jobs * jobs:
         raise Failed(f"fio on {drive.disk}: error {result['error']}, "
                      f"{result['read']['total_ios']} of {ios} I/Os")
