@@ -50,6 +50,10 @@ pub struct State {
     pub shadow: Option<(u64, u64)>,
     /// I/O commands are fetched but not completed until [`Model::run`].
     pub hold: bool,
+    /// A doorbell only wakes the device, which works in a thread of the test's: [`Model::serve`].
+    pub detached: bool,
+    /// It was woken.
+    pub woken: bool,
     /// Admin commands as they came: opcode and dword 10.
     pub admin_log: Vec<(u8, u32)>,
     /// The n-th admin command (from 0) is answered with this status instead of being carried out.
@@ -105,6 +109,8 @@ impl Model {
             cqs: BTreeMap::new(),
             shadow: None,
             hold: false,
+            detached: false,
+            woken: false,
             admin_log: Vec::new(),
             refuse: None,
             ignore: None,
@@ -132,6 +138,16 @@ impl Model {
         let hold = std::mem::replace(&mut state.hold, false);
         state.work();
         state.hold = hold;
+    }
+
+    /// What a detached device does when it is woken; it looks at nothing before. Returns whether it was.
+    pub fn serve(&self) -> bool {
+        let mut state = self.state();
+        let woken = std::mem::take(&mut state.woken);
+        if woken {
+            state.work();
+        }
+        woken
     }
 
     /// Whether the pin is up.

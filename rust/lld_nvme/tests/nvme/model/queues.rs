@@ -3,6 +3,7 @@
 
 use super::State;
 use std::collections::VecDeque;
+use std::sync::atomic::{fence, Ordering};
 
 /// A submission queue.
 #[derive(Debug)]
@@ -119,6 +120,8 @@ impl State {
         let Some((values, events)) = self.shadow else {
             return;
         };
+        // Between the EventIdx of the last look and the values of this one.
+        fence(Ordering::SeqCst);
         let bus = self.platform.bus();
         let stride = 4u64 << self.config.dstrd;
         let mut broken = None;

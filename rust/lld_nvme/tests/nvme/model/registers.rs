@@ -167,11 +167,18 @@ impl State {
         if at % stride != 0 {
             return self.complain(format!("doorbell at {at:#x}, between two"));
         }
-        if !self.ready {
-            return self.complain("doorbell of a controller that is not ready");
-        }
         let (number, is_cq) = (at / stride / 2, at / stride % 2 == 1);
+        if !self.ready {
+            // What was completed before a stop is taken after it, and then told.
+            if !is_cq {
+                self.complain("tail doorbell of a controller that is not ready");
+            }
+            return;
+        }
         self.ring(number as u16, is_cq, value);
-        self.work();
+        match self.detached && number != 0 {
+            true => self.woken = true,
+            false => self.work(),
+        }
     }
 }
