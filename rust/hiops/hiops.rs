@@ -85,7 +85,10 @@ struct Hiops {
 impl kernel::Module for Hiops {
     fn init(module: &'static ThisModule) -> Result<Self> {
         let ram = ram::disks().map_err(|error| {
-            pr_err!("the RAM disks could not be made: {}\n", kglue::errno::advice(error));
+            pr_err!(
+                "the RAM disks could not be made: {}\n",
+                kglue::errno::advice(error)
+            );
             kglue::errno::to_errno(error)
         })?;
         Ok(Self {
@@ -100,6 +103,12 @@ fn in_range(name: &str, value: u32, range: core::ops::RangeInclusive<u32>) -> Re
     if range.contains(&value) {
         return Ok(value);
     }
-    pr_err!("{}={} is out of range: {} to {}\n", name, value, range.start(), range.end());
+    pr_err!(
+        "{}={} is out of range: {} to {}\n",
+        name,
+        value,
+        range.start(),
+        range.end()
+    );
     Err(Error::Invalid)
 }

@@ -10,8 +10,16 @@ use lld_ram::{Config, Latency};
 const US: u64 = 1000;
 
 fn config() -> Result<Config, Error> {
-    let least = in_range("ram_latency_us", parameters::ram_latency_us.value(), 0..=10_000_000)?;
-    let most = in_range("ram_latency_max_us", parameters::ram_latency_max_us.value(), 0..=10_000_000)?;
+    let least = in_range(
+        "ram_latency_us",
+        parameters::ram_latency_us.value(),
+        0..=10_000_000,
+    )?;
+    let most = in_range(
+        "ram_latency_max_us",
+        parameters::ram_latency_max_us.value(),
+        0..=10_000_000,
+    )?;
     let size = in_range("ram_size_mb", parameters::ram_size_mb.value(), 1..=1 << 20)?;
     let block = parameters::ram_block_size.value();
     if !block.is_power_of_two() {
@@ -20,7 +28,10 @@ fn config() -> Result<Config, Error> {
     }
     let block = in_range("ram_block_size", block, 512..=4096)?;
     let latency = if most > least {
-        Latency::Between(u64::from(least).saturating_mul(US), u64::from(most).saturating_mul(US))
+        Latency::Between(
+            u64::from(least).saturating_mul(US),
+            u64::from(most).saturating_mul(US),
+        )
     } else {
         Latency::Fixed(u64::from(least).saturating_mul(US))
     };
@@ -39,7 +50,11 @@ fn config() -> Result<Config, Error> {
 /// Makes them.
 pub(crate) fn disks() -> Result<KVec<RamDisk>, Error> {
     let count = in_range("ram_disks", parameters::ram_disks.value(), 0..=64)?;
-    let timeout = in_range("ram_timeout_ms", parameters::ram_timeout_ms.value(), 100..=3_600_000)?;
+    let timeout = in_range(
+        "ram_timeout_ms",
+        parameters::ram_timeout_ms.value(),
+        100..=3_600_000,
+    )?;
     let config = config()?;
     let mut disks = KVec::with_capacity(count as usize, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
     for number in 0..count {

@@ -161,8 +161,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             }
             let set = KBox::new(Opaque::new(bindings::blk_mq_tag_set::default()), GFP_KERNEL)
                 .map_err(|_| Error::NoMemory)?;
-            let disks =
-                KBox::pin_init(new_mutex!(KVec::new(), "hiops_disks"), GFP_KERNEL).map_err(no_memory)?;
+            let disks = KBox::pin_init(new_mutex!(KVec::new(), "hiops_disks"), GFP_KERNEL)
+                .map_err(no_memory)?;
             let control =
                 KBox::pin_init(new_mutex!((), "hiops_control"), GFP_KERNEL).map_err(no_memory)?;
             let recovery = Recovery::new(number)?;
@@ -205,7 +205,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     fn create_queues(&mut self) -> Result<(), Error> {
         let count = self.bus.queues().clamp(1, self.limits.queues.max(1));
         let depth = usize::from(self.depth());
-        self.queues = KVec::with_capacity(usize::from(count), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        self.queues =
+            KVec::with_capacity(usize::from(count), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         for index in 0..count {
             let vector = self.bus.vector(index);
             let new = {
@@ -221,7 +222,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 self.config.timeout_ms,
             )?;
             // There is room: reserved above, so nothing that was pushed before moves.
-            (self.queues).push_within_capacity(queue).map_err(|_| Error::NoMemory)?;
+            (self.queues)
+                .push_within_capacity(queue)
+                .map_err(|_| Error::NoMemory)?;
         }
         let adapter: *const Self = self;
         for queue in &mut self.queues {
@@ -243,7 +246,11 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             (*set).queue_depth = u32::from(self.depth());
             (*set).cmd_size = size_of::<Pdu<<B::Map as MapKind>::Mapped>>() as u32;
             (*set).numa_node = self.numa_node();
-            (*set).timeout = self.config.timeout_ms.div_ceil(1000).saturating_mul(shims::HIOPS_HZ);
+            (*set).timeout = self
+                .config
+                .timeout_ms
+                .div_ceil(1000)
+                .saturating_mul(shims::HIOPS_HZ);
             (*set).flags = bindings::BLK_MQ_F_NO_SCHED_BY_DEFAULT;
             (*set).driver_data = data.cast();
         }
@@ -276,7 +283,12 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                     }
                 }
                 Err(refused) => {
-                    crate::log::log_warn!(self, "disk {} is not served: {}\n", refused.id, refused.why);
+                    crate::log::log_warn!(
+                        self,
+                        "disk {} is not served: {}\n",
+                        refused.id,
+                        refused.why
+                    );
                 }
             })?;
         }
@@ -405,7 +417,8 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     fn reset_counts(&self) {
         self.resets.store(0, Ordering::Relaxed);
         let writes = self.queues.iter().map(|queue| queue.io.doorbell_writes());
-        self.doorbells_before.store(writes.fold(0, u64::wrapping_add), Ordering::Relaxed);
+        self.doorbells_before
+            .store(writes.fold(0, u64::wrapping_add), Ordering::Relaxed);
         self.queues.iter().for_each(|queue| queue.reset_counts());
     }
 

@@ -137,7 +137,9 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         counts.interrupts = counts.interrupts.wrapping_add(interrupts);
         let writes = self.io.doorbell_writes();
         counts.doorbell_writes = counts.doorbell_writes.wrapping_add(writes);
-        counts.max_irq_ns = counts.max_irq_ns.max(self.max_irq_ns.load(Ordering::Relaxed));
+        counts.max_irq_ns = counts
+            .max_irq_ns
+            .max(self.max_irq_ns.load(Ordering::Relaxed));
     }
 
     pub(crate) fn reset_counts(&self) {

@@ -58,7 +58,9 @@ impl Recovery {
     /// # Safety
     /// `adapter` is what `run` takes, and stays valid until [`Recovery::cancel`] returned.
     unsafe fn begin(&self, adapter: *const c_void, run: Run) {
-        self.item.adapter.store(adapter.cast_mut(), Ordering::Relaxed);
+        self.item
+            .adapter
+            .store(adapter.cast_mut(), Ordering::Relaxed);
         self.item.run.store(run as *mut c_void, Ordering::Release);
         // SAFETY: both are valid by the invariants.
         unsafe {
@@ -145,7 +147,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             return;
         }
         adapter.resets.fetch_add(1, Ordering::Relaxed);
-        crate::log::log_warn!(adapter, "it does not answer: resetting it; what was in flight fails\n");
+        crate::log::log_warn!(
+            adapter,
+            "it does not answer: resetting it; what was in flight fails\n"
+        );
         match adapter.restart(CmdError::Timeout, Then::Start) {
             Ok(()) => crate::log::log_warn!(adapter, "it is back\n"),
             Err(error) => {
@@ -176,8 +181,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     fn restart_quiesced(&self, outcome: CmdError, then: Then) -> Result<(), Error> {
-        let mut paused = KVec::with_capacity(self.queues.len(), GFP_KERNEL)
-            .map_err(|_| Error::NoMemory)?;
+        let mut paused =
+            KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         for queue in &self.queues {
             // Room for all was reserved.
             let _ = paused.push_within_capacity(queue.io.pause(&self.platform));

@@ -23,13 +23,21 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             let _ = self.restart(CmdError::Gone, Then::Die);
         }
         self.take_disks();
-        self.retire(if gone { Shutdown::Dead } else { Shutdown::Normal });
+        self.retire(if gone {
+            Shutdown::Dead
+        } else {
+            Shutdown::Normal
+        });
     }
 
     /// The machine goes down: what is under way ends, then the controller is told. Sleeps.
     pub fn shutdown(&self) {
         let mut left = LAST_IO_US;
-        let busy = || self.queues.iter().any(|queue| queue.io.in_flight() != 0 || queue.io.queued() != 0);
+        let busy = || {
+            self.queues
+                .iter()
+                .any(|queue| queue.io.in_flight() != 0 || queue.io.queued() != 0)
+        };
         while left != 0 && self.controller.alive().is_ok() && busy() {
             self.platform.sleep_us(LOOK_AGAIN_US);
             left = left.saturating_sub(LOOK_AGAIN_US);

@@ -90,7 +90,8 @@ impl RamWorld {
 
     fn connect(&self, adapter: *const RamAdapter) {
         for bell in &self.0.bells {
-            bell.adapter.store(adapter.cast_mut().cast(), Ordering::Release);
+            bell.adapter
+                .store(adapter.cast_mut().cast(), Ordering::Release);
         }
     }
 
@@ -114,7 +115,12 @@ impl Bell {
         // SAFETY: `timer` is the first field (`repr(C)`) of a bell that is not freed before it was cancelled.
         let bell = unsafe { &*timer.cast::<Bell>() };
         // SAFETY: by the invariant.
-        if let Some(adapter) = unsafe { bell.adapter.load(Ordering::Acquire).cast::<RamAdapter>().as_ref() } {
+        if let Some(adapter) = unsafe {
+            bell.adapter
+                .load(Ordering::Acquire)
+                .cast::<RamAdapter>()
+                .as_ref()
+        } {
             adapter.interrupt(bell.queue);
         }
         bindings::hrtimer_restart::HRTIMER_NORESTART
@@ -151,12 +157,24 @@ impl World for RamWorld {
     fn read(&self, at: u64, to: Segment) {
         // SAFETY: the range is inside the medium (contract of `World`); `to` is a piece of a request's data that `DirectMap` gave, and
         // the request has not ended.
-        unsafe { bindings::memcpy(to.addr as *mut c_void, self.byte(at).cast(), to.len as usize) };
+        unsafe {
+            bindings::memcpy(
+                to.addr as *mut c_void,
+                self.byte(at).cast(),
+                to.len as usize,
+            )
+        };
     }
 
     fn write(&self, at: u64, from: Segment) {
         // SAFETY: as in `read`.
-        unsafe { bindings::memcpy(self.byte(at).cast(), from.addr as *const c_void, from.len as usize) };
+        unsafe {
+            bindings::memcpy(
+                self.byte(at).cast(),
+                from.addr as *const c_void,
+                from.len as usize,
+            )
+        };
     }
 
     fn zero(&self, at: u64, len: u64) {

@@ -67,7 +67,8 @@ unsafe extern "C" fn shown(
     buf: *mut c_char,
 ) -> isize {
     // SAFETY: sysfs passes an attribute of ours, a disk that is alive, and a page.
-    let (attribute, disk, page) = unsafe { (&*attr.cast::<Attribute>(), of_device(dev), buf_of(buf)) };
+    let (attribute, disk, page) =
+        unsafe { (&*attr.cast::<Attribute>(), of_device(dev), buf_of(buf)) };
     let mut text = Text::new(page);
     match (attribute.show)(disk, &mut text) {
         // CAST: at most a page.
@@ -149,7 +150,11 @@ fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
 }
 
 /// The lines of `stats`: name, blank, value.
-pub(crate) fn write_stats(to: &mut impl Write, sums: &Sums, counts: &ControllerCounts) -> fmt::Result {
+pub(crate) fn write_stats(
+    to: &mut impl Write,
+    sums: &Sums,
+    counts: &ControllerCounts,
+) -> fmt::Result {
     let [irq, lazy, coop, poll] = sums.completed;
     let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
     let lines: [(&str, u64); 13] = [
@@ -185,7 +190,13 @@ pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit) -> fmt::Result {
     let ids = &unit.ids;
     if let Some(uuid) = &ids.uuid {
         let part = |from: usize, to: usize| Hex(uuid.get(from..to).unwrap_or_default());
-        let (a, b, c, d, e) = (part(0, 4), part(4, 6), part(6, 8), part(8, 10), part(10, 16));
+        let (a, b, c, d, e) = (
+            part(0, 4),
+            part(4, 6),
+            part(6, 8),
+            part(8, 10),
+            part(10, 16),
+        );
         writeln!(to, "uuid.{a}-{b}-{c}-{d}-{e}")
     } else if let Some(nguid) = &ids.nguid {
         writeln!(to, "eui.{}", Hex(nguid))
@@ -199,21 +210,40 @@ pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit) -> fmt::Result {
     }
 }
 
-static SERIAL: Attribute =
-    Attribute::new(c_str!("serial"), |d, to| writeln!(to, "{}", Padded(&d.unit.serial)), None);
-static MODEL: Attribute =
-    Attribute::new(c_str!("model"), |d, to| writeln!(to, "{}", Padded(&d.unit.model)), None);
-static FIRMWARE: Attribute =
-    Attribute::new(c_str!("firmware_rev"), |d, to| writeln!(to, "{}", Padded(&d.unit.firmware)), None);
+static SERIAL: Attribute = Attribute::new(
+    c_str!("serial"),
+    |d, to| writeln!(to, "{}", Padded(&d.unit.serial)),
+    None,
+);
+static MODEL: Attribute = Attribute::new(
+    c_str!("model"),
+    |d, to| writeln!(to, "{}", Padded(&d.unit.model)),
+    None,
+);
+static FIRMWARE: Attribute = Attribute::new(
+    c_str!("firmware_rev"),
+    |d, to| writeln!(to, "{}", Padded(&d.unit.firmware)),
+    None,
+);
 static WWID: Attribute = Attribute::new(c_str!("wwid"), |d, to| write_wwid(to, &d.unit), None);
-static NSID: Attribute = Attribute::new(c_str!("nsid"), |d, to| writeln!(to, "{}", d.unit.id), None);
+static NSID: Attribute =
+    Attribute::new(c_str!("nsid"), |d, to| writeln!(to, "{}", d.unit.id), None);
 
-static MODE: Attribute =
-    Attribute::new(c_str!("mode"), |_, to| to.write_str("irq\n"), Some(store_mode));
-static LAZY: Attribute =
-    Attribute::new(c_str!("lazy"), |_, to| to.write_str("0\n"), Some(|_, text| only_off(text)));
-static COOP: Attribute =
-    Attribute::new(c_str!("coop"), |_, to| to.write_str("0\n"), Some(|_, text| only_off(text)));
+static MODE: Attribute = Attribute::new(
+    c_str!("mode"),
+    |_, to| to.write_str("irq\n"),
+    Some(store_mode),
+);
+static LAZY: Attribute = Attribute::new(
+    c_str!("lazy"),
+    |_, to| to.write_str("0\n"),
+    Some(|_, text| only_off(text)),
+);
+static COOP: Attribute = Attribute::new(
+    c_str!("coop"),
+    |_, to| to.write_str("0\n"),
+    Some(|_, text| only_off(text)),
+);
 static POLL_INTERVAL: Attribute = Attribute::new(
     c_str!("poll_interval_us"),
     |_, to| writeln!(to, "{DEFAULT_POLL_INTERVAL_US}"),
@@ -251,10 +281,7 @@ struct Group(bindings::attribute_group);
 // SAFETY: nobody writes it.
 unsafe impl Sync for Group {}
 
-const fn group(
-    name: *const c_char,
-    attributes: &'static List<bindings::attribute, 6>,
-) -> Group {
+const fn group(name: *const c_char, attributes: &'static List<bindings::attribute, 6>) -> Group {
     Group(bindings::attribute_group {
         name,
         __bindgen_anon_1: bindings::attribute_group__bindgen_ty_1 { is_visible: None },

@@ -45,9 +45,17 @@ pub(crate) struct Padded<'a>(pub(crate) &'a [u8]);
 impl fmt::Display for Padded<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pad = |byte: &u8| *byte == b' ' || *byte == 0;
-        let end = self.0.iter().rposition(|byte| !pad(byte)).map_or(0, |at| at.saturating_add(1));
+        let end = self
+            .0
+            .iter()
+            .rposition(|byte| !pad(byte))
+            .map_or(0, |at| at.saturating_add(1));
         for &byte in self.0.iter().take(end).skip_while(|byte| pad(byte)) {
-            let shown = if byte.is_ascii_graphic() || byte == b' ' { byte } else { b'?' };
+            let shown = if byte.is_ascii_graphic() || byte == b' ' {
+                byte
+            } else {
+                b'?'
+            };
             fmt::Write::write_char(f, char::from(shown))?;
         }
         Ok(())

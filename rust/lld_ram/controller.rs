@@ -50,7 +50,10 @@ impl<P: Platform, W: World> Ram<P, W> {
         for (place, letter) in model.iter_mut().zip(*b"hiops RAM device") {
             *place = letter;
         }
-        let blocks = config.bytes.checked_shr(config.block_shift.into()).unwrap_or(0);
+        let blocks = config
+            .bytes
+            .checked_shr(config.block_shift.into())
+            .unwrap_or(0);
         Unit {
             id: 1,
             block_shift: config.block_shift,

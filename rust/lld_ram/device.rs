@@ -53,7 +53,8 @@ impl Config {
     /// # Errors
     /// [`Error::Invalid`] if a field is out of its range.
     pub fn check(&self) -> Result<(), Error> {
-        let block = (1u64 << 9..=1 << 12).contains(&1u64.checked_shl(self.block_shift.into()).unwrap_or(0));
+        let block =
+            (1u64 << 9..=1 << 12).contains(&1u64.checked_shl(self.block_shift.into()).unwrap_or(0));
         let good = (1..=MAX_QUEUES).contains(&self.queues)
             && (1..=4096).contains(&self.tags)
             && (1..=4096).contains(&self.channels)

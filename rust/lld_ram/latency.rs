@@ -92,7 +92,9 @@ mod tests {
             rare: 1000,
             one_in: 10,
         };
-        let rare = (0..10_000).filter(|_| spiky.draw(&mut dice) == 1000).count();
+        let rare = (0..10_000)
+            .filter(|_| spiky.draw(&mut dice) == 1000)
+            .count();
         assert!((700..1300).contains(&rare), "{rare}");
     }
 }

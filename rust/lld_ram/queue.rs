@@ -86,7 +86,9 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         let free_at = |channel: &&AtomicU64| channel.load(Ordering::Relaxed);
         match side.channels.iter().min_by_key(free_at) {
             Some(channel) => {
-                let due = now.max(channel.load(Ordering::Relaxed)).saturating_add(takes);
+                let due = now
+                    .max(channel.load(Ordering::Relaxed))
+                    .saturating_add(takes);
                 channel.store(due, Ordering::Relaxed);
                 due
             }

@@ -52,7 +52,9 @@ impl<P: Platform> Commands<P> {
     fn segments_of(&self, tag: usize) -> &[(AtomicU64, AtomicU32)] {
         let each = usize::from(MAX_SEGMENTS);
         let from = tag.saturating_mul(each);
-        self.segments.get(from..from.saturating_add(each)).unwrap_or_default()
+        self.segments
+            .get(from..from.saturating_add(each))
+            .unwrap_or_default()
     }
 
     /// Writes `cmd` and its data to `tag`. By the issuer.
@@ -64,8 +66,12 @@ impl<P: Platform> Commands<P> {
     ) -> Result<(), CmdError> {
         let place = self.places.get(tag).ok_or(CmdError::Invalid)?;
         let shift = u32::from(cmd.block_shift);
-        let len = u64::from(cmd.blocks).checked_shl(shift).ok_or(CmdError::Invalid)?;
-        let at = cmd.lba.checked_mul(1u64.checked_shl(shift).ok_or(CmdError::Invalid)?);
+        let len = u64::from(cmd.blocks)
+            .checked_shl(shift)
+            .ok_or(CmdError::Invalid)?;
+        let at = cmd
+            .lba
+            .checked_mul(1u64.checked_shl(shift).ok_or(CmdError::Invalid)?);
         let (mut count, mut total) = (0u32, 0u64);
         if cmd.op.has_data() {
             let mut room = self.segments_of(tag).iter();
@@ -121,7 +127,8 @@ impl<P: Platform> Commands<P> {
             return None;
         }
         let word = self.ring_at(head)?.load(Ordering::Relaxed);
-        let due = (self.places.get(tag_of(word))).map_or(0, |place| place.due.load(Ordering::Relaxed));
+        let due =
+            (self.places.get(tag_of(word))).map_or(0, |place| place.due.load(Ordering::Relaxed));
         Some((word, due))
     }
 
@@ -132,7 +139,8 @@ impl<P: Platform> Commands<P> {
 
     /// Whether `word` reports what was issued last under its tag.
     pub(crate) fn answers(&self, word: u32) -> bool {
-        (self.places.get(tag_of(word))).is_some_and(|place| place.word.load(Ordering::Relaxed) == word)
+        (self.places.get(tag_of(word)))
+            .is_some_and(|place| place.word.load(Ordering::Relaxed) == word)
     }
 
     /// Does what the command of `word` says. By the drainer, before it is reported.
@@ -145,7 +153,9 @@ impl<P: Platform> Commands<P> {
         }
         let at = place.at.load(Ordering::Relaxed);
         let len = place.len.load(Ordering::Relaxed);
-        let inside = at.checked_add(len).is_some_and(|end| end <= world.device().config.bytes);
+        let inside = at
+            .checked_add(len)
+            .is_some_and(|end| end <= world.device().config.bytes);
         if !inside {
             return Err(CmdError::Range);
         }

@@ -167,14 +167,20 @@ impl Disk {
             failed => {
                 // SAFETY: from `into_raw` above; nobody else got it.
                 drop(unsafe { KBox::from_raw(shared) });
-                return Err(failed.err().map_or(Error::NoMemory, crate::errno::from_errno));
+                return Err(failed
+                    .err()
+                    .map_or(Error::NoMemory, crate::errno::from_errno));
             }
         };
         // SAFETY: the disk is fresh and not shown yet.
         unsafe {
             (*disk.as_ptr()).fops = &fops::TABLE.0;
             (*disk.as_ptr()).private_data = shared.cast();
-            shims::hiops_set_capacity_ro(disk.as_ptr(), sectors(&unit, unit.blocks), unit.read_only);
+            shims::hiops_set_capacity_ro(
+                disk.as_ptr(),
+                sectors(&unit, unit.blocks),
+                unit.read_only,
+            );
         }
         set_name(disk.as_ptr(), naming, controller, unit.id);
         // INVARIANT: just made so.

@@ -13,7 +13,9 @@ fn sectors_shift(unit: &Unit) -> u32 {
 /// `blocks` logical blocks in sectors, as far as they can be told.
 pub(crate) fn sectors(unit: &Unit, blocks: u64) -> u64 {
     let shift = sectors_shift(unit);
-    blocks.checked_mul(1u64 << shift.min(32)).unwrap_or(u64::MAX >> 9)
+    blocks
+        .checked_mul(1u64 << shift.min(32))
+        .unwrap_or(u64::MAX >> 9)
 }
 
 fn sectors32(unit: &Unit, blocks: u32) -> u32 {

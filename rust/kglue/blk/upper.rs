@@ -101,9 +101,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
             return;
         }
         // SAFETY: owned; the batch is the caller's.
-        if outcome.is_ok()
-            && unsafe { shims::hiops_add_to_batch(rq.as_raw(), &mut ended.batch) }
-        {
+        if outcome.is_ok() && unsafe { shims::hiops_add_to_batch(rq.as_raw(), &mut ended.batch) } {
             let _ = rq.into_raw();
             return;
         }
@@ -111,7 +109,10 @@ impl<M: MapKind> Upper for BlkUpper<M> {
             rq.lane().stats.error();
         }
         let pdu = rq.pdu::<M::Mapped>();
-        let next = ended.single.take().map_or(null_mut(), |chain| chain.0.as_ptr());
+        let next = ended
+            .single
+            .take()
+            .map_or(null_mut(), |chain| chain.0.as_ptr());
         let rq = rq.into_raw();
         // SAFETY: the request was owned by this function, and is now by the chain.
         unsafe {

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The device as it should not be: nothing is lost, nothing ends twice, no wrong data, whatever it reports.
+
+mod common;
+
+use common::*;
+use hal::{CmdError, Controller, Op};
+use lld_ram::{Faults, World};
+use std::sync::atomic::Ordering;
+
+fn faults(rig: &Rig) -> &Faults {
+    &rig.world.device().faults
+}
+
+/// Writes and reads back many blocks; every one of them must come out right.
+fn all_is_well(rig: &mut Rig) {
+    let ids: Vec<usize> = (0..300)
+        .map(|n| rig.submit(Op::Write, n, pattern(n as usize, 1)))
+        .collect();
+    rig.run();
+    for id in ids {
+        assert_eq!(rig.over(id).expect("it ended").outcome, Ok(()));
+    }
+    for n in 0..300 {
+        let over = rig.one(Op::Read, n, vec![0; 512]);
+        assert_eq!((over.outcome, over.data), (Ok(()), pattern(n as usize, 1)));
+    }
+    assert_eq!(rig.platform.bus().faults(), 0);
+}
+
+#[test]
+fn reordered_and_delayed() {
+    let mut rig = Rig::new(config());
+    faults(&rig).reorder.one_in(2);
+    faults(&rig).delay.one_in(5);
+    faults(&rig).delay_ns.store(50_000, Ordering::Relaxed);
+    all_is_well(&mut rig);
+    assert_eq!(rig.io.violations(), 0);
+}
+
+#[test]
+fn overtaken() {
+    let mut rig = Rig::new(config());
+    let slow = {
+        faults(&rig).delay_ns.store(5000, Ordering::Relaxed);
+        faults(&rig).delay.one_in(1);
+        let id = rig.submit(Op::Read, 0, vec![0; 512]);
+        faults(&rig).delay.one_in(0);
+        id
+    };
+    let fast = rig.submit(Op::Read, 1, vec![0; 512]);
+    let rings = rig.world.to_next_bell();
+    rig.ram.interrupt(rings[0]);
+    rig.io.drain(strategy::Context::Irq);
+    assert!(rig.over(fast).is_some());
+    assert!(rig.over(slow).is_none());
+    rig.run();
+    assert!(rig.over(slow).is_some());
+}
+
+#[test]
+fn reported_twice() {
+    let mut rig = Rig::new(config());
+    faults(&rig).duplicate.one_in(3);
+    all_is_well(&mut rig);
+    // 600 commands, one in three of them twice.
+    assert_eq!(rig.io.violations(), 200);
+}
+
+#[test]
+fn lied_about() {
+    let mut rig = Rig::new(config());
+    faults(&rig).lie.one_in(1);
+    all_is_well(&mut rig);
+    assert_eq!(rig.io.violations(), 600);
+}
+
+#[test]
+fn lost_and_recovered() {
+    let mut rig = Rig::new(config());
+    faults(&rig).drop.one_in(4);
+    let ids: Vec<usize> = (0..100)
+        .map(|n| rig.submit(Op::Write, n, pattern(n as usize, 1)))
+        .collect();
+    let (mut lost, mut resets) = (0, 0);
+    while rig.io.in_flight() + rig.io.queued() != 0 {
+        rig.run();
+        // All tags are lost, or nothing is left to come: what a time-out finds.
+        let mut paused = rig.io.pause(&rig.platform);
+        rig.ram.stop().unwrap();
+        paused.reap(CmdError::Timeout);
+        paused.rewind();
+        rig.ram.start().unwrap();
+        paused.resume();
+        resets += 1;
+        assert!(resets < 1000, "it does not come to an end");
+    }
+    for id in ids {
+        match rig.over(id).expect("it ended").outcome {
+            Ok(()) => {}
+            Err(error) => {
+                assert_eq!(error, CmdError::Timeout);
+                lost += 1;
+            }
+        }
+    }
+    assert_eq!(lost, 25);
+    faults(&rig).drop.one_in(0);
+    all_is_well(&mut rig);
+}
+
+#[test]
+fn pulled_in_the_middle() {
+    let mut rig = Rig::new(config());
+    let ids: Vec<usize> = (0..100)
+        .map(|n| rig.submit(Op::Write, n, pattern(n as usize, 1)))
+        .collect();
+    rig.world.device().set_gone(true);
+    rig.run();
+    let mut paused = rig.io.pause(&rig.platform);
+    rig.ram.stop().unwrap();
+    paused.reap(CmdError::Gone);
+    paused.kill();
+    for id in ids {
+        assert_eq!(rig.over(id).expect("it ended").outcome, Err(CmdError::Gone));
+    }
+    let id = rig.submit(Op::Read, 0, vec![0; 512]);
+    assert_eq!(rig.over(id).expect("at once").outcome, Err(CmdError::Gone));
+    assert_eq!(rig.platform.bus().faults(), 0);
+    // Nothing stays mapped.
+    assert_eq!(rig.platform.bus().blocks_alive(), 0);
+}
