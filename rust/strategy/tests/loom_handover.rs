@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Every interleaving of the strategy's hand-overs: `RUSTFLAGS="--cfg loom" cargo test -p strategy --release`. `ci/loom-breaks` shows that each
+//! of these fails when its key line is broken.
+#![cfg(loom)]
+
+mod model;
+
+use loom::thread;
+use model::{check, queue, state};
+use std::sync::Arc;
+use strategy::Context;
+
+/// The one tag is taken. While one thread submits a second request, the first completes: the second must not be left in
+/// the FIFO with the tag free.
+#[test]
+fn fifo_and_tags() {
+    check(3, || {
+        let queue = queue(1, 2);
+        queue.submit(1, true);
+        queue.hardware().post(0);
+        let interrupt = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.drain(Context::Irq))
+        };
+        queue.submit(2, true);
+        interrupt.join().unwrap();
+        assert_eq!(state(&queue), (1, 2, 0), "ended, told, waiting");
+    });
+}
+
+/// Two submitters at once: who finds the token held leaves its request to the holder.
+#[test]
+fn two_submitters() {
+    check(3, || {
+        let queue = queue(2, 2);
+        let other = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.submit(1, true))
+        };
+        queue.submit(2, true);
+        other.join().unwrap();
+        assert_eq!(state(&queue), (0, 2, 0), "ended, told, waiting");
+    });
+}
+
+/// What was staged is told to the device at the latest when the one who staged it commits, whoever holds the token then.
+#[test]
+fn commit_beside_a_submitter() {
+    check(3, || {
+        let queue = queue(2, 2);
+        let other = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.submit(1, true))
+        };
+        queue.submit(2, false);
+        queue.commit();
+        other.join().unwrap();
+        assert_eq!(state(&queue), (0, 2, 0), "ended, told, waiting");
+    });
+}
+
+/// Two completions, an interrupt for each, on two CPUs: the event that arrives as the first drainer leaves is not lost.
+#[test]
+fn drain_token() {
+    check(3, || {
+        let queue = queue(2, 2);
+        queue.submit(1, true);
+        queue.submit(2, true);
+        let complete = |tag| {
+            let queue = Arc::clone(&queue);
+            move || {
+                queue.hardware().post(tag);
+                queue.drain(Context::Irq)
+            }
+        };
+        let other = thread::spawn(complete(0));
+        let mine = complete(1)();
+        assert_eq!(mine + other.join().unwrap(), 2);
+        assert_eq!(state(&queue), (2, 2, 0), "ended, told, waiting");
+    });
+}
+
+/// A thread that only looks whether there is something must not swallow the knock of an interrupt.
+#[test]
+fn check_beside_an_interrupt() {
+    check(3, || {
+        let queue = queue(1, 1);
+        queue.submit(1, true);
+        let interrupt = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || {
+                queue.hardware().post(0);
+                queue.drain(Context::Irq);
+            })
+        };
+        queue.check();
+        interrupt.join().unwrap();
+        assert_eq!(state(&queue), (1, 1, 0), "ended, told, waiting");
+    });
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The smallest controller queue and the smallest layer above that loom can try all interleavings of. The strategy, the FIFO, the
+//! cells and the tag table are the real ones.
+
+use cell::sync::{AtomicU32, Ordering};
+use hal::mock::MockPlatform;
+use hal::{
+    Bound, CmdError, Command, Completed, Detached, Event, Free, NewQueue, Op, Outcome, Queue,
+    Segment, Tag, TagBatch, TagTable, Unbound,
+};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::Arc;
+use strategy::{Context, IoQueue, Upper};
+
+pub type ModelQueue = IoQueue<MockPlatform, Hw, Top>;
+
+/// A queue whose device completes what it is told to; tag `n` is bit `n`.
+pub struct Hw {
+    tags: TagTable<MockPlatform>,
+    /// The completions that the device has written. The one atomic of the hardware that the model schedules.
+    posted: AtomicU32,
+    /// Tags that the device was told of. Not an atomic of loom's: only for checks.
+    pub told: AtomicUsize,
+}
+
+impl Hw {
+    /// The device finishes `tag`.
+    pub fn post(&self, tag: u16) {
+        self.posted.fetch_or(1 << tag, Ordering::Release);
+    }
+}
+
+impl Queue for Hw {
+    type Issue = ();
+    type Drain = ();
+
+    fn capacity(&self) -> usize {
+        self.tags.capacity()
+    }
+
+    fn get_free_tags(&self, (): &mut (), want: usize, tags: &mut TagBatch<Free>) {
+        self.tags.take(want, tags);
+    }
+
+    fn bind_tag_cmd(
+        &self,
+        (): &mut (),
+        tag: Tag<Free>,
+        _: &Command,
+        _: impl Iterator<Item = Result<Segment, CmdError>>,
+    ) -> Result<Tag<Bound>, Unbound> {
+        Ok(tag.bind())
+    }
+
+    fn issue_tags(&self, (): &mut (), tags: &mut TagBatch<Bound>) -> usize {
+        for tag in tags.drain() {
+            self.tags.issue(tag);
+            self.told.fetch_add(1, SeqCst);
+        }
+        1
+    }
+
+    fn unget_tags(&self, (): &mut (), tags: &mut TagBatch<Free>) {
+        self.tags.release(tags);
+    }
+
+    fn check_event(&self, (): &mut ()) -> bool {
+        self.posted.load(Ordering::Relaxed) != 0
+    }
+
+    fn fetch_event(&self, (): &mut ()) -> Option<Event> {
+        let posted = self.posted.load(Ordering::Acquire);
+        // CAST: below 32.
+        let number = (posted != 0).then(|| posted.trailing_zeros() as u16)?;
+        self.posted.fetch_and(!(1 << number), Ordering::Relaxed);
+        let tag = self
+            .tags
+            .complete(number)
+            .expect("the model's device is honest");
+        Some(Event {
+            tag,
+            outcome: Ok(()),
+        })
+    }
+
+    fn detach_tag_cmd(&self, (): &mut (), tag: Tag<Completed>) -> Tag<Detached> {
+        tag.detach()
+    }
+
+    fn release_tags(&self, (): &mut (), tags: &mut TagBatch<Detached>) -> usize {
+        self.tags.release(tags);
+        1
+    }
+
+    fn violations(&self, (): &()) -> u32 {
+        0
+    }
+
+    fn reap_tag(&self, (): &mut ()) -> Option<Event> {
+        None
+    }
+
+    fn rewind(&self, (): &mut (), (): &mut ()) {}
+}
+
+/// A layer above that counts.
+#[derive(Default)]
+pub struct Top {
+    pub ended: AtomicUsize,
+    pub retries: AtomicUsize,
+}
+
+impl Upper for Top {
+    type Request = u8;
+    type Ended = ();
+
+    fn command(&self, _: &u8) -> Command {
+        Command {
+            op: Op::Flush,
+            unit: 0,
+            lba: 0,
+            blocks: 0,
+            block_shift: 9,
+            fua: false,
+        }
+    }
+
+    fn segments<'a>(
+        &'a self,
+        _: &'a mut u8,
+    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
+        std::iter::empty()
+    }
+
+    fn begin_cmd(&self, _: &mut u8) {}
+    fn unmap(&self, _: &mut u8) {}
+    fn deferred(&self, _: &u8) {}
+
+    fn end_cmd(&self, (): &mut (), _: u8, _: Outcome) {
+        self.ended.fetch_add(1, SeqCst);
+    }
+
+    fn finish(&self, (): (), _: Context) {}
+
+    fn retry_later(&self) {
+        self.retries.fetch_add(1, SeqCst);
+    }
+
+    fn now_ms(&self) -> u64 {
+        0
+    }
+}
+
+/// A fresh queue of `tags` tags. Only inside a loom model.
+pub fn queue(tags: u16, depth: usize) -> Arc<ModelQueue> {
+    let platform = MockPlatform::new();
+    let queue = Hw {
+        tags: TagTable::new(&platform, tags).unwrap(),
+        posted: AtomicU32::new(0),
+        told: AtomicUsize::new(0),
+    };
+    let new = NewQueue {
+        queue,
+        issue: (),
+        drain: (),
+    };
+    Arc::new(IoQueue::new(&platform, new, Top::default(), depth, 1000).unwrap())
+}
+
+/// Tries all interleavings, as far as they take no more than `preemptions` of them.
+pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 100_000;
+    builder.check(model);
+}
+
+/// What has happened to the requests: ended, told to the device, waiting.
+pub fn state(queue: &ModelQueue) -> (usize, usize, usize) {
+    let told = queue.hardware().told.load(SeqCst);
+    assert_eq!(
+        queue.upper().retries.load(SeqCst),
+        0,
+        "nobody is to be asked for a retry"
+    );
+    (queue.upper().ended.load(SeqCst), told, queue.queued())
+}

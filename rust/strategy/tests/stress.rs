@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Real threads: submitters, devices and interrupts at once. Nothing stops that a wish for a retry does not start again.
+#![cfg(not(loom))]
+
+mod common;
+
+use common::Rig;
+use hal::CmdError;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+use strategy::Context;
+
+const REQUESTS: u32 = if cfg!(miri) { 60 } else { 60_000 };
+/// Of requests that are out at once.
+const DEPTH: u32 = 48;
+/// After this long without progress the test has found a lost I/O.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `submitters` and two devices that interrupt against a queue of `tags`; `disturb` runs on a thread of its own until all is over.
+fn stress(tags: u16, submitters: u32, batch: u32, disturb: impl Fn(&Rig) + Sync) {
+    let rig = Rig::new(tags, DEPTH as usize);
+    let next = AtomicU32::new(0);
+    let over = AtomicBool::new(false);
+    let outstanding = |submitted: u32| submitted - rig.log.ended.lock().unwrap().len() as u32;
+    thread::scope(|scope| {
+        for _ in 0..submitters {
+            scope.spawn(|| loop {
+                // Together they never have more than DEPTH outstanding.
+                let taken = next.fetch_update(SeqCst, SeqCst, |n| {
+                    (n < REQUESTS && outstanding(n) + batch <= DEPTH).then_some(n + batch)
+                });
+                match taken {
+                    Ok(first) if batch == 1 => {
+                        rig.queue.submit(rig.rq(first), first % 3 == 0);
+                        rig.queue.commit();
+                    }
+                    Ok(first) => rig.submit_many(first..first + batch),
+                    Err(n) if n >= REQUESTS => return,
+                    Err(_) if over.load(SeqCst) => return,
+                    Err(_) => thread::yield_now(),
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(SeqCst) {
+                    // An interrupt comes for a completion, and never without one.
+                    if rig.device.complete_next(Ok(())).is_some() {
+                        rig.queue.drain(Context::Irq);
+                    } else {
+                        thread::yield_now();
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            while !over.load(SeqCst) {
+                if rig.log.retries.swap(0, SeqCst) != 0 {
+                    rig.queue.kick();
+                }
+                disturb(&rig);
+                thread::yield_now();
+            }
+        });
+        let mut seen = (0, Instant::now());
+        loop {
+            let ended = rig.log.ended.lock().unwrap().len();
+            if ended as u32 >= REQUESTS || seen.1.elapsed() > PATIENCE {
+                break;
+            }
+            if ended > seen.0 {
+                seen = (ended, Instant::now());
+            }
+            thread::yield_now();
+        }
+        over.store(true, SeqCst);
+    });
+    rig.log.assert_each_once(REQUESTS);
+    assert_eq!((rig.queue.in_flight(), rig.queue.queued()), (0, 0));
+    assert_eq!(rig.queue.violations(), 0);
+}
+
+#[test]
+fn one_tag() {
+    stress(1, 2, 1, |_| {});
+}
+
+#[test]
+fn fewer_tags_than_requests() {
+    stress(7, 3, 1, |_| {});
+}
+
+#[test]
+fn enough_tags() {
+    stress(64, 2, 1, |_| {});
+}
+
+#[test]
+fn batches() {
+    stress(16, 2, 6, |_| {});
+}
+
+#[test]
+fn mappings_that_fail_now_and_then() {
+    stress(8, 2, 2, |rig| {
+        rig.device
+            .answer_binds([None, None, Some(CmdError::NotReady)])
+    });
+}
+
+#[test]
+fn resets_in_between() {
+    stress(8, 2, 2, |rig| {
+        if rig.log.ended.lock().unwrap().len() % 16 == 0 {
+            let mut paused = rig.queue.pause(&rig.platform);
+            paused.reap(CmdError::Timeout);
+            paused.rewind();
+            paused.resume();
+        }
+    });
+}
