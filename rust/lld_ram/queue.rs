@@ -135,17 +135,19 @@ impl<P: Platform, W: World> RamQueue<P, W> {
             }
             if faults.lie.strikes() {
                 side.truth = Some(word);
-                return Some(self.lie(&mut side.dice, word));
+                return Some(self.lie(&mut side.dice));
             }
             return Some(word);
         }
     }
 
-    /// A word that reports nothing that was issued.
-    fn lie(&self, dice: &mut Dice, word: u32) -> u32 {
-        // CAST: any bits will do.
-        let lie = dice.roll() as u32;
-        match self.commands.answers(lie) || lie == word {
+    /// A word that reports nothing that was issued: of a tag that there is not, or of one that may well be in flight, with a
+    /// generation that it does not have now.
+    fn lie(&self, dice: &mut Dice) -> u32 {
+        let tags = self.tags.capacity().saturating_mul(2) as u64;
+        // CAST: twice 4,096 at most; and any bits will do for a generation.
+        let lie = (dice.roll() as u32) << 16 | dice.below(tags) as u32;
+        match self.commands.answers(lie) {
             true => u32::MAX,
             false => lie,
         }

@@ -130,3 +130,27 @@ fn pulled_in_the_middle() {
     // Nothing stays mapped.
     assert_eq!(rig.platform.bus().blocks_alive(), 0);
 }
+
+#[test]
+fn a_lie_ends_nobody_early() {
+    let mut rig = Rig::new(config());
+    faults(&rig)
+        .delay_ns
+        .store(u64::MAX >> 1, Ordering::Relaxed);
+    faults(&rig).delay.one_in(1);
+    let slow = rig.submit(Op::Read, 0, vec![0; 512]);
+    faults(&rig).delay.one_in(0);
+    faults(&rig).lie.one_in(1);
+    for n in 0..200 {
+        let id = rig.submit(Op::Read, n, vec![0; 512]);
+        while rig.over(id).is_none() {
+            let rings = rig.world.to_next_bell();
+            rings.iter().for_each(|queue| {
+                rig.ram.interrupt(*queue);
+                rig.io.drain(strategy::Context::Irq);
+            });
+        }
+    }
+    assert!(rig.over(slow).is_none());
+    assert_eq!(rig.io.violations(), 200);
+}
