@@ -22,9 +22,9 @@ for round in 1 2; do
 		until_true 60 busy || not_ok "busy-$round-$engine" "no I/O"
 		echo $PCI >$sysfs/unbind &
 		unbind=$!
-		until_true 60 absent /sys/bus/pci/devices/$PCI/driver && ok "unbound-$round-$engine" || not_ok "unbound-$round-$engine" "it hangs"
+		expect "unbound-$round-$engine" until_true 60 absent /sys/bus/pci/devices/$PCI/driver
 		wait $unbind
-		until_true 60 sh -c "! kill -0 $fio" && ok "ended-$round-$engine" || not_ok "ended-$round-$engine" "fio still waits"
+		expect "ended-$round-$engine" until_true 60 sh -c "! kill -0 $fio"
 		wait $fio
 		expect "gone-$round-$engine" absent $D
 		expect "again-$round-$engine" $BIND $PCI hiops_nvme
@@ -36,7 +36,7 @@ mount $D /mnt
 cp /run/data /mnt/data
 sync
 echo $PCI >$sysfs/unbind
-until_true 60 absent $D && ok unbound-mounted || not_ok unbound-mounted "the disk stays"
+expect unbound-mounted until_true 60 absent $D
 umount /mnt
 expect rebind-in-tree $BIND $PCI nvme
 expect data-in-tree cmp -n $((8 << 20)) /run/data <(dd if=/dev/nvme0n1 bs=1M skip=128 count=8 iflag=direct status=none)
