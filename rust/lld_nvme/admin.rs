@@ -115,7 +115,7 @@ impl<P: Platform> Admin<P> {
         let tail = after(at);
         let cid = self.cid.load(Ordering::Relaxed).wrapping_add(1);
         if let Some(first) = sqe.first_mut() {
-            *first = (*first & !(0xffff << 16)) | u64::from(cid) << 16;
+            *first = (*first & !(0xffff << 16)) | (u64::from(cid) << 16);
         }
         self.answered.store(false, Ordering::Relaxed);
         self.cid.store(cid, Ordering::Release);

@@ -64,7 +64,7 @@ pub(crate) fn enable<P: Platform>(
 ) -> Result<(), Error> {
     let limit = ready_us(mmio, cap)?;
     let size = u32::from(admin.entries.saturating_sub(1));
-    mmio.write32(AQA, size << 16 | size);
+    mmio.write32(AQA, (size << 16) | size);
     mmio.write64(ASQ, admin.sq);
     mmio.write64(ACQ, admin.cq);
     mmio.write32(CC, regs::cc_enabled(page_shift, cap.has_command_sets()));

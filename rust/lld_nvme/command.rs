@@ -77,7 +77,7 @@ fn length(cmd: &Command) -> Result<u64, CmdError> {
 
 #[inline]
 fn entry(opcode: u64, cid: u16, nsid: u32, dptr: [u64; 2], dword10: u64, dword12: u64) -> Sqe {
-    let first = opcode | u64::from(cid) << 16 | u64::from(nsid) << 32;
+    let first = opcode | (u64::from(cid) << 16) | (u64::from(nsid) << 32);
     [first, 0, 0, dptr[0], dptr[1], dword10, dword12, 0]
 }
 

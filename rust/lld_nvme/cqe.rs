@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn fields_are_where_the_specification_has_them() {
-        let cqe = Cqe(0x8281 << 49 | 1 << 48 | 0x7123 << 32 | 5 << 16 | 0x00fe);
+        let cqe = Cqe((0x8281 << 49) | (1 << 48) | (0x7123 << 32) | (5 << 16) | 0x00fe);
         assert!(cqe.phase());
         assert_eq!((cqe.cid(), cqe.status()), (0x7123, 0x0281));
         assert_eq!((cqe.sq_id(), cqe.sq_head()), (5, 0xfe));

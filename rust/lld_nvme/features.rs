@@ -27,14 +27,14 @@ const INTERRUPTS: u64 = 1 << 1;
 pub(crate) fn identify(cns: Cns, nsid: u32, to: u64) -> Sqe {
     // CAST: the enum is a byte.
     let cns = u64::from(cns as u8);
-    [IDENTIFY | u64::from(nsid) << 32, 0, 0, to, 0, cns, 0, 0]
+    [IDENTIFY | (u64::from(nsid) << 32), 0, 0, to, 0, cns, 0, 0]
 }
 
 /// Asks for `pairs` I/O queue pairs.
 pub(crate) fn number_of_queues(pairs: u16) -> Sqe {
     let wanted = u64::from(pairs.saturating_sub(1));
-    let dword11 = wanted << 16 | wanted;
-    let dword10 = NUMBER_OF_QUEUES | dword11 << 32;
+    let dword11 = (wanted << 16) | wanted;
+    let dword10 = NUMBER_OF_QUEUES | (dword11 << 32);
     [SET_FEATURES, 0, 0, 0, 0, dword10, 0, 0]
 }
 
@@ -52,15 +52,15 @@ pub(crate) fn doorbell_buffer(shadow: u64, events: u64) -> Sqe {
 
 /// Create I/O Completion Queue (5.5).
 pub(crate) fn create_cq(qid: u16, entries: u16, at: u64, vector: u16) -> Sqe {
-    let dword11 = CONTIGUOUS | INTERRUPTS | u64::from(vector) << 16;
-    let dword10 = sized(qid, entries) | dword11 << 32;
+    let dword11 = CONTIGUOUS | INTERRUPTS | (u64::from(vector) << 16);
+    let dword10 = sized(qid, entries) | (dword11 << 32);
     [CREATE_CQ, 0, 0, at, 0, dword10, 0, 0]
 }
 
 /// Create I/O Submission Queue (5.6), answered in the completion queue of the same number.
 pub(crate) fn create_sq(qid: u16, entries: u16, at: u64) -> Sqe {
-    let dword11 = CONTIGUOUS | u64::from(qid) << 16;
-    let dword10 = sized(qid, entries) | dword11 << 32;
+    let dword11 = CONTIGUOUS | (u64::from(qid) << 16);
+    let dword10 = sized(qid, entries) | (dword11 << 32);
     [CREATE_SQ, 0, 0, at, 0, dword10, 0, 0]
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn delete_cq(qid: u16) -> Sqe {
 }
 
 fn sized(qid: u16, entries: u16) -> u64 {
-    u64::from(qid) | u64::from(entries.saturating_sub(1)) << 16
+    u64::from(qid) | (u64::from(entries.saturating_sub(1)) << 16)
 }
 
 /// Whether a command from outside may pass. Those may not that give the device memory to keep, change the queues under the driver, or

@@ -108,14 +108,14 @@ impl ControllerId {
             mdts: at.u8(77),
             rtd3e_us: at.u32(88),
             kind: at.u8(111),
-            has_doorbell_buffer: at.u16(256) & 1 << 8 != 0,
+            has_doorbell_buffer: at.u16(256) & (1 << 8) != 0,
             has_entry_sizes: (sqes & 0xf) <= 6
                 && (sqes >> 4) >= 6
                 && (cqes & 0xf) <= 4
                 && (cqes >> 4) >= 4,
             namespaces: at.u32(516),
-            has_discard: oncs & 1 << 2 != 0,
-            has_write_zeroes: oncs & 1 << 3 != 0,
+            has_discard: oncs & (1 << 2) != 0,
+            has_write_zeroes: oncs & (1 << 3) != 0,
             write_cache: at.u8(525) & 1 != 0,
             awupf: at.u16(528),
             sgls: match at.u32(536) & 3 {
@@ -174,8 +174,8 @@ impl NamespaceId {
         let nsfeat = at.u8(24);
         let flbas = at.u8(26);
         // Bits 6:5 extend the index when there are more than 16 formats (NLBAF counts them, less one).
-        let high = if at.u8(25) > 15 { flbas >> 5 & 3 } else { 0 };
-        let index = usize::from(flbas & 0xf | high << 4);
+        let high = if at.u8(25) > 15 { (flbas >> 5) & 3 } else { 0 };
+        let index = usize::from(flbas & 0xf | (high << 4));
         // 64 formats of 4 bytes end before byte 384.
         let format = at.u32(128usize.wrapping_add(index.wrapping_mul(4)));
         let some = |said: bool, value: u16| said.then_some(value);
@@ -188,7 +188,7 @@ impl NamespaceId {
             write_protected: at.u8(99) & 1 != 0,
             npwg: some(nsfeat & 0x30 != 0, at.u16(64)),
             npdg: some(nsfeat & 0x10 != 0, at.u16(68)),
-            nawupf: some(nsfeat & 1 << 1 != 0, at.u16(36)),
+            nawupf: some(nsfeat & (1 << 1) != 0, at.u16(36)),
             nabo: at.u16(42),
             eui64: named(at.bytes(120)),
             nguid: named(at.bytes(104)),

@@ -118,7 +118,7 @@ impl Cap {
 pub const fn cc_enabled(page_shift: u8, command_sets: bool) -> u32 {
     let css = if command_sets { 6 } else { 0 };
     let mps = page_shift.saturating_sub(12) as u32;
-    CC_EN | css << 4 | mps << 7 | (SQE_SHIFT as u32) << 16 | (CQE_SHIFT as u32) << 20
+    CC_EN | (css << 4) | (mps << 7) | ((SQE_SHIFT as u32) << 16) | ((CQE_SHIFT as u32) << 20)
 }
 
 /// Where the tail doorbell of submission queue `qid` is, counted from the first doorbell.
@@ -154,12 +154,12 @@ mod tests {
     #[test]
     fn cap_fields_are_where_the_specification_has_them() {
         let cap = Cap(0x0800_0000_0000_0000
-            | 0xa << 52
-            | 0x1 << 48
-            | 1 << 43
-            | 1 << 37
-            | 2 << 32
-            | 0x0f << 24
+            | (0xa << 52)
+            | (0x1 << 48)
+            | (1 << 43)
+            | (1 << 37)
+            | (2 << 32)
+            | (0x0f << 24)
             | 0x7ff);
         assert_eq!(cap.mqes(), 0x7ff);
         assert_eq!(cap.timeout_us(), 7_500_000);

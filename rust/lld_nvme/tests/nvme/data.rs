@@ -116,7 +116,7 @@ fn edges_of_sgls() {
 
 /// How the data pointer of the last command was written: PSDT.
 fn psdt(rig: &Rig) -> u64 {
-    rig.model.state().io_log.last().unwrap()[0] >> 14 & 3
+    (rig.model.state().io_log.last().unwrap()[0] >> 14) & 3
 }
 
 #[test]

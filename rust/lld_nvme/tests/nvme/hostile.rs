@@ -152,9 +152,9 @@ fn a_queue_full_of_nonsense_is_left_in_bounded_time() {
     let bus = rig.machine.0.bus();
     let mut violations = 0;
     for pass in 0..10u64 {
-        let phase = pass + 1 & 1;
+        let phase = (pass + 1) & 1;
         for entry in 0..8 {
-            let word = phase << 48 | 0x0777 << 32 | 1 << 16;
+            let word = (phase << 48) | (0x0777 << 32) | (1 << 16);
             bus.write(base + entry * 16 + 8, &word.to_le_bytes())
                 .unwrap();
         }
@@ -184,7 +184,7 @@ proptest! {
             None => vec![truth],
             Some((cid, sq_id, sq_head, near, how)) => {
                 let wild = Completion { cid, sq_id, sq_head, ..truth };
-                let close = Completion { cid: truth.cid.wrapping_add(near << 12 | near), ..truth };
+                let close = Completion { cid: truth.cid.wrapping_add((near << 12) | near), ..truth };
                 match how {
                     0 => vec![wild, truth],
                     1 => vec![close, truth, close],
@@ -196,7 +196,7 @@ proptest! {
         let mut flying = BTreeSet::new();
         for _ in 0..200 {
             random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            if random >> 33 & 1 == 0 && flying.len() < 31 {
+            if (random >> 33) & 1 == 0 && flying.len() < 31 {
                 prop_assert!(flying.insert(flush(&mut queue)));
             }
             for (tag, _) in queue.drain() {

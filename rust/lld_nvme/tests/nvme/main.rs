@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! lld_nvme whole, against a model controller on a machine of ordinary memory.
-#![allow(missing_docs, clippy::indexing_slicing)]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails loudly, and its names say what it is"
+)]
 
 mod bringup;
 mod data;

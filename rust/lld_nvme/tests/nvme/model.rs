@@ -80,7 +80,7 @@ impl State {
     }
 
     pub fn page(&self) -> u64 {
-        4096 << (self.cc >> 7 & 0xf)
+        4096 << ((self.cc >> 7) & 0xf)
     }
 }
 

@@ -141,7 +141,7 @@ fn random_job(
 ) -> (Job, Vec<u8>) {
     let total = disk.len() as u64 >> shift;
     let lba = dice.roll(total);
-    let most = (total - lba).min(24);
+    let most = (total - lba).min(if shift == 9 { 48 } else { 6 });
     let blocks = 1 + dice.roll(most);
     let range = (lba << shift) as usize..((lba + blocks) << shift) as usize;
     let op = match dice.roll(10) {

@@ -44,7 +44,7 @@ impl State {
                 let granted = u32::from(self.config.queues - 1);
                 let sq = granted.min(dword11 & 0xffff);
                 let cq = granted.min(dword11 >> 16);
-                Ok(u64::from(cq << 16 | sq))
+                Ok(u64::from((cq << 16) | sq))
             }
             0x7c if self.config.doorbell_buffer => {
                 if (sqe[3] | sqe[4]) & (self.page() - 1) != 0 || sqe[3] == sqe[4] {
@@ -55,7 +55,7 @@ impl State {
             }
             // Get Log Page: as many bytes as are asked for, a counting pattern.
             0x02 => {
-                let dwords = u64::from(dword10 >> 16 | (dword11 & 0xffff) << 16) + 1;
+                let dwords = u64::from((dword10 >> 16) | ((dword11 & 0xffff) << 16)) + 1;
                 let bytes: Vec<u8> = (0..dwords * 4).map(|at| (at % 251) as u8).collect();
                 let pieces = self.walk(sqe, bytes.len() as u64)?;
                 let bus = self.platform.bus();
@@ -106,7 +106,7 @@ impl State {
         if entries == 0 || entries > self.config.mqes {
             return Err(0x4102);
         }
-        if sqe[3] & (self.page() - 1) != 0 || sqe[5] >> 32 & 1 == 0 {
+        if sqe[3] & (self.page() - 1) != 0 || (sqe[5] >> 32) & 1 == 0 {
             return Err(INVALID_FIELD);
         }
         Ok((qid, entries + 1))
@@ -117,12 +117,12 @@ impl State {
         if self.cqs.contains_key(&qid) {
             return Err(0x4101);
         }
-        let interrupts = sqe[5] >> 33 & 1 != 0;
+        let interrupts = (sqe[5] >> 33) & 1 != 0;
         let vector = (sqe[5] >> 48) as u16;
         // What is in the memory of a new queue must not look like an entry.
         for at in 0..u64::from(entries) {
             let word = self.platform.bus().read64(sqe[3] + at * 16 + 8);
-            if word.unwrap_or(0) >> 48 & 1 != 0 {
+            if (word.unwrap_or(0) >> 48) & 1 != 0 {
                 self.complain(format!("a stale entry in completion queue {qid}"));
             }
         }

@@ -15,7 +15,7 @@ const TRANSFER: u16 = 0x0004;
 impl State {
     /// The pieces of `bytes` of data.
     pub fn walk(&mut self, sqe: &[u64; 8], bytes: u64) -> Result<Vec<(u64, u32)>, u16> {
-        match sqe[0] >> 14 & 3 {
+        match (sqe[0] >> 14) & 3 {
             0 => self.walk_prps(sqe[3], sqe[4], bytes),
             1 => self.walk_sgl(sqe[3], sqe[4], bytes),
             _ => Err(SGL_TYPE),

@@ -41,7 +41,7 @@ pub fn namespace(ns: &Namespace) -> Vec<u8> {
     for (at, format) in [
         9u32 << 16,
         12 << 16,
-        u32::from(ns.lbads) << 16 | u32::from(ns.metadata),
+        (u32::from(ns.lbads) << 16) | u32::from(ns.metadata),
         9 << 16,
     ]
     .iter()

@@ -64,7 +64,7 @@ impl State {
             // Dataset Management, deallocate: the ranges are filled with a mark, so that a wrong one is seen.
             0x09 if self.config.oncs & 4 != 0 => {
                 let ranges = (lba & 0xff) + 1;
-                if lba >> 32 & 4 == 0 {
+                if (lba >> 32) & 4 == 0 {
                     return Ok(());
                 }
                 let pieces = self.walk(sqe, ranges * 16)?;

@@ -212,10 +212,10 @@ impl State {
                 };
                 let mut entry = [0u8; 16];
                 let second = u64::from(completion.sq_head)
-                    | u64::from(completion.sq_id) << 16
-                    | u64::from(completion.cid) << 32
-                    | u64::from(cq.phase) << 48
-                    | u64::from(completion.status) << 49;
+                    | (u64::from(completion.sq_id) << 16)
+                    | (u64::from(completion.cid) << 32)
+                    | (u64::from(cq.phase) << 48)
+                    | (u64::from(completion.status) << 49);
                 entry[..8].copy_from_slice(&completion.result.to_le_bytes());
                 entry[8..].copy_from_slice(&second.to_le_bytes());
                 let _ = bus.write(cq.base + u64::from(cq.tail) * 16, &entry);

@@ -52,12 +52,12 @@ impl State {
     fn cap(&self) -> u64 {
         let config = &self.config;
         u64::from(config.mqes)
-            | 1 << 16
-            | u64::from(config.to) << 24
-            | u64::from(config.dstrd) << 32
-            | u64::from(config.css) << 37
-            | u64::from(config.mpsmin) << 48
-            | u64::from(config.mpsmax) << 52
+            | (1 << 16)
+            | (u64::from(config.to) << 24)
+            | (u64::from(config.dstrd) << 32)
+            | (u64::from(config.css) << 37)
+            | (u64::from(config.mpsmin) << 48)
+            | (u64::from(config.mpsmax) << 52)
     }
 
     fn settle(&mut self) {
@@ -90,7 +90,7 @@ impl State {
                     (true, false) => 1,
                     (true, true) => 2,
                 };
-                u32::from(self.ready) | u32::from(self.fatal) << 1 | shst << 2
+                u32::from(self.ready) | (u32::from(self.fatal) << 1) | (shst << 2)
             }
             0x24 => self.aqa,
             _ => {
@@ -114,9 +114,9 @@ impl State {
             }
             0x24 => self.aqa = value,
             0x28 => self.asq = self.asq & !0xffff_ffff | u64::from(value),
-            0x2c => self.asq = self.asq & 0xffff_ffff | u64::from(value) << 32,
+            0x2c => self.asq = self.asq & 0xffff_ffff | (u64::from(value) << 32),
             0x30 => self.acq = self.acq & !0xffff_ffff | u64::from(value),
-            0x34 => self.acq = self.acq & 0xffff_ffff | u64::from(value) << 32,
+            0x34 => self.acq = self.acq & 0xffff_ffff | (u64::from(value) << 32),
             0x1000.. => self.doorbell(offset - 0x1000, value),
             _ => self.complain(format!("write of {value:#x} to {offset:#x}")),
         }
@@ -131,7 +131,7 @@ impl State {
                 if self.ready {
                     self.complain("enabled while still ready");
                 }
-                if cc >> 16 & 0xff != 0x46 {
+                if (cc >> 16) & 0xff != 0x46 {
                     self.complain(format!("entry sizes in CC {cc:#x}"));
                 }
                 self.ready_at = now + delay;
@@ -139,7 +139,7 @@ impl State {
                 if (self.asq | self.acq) & page != 0 {
                     self.complain("admin queues not at a page");
                 }
-                let (sq, cq) = (self.aqa & 0xfff, self.aqa >> 16 & 0xfff);
+                let (sq, cq) = (self.aqa & 0xfff, (self.aqa >> 16) & 0xfff);
                 self.sqs.insert(0, Sq::new(self.asq, sq as u16 + 1, 0));
                 self.cqs
                     .insert(0, Cq::new(self.acq, cq as u16 + 1, true, 0));
@@ -153,7 +153,7 @@ impl State {
                 self.fatal = false;
                 self.shut_down = false;
             }
-            (true, true) if cc >> 14 & 3 != was >> 14 & 3 => {
+            (true, true) if (cc >> 14) & 3 != (was >> 14) & 3 => {
                 self.shut_down = true;
                 self.ready_at = now + self.config.shutdown_us;
             }
