@@ -9,74 +9,30 @@
 //! ```
 //! The gate itself is the strategy's ([`strategy::Paused`]); the state here only says whether a recovery may still be begun.
 //!
-//! * [`Bus`]: what the adapter needs of the bus that the controller sits on.
-//! * `adapter_queue`: one hardware queue. `adapter_recover`: recovery. `adapter_remove`: the way out.
+//! * [`Bus`], [`Config`]: what the adapter is given (`adapter_config`).
+//! * `adapter_queue`: one hardware queue. `adapter_serve`: interrupts, and the disks' files. `adapter_recover`: recovery. `adapter_remove`: the way out.
 
 use crate::adapter_recover::Recovery;
-use crate::blk::disk::{ControllerCounts, Disk, DiskShared, Gate, Owner, OwnerPtr};
+use crate::blk::disk::{Disk, DiskShared, Gate, OwnerPtr};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::lane::Lane;
 use crate::blk::ops::Ops;
 use crate::blk::request::Pdu;
 use crate::blk::MapKind;
-use crate::context::local_clock;
 use crate::platform::KernelPlatform;
 use crate::shims;
 use core::mem::size_of;
-use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
-use hal::{Cause, Controller, Error, Limits, Unit};
+use core::sync::atomic::{AtomicU64, AtomicU8};
+use hal::{Controller, Error, Limits, Unit};
 use kernel::bindings;
 use kernel::device::Device;
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
 use kernel::types::Opaque;
-use strategy::Context;
 
+pub(crate) use crate::adapter_config::Label;
+pub use crate::adapter_config::{Bus, Config, Naming};
 pub(crate) use crate::adapter_queue::HwQueue;
-
-/// The bus that a controller sits on, as far as serving it needs it.
-pub trait Bus: Send + Sync + 'static {
-    /// How a request's data reaches the controller.
-    type Map: MapKind;
-    /// A mapping for one hardware queue.
-    fn map(&self) -> Self::Map;
-    /// The parent of the disks; null: they have none.
-    fn device(&self) -> *mut bindings::device;
-    /// How many queues are worth creating: at least 1, at most [`Limits::queues`].
-    fn queues(&self) -> u16;
-    /// The vector on which `queue` completes. Queues of one vector follow each other.
-    fn vector(&self, queue: u16) -> u16;
-    /// Which CPU uses which queue.
-    fn map_queues(&self, map: &mut bindings::blk_mq_queue_map);
-    /// Cuts the device off memory, for a controller that can't be stopped otherwise.
-    fn cut_off(&self);
-    /// Undoes [`Bus::cut_off`], before the controller is started again.
-    fn restore(&self) -> Result<(), Error>;
-    /// Returns when no handler of the device's interrupts runs that began before the call. Sleeps.
-    fn synchronize(&self);
-}
-
-/// How disks are called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Naming {
-    /// `hiops<C>n<ID>`
-    Namespace,
-    /// `hiops<C>d<ID>`
-    Port,
-    /// `hiops_ram<N>`
-    Ram(u32),
-}
-
-/// What the composition decides about an adapter.
-#[derive(Clone, Copy, Debug)]
-pub struct Config {
-    /// How its disks are called.
-    pub naming: Naming,
-    /// How long a command may be with the device.
-    pub timeout_ms: u32,
-    /// Requests that may be outstanding on a queue; `None`: as many as the controller has tags, but at least 128.
-    pub queue_depth: Option<u16>,
-}
 
 /// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the FIFO holds the rest.
 const LEAST_DEPTH: u16 = 128;
@@ -103,7 +59,7 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) stopped: AtomicU8,
     pub(crate) gate: Arc<Gate>,
     pub(crate) resets: AtomicU64,
-    doorbells_before: AtomicU64,
+    pub(crate) doorbells_before: AtomicU64,
     pub(crate) platform: KernelPlatform,
     /// The number in its disks' names; negative: none.
     number: i32,
@@ -355,22 +311,6 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the controller's.
-    #[inline]
-    pub fn interrupt(&self, vector: u16) -> bool {
-        let begin = local_clock();
-        if self.controller.interrupt(vector) == Cause::None {
-            return false;
-        }
-        for queue in &self.queues {
-            if queue.vector == vector {
-                queue.io.drain(Context::Irq);
-                queue.interrupted(begin);
-            }
-        }
-        true
-    }
-
     /// The controller.
     pub fn controller(&self) -> &C {
         &self.controller
@@ -379,6 +319,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// Its bus.
     pub fn bus(&self) -> &B {
         &self.bus
+    }
+
+    /// How it is called where there is no device to name.
+    pub(crate) fn label(&self) -> Label {
+        Label(self.config.naming, self.number)
     }
 
     /// The device to name in the log, if there is one.
@@ -397,37 +342,6 @@ impl Drop for Number {
             // SAFETY: given by `hiops_number_get`, and given back once.
             unsafe { shims::hiops_number_put(self.0) };
         }
-    }
-}
-
-impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
-    fn counts(&self) -> ControllerCounts {
-        let mut counts = ControllerCounts {
-            resets: self.resets.load(Ordering::Relaxed),
-            ..Default::default()
-        };
-        for queue in &self.queues {
-            queue.add_to(&mut counts);
-        }
-        let before = self.doorbells_before.load(Ordering::Relaxed);
-        counts.doorbell_writes = counts.doorbell_writes.wrapping_sub(before);
-        counts
-    }
-
-    fn reset_counts(&self) {
-        self.resets.store(0, Ordering::Relaxed);
-        let writes = self.queues.iter().map(|queue| queue.io.doorbell_writes());
-        self.doorbells_before
-            .store(writes.fold(0, u64::wrapping_add), Ordering::Relaxed);
-        self.queues.iter().for_each(|queue| queue.reset_counts());
-    }
-
-    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32> {
-        let result = (self.controller).ioctl(unit, cmd, arg, privileged, &self.control);
-        if matches!(result, Err(error) if error == ETIMEDOUT) {
-            self.recover();
-        }
-        result
     }
 }
 

@@ -2,9 +2,10 @@
 //! One hardware queue of an adapter.
 
 use crate::adapter::{Adapter, Bus};
+use crate::adapter_recover::Reason;
 use crate::blk::disk::ControllerCounts;
-use crate::blk::lane::Lane;
 use crate::blk::ops::Io;
+use crate::blk::request::Rq;
 use crate::blk::retry::Retry;
 use crate::blk::upper::BlkUpper;
 use crate::context::{local_clock, now_ms, PreemptOff};
@@ -107,9 +108,9 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         }
     }
 
-    /// A request of `lane` is late, says blk-mq. Looks for its completion first; recovers if one is overdue still.
+    /// `rq` is late, says blk-mq. Looks for its completion first; recovers if a command is overdue still.
     #[cold]
-    pub(crate) fn late(&self, lane: &Lane) {
+    pub(crate) fn late(&self, rq: &Rq) {
         {
             let _stay = PreemptOff::new();
             self.io.drain(Context::Coop);
@@ -117,10 +118,10 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         if !self.io.overdue(now_ms()) {
             return;
         }
-        lane.stats.timeout();
+        rq.lane().stats.timeout();
         // SAFETY: by the invariant; requests end before the adapter goes.
         if let Some(adapter) = unsafe { self.adapter.as_ref() } {
-            adapter.recover();
+            adapter.recover_from(Reason::Late(rq.command()));
         }
     }
 
@@ -128,7 +129,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     fn distrust(&self) {
         // SAFETY: as in `late`.
         if let Some(adapter) = unsafe { self.adapter.as_ref() } {
-            adapter.recover();
+            adapter.recover_from(Reason::Lies);
         }
     }
 

@@ -4,9 +4,10 @@
 use crate::adapter::{Adapter, Bus, DEAD, LIVE};
 use crate::context::PreemptOff;
 use crate::shims;
+use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use hal::{CmdError, Controller, Error};
+use hal::{CmdError, Command, Controller, Error};
 use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
@@ -53,11 +54,11 @@ impl Recovery {
         Ok(Self { item, queue })
     }
 
-    /// Begins a recovery, unless one is waiting to begin. Any context.
+    /// Begins a recovery, unless one is waiting to begin: then `false`. Any context.
     ///
     /// # Safety
     /// `adapter` is what `run` takes, and stays valid until [`Recovery::cancel`] returned.
-    unsafe fn begin(&self, adapter: *const c_void, run: Run) {
+    unsafe fn begin(&self, adapter: *const c_void, run: Run) -> bool {
         self.item
             .adapter
             .store(adapter.cast_mut(), Ordering::Relaxed);
@@ -69,7 +70,7 @@ impl Recovery {
                 self.queue,
                 self.item.work.get(),
             )
-        };
+        }
     }
 
     /// No recovery runs any more, nor will unless begun again. Sleeps.
@@ -118,6 +119,33 @@ impl Drop for NoIo {
     }
 }
 
+/// Why a controller is reset.
+#[derive(Clone, Copy)]
+pub(crate) enum Reason {
+    /// This command is not answered.
+    Late(Command),
+    /// It reports completions of what it was not told.
+    Lies,
+    /// Another part of the kernel or of hiops wants it.
+    Asked,
+}
+
+impl kernel::fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Late(cmd) => write!(
+                f,
+                "no answer to a {:?} of {} blocks at {} on disk {}",
+                cmd.op, cmd.blocks, cmd.lba, cmd.unit
+            ),
+            Reason::Lies => f.write_str("it reports completions of commands that it does not have"),
+            Reason::Asked => {
+                f.write_str("an administrative command was not answered, or a reset was asked for")
+            }
+        }
+    }
+}
+
 /// What becomes of an adapter whose queues are at rest and whose controller is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
@@ -128,12 +156,21 @@ pub(crate) enum Then {
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// Has the controller recovered, soon. Any context.
+    /// Has the controller recovered, soon, on somebody else's word. Any context.
     pub fn recover(&self) {
-        if self.state.load(Ordering::Acquire) == LIVE {
-            let adapter: *const Self = self;
-            // SAFETY: the adapter cancels its recovery before it goes.
-            unsafe { self.recovery.begin(adapter.cast(), Self::recover_now) };
+        self.recover_from(Reason::Asked);
+    }
+
+    /// Has the controller recovered, soon. Any context.
+    pub(crate) fn recover_from(&self, reason: Reason) {
+        if self.state.load(Ordering::Acquire) != LIVE {
+            return;
+        }
+        let adapter: *const Self = self;
+        // SAFETY: the adapter cancels its recovery before it goes.
+        if unsafe { self.recovery.begin(adapter.cast(), Self::recover_now) } {
+            // Once for each recovery.
+            crate::log::log_err!(self, "{}: resetting it; what it was told fails\n", reason);
         }
     }
 
@@ -147,10 +184,6 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             return;
         }
         adapter.resets.fetch_add(1, Ordering::Relaxed);
-        crate::log::log_warn!(
-            adapter,
-            "it does not answer: resetting it; what was in flight fails\n"
-        );
         match adapter.restart(CmdError::Timeout, Then::Start) {
             Ok(()) => crate::log::log_warn!(adapter, "it is back\n"),
             Err(error) => {

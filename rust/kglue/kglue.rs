@@ -7,18 +7,25 @@
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
+//! * `kunit`, `kunit_strategy`: tests that need a kernel.
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
+mod adapter_config;
 mod adapter_queue;
 mod adapter_recover;
 mod adapter_remove;
+mod adapter_serve;
 pub mod blk;
 mod compat;
 mod context;
 pub mod dma;
 pub mod errno;
 pub mod irq;
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit;
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit_strategy;
 mod log;
 pub mod mmio;
 pub mod pci;

@@ -6,7 +6,7 @@ macro_rules! log_warn {
     ($adapter:expr, $($text:tt)*) => {
         match $adapter.device() {
             Some(device) => kernel::dev_warn!(device, $($text)*),
-            None => kernel::pr_warn!($($text)*),
+            None => kernel::pr_warn!("{}: {}", $adapter.label(), kernel::prelude::fmt!($($text)*)),
         }
     };
 }
@@ -16,7 +16,7 @@ macro_rules! log_err {
     ($adapter:expr, $($text:tt)*) => {
         match $adapter.device() {
             Some(device) => kernel::dev_err!(device, $($text)*),
-            None => kernel::pr_err!($($text)*),
+            None => kernel::pr_err!("{}: {}", $adapter.label(), kernel::prelude::fmt!($($text)*)),
         }
     };
 }

@@ -133,16 +133,16 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     }
 
     unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
-        // SAFETY: blk-mq holds a reference to the request; its lane outlives it.
-        let lane = unsafe { &*(*(*rq).mq_hctx).driver_data.cast::<Lane>() };
-        if cfg!(CONFIG_FAIL_IO_TIMEOUT) {
-            // SAFETY: this is the time-out of a request of this adapter's tag set.
-            let ended = NonNull::new(rq).is_some_and(|rq| unsafe { end_swallowed::<B::Map>(rq) });
-            if ended {
-                return bindings::blk_eh_timer_return_BLK_EH_DONE;
-            }
+        let Some(rq) = NonNull::new(rq) else {
+            return bindings::blk_eh_timer_return_BLK_EH_DONE;
+        };
+        // SAFETY: this is the time-out of a request of this adapter's tag set.
+        if cfg!(CONFIG_FAIL_IO_TIMEOUT) && unsafe { end_swallowed::<B::Map>(rq) } {
+            return bindings::blk_eh_timer_return_BLK_EH_DONE;
         }
-        Self::io(lane).late(lane);
+        // SAFETY: blk-mq holds a reference to the request, which may be over or not; it is only looked at.
+        let rq = unsafe { Rq::from_raw(rq) };
+        Self::io(rq.lane()).late(&rq);
         bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
     }
 

@@ -1,0 +1,129 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The RAM disk: real I/O, its attributes, misuse, and a device that loses, doubles and invents completions.
+# kernels: stock debug
+# vm: --timeout 900
+set -uo pipefail
+OUT=$(mktemp)
+BAD=0
+ok() { echo "ok $1"; }
+not_ok() {
+	echo "not ok $1: $2"
+	tail -n 20 "$OUT" >&2
+	BAD=1
+}
+trap 'exit "$BAD"' EXIT
+expect() {
+	local what=$1
+	shift
+	if "$@" >"$OUT" 2>&1; then ok "$what"; else not_ok "$what" "status $? of: $*"; fi
+}
+# says NAME TEXT COMMAND...: it fails, and says so.
+says() {
+	local what=$1 text=$2
+	shift 2
+	if "$@" >"$OUT" 2>&1; then
+		not_ok "$what" "it works"
+	elif grep -qF -- "$text" "$OUT"; then
+		ok "$what"
+	else
+		not_ok "$what" "it does not say '$text' but: $(head -n 1 "$OUT")"
+	fi
+}
+D=/dev/hiops_ram0
+H=/sys/block/hiops_ram0/hiops
+stat() { awk -v name="$1" '$1 == name { print $2 }' $H/stats; }
+put() { sh -c "echo $1 >$2"; }
+fio() { command fio --verify_state_save=0 --filename=$D --direct=1 --output="$OUT" "$@"; }
+is() { [ "$(($1))" -ne 0 ]; }
+
+expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=50 ram_tags=8 ram_channels=4 ram_queues=2
+expect disks test -b $D -a -b /dev/hiops_ram1
+exec 9<$D
+says refused-while-open 'in use' rmmod hiops
+exec 9<&-
+
+# The attributes.
+expect serial grep -qx RAM00000 /sys/block/hiops_ram0/serial
+expect model grep -qx 'hiops RAM device' /sys/block/hiops_ram0/model
+expect wwid grep -q . /sys/block/hiops_ram0/wwid
+expect nsid grep -qx 1 /sys/block/hiops_ram0/nsid
+expect mode-irq put irq $H/mode
+says mode-poll 'not supported' put poll $H/mode
+says mode-unknown 'nvalid argument' put fast $H/mode
+says lazy-1 'not supported' put 1 $H/lazy
+expect lazy-0 put 0 $H/lazy
+says coop-2 'nvalid argument' put 2 $H/coop
+says coop-1 'not supported' put 1 $H/coop
+says interval-range 'nvalid argument' put 10000000 $H/poll_interval_us
+says interval 'not supported' put 16 $H/poll_interval_us
+says stats-unknown 'nvalid argument' put all $H/stats
+expect no-scheduler grep -q '\[none\]' /sys/block/hiops_ram0/queue/scheduler
+
+# More in flight than there are tags; pieces of all sizes.
+expect verify fio --name=v --rw=randwrite --bsrange=512-128k --blockalign=512 --ioengine=libaio --iodepth=64 --verify=crc32c --size=8M
+expect deferred is "$(stat fifo_deferred) > 0"
+expect all-over is "$(stat submitted) == $(stat completed)"
+expect sum is "$(stat completed) == $(stat completed_irq) + $(stat completed_lazy) + $(stat completed_coop) + $(stat completed_poll)"
+expect no-errors is "$(stat errors) + $(stat timeouts) + $(stat resets) == 0"
+expect reset put reset $H/stats
+expect zeroes is "$(stat submitted) + $(stat completed) + $(stat doorbell_writes) + $(stat interrupts) + $(stat max_irq_ns) == 0"
+expect uring fio --name=u --rw=randrw --bs=4k --ioengine=io_uring --iodepth=128 --numjobs=2 --size=4M --offset_increment=8M --verify=crc32c
+expect at-the-end test "$(dd if=$D bs=4096 skip=8192 count=1 iflag=direct status=none | wc -c)" = 0
+expect discard blkdiscard $D
+expect discarded cmp -n 1048576 $D /dev/zero
+expect write-zeroes blkdiscard -z $D
+mkfs.ext4 -q $D
+mount $D /mnt
+cp /bin/bash /mnt/bash
+says refused-while-mounted 'in use' rmmod hiops
+umount /mnt
+expect fsck fsck.ext4 -fn $D
+mount $D /mnt
+expect file cmp /bin/bash /mnt/bash
+umount /mnt
+expect rmmod rmmod hiops
+
+# 4096-byte blocks, no time at all.
+expect load-4k modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=0 ram_block_size=4096
+expect block-size grep -qx 4096 /sys/block/hiops_ram0/queue/logical_block_size
+expect verify-4k fio --name=v --rw=randwrite --bsrange=4k-64k --blockalign=4k --ioengine=libaio --iodepth=8 --verify=crc32c --size=4M
+expect rmmod-4k rmmod hiops
+
+# It reports some twice and invents others, and is reset for it; no data is wrong and none is lost by that alone.
+expect load-liar modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_duplicate=200 ram_reorder=3
+expect verify-liar fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --verify=crc32c --size=4M
+expect rmmod-liar rmmod hiops
+dmesg -C
+expect load-inventor modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_lie=10
+fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --continue_on_error=all
+expect inventor-reset is "$(stat resets) > 0"
+expect inventor-told sh -c 'dmesg | grep -q "hiops_ram0: it reports completions of commands that it does not have: resetting it"'
+expect inventor-over is "$(stat submitted) == $(stat completed)"
+expect rmmod-inventor rmmod hiops
+
+# It loses some: they time out, the device is reset, and goes on.
+dmesg -C
+expect load-loser modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_drop=50 ram_timeout_ms=1000
+fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --io_size=1M --continue_on_error=all
+expect loser-timeouts is "$(stat timeouts) > 0"
+expect loser-resets is "$(stat resets) > 0"
+expect loser-errors is "$(stat errors) > 0"
+expect loser-told sh -c 'dmesg | grep -q "hiops_ram0: no answer to a Read of .* blocks at .* on disk 1: resetting it"'
+expect loser-back sh -c 'dmesg | grep -q "hiops_ram0: it is back"'
+expect loser-over is "$(stat submitted) == $(stat completed)"
+expect rmmod-loser rmmod hiops
+
+# It loses all: it comes up without a partition table, and goes.
+expect load-mute timeout 60 modprobe hiops ram_disks=1 ram_size_mb=8 ram_drop=1 ram_timeout_ms=200
+expect mute-there test -b $D
+expect rmmod-mute timeout 60 rmmod hiops
+
+# Parameters.
+dmesg -C
+says too-many-disks 'nvalid argument' modprobe hiops ram_disks=65
+expect too-many-told sh -c 'dmesg | grep -q "ram_disks=65 is out of range: 0 to 64"'
+says no-block 'nvalid argument' modprobe hiops ram_disks=1 ram_block_size=600
+says no-size 'nvalid argument' modprobe hiops ram_disks=1 ram_size_mb=0
+says no-queue 'nvalid argument' modprobe hiops ram_disks=1 ram_queues=65
+expect not-there test ! -d /sys/module/hiops

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What an adapter is given: a bus, and how it is to serve.
+
+use crate::blk::MapKind;
+use hal::Error;
+use kernel::bindings;
+
+/// The bus that a controller sits on, as far as serving it needs it.
+pub trait Bus: Send + Sync + 'static {
+    /// How a request's data reaches the controller.
+    type Map: MapKind;
+    /// A mapping for one hardware queue.
+    fn map(&self) -> Self::Map;
+    /// The parent of the disks; null: they have none.
+    fn device(&self) -> *mut bindings::device;
+    /// How many queues are worth creating: at least 1, at most [`Limits::queues`].
+    fn queues(&self) -> u16;
+    /// The vector on which `queue` completes: either all queues share one, or each has its own, in order without gaps.
+    fn vector(&self, queue: u16) -> u16;
+    /// Which CPU uses which queue.
+    fn map_queues(&self, map: &mut bindings::blk_mq_queue_map);
+    /// Cuts the device off memory, for a controller that can't be stopped otherwise.
+    fn cut_off(&self);
+    /// Undoes [`Bus::cut_off`], before the controller is started again.
+    fn restore(&self) -> Result<(), Error>;
+    /// Returns when no handler of the device's interrupts runs that began before the call. Sleeps.
+    fn synchronize(&self);
+}
+
+/// How disks are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// `hiops<C>n<ID>`
+    Namespace,
+    /// `hiops<C>d<ID>`
+    Port,
+    /// `hiops_ram<N>`
+    Ram(u32),
+}
+
+/// What the composition decides about an adapter.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// How its disks are called.
+    pub naming: Naming,
+    /// How long a command may be with the device.
+    pub timeout_ms: u32,
+    /// Requests that may be outstanding on a queue; `None`: as many as the controller has tags, but at least 128.
+    pub queue_depth: Option<u16>,
+}
+
+/// An adapter's name in the log.
+pub(crate) struct Label(pub(crate) Naming, pub(crate) i32);
+
+impl kernel::fmt::Display for Label {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            Naming::Ram(number) => write!(f, "hiops_ram{number}"),
+            _ => write!(f, "hiops{}", self.1),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What an adapter does while it serves: interrupts, and its disks' files.
+
+use crate::adapter::{Adapter, Bus, HwQueue};
+use crate::blk::disk::{ControllerCounts, Owner};
+use crate::blk::ioctl::AdminPath;
+use crate::context::local_clock;
+use core::sync::atomic::Ordering;
+use hal::{Cause, Controller};
+use kernel::prelude::*;
+use strategy::Context;
+
+impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the controller's.
+    #[inline]
+    pub fn interrupt(&self, vector: u16) -> bool {
+        let begin = local_clock();
+        if self.controller.interrupt(vector) == Cause::None {
+            return false;
+        }
+        if let Some(queue) = self.queue_of(vector) {
+            queue.io.drain(Context::Irq);
+            queue.interrupted(begin);
+        } else {
+            self.interrupt_all(vector, begin);
+        }
+        true
+    }
+
+    /// The one queue of `vector`, where each queue has a vector of its own, in order.
+    #[inline]
+    fn queue_of(&self, vector: u16) -> Option<&HwQueue<C, B>> {
+        let first = self.queues.first()?.vector;
+        let queue = (self.queues).get(usize::from(vector.wrapping_sub(first)))?;
+        (queue.vector == vector && self.queues.len() > 1 || self.queues.len() == 1).then_some(queue)
+    }
+
+    /// Several queues share `vector`.
+    #[cold]
+    fn interrupt_all(&self, vector: u16, begin: u64) {
+        let mut queues = self.queues.iter().filter(|queue| queue.vector == vector);
+        let first = queues.next();
+        queues.for_each(|queue| {
+            queue.io.drain(Context::Irq);
+        });
+        if let Some(queue) = first {
+            queue.io.drain(Context::Irq);
+            queue.interrupted(begin);
+        }
+    }
+}
+
+impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
+    fn counts(&self) -> ControllerCounts {
+        let mut counts = ControllerCounts {
+            resets: self.resets.load(Ordering::Relaxed),
+            ..Default::default()
+        };
+        for queue in &self.queues {
+            queue.add_to(&mut counts);
+        }
+        let before = self.doorbells_before.load(Ordering::Relaxed);
+        counts.doorbell_writes = counts.doorbell_writes.wrapping_sub(before);
+        counts
+    }
+
+    fn reset_counts(&self) {
+        self.resets.store(0, Ordering::Relaxed);
+        let writes = self.queues.iter().map(|queue| queue.io.doorbell_writes());
+        self.doorbells_before
+            .store(writes.fold(0, u64::wrapping_add), Ordering::Relaxed);
+        self.queues.iter().for_each(|queue| queue.reset_counts());
+    }
+
+    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32> {
+        let result = (self.controller).ioctl(unit, cmd, arg, privileged, &self.control);
+        if matches!(result, Err(error) if error == ETIMEDOUT) {
+            self.recover();
+        }
+        result
+    }
+}
