@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The control path: bring up, name the disks, stop, bring back, shut down.
 //!
-//! Everything here except the interrupt verbs may sleep, is bounded in time by the device's specification, and is called by one
-//! thread at a time (the glue holds a mutex across each call).
+//! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time by the device's specification, and is
+//! called by one thread at a time (the glue holds a mutex across each call).
 
 use crate::{Error, Queue};
 
@@ -68,7 +68,7 @@ pub struct Unit {
     pub max_write_zeroes: u32,
     /// Writes are refused by the device.
     pub read_only: bool,
-    /// No seek penalty: a solid-state medium.
+    /// The medium rotates: seeks cost time.
     pub rotational: bool,
     /// Lasting names.
     pub ids: UnitIds,

@@ -36,7 +36,7 @@ pub trait Queue: Send + Sync + 'static {
     /// How many slots the queue has; tags are numbered below it.
     fn capacity(&self) -> usize;
 
-    /// Takes up to `want` free slots, possibly none: "the device is busy" is an answer, not a wait.
+    /// Adds up to `want` free slots to `tags`, as far as it has room, possibly none: "the device is busy" is an answer, not a wait.
     fn get_free_tags(&self, side: &mut Self::Issue, want: usize, tags: &mut TagBatch<Free>);
 
     /// Writes `cmd` and its `data` where the device will look for them. The device is not told yet.
@@ -62,7 +62,7 @@ pub trait Queue: Send + Sync + 'static {
     fn check_event(&self, side: &mut Self::Drain) -> bool;
 
     /// Takes one completion. `None`: nothing more is there now. A completion that does not answer an issued command is
-    /// counted ([`Queue::violations`]) and skipped.
+    /// counted ([`Queue::violations`]) and skipped, but no more of them in one call than the device can have written at once: then `None` as well.
     fn fetch_event(&self, side: &mut Self::Drain) -> Option<Event>;
 
     /// Tag and command part: the device is done with the command's memory.
@@ -70,9 +70,12 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Ends a drain: the slots are free again, and the device learns which of its completions were taken. Called after every run of
     /// `fetch_event`, also with no tags. Returns the number of register writes.
+    ///
+    /// The strategy passes a `SeqCst` fence after this, and another before the `get_free_tags` that must not miss what came free; so the pool
+    /// has to be made of the atomics of [`cell::sync`], as [`crate::TagTable`] is.
     fn release_tags(&self, side: &mut Self::Drain, tags: &mut TagBatch<Detached>) -> usize;
 
-    /// How many completions the device reported that answer nothing it was told. More than the strategy's limit is a reason to reset.
+    /// How many completions the device reported that answer nothing it was told. More than a few are a reason to reset.
     fn violations(&self, side: &Self::Drain) -> u32;
 
     /// Takes back one command that the device has not finished, as [`CmdError::Aborted`]; `None` when none is left.
@@ -80,6 +83,6 @@ pub trait Queue: Send + Sync + 'static {
     /// Only while [`crate::Controller::stop`] has stopped the device, which is the proof that it no longer touches memory.
     fn reap_tag(&self, side: &mut Self::Drain) -> Option<Event>;
 
-    /// Both sides as after creation, for a device that was stopped and reaped and is about to be started again.
+    /// Both sides as after creation, lost tags found again, for a device that was stopped and reaped and is about to be started again.
     fn rewind(&self, issue: &mut Self::Issue, drain: &mut Self::Drain);
 }

@@ -38,7 +38,8 @@ impl<P: Platform, T: Send + 'static> Fifo<P, T> {
     /// How many requests are in it, or about to be.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        let head = self.head.load(Ordering::Relaxed);
+        // Acquire: not an older `tail` than what `head` has passed.
+        let head = self.head.load(Ordering::Acquire);
         self.tail.load(Ordering::Relaxed).wrapping_sub(head)
     }
 
