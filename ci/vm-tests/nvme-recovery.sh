@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A drive that stops answering: what was in flight fails after its time, the controller is reset and brought back, and everything else is as it was.
+# host
+# image: a.img 256M
+# kernels: stock debug
+if [ "${1:-}" = guest ]; then
+	. ci/vm-tests/nvme-lib.sh
+	D=/dev/hiops0n1
+	stat_of() { awk -v name="$1" '$1 == name { print $2 }' /sys/block/hiops0n1/hiops/stats; }
+	expect bind $BIND $PCI hiops_nvme
+	head -c 4M /dev/urandom >/run/data
+	expect write dd if=/run/data of=$D bs=64k oflag=direct
+	echo host: stop answering
+	# The load outlasts however long that takes.
+	fio --name=r --filename=$D --direct=1 --ioengine=libaio --iodepth=32 --rw=randread --bs=4k --offset=64M --size=64M --number_ios=2000 \
+		--continue_on_error=io --output-format=json --output=/run/fio.json >/dev/null 2>&1 &
+	fio=$!
+	recovered() { [ "$(stat_of resets)" -ge 1 ]; }
+	expect reset until_true 90 recovered
+	echo host: answer again
+	expect fio-ends until_true 90 sh -c "! kill -0 $fio"
+	expect some-failed test "$(stat_of errors)" -ge 1
+	expect time-outs test "$(stat_of timeouts)" -ge 1
+	expect told sh -c "dmesg | grep hiops_nvme"
+	expect reads-again cmp -n $((4 << 20)) /run/data $D
+	expect writes-again dd if=/run/data of=$D bs=64k seek=100 oflag=direct
+	expect admin-again sh -c "nvme id-ctrl $D | grep -q rec0"
+	expect unbind $BIND $PCI nvme
+	expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
+	exit
+fi
+
+set -uo pipefail
+qmp() { ci/in-root python3 ci/vm-tests/qmp.py "$DIR/qmp" "$@" >&2; }
+limit() { qmp qom-set "{\"path\": \"/objects/tg\", \"property\": \"limits\", \"value\": {\"iops-total\": $1}}"; }
+ci/vm --kernel "$KERNEL" --timeout 600 --qmp "$DIR/qmp" --qemu "-object throttle-group,id=tg -blockdev driver=file,filename=$DIR/a.img,node-name=f \
+	-blockdev driver=throttle,throttle-group=tg,file=f,node-name=a -device nvme,serial=rec0,drive=a,addr=4" -- "$0" guest |
+	while read -r line; do
+		case $line in
+		'host: stop answering') limit 1 ;;
+		'host: answer again') limit 0 ;;
+		*) echo "$line" ;;
+		esac
+	done
+exit "${PIPESTATUS[0]}"
