@@ -23,14 +23,14 @@ const DEALLOCATE: u64 = 1 << 2;
 /// Most logical blocks of a command whose length is 16 bits, less one.
 pub(crate) const BLOCKS_MAX: u32 = 1 << 16;
 
-/// Encodes `cmd` for the tag whose CID is `cid` and whose list is `list`.
+/// Encodes `cmd` for the tag whose CID is `cid` and whose list is what `list` gives; most commands need none.
 #[inline]
-pub(crate) fn encode<D: DmaMem>(
+pub(crate) fn encode<'a, D: DmaMem + 'a>(
     cmd: &Command,
     cid: u16,
     layout: &Layout,
     data: impl Iterator<Item = Result<Segment, CmdError>>,
-    list: List<'_, D>,
+    list: impl FnOnce() -> Option<List<'a, D>>,
 ) -> Result<Sqe, CmdError> {
     let opcode = match cmd.op {
         Op::Read => READ,
@@ -44,6 +44,7 @@ pub(crate) fn encode<D: DmaMem>(
             if cmd.blocks == 0 {
                 return Err(CmdError::Invalid);
             }
+            let list = list().ok_or(CmdError::Invalid)?;
             // One range: context attributes and length, then the first block.
             list.write_pair(0, [u64::from(cmd.blocks) << 32, cmd.lba])?;
             let range = [list.bus(), 0];

@@ -59,13 +59,13 @@ impl Layout {
         u16::try_from(most).unwrap_or(u16::MAX)
     }
 
-    /// Says where `bytes` of data are.
+    /// Says where `bytes` of data are, with the list that `list` gives if one is needed.
     #[inline]
-    pub(crate) fn describe<D: DmaMem>(
+    pub(crate) fn describe<'a, D: DmaMem + 'a>(
         &self,
         mut data: impl Iterator<Item = Result<Segment, CmdError>>,
         bytes: u32,
-        list: List<'_, D>,
+        list: impl FnOnce() -> Option<List<'a, D>>,
     ) -> Result<Pointer, CmdError> {
         let first = data.next().ok_or(CmdError::Invalid)??;
         if first.len == bytes && prp::fits_command(first, self.page_mask) {
@@ -75,6 +75,7 @@ impl Layout {
             });
         }
         let Some(align) = self.sgl_align else {
+            let list = list().ok_or(CmdError::Invalid)?;
             let words = prp::build(first, data, bytes, self.page_mask, &list)?;
             return Ok(Pointer { words, psdt: 0 });
         };
@@ -92,6 +93,7 @@ impl Layout {
                 psdt: 0,
             });
         }
+        let list = list().ok_or(CmdError::Invalid)?;
         let words = sgl::build(first, second, data, bytes, align, &list)?;
         Ok(Pointer {
             words,

@@ -264,3 +264,103 @@ impl Descriptors {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    use hal::mock::{MockDma, MockPlatform};
+    use hal::Platform;
+
+    /// A structure with these 32-bit words at these places.
+    fn structure(words: &[(usize, u32)]) -> MockDma {
+        let memory = MockPlatform::new().dma(2 * BYTES).unwrap();
+        for (at, word) in words {
+            memory.write32(BYTES + at, *word);
+        }
+        memory
+    }
+
+    fn namespace(words: &[(usize, u32)]) -> NamespaceId {
+        let memory = structure(words);
+        NamespaceId::decode(&View {
+            memory: &memory,
+            base: BYTES,
+        })
+    }
+
+    #[test]
+    fn the_format_in_use_is_found_among_64() {
+        // NLBAF, FLBAS in bytes 25 and 26; formats from byte 128.
+        let id = namespace(&[(24, 15 << 8 | 0x6f << 16), (128 + 4 * 15, 12 << 16 | 8)]);
+        assert_eq!(
+            (id.lbads, id.metadata),
+            (12, 8),
+            "16 formats: 6:5 say nothing"
+        );
+        let id = namespace(&[(24, 63 << 8 | 0x6f << 16), (128 + 4 * 63, 9 << 16)]);
+        assert_eq!((id.lbads, id.metadata), (9, 0));
+    }
+
+    #[test]
+    fn physical_blocks_are_powers_of_two_that_are_written_whole() {
+        // NSFEAT (byte 24): bit 1 NAWUPF (36), bit 4 NPWG (64); NABO (42); AWUPF of the controller.
+        let cases = [
+            // nsfeat, nawupf, npwg, nabo, awupf, physical shift of 512-byte blocks
+            (0x00, 0, 0, 0, 0, 9),
+            (0x00, 7, 7, 0, 0, 9),
+            (0x00, 0, 0, 0, 7, 12),
+            (0x02, 7, 0, 0, 0, 12),
+            (0x02, 0, 0, 0, 7, 12),
+            (0x12, 31, 7, 0, 0, 12),
+            (0x12, 7, 31, 0, 0, 12),
+            (0x12, 7, 7, 1, 7, 9),
+            (0x02, 6, 0, 0, 0, 9),
+            (0x02, 0xffff, 0, 0, 0, 16),
+            (0x00, 0, 0, 0, 0xffff, 16),
+        ];
+        for (nsfeat, nawupf, npwg, nabo, awupf, shift) in cases {
+            let id = namespace(&[
+                (24, nsfeat),
+                (36, nawupf),
+                (40, nabo << 16),
+                (64, npwg),
+                (128, 9 << 16),
+            ]);
+            assert_eq!(id.physical_shift(awupf), shift, "{id:?}");
+        }
+    }
+
+    #[test]
+    fn a_discard_has_the_grain_and_the_length_that_are_said() {
+        let limits = NvmLimits { dmrsl: 0, wzsl: 0 };
+        let discard = namespace(&[(68, 7)]).discard(limits);
+        assert_eq!((discard.max_blocks, discard.granularity), (u32::MAX, 1));
+        let limits = NvmLimits { dmrsl: 8, wzsl: 0 };
+        let discard = namespace(&[(24, 0x10), (68, 0xffff)]).discard(limits);
+        assert_eq!((discard.max_blocks, discard.granularity), (8, 0x1_0000));
+    }
+
+    #[test]
+    fn descriptors_end_where_the_structure_does() {
+        let decode = |words: &[(usize, u32)]| {
+            let memory = structure(words);
+            Descriptors::decode(&View {
+                memory: &memory,
+                base: BYTES,
+            })
+        };
+        assert_eq!(decode(&[]), Descriptors::default());
+        // EUI-64 of wrong length, then a command set.
+        let found = decode(&[(0, 4 << 8 | 1), (4, 7), (8, 1 << 8 | 4), (12, 2)]);
+        assert_eq!((found.ids.eui64, found.command_set), (None, 2));
+        // A value that would reach beyond.
+        let mut words: Vec<(usize, u32)> = Vec::new();
+        words.extend((0..15).map(|n| (n * 256, 252 << 8 | 9)));
+        words.push((15 * 256, 248 << 8 | 9));
+        words.push((4092, 1 << 8 | 4));
+        assert_eq!(decode(&words).command_set, 0);
+    }
+}

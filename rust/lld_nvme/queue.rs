@@ -207,12 +207,13 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         cmd: &Command,
         data: impl Iterator<Item = Result<Segment, CmdError>>,
     ) -> Result<Tag<Bound>, Unbound> {
-        let slot = self.cids.get(tag.index()).zip(self.lists.of(tag.index()));
-        let Some((cid, list)) = slot else {
+        let index = tag.index();
+        let Some(cid) = self.cids.get(index) else {
             let why = CmdError::Invalid;
             return Err(Unbound { tag, why });
         };
         let cid = cid.load(Ordering::Relaxed);
+        let list = || self.lists.of(index);
         match command::encode(cmd, cid, &self.layout, data, list) {
             Ok(entry) => {
                 let at = usize::from(side.next) * command::BYTES;
