@@ -12,6 +12,8 @@ from drives import REPO, Drive, Failed
 HERE = os.path.join(REPO, "bench")
 # The I/Os of the two runs: start and end of fio are in both, so their difference is I/O alone.
 SHORT, LONG = 8192, 24576
+# The instructions of "mark loop".
+LOOP = 20_000_000
 
 
 def arguments(description):
@@ -30,6 +32,7 @@ def prepare(args):
         raise Failed("what was to run before the measurement failed")
     drives = [Drive(*d.split("=")) for d in args.drives.split(",")]
     counter = Counter(args.counts)
+    counter.check()
     for drive in drives:  # fio and its files are read from the share once, before anything counts
         fio(counter, drive, "randread", 1, 512)
     return counter, drives
@@ -61,6 +64,12 @@ class Counter:
         if done.returncode != 0:
             raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()[-500:]}")
         return done.stdout, *self.result()
+
+    def check(self):
+        """A yardstick is held against something of known length first."""
+        _, words, _ = self.run(["sh", "-c", 'exec "$MARK" loop "$REGION"'], {})
+        if not LOOP <= int(words["user"]) < LOOP * 1.01:
+            raise Failed(f"the plugin counted {words['user']} of {LOOP} instructions")
 
     def result(self):
         """The lines of the region just stopped; the file comes through a shared folder, so wait for it."""

@@ -37,32 +37,38 @@ class Symbols:
         self.names = [(p + (f" [{found[a][1]}]" if found[a][1] else "")) for a, p in zip(self.addrs, plain)]
 
     def at(self, addr):
-        """(function, is this its first instruction?)"""
+        """(function, offset in it)"""
         i = bisect.bisect_right(self.addrs, addr) - 1
-        return (self.names[i], self.addrs[i] == addr) if i >= 0 else ("?", False)
+        return (self.names[i], addr - self.addrs[i]) if i >= 0 else ("?", addr)
 
 
-def by_function(symbols, blocks):
-    """{function: [instructions, calls]} of a region's block lines."""
-    total = collections.defaultdict(lambda: [0, 0])
-    for line in blocks:
+def by_block(symbols, lines):
+    """{(function, offset): (instructions, runs)} of a region's block lines."""
+    blocks = {}
+    for line in lines:
         words = dict(w.split("=") for w in line.split()[1:])
-        name, first = symbols.at(int(words["addr"], 16))
-        total[name][0] += int(words["insns"])
-        total[name][1] += int(words["runs"]) if first else 0
-    return total
+        blocks[symbols.at(int(words["addr"], 16))] = (int(words["insns"]), int(words["runs"]))
+    return blocks
 
 
 def profile(counter, symbols, drive, jobs):
-    """Per I/O: {function: (instructions, calls)}; user space as one."""
+    """Per I/O: {(function, offset): (instructions, runs)}; user space as one."""
     runs = []
     for ios in (counting.SHORT, counting.LONG):
-        counts, _, blocks = counting.fio(counter, drive, "randread", jobs, ios)
-        total = by_function(symbols, blocks)
-        total["(user space)"] = [counts["user"], 0]
-        runs.append(total)
+        counts, _, lines = counting.fio(counter, drive, "randread", jobs, ios)
+        runs.append({**by_block(symbols, lines), ("(user space)", 0): (counts["user"], 0)})
     n = counting.LONG - counting.SHORT
-    return {name: tuple((runs[1][name][i] - runs[0][name][i]) / n for i in (0, 1)) for name in list(runs[1])}
+    short, long = runs
+    return {k: tuple((b - a) / n for a, b in zip(short.get(k, (0, 0)), long[k])) for k in long}
+
+
+def by_function(blocks):
+    """{function: [instructions, calls]}"""
+    total = collections.defaultdict(lambda: [0, 0])
+    for (name, offset), (insns, runs) in blocks.items():
+        total[name][0] += insns
+        total[name][1] += runs if offset == 0 else 0
+    return total
 
 
 def main():
@@ -72,19 +78,23 @@ def main():
     try:
         counter, drives = counting.prepare(args)
         symbols = Symbols()
-        profiles = [profile(counter, symbols, d, args.jobs) for d in drives]
+        blocks = [profile(counter, symbols, d, args.jobs) for d in drives]
     except (Failed, OSError) as why:
         print(f"hiops: error: {why}", file=sys.stderr)
         return 1
+    profiles = [by_function(b) for b in blocks]
     names = sorted(set(profiles[0]) | set(profiles[1]),
                    key=lambda n: -max(p.get(n, (0, 0))[0] for p in profiles))
     rows = [[n] + [v for p in profiles for v in p.get(n, (0, 0))] for n in names]
     with open(args.json, "w") as out:
         json.dump({"cpus": os.cpu_count(), "jobs": args.jobs, "drivers": [d.driver for d in drives],
-                   "columns": ["function", "insns", "calls", "insns", "calls"], "rows": rows}, out, indent=0)
+                   "columns": ["function", "insns", "calls", "insns", "calls"], "rows": rows,
+                   # Modules by block, to lay beside their disassembly.
+                   "blocks": [[*k, *v] for b in blocks for k, v in sorted(b.items()) if "]" in k[0]]}, out, indent=0)
     print(f"{os.cpu_count()} vCPU, {args.jobs} jobs: instructions and calls per I/O")
     print("".join(f"{d.driver:>20}" for d in drives) + f"{'difference':>12}  function")
-    for name, a, calls_a, b, calls_b in [["(all)"] + [sum(r[i] for r in rows) for i in range(1, 5)]] + rows:
+    everything = ["(all)"] + [sum(r[i] for r in rows) if i % 2 else 0 for i in range(1, 5)]
+    for name, a, calls_a, b, calls_b in [everything] + rows:
         if max(a, b) >= 10:
             print(f"{a:>11.0f} {calls_a:>8.2f}{b:>11.0f} {calls_b:>8.2f}{b - a:>12.0f}  {name}")
     return 0
