@@ -33,7 +33,7 @@ says() {
 D=/dev/hiops_ram0
 H=/sys/block/hiops_ram0/hiops
 stat() { awk -v name="$1" '$1 == name { print $2 }' $H/stats; }
-put() { sh -c "echo $1 >$2"; }
+put() { bash -c "echo $1 >$2"; }
 fio() { command fio --verify_state_save=0 --filename=$D --direct=1 --output="$OUT" "$@"; }
 is() { [ "$(($1))" -ne 0 ]; }
 
@@ -69,6 +69,11 @@ expect no-errors is "$(stat errors) + $(stat timeouts) + $(stat resets) == 0"
 expect reset put reset $H/stats
 expect zeroes is "$(stat submitted) + $(stat completed) + $(stat doorbell_writes) + $(stat interrupts) + $(stat max_irq_ns) == 0"
 expect uring fio --name=u --rw=randrw --bs=4k --ioengine=io_uring --iodepth=128 --numjobs=2 --size=4M --offset_increment=8M --verify=crc32c
+# A scheduler on top: its requests end one by one.
+modprobe -q mq-deadline
+expect scheduler put mq-deadline /sys/block/hiops_ram0/queue/scheduler
+expect scheduled fio --name=s --rw=randwrite --bs=4k --ioengine=libaio --iodepth=64 --verify=crc32c --size=4M
+expect no-scheduler-again put none /sys/block/hiops_ram0/queue/scheduler
 expect at-the-end test "$(dd if=$D bs=4096 skip=8192 count=1 iflag=direct status=none | wc -c)" = 0
 expect discard blkdiscard $D
 expect discarded cmp -n 1048576 $D /dev/zero

@@ -3,6 +3,7 @@
 
 use hal::Error;
 use kernel::prelude::*;
+use kglue::blk::AllDisksGone;
 use kglue::pci::driver::Registration;
 use kglue::ram::RamDisk;
 
@@ -80,6 +81,7 @@ module! {
 struct Hiops {
     _nvme: Registration<nvme::HiopsNvme>,
     _ram: KVec<RamDisk>,
+    _disks: AllDisksGone,
 }
 
 impl kernel::Module for Hiops {
@@ -94,6 +96,7 @@ impl kernel::Module for Hiops {
         Ok(Self {
             _nvme: Registration::new(module)?,
             _ram: ram,
+            _disks: AllDisksGone,
         })
     }
 }

@@ -18,6 +18,7 @@ use crate::blk::ioctl::AdminPath;
 use crate::blk::lane::Lane;
 use crate::blk::ops::Ops;
 use crate::blk::request::Pdu;
+use crate::blk::upper::BlkUpper;
 use crate::blk::MapKind;
 use crate::platform::KernelPlatform;
 use crate::shims;
@@ -29,6 +30,7 @@ use kernel::device::Device;
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
 use kernel::types::Opaque;
+use strategy::Paused;
 
 pub(crate) use crate::adapter_config::Label;
 pub use crate::adapter_config::{Bus, Config, Naming};
@@ -41,6 +43,11 @@ const MOST_DEPTH: u16 = 10_240;
 
 pub(crate) const LIVE: u8 = 0;
 pub(crate) const DEAD: u8 = 1;
+
+/// The hardware queues at rest. In truth they live as long as the adapter.
+type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
+type PausedQueue<C, B> =
+    Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>>;
 
 /// A controller being served.
 ///
@@ -55,6 +62,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) disks: Pin<KBox<Mutex<KVec<Disk>>>>,
     /// Held across each call of the controller's control path.
     pub(crate) control: Pin<KBox<Mutex<()>>>,
+    /// Empty save within [`Adapter::restart`], for which room for all queues is reserved here: a recovery can't fail for want of memory.
+    pub(crate) paused: PausedQueues<C, B>,
     pub(crate) state: AtomicU8,
     pub(crate) stopped: AtomicU8,
     pub(crate) gate: Arc<Gate>,
@@ -121,13 +130,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 .map_err(no_memory)?;
             let control =
                 KBox::pin_init(new_mutex!((), "hiops_control"), GFP_KERNEL).map_err(no_memory)?;
+            let paused = KBox::pin_init(new_mutex!(KVec::new(), "hiops_paused"), GFP_KERNEL)
+                .map_err(no_memory)?;
             let recovery = Recovery::new(number)?;
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
             core::mem::forget(numbered);
-            Ok((number, set, disks, control, recovery, place, gate))
+            Ok((number, set, disks, control, paused, recovery, place, gate))
         };
-        let (number, set, disks, control, recovery, place, gate) = match parts() {
+        let (number, set, disks, control, paused, recovery, place, gate) = match parts() {
             Ok(parts) => parts,
             Err(error) => return Err((error, controller, bus)),
         };
@@ -138,6 +149,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             set_allocated: false,
             disks,
             control,
+            paused,
             state: AtomicU8::new(LIVE),
             stopped: AtomicU8::new(0),
             gate,
@@ -182,6 +194,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 .push_within_capacity(queue)
                 .map_err(|_| Error::NoMemory)?;
         }
+        (self.paused.lock().reserve(self.queues.len(), GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
         let adapter: *const Self = self;
         for queue in &mut self.queues {
             // SAFETY: neither moves any more (invariant); the adapter shuts the queues' timers down before it goes.
@@ -251,10 +264,27 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         failed?;
         // SAFETY: the gate is closed before the adapter goes (`remove`, `drop`).
         unsafe { self.gate.open(self.owner()) };
+        let mut added = 0usize;
+        let mut last = Ok(());
         for unit in &units {
-            self.add_disk(*unit)?;
+            match self.add_disk(*unit) {
+                Ok(()) => added = added.saturating_add(1),
+                Err(error) => {
+                    crate::log::log_err!(
+                        self,
+                        "disk {} can't be served: {}\n",
+                        unit.id,
+                        crate::errno::advice(error)
+                    );
+                    last = Err(error);
+                }
+            }
         }
-        Ok(units.len())
+        // One that can't be served does not keep the others away.
+        if added == 0 {
+            last?;
+        }
+        Ok(added)
     }
 
     fn owner(&self) -> OwnerPtr {
@@ -274,13 +304,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             };
             lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;
         }
-        let shared = DiskShared {
-            unit,
-            lanes,
-            gate: self.gate.clone(),
-            owner: self.owner(),
-        };
-        let shared = KBox::new(shared, GFP_KERNEL).map_err(no_memory)?;
+        let shared = DiskShared::new(unit, lanes, self.gate.clone(), self.owner())?;
         let mut disk = Disk::new(
             self.set.get(),
             &self.limits,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A controller that does not answer, or not sensibly, is stopped, reaped and brought back.
 
-use crate::adapter::{Adapter, Bus, DEAD, LIVE};
+use crate::adapter::{Adapter, Bus, HwQueue, DEAD, LIVE};
 use crate::context::PreemptOff;
 use crate::shims;
 use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use hal::{CmdError, Command, Controller, Error};
+use hal::{CmdError, Command, Controller, Error, Shutdown};
 use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
@@ -153,6 +153,8 @@ pub(crate) enum Then {
     Start,
     /// Nothing gets through to it any more.
     Die,
+    /// Likewise, and it is told first that power may go away.
+    PowerOff,
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
@@ -214,27 +216,31 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     fn restart_quiesced(&self, outcome: CmdError, then: Then) -> Result<(), Error> {
-        let mut paused =
-            KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        let mut paused = self.paused.lock();
         for queue in &self.queues {
-            // Room for all was reserved.
+            // SAFETY: the vector is emptied before this function returns, and the adapter outlives the call.
+            let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
+            // Room for all was reserved when they were made.
             let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
         }
         for queue in &self.queues {
             self.controller.set_interrupt(queue.vector, false);
         }
+        if then == Then::PowerOff && self.controller.shutdown(Shutdown::Normal).is_err() {
+            crate::log::log_warn!(self, "it did not confirm the shutdown\n");
+        }
         if self.controller.stop().is_err() {
             self.bus.cut_off();
         }
         self.bus.synchronize();
-        for queue in &mut paused {
+        for queue in &mut *paused {
             let _stay = PreemptOff::new();
             queue.reap(outcome);
             queue.rewind();
         }
         let started = match then {
             Then::Start => self.bus.restore().and_then(|()| self.controller.start()),
-            Then::Die => Err(Error::Gone),
+            Then::Die | Then::PowerOff => Err(Error::Gone),
         };
         if started.is_ok() {
             for queue in &self.queues {
@@ -247,7 +253,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 self.bus.cut_off();
             }
         }
-        for queue in paused {
+        while let Some(queue) = paused.pop() {
             let _stay = PreemptOff::new();
             match started {
                 Ok(()) => queue.resume(),

@@ -44,13 +44,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
         self.state.store(DEAD, Ordering::Release);
         self.recovery.cancel();
-        {
-            let _control = self.control.lock();
-            if self.controller.shutdown(Shutdown::Normal).is_err() {
-                crate::log::log_warn!(self, "it did not confirm the shutdown\n");
-            }
-        }
-        let _ = self.restart(CmdError::Aborted, Then::Die);
+        let _ = self.restart(CmdError::Aborted, Then::PowerOff);
         self.stopped.store(1, Ordering::Release);
     }
 

@@ -18,5 +18,6 @@ pub(crate) mod request;
 pub(crate) mod retry;
 pub(crate) mod upper;
 
+pub use disk::AllDisksGone;
 pub(crate) use disk::DiskShared;
 pub use map::{DirectMap, DmaMap, MapKind};

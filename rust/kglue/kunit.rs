@@ -95,6 +95,36 @@ mod limits_suite {
     }
 
     #[test]
+    fn what_the_block_layer_cannot_take_is_refused() {
+        use crate::blk::limits::check;
+        assert!(check(&limits(), &unit()).is_ok());
+        let with = |change: fn(&mut Limits, &mut Unit)| {
+            let (mut limits, mut unit) = (limits(), unit());
+            change(&mut limits, &mut unit);
+            check(&limits, &unit).is_ok()
+        };
+        assert!(with(
+            |_, unit| (unit.block_shift, unit.physical_shift) = (9, 9)
+        ));
+        assert!(with(
+            |_, unit| (unit.block_shift, unit.physical_shift) = (16, 16)
+        ));
+        assert!(!with(
+            |_, unit| (unit.block_shift, unit.physical_shift) = (8, 9)
+        ));
+        assert!(!with(
+            |_, unit| (unit.block_shift, unit.physical_shift) = (17, 17)
+        ));
+        assert!(!with(
+            |_, unit| (unit.block_shift, unit.physical_shift) = (255, 255)
+        ));
+        assert!(!with(|_, unit| unit.physical_shift = 11));
+        assert!(with(|limits, _| limits.max_transfer = 4096));
+        assert!(!with(|limits, _| limits.max_transfer = 4095));
+        assert!(!with(|limits, _| limits.max_segments = 0));
+    }
+
+    #[test]
     fn discard_in_sectors_and_bytes() {
         assert_eq!(queue_limits(&limits(), &unit()).max_hw_discard_sectors, 0);
         let mut trims = unit();

@@ -3,18 +3,20 @@
 
 use super::fops;
 use super::lane::{Lane, Sums};
-use super::limits::{queue_limits, sectors};
+use super::limits::{check, queue_limits, sectors};
 use crate::adapter::Naming;
 use crate::shims;
 use crate::sysfs;
 use crate::text::Text;
 use core::fmt::Write;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use hal::{Error, Limits, Unit};
 use kernel::bindings;
 use kernel::error::from_err_ptr;
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
+use kernel::time::{delay::fsleep, Delta};
 
 /// What the adapter does for a disk's files, behind one pointer: the control path's only indirection.
 pub(crate) trait Owner: Send + Sync {
@@ -106,6 +108,23 @@ pub(crate) struct DiskShared {
 }
 
 impl DiskShared {
+    /// The part of the disk `unit` that lives as long as it is open. Sleeps.
+    pub(crate) fn new(
+        unit: Unit,
+        lanes: KVec<Lane>,
+        gate: Arc<Gate>,
+        owner: OwnerPtr,
+    ) -> Result<KBox<Self>, Error> {
+        ALIVE.fetch_add(1, Ordering::Relaxed);
+        let shared = Self {
+            unit,
+            lanes,
+            gate,
+            owner,
+        };
+        KBox::new(shared, GFP_KERNEL).map_err(|_| Error::NoMemory)
+    }
+
     /// What was counted on all lanes.
     pub(crate) fn sums(&self) -> Sums {
         let mut sums = Sums::default();
@@ -113,6 +132,30 @@ impl DiskShared {
             lane.stats.add_to(&mut sums);
         }
         sums
+    }
+}
+
+/// How many [`DiskShared`] there are. The last close of a disk frees its own after the module's reference count has gone down,
+/// so leaving the module means waiting for them.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for DiskShared {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// The end of the module: when it is dropped, it waits until no disk is being freed any more.
+pub struct AllDisksGone;
+
+impl Drop for AllDisksGone {
+    fn drop(&mut self) {
+        // TIMEOUT: none: nobody has a disk open any more, so what is left is on its way through `free_disk`.
+        while ALIVE.load(Ordering::Acquire) != 0 {
+            fsleep(Delta::from_millis(1));
+        }
+        // SAFETY: may sleep. Whoever was in `free_disk` has left this module's text after it.
+        unsafe { bindings::synchronize_rcu() };
     }
 }
 
@@ -158,6 +201,7 @@ impl Disk {
         controller: i32,
     ) -> Result<Self, Error> {
         let unit = shared.unit;
+        check(limits, &unit)?;
         let mut lim = queue_limits(limits, &unit);
         let shared = KBox::into_raw(shared);
         // SAFETY: the set is allocated; `init_hctx` finds the lanes through `queuedata`.

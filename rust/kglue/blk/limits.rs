@@ -2,7 +2,7 @@
 //! What a controller and its disk can do, in the block layer's terms.
 
 use crate::shims;
-use hal::{Limits, Unit};
+use hal::{Error, Limits, Unit};
 use kernel::bindings;
 
 /// 512-byte sectors, the block layer's unit, in one logical block.
@@ -20,6 +20,17 @@ pub(crate) fn sectors(unit: &Unit, blocks: u64) -> u64 {
 
 fn sectors32(unit: &Unit, blocks: u32) -> u32 {
     u32::try_from(sectors(unit, u64::from(blocks))).unwrap_or(u32::MAX)
+}
+
+/// What the block layer asks of every disk: commands of a page and of a block at least, and a block of a size that it knows.
+pub(crate) fn check(limits: &Limits, unit: &Unit) -> Result<(), Error> {
+    let block = 1u64.checked_shl(u32::from(unit.block_shift)).unwrap_or(0);
+    let known = (9..=16).contains(&unit.block_shift) && unit.physical_shift >= unit.block_shift;
+    let enough = limits.max_transfer >= 4096 && u64::from(limits.max_transfer) >= block;
+    match known && enough && limits.max_segments != 0 {
+        true => Ok(()),
+        false => Err(Error::Unsupported),
+    }
 }
 
 /// The queue limits of a disk.
