@@ -136,7 +136,10 @@ pub const fn cq_doorbell(qid: u16, stride: usize) -> usize {
 
 /// How many queue pairs (the admin pair included) have both doorbells within `bytes` of doorbells.
 pub const fn pairs_within(bytes: usize, stride: usize) -> usize {
-    bytes / (2 * stride)
+    match bytes.checked_div(stride.saturating_mul(2)) {
+        Some(pairs) => pairs,
+        None => 0,
+    }
 }
 
 /// Reads a 32-bit register that is never all ones while the device is there.
