@@ -236,7 +236,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             return bindings::NUMA_NO_NODE;
         }
         // SAFETY: alive, by the contract of `Bus`.
-        unsafe { (*device).numa_node }
+        unsafe { crate::compat::numa_node(device) }
     }
 
     /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.

@@ -2,10 +2,45 @@
 //! What differs between kernel versions and configurations, and nowhere else.
 
 use core::mem::MaybeUninit;
+use kernel::bindings;
 use kernel::prelude::Zeroable;
 
 /// A structure of the kernel's with nothing in it, for tables that name only the fields they set: which others there are depends on the configuration.
 pub(crate) const fn zeroed<T: Zeroable>() -> T {
     // SAFETY: `Zeroable` says that all zeroes is a valid value.
     unsafe { MaybeUninit::zeroed().assume_init() }
+}
+
+/// The ioctl of 32-bit programs on a 64-bit kernel, where there are any.
+type CompatIoctl = Option<
+    unsafe extern "C" fn(
+        *mut bindings::block_device,
+        bindings::blk_mode_t,
+        kernel::ffi::c_uint,
+        kernel::ffi::c_ulong,
+    ) -> kernel::ffi::c_int,
+>;
+
+#[cfg(CONFIG_COMPAT)]
+pub(crate) const COMPAT_IOCTL: CompatIoctl = Some(bindings::blkdev_compat_ptr_ioctl);
+#[cfg(not(CONFIG_COMPAT))]
+pub(crate) const COMPAT_IOCTL: CompatIoctl = None;
+
+/// The memory node that `device` is near to.
+///
+/// # Safety
+/// `device` is alive.
+#[cfg(CONFIG_NUMA)]
+pub(crate) unsafe fn numa_node(device: *mut bindings::device) -> i32 {
+    // SAFETY: by the caller's promise.
+    unsafe { (*device).numa_node }
+}
+
+/// All memory is alike.
+///
+/// # Safety
+/// None to keep; as where there are several.
+#[cfg(not(CONFIG_NUMA))]
+pub(crate) unsafe fn numa_node(_device: *mut bindings::device) -> i32 {
+    bindings::NUMA_NO_NODE
 }

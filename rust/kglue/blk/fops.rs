@@ -2,7 +2,7 @@
 //! A disk's file operations.
 
 use super::disk::DiskShared;
-use crate::compat::zeroed;
+use crate::compat::{zeroed, COMPAT_IOCTL};
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::ffi::{c_int, c_uint, c_ulong};
@@ -18,7 +18,7 @@ unsafe impl Sync for Table {}
 pub(crate) static TABLE: Table = Table(bindings::block_device_operations {
     owner: (&raw const bindings::__this_module).cast_mut(),
     ioctl: Some(ioctl),
-    compat_ioctl: Some(bindings::blkdev_compat_ptr_ioctl),
+    compat_ioctl: COMPAT_IOCTL,
     free_disk: Some(free_disk),
     get_unique_id: Some(get_unique_id),
     ..zeroed()
