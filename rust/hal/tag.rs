@@ -186,7 +186,8 @@ impl<P: Platform> TagTable<P> {
     #[inline]
     pub fn take(&self, want: usize, tags: &mut TagBatch<Free>) {
         let mut want = want.min(TagBatch::<Free>::MAX.saturating_sub(tags.len()));
-        for (word, base) in self.free.iter().zip((0u16..).step_by(64)) {
+        let mut base = 0u16;
+        for word in self.free.iter() {
             if want == 0 {
                 return;
             }
@@ -207,6 +208,7 @@ impl<P: Platform> TagTable<P> {
                 // Acquire: what the last owner of these slots did to them is over.
                 word.fetch_and(!taken, Ordering::Acquire);
             }
+            base = base.wrapping_add(64);
         }
     }
 

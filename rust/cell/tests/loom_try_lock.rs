@@ -64,6 +64,30 @@ fn knocked_work_is_done_three() {
 }
 
 #[test]
+fn a_knock_carries_what_was_written_before_it() {
+    loom::model(|| {
+        let shared = Arc::new((TryLock::new(()), AtomicUsize::new(0)));
+        let guard = shared.0.try_lock().expect("it is free");
+        let knocker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.1.store(1, Ordering::Relaxed);
+                let _ = shared.0.lock_or_knock().map(|guard| guard.release());
+            })
+        };
+        // Without taking the lock again.
+        if guard.release() {
+            assert_eq!(
+                shared.1.load(Ordering::Relaxed),
+                1,
+                "the holder was told, and sees nothing"
+            );
+        }
+        knocker.join().unwrap();
+    });
+}
+
+#[test]
 fn one_holder_at_a_time() {
     // The tracked cell inside the lock finds two holders by itself; the sum finds a lost update.
     loom::model(|| {

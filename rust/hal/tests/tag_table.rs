@@ -6,8 +6,11 @@ use hal::mock::MockPlatform;
 use hal::{Bound, Detached, Error, Free, Tag, TagBatch, TagTable};
 use std::collections::BTreeSet;
 
-/// Around the words of 64 bits, and the most that a number can name.
-const CAPACITIES: [u16; 11] = [1, 2, 32, 63, 64, 65, 127, 128, 129, 1023, u16::MAX];
+/// Around the words of 64 bits, and the most that a number can name. Miri would take hours for that.
+const CAPACITIES: &[u16] = match cfg!(miri) {
+    true => &[1, 63, 64, 65, 129],
+    false => &[1, 2, 32, 63, 64, 65, 127, 128, 129, 1023, u16::MAX],
+};
 
 fn table(capacity: u16) -> TagTable<MockPlatform> {
     TagTable::new(&MockPlatform::new(), capacity).unwrap()
@@ -43,7 +46,7 @@ macro_rules! give {
 
 #[test]
 fn every_slot_is_given_out_once() {
-    for capacity in CAPACITIES {
+    for &capacity in CAPACITIES {
         let table = table(capacity);
         assert_eq!(table.capacity(), usize::from(capacity));
         for _ in 0..2 {
@@ -99,7 +102,7 @@ fn release_in_any_order_across_words() {
 
 #[test]
 fn only_what_was_issued_completes_and_only_once() {
-    for capacity in CAPACITIES {
+    for &capacity in CAPACITIES {
         let table = table(capacity);
         let last = capacity - 1;
         for number in [0, last, capacity, u16::MAX] {
@@ -151,7 +154,7 @@ fn an_unbound_tag_is_free_again() {
 
 #[test]
 fn a_rewind_brings_lost_tags_back() {
-    for capacity in CAPACITIES {
+    for &capacity in CAPACITIES {
         let table = table(capacity);
         let mut tags = take_all(&table);
         let issued = tags.pop().expect("at least one");
