@@ -67,6 +67,7 @@ pub struct State {
     /// Status with which the next I/O commands are answered.
     pub io_status: Vec<u16>,
     pub liar: Option<Liar>,
+    pub admin_liar: Option<Liar>,
     pub complaints: Vec<String>,
 }
 
@@ -118,6 +119,7 @@ impl Model {
             pieces: Vec::new(),
             io_status: Vec::new(),
             liar: None,
+            admin_liar: None,
             complaints: Vec::new(),
         })))
     }

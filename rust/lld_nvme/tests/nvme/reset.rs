@@ -106,8 +106,7 @@ fn a_stopped_device_touches_nothing_and_takes_no_admin_command() {
     rig.model.check();
 }
 
-#[test]
-fn memory_of_an_unanswered_command_lives_until_the_device_is_stopped() {
+fn unanswered(stop: bool) {
     let rig = Rig::started(Config::default());
     let bus = rig.machine.0.bus();
     let next = rig.model.state().admin_log.len();
@@ -120,10 +119,41 @@ fn memory_of_an_unanswered_command_lives_until_the_device_is_stopped() {
     drop(data);
     assert!(bus.write32(at, 1).is_ok(), "a late answer hits its memory");
     assert_eq!(rig.nvme.admin(sqe, None, 100), Err(Error::Timeout));
-    rig.nvme.stop().unwrap();
-    assert!(bus.write32(at, 1).is_err(), "now it is gone");
+    if stop {
+        rig.nvme.stop().unwrap();
+        assert!(bus.write32(at, 1).is_err(), "now it is gone");
+    }
     rig.nvme.start().unwrap();
+    assert!(bus.write32(at, 1).is_err(), "now it is gone");
     assert_eq!(rig.units().len(), 1);
+}
+
+#[test]
+fn memory_of_an_unanswered_command_lives_until_the_device_is_stopped() {
+    unanswered(true);
+    unanswered(false);
+}
+
+#[test]
+fn memory_of_a_queue_that_may_have_been_made_lives_until_the_device_is_stopped() {
+    let rig = Rig::started(Config::default());
+    let bus = rig.machine.0.bus();
+    let before = bus.blocks_alive();
+    // Create I/O Completion Queue is not answered, and the device can't be stopped either.
+    let next = rig.model.state().admin_log.len();
+    rig.model.state().ignore = Some(next);
+    rig.model.state().config.ready_us = None;
+    let failed = rig.nvme.create_queue(0, 1);
+    assert!(matches!(failed, Err(Error::Timeout)));
+    assert_eq!(rig.nvme.step(), "Create I/O Completion Queue");
+    assert!(bus.blocks_alive() > before);
+    assert_eq!(rig.nvme.stop(), Err(Error::Timeout));
+    assert!(bus.blocks_alive() > before);
+    // It comes to its end after all.
+    rig.model.state().config.ready_us = Some(0);
+    rig.model.state().ready_at = 0;
+    rig.nvme.stop().unwrap();
+    assert_eq!(bus.blocks_alive(), before);
 }
 
 #[test]

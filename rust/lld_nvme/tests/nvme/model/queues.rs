@@ -192,9 +192,13 @@ impl State {
 
     /// A command is over: its completion waits for room in queue `cq`.
     pub fn finish(&mut self, cq: u16, completion: Completion) {
-        let posts = match (cq, self.liar.as_mut()) {
-            (0, _) | (_, None) => vec![completion],
-            (_, Some(liar)) => liar(cq, completion),
+        let liar = match cq {
+            0 => self.admin_liar.as_mut(),
+            _ => self.liar.as_mut(),
+        };
+        let posts = match liar {
+            None => vec![completion],
+            Some(liar) => liar(cq, completion),
         };
         if let Some(cq) = self.cqs.get_mut(&cq) {
             cq.waiting.extend(posts);
