@@ -7,11 +7,13 @@
 #include <linux/bottom_half.h>
 #include <linux/dma-mapping.h>
 #include <linux/idr.h>
+#include <linux/math64.h>
 #include <linux/memremap.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/mm.h>
+#include <linux/timex.h>
 
 #include "blk.h"
 
@@ -38,10 +40,28 @@ void hiops_bh_on(void)
 	local_bh_enable();
 }
 
-u64 hiops_local_clock(void)
+#ifdef CONFIG_X86
+/* The time stamp counter itself: a clock in nanoseconds costs more than some interrupts' work. */
+u64 hiops_stamp(void)
+{
+	return get_cycles();
+}
+
+u64 hiops_stamp_ns(u64 stamps)
+{
+	return tsc_khz ? mul_u64_u32_div(stamps, USEC_PER_SEC, tsc_khz) : 0;
+}
+#else
+u64 hiops_stamp(void)
 {
 	return local_clock();
 }
+
+u64 hiops_stamp_ns(u64 stamps)
+{
+	return stamps;
+}
+#endif
 
 unsigned int hiops_noio_save(void)
 {

@@ -34,7 +34,8 @@ void hiops_preempt_enable(void);
 /* Bottom halves off, where that can be: false in a hard interrupt, which needs it not. */
 bool hiops_bh_off(void);
 void hiops_bh_on(void);
-u64 hiops_local_clock(void);
+u64 hiops_stamp(void);
+u64 hiops_stamp_ns(u64 stamps);
 unsigned int hiops_noio_save(void);
 void hiops_noio_restore(unsigned int flags);
 

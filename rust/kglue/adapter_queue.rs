@@ -8,7 +8,7 @@ use crate::blk::ops::Io;
 use crate::blk::request::Rq;
 use crate::blk::retry::Retry;
 use crate::blk::upper::BlkUpper;
-use crate::context::{local_clock, now_ms, PreemptOff};
+use crate::context::{now_ms, stamp, stamps_to_ns, PreemptOff};
 use crate::platform::KernelPlatform;
 use core::ptr::null;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,8 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     retry: KBox<Retry>,
     adapter: *const Adapter<C, B>,
     interrupts: AtomicU64,
-    max_irq_ns: AtomicU64,
+    /// In units of [`stamp`].
+    max_irq: AtomicU64,
     /// Violations that a reset has settled.
     settled: AtomicU64,
 }
@@ -59,7 +60,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             retry,
             adapter: null(),
             interrupts: AtomicU64::new(0),
-            max_irq_ns: AtomicU64::new(0),
+            max_irq: AtomicU64::new(0),
             settled: AtomicU64::new(0),
         })
     }
@@ -98,9 +99,9 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         // One handler a vector at a time: no exchange is needed.
         let n = self.interrupts.load(Ordering::Relaxed);
         self.interrupts.store(n.wrapping_add(1), Ordering::Relaxed);
-        let took = local_clock().saturating_sub(begin);
-        if took > self.max_irq_ns.load(Ordering::Relaxed) {
-            self.max_irq_ns.store(took, Ordering::Relaxed);
+        let took = stamp().saturating_sub(begin);
+        if took > self.max_irq.load(Ordering::Relaxed) {
+            self.max_irq.store(took, Ordering::Relaxed);
         }
         let settled = self.settled.load(Ordering::Relaxed);
         if self.io.violations().saturating_sub(settled) > MOST_VIOLATIONS {
@@ -138,13 +139,12 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         counts.interrupts = counts.interrupts.wrapping_add(interrupts);
         let writes = self.io.doorbell_writes();
         counts.doorbell_writes = counts.doorbell_writes.wrapping_add(writes);
-        counts.max_irq_ns = counts
-            .max_irq_ns
-            .max(self.max_irq_ns.load(Ordering::Relaxed));
+        let max_irq = stamps_to_ns(self.max_irq.load(Ordering::Relaxed));
+        counts.max_irq_ns = counts.max_irq_ns.max(max_irq);
     }
 
     pub(crate) fn reset_counts(&self) {
         self.interrupts.store(0, Ordering::Relaxed);
-        self.max_irq_ns.store(0, Ordering::Relaxed);
+        self.max_irq.store(0, Ordering::Relaxed);
     }
 }

@@ -4,7 +4,7 @@
 use crate::adapter::{Adapter, Bus, HwQueue};
 use crate::blk::disk::{ControllerCounts, Owner};
 use crate::blk::ioctl::AdminPath;
-use crate::context::local_clock;
+use crate::context::stamp;
 use core::sync::atomic::Ordering;
 use hal::{Cause, Controller};
 use kernel::prelude::*;
@@ -14,7 +14,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the controller's.
     #[inline]
     pub fn interrupt(&self, vector: u16) -> bool {
-        let begin = local_clock();
+        let begin = stamp();
         if self.controller.interrupt(vector) == Cause::None {
             return false;
         }
@@ -27,12 +27,15 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         true
     }
 
-    /// The one queue of `vector`, where each queue has a vector of its own, in order.
+    /// The queue of `vector`, where it is the only one and queues have their vectors in order.
     #[inline]
     fn queue_of(&self, vector: u16) -> Option<&HwQueue<C, B>> {
         let first = self.queues.first()?.vector;
-        let queue = (self.queues).get(usize::from(vector.wrapping_sub(first)))?;
-        (queue.vector == vector && self.queues.len() > 1 || self.queues.len() == 1).then_some(queue)
+        let at = usize::from(vector.wrapping_sub(first));
+        let queue = self.queues.get(at)?;
+        let next = self.queues.get(at.wrapping_add(1));
+        let alone = next.is_none_or(|next| next.vector != vector);
+        (queue.vector == vector && alone).then_some(queue)
     }
 
     /// Several queues share `vector`.

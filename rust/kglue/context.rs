@@ -24,11 +24,17 @@ impl Drop for PreemptOff {
     }
 }
 
-/// A fast clock for short intervals on one CPU, in nanoseconds.
-#[inline]
-pub(crate) fn local_clock() -> u64 {
+/// A stamp for short intervals on one CPU, in units of its own: see [`stamps_to_ns`].
+#[inline(always)]
+pub(crate) fn stamp() -> u64 {
     // SAFETY: may be called in any context.
-    unsafe { shims::hiops_local_clock() }
+    unsafe { shims::hiops_stamp() }
+}
+
+/// The nanoseconds between two stamps that differ by `stamps`.
+pub(crate) fn stamps_to_ns(stamps: u64) -> u64 {
+    // SAFETY: may be called in any context.
+    unsafe { shims::hiops_stamp_ns(stamps) }
 }
 
 /// The kernel's tick count, wrapping.

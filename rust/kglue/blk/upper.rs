@@ -39,12 +39,30 @@ impl<M: MapKind> BlkUpper<M> {
 }
 
 /// Ended requests on their way to their submitters.
-#[derive(Default)]
 pub(crate) struct Ended {
     /// Those that blk-mq ends as a batch.
     batch: bindings::io_comp_batch,
     /// Those that it ends one by one, with the status in their PDU.
     single: Option<Chain>,
+}
+
+impl Default for Ended {
+    // Inline and field by field: one is made for every drain, and bindgen's `Default` is a call and a copy.
+    #[inline(always)]
+    fn default() -> Self {
+        Self {
+            batch: bindings::io_comp_batch {
+                req_list: bindings::rq_list {
+                    head: null_mut(),
+                    tail: null_mut(),
+                },
+                need_ts: false,
+                complete: None,
+                poll_ctx: null_mut(),
+            },
+            single: None,
+        }
+    }
 }
 
 /// Requests linked by `rq_next`, newest first.
