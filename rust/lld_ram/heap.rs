@@ -54,7 +54,7 @@ impl<P: Platform> Heap<P> {
         if self.len >= self.places.len() {
             return false;
         }
-        let entry = (due, u64::from(self.next) << 32 | u64::from(word));
+        let entry = (due, (u64::from(self.next) << 32) | u64::from(word));
         self.next = self.next.wrapping_add(1);
         let mut at = self.len;
         self.len = self.len.wrapping_add(1);

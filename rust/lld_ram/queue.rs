@@ -146,7 +146,7 @@ impl<P: Platform, W: World> RamQueue<P, W> {
     fn lie(&self, dice: &mut Dice) -> u32 {
         let tags = self.tags.capacity().saturating_mul(2) as u64;
         // CAST: twice 4,096 at most; and any bits will do for a generation.
-        let lie = (dice.roll() as u32) << 16 | dice.below(tags) as u32;
+        let lie = ((dice.roll() as u32) << 16) | dice.below(tags) as u32;
         match self.commands.answers(lie) {
             true => u32::MAX,
             false => lie,

@@ -103,7 +103,7 @@ impl<P: Platform> Commands<P> {
 
     /// The device learns of `tag`, to be reported as `generation` at `due`. By the issuer.
     pub(crate) fn issue(&self, tag: u16, generation: u16, due: u64) {
-        let word = u32::from(generation) << 16 | u32::from(tag);
+        let word = (u32::from(generation) << 16) | u32::from(tag);
         if let Some(place) = self.places.get(usize::from(tag)) {
             place.due.store(due, Ordering::Relaxed);
             place.word.store(word, Ordering::Relaxed);

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The device as it should be, under the strategy.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
 mod common;
 
 use common::*;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A world on the host, and a layer above that remembers what became of its requests.
-#![allow(dead_code)]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing
+)]
 
 use hal::mock::{MockBus, MockMapping, MockPlatform};
 use hal::{CmdError, Command, Controller, Op, Outcome, Segment};
