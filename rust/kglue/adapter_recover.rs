@@ -66,7 +66,8 @@ impl Recovery {
         // SAFETY: both are valid by the invariants.
         unsafe {
             bindings::queue_work_on(
-                bindings::wq_misc_consts_WORK_CPU_UNBOUND as _,
+                // CAST: the number of CPUs, a small constant.
+                bindings::wq_misc_consts_WORK_CPU_UNBOUND as i32,
                 self.queue,
                 self.item.work.get(),
             )

@@ -75,8 +75,8 @@ impl RamWorld {
                     bell.timer.get(),
                     Some(Bell::expired),
                     // CAST: 1.
-                    bindings::CLOCK_MONOTONIC as _,
-                    bindings::hrtimer_mode_HRTIMER_MODE_ABS_PINNED_HARD,
+                    bindings::CLOCK_MONOTONIC as bindings::clockid_t,
+                    bindings::hrtimer_mode_HRTIMER_MODE_ABS_PINNED,
                 );
             }
         }
@@ -149,7 +149,7 @@ impl World for RamWorld {
                 bell.timer.get(),
                 at,
                 0,
-                bindings::hrtimer_mode_HRTIMER_MODE_ABS_PINNED_HARD,
+                bindings::hrtimer_mode_HRTIMER_MODE_ABS_PINNED,
             );
         }
     }

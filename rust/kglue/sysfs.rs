@@ -13,7 +13,7 @@ use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
 use kernel::ffi::c_char;
-use kernel::str::CStr;
+use kernel::str::{as_char_ptr_in_const_context, CStr};
 use kernel::{c_str, page::PAGE_SIZE};
 
 /// Shows one attribute.
@@ -41,7 +41,7 @@ impl Attribute {
     const fn new(name: &'static CStr, show: Show, store: Option<Store>) -> Self {
         let mode = if store.is_some() { 0o644 } else { 0o444 };
         let mut attr: bindings::attribute = zeroed();
-        attr.name = name.as_ptr().cast();
+        attr.name = as_char_ptr_in_const_context(name);
         attr.mode = mode;
         Self {
             raw: bindings::device_attribute {
@@ -61,6 +61,8 @@ impl Attribute {
     }
 }
 
+/// # Safety
+/// Called by sysfs for an [`Attribute`] of a disk of ours, with a page.
 unsafe extern "C" fn shown(
     dev: *mut bindings::device,
     attr: *mut bindings::device_attribute,
@@ -77,6 +79,8 @@ unsafe extern "C" fn shown(
     }
 }
 
+/// # Safety
+/// Called by sysfs for an [`Attribute`] of a disk of ours, with `count` bytes.
 unsafe extern "C" fn stored(
     dev: *mut bindings::device,
     attr: *mut bindings::device_attribute,
@@ -295,7 +299,7 @@ const fn group(name: *const c_char, attributes: &'static List<bindings::attribut
 }
 
 static NAME_GROUP: Group = group(core::ptr::null(), &NAMES);
-static HIOPS_GROUP: Group = group(c_str!("hiops").as_ptr().cast(), &SWITCHES);
+static HIOPS_GROUP: Group = group(as_char_ptr_in_const_context(c_str!("hiops")), &SWITCHES);
 static GROUPS: List<bindings::attribute_group, 3> = List([
     (&raw const NAME_GROUP.0).cast_mut(),
     (&raw const HIOPS_GROUP.0).cast_mut(),

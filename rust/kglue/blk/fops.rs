@@ -33,6 +33,8 @@ pub(crate) unsafe fn shared<'a>(disk: *mut bindings::gendisk) -> &'a DiskShared 
     unsafe { &*(*disk).private_data.cast::<DiskShared>() }
 }
 
+/// # Safety
+/// Called by the block layer for a disk of ours that is open.
 unsafe extern "C" fn ioctl(
     bdev: *mut bindings::block_device,
     mode: bindings::blk_mode_t,
@@ -41,7 +43,7 @@ unsafe extern "C" fn ioctl(
 ) -> c_int {
     // SAFETY: the disk is open, hence alive.
     let (disk, partition) = unsafe { (shared((*bdev).bd_disk), is_partition(bdev)) };
-    match super::ioctl::dispatch(disk, partition, mode, cmd, arg as usize) {
+    match super::ioctl::dispatch(disk, partition, mode, cmd, arg) {
         Ok(result) => result,
         Err(error) => error.to_errno(),
     }
@@ -54,11 +56,15 @@ unsafe fn is_partition(bdev: *mut bindings::block_device) -> bool {
     unsafe { (*(*bdev).bd_disk).part0 != bdev }
 }
 
+/// # Safety
+/// Called by the block layer when the last reference to a disk of ours is gone.
 unsafe extern "C" fn free_disk(disk: *mut bindings::gendisk) {
     // SAFETY: `Disk::new` leaked it into `private_data`; the last reference to the disk is gone.
     drop(unsafe { KBox::from_raw((*disk).private_data.cast::<DiskShared>()) });
 }
 
+/// # Safety
+/// Called by the block layer for a disk of ours, with room for 16 bytes at `id`.
 unsafe extern "C" fn get_unique_id(
     disk: *mut bindings::gendisk,
     id: *mut u8,

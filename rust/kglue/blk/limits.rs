@@ -58,7 +58,8 @@ pub(crate) fn queue_limits(limits: &Limits, unit: &Unit) -> bindings::queue_limi
         } else {
             limits.max_segment
         },
-        virt_boundary_mask: limits.virt_boundary as _,
+        // CAST: an address mask of a 64-bit machine.
+        virt_boundary_mask: limits.virt_boundary as kernel::ffi::c_ulong,
         // 0 would mean the block layer's default of a sector.
         dma_alignment: limits.dma_align.max(3),
         max_write_zeroes_sectors: sectors32(unit, unit.max_write_zeroes),

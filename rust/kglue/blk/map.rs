@@ -128,11 +128,10 @@ impl DmaMap {
     /// Notes a segment that the iterator has mapped.
     fn note(&self, rq: &Rq, mapped: &mut DmaMapped, seg: Segment) -> Result<(), CmdError> {
         mapped.total = mapped.total.wrapping_add(seg.len);
-        // SAFETY: the device is bound; `iova` was set by `blk_rq_dma_map_iter_start`.
-        let nothing_to_do = mapped.bus
-            || unsafe { shims::hiops_use_iova(&mut mapped.iova) }
-            || !unsafe { shims::hiops_need_unmap(self.device) };
-        if nothing_to_do {
+        // SAFETY: `iova` was set by `blk_rq_dma_map_iter_start`.
+        let whole = mapped.bus || unsafe { shims::hiops_use_iova(&mut mapped.iova) };
+        // SAFETY: the device is bound.
+        if whole || !unsafe { shims::hiops_need_unmap(self.device) } {
             return Ok(());
         }
         let piece = Piece {
@@ -148,7 +147,7 @@ impl DmaMap {
                 bindings::krealloc_node_align_noprof(
                     null_mut(),
                     bytes,
-                    core::mem::align_of::<Piece>() as _,
+                    core::mem::align_of::<Piece>(),
                     bindings::GFP_ATOMIC,
                     bindings::NUMA_NO_NODE,
                 )

@@ -87,6 +87,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         unsafe { &*lane.queue.cast::<HwQueue<C, B>>() }
     }
 
+    /// # Safety
+    /// Called by blk-mq with a request that is hiops' from now on.
     unsafe extern "C" fn queue_rq(
         hctx: *mut bindings::blk_mq_hw_ctx,
         bd: *const bindings::blk_mq_queue_data,
@@ -108,6 +110,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         shims::HIOPS_STS_OK
     }
 
+    /// # Safety
+    /// Called by blk-mq with requests of this adapter that are hiops' from now on, those that it takes out.
     unsafe extern "C" fn queue_rqs(list: *mut bindings::rq_list) {
         // SAFETY: blk-mq's list, ours for this call.
         let mut plugged = Plugged(unsafe { &mut *list });
@@ -125,6 +129,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         }
     }
 
+    /// # Safety
+    /// Called by blk-mq for a hardware context of this adapter.
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
         // SAFETY: as in `queue_rq`.
         let lane = unsafe { &*(*hctx).driver_data.cast::<Lane>() };
@@ -132,6 +138,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         Self::io(lane).io.commit();
     }
 
+    /// # Safety
+    /// Called by blk-mq for a request of this adapter that it holds a reference to.
     unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
         let Some(rq) = NonNull::new(rq) else {
             return bindings::blk_eh_timer_return_BLK_EH_DONE;
@@ -146,6 +154,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
     }
 
+    /// # Safety
+    /// Called by blk-mq while it makes a queue of this adapter's.
     unsafe extern "C" fn init_hctx(
         hctx: *mut bindings::blk_mq_hw_ctx,
         _adapter: *mut c_void,
@@ -164,6 +174,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         }
     }
 
+    /// # Safety
+    /// Called by blk-mq with this adapter's tag set.
     unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
         // SAFETY: `driver_data` is the adapter that owns the set; the first map is the only one.
         unsafe {
