@@ -10,65 +10,65 @@ echo ',200M,L
 ,,L' | sfdisk -q /dev/nvme0n1
 until_true 10 test -b /dev/nvme0n1p2
 
-refused no-arguments usage $BIND
-refused no-root "needs root" setpriv --reuid=nobody --clear-groups $BIND $PCI hiops_nvme
-refused bad-address "is not the address" $BIND 00:4 hiops_nvme
-refused no-such-function "no PCI function" $BIND 0000:7f:00.0 hiops_nvme
-refused bad-driver-name "not the name of a driver" $BIND $PCI ../nvme
-refused no-such-driver "does not load" $BIND $PCI no_such_driver
-refused other-class "is not an NVMe controller" $BIND 00:06.0 hiops_nvme
+refused no-arguments usage "$BIND"
+refused no-root "needs root" setpriv --reuid=nobody --clear-groups "$BIND" "$PCI" hiops_nvme
+refused bad-address "is not the address" "$BIND" 00:4 hiops_nvme
+refused no-such-function "no PCI function" "$BIND" 0000:7f:00.0 hiops_nvme
+refused bad-driver-name "not the name of a driver" "$BIND" "$PCI" ../nvme
+refused no-such-driver "does not load" "$BIND" "$PCI" no_such_driver
+refused other-class "is not an NVMe controller" "$BIND" 00:06.0 hiops_nvme
 
 mkfs.ext4 -q /dev/nvme0n1p1
 mount /dev/nvme0n1p1 /mnt
-refused mounted "is mounted on /mnt" $BIND $PCI hiops_nvme
+refused mounted "is mounted on /mnt" "$BIND" "$PCI" hiops_nvme
 umount /mnt
 unshare --mount --propagation private sh -c 'mount /dev/nvme0n1p1 /mnt; touch /run/there; exec sleep 1000' &
 pid=$!
 until_true 10 test -e /run/there
-refused mounted-in-another-namespace "is mounted on /mnt" $BIND $PCI hiops_nvme
+refused mounted-in-another-namespace "is mounted on /mnt" "$BIND" "$PCI" hiops_nvme
 kill $pid
 wait $pid 2>/dev/null
 
 mkswap -q /dev/nvme0n1p2
 swapon /dev/nvme0n1p2
-refused swapped-on "is swapped on" $BIND $PCI hiops_nvme
+refused swapped-on "is swapped on" "$BIND" "$PCI" hiops_nvme
 swapoff /dev/nvme0n1p2
 
 if modprobe -q dm-mod && [ -x /sbin/dmsetup ]; then
 	echo "0 2048 linear /dev/nvme0n1p1 0" | dmsetup create --noudevsync held
-	refused held-by-dm "is held by held" $BIND $PCI hiops_nvme
+	refused held-by-dm "is held by held" "$BIND" "$PCI" hiops_nvme
 	dmsetup remove --noudevsync held
 fi
 
 losetup /dev/loop0 /dev/nvme0n1p1 2>/dev/null || { modprobe loop && losetup /dev/loop0 /dev/nvme0n1p1; }
-refused behind-a-loop-device "is behind /dev/loop0" $BIND $PCI hiops_nvme
+refused behind-a-loop-device "is behind /dev/loop0" "$BIND" "$PCI" hiops_nvme
 losetup -d /dev/loop0
 
 exec 9</dev/nvme0n1p1
-refused open "is open in" $BIND $PCI hiops_nvme
-refused open-none "is open in" $BIND $PCI none
+refused open "is open in" "$BIND" "$PCI" hiops_nvme
+refused open-none "is open in" "$BIND" "$PCI" none
 exec 9<&-
-same untouched "$(driver_of $PCI) $(cat /sys/bus/pci/devices/$PCI/driver_override)" "nvme (null)"
+same untouched "$(driver_of "$PCI") $(cat /sys/bus/pci/devices/"$PCI"/driver_override)" "nvme (null)"
 
 # A module that can't be loaded as asked leaves the disk where it is.
 echo "options hiops ram_size_mb=0 ram_disks=1" >/etc/modprobe.d/hiops-test.conf
-refused bad-parameter "could not insert" $BIND $PCI hiops_nvme
+refused bad-parameter "could not insert" "$BIND" "$PCI" hiops_nvme
 rm /etc/modprobe.d/hiops-test.conf
-same still-untouched "$(driver_of $PCI)" nvme
+same still-untouched "$(driver_of "$PCI")" nvme
 
-expect bind $BIND 00:04.0 hiops_nvme
-same bound "$(driver_of $PCI)" hiops_nvme
+expect bind "$BIND" 00:04.0 hiops_nvme
+same bound "$(driver_of "$PCI")" hiops_nvme
 expect disk-is-there test -b /dev/hiops0n1
 expect partitions-are-there test -b /dev/hiops0n1p2
-expect bind-again $BIND $PCI hiops_nvme
+expect bind-again "$BIND" "$PCI" hiops_nvme
 exec 9</dev/hiops0n1
-refused open-at-hiops "is open in" $BIND $PCI nvme
+refused open-at-hiops "is open in" "$BIND" "$PCI" nvme
 exec 9<&-
-expect give-back $BIND $PCI nvme
-same given-back "$(driver_of $PCI)" nvme
+expect give-back "$BIND" "$PCI" nvme
+same given-back "$(driver_of "$PCI")" nvme
 expect in-tree-disk test -b /dev/nvme0n1p2
-expect none $BIND $PCI none
-expect unbound absent /sys/bus/pci/devices/$PCI/driver
-same override-cleared "$(cat /sys/bus/pci/devices/$PCI/driver_override)" "(null)"
-expect from-none $BIND $PCI hiops_nvme
+expect none "$BIND" "$PCI" none
+expect unbound absent /sys/bus/pci/devices/"$PCI"/driver
+same override-cleared "$(cat /sys/bus/pci/devices/"$PCI"/driver_override)" "(null)"
+expect from-none "$BIND" "$PCI" hiops_nvme
 expect from-none-disk test -b /dev/hiops0n1

@@ -14,14 +14,14 @@ each_cpu() {
 	same "$1-vectors-used" "$(grep -c ' hiops_nvme-' /proc/interrupts) $(awk '/ hiops_nvme-/ { n = 0; for (i = 2; i <= 9; i++) n += $i; if (n == 0) print "unused", $1 }' /proc/interrupts)" "$2 "
 	same "$1-cpus" "$(cat /sys/block/hiops0n1/mq/*/cpu_list | tr -d ' ' | paste -sd,  | tr ',' '\n' | sort -n | paste -sd' ')" "0 1 2 3 4 5 6 7"
 }
-expect bind-three $BIND 00:04.0 hiops_nvme
+expect bind-three "$BIND" 00:04.0 hiops_nvme
 each_cpu three-queues 3
-expect none-three $BIND 00:04.0 none
-expect bind-many $BIND 00:05.0 hiops_nvme
+expect none-three "$BIND" 00:04.0 none
+expect bind-many "$BIND" 00:05.0 hiops_nvme
 each_cpu eight-queues 8
 # The managed vectors of a CPU that goes offline and comes back.
 echo 0 >/sys/devices/system/cpu/cpu7/online
 expect io-without-cpu-7 dd if=/dev/hiops0n1 of=/dev/null bs=64k count=64 iflag=direct
 echo 1 >/sys/devices/system/cpu/cpu7/online
 expect io-on-cpu-7 taskset -c 7 dd if=/dev/hiops0n1 of=/dev/null bs=64k count=64 iflag=direct
-expect none-many $BIND 00:05.0 none
+expect none-many "$BIND" 00:05.0 none

@@ -41,20 +41,20 @@ verified() {
 }
 queues() { find /sys/block/hiops0n1/mq/ -mindepth 1 -maxdepth 1 -type d | wc -l; }
 
-expect bind-namespaces $BIND 00:04.0 hiops_nvme
+expect bind-namespaces "$BIND" 00:04.0 hiops_nvme
 same namespaces "$(cd /dev && echo hiops0n*)" "hiops0n1 hiops0n2 hiops0n4 hiops0n7"
 expect refused-by-name sh -c "dmesg | grep hiops_nvme | grep -q 'disk 3 is not served'"
 same nsids "$(cat /sys/block/hiops0n*/nsid | paste -sd' ')" "1 2 4 7"
 verified four-namespaces /dev/hiops0n1 /dev/hiops0n2 /dev/hiops0n4 /dev/hiops0n7
-expect none-namespaces $BIND 00:04.0 none
+expect none-namespaces "$BIND" 00:04.0 none
 
 kind() {
-	expect "bind-$2" $BIND "00:0$1.0" hiops_nvme
+	expect "bind-$2" "$BIND" "00:0$1.0" hiops_nvme
 	verified "$2" /dev/hiops0n1
 }
 done_with() {
 	same "counts-$2" "$(grep -E '^(errors|timeouts|resets) ' /sys/block/hiops0n1/hiops/stats | paste -sd' ')" "errors 0 timeouts 0 resets 0"
-	expect "none-$2" $BIND "00:0$1.0" none
+	expect "none-$2" "$BIND" "00:0$1.0" none
 }
 kind 5 blocks-of-4096
 same logical-4096 "$(blockdev --getss /dev/hiops0n1)" 4096

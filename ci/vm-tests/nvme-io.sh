@@ -8,7 +8,7 @@
 D=/dev/hiops0n1
 S=/sys/block/hiops0n1
 
-expect bind $BIND $PCI hiops_nvme
+expect bind "$BIND" "$PCI" hiops_nvme
 expect disk test -b $D
 same size "$(blockdev --getsize64 $D)" $((1 << 30))
 same serial "$(tr -d ' ' <$S/serial)" io-0
@@ -16,7 +16,7 @@ same model "$(sed 's/ *$//' $S/model)" "QEMU NVMe Ctrl"
 same nsid "$(cat $S/nsid)" 1
 expect firmware grep -q . $S/firmware_rev
 expect wwid grep -q . $S/wwid
-same parent "$(basename "$(readlink $S/device)")" $PCI
+same parent "$(basename "$(readlink $S/device)")" "$PCI"
 same no-elevator "$(sed -n 's/.*\[\(.*\)\].*/\1/p' $S/queue/scheduler)" none
 same write-cache "$(cat $S/queue/write_cache)" "write back"
 same fua "$(cat $S/queue/fua)" 1
@@ -72,6 +72,6 @@ if setpriv --reuid=nobody --clear-groups nvme id-ctrl $D >"$OUT" 2>&1; then not_
 expect alive-after dd if=$D of=/dev/null bs=1M count=8 iflag=direct
 
 refused rmmod-while-open "in use" sh -c "exec 8<$D; rmmod hiops"
-expect none $BIND $PCI none
+expect none "$BIND" "$PCI" none
 expect gone absent $D
 expect rmmod rmmod hiops

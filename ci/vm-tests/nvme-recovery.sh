@@ -8,7 +8,7 @@ if [ "${1:-}" = guest ]; then
 	. ci/vm-tests/nvme-lib.sh
 	D=/dev/hiops0n1
 	stat_of() { awk -v name="$1" '$1 == name { print $2 }' /sys/block/hiops0n1/hiops/stats; }
-	expect bind $BIND $PCI hiops_nvme
+	expect bind "$BIND" "$PCI" hiops_nvme
 	head -c 4M /dev/urandom >/run/data
 	expect write dd if=/run/data of=$D bs=64k oflag=direct
 	echo host: stop answering
@@ -26,7 +26,7 @@ if [ "${1:-}" = guest ]; then
 	expect reads-again cmp -n $((4 << 20)) /run/data $D
 	expect writes-again dd if=/run/data of=$D bs=64k seek=100 oflag=direct
 	expect admin-again sh -c "nvme id-ctrl $D | grep -q rec0"
-	expect unbind $BIND $PCI nvme
+	expect unbind "$BIND" "$PCI" nvme
 	expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
 	exit
 fi

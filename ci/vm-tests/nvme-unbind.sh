@@ -8,7 +8,7 @@
 sysfs=/sys/bus/pci/drivers/hiops_nvme
 D=/dev/hiops0n1
 
-expect bind $BIND $PCI hiops_nvme
+expect bind "$BIND" "$PCI" hiops_nvme
 head -c 8M /dev/urandom >/run/data
 expect write dd if=/run/data of=$D bs=1M seek=128 oflag=direct
 for round in 1 2; do
@@ -20,14 +20,14 @@ for round in 1 2; do
 		before=$(awk '$1 == "completed" { print $2 }' /sys/block/hiops0n1/hiops/stats)
 		busy() { [ "$(awk '$1 == "completed" { print $2 }' /sys/block/hiops0n1/hiops/stats)" -gt $((before + 200)) ]; }
 		until_true 60 busy || not_ok "busy-$round-$engine" "no I/O"
-		echo $PCI >$sysfs/unbind &
+		echo "$PCI" >$sysfs/unbind &
 		unbind=$!
-		expect "unbound-$round-$engine" until_true 60 absent /sys/bus/pci/devices/$PCI/driver
+		expect "unbound-$round-$engine" until_true 60 absent /sys/bus/pci/devices/"$PCI"/driver
 		wait $unbind
 		expect "ended-$round-$engine" until_true 60 sh -c "! kill -0 $fio"
 		wait $fio
 		expect "gone-$round-$engine" absent $D
-		expect "again-$round-$engine" $BIND $PCI hiops_nvme
+		expect "again-$round-$engine" "$BIND" "$PCI" hiops_nvme
 	done
 done
 # With a file system on it, which survives.
@@ -35,10 +35,10 @@ mkfs.ext4 -qF $D 64M
 mount $D /mnt
 cp /run/data /mnt/data
 sync
-echo $PCI >$sysfs/unbind
+echo "$PCI" >$sysfs/unbind
 expect unbound-mounted until_true 60 absent $D
 umount /mnt
-expect rebind-in-tree $BIND $PCI nvme
+expect rebind-in-tree "$BIND" "$PCI" nvme
 expect data-in-tree cmp -n $((8 << 20)) /run/data <(dd if=/dev/nvme0n1 bs=1M skip=128 count=8 iflag=direct status=none)
 # Its journal is replayed, and then nothing is amiss.
 fsck.ext4 -p /dev/nvme0n1 >"$OUT" 2>&1

@@ -37,7 +37,7 @@ put() { bash -c "echo $1 >$2"; }
 fio() { command fio --verify_state_save=0 --filename=$D --direct=1 --output="$OUT" "$@"; }
 is() { [ "$(($1))" -ne 0 ]; }
 
-expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=50 ram_tags=8 ram_channels=4 ram_queues=2
+expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=3000 ram_tags=8 ram_channels=4 ram_queues=2
 expect disks test -b $D -a -b /dev/hiops_ram1
 exec 9<$D
 says refused-while-open 'in use' rmmod hiops
