@@ -34,7 +34,7 @@ fio --name=f --filename=/dev/hiops0n1 --direct=1 --rw=randwrite --bs=64k --ioeng
 status=$?
 echo 0 >$DEBUG/failslab/probability
 same starved-io "$status" 0
-[ "$(count hiops0n1 fifo_deferred)" -gt "$before" ] && ok starved-waited || not_ok starved-waited "no request waited"
+if [ "$(count hiops0n1 fifo_deferred)" -gt "$before" ]; then ok starved-waited; else not_ok starved-waited "no request waited"; fi
 same starved-over "$(count hiops0n1 completed)" "$(count hiops0n1 submitted)"
 same starved-errors "$(count hiops0n1 errors)" 0
 expect rmmod-again rmmod hiops

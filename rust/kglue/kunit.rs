@@ -154,7 +154,7 @@ mod sysfs_suite {
     #[test]
     fn completed_is_the_sum() {
         let stats = LaneStats::default();
-        stats.submitted();
+        stats.submitted(1);
         for (n, by) in [
             (1, Context::Irq),
             (2, Context::Lazy),

@@ -48,7 +48,7 @@ impl Window {
     /// The range is a device's register window that the caller's driver has claimed.
     pub unsafe fn new(start: u64, len: usize) -> Result<Self, Error> {
         // SAFETY: by the caller's promise the range holds registers of the caller's.
-        let first = unsafe { bindings::ioremap(start, len as _) };
+        let first = unsafe { bindings::ioremap(start, len) };
         let first = NonNull::new(first).ok_or(Error::NoMemory)?;
         let mapping = Arc::new(Mapping(first), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // INVARIANT: just mapped; the length is rounded down.

@@ -34,8 +34,8 @@ fn count(counter: &AtomicU64, n: u64) {
 
 impl LaneStats {
     #[inline(always)]
-    pub(crate) fn submitted(&self) {
-        count(&self.submitted, 1);
+    pub(crate) fn submitted(&self, n: u64) {
+        count(&self.submitted, n);
     }
 
     #[inline(always)]

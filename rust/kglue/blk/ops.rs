@@ -27,10 +27,32 @@ pub(crate) struct Ops<C, B>(PhantomData<(C, B)>);
 /// Requests that plugging gathered, taken from the front.
 ///
 /// # Invariants
-/// `list` is blk-mq's list for the duration of its `queue_rqs` call.
+/// The list is blk-mq's for the duration of its `queue_rqs` call.
 struct Plugged<'a>(&'a mut bindings::rq_list);
 
 impl Plugged<'_> {
+    /// The lane of the first request, and how many in a row are on it.
+    #[inline]
+    fn run(&self) -> Option<(*const Lane, usize)> {
+        let lane_of = |rq: NonNull<bindings::request>| -> *const Lane {
+            // SAFETY: the list's requests are alive, and hiops' from this call on; the handle is forgotten at once.
+            unsafe { Rq::from_raw(rq) }.lane()
+        };
+        let first = NonNull::new(self.0.head)?;
+        let lane = lane_of(first);
+        let mut length = 1usize;
+        let mut rq = first;
+        // SAFETY: a live request of the list, whose links are this call's to read.
+        while let Some(next) = NonNull::new(unsafe { (*rq.as_ptr()).__bindgen_anon_1.rq_next }) {
+            if lane_of(next) != lane {
+                break;
+            }
+            length = length.wrapping_add(1);
+            rq = next;
+        }
+        Some((lane, length))
+    }
+
     #[inline(always)]
     fn pop(&mut self) -> Option<Rq> {
         let rq = NonNull::new(self.0.head)?;
@@ -43,29 +65,26 @@ impl Plugged<'_> {
         // SAFETY: blk-mq gives the request away with the list.
         Some(unsafe { Rq::from_raw(rq) })
     }
-
-    #[inline(always)]
-    fn first_lane(&self) -> Option<*const Lane> {
-        let rq = NonNull::new(self.0.head)?;
-        // SAFETY: as above; the handle is forgotten at once.
-        Some(unsafe { Rq::from_raw(rq) }.lane())
-    }
 }
 
-/// The requests at the front that are on the same lane.
+/// The first `left` requests of a list.
 struct Run<'a, 'b> {
     plugged: &'a mut Plugged<'b>,
-    lane: *const Lane,
+    left: usize,
 }
 
 impl Iterator for Run<'_, '_> {
     type Item = Rq;
+
     #[inline(always)]
     fn next(&mut self) -> Option<Rq> {
-        if self.plugged.first_lane()? != self.lane {
-            return None;
-        }
+        self.left = self.left.checked_sub(1)?;
         self.plugged.pop()
+    }
+
+    #[inline(always)]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
     }
 }
 
@@ -104,7 +123,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         if rq.op().is_none() {
             return shims::HIOPS_STS_NOTSUPP;
         }
-        lane.stats.submitted();
+        lane.stats.submitted(1);
         let _stay = PreemptOff::new();
         Self::io(lane).io.submit(rq, last);
         shims::HIOPS_STS_OK
@@ -116,16 +135,16 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         // SAFETY: blk-mq's list, ours for this call.
         let mut plugged = Plugged(unsafe { &mut *list });
         let _stay = PreemptOff::new();
-        while let Some(lane) = plugged.first_lane() {
+        while let Some((lane, left)) = plugged.run() {
             // SAFETY: a lane outlives its requests, and the first of the list is one.
             let lane = unsafe { &*lane };
+            lane.stats.submitted(left as u64);
             let run = Run {
                 plugged: &mut plugged,
-                lane,
+                left,
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
-            let counted = run.inspect(|_| lane.stats.submitted());
-            Self::io(lane).io.submit_many(counted);
+            Self::io(lane).io.submit_many(run);
         }
     }
 
