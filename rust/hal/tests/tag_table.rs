@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The record of slots, at its edges.
 #![cfg(not(loom))]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test states what it expects by failing loudly"
+)]
 
 use hal::mock::MockPlatform;
 use hal::{Bound, Detached, Error, Free, Tag, TagBatch, TagTable};
@@ -83,7 +87,7 @@ fn a_released_slot_is_the_next_lowest() {
         let table = table(129);
         let mut tags = take_all(&table);
         let tag = tags.remove(at);
-        give!(table, vec![tag]);
+        give!(table, [tag]);
         let again: Vec<_> = take_all(&table).iter().map(Tag::index).collect();
         assert_eq!(again, [at]);
     }
@@ -120,7 +124,7 @@ fn only_what_was_issued_completes_and_only_once() {
         assert_eq!(tag.number(), last);
         assert!(table.complete(last).is_none(), "twice");
         let detached: Tag<Detached> = tag.detach();
-        give!(table, vec![detached]);
+        give!(table, [detached]);
         assert!(table.complete(last).is_none(), "free");
         assert_eq!(take_all(&table).len(), 1, "only that one is free");
     }
@@ -148,7 +152,7 @@ fn an_unbound_tag_is_free_again() {
     let mut batch = TagBatch::default();
     table.take(1, &mut batch);
     let tag = batch.pop().expect("one").bind().unbind();
-    give!(table, vec![tag]);
+    give!(table, [tag]);
     assert_eq!(take_all(&table).len(), 1);
 }
 

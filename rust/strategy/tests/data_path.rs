@@ -108,7 +108,10 @@ fn all_tags_freed_by_one_interrupt_are_used_by_it() {
 #[test]
 fn a_drain_takes_more_than_a_batch() {
     let batch = TagBatch::<hal::Free>::MAX as u32;
-    for count in [batch - 1, batch, batch + 1, 3 * batch + 1] {
+    for count in [batch + 1, batch, batch - 1, 3 * batch + 1] {
+        if cfg!(miri) && count != batch + 1 {
+            break;
+        }
         let rig = Rig::new(count as u16, count as usize);
         rig.submit_many(0..count);
         rig.device.complete_all(Ok(()));

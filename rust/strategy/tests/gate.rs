@@ -99,7 +99,10 @@ fn a_reap_takes_what_was_staged_and_never_told() {
 
 #[test]
 fn a_reap_of_more_than_a_batch() {
-    for count in [63, 64, 65, 200] {
+    for count in [65, 64, 63, 200] {
+        if cfg!(miri) && count != 65 {
+            break;
+        }
         let rig = Rig::new(count as u16, count as usize);
         rig.submit_many(0..count);
         rig.queue.pause(&rig.platform).reap(CmdError::Timeout);

@@ -22,7 +22,7 @@ fn stress(tags: u16, submitters: u32, batch: u32, disturb: impl Fn(&Rig) + Sync)
     let rig = Rig::new(tags, DEPTH as usize);
     let next = AtomicU32::new(0);
     let over = AtomicBool::new(false);
-    let outstanding = |submitted: u32| submitted - rig.log.ended.lock().unwrap().len() as u32;
+    let outstanding = |submitted: u32| submitted - rig.log.ended_count();
     thread::scope(|scope| {
         for _ in 0..submitters {
             scope.spawn(|| loop {
@@ -65,8 +65,8 @@ fn stress(tags: u16, submitters: u32, batch: u32, disturb: impl Fn(&Rig) + Sync)
         });
         let mut seen = (0, Instant::now());
         loop {
-            let ended = rig.log.ended.lock().unwrap().len();
-            if ended as u32 >= REQUESTS || seen.1.elapsed() > PATIENCE {
+            let ended = rig.log.ended_count();
+            if ended >= REQUESTS || seen.1.elapsed() > PATIENCE {
                 break;
             }
             if ended > seen.0 {
@@ -112,7 +112,7 @@ fn mappings_that_fail_now_and_then() {
 #[test]
 fn resets_in_between() {
     stress(8, 2, 2, |rig| {
-        if rig.log.ended.lock().unwrap().len() % 16 == 0 {
+        if rig.log.ended_count() % 16 == 0 {
             let mut paused = rig.queue.pause(&rig.platform);
             paused.reap(CmdError::Timeout);
             paused.rewind();

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A layer above that remembers everything, over the mock controller's queue.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test states what it expects by failing loudly"
+)]
 
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
 use hal::{CmdError, Command, Op, Outcome, Segment};
@@ -49,6 +53,10 @@ pub struct Log {
 impl Log {
     pub fn ended(&self) -> Vec<(u32, Outcome)> {
         self.ended.lock().unwrap().clone()
+    }
+
+    pub fn ended_count(&self) -> u32 {
+        self.ended.lock().unwrap().len() as u32
     }
 
     pub fn ended_ids(&self) -> Vec<u32> {
