@@ -28,10 +28,11 @@ pub struct AdminReply {
     pub status: u16,
 }
 
-/// DMA memory of at least `bytes`, whole pages at a page's boundary.
+/// DMA memory of at least `bytes`, whole pages of `page` bytes (a power of two) at a page's boundary.
 pub(crate) fn paged<P: Platform>(platform: &P, bytes: usize, page: usize) -> Result<P::Dma, Error> {
-    let memory = platform.dma(bytes.next_multiple_of(page))?;
-    if memory.bus_addr() % page as u64 != 0 {
+    let mask = page.wrapping_sub(1);
+    let memory = platform.dma(bytes.saturating_add(mask) & !mask)?;
+    if memory.bus_addr() & mask as u64 != 0 {
         // This machine's pages are smaller than the controller's smallest.
         return Err(Error::Unsupported);
     }
@@ -119,7 +120,7 @@ impl<P: Platform> Admin<P> {
         }
         self.answered.store(false, Ordering::Relaxed);
         self.cid.store(cid, Ordering::Release);
-        self.sq.write_words(usize::from(at) * command::BYTES, sqe);
+        self.sq.write_words(command::offset(at), sqe);
         self.tail.store(tail, Ordering::Relaxed);
         mmio.write32(
             regs::DOORBELLS.wrapping_add(regs::sq_doorbell(0, self.stride)),
@@ -160,8 +161,8 @@ impl<P: Platform> Admin<P> {
             let state = self.head.load(Ordering::Acquire);
             // CAST: the low half is the index.
             let at = state as u16;
-            let offset = usize::from(at) * cqe::BYTES;
-            let entry = Cqe(self.cq.read64(offset + cqe::SECOND_HALF));
+            let offset = cqe::offset(at);
+            let entry = Cqe(self.cq.read64(offset | cqe::SECOND_HALF));
             if entry.phase() == (state & SECOND_PASS != 0) {
                 break;
             }

@@ -9,6 +9,12 @@ pub(crate) type Sqe = [u64; 8];
 /// Bytes of an entry.
 pub(crate) const BYTES: usize = 64;
 
+/// Where entry `index` is.
+#[inline]
+pub(crate) const fn offset(index: u16) -> usize {
+    (index as usize) << 6
+}
+
 const FLUSH: u64 = 0x00;
 const WRITE: u64 = 0x01;
 const READ: u64 = 0x02;

@@ -96,7 +96,7 @@ where
         if regs::pairs_within(doorbells, cap.stride()) < 2 {
             return Err(Error::Malformed);
         }
-        let page = 1usize << page_shift;
+        let page = 1usize.wrapping_shl(u32::from(page_shift));
         Ok(Self {
             admin: Admin::new(&platform, cap.stride(), page)?,
             pages: admin::paged(&platform, page.saturating_mul(3), page)?,
@@ -137,7 +137,7 @@ where
 
     /// Bytes of the controller's memory page.
     pub(crate) fn page(&self) -> usize {
-        1 << self.cap.page_shift_min()
+        1usize.wrapping_shl(u32::from(self.cap.page_shift_min()))
     }
 
     pub(crate) fn is_pin(&self) -> bool {

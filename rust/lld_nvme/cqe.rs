@@ -17,6 +17,12 @@ pub(crate) const BYTES: usize = 16;
 /// Where the second half is.
 pub(crate) const SECOND_HALF: usize = 8;
 
+/// Where entry `index` is.
+#[inline]
+pub(crate) const fn offset(index: u16) -> usize {
+    (index as usize) << 4
+}
+
 /// The second half, read once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cqe(pub(crate) u64);

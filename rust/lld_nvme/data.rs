@@ -38,14 +38,18 @@ const PSDT_SGL: u64 = 1 << 14;
 impl Layout {
     /// Bytes of list that a command of `max_transfer` bytes can need: a power of two.
     pub(crate) fn list_bytes(&self) -> usize {
+        let shift = self.page_mask.count_ones();
         let pages = u64::from(self.max_transfer)
-            .div_ceil(self.page_mask.saturating_add(1))
-            .saturating_mul(8);
-        let bytes = usize::try_from(pages).unwrap_or(LIST_MAX);
+            .saturating_add(self.page_mask)
+            .wrapping_shr(shift);
+        let bytes = usize::try_from(pages.saturating_mul(8))
+            .ok()
+            .and_then(usize::checked_next_power_of_two)
+            .unwrap_or(LIST_MAX);
         // An SGL may have many more segments than pages, so it gets all there is.
         match self.sgl_align {
             Some(_) => LIST_MAX,
-            None => bytes.next_power_of_two().clamp(LIST_MIN, LIST_MAX),
+            None => bytes.clamp(LIST_MIN, LIST_MAX),
         }
     }
 
@@ -124,7 +128,7 @@ impl<P: Platform> Lists<P> {
     /// Lists of `bytes` (a power of two up to [`LIST_MAX`]) for `tags` tags.
     pub(crate) fn new(platform: &P, tags: u16, bytes: usize) -> Result<Self, Error> {
         let shift = bytes.trailing_zeros();
-        let all = usize::from(tags) << shift;
+        let all = usize::from(tags).wrapping_shl(shift);
         let chunk = 1usize << CHUNK_SHIFT;
         let chunk_at = |at: usize| {
             let left = all.saturating_sub(at << CHUNK_SHIFT);
@@ -147,12 +151,12 @@ impl<P: Platform> Lists<P> {
     /// The list of tag `index`.
     #[inline]
     pub(crate) fn of(&self, index: usize) -> Option<List<'_, P::Dma>> {
-        let at = index << self.shift;
+        let at = index.wrapping_shl(self.shift);
         let memory = self.chunks.get(at >> CHUNK_SHIFT)?.as_ref()?;
         Some(List {
             memory,
             at: at & ((1 << CHUNK_SHIFT) - 1),
-            bytes: 1 << self.shift,
+            bytes: 1usize.wrapping_shl(self.shift),
         })
     }
 }

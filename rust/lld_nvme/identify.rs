@@ -294,13 +294,16 @@ mod tests {
     #[test]
     fn the_format_in_use_is_found_among_64() {
         // NLBAF, FLBAS in bytes 25 and 26; formats from byte 128.
-        let id = namespace(&[(24, 15 << 8 | 0x6f << 16), (128 + 4 * 15, 12 << 16 | 8)]);
+        let id = namespace(&[
+            (24, (15 << 8) | (0x6f << 16)),
+            (128 + 4 * 15, (12 << 16) | 8),
+        ]);
         assert_eq!(
             (id.lbads, id.metadata),
             (12, 8),
             "16 formats: 6:5 say nothing"
         );
-        let id = namespace(&[(24, 63 << 8 | 0x6f << 16), (128 + 4 * 63, 9 << 16)]);
+        let id = namespace(&[(24, (63 << 8) | (0x6f << 16)), (128 + 4 * 63, 9 << 16)]);
         assert_eq!((id.lbads, id.metadata), (9, 0));
     }
 
@@ -354,13 +357,13 @@ mod tests {
         };
         assert_eq!(decode(&[]), Descriptors::default());
         // EUI-64 of wrong length, then a command set.
-        let found = decode(&[(0, 4 << 8 | 1), (4, 7), (8, 1 << 8 | 4), (12, 2)]);
+        let found = decode(&[(0, (4 << 8) | 1), (4, 7), (8, (1 << 8) | 4), (12, 2)]);
         assert_eq!((found.ids.eui64, found.command_set), (None, 2));
         // A value that would reach beyond.
         let mut words: Vec<(usize, u32)> = Vec::new();
-        words.extend((0..15).map(|n| (n * 256, 252 << 8 | 9)));
-        words.push((15 * 256, 248 << 8 | 9));
-        words.push((4092, 1 << 8 | 4));
+        words.extend((0..15).map(|n| (n * 256, (252 << 8) | 9)));
+        words.push((15 * 256, (248 << 8) | 9));
+        words.push((4092, (1 << 8) | 4));
         assert_eq!(decode(&words).command_set, 0);
     }
 }

@@ -17,6 +17,8 @@
 //! The device is not trusted: whatever it says is checked before it is used.
 #![no_std]
 #![forbid(unsafe_code)]
+// The kernel is built with overflow checks: an operator that could overflow is a panic in it.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 mod admin;
 mod bringup;

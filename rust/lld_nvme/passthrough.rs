@@ -60,7 +60,9 @@ where
         if bus & mask != 0 || bytes % 4 != 0 {
             return Err(Error::Invalid);
         }
-        let further = bytes.div_ceil(page).saturating_sub(1);
+        // How many pages beyond the first.
+        let shift = u32::from(self.cap.page_shift_min());
+        let further = bytes.saturating_sub(1).wrapping_shr(shift);
         let address = |n: usize| bus.wrapping_add(n.saturating_mul(page) as u64);
         if further <= 1 {
             return Ok([bus, if further == 1 { address(1) } else { 0 }]);

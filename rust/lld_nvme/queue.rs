@@ -139,7 +139,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
     /// The entry at the head, if the controller has written it since the last pass.
     #[inline]
     fn peek(&self, side: &NvmeDrain) -> Option<Cqe> {
-        let at = usize::from(side.head) * cqe::BYTES + cqe::SECOND_HALF;
+        let at = cqe::offset(side.head) | cqe::SECOND_HALF;
         let entry = Cqe(self.cq.read64(at));
         (entry.phase() == side.phase).then_some(entry)
     }
@@ -167,14 +167,14 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         let mut from = side.tail;
         let mut to = side.tail;
         while from != side.next {
-            let at = usize::from(from) * command::BYTES;
+            let at = command::offset(from);
             // CAST: bits 31:16 of the first word are the CID.
             let cid = (self.sq.read64(at) >> 16) as u16;
             if cqe::tag_of(cid) != number {
                 if from != to {
                     for word in (0..command::BYTES).step_by(8) {
                         let value = self.sq.read64(at.wrapping_add(word));
-                        let place = usize::from(to) * command::BYTES;
+                        let place = command::offset(to);
                         self.sq.write64(place.wrapping_add(word), value);
                     }
                 }
@@ -205,7 +205,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         side: &mut NvmeIssue,
         tag: Tag<Free>,
         cmd: &Command,
-        data: impl Iterator<Item = Result<Segment, CmdError>>,
+        mut data: impl Iterator<Item = Result<Segment, CmdError>>,
     ) -> Result<Tag<Bound>, Unbound> {
         let index = tag.index();
         let Some(cid) = self.cids.get(index) else {
@@ -214,9 +214,9 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         };
         let cid = cid.load(Ordering::Relaxed);
         let list = || self.lists.of(index);
-        match command::encode(cmd, cid, &self.layout, data, list) {
+        match command::encode(cmd, cid, &self.layout, &mut data, list) {
             Ok(entry) => {
-                let at = usize::from(side.next) * command::BYTES;
+                let at = command::offset(side.next);
                 self.sq.write_words(at, entry);
                 side.next = self.after(side.next);
                 Ok(tag.bind())

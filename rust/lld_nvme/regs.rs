@@ -66,7 +66,7 @@ impl Cap {
     }
 
     const fn field(self, shift: u32, bits: u32) -> u64 {
-        (self.0 >> shift) & ((1 << bits) - 1)
+        self.0.wrapping_shr(shift) & 1u64.wrapping_shl(bits).wrapping_sub(1)
     }
 
     /// `MQES`: the most entries of an I/O queue, less one; at least 1 is required.
@@ -77,13 +77,13 @@ impl Cap {
 
     /// `TO`: how long `CSTS.RDY` may take to follow `CC.EN`, in microseconds.
     pub const fn timeout_us(self) -> u64 {
-        self.field(24, 8) * 500_000
+        self.field(24, 8).wrapping_mul(500_000)
     }
 
     /// `DSTRD`: bytes from one doorbell to the next, 4 and up.
     pub const fn stride(self) -> usize {
         // CAST: 4 bits; at most 4 << 15.
-        4usize << (self.field(32, 4) as u32)
+        4usize.wrapping_shl(self.field(32, 4) as u32)
     }
 
     /// `CSS` bit 0: the NVM command set.
@@ -99,13 +99,13 @@ impl Cap {
     /// `MPSMIN`: log2 of the smallest memory page the controller takes, 12 to 27.
     pub const fn page_shift_min(self) -> u8 {
         // CAST: 4 bits.
-        12 + self.field(48, 4) as u8
+        (self.field(48, 4) as u8).wrapping_add(12)
     }
 
     /// `MPSMAX`: log2 of the largest memory page.
     pub const fn page_shift_max(self) -> u8 {
         // CAST: 4 bits.
-        12 + self.field(52, 4) as u8
+        (self.field(52, 4) as u8).wrapping_add(12)
     }
 
     /// `CRMS`: [`CRTO`] is there.
@@ -125,13 +125,13 @@ pub const fn cc_enabled(page_shift: u8, command_sets: bool) -> u32 {
 #[inline]
 pub const fn sq_doorbell(qid: u16, stride: usize) -> usize {
     // At most 131,070 strides of at most 128 KiB.
-    2 * qid as usize * stride
+    ((qid as usize) << 1).wrapping_mul(stride)
 }
 
 /// Where the head doorbell of completion queue `qid` is, counted from the first doorbell.
 #[inline]
 pub const fn cq_doorbell(qid: u16, stride: usize) -> usize {
-    (2 * qid as usize + 1) * stride
+    (((qid as usize) << 1) | 1).wrapping_mul(stride)
 }
 
 /// How many queue pairs (the admin pair included) have both doorbells within `bytes` of doorbells.

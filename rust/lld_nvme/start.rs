@@ -153,7 +153,8 @@ where
         let queues = about.limits.queues.saturating_add(1);
         let bytes = regs::sq_doorbell(queues, self.cap.stride());
         let page = self.page();
-        let events = bytes.next_multiple_of(page);
+        let mask = page.wrapping_sub(1);
+        let events = bytes.saturating_add(mask) & !mask;
         let memory = admin::paged(&self.platform, events.saturating_mul(2), page)?;
         Ok(Shadow { memory, events })
     }

@@ -182,15 +182,16 @@ fn answers_to_admin_commands_that_were_not_asked_are_dropped() {
             status: 0x4006,
             ..truth
         };
-        vec![
+        let lies = [
             Completion {
                 cid: truth.cid.wrapping_sub(1),
                 ..lie
             },
             Completion { sq_id: 1, ..lie },
             Completion { sq_head: 16, ..lie },
-            truth,
-        ]
+        ];
+        // Before it and after it.
+        lies.into_iter().chain([truth]).chain(lies).collect()
     }));
     rig.nvme.start().unwrap();
     let mut queue = rig.queue(0);
