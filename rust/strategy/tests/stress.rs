@@ -22,7 +22,8 @@ fn stress(tags: u16, submitters: u32, batch: u32, disturb: impl Fn(&Rig) + Sync)
     let rig = Rig::new(tags, DEPTH as usize);
     let next = AtomicU32::new(0);
     let over = AtomicBool::new(false);
-    let outstanding = |submitted: u32| submitted - rig.log.ended_count();
+    // A thread may have slept since it read `submitted`; its exchange then fails.
+    let outstanding = |submitted: u32| submitted.saturating_sub(rig.log.ended_count());
     thread::scope(|scope| {
         for _ in 0..submitters {
             scope.spawn(|| loop {
