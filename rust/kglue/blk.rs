@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq disks over the strategy.
 //!
-//! * [`request`], [`map`]: one request, and its data as the controller sees it.
+//! * [`request`], [`map`], [`direct`]: one request, and its data as the controller sees it, by DMA or not.
 //! * [`upper`]: blk-mq as the strategy's upper layer; [`retry`]: its timer.
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
 //! * [`disk`], [`fops`]: a disk as user space sees it. [`ioctl`]: what passes through to the controller.
 
+pub(crate) mod direct;
 pub(crate) mod disk;
 pub(crate) mod fops;
 pub mod ioctl;
@@ -18,6 +19,7 @@ pub(crate) mod request;
 pub(crate) mod retry;
 pub(crate) mod upper;
 
+pub use direct::DirectMap;
 pub use disk::AllDisksGone;
 pub(crate) use disk::DiskShared;
-pub use map::{DirectMap, DmaMap, MapKind};
+pub use map::{DmaMap, MapKind};

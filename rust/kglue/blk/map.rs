@@ -25,45 +25,6 @@ pub trait MapKind: Send + Sync + 'static {
     fn unmap(&self, rq: &Rq);
 }
 
-/// The controller is software and sees memory as the CPU does: addresses are the kernel's own.
-pub struct DirectMap;
-
-struct DirectSegments {
-    iter: shims::hiops_vec_iter,
-}
-
-impl Iterator for DirectSegments {
-    type Item = Result<Segment, CmdError>;
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut seg = shims::hiops_segment { addr: 0, len: 0 };
-        // SAFETY: `iter` was started on a request that is still owned.
-        let some = unsafe { shims::hiops_vec_next(&mut self.iter, &mut seg) };
-        some.then_some(Ok(Segment {
-            addr: seg.addr,
-            len: seg.len,
-        }))
-    }
-}
-
-impl MapKind for DirectMap {
-    type Mapped = ();
-
-    #[inline]
-    fn segments<'a>(
-        &'a self,
-        rq: &'a mut Rq,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        let mut iter = shims::hiops_vec_iter::default();
-        // SAFETY: the request is owned; the iterator lives no longer than the borrow of it.
-        unsafe { shims::hiops_vec_start(rq.as_raw(), &mut iter) };
-        DirectSegments { iter }
-    }
-
-    #[inline]
-    fn unmap(&self, _rq: &Rq) {}
-}
-
 /// The controller reaches memory by DMA as `device`.
 pub struct DmaMap {
     device: *mut bindings::device,
@@ -108,6 +69,8 @@ pub struct DmaMapped {
     /// `blk_rq_nr_phys_segments` pieces from kmalloc, or null.
     list: *mut Piece,
     iova: bindings::dma_iova_state,
+    /// Where blk-mq's iterator is; here so that the segments' own is small and moves cheaply.
+    iter: MaybeUninit<shims::blk_dma_iter>,
 }
 
 impl DmaMap {
@@ -213,15 +176,14 @@ struct DmaSegments<'a> {
     map: &'a DmaMap,
     rq: &'a Rq,
     at: At,
-    iter: MaybeUninit<shims::blk_dma_iter>,
 }
 
 impl DmaSegments<'_> {
     /// Why blk-mq's iterator stopped.
-    fn stopped(&mut self) -> Option<Result<Segment, CmdError>> {
+    fn stopped(&mut self, mapped: &DmaMapped) -> Option<Result<Segment, CmdError>> {
         self.at = At::End;
         // SAFETY: `blk_rq_dma_map_iter_start` has set it.
-        match unsafe { (*self.iter.as_ptr()).status } {
+        match unsafe { (*mapped.iter.as_ptr()).status } {
             shims::HIOPS_STS_OK => None,
             shims::HIOPS_STS_INVAL => Some(Err(CmdError::Invalid)),
             _ => Some(Err(CmdError::NotReady)),
@@ -231,7 +193,7 @@ impl DmaSegments<'_> {
     fn iterated(&mut self, mapped: &mut DmaMapped) -> Option<Result<Segment, CmdError>> {
         // SAFETY: the iterator has just yielded a segment.
         let seg = unsafe {
-            let iter = self.iter.as_ptr();
+            let iter = mapped.iter.as_ptr();
             Segment {
                 addr: (*iter).addr,
                 len: (*iter).len,
@@ -252,14 +214,14 @@ impl DmaSegments<'_> {
                 self.rq.as_raw(),
                 self.map.device,
                 &mut mapped.iova,
-                self.iter.as_mut_ptr(),
+                mapped.iter.as_mut_ptr(),
             )
         };
         if !some {
-            return self.stopped();
+            return self.stopped(mapped);
         }
         // SAFETY: started.
-        let kind = unsafe { shims::hiops_map_kind(self.iter.as_ptr()) };
+        let kind = unsafe { shims::hiops_map_kind(mapped.iter.as_ptr()) };
         mapped.how = How::Iterated;
         mapped.bus = kind == 1;
         mapped.mmio = kind == 2;
@@ -315,13 +277,13 @@ impl Iterator for DmaSegments<'_> {
                     shims::blk_rq_dma_map_iter_next(
                         self.rq.as_raw(),
                         self.map.device,
-                        self.iter.as_mut_ptr(),
+                        mapped.iter.as_mut_ptr(),
                     )
                 };
                 if some {
                     self.iterated(mapped)
                 } else {
-                    self.stopped()
+                    self.stopped(mapped)
                 }
             }
         }
@@ -340,7 +302,6 @@ impl MapKind for DmaMap {
             map: self,
             rq,
             at: At::Begin,
-            iter: MaybeUninit::uninit(),
         }
     }
 
