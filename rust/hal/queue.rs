@@ -69,7 +69,8 @@ pub trait Queue: Send + Sync + 'static {
     fn detach_tag_cmd(&self, side: &mut Self::Drain, tag: Tag<Completed>) -> Tag<Detached>;
 
     /// Ends a drain: the slots are free again, and the device learns which of its completions were taken. Called after every run of
-    /// `fetch_event`, also with no tags. Returns the number of register writes.
+    /// `fetch_event`, also with no tags; every interrupt leads to one, at once or by whoever holds the drain side then. Returns the number of
+    /// register writes.
     ///
     /// The strategy passes a `SeqCst` fence after this, and another before the `get_free_tags` that must not miss what came free; so the pool
     /// has to be made of the atomics of [`cell::sync`], as [`crate::TagTable`] is.

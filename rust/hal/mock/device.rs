@@ -29,7 +29,7 @@ struct State {
     /// Answers to the next binds.
     bind_answers: VecDeque<Option<CmdError>>,
     doorbells: usize,
-    violations: u32,
+    releases: usize,
 }
 
 /// The device's end of a [`MockQueue`]. Any thread.
@@ -90,6 +90,11 @@ impl MockDevice {
     pub fn doorbells(&self) -> usize {
         self.state().doorbells
     }
+
+    /// How many drains ended ([`Queue::release_tags`]).
+    pub fn releases(&self) -> usize {
+        self.state().releases
+    }
 }
 
 /// A queue over a [`MockDevice`]. Its LLD half is honest, and checks as a real one must.
@@ -112,6 +117,7 @@ pub struct MockIssue {
 pub struct MockDrain {
     /// Completions fetched and not yet acknowledged.
     fetched: usize,
+    violations: u32,
 }
 
 impl<P: Platform> MockQueue<P> {
@@ -203,7 +209,7 @@ impl<P: Platform> Queue for MockQueue<P> {
             side.fetched += 1;
             match self.tags.complete(number) {
                 Some(tag) => return Some(Event { tag, outcome }),
-                None => state.violations += 1,
+                None => side.violations += 1,
             }
         }
         None
@@ -215,11 +221,12 @@ impl<P: Platform> Queue for MockQueue<P> {
 
     fn release_tags(&self, side: &mut MockDrain, tags: &mut TagBatch<Detached>) -> usize {
         self.tags.release(tags);
+        self.device.state().releases += 1;
         usize::from(core::mem::take(&mut side.fetched) != 0)
     }
 
-    fn violations(&self, _: &MockDrain) -> u32 {
-        self.device.state().violations
+    fn violations(&self, side: &MockDrain) -> u32 {
+        side.violations
     }
 
     fn reap_tag(&self, _: &mut MockDrain) -> Option<Event> {

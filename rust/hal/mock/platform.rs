@@ -85,9 +85,14 @@ impl Platform for MockPlatform {
 
     fn dma(&self, bytes: usize) -> Result<MockDma, Error> {
         self.allocate()?;
-        Ok(MockDma {
-            block: self.shared.bus.insert(bytes, 0),
+        let block = self.shared.bus.insert(bytes, 0);
+        let owner = Owner {
+            addr: block.addr,
             bus: self.bus(),
+        };
+        Ok(MockDma {
+            block,
+            _owner: Arc::new(owner),
         })
     }
 
@@ -103,15 +108,23 @@ impl Platform for MockPlatform {
 }
 
 /// Memory shared with a device. Freed, it is gone from the bus: a device that still writes there is a counted fault.
-#[derive(Debug)]
+/// Clones are the same memory, which lives as long as any of them.
+#[derive(Clone, Debug)]
 pub struct MockDma {
     block: Arc<Block>,
+    _owner: Arc<Owner>,
+}
+
+/// Takes the block off the bus with its last owner.
+#[derive(Debug)]
+struct Owner {
+    addr: u64,
     bus: Arc<MockBus>,
 }
 
-impl Drop for MockDma {
+impl Drop for Owner {
     fn drop(&mut self) {
-        self.bus.remove(self.block.addr);
+        self.bus.remove(self.addr);
     }
 }
 
