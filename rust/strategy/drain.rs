@@ -13,18 +13,27 @@ const ROUNDS: usize = 16;
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// Takes the completions that are there, ends their requests under `by`, and issues from the FIFO with the tags that
     /// came free; or obliges whoever is at it to look again. Returns how many requests it ended. Any context, with preemption off.
+    ///
+    /// A passer-by looks first whether anything came. An interrupt goes through with it: [`Queue::release_tags`] may be what lets the
+    /// device interrupt again.
     pub fn drain(&self, by: Context) -> usize {
+        self.drain_for(by, by == Context::Irq)
+    }
+
+    /// Drains under `by`; when it is `due`, or someone has knocked for it, with no look at whether anything came.
+    pub(crate) fn drain_for(&self, by: Context, due: bool) -> usize {
+        let mut due = due;
         let mut total = 0usize;
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.drain.lock_or_knock() {
             let mut ended = Ending::new();
             let mut more = false;
-            let came = self.hw.check_event(&mut side.hw);
-            if came {
+            let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
+            if due {
                 more = self.drain_batch(&mut side, &mut ended);
             }
             let knocked = side.release();
-            if came && !self.fifo.is_empty() {
+            if due && !self.fifo.is_empty() {
                 self.issue_again(Ending::new());
             }
             total = total.wrapping_add(ended.finish(&self.upper, by));
@@ -47,7 +56,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let came = self.hw.check_event(&mut side.hw);
         if side.release() {
             // Who knocked meanwhile relies on a drain.
-            self.drain(Context::Coop);
+            self.drain_for(Context::Coop, true);
         }
         came
     }
@@ -78,9 +87,15 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     pub(crate) fn release(&self, side: &mut DrainSide<Q>) {
         let writes = self.hw.release_tags(&mut side.hw, &mut side.detached);
         self.drain_doorbells.add(writes);
-        let strays = self.hw.violations(&side.hw).saturating_add(side.strays);
-        self.drain_strays.store(strays, Ordering::Relaxed);
+        self.note_violations(side);
         // The hand-over with the issuer, see `issue_batch`: tags are released, a fence, then the FIFO is looked at.
         fence(Ordering::SeqCst);
+    }
+
+    /// Lets everybody see how often the controller has contradicted itself.
+    #[inline]
+    pub(crate) fn note_violations(&self, side: &DrainSide<Q>) {
+        let strays = self.hw.violations(&side.hw).saturating_add(side.strays);
+        self.drain_strays.store(strays, Ordering::Relaxed);
     }
 }

@@ -71,11 +71,12 @@ impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
         let IssueSide {
             hw, free, bound, ..
         } = &mut **issue;
+        queue.hw.unget_tags(hw, free);
         for tag in bound.drain() {
             if let Some(rq) = queue.slots.get(tag.index()).and_then(|slot| slot.take()) {
                 ended.end(&queue.upper, rq, Err(outcome));
             }
-            // It has room: nothing was left in it by the last holder.
+            // It has room: it was emptied above, and both are equally long.
             let _ = free.push(tag.unbind());
         }
         queue.hw.unget_tags(hw, free);
@@ -105,6 +106,8 @@ impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
     pub fn rewind(&mut self) {
         if let Some(Tokens { issue, drain }) = &mut self.tokens {
             self.queue.hw.rewind(&mut issue.hw, &mut drain.hw);
+            // The controller may count anew.
+            self.queue.note_violations(drain);
         }
     }
 
@@ -126,10 +129,14 @@ impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
 impl<P: Platform, Q: Queue, U: Upper> Drop for Paused<'_, P, Q, U> {
     fn drop(&mut self) {
         if let Some(Tokens { issue, drain }) = self.tokens.take() {
-            // Whoever knocked at either, all they can have wished for follows.
+            // Whoever knocked for a drain, it follows.
             let _ = drain.release();
-            let _ = issue.release();
+            let knocked = issue.release();
             self.queue.kick();
+            if knocked {
+                // Not only for the FIFO: there may be commands that were staged, and committed in vain.
+                self.queue.issue_again(Ending::new());
+            }
         }
     }
 }

@@ -3,7 +3,6 @@
 
 use crate::fifo::Fifo;
 use crate::stats::Counter;
-use crate::upper::Ending;
 use crate::{Context, Upper};
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use cell::{Slot, TryLock};
@@ -12,7 +11,7 @@ use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
 /// What the issue token gives access to.
 pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) hw: Q::Issue,
-    /// Taken from the pool and not used yet; empty whenever the token is free.
+    /// Taken from the pool and not used yet; only the token's holder takes any, so they may stay here.
     pub(crate) free: TagBatch<Free>,
     /// Bound, and staged for the next doorbell.
     pub(crate) bound: TagBatch<Bound>,
@@ -107,8 +106,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// Looks at both sides again: takes completions that are there, issues from the FIFO what can be issued.
     /// What [`Upper::retry_later`] asks for.
     pub fn kick(&self) {
-        self.drain(Context::Coop);
-        self.issue_again(Ending::new());
+        // It looks at the FIFO, too.
+        self.drain_for(Context::Coop, true);
     }
 
     /// Requests that hold a tag at this moment. Looks at every tag: not for the data path.

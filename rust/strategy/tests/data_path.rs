@@ -46,9 +46,31 @@ fn a_drain_with_nothing_to_take_does_nothing() {
     let rig = Rig::new(4, 4);
     rig.submit([0]);
     let doorbells = rig.queue.doorbell_writes();
-    assert_eq!(rig.queue.drain(Context::Irq), 0);
-    assert_eq!(rig.queue.doorbell_writes(), doorbells);
+    for by in [Context::Coop, Context::Lazy, Context::Poll] {
+        assert_eq!(rig.queue.drain(by), 0);
+    }
+    assert_eq!(
+        (rig.queue.doorbell_writes(), rig.device.releases()),
+        (doorbells, 0)
+    );
     assert_eq!(*rig.log.finished.lock().unwrap(), []);
+}
+
+#[test]
+fn every_interrupt_leads_to_a_release() {
+    // On a level-triggered line that is what lets the device interrupt again, though nothing came for this queue.
+    let rig = Rig::new(4, 4);
+    assert_eq!(rig.queue.drain(Context::Irq), 0);
+    assert_eq!(rig.device.releases(), 1);
+    let paused = rig.queue.pause(&rig.platform);
+    assert_eq!(rig.queue.drain(Context::Irq), 0);
+    assert_eq!(rig.device.releases(), 1);
+    paused.resume();
+    assert_eq!(
+        rig.device.releases(),
+        2,
+        "the holder does it for who knocked"
+    );
 }
 
 #[test]

@@ -24,11 +24,15 @@ fn a_tag_completed_twice_ends_once() {
 fn tags_never_issued_end_nothing() {
     let rig = Rig::new(4, 8);
     rig.submit([0]);
-    for number in [1, 2, 3, 4, 5, 63, 64, 1000, u16::MAX] {
+    let [issued] = &rig.device.issued()[..] else {
+        panic!("one command");
+    };
+    let lies = (0..70).chain([1000, u16::MAX]);
+    for number in lies.filter(|number| *number != issued.number) {
         rig.device.post(number, Ok(()));
     }
     assert_eq!(rig.queue.drain(Context::Irq), 0);
-    assert_eq!((rig.queue.violations(), rig.queue.in_flight()), (9, 1));
+    assert_eq!((rig.queue.violations(), rig.queue.in_flight()), (71, 1));
     rig.complete_all();
     rig.log.assert_each_once(1);
 }
