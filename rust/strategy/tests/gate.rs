@@ -38,6 +38,17 @@ fn nothing_passes_a_paused_gate() {
 }
 
 #[test]
+fn a_commit_at_a_paused_gate_is_made_good() {
+    let rig = Rig::new(4, 16);
+    rig.queue.submit(rig.rq(0), false);
+    let paused = rig.queue.pause(&rig.platform);
+    rig.queue.commit();
+    assert_eq!(rig.device.doorbells(), 0);
+    paused.resume();
+    assert_eq!((rig.at_device(), rig.device.doorbells()), (vec![0], 1));
+}
+
+#[test]
 fn dropping_a_pause_resumes() {
     let rig = Rig::new(4, 16);
     let paused = rig.queue.pause(&rig.platform);
