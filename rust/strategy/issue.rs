@@ -40,7 +40,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             self.push(rq, &mut ended);
             return self.issue_again(ended);
         };
-        let left = match self.issue_direct(&mut side, rq, 1, &mut ended) {
+        let left = match self.issue_direct(&mut side, rq, &mut ended) {
             Ok(()) => Left::Idle,
             Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut ended),
         };
@@ -51,7 +51,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     }
 
     /// Takes all of `rqs` over as [`IoQueue::submit`] does, with one doorbell for each [`TagBatch::MAX`] of them. `rqs` is
-    /// advanced with the issue token held; its lower size hint is how many tags are asked for at once.
+    /// advanced with the issue token held.
     pub fn submit_many(&self, rqs: impl Iterator<Item = U::Request>) {
         let mut rqs = rqs;
         let mut ended = Ending::new();
@@ -61,9 +61,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         };
         let mut left = Left::Idle;
         loop {
-            let expected = rqs.size_hint().0;
             let Some(rq) = rqs.next() else { break };
-            if let Err(held) = self.issue_direct(&mut side, rq, expected, &mut ended) {
+            if let Err(held) = self.issue_direct(&mut side, rq, &mut ended) {
                 left = self.issue_behind(&mut side, held, &mut rqs, &mut ended);
                 break;
             }
@@ -81,13 +80,12 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
     }
 
-    /// Issues `rq` with the token held, if nobody waits before it. `expected`: how many are about to come, this one included.
+    /// Issues `rq` with the token held, if nobody waits before it.
     #[inline]
     fn issue_direct(
         &self,
         side: &mut IssueSide<Q>,
         rq: U::Request,
-        expected: usize,
         ended: &mut Ending<U>,
     ) -> Result<(), Held<U::Request>> {
         if side.dead {
@@ -98,7 +96,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             return Err(Held::Behind(rq));
         }
         if side.free.is_empty() {
-            self.refill(side, expected);
+            self.refill(side);
         }
         match side.free.pop() {
             Some(tag) => (self.issue_one(side, tag, rq, ended)).map_err(Held::NotReady),
@@ -139,8 +137,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// Gives the issue token back after direct issue, and sees to what others wished meanwhile.
     #[inline]
-    fn leave(&self, mut side: Guard<'_, IssueSide<Q>>, left: Left, ended: Ending<U>) {
-        self.unget(&mut side);
+    fn leave(&self, side: Guard<'_, IssueSide<Q>>, left: Left, ended: Ending<U>) {
         if side.release() || left == Left::More {
             return self.issue_again(ended);
         }
@@ -159,7 +156,6 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         while let Some(mut side) = self.issue.lock_or_knock() {
             left = self.issue_batch(&mut side, &mut ended);
             self.ring(&mut side);
-            self.unget(&mut side);
             let knocked = side.release();
             if !knocked && left != Left::More {
                 break;
@@ -182,13 +178,13 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 return Left::Idle;
             }
             if side.free.is_empty() && !side.dead {
-                self.refill(side, self.fifo.len());
+                self.refill(side);
             }
             if side.free.is_empty() && !side.dead {
                 // The hand-over with the drainer. There: tags are released, a fence, the FIFO is looked at. Here: a
                 // request is in the FIFO, a fence, the tags are looked at. One of the two finds what the other left.
                 fence(Ordering::SeqCst);
-                self.refill(side, self.fifo.len());
+                self.refill(side);
             }
             match (self.fifo).with_first(|rq| self.issue_first(side, rq, ended)) {
                 Some(Ok(())) => {}
@@ -268,19 +264,10 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         Ok(())
     }
 
-    /// Gets up to `want` free tags, at least one if there is one.
-    #[inline]
-    fn refill(&self, side: &mut IssueSide<Q>, want: usize) {
-        let want = want.clamp(1, TagBatch::<Free>::MAX);
-        self.hw.get_free_tags(&mut side.hw, want, &mut side.free);
-    }
-
-    /// Gives back the tags that were got and not used.
-    #[inline]
-    pub(crate) fn unget(&self, side: &mut IssueSide<Q>) {
-        if !side.free.is_empty() {
-            self.hw.unget_tags(&mut side.hw, &mut side.free);
-        }
+    /// Gets as many free tags as a batch holds: what this holder of the token does not use, the next one finds, and the pool's
+    /// atomics are touched once in as many I/Os.
+    fn refill(&self, side: &mut IssueSide<Q>) {
+        (self.hw).get_free_tags(&mut side.hw, TagBatch::<Free>::MAX, &mut side.free);
     }
 
     /// Tells the device of everything that is staged.

@@ -81,11 +81,6 @@ impl Iterator for Run<'_, '_> {
         self.left = self.left.checked_sub(1)?;
         self.plugged.pop()
     }
-
-    #[inline(always)]
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
 }
 
 impl<C: Controller, B: Bus> Ops<C, B> {
