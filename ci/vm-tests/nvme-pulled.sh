@@ -20,17 +20,18 @@ if [ "${1:-}" = guest ]; then
 		until [ "$(config "$at")" = 16 ]; do at=$(config $((at + 1))); done
 		echo "$at"
 	}
-	expect "$how-bind" $BIND "$(drive)" hiops_nvme
+	expect "$how-bind" "$BIND" "$(drive)" hiops_nvme
 	fio --name=p --filename=$D --direct=1 --ioengine=libaio --iodepth=32 --numjobs=2 --rw=randrw --bs=4k --size=64M --time_based --runtime=300 --minimal >/dev/null 2>&1 &
 	fio=$!
 	busy() { [ "$(awk '$1 == "completed" { print $2 }' /sys/block/hiops0n1/hiops/stats)" -gt 500 ]; }
 	expect "$how-busy" until_true 60 busy
 	echo host: take it out
-	if [ $how = surprise ]; then
+	if [ "$how" = surprise ]; then
 		# The slot's driver waits 5 seconds after the button before it lets the drive go; it is gone before that.
 		expect pressed until_true 60 sh -c "dmesg | grep -q 'Button press'"
 		at=$(($(capability) + 24))
 		# Slot Control, in one write: power controller off, power indicator off, the rest as it is.
+		# shellcheck disable=SC2059  # the bytes are the format
 		printf "\\x$(printf %x "$(config $at)")\\x$(printf %x $(($(config $((at + 1))) | 7)))" |
 			dd of=$slot/config bs=2 count=1 seek=$at oflag=seek_bytes conv=notrunc status=none
 	fi
@@ -39,9 +40,9 @@ if [ "${1:-}" = guest ]; then
 	expect "$how-function-gone" until_true 60 sh -c "! grep -q 0x010802 /sys/bus/pci/devices/*/class"
 	echo host: put it in
 	expect "$how-back" until_true 60 sh -c "grep -q 0x010802 /sys/bus/pci/devices/*/class"
-	expect "$how-bind-again" $BIND "$(drive)" hiops_nvme
+	expect "$how-bind-again" "$BIND" "$(drive)" hiops_nvme
 	same "$how-read-again" "$(dd if=$D bs=1M count=16 iflag=direct status=none | wc -c)" $((16 << 20))
-	expect "$how-unbind" $BIND "$(drive)" none
+	expect "$how-unbind" "$BIND" "$(drive)" none
 	expect "$how-rmmod" rmmod hiops
 	exit
 fi
