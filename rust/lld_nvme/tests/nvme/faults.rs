@@ -3,7 +3,7 @@
 
 use crate::model::{Config, Namespace};
 use crate::rig::{command, Line, Rig};
-use hal::{Controller, Error, Op};
+use hal::{Controller, Error, Op, Platform};
 
 fn config() -> Config {
     Config {
@@ -40,12 +40,11 @@ fn gone_at_every_register_access() {
             let went = whole_way(&rig).map(|_| ());
             // Gone is gone: no later step finds it again, or waits for it.
             if went.is_err() {
-                let before = rig.machine.0.clone();
-                let at = hal::Platform::now_us(&before);
+                let at = rig.machine.now_us();
                 assert_eq!(rig.nvme.alive(), Err(Error::Gone));
                 assert_eq!(rig.nvme.stop(), Err(Error::Gone));
                 assert_eq!(rig.nvme.start(), Err(Error::Gone));
-                assert_eq!(hal::Platform::now_us(&before), at, "access {n}");
+                assert_eq!(rig.machine.now_us(), at, "access {n}");
             }
             rig.model.check();
             went
@@ -66,7 +65,7 @@ fn no_memory_at_every_allocation() {
         let platform = hal::mock::MockPlatform::new();
         let model = crate::model::Model::new(&platform, config());
         platform.fail_allocations_after(n);
-        let machine = crate::machine::Machine(platform.clone());
+        let machine = platform.clone();
         let went = crate::rig::Nvme::new(machine.clone(), model.registers()).and_then(|nvme| {
             let rig = Rig {
                 machine,
@@ -149,7 +148,7 @@ fn every_admin_command_unanswered() {
         assert_eq!(rig.nvme.start(), Ok(()));
         assert_eq!(rig.units().len(), 2);
         rig.model.check();
-        let platform = rig.machine.0.clone();
+        let platform = rig.machine.clone();
         drop(rig);
         assert_eq!(platform.bus().blocks_alive(), 0, "command {n}");
     }

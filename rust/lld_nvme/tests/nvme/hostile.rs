@@ -157,7 +157,7 @@ fn a_queue_full_of_nonsense_is_left_in_bounded_time() {
     });
     let mut queue = rig.queue(0);
     let base = rig.model.state().cqs[&1].base;
-    let bus = rig.machine.0.bus();
+    let bus = rig.machine.bus();
     let mut violations = 0;
     for pass in 0..10u64 {
         let phase = (pass + 1) & 1;

@@ -252,7 +252,7 @@ fn shadow_doorbells_spare_register_writes() {
     queue.start(&command(Op::Flush, 0, 0), &[]).unwrap();
     assert_eq!(rig.model.state().doorbells, before + 1);
     let (values, events) = rig.model.state().shadow.unwrap();
-    let bus = rig.machine.0.bus();
+    let bus = rig.machine.bus();
     // One that is busy does not: its EventIdx stays behind.
     bus.write32(events + 8, 0).unwrap();
     for _ in 0..100 {

@@ -13,7 +13,6 @@ mod data;
 mod faults;
 mod hostile;
 mod io;
-mod machine;
 mod model;
 mod namespaces;
 mod pin;

@@ -108,7 +108,7 @@ fn a_stopped_device_touches_nothing_and_takes_no_admin_command() {
 
 fn unanswered(stop: bool) {
     let rig = Rig::started(Config::default());
-    let bus = rig.machine.0.bus();
+    let bus = rig.machine.bus();
     let next = rig.model.state().admin_log.len();
     rig.model.state().ignore = Some(next);
     let data = rig.machine.dma(4096).unwrap();
@@ -137,7 +137,7 @@ fn memory_of_an_unanswered_command_lives_until_the_device_is_stopped() {
 #[test]
 fn memory_of_a_queue_that_may_have_been_made_lives_until_the_device_is_stopped() {
     let rig = Rig::started(Config::default());
-    let bus = rig.machine.0.bus();
+    let bus = rig.machine.bus();
     let before = bus.blocks_alive();
     // Create I/O Completion Queue is not answered, and the device can't be stopped either.
     let next = rig.model.state().admin_log.len();
@@ -165,7 +165,7 @@ fn everything_is_given_back() {
             namespaces: vec![Namespace::new(1, 9, 8)],
             ..Config::default()
         });
-        platform = rig.machine.0.clone();
+        platform = rig.machine.clone();
         let mut queue = rig.queue(0);
         assert_eq!(queue.run(&command(Op::Flush, 0, 0), &[]), Ok(()));
         rig.nvme.stop().unwrap();

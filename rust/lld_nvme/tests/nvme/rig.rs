@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A machine, a model and a driver, plugged together.
 
-use crate::machine::Machine;
 use crate::model::{Config, Model, Registers};
 use hal::mock::{MockMapping, MockPlatform};
 use hal::{
@@ -10,21 +9,20 @@ use hal::{
 };
 use lld_nvme::{NvmeController, NvmeQueue};
 
-pub type Nvme = NvmeController<Machine, Registers>;
-pub type IoQueue = NvmeQueue<Machine, Registers>;
+pub type Nvme = NvmeController<MockPlatform, Registers>;
+pub type IoQueue = NvmeQueue<MockPlatform, Registers>;
 
 /// The three of them.
 pub struct Rig {
-    pub machine: Machine,
+    pub machine: MockPlatform,
     pub model: Model,
     pub nvme: Nvme,
 }
 
 impl Rig {
     pub fn new(config: Config) -> Result<Self, Error> {
-        let platform = MockPlatform::new();
-        let model = Model::new(&platform, config);
-        let machine = Machine(platform);
+        let machine = MockPlatform::new();
+        let model = Model::new(&machine, config);
         let nvme = Nvme::new(machine.clone(), model.registers())?;
         Ok(Self {
             machine,
@@ -50,7 +48,7 @@ impl Rig {
     }
 
     pub fn map(&self, data: &[u8], offset: usize, piece: usize) -> MockMapping {
-        self.machine.0.map(data, offset, piece)
+        self.machine.map(data, offset, piece)
     }
 }
 

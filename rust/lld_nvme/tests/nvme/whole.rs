@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Strategy and driver together against the model: what an adapter in the kernel does, without the kernel.
 
-use crate::machine::Machine;
 use crate::model::{Config, Namespace};
 use crate::rig::{command, IoQueue, Rig};
 use hal::mock::{MockMapping, MockPlatform};
@@ -98,7 +97,7 @@ const BLOCKS: u64 = 256;
 /// Most requests that a test has outstanding.
 const DEPTH: usize = 8192;
 
-type Queue = strategy::IoQueue<Machine, IoQueue, Layer>;
+type Queue = strategy::IoQueue<MockPlatform, IoQueue, Layer>;
 
 fn queue(rig: &Rig, host: &Arc<Host>, index: u16) -> Queue {
     let hw = rig.nvme.create_queue(index, index + 1).unwrap();
@@ -213,9 +212,9 @@ fn random_commands_do_what_they_say_in_every_configuration() {
         let shift = config.namespaces[0].lbads;
         let any_shape = config.sgls != 0;
         let rig = Rig::started(config);
-        let host = Host::new(&rig.machine.0);
+        let host = Host::new(&rig.machine);
         let queue = queue(&rig, &host, 0);
-        let blocks_alive = rig.machine.0.bus().blocks_alive();
+        let blocks_alive = rig.machine.bus().blocks_alive();
         let mut disk = vec![0; (BLOCKS << shift) as usize];
         let mut dice = Dice(42);
         let mut expected = Vec::new();
@@ -247,7 +246,7 @@ fn random_commands_do_what_they_say_in_every_configuration() {
             rig.model.state().config.namespaces[0].data == disk,
             "{text}"
         );
-        assert_eq!(rig.machine.0.bus().blocks_alive(), blocks_alive);
+        assert_eq!(rig.machine.bus().blocks_alive(), blocks_alive);
         assert_eq!(queue.violations(), 0);
         rig.model.check();
     }
@@ -256,7 +255,7 @@ fn random_commands_do_what_they_say_in_every_configuration() {
 /// Two queues, four threads that submit, one that drains, and a device that only doorbells wake.
 fn threads(config: Config, rounds: usize) {
     let rig = Rig::started(config);
-    let host = Host::new(&rig.machine.0);
+    let host = Host::new(&rig.machine);
     let queues = [queue(&rig, &host, 0), queue(&rig, &host, 1)];
     rig.model.state().detached = true;
     let done = AtomicBool::new(false);
@@ -366,7 +365,7 @@ fn a_reset_fails_what_was_in_flight_and_keeps_what_waited() {
             doorbell_buffer,
             ..Config::default()
         });
-        let host = Host::new(&rig.machine.0);
+        let host = Host::new(&rig.machine);
         let queue = queue(&rig, &host, 0);
         for reset in 0..5 {
             rig.model.state().hold = true;
@@ -402,7 +401,7 @@ fn a_controller_that_does_not_come_back_fails_everything_with_gone() {
         mqes: 4,
         ..Config::default()
     });
-    let host = Host::new(&rig.machine.0);
+    let host = Host::new(&rig.machine);
     let queue = queue(&rig, &host, 0);
     rig.model.state().hold = true;
     for id in 0..10 {
@@ -429,7 +428,7 @@ fn a_controller_that_does_not_come_back_fails_everything_with_gone() {
 #[test]
 fn a_lying_device_ends_nothing_twice_and_is_found_out() {
     let rig = Rig::started(Config::default());
-    let host = Host::new(&rig.machine.0);
+    let host = Host::new(&rig.machine);
     let queue = queue(&rig, &host, 0);
     let mut dice = Dice(7);
     rig.model.state().liar = Some(Box::new(move |_, truth| {
