@@ -11,6 +11,7 @@
 mod bringup;
 mod data;
 mod faults;
+mod host;
 mod hostile;
 mod io;
 mod model;

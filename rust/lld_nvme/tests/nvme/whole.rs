@@ -1,108 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Strategy and driver together against the model: what an adapter in the kernel does, without the kernel.
 
+use crate::host::{flush, queue, Host, Job, BLOCKS};
 use crate::model::{Config, Namespace};
-use crate::rig::{command, IoQueue, Rig};
-use hal::mock::{MockMapping, MockPlatform};
-use hal::{CmdError, Command, Controller, Op, Outcome, Platform, Segment};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use strategy::{Context, Upper};
-
-/// A request, with its data before and after.
-struct Job {
-    id: usize,
-    cmd: Command,
-    data: Vec<u8>,
-    /// Where in a page the data begins, and how long its pieces are.
-    shape: (usize, usize),
-    mapped: Option<MockMapping>,
-}
-
-/// The layer above: keeps what ended.
-struct Host {
-    platform: MockPlatform,
-    ended: Mutex<Vec<(Job, Outcome)>>,
-    count: AtomicUsize,
-}
-
-impl Host {
-    fn new(platform: &MockPlatform) -> Arc<Self> {
-        Arc::new(Self {
-            platform: platform.clone(),
-            ended: Mutex::default(),
-            count: AtomicUsize::new(0),
-        })
-    }
-
-    fn take(&self) -> Vec<(Job, Outcome)> {
-        std::mem::take(&mut self.ended.lock().unwrap())
-    }
-}
-
-/// A handle of it for each queue.
-struct Layer(Arc<Host>);
-
-impl Upper for Layer {
-    type Request = Box<Job>;
-    type Ended = Vec<(Box<Job>, Outcome)>;
-
-    fn command(&self, rq: &Box<Job>) -> Command {
-        rq.cmd
-    }
-
-    fn segments<'a>(
-        &'a self,
-        rq: &'a mut Box<Job>,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        let (offset, piece) = rq.shape;
-        let mapped = rq
-            .mapped
-            .insert(self.0.platform.map(&rq.data, offset, piece));
-        mapped.segments().into_iter().map(Ok)
-    }
-
-    fn begin_cmd(&self, _: &mut Box<Job>) {}
-
-    fn unmap(&self, rq: &mut Box<Job>) {
-        if let Some(mapped) = rq.mapped.take() {
-            mapped.unmap();
-        }
-    }
-
-    fn deferred(&self, _: &Box<Job>) {}
-
-    fn end_cmd(&self, ended: &mut Self::Ended, mut rq: Box<Job>, outcome: Outcome) {
-        if let Some(mapped) = rq.mapped.take() {
-            rq.data = mapped.unmap();
-        }
-        ended.push((rq, outcome));
-    }
-
-    fn finish(&self, ended: Self::Ended, _: Context) {
-        self.0.count.fetch_add(ended.len(), Ordering::Relaxed);
-        let mut all = self.0.ended.lock().unwrap();
-        all.extend(ended.into_iter().map(|(job, outcome)| (*job, outcome)));
-    }
-
-    fn retry_later(&self) {}
-
-    fn now_ms(&self) -> u64 {
-        self.0.platform.now_us() / 1000
-    }
-}
-
-/// Blocks of the random test's disk.
-const BLOCKS: u64 = 256;
-/// Most requests that a test has outstanding.
-const DEPTH: usize = 8192;
-
-type Queue = strategy::IoQueue<MockPlatform, IoQueue, Layer>;
-
-fn queue(rig: &Rig, host: &Arc<Host>, index: u16) -> Queue {
-    let hw = rig.nvme.create_queue(index, index + 1).unwrap();
-    Queue::new(&rig.machine, hw, Layer(Arc::clone(host)), DEPTH, 30_000).unwrap()
-}
+use crate::rig::{command, Rig};
+use hal::{CmdError, Command, Controller, Op};
+use std::sync::atomic::{AtomicBool, Ordering};
+use strategy::Context;
 
 /// A generator of numbers; the same every time.
 struct Dice(u64);
@@ -345,16 +249,6 @@ fn threads_lose_nothing_with_shadow_doorbells() {
         ..small()
     };
     threads(config, ROUNDS);
-}
-
-fn flush(id: usize) -> Box<Job> {
-    Box::new(Job {
-        id,
-        cmd: command(Op::Flush, 0, 0),
-        data: Vec::new(),
-        shape: (0, 0),
-        mapped: None,
-    })
 }
 
 #[test]
