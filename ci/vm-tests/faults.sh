@@ -15,7 +15,7 @@ echo 10 >$DEBUG/fail_io_timeout/probability
 echo 20 >$DEBUG/fail_io_timeout/times
 echo 0 >$DEBUG/fail_io_timeout/verbose
 echo 1 >/sys/block/hiops_ram0/io-timeout-fail
-expect swallowed-io timeout 200 fio --name=f --filename=/dev/hiops_ram0 --direct=1 --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --size=2M --verify=crc32c
+expect swallowed-io timeout 200 fio --name=f --verify_state_save=0 --filename=/dev/hiops_ram0 --direct=1 --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --size=2M --verify=crc32c
 echo 0 >/sys/block/hiops_ram0/io-timeout-fail
 same swallowed-times "$(cat $DEBUG/fail_io_timeout/times)" 0
 same swallowed-over "$(count hiops_ram0 completed)" "$(count hiops_ram0 submitted)"
@@ -30,7 +30,7 @@ echo 0 >$DEBUG/failslab/verbose
 echo -1 >$DEBUG/failslab/times
 echo Y >$DEBUG/failslab/ignore-gfp-wait
 echo 30 >$DEBUG/failslab/probability
-fio --name=f --filename=/dev/hiops0n1 --direct=1 --rw=randwrite --bs=64k --ioengine=libaio --iodepth=8 --size=16M --verify=crc32c --mem=malloc --iomem_align=4k >"$OUT" 2>&1
+fio --name=f --verify_state_save=0 --filename=/dev/hiops0n1 --direct=1 --rw=randwrite --bs=64k --ioengine=libaio --iodepth=8 --size=16M --verify=crc32c --mem=malloc --iomem_align=4k >"$OUT" 2>&1
 status=$?
 echo 0 >$DEBUG/failslab/probability
 same starved-io "$status" 0
