@@ -73,23 +73,19 @@ void hiops_noio_restore(unsigned int flags)
 	memalloc_noio_restore(flags);
 }
 
-int hiops_map_single(struct request *rq, struct device *dev,
-		     struct hiops_segment *seg)
+u64 hiops_map_single(struct request *rq, struct device *dev)
 {
+	const struct bio *bio = rq->bio;
 	struct bio_vec bv;
 
 	if (blk_rq_nr_phys_segments(rq) != 1 ||
 	    (rq->rq_flags & RQF_SPECIAL_PAYLOAD))
-		return 1;
-	bv = mp_bvec_iter_bvec(rq->bio->bi_io_vec, rq->bio->bi_iter);
+		return HIOPS_MAP_ITERATE;
+	bv = mp_bvec_iter_bvec(bio->bi_io_vec, bio->bi_iter);
 	/* One segment that several bvecs make up, or memory of another device: for the iterator. */
 	if (bv.bv_len != blk_rq_bytes(rq) || is_pci_p2pdma_page(bv.bv_page))
-		return 1;
-	seg->addr = dma_map_bvec(dev, &bv, rq_dma_dir(rq), 0);
-	if (dma_mapping_error(dev, seg->addr))
-		return -ENOMEM;
-	seg->len = bv.bv_len;
-	return 0;
+		return HIOPS_MAP_ITERATE;
+	return dma_map_phys(dev, bvec_phys(&bv), bv.bv_len, rq_dma_dir(rq), 0);
 }
 
 void hiops_unmap_one(struct device *dev, u64 addr, u32 len, struct request *rq,
@@ -110,11 +106,6 @@ int hiops_map_kind(const struct blk_dma_iter *iter)
 	default:
 		return -EINVAL;
 	}
-}
-
-bool hiops_need_unmap(struct device *dev)
-{
-	return dma_need_unmap(dev);
 }
 
 bool hiops_use_iova(struct dma_iova_state *state)

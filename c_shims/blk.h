@@ -39,20 +39,21 @@ u64 hiops_stamp_ns(u64 stamps);
 unsigned int hiops_noio_save(void);
 void hiops_noio_restore(unsigned int flags);
 
-/* A request's data, mapped for a device. */
+/* A piece of a request's data. */
 struct hiops_segment {
 	u64 addr;
 	u32 len;
 };
 
-/* 0: the one segment is mapped; 1: map with the iterator; < 0: it cannot be mapped now. */
-int hiops_map_single(struct request *rq, struct device *dev,
-		     struct hiops_segment *seg);
+/* What hiops_map_single answers for data that blk-mq's iterator has to map: not a bus address, nor DMA_MAPPING_ERROR. */
+#define HIOPS_MAP_ITERATE 0xfffffffffffffffeULL
+
+/* The bus address of all of the request's data, if that is one segment. */
+u64 hiops_map_single(struct request *rq, struct device *dev);
 void hiops_unmap_one(struct device *dev, u64 addr, u32 len, struct request *rq,
 		     bool mmio);
 /* What the iterator goes through: 0 memory, 1 another device by bus address, 2 another device through the host bridge, < 0 neither. */
 int hiops_map_kind(const struct blk_dma_iter *iter);
-bool hiops_need_unmap(struct device *dev);
 bool hiops_use_iova(struct dma_iova_state *state);
 void hiops_iova_destroy(struct device *dev, struct dma_iova_state *state,
 			size_t len, struct request *rq, bool mmio);

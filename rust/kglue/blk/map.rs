@@ -41,11 +41,15 @@ unsafe impl Sync for DmaMap {}
 enum How {
     /// Not, or nothing of it is left to undo.
     Nothing = 0,
-    /// One segment, the first of `pieces`.
+    /// One segment, `one`, that is to be unmapped.
     Single,
     /// By blk-mq's iterator.
     Iterated,
 }
+
+/// What `hiops_map_single` answers for data that is not one segment. All above is no bus address either.
+// CAST: bindgen takes the macro for a negative number, whose 64 bits it is.
+const ITERATE: u64 = shims::HIOPS_MAP_ITERATE as u64;
 
 /// One mapped segment that is to be unmapped by itself.
 #[derive(Clone, Copy)]
@@ -94,7 +98,7 @@ impl DmaMap {
         // SAFETY: `iova` was set by `blk_rq_dma_map_iter_start`.
         let whole = mapped.bus || unsafe { shims::hiops_use_iova(&mut mapped.iova) };
         // SAFETY: the device is bound.
-        if whole || !unsafe { shims::hiops_need_unmap(self.device) } {
+        if whole || !unsafe { bindings::dma_need_unmap(self.device) } {
             return Ok(());
         }
         let piece = Piece {
@@ -139,7 +143,18 @@ impl DmaMap {
         }
     }
 
-    #[cold]
+    /// Undoes a mapping that needs it.
+    #[inline(never)]
+    fn unmap_some(&self, rq: &Rq) {
+        // SAFETY: the request is owned, so nobody else uses its PDU; no other reference to it is alive.
+        let mapped = unsafe { &mut *Self::mapped(rq) };
+        match core::mem::replace(&mut mapped.how, How::Nothing) {
+            How::Nothing => {}
+            How::Single => self.unmap_piece(rq, mapped.one, false),
+            How::Iterated => self.unmap_iterated(rq, mapped),
+        }
+    }
+
     fn unmap_iterated(&self, rq: &Rq, mapped: &mut DmaMapped) {
         // SAFETY: `iova` was set when the mapping began.
         if !mapped.bus && unsafe { shims::hiops_use_iova(&mut mapped.iova) } {
@@ -179,6 +194,67 @@ struct DmaSegments<'a> {
 }
 
 impl DmaSegments<'_> {
+    /// Maps all of the data at once, if it is one segment.
+    #[inline(always)]
+    fn first(&mut self) -> Result<Segment, CmdError> {
+        let rq = self.rq.as_raw();
+        // SAFETY: the request is owned and the device is bound.
+        let (addr, len) = unsafe {
+            (
+                shims::hiops_map_single(rq, self.map.device),
+                (*rq).__data_len,
+            )
+        };
+        if addr >= ITERATE {
+            return self.first_of_many(addr);
+        }
+        self.at = At::End;
+        // Asked after the mapping, which may be what makes it true. Where it is false, which is with most devices, unmapping would do nothing.
+        // SAFETY: the device is bound.
+        if unsafe { bindings::dma_need_unmap(self.map.device) } {
+            // SAFETY: as in `first_of_many`.
+            let mapped = unsafe { &mut *DmaMap::mapped(self.rq) };
+            mapped.how = How::Single;
+            mapped.one = Piece { addr, len };
+        }
+        Ok(Segment { addr, len })
+    }
+
+    /// The answer of `hiops_map_single` was no bus address.
+    #[inline(never)]
+    fn first_of_many(&mut self, answer: u64) -> Result<Segment, CmdError> {
+        if answer == ITERATE {
+            // SAFETY: the request is owned, so nobody else uses its PDU; no other reference to it is alive.
+            let mapped = unsafe { &mut *DmaMap::mapped(self.rq) };
+            // Data that has no segment is no data of a command.
+            return self
+                .start_iterating(mapped)
+                .unwrap_or(Err(CmdError::Invalid));
+        }
+        self.at = At::End;
+        Err(CmdError::NotReady)
+    }
+
+    /// What blk-mq's iterator finds next.
+    #[inline(never)]
+    fn another(&mut self) -> Option<Result<Segment, CmdError>> {
+        // SAFETY: as in `first_of_many`.
+        let mapped = unsafe { &mut *DmaMap::mapped(self.rq) };
+        // SAFETY: started, and not at its end yet.
+        let some = unsafe {
+            shims::blk_rq_dma_map_iter_next(
+                self.rq.as_raw(),
+                self.map.device,
+                mapped.iter.as_mut_ptr(),
+            )
+        };
+        if some {
+            self.iterated(mapped)
+        } else {
+            self.stopped(mapped)
+        }
+    }
+
     /// Why blk-mq's iterator stopped.
     fn stopped(&mut self, mapped: &DmaMapped) -> Option<Result<Segment, CmdError>> {
         self.at = At::End;
@@ -206,7 +282,6 @@ impl DmaSegments<'_> {
         Some(noted.map(|()| seg))
     }
 
-    #[cold]
     fn start_iterating(&mut self, mapped: &mut DmaMapped) -> Option<Result<Segment, CmdError>> {
         // SAFETY: the request is owned, the device is bound; state and iterator need no initial value.
         let some = unsafe {
@@ -240,52 +315,13 @@ impl DmaSegments<'_> {
 impl Iterator for DmaSegments<'_> {
     type Item = Result<Segment, CmdError>;
 
-    #[inline]
+    // Inline as far as most requests go, which are one segment.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        // SAFETY: the request is owned, so nobody else uses its PDU; no other reference to it is alive.
-        let mapped = unsafe { &mut *DmaMap::mapped(self.rq) };
         match self.at {
+            At::Begin => Some(self.first()),
+            At::Within => self.another(),
             At::End => None,
-            At::Begin => {
-                let mut seg = shims::hiops_segment { addr: 0, len: 0 };
-                // SAFETY: the request is owned and the device is bound.
-                match unsafe {
-                    shims::hiops_map_single(self.rq.as_raw(), self.map.device, &mut seg)
-                } {
-                    0 => {
-                        self.at = At::End;
-                        mapped.how = How::Single;
-                        mapped.one = Piece {
-                            addr: seg.addr,
-                            len: seg.len,
-                        };
-                        Some(Ok(Segment {
-                            addr: seg.addr,
-                            len: seg.len,
-                        }))
-                    }
-                    1 => self.start_iterating(mapped),
-                    _ => {
-                        self.at = At::End;
-                        Some(Err(CmdError::NotReady))
-                    }
-                }
-            }
-            At::Within => {
-                // SAFETY: started, and not at its end yet.
-                let some = unsafe {
-                    shims::blk_rq_dma_map_iter_next(
-                        self.rq.as_raw(),
-                        self.map.device,
-                        mapped.iter.as_mut_ptr(),
-                    )
-                };
-                if some {
-                    self.iterated(mapped)
-                } else {
-                    self.stopped(mapped)
-                }
-            }
         }
     }
 }
@@ -305,14 +341,11 @@ impl MapKind for DmaMap {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn unmap(&self, rq: &Rq) {
-        // SAFETY: as in `DmaSegments::next`.
-        let mapped = unsafe { &mut *DmaMap::mapped(rq) };
-        match core::mem::replace(&mut mapped.how, How::Nothing) {
-            How::Nothing => {}
-            How::Single => self.unmap_piece(rq, mapped.one, false),
-            How::Iterated => self.unmap_iterated(rq, mapped),
+        // SAFETY: the request is owned, so nobody else uses its PDU.
+        if unsafe { (*Self::mapped(rq)).how } != How::Nothing {
+            self.unmap_some(rq);
         }
     }
 }
