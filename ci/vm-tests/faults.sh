@@ -7,7 +7,6 @@
 . ci/vm-tests/nvme-lib.sh
 DEBUG=/sys/kernel/debug
 mountpoint -q $DEBUG || mount -t debugfs debugfs $DEBUG
-count() { awk -v name="$2" '$1 == name { print $2 }' "/sys/block/$1/hiops/stats"; }
 
 # One completion in ten vanishes between hiops and the block layer: its time-out ends it, nothing is reset.
 expect load modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_timeout_ms=1000

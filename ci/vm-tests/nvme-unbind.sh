@@ -17,14 +17,14 @@ for round in 1 2; do
 		fio --name=u --filename=$D --direct=1 --ioengine=$engine --iodepth=32 --numjobs=4 --rw=randrw --size=64M --bsrange=512-128k --blockalign=512 \
 			--time_based --runtime=120 --minimal >/run/fio 2>&1 &
 		fio=$!
-		before=$(awk '$1 == "completed" { print $2 }' /sys/block/hiops0n1/hiops/stats)
-		busy() { [ "$(awk '$1 == "completed" { print $2 }' /sys/block/hiops0n1/hiops/stats)" -gt $((before + 200)) ]; }
+		before=$(count hiops0n1 completed)
+		busy() { [ "$(count hiops0n1 completed)" -gt $((before + 200)) ]; }
 		until_true 60 busy || not_ok "busy-$round-$engine" "no I/O"
 		echo "$PCI" >$sysfs/unbind &
 		unbind=$!
 		expect "unbound-$round-$engine" until_true 60 absent /sys/bus/pci/devices/"$PCI"/driver
 		wait $unbind
-		expect "ended-$round-$engine" until_true 60 sh -c "! kill -0 $fio"
+		expect "ended-$round-$engine" until_true 60 ended "$fio"
 		wait $fio
 		expect "gone-$round-$engine" absent $D
 		expect "again-$round-$engine" "$BIND" "$PCI" hiops_nvme

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What the tests share that run inside a machine: how results are told, how something is waited for. Sourced, never run.
+set -uo pipefail
+
+OUT=$(mktemp)
+
+# One line a result; the exit status of the test is whether all were ok.
+BAD=0
+ok() { echo "ok $1"; }
+not_ok() {
+	echo "not ok $1: $2"
+	tail -n 20 "$OUT" >&2
+	BAD=1
+}
+trap 'exit "$BAD"' EXIT
+
+# expect NAME COMMAND...: it works.
+expect() {
+	local what=$1
+	shift
+	if "$@" >"$OUT" 2>&1; then ok "$what"; else not_ok "$what" "status $? of: $*"; fi
+}
+
+# refused NAME TEXT COMMAND...: it fails with status 1, and what it says has TEXT in it.
+refused() {
+	local what=$1 text=$2 rc=0
+	shift 2
+	"$@" >"$OUT" 2>&1 || rc=$?
+	if [ "$rc" != 1 ]; then
+		not_ok "$what" "status $rc instead of 1"
+	elif ! grep -qF -- "$text" "$OUT"; then
+		not_ok "$what" "it does not say '$text' but: $(head -n 1 "$OUT")"
+	else
+		ok "$what"
+	fi
+}
+
+# same NAME IS WANTED
+same() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "'$2' instead of '$3'"; fi; }
+
+# fio leaves no state files in the tree.
+fio() { command fio --verify_state_save=0 "$@"; }
+
+# count DISK NAME: one of hiops' counters, told without a new process.
+count() {
+	local name value
+	while read -r name value; do
+		[ "$name" != "$2" ] || echo "$value"
+	done <"/sys/block/$1/hiops/stats"
+}
+
+# until_true SECONDS COMMAND...: waits for it, no longer than that.
+until_true() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.1
+	done
+}
+absent() { [ ! -e "$1" ]; }
+# ended PID: a process that is a child of this shell or not.
+ended() { ! kill -0 "$1" 2>/dev/null; }
