@@ -30,7 +30,11 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             let mut more = false;
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
             if due {
+                let depth = self.outstanding();
                 more = self.drain_batch(&mut side, &mut ended);
+                more |= self.adapt(&mut side, by, depth, ended.count());
+            } else if by == Context::Poll {
+                self.adapt(&mut side, by, 0, 0);
             }
             let knocked = side.release();
             if due && !self.fifo.is_empty() {
@@ -85,6 +89,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// Gives the drained tags back to the pool; what waits in the FIFO is visible to the caller afterwards.
     pub(crate) fn release(&self, side: &mut DrainSide<Q>) {
+        self.done.add(side.detached.len());
         let writes = self.hw.release_tags(&mut side.hw, &mut side.detached);
         self.drain_doorbells.add(writes);
         self.note_violations(side);

@@ -99,7 +99,15 @@ impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
         for rq in queue.slots.iter().filter_map(|slot| slot.take()) {
             ended.end(&queue.upper, rq, Err(outcome));
         }
+        // Tags that the controller has lost are over, too.
+        queue.done.equal(&queue.issued);
         ended.finish(&queue.upper, Context::Coop);
+    }
+
+    /// Lets `f` have the drain side; `None`: there is none any more.
+    pub(crate) fn with_drain<R>(&mut self, f: impl FnOnce(&mut DrainSide<Q>) -> R) -> Option<R> {
+        let tokens = self.tokens.as_mut()?;
+        Some(f(&mut tokens.drain))
     }
 
     /// Makes the controller's queue as it was when created, between [`Paused::reap`] and [`hal::Controller::start`].

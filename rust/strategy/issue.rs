@@ -274,8 +274,10 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     #[inline]
     pub(crate) fn ring(&self, side: &mut IssueSide<Q>) {
         if !side.bound.is_empty() {
+            self.issued.add(side.bound.len());
             let writes = self.hw.issue_tags(&mut side.hw, &mut side.bound);
             self.issue_doorbells.add(writes);
+            self.watch_issued();
         }
     }
 }

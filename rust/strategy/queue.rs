@@ -2,6 +2,8 @@
 //! One hardware queue with all that the strategy keeps for it.
 
 use crate::fifo::Fifo;
+use crate::hybrid::Watch;
+use crate::poll::Polling;
 use crate::stats::Counter;
 use crate::{Context, Upper};
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
@@ -26,6 +28,8 @@ pub(crate) struct DrainSide<Q: Queue> {
     pub(crate) detached: TagBatch<Detached>,
     /// Completions of tags to which no request was bound.
     pub(crate) strays: u32,
+    /// What a hybrid queue goes by.
+    pub(crate) watch: Watch,
 }
 
 /// One hardware queue: requests go in by [`IoQueue::submit`] and come out through [`Upper::end_cmd`].
@@ -43,6 +47,11 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
     /// By tag: when the command that it is bound to is late, by the clock of [`Upper::now_ms`].
     pub(crate) deadlines: P::Table<AtomicU64>,
     pub(crate) timeout_ms: u64,
+    pub(crate) poll: Polling,
+    /// Commands that the device was told of. Counted before it is.
+    pub(crate) issued: Counter,
+    /// Commands that it has answered, or that were taken back.
+    pub(crate) done: Counter,
     pub(crate) issue_doorbells: Counter,
     pub(crate) drain_doorbells: Counter,
     /// Tags given out while they were in use.
@@ -79,11 +88,15 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 hw: hw.drain,
                 detached: TagBatch::default(),
                 strays: 0,
+                watch: Watch::default(),
             }),
             fifo: Fifo::new(platform, depth)?,
             slots: platform.table(tags, |_| Slot::default())?,
             deadlines: platform.table(tags, |_| AtomicU64::new(0))?,
             timeout_ms,
+            poll: Polling::new(),
+            issued: Counter::new(),
+            done: Counter::new(),
             issue_doorbells: Counter::new(),
             drain_doorbells: Counter::new(),
             issue_strays: Counter::new(),

@@ -20,6 +20,11 @@ impl Counter {
         }
     }
 
+    /// Makes it equal to `other`, whose writer the caller is too.
+    pub(crate) fn equal(&self, other: &Counter) {
+        self.0.store(other.get(), Ordering::Relaxed);
+    }
+
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -10,6 +10,8 @@
 //!   ([`cell::TryLock`]). Nobody waits for a token: who finds it held *knocks*, and the holder looks once more before it leaves.
 //! * **Slot**: the request that a tag is bound to. Who takes it out of its [`cell::Slot`] ends it; there is no second arbiter.
 //! * **Gate**: open, paused ([`Paused`] holds both tokens) or dead.
+//! * **Mode**: how completions are noticed when nobody passes by: by interrupt, by a timer, or by what serves the load (`poll.rs`,
+//!   `hybrid.rs`).
 //!
 //! # A request's way
 //! ```text
@@ -35,11 +37,16 @@
 mod drain;
 mod fifo;
 mod gate;
+mod hybrid;
 mod issue;
+mod poll;
 mod queue;
 mod stats;
 mod upper;
+mod waiter;
 
 pub use gate::Paused;
+pub use poll::{Mode, DEFAULT_POLL_INTERVAL_US};
 pub use queue::IoQueue;
 pub use upper::{Context, Upper};
+pub use waiter::{Thread, Waiter, Waiters};

@@ -57,6 +57,23 @@ pub trait Upper: Send + Sync + 'static {
     /// `kick` has begun may not. No token is held by the caller.
     fn retry_later(&self);
 
+    /// Whether [`Upper::set_interrupt`] can turn the interrupt off.
+    fn can_poll(&self) -> bool {
+        false
+    }
+
+    /// Lets the controller interrupt for this queue's completions, or not. An interrupt that it wanted to raise meanwhile need not come
+    /// afterwards. `false`: it can't be turned off, and was not. The drain token is held.
+    fn set_interrupt(&self, on: bool) -> bool {
+        on
+    }
+
+    /// [`crate::IoQueue::tick`] is to be called in `us` microseconds; an earlier wish is replaced. Never called where
+    /// [`Upper::can_poll`] is `false`.
+    fn arm_poll(&self, us: u32) {
+        let _ = us;
+    }
+
     /// A coarse monotonic clock, in milliseconds.
     fn now_ms(&self) -> u64;
 }
@@ -80,6 +97,12 @@ impl<U: Upper> Ending<U> {
     pub(crate) fn end(&mut self, upper: &U, rq: U::Request, outcome: Outcome) {
         upper.end_cmd(&mut self.batch, rq, outcome);
         self.count = self.count.wrapping_add(1);
+    }
+
+    /// How many requests are in it.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// Finishes the batch, if it is one; returns how many requests were in it.

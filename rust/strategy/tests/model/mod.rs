@@ -108,6 +108,8 @@ impl Queue for Hw {
 pub struct Top {
     pub ended: AtomicUsize,
     pub retries: AtomicUsize,
+    /// How often the poll timer was armed.
+    pub armed: AtomicUsize,
 }
 
 impl Upper for Top {
@@ -144,6 +146,18 @@ impl Upper for Top {
 
     fn retry_later(&self) {
         self.retries.fetch_add(1, SeqCst);
+    }
+
+    fn can_poll(&self) -> bool {
+        true
+    }
+
+    fn set_interrupt(&self, _: bool) -> bool {
+        true
+    }
+
+    fn arm_poll(&self, _: u32) {
+        self.armed.fetch_add(1, SeqCst);
     }
 
     fn now_ms(&self) -> u64 {

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Interrupts or polling: the modes, the poll timer's ticks, and the switch between the two.
+//!
+//! While a queue is *polled* its interrupt is off and its events are found by whoever passes by, and by a timer that ticks only
+//! while something is outstanding. Whether it is polled is written by the drain token's holder alone.
+//!
+//! # The hand-over between issuer and timer
+//! An issuer counts its commands as issued, passes a fence, and looks whether the timer is armed; a tick that finds nothing
+//! outstanding disarms the timer, passes a fence, and looks at the count again. One of the two sees the other
+//! (`tests/loom_poll.rs`). What was counted before the queue became polled is found by who switches, in the same way.
+
+use crate::queue::{DrainSide, IoQueue};
+use crate::{Context, Upper};
+use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU8, Ordering};
+use hal::{Error, Platform, Queue};
+
+/// The longest wait between two ticks, in intervals: an empty tick doubles the wait up to here.
+const LONGEST_WAIT: u32 = 16;
+/// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14, section 4).
+pub const DEFAULT_POLL_INTERVAL_US: u32 = 24;
+
+/// How completions are noticed when nobody passes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By the controller's interrupt.
+    Irq,
+    /// By a timer.
+    Poll,
+    /// By whichever of the two serves the present load better.
+    Hybrid,
+}
+
+/// A queue's mode, and where its timer is.
+pub(crate) struct Polling {
+    mode: AtomicU8,
+    interval_us: AtomicU32,
+    /// The interrupt is off. Written by the drain token's holder.
+    on: AtomicBool,
+    /// The timer is armed, or its tick is under way.
+    armed: AtomicBool,
+    /// How long the timer waits at present. Written by the tick, of which there is one at a time.
+    wait_us: AtomicU32,
+}
+
+impl Polling {
+    pub(crate) fn new() -> Self {
+        Self {
+            mode: AtomicU8::new(Mode::Irq as u8),
+            interval_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
+            on: AtomicBool::new(false),
+            armed: AtomicBool::new(false),
+            wait_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
+        }
+    }
+
+    #[inline]
+    fn mode(&self) -> Mode {
+        match self.mode.load(Ordering::Relaxed) {
+            mode if mode == Mode::Poll as u8 => Mode::Poll,
+            mode if mode == Mode::Hybrid as u8 => Mode::Hybrid,
+            _ => Mode::Irq,
+        }
+    }
+
+    #[inline]
+    fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    fn interval_us(&self) -> u32 {
+        self.interval_us.load(Ordering::Relaxed)
+    }
+}
+
+impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+    /// How completions are noticed.
+    pub fn mode(&self) -> Mode {
+        self.poll.mode()
+    }
+
+    /// Whether the interrupt is off at this moment.
+    pub fn is_polled(&self) -> bool {
+        self.poll.is_on()
+    }
+
+    /// Changes the mode, with the queue at rest for a moment. Sleeps; one caller at a time.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`]: this queue's interrupt can't be turned off.
+    pub fn set_mode(&self, platform: &P, mode: Mode) -> Result<(), Error> {
+        let mut paused = self.pause(platform);
+        let switched = paused.with_drain(|side| {
+            let polled = match mode {
+                Mode::Irq => false,
+                Mode::Poll => true,
+                Mode::Hybrid => self.poll.is_on(),
+            };
+            let able = mode == Mode::Irq || self.upper.can_poll();
+            if !able || (polled != self.poll.is_on() && !self.switch(polled)) {
+                return Err(Error::Unsupported);
+            }
+            self.poll.mode.store(mode as u8, Ordering::Relaxed);
+            side.watch.begin(self.upper.now_ms());
+            Ok(())
+        });
+        // It looks for completions that no interrupt announces any more.
+        paused.resume();
+        switched.unwrap_or(Err(Error::Unsupported))
+    }
+
+    /// The interval between two ticks in microseconds.
+    pub fn poll_interval_us(&self) -> u32 {
+        self.poll.interval_us()
+    }
+
+    /// Changes the interval; from the next tick on.
+    pub fn set_poll_interval_us(&self, us: u32) {
+        self.poll.interval_us.store(us.max(1), Ordering::Relaxed);
+    }
+
+    /// The poll timer has expired: takes completions under [`Context::Poll`], and says through [`Upper::arm_poll`] when to come
+    /// again. One caller at a time; any context, with preemption off.
+    pub fn tick(&self) {
+        let ended = self.drain_for(Context::Poll, false);
+        let interval = self.poll.interval_us();
+        let wait = if ended != 0 {
+            interval
+        } else {
+            let longest = interval.saturating_mul(LONGEST_WAIT);
+            let wait = self.poll.wait_us.load(Ordering::Relaxed);
+            wait.saturating_mul(2).clamp(interval, longest)
+        };
+        if self.poll.is_on() && self.outstanding() != 0 {
+            return self.come_again(wait);
+        }
+        self.poll.armed.store(false, Ordering::Relaxed);
+        // The hand-over with the issuer, see above. The one that switches to polling does as the issuer does.
+        fence(Ordering::SeqCst);
+        if self.poll.is_on() && self.outstanding() != 0 && self.claim_timer() {
+            self.come_again(interval);
+        }
+    }
+
+    /// Nobody will pass by soon: the next tick is not to be a late one. Any context, with preemption off.
+    #[inline]
+    pub fn hasten(&self) {
+        let interval = self.poll.interval_us();
+        if self.poll.is_on()
+            && self.poll.armed.load(Ordering::Relaxed)
+            && self.poll.wait_us.load(Ordering::Relaxed) > interval
+        {
+            self.come_again(interval);
+        }
+    }
+
+    fn come_again(&self, us: u32) {
+        self.poll.wait_us.store(us, Ordering::Relaxed);
+        self.upper.arm_poll(us);
+    }
+
+    fn claim_timer(&self) -> bool {
+        !self.poll.armed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Commands that the device has not answered, as far as both sides have counted. May err while they are at it, never by more
+    /// than what they are at.
+    #[inline]
+    pub(crate) fn outstanding(&self) -> u64 {
+        // The older of the two first: it does not go below 0 by what happens between.
+        let done = self.done.get();
+        self.issued.get().saturating_sub(done)
+    }
+
+    /// Sees to it that the timer runs, if it has to. By the issuer, after commands were counted as issued.
+    #[inline]
+    pub(crate) fn watch_issued(&self) {
+        if self.poll.mode() != Mode::Irq {
+            fence(Ordering::SeqCst);
+            if self.poll.is_on() && !self.poll.armed.load(Ordering::Relaxed) && self.claim_timer() {
+                self.come_again(self.poll.interval_us());
+            }
+        }
+    }
+
+    /// After a drain by `by` that ended `ended` requests of `depth` that were outstanding: a hybrid queue goes over to what serves
+    /// the load. `true`: the caller has to look for completions again.
+    #[inline]
+    pub(crate) fn adapt(
+        &self,
+        side: &mut DrainSide<Q>,
+        by: Context,
+        depth: u64,
+        ended: usize,
+    ) -> bool {
+        if self.poll.mode() != Mode::Hybrid || (ended == 0 && by != Context::Poll) {
+            return false;
+        }
+        let polled = self.poll.is_on();
+        let wanted = (side.watch).wants_poll(polled, by, depth, ended, || self.upper.now_ms());
+        wanted != polled && self.switch(wanted) && !wanted
+    }
+
+    /// Turns the interrupt off or on again; `false`: it can't be. With the drain token held.
+    #[cold]
+    fn switch(&self, polled: bool) -> bool {
+        if !self.upper.set_interrupt(!polled) {
+            return false;
+        }
+        self.poll.on.store(polled, Ordering::Relaxed);
+        if polled {
+            fence(Ordering::SeqCst);
+            if self.outstanding() != 0 && self.claim_timer() {
+                self.come_again(self.poll.interval_us());
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Every interleaving of the hand-over to a sleeping owner, and of taking an offer over: `RUSTFLAGS="--cfg loom" cargo test -p strategy --release`.
+//! `ci/loom-breaks` shows that each fails when its key line is broken.
+#![cfg(loom)]
+
+// Each test uses its part of it.
+#[allow(dead_code)]
+mod model;
+
+use hal::mock::MockPlatform;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+use model::check;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::Arc;
+use strategy::{Thread, Waiters};
+
+const OWNER: Thread = Thread(64);
+
+struct World {
+    waiters: Waiters<MockPlatform, u8>,
+    ended: AtomicUsize,
+    woken: AtomicUsize,
+    /// A drainer found an offer watched by the sweep, which is at work.
+    sweeping: AtomicBool,
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        let world = Self {
+            waiters: Waiters::new(&MockPlatform::new(), 0).unwrap(),
+            ended: AtomicUsize::new(0),
+            woken: AtomicUsize::new(0),
+            sweeping: AtomicBool::new(false),
+        };
+        world.waiters.place(OWNER).unwrap().enlist(OWNER).unwrap();
+        Arc::new(world)
+    }
+
+    fn end(&self) {
+        self.ended.fetch_add(1, SeqCst);
+    }
+
+    /// What a drainer does with a completion of the owner's.
+    fn complete(&self) {
+        let place = self.waiters.place(OWNER).unwrap();
+        if !place.is_asleep() {
+            return self.end();
+        }
+        match self.waiters.offer(place, 1) {
+            Ok(owner) => {
+                assert_eq!(owner, OWNER);
+                self.woken.fetch_add(1, SeqCst);
+            }
+            Err(Some(_)) => self.end(),
+            Err(None) => {}
+        }
+    }
+
+    /// What the hook does after the sleep.
+    fn wake(&self) {
+        if self.waiters.place(OWNER).unwrap().wake().is_some() {
+            self.end();
+        }
+    }
+}
+
+/// The owner wakes, for a reason of its own, while its completion is offered: one of the two ends it.
+#[test]
+fn an_offer_beside_a_waking_owner() {
+    check(3, || {
+        let world = World::new();
+        world.waiters.place(OWNER).unwrap().sleep();
+        let drainer = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.complete())
+        };
+        world.wake();
+        drainer.join().unwrap();
+        assert_eq!(world.ended.load(SeqCst), 1);
+    });
+}
+
+/// The owner falls asleep while its completion arrives: it is ended by the drainer, or offered and the owner woken.
+#[test]
+fn an_offer_beside_an_owner_falling_asleep() {
+    check(3, || {
+        let world = World::new();
+        let drainer = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.complete())
+        };
+        world.waiters.place(OWNER).unwrap().sleep();
+        drainer.join().unwrap();
+        let (ended, woken) = (world.ended.load(SeqCst), world.woken.load(SeqCst));
+        assert_eq!(ended + woken, 1, "neither ended nor woken, or both");
+        world.wake();
+        assert_eq!(world.ended.load(SeqCst), 1);
+    });
+}
+
+/// An old offer is claimed by its owner and by a sweep: one of the two gets it.
+#[test]
+fn an_offer_is_claimed_once() {
+    check(3, || {
+        let world = World::new();
+        world.waiters.place(OWNER).unwrap().sleep();
+        world.complete();
+        let sweeper = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.waiters.sweep(true, |_| world.end()))
+        };
+        world.wake();
+        sweeper.join().unwrap();
+        assert_eq!(world.ended.load(SeqCst), 1);
+    });
+}
+
+/// The sweep finds nothing and goes to rest while an offer is made: the offer is watched.
+#[test]
+fn the_sweep_rests_beside_an_offer() {
+    check(3, || {
+        let world = World::new();
+        let place = world.waiters.place(OWNER).unwrap();
+        place.sleep();
+        // An offer was made and claimed: its mark is there still.
+        world.complete();
+        world.wake();
+        place.sleep();
+        world.sweeping.store(true, Ordering::Relaxed);
+        let sweeper = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let left = world.waiters.sweep(false, |_| world.end());
+                if !left {
+                    world.sweeping.store(false, Ordering::Relaxed);
+                    loom::sync::atomic::fence(Ordering::SeqCst);
+                }
+                left || world.waiters.is_marked()
+            })
+        };
+        world.complete();
+        let watched = !world.sweeping.load(Ordering::Relaxed);
+        let again = sweeper.join().unwrap();
+        let ended = world.ended.load(SeqCst);
+        assert!(
+            ended == 2 || watched || again,
+            "an offer that nobody looks after"
+        );
+    });
+}
