@@ -146,5 +146,8 @@ impl<P: Platform, W: World> Controller for Ram<P, W> {
         Cause::Queues
     }
 
-    fn set_interrupt(&self, _vector: u16, _enabled: bool) {}
+    fn set_interrupt(&self, vector: u16, enabled: bool) {
+        // A drain follows, which sets the bell for what is due.
+        self.world.device().keep_silent(vector, !enabled);
+    }
 }

@@ -173,6 +173,7 @@ impl Device {
     /// sees, or is seen by, the drain that the last bell led to.
     #[inline]
     pub(crate) fn wants_bell(&self, queue: u16, at_ns: u64) -> bool {
+        let at_ns = at_ns.max(SILENT + 1);
         (self.armed.get(usize::from(queue)))
             .is_some_and(|armed| armed.fetch_min(at_ns, Ordering::AcqRel) > at_ns)
     }
@@ -181,10 +182,21 @@ impl Device {
     #[inline]
     pub(crate) fn rang(&self, queue: u16) {
         if let Some(armed) = self.armed.get(usize::from(queue)) {
-            armed.swap(u64::MAX, Ordering::AcqRel);
+            let unset = |at| (at != SILENT).then_some(u64::MAX);
+            let _ = armed.fetch_update(Ordering::AcqRel, Ordering::Relaxed, unset);
+        }
+    }
+
+    /// The bell of `queue` is not set for anything from now on, or is again.
+    pub(crate) fn keep_silent(&self, queue: u16, silent: bool) {
+        if let Some(armed) = self.armed.get(usize::from(queue)) {
+            armed.store(if silent { SILENT } else { u64::MAX }, Ordering::SeqCst);
         }
     }
 }
+
+/// As the time for which a bell is set: earlier than any at which it could be needed, so that it is never set.
+const SILENT: u64 = 0;
 
 #[cfg(test)]
 mod tests {
@@ -245,5 +257,16 @@ mod tests {
         device.rang(0);
         assert!(device.wants_bell(0, 200));
         assert!(!device.wants_bell(MAX_QUEUES, 0));
+    }
+
+    #[test]
+    fn a_silent_bell_is_not_set() {
+        let device = Device::new(config()).unwrap();
+        device.keep_silent(0, true);
+        assert!(!device.wants_bell(0, 100));
+        device.rang(0);
+        assert!(!device.wants_bell(0, 50));
+        device.keep_silent(0, false);
+        assert!(device.wants_bell(0, 200));
     }
 }
