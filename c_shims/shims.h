@@ -15,5 +15,6 @@
 
 #include "blk.h"
 #include "pci.h"
+#include "wait.h"
 
 #endif

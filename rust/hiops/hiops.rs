@@ -6,8 +6,10 @@ use kernel::prelude::*;
 use kglue::blk::AllDisksGone;
 use kglue::pci::driver::Registration;
 use kglue::ram::RamDisk;
+use kglue::wait::Threads;
 
 mod nvme;
+mod params;
 mod passthru;
 mod ram;
 
@@ -18,6 +20,26 @@ module! {
     description: "HIOPS: NVMe and RAM disks without a bottom half",
     license: "GPL v2",
     params: {
+        mode: u32 {
+            default: 2,
+            description: "how completions are noticed at first: 0 irq, 1 poll, 2 hybrid",
+        },
+        lazy: u32 {
+            default: 1,
+            description: "whether threads end the I/O that they sleep for: 0 or 1",
+        },
+        coop: u32 {
+            default: 1,
+            description: "whether whoever passes by takes completions: 0 or 1",
+        },
+        poll_interval_us: u32 {
+            default: 24,
+            description: "microseconds between two polls: 1 to 10000",
+        },
+        nvme_timeout_ms: u32 {
+            default: 30000,
+            description: "how long an NVMe command may take: 1000 to 3600000",
+        },
         ram_disks: u32 {
             default: 0,
             description: "RAM disks to make: 0 to 64",
@@ -82,11 +104,16 @@ struct Hiops {
     _nvme: Registration<nvme::HiopsNvme>,
     _ram: KVec<RamDisk>,
     _disks: AllDisksGone,
+    _threads: Threads,
 }
 
 impl kernel::Module for Hiops {
     fn init(module: &'static ThisModule) -> Result<Self> {
-        let ram = ram::disks().map_err(|error| {
+        let failed = |error| kglue::errno::to_errno(error);
+        let begin = params::begin().map_err(failed)?;
+        params::nvme_timeout_ms().map_err(failed)?;
+        let threads = Threads::new().map_err(failed)?;
+        let ram = ram::disks(begin).map_err(|error| {
             pr_err!(
                 "the RAM disks could not be made: {}\n",
                 kglue::errno::advice(error)
@@ -97,6 +124,7 @@ impl kernel::Module for Hiops {
             _nvme: Registration::new(module)?,
             _ram: ram,
             _disks: AllDisksGone,
+            _threads: threads,
         })
     }
 }

@@ -11,10 +11,7 @@ use kglue::pci::driver::PciDriver;
 use kglue::platform::KernelPlatform;
 use lld_nvme::{NvmeController, NvmeQueue};
 
-use crate::passthru;
-
-/// How long an NVMe command may be with the drive, as with the in-tree driver.
-const TIMEOUT_MS: u32 = 30_000;
+use crate::{params, passthru};
 
 /// The driver.
 pub(crate) struct HiopsNvme;
@@ -42,12 +39,13 @@ impl PciDriver for HiopsNvme {
         nvme.controller.step()
     }
 
-    fn config() -> Config {
-        Config {
+    fn config() -> Result<Config, Error> {
+        Ok(Config {
             naming: Naming::Namespace,
-            timeout_ms: TIMEOUT_MS,
+            timeout_ms: params::nvme_timeout_ms()?,
             queue_depth: None,
-        }
+            begin: params::begin()?,
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::{in_range, module_parameters as parameters};
 use hal::Error;
 use kernel::prelude::*;
+use kglue::adapter::Begin;
 use kglue::ram::RamDisk;
 use lld_ram::{Config, Latency};
 
@@ -48,7 +49,7 @@ fn config() -> Result<Config, Error> {
 }
 
 /// Makes them.
-pub(crate) fn disks() -> Result<KVec<RamDisk>, Error> {
+pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
     let count = in_range("ram_disks", parameters::ram_disks.value(), 0..=64)?;
     let timeout = in_range(
         "ram_timeout_ms",
@@ -58,7 +59,7 @@ pub(crate) fn disks() -> Result<KVec<RamDisk>, Error> {
     let config = config()?;
     let mut disks = KVec::with_capacity(count as usize, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
     for number in 0..count {
-        let disk = RamDisk::new(number, config, timeout)?;
+        let disk = RamDisk::new(number, config, timeout, begin)?;
         let faults = disk.faults();
         faults.drop.one_in(parameters::ram_drop.value());
         faults.duplicate.one_in(parameters::ram_duplicate.value());

@@ -15,13 +15,14 @@
 use crate::adapter_recover::Recovery;
 use crate::blk::disk::{Disk, DiskShared, Gate, OwnerPtr};
 use crate::blk::ioctl::AdminPath;
-use crate::blk::lane::Lane;
+use crate::blk::lane::{Lane, Switches, COOP, LAZY};
 use crate::blk::ops::Ops;
 use crate::blk::request::Pdu;
 use crate::blk::upper::BlkUpper;
 use crate::blk::MapKind;
 use crate::platform::KernelPlatform;
 use crate::shims;
+use crate::wait::Hook;
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU64, AtomicU8};
 use hal::{Controller, Error, Limits, Unit};
@@ -30,10 +31,10 @@ use kernel::device::Device;
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
 use kernel::types::Opaque;
-use strategy::Paused;
+use strategy::{Mode, Paused};
 
 pub(crate) use crate::adapter_config::Label;
-pub use crate::adapter_config::{Bus, Config, Naming};
+pub use crate::adapter_config::{Begin, Bus, Config, Naming};
 pub(crate) use crate::adapter_queue::HwQueue;
 
 /// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the FIFO holds the rest.
@@ -72,7 +73,9 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) platform: KernelPlatform,
     /// The number in its disks' names; negative: none.
     number: i32,
-    config: Config,
+    /// From the first disk on.
+    pub(crate) hook: Pin<KBox<Mutex<Option<Hook>>>>,
+    pub(crate) config: Config,
     limits: Limits,
     pub(crate) controller: C,
     pub(crate) bus: B,
@@ -132,13 +135,17 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 KBox::pin_init(new_mutex!((), "hiops_control"), GFP_KERNEL).map_err(no_memory)?;
             let paused = KBox::pin_init(new_mutex!(KVec::new(), "hiops_paused"), GFP_KERNEL)
                 .map_err(no_memory)?;
+            let hook =
+                KBox::pin_init(new_mutex!(None, "hiops_hook"), GFP_KERNEL).map_err(no_memory)?;
             let recovery = Recovery::new(number)?;
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
             core::mem::forget(numbered);
-            Ok((number, set, disks, control, paused, recovery, place, gate))
+            Ok((
+                number, set, disks, control, paused, hook, recovery, place, gate,
+            ))
         };
-        let (number, set, disks, control, paused, recovery, place, gate) = match parts() {
+        let (number, set, disks, control, paused, hook, recovery, place, gate) = match parts() {
             Ok(parts) => parts,
             Err(error) => return Err((error, controller, bus)),
         };
@@ -157,6 +164,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             doorbells_before: AtomicU64::new(0),
             platform: platform.clone(),
             number,
+            hook,
             config,
             limits: controller.limits(),
             controller,
@@ -264,6 +272,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         failed?;
         // SAFETY: the gate is closed before the adapter goes (`remove`, `drop`).
         unsafe { self.gate.open(self.owner()) };
+        self.begin();
         let mut added = 0usize;
         let mut last = Ok(());
         for unit in &units {
@@ -287,6 +296,27 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         Ok(added)
     }
 
+    /// What is on when a disk begins.
+    fn switches(&self) -> u8 {
+        let lazy = self.config.begin.lazy && crate::wait::is_hooked();
+        let switch = |on: bool, which: u8| if on { which } else { 0 };
+        switch(lazy, LAZY) | switch(self.config.begin.coop, COOP)
+    }
+
+    /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll takes interrupts.
+    fn begin(&self) {
+        *self.hook.lock() = Hook::new();
+        for queue in &self.queues {
+            queue
+                .io
+                .set_poll_interval_us(self.config.begin.poll_interval_us);
+            let mode = self.config.begin.mode;
+            if queue.io.set_mode(&self.platform, mode).is_err() && mode == Mode::Poll {
+                crate::log::log_warn!(self, "its interrupt is a shared pin: it is not polled\n");
+            }
+        }
+    }
+
     fn owner(&self) -> OwnerPtr {
         // SAFETY: attributes and gate go before the adapter does.
         unsafe { OwnerPtr::new(self) }
@@ -300,6 +330,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 queue: core::ptr::from_ref(queue).cast(),
                 unit: unit.id,
                 block_shift: unit.block_shift,
+                way: &queue.way,
+                switches: Switches::new(self.switches()),
                 stats: Default::default(),
             };
             lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;

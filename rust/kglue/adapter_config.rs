@@ -4,6 +4,7 @@
 use crate::blk::MapKind;
 use hal::Error;
 use kernel::bindings;
+use strategy::Mode;
 
 /// The bus that a controller sits on, as far as serving it needs it.
 pub trait Bus: Send + Sync + 'static {
@@ -19,6 +20,10 @@ pub trait Bus: Send + Sync + 'static {
     fn vector(&self, queue: u16) -> u16;
     /// Which CPU uses which queue.
     fn map_queues(&self, map: &mut bindings::blk_mq_queue_map);
+    /// Whether a queue's interrupt can be turned off.
+    fn can_poll(&self) -> bool;
+    /// Turns the interrupt on `vector` on or off, at the bus. Any context; in turns.
+    fn set_interrupt(&self, vector: u16, on: bool);
     /// Cuts the device off memory, for a controller that can't be stopped otherwise.
     fn cut_off(&self);
     /// Undoes [`Bus::cut_off`], before the controller is started again.
@@ -38,6 +43,19 @@ pub enum Naming {
     Ram(u32),
 }
 
+/// What an operator may change later: how queues and disks begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Begin {
+    /// How completions are noticed.
+    pub mode: Mode,
+    /// Finished I/O is ended by the thread that waits for it.
+    pub lazy: bool,
+    /// Whoever passes by takes completions.
+    pub coop: bool,
+    /// Microseconds between two polls.
+    pub poll_interval_us: u32,
+}
+
 /// What the composition decides about an adapter.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -47,6 +65,8 @@ pub struct Config {
     pub timeout_ms: u32,
     /// Requests that may be outstanding on a queue; `None`: as many as the controller has tags, but at least 128.
     pub queue_depth: Option<u16>,
+    /// How its queues and disks begin.
+    pub begin: Begin,
 }
 
 /// An adapter's name in the log.

@@ -5,11 +5,13 @@ use crate::adapter::{Adapter, Bus};
 use crate::adapter_recover::Reason;
 use crate::blk::disk::ControllerCounts;
 use crate::blk::ops::Io;
+use crate::blk::poller::{Calls, Poller};
 use crate::blk::request::Rq;
 use crate::blk::retry::Retry;
 use crate::blk::upper::BlkUpper;
 use crate::context::{now_ms, stamp, stamps_to_ns, PreemptOff};
 use crate::platform::KernelPlatform;
+use crate::wait::Way;
 use core::ptr::null;
 use core::sync::atomic::{AtomicU64, Ordering};
 use hal::{Controller, Error, NewQueue};
@@ -27,12 +29,17 @@ const MOST_VIOLATIONS: u64 = 16;
 pub(crate) struct HwQueue<C: Controller, B: Bus> {
     pub(crate) io: Io<C, B>,
     pub(crate) vector: u16,
-    /// After `io`, which points to it.
+    /// After `io`, which points to them.
     retry: KBox<Retry>,
+    poller: KBox<Poller>,
+    /// The queue as the wait hook knows it.
+    pub(crate) way: Way,
     adapter: *const Adapter<C, B>,
     interrupts: AtomicU64,
     /// In units of [`stamp`].
     max_irq: AtomicU64,
+    /// The longest tick of the poll timer, likewise.
+    max_tick: AtomicU64,
     /// Violations that a reset has settled.
     settled: AtomicU64,
 }
@@ -52,15 +59,29 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         timeout_ms: u32,
     ) -> Result<Self, Error> {
         let retry = Retry::new(Self::kick).map_err(|_| Error::NoMemory)?;
-        // SAFETY: the timer lives in its own allocation, which goes after `io`.
-        let upper = unsafe { BlkUpper::new(map, &retry) };
+        let calls = Calls {
+            tick: Self::tick,
+            can_poll: Self::can_poll,
+            set_interrupt: Self::set_interrupt,
+        };
+        let poller = Poller::new(calls).map_err(|_| Error::NoMemory)?;
+        // SAFETY: both live in allocations of their own, which go after `io`.
+        let upper = unsafe { BlkUpper::new(map, &retry, &poller) };
         Ok(Self {
             io: IoQueue::new(platform, new, upper, depth, u64::from(timeout_ms))?,
             vector,
             retry,
+            poller,
+            way: Way {
+                queue: null(),
+                drain: Self::drain,
+                hasten: Self::hasten,
+                end: Self::end,
+            },
             adapter: null(),
             interrupts: AtomicU64::new(0),
             max_irq: AtomicU64::new(0),
+            max_tick: AtomicU64::new(0),
             settled: AtomicU64::new(0),
         })
     }
@@ -73,7 +94,71 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.adapter = adapter;
         let queue: *const Self = self;
         // SAFETY: by the caller's promise.
-        unsafe { self.retry.aim(queue.cast()) };
+        unsafe {
+            self.retry.aim(queue.cast());
+            self.poller.aim(queue.cast());
+        }
+        self.way.queue = queue.cast();
+    }
+
+    /// Cooperation, if it is on: who passes takes the completions that are there. With preemption off.
+    #[inline(always)]
+    pub(crate) fn pass_by(&self, coop: bool) {
+        if coop {
+            self.io.drain(Context::Coop);
+        }
+    }
+
+    /// # Safety
+    /// `queue` is a settled `HwQueue<C, B>`; with preemption off.
+    unsafe fn drain(queue: *const c_void) {
+        // SAFETY: by the caller's promise.
+        unsafe { &*queue.cast::<Self>() }.io.drain(Context::Coop);
+    }
+
+    /// # Safety
+    /// As [`HwQueue::drain`].
+    unsafe fn hasten(queue: *const c_void) {
+        // SAFETY: by the caller's promise.
+        unsafe { &*queue.cast::<Self>() }.io.hasten();
+    }
+
+    /// # Safety
+    /// As [`HwQueue::drain`]; `rq` is of this queue and over.
+    unsafe fn end(queue: *const c_void, rq: Rq, by: Context) {
+        // SAFETY: by the caller's promise.
+        let queue = unsafe { &*queue.cast::<Self>() };
+        queue.io.upper().end_claimed(rq, by);
+    }
+
+    /// # Safety
+    /// As [`HwQueue::drain`].
+    unsafe fn tick(queue: *const c_void) {
+        // SAFETY: by the caller's promise.
+        let queue = unsafe { &*queue.cast::<Self>() };
+        let begin = stamp();
+        queue.io.tick();
+        queue.took(begin, &queue.max_tick);
+    }
+
+    /// # Safety
+    /// `queue` is a settled `HwQueue<C, B>`.
+    unsafe fn can_poll(queue: *const c_void) -> bool {
+        // SAFETY: by the caller's promise; the adapter by the invariant.
+        unsafe { (*queue.cast::<Self>()).adapter.as_ref() }
+            .is_some_and(|adapter| adapter.bus().can_poll())
+    }
+
+    /// # Safety
+    /// As [`HwQueue::can_poll`].
+    unsafe fn set_interrupt(queue: *const c_void, on: bool) {
+        // SAFETY: by the caller's promise.
+        let queue = unsafe { &*queue.cast::<Self>() };
+        // SAFETY: by the invariant.
+        if let Some(adapter) = unsafe { queue.adapter.as_ref() } {
+            adapter.controller().set_interrupt(queue.vector, on);
+            adapter.bus().set_interrupt(queue.vector, on);
+        }
     }
 
     /// # Safety
@@ -91,6 +176,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// No timer of it runs any more, nor will.
     pub(crate) fn quiet(&self) {
         self.retry.shutdown();
+        self.poller.quiet();
     }
 
     /// Its interrupt was served; it came at `begin`.
@@ -99,13 +185,19 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         // One handler a vector at a time: no exchange is needed.
         let n = self.interrupts.load(Ordering::Relaxed);
         self.interrupts.store(n.wrapping_add(1), Ordering::Relaxed);
-        let took = stamp().saturating_sub(begin);
-        if took > self.max_irq.load(Ordering::Relaxed) {
-            self.max_irq.store(took, Ordering::Relaxed);
-        }
+        self.took(begin, &self.max_irq);
         let settled = self.settled.load(Ordering::Relaxed);
         if self.io.violations().saturating_sub(settled) > MOST_VIOLATIONS {
             self.distrust();
+        }
+    }
+
+    /// What began at `begin` is over: `longest` is how long it ever took. One writer at a time.
+    #[inline]
+    fn took(&self, begin: u64, longest: &AtomicU64) {
+        let took = stamp().saturating_sub(begin);
+        if took > longest.load(Ordering::Relaxed) {
+            longest.store(took, Ordering::Relaxed);
         }
     }
 
@@ -116,6 +208,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             let _stay = PreemptOff::new();
             self.io.drain(Context::Coop);
         }
+        crate::wait::take_all();
         if !self.io.overdue(now_ms()) {
             return;
         }
@@ -141,10 +234,13 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         counts.doorbell_writes = counts.doorbell_writes.wrapping_add(writes);
         let max_irq = stamps_to_ns(self.max_irq.load(Ordering::Relaxed));
         counts.max_irq_ns = counts.max_irq_ns.max(max_irq);
+        let max_tick = stamps_to_ns(self.max_tick.load(Ordering::Relaxed));
+        counts.max_tick_ns = counts.max_tick_ns.max(max_tick);
     }
 
     pub(crate) fn reset_counts(&self) {
         self.interrupts.store(0, Ordering::Relaxed);
         self.max_irq.store(0, Ordering::Relaxed);
+        self.max_tick.store(0, Ordering::Relaxed);
     }
 }

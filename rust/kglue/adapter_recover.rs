@@ -234,6 +234,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             self.bus.cut_off();
         }
         self.bus.synchronize();
+        // A reset does not wait for the owners of what came before it.
+        crate::wait::take_all();
         for queue in &mut *paused {
             let _stay = PreemptOff::new();
             queue.reap(outcome);
@@ -246,7 +248,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if started.is_ok() {
             for queue in &self.queues {
                 queue.trust_again();
-                self.controller.set_interrupt(queue.vector, true);
+                if !queue.io.is_polled() {
+                    self.controller.set_interrupt(queue.vector, true);
+                }
             }
         } else {
             self.state.store(DEAD, Ordering::Release);

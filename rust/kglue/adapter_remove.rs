@@ -22,6 +22,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             self.mark_dead();
             let _ = self.restart(CmdError::Gone, Then::Die);
         }
+        crate::wait::take_all();
         self.take_disks();
         self.retire(if gone {
             Shutdown::Dead
@@ -81,7 +82,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// What a drop does before the fields go: from any state.
     pub(crate) fn put_away(&mut self) {
         self.take_disks();
+        *self.hook.lock() = None;
         self.retire(Shutdown::Dead);
+        // Who was in the hook, or passed by, has left the queues.
+        // SAFETY: may sleep.
+        unsafe { bindings::synchronize_rcu() };
         if core::mem::take(&mut self.set_allocated) {
             // SAFETY: allocated, and no disk uses it any more.
             unsafe { bindings::blk_mq_free_tag_set(self.set.get()) };

@@ -6,9 +6,9 @@ use crate::blk::disk::{ControllerCounts, Owner};
 use crate::blk::ioctl::AdminPath;
 use crate::context::stamp;
 use core::sync::atomic::Ordering;
-use hal::{Cause, Controller};
+use hal::{Cause, Controller, Error};
 use kernel::prelude::*;
-use strategy::Context;
+use strategy::{Context, Mode};
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the controller's.
@@ -75,7 +75,31 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         self.queues.iter().for_each(|queue| queue.reset_counts());
     }
 
-    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32> {
+    fn mode(&self) -> Mode {
+        (self.queues.first()).map_or(Mode::Irq, |queue| queue.io.mode())
+    }
+
+    fn set_mode(&self, mode: Mode) -> Result<(), Error> {
+        // A recovery holds it, too: the queues are at rest for one of the two at a time.
+        let _control = self.control.lock();
+        (self.queues.iter()).try_for_each(|queue| queue.io.set_mode(&self.platform, mode))
+    }
+
+    fn poll_interval_us(&self) -> u32 {
+        (self.queues.first()).map_or(0, |queue| queue.io.poll_interval_us())
+    }
+
+    fn set_poll_interval_us(&self, us: u32) {
+        (self.queues.iter()).for_each(|queue| queue.io.set_poll_interval_us(us));
+    }
+
+    fn ioctl(
+        &self,
+        unit: u32,
+        cmd: u32,
+        arg: usize,
+        privileged: bool,
+    ) -> kernel::error::Result<i32> {
         let result = (self.controller).ioctl(unit, cmd, arg, privileged, &self.control);
         if matches!(result, Err(error) if error == ETIMEDOUT) {
             self.recover();

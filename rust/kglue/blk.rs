@@ -2,7 +2,7 @@
 //! blk-mq disks over the strategy.
 //!
 //! * [`request`], [`map`], [`direct`]: one request, and its data as the controller sees it, by DMA or not.
-//! * [`upper`]: blk-mq as the strategy's upper layer; [`retry`]: its timer.
+//! * [`upper`]: blk-mq as the strategy's upper layer; [`retry`], [`poller`]: its timers.
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
 //! * [`disk`], [`fops`]: a disk as user space sees it. [`ioctl`]: what passes through to the controller.
@@ -15,6 +15,7 @@ pub(crate) mod lane;
 pub(crate) mod limits;
 pub(crate) mod map;
 pub(crate) mod ops;
+pub(crate) mod poller;
 pub(crate) mod request;
 pub(crate) mod retry;
 pub(crate) mod upper;

@@ -109,6 +109,19 @@ impl Vectors {
         kind & (bindings::PCI_IRQ_MSI | bindings::PCI_IRQ_MSIX) == 0
     }
 
+    /// Turns `vector` on or off, in turns. One that comes while it is off is remembered by the interrupt core or the device. Any context.
+    pub fn set(&self, vector: u16, on: bool) {
+        // SAFETY: the function and its vectors live as long as `self`; both may be called in any context, and only in turns is asked for.
+        unsafe {
+            let irq = bindings::pci_irq_vector(self.function.as_raw(), u32::from(vector));
+            match (u32::try_from(irq), on) {
+                (Ok(irq), true) => bindings::enable_irq(irq),
+                (Ok(irq), false) => bindings::disable_irq_nosync(irq),
+                (Err(_), _) => {}
+            }
+        }
+    }
+
     /// Waits until no handler runs that was running when this was called. Sleeps.
     pub fn synchronize(&self) {
         for vector in self.io_vectors() {

@@ -5,6 +5,7 @@
 //! * [`pci`], `irq`: a PCI function with its vectors, and its driver.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
+//! * [`wait`]: threads that wait for their I/O. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
 //! * `kunit`, `kunit_strategy`: tests that need a kernel.
@@ -21,6 +22,7 @@ mod compat;
 mod context;
 pub mod dma;
 pub mod errno;
+mod hrtimer;
 pub mod irq;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
@@ -34,6 +36,9 @@ pub mod ram;
 mod shims;
 mod sysfs;
 mod text;
+pub mod wait;
+
+pub use sysfs::POLL_INTERVAL_US;
 
 /// What the kernel's print macros put before each line.
 pub(crate) const __LOG_PREFIX: &[u8] = b"hiops\0";

@@ -234,6 +234,15 @@ impl PciBus {
 impl Bus for PciBus {
     type Map = DmaMap;
 
+    fn can_poll(&self) -> bool {
+        // Others may be on the pin's line.
+        !self.vectors.pin()
+    }
+
+    fn set_interrupt(&self, vector: u16, on: bool) {
+        self.vectors.set(vector, on);
+    }
+
     fn map(&self) -> DmaMap {
         // SAFETY: the function is claimed, so its driver bound, for as long as the bus side and the adapter live.
         unsafe { DmaMap::new(self.device()) }

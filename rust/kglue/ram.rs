@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The RAM disk: lld_ram's device made of vmalloc'd memory and high-resolution timers.
 
-use crate::adapter::{Adapter, Bus, Config, Naming};
+use crate::adapter::{Adapter, Begin, Bus, Config, Naming};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::DirectMap;
 use crate::platform::KernelPlatform;
@@ -198,6 +198,13 @@ impl Bus for RamBus {
         DirectMap
     }
 
+    fn can_poll(&self) -> bool {
+        true
+    }
+
+    /// The bell is the controller's to keep silent.
+    fn set_interrupt(&self, _vector: u16, _on: bool) {}
+
     fn device(&self) -> *mut bindings::device {
         null_mut()
     }
@@ -234,7 +241,12 @@ pub struct RamDisk {
 
 impl RamDisk {
     /// Makes `/dev/hiops_ram<number>`. Sleeps.
-    pub fn new(number: u32, config: lld_ram::Config, timeout_ms: u32) -> Result<Self, Error> {
+    pub fn new(
+        number: u32,
+        config: lld_ram::Config,
+        timeout_ms: u32,
+        begin: Begin,
+    ) -> Result<Self, Error> {
         let world = RamWorld::new(config)?;
         let platform = KernelPlatform::without_device();
         let controller = Ram::new(platform.clone(), world.clone(), number);
@@ -247,6 +259,7 @@ impl RamDisk {
             naming: Naming::Ram(number),
             timeout_ms,
             queue_depth: None,
+            begin,
         };
         let adapter = Adapter::new(&platform, controller, bus, serve)?;
         world.connect(&*adapter);

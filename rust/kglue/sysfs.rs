@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and `/sys/block/<disk>/hiops/`.
 
-use crate::blk::disk::{ControllerCounts, DiskShared};
+use crate::blk::disk::{ControllerCounts, DiskShared, Owner};
 use crate::blk::fops;
-use crate::blk::lane::Sums;
+use crate::blk::lane::{Sums, COOP, LAZY};
 use crate::compat::zeroed;
 use crate::text::{Hex, Padded, Text};
+use crate::wait;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;
 use hal::Unit;
@@ -15,6 +16,7 @@ use kernel::error::Error;
 use kernel::ffi::c_char;
 use kernel::str::{as_char_ptr_in_const_context, CStr};
 use kernel::{c_str, page::PAGE_SIZE};
+use strategy::Mode;
 
 /// Shows one attribute.
 type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;
@@ -22,9 +24,7 @@ type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;
 type Store = fn(&DiskShared, &[u8]) -> Result<(), Error>;
 
 /// The shortest and the longest interval between two polls that are accepted, in microseconds.
-const POLL_INTERVAL_US: core::ops::RangeInclusive<u64> = 1..=10_000;
-/// What `poll_interval_us` reads as while nothing polls.
-const DEFAULT_POLL_INTERVAL_US: u64 = 24;
+pub const POLL_INTERVAL_US: core::ops::RangeInclusive<u32> = 1..=10_000;
 
 /// One attribute, with the kernel's part first.
 #[repr(C)]
@@ -122,34 +122,70 @@ fn number(text: &[u8]) -> Result<u64, Error> {
     text.parse().map_err(|_| EINVAL)
 }
 
-/// Switches take 0 or 1; this version has them off.
-fn only_off(text: &[u8]) -> Result<(), Error> {
+/// Turns `which` on or off.
+fn store_switch(disk: &DiskShared, text: &[u8], which: u8) -> Result<(), Error> {
     match number(text)? {
-        0 => Ok(()),
-        1 => Err(EOPNOTSUPP),
+        on @ (0 | 1) => {
+            disk.turn(which, on == 1);
+            Ok(())
+        }
         _ => Err(EINVAL),
     }
 }
 
-fn store_mode(_: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    match text {
-        b"irq" => Ok(()),
-        b"poll" | b"hybrid" => Err(EOPNOTSUPP),
-        _ => Err(EINVAL),
+fn show_switch(disk: &DiskShared, to: &mut Text<'_>, which: u8) -> fmt::Result {
+    writeln!(to, "{}", u8::from(disk.switch(which)))
+}
+
+fn show_lazy(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    match wait::is_hooked() {
+        true => show_switch(disk, to, LAZY),
+        false => to.write_str("unavailable\n"),
     }
 }
 
-fn store_poll_interval(_: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    match number(text)? {
-        DEFAULT_POLL_INTERVAL_US => Ok(()),
-        us if POLL_INTERVAL_US.contains(&us) => Err(EOPNOTSUPP),
-        _ => Err(EINVAL),
+fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    if !wait::is_hooked() && number(text)? == 1 {
+        return Err(EOPNOTSUPP);
     }
+    store_switch(disk, text, LAZY)
+}
+
+/// The adapter of `disk`.
+fn owner(disk: &DiskShared) -> &dyn Owner {
+    // SAFETY: the attributes go before the adapter does.
+    unsafe { disk.owner.get() }
+}
+
+fn show_mode(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    to.write_str(match owner(disk).mode() {
+        Mode::Irq => "irq\n",
+        Mode::Poll => "poll\n",
+        Mode::Hybrid => "hybrid\n",
+    })
+}
+
+fn store_mode(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let mode = match text {
+        b"irq" => Mode::Irq,
+        b"poll" => Mode::Poll,
+        b"hybrid" => Mode::Hybrid,
+        _ => return Err(EINVAL),
+    };
+    owner(disk).set_mode(mode).map_err(crate::errno::to_errno)
+}
+
+fn store_poll_interval(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let us = u32::try_from(number(text)?).map_err(|_| EINVAL)?;
+    if !POLL_INTERVAL_US.contains(&us) {
+        return Err(EINVAL);
+    }
+    owner(disk).set_poll_interval_us(us);
+    Ok(())
 }
 
 fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    // SAFETY: the attributes go before the adapter does.
-    let counts = unsafe { disk.owner.get() }.counts();
+    let counts = owner(disk).counts();
     write_stats(to, &disk.sums(), &counts)
 }
 
@@ -161,7 +197,7 @@ pub(crate) fn write_stats(
 ) -> fmt::Result {
     let [irq, lazy, coop, poll] = sums.completed;
     let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
-    let lines: [(&str, u64); 13] = [
+    let lines: [(&str, u64); 14] = [
         ("submitted", sums.submitted),
         ("completed", completed),
         ("completed_irq", irq),
@@ -175,6 +211,7 @@ pub(crate) fn write_stats(
         ("timeouts", sums.timeouts),
         ("resets", counts.resets),
         ("max_irq_ns", counts.max_irq_ns),
+        ("max_tick_ns", counts.max_tick_ns),
     ];
     (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
 }
@@ -184,8 +221,7 @@ fn store_stats(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
         return Err(EINVAL);
     }
     disk.lanes.iter().for_each(|lane| lane.stats.reset());
-    // SAFETY: as in `show_stats`.
-    unsafe { disk.owner.get() }.reset_counts();
+    owner(disk).reset_counts();
     Ok(())
 }
 
@@ -233,24 +269,16 @@ static WWID: Attribute = Attribute::new(c_str!("wwid"), |d, to| write_wwid(to, &
 static NSID: Attribute =
     Attribute::new(c_str!("nsid"), |d, to| writeln!(to, "{}", d.unit.id), None);
 
-static MODE: Attribute = Attribute::new(
-    c_str!("mode"),
-    |_, to| to.write_str("irq\n"),
-    Some(store_mode),
-);
-static LAZY: Attribute = Attribute::new(
-    c_str!("lazy"),
-    |_, to| to.write_str("0\n"),
-    Some(|_, text| only_off(text)),
-);
-static COOP: Attribute = Attribute::new(
+static MODE: Attribute = Attribute::new(c_str!("mode"), show_mode, Some(store_mode));
+static LAZY_SWITCH: Attribute = Attribute::new(c_str!("lazy"), show_lazy, Some(store_lazy));
+static COOP_SWITCH: Attribute = Attribute::new(
     c_str!("coop"),
-    |_, to| to.write_str("0\n"),
-    Some(|_, text| only_off(text)),
+    |d, to| show_switch(d, to, COOP),
+    Some(|d, text| store_switch(d, text, COOP)),
 );
 static POLL_INTERVAL: Attribute = Attribute::new(
     c_str!("poll_interval_us"),
-    |_, to| writeln!(to, "{DEFAULT_POLL_INTERVAL_US}"),
+    |d, to| writeln!(to, "{}", owner(d).poll_interval_us()),
     Some(store_poll_interval),
 );
 static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
@@ -272,8 +300,8 @@ static NAMES: List<bindings::attribute, 6> = List([
 ]);
 static SWITCHES: List<bindings::attribute, 6> = List([
     MODE.entry(),
-    LAZY.entry(),
-    COOP.entry(),
+    LAZY_SWITCH.entry(),
+    COOP_SWITCH.entry(),
     POLL_INTERVAL.entry(),
     STATS.entry(),
     null_mut(),

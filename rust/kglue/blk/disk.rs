@@ -17,6 +17,7 @@ use kernel::error::from_err_ptr;
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
 use kernel::time::{delay::fsleep, Delta};
+use strategy::Mode;
 
 /// What the adapter does for a disk's files, behind one pointer: the control path's only indirection.
 pub(crate) trait Owner: Send + Sync {
@@ -24,8 +25,22 @@ pub(crate) trait Owner: Send + Sync {
     fn counts(&self) -> ControllerCounts;
     /// Begins them at zero again.
     fn reset_counts(&self);
+    /// How completions are noticed.
+    fn mode(&self) -> Mode;
+    /// Changes that. Sleeps.
+    fn set_mode(&self, mode: Mode) -> Result<(), Error>;
+    /// The interval between two polls, in microseconds.
+    fn poll_interval_us(&self) -> u32;
+    /// Changes it.
+    fn set_poll_interval_us(&self, us: u32);
     /// An ioctl that is not the block layer's own.
-    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, privileged: bool) -> Result<i32>;
+    fn ioctl(
+        &self,
+        unit: u32,
+        cmd: u32,
+        arg: usize,
+        privileged: bool,
+    ) -> kernel::error::Result<i32>;
 }
 
 /// What is counted for a controller as a whole.
@@ -35,6 +50,7 @@ pub(crate) struct ControllerCounts {
     pub(crate) doorbell_writes: u64,
     pub(crate) resets: u64,
     pub(crate) max_irq_ns: u64,
+    pub(crate) max_tick_ns: u64,
 }
 
 /// A way to the adapter for those who may outlive it.
@@ -123,6 +139,16 @@ impl DiskShared {
             owner,
         };
         KBox::new(shared, GFP_KERNEL).map_err(|_| Error::NoMemory)
+    }
+
+    /// Whether `which` is on.
+    pub(crate) fn switch(&self, which: u8) -> bool {
+        (self.lanes.first()).is_some_and(|lane| lane.switches.on(which))
+    }
+
+    /// Turns `which` on or off.
+    pub(crate) fn turn(&self, which: u8, on: bool) {
+        (self.lanes.iter()).for_each(|lane| lane.switches.turn(which, on));
     }
 
     /// What was counted on all lanes.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's way to one hardware queue, with what is counted there.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use crate::wait::Way;
+use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use kernel::ffi::c_void;
 use strategy::Context;
 
@@ -87,10 +88,42 @@ impl LaneStats {
     }
 }
 
+/// What an operator turns on and off, per disk.
+#[derive(Default)]
+pub(crate) struct Switches(AtomicU8);
+
+/// Finished I/O is ended by the thread that sleeps for it.
+pub(crate) const LAZY: u8 = 1;
+/// Whoever passes by takes completions.
+pub(crate) const COOP: u8 = 2;
+
+impl Switches {
+    pub(crate) fn new(on: u8) -> Self {
+        Self(AtomicU8::new(on))
+    }
+
+    /// Those of `which` that are on.
+    #[inline(always)]
+    pub(crate) fn on(&self, which: u8) -> bool {
+        self.0.load(Ordering::Relaxed) & which != 0
+    }
+
+    /// Turns `which` on or off.
+    pub(crate) fn turn(&self, which: u8, on: bool) {
+        match on {
+            true => self.0.fetch_or(which, Ordering::Relaxed),
+            false => self.0.fetch_and(!which, Ordering::Relaxed),
+        };
+    }
+}
+
 /// One disk on one hardware queue: what blk-mq's hardware context of that disk points to.
 pub(crate) struct Lane {
     /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request on the lane.
     pub(crate) queue: *const c_void,
+    /// Likewise, for who does not know the type.
+    pub(crate) way: *const Way,
+    pub(crate) switches: Switches,
     /// [`hal::Unit::id`] of the disk.
     pub(crate) unit: u32,
     /// Bytes of its logical block, as a power of two.

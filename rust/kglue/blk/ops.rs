@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq's callbacks. Each recovers its pointer, calls safe code, converts the result.
 
-use super::lane::Lane;
+use super::lane::{Lane, COOP, LAZY};
 use super::request::Rq;
 use super::upper::{end_swallowed, BlkUpper};
 use super::DiskShared;
@@ -10,8 +10,9 @@ use crate::compat::zeroed;
 use crate::context::PreemptOff;
 use crate::platform::KernelPlatform;
 use crate::shims;
+use crate::wait;
 use core::marker::PhantomData;
-use core::ptr::NonNull;
+use core::ptr::{null, NonNull};
 use hal::Controller;
 use kernel::bindings;
 use kernel::ffi::{c_int, c_uint, c_void};
@@ -69,6 +70,7 @@ impl Plugged<'_> {
 
 /// The first `left` requests of a list.
 struct Run<'a, 'b> {
+    lane: &'a Lane,
     plugged: &'a mut Plugged<'b>,
     left: usize,
 }
@@ -79,8 +81,21 @@ impl Iterator for Run<'_, '_> {
     #[inline(always)]
     fn next(&mut self) -> Option<Rq> {
         self.left = self.left.checked_sub(1)?;
-        self.plugged.pop()
+        let rq = self.plugged.pop()?;
+        enlist(self.lane, &rq);
+        Some(rq)
     }
+}
+
+/// Notes who waits for `rq`, if that is of use and certain.
+#[inline(always)]
+fn enlist(lane: &Lane, rq: &Rq) {
+    let waiter = match lane.switches.on(LAZY | COOP) {
+        true => wait::enlist(rq, lane.switches.on(COOP)),
+        false => null(),
+    };
+    // SAFETY: the request was just given to hiops; the head is its own.
+    unsafe { (*rq.head()).waiter = waiter };
 }
 
 impl<C: Controller, B: Bus> Ops<C, B> {
@@ -120,7 +135,10 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         }
         lane.stats.submitted(1);
         let _stay = PreemptOff::new();
-        Self::io(lane).io.submit(rq, last);
+        enlist(lane, &rq);
+        let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
+        queue.io.submit(rq, last);
+        queue.pass_by(coop);
         shims::HIOPS_STS_OK
     }
 
@@ -135,11 +153,15 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             let lane = unsafe { &*lane };
             lane.stats.submitted(left as u64);
             let run = Run {
+                lane,
                 plugged: &mut plugged,
                 left,
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
-            Self::io(lane).io.submit_many(run);
+            let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
+            queue.io.submit_many(run);
+            // The queue is there while preemption is off; the lane goes with its disk, which these requests may have kept.
+            queue.pass_by(coop);
         }
     }
 
@@ -159,7 +181,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             return bindings::blk_eh_timer_return_BLK_EH_DONE;
         };
         // SAFETY: this is the time-out of a request of this adapter's tag set.
-        if cfg!(CONFIG_FAIL_IO_TIMEOUT) && unsafe { end_swallowed::<B::Map>(rq) } {
+        if cfg!(CONFIG_FAIL_IO_TIMEOUT) && unsafe { end_swallowed(rq) } {
             return bindings::blk_eh_timer_return_BLK_EH_DONE;
         }
         // SAFETY: blk-mq holds a reference to the request, which may be over or not; it is only looked at.

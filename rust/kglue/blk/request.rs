@@ -3,19 +3,29 @@
 
 use super::lane::Lane;
 use crate::shims;
+use crate::wait::Offer;
 use core::ptr::NonNull;
 use hal::{Command, Op};
 use kernel::bindings;
+use strategy::Waiter;
 
 /// What hiops keeps in each request, behind it (blk-mq's "PDU"). Zeroed by blk-mq when the tag set is made.
 #[repr(C)]
 pub(crate) struct Pdu<M> {
-    /// The `blk_status_t` with which a request ends that failed.
+    pub(crate) head: Head,
+    /// How its data is mapped.
+    pub(crate) mapped: M,
+}
+
+/// The part of the PDU that is alike for all controllers.
+#[repr(C)]
+pub(crate) struct Head {
+    /// The thread that waits for it, with which it is enlisted; null: that is not certain.
+    pub(crate) waiter: *const Waiter<Offer>,
+    /// The `blk_status_t` with which it ends.
     pub(crate) status: u8,
     /// Its completion was swallowed by the kernel's fault injection; the time-out ends it.
     pub(crate) swallowed: bool,
-    /// How its data is mapped.
-    pub(crate) mapped: M,
 }
 
 /// A request that blk-mq handed to hiops, to be ended exactly once.
@@ -57,6 +67,19 @@ impl Rq {
     #[inline(always)]
     pub(crate) fn pdu<M>(&self) -> *mut Pdu<M> {
         self.rq.as_ptr().wrapping_add(1).cast()
+    }
+
+    /// The part of [`Rq::pdu`] that needs no type.
+    #[inline(always)]
+    pub(crate) fn head(&self) -> *mut Head {
+        self.rq.as_ptr().wrapping_add(1).cast()
+    }
+
+    /// The thread that it is enlisted with.
+    #[inline(always)]
+    pub(crate) fn waiter(&self) -> Option<&'static Waiter<Offer>> {
+        // SAFETY: set when the request was taken over, to null or to a place that outlives all requests.
+        unsafe { (*self.head()).waiter.as_ref() }
     }
 
     /// The disk's way to its hardware queue.

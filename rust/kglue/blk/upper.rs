@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq as the strategy's upper layer.
 
+use super::lane::LAZY;
 use super::map::MapKind;
+use super::poller::Poller;
 use super::request::Rq;
 use super::retry::Retry;
 use crate::context::now_ms;
 use crate::errno::status;
 use crate::shims;
+use crate::wait::{self, Offer};
 use core::ptr::{null_mut, NonNull};
 use hal::{CmdError, Command, Outcome, Segment};
 use kernel::bindings;
@@ -15,10 +18,11 @@ use strategy::{Context, Upper};
 /// One hardware queue's upper layer.
 ///
 /// # Invariants
-/// `retry` outlives it: the adapter keeps both, and drops the queue first.
+/// `retry` and `poller` outlive it: the adapter keeps them all, and drops the queue first.
 pub(crate) struct BlkUpper<M: MapKind> {
     map: M,
     retry: NonNull<Retry>,
+    poller: NonNull<Poller>,
 }
 
 // SAFETY: `Retry` is `Sync`.
@@ -28,13 +32,65 @@ unsafe impl<M: MapKind> Sync for BlkUpper<M> {}
 
 impl<M: MapKind> BlkUpper<M> {
     /// # Safety
-    /// `retry` outlives the result.
-    pub(crate) unsafe fn new(map: M, retry: &Retry) -> Self {
+    /// `retry` and `poller` outlive the result.
+    pub(crate) unsafe fn new(map: M, retry: &Retry, poller: &Poller) -> Self {
         // INVARIANT: the caller's promise.
         Self {
             map,
             retry: NonNull::from(retry),
+            poller: NonNull::from(poller),
         }
+    }
+
+    /// Unmaps `rq`, which is over, and puts it to those that end with `ended`.
+    #[inline]
+    fn conclude(&self, ended: &mut Ended, rq: Rq) {
+        self.map.unmap(&rq);
+        if cfg!(CONFIG_FAIL_IO_TIMEOUT) && swallow(&rq) {
+            // The time-out ends it: see `Ops::timeout`.
+            let _ = rq.into_raw();
+            return;
+        }
+        if let Some(waiter) = rq.waiter() {
+            waiter.ended();
+        }
+        // SAFETY: owned; the head is the request's own.
+        let good = unsafe { (*rq.head()).status } == shims::HIOPS_STS_OK;
+        // SAFETY: owned; the batch is the caller's.
+        if good && unsafe { shims::hiops_add_to_batch(rq.as_raw(), &mut ended.batch) } {
+            let _ = rq.into_raw();
+            return;
+        }
+        if !good {
+            rq.lane().stats.error();
+        }
+        push(&mut ended.single, rq);
+    }
+
+    /// Offers each of `offers` to the thread that waits for it; what is not taken is the caller's to end, in `ended`.
+    #[inline]
+    fn offer(&self, ended: &mut Ended, offers: Chain) {
+        let mut rest = Some(offers.0);
+        while let Some(raw) = rest {
+            // SAFETY: the chain owns its requests.
+            let (rq, next) = unsafe { (Rq::from_raw(raw), *next_of(raw.as_ptr())) };
+            rest = NonNull::new(next);
+            let back = match rq.waiter() {
+                Some(waiter) => wait::offer(waiter, Offer(rq)),
+                None => Some(Offer(rq)),
+            };
+            if let Some(Offer(rq)) = back {
+                self.conclude(ended, rq);
+            }
+        }
+    }
+
+    /// Ends `rq`, an offer that was claimed in the context `by`. With preemption off.
+    #[inline]
+    pub(crate) fn end_claimed(&self, rq: Rq, by: Context) {
+        let mut ended = Ended::default();
+        self.conclude(&mut ended, rq);
+        self.finish(ended, by);
     }
 }
 
@@ -44,6 +100,8 @@ pub(crate) struct Ended {
     batch: bindings::io_comp_batch,
     /// Those that it ends one by one, with the status in their PDU.
     single: Option<Chain>,
+    /// Those whose owners are asleep.
+    offers: Option<Chain>,
 }
 
 impl Default for Ended {
@@ -61,6 +119,7 @@ impl Default for Ended {
                 poll_ctx: null_mut(),
             },
             single: None,
+            offers: None,
         }
     }
 }
@@ -76,6 +135,16 @@ struct Chain(NonNull<bindings::request>);
 unsafe fn next_of(rq: *mut bindings::request) -> *mut *mut bindings::request {
     // SAFETY: alive; only an address is made.
     unsafe { &raw mut (*rq).__bindgen_anon_1.rq_next }
+}
+
+/// Puts `rq` before the others of `chain`.
+#[inline(always)]
+fn push(chain: &mut Option<Chain>, rq: Rq) {
+    let next = (chain.take()).map_or(null_mut(), |chain| chain.0.as_ptr());
+    let rq = rq.into_raw();
+    // SAFETY: the request was owned by this function, and is now by the chain.
+    unsafe { *next_of(rq) = next };
+    *chain = NonNull::new(rq).map(Chain);
 }
 
 impl<M: MapKind> Upper for BlkUpper<M> {
@@ -112,36 +181,24 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
     #[inline]
     fn end_cmd(&self, ended: &mut Ended, rq: Rq, outcome: Outcome) {
-        self.map.unmap(&rq);
-        if cfg!(CONFIG_FAIL_IO_TIMEOUT) && swallow::<M>(&rq) {
-            // The time-out ends it: see `Ops::timeout`.
-            let _ = rq.into_raw();
-            return;
+        // SAFETY: owned; the head is the request's own.
+        unsafe { (*rq.head()).status = status(outcome) };
+        match rq.waiter() {
+            // What is left to do is its own, if it is asleep still when the token is free.
+            Some(waiter)
+                if waiter.is_asleep() && outcome.is_ok() && rq.lane().switches.on(LAZY) =>
+            {
+                push(&mut ended.offers, rq);
+            }
+            _ => self.conclude(ended, rq),
         }
-        // SAFETY: owned; the batch is the caller's.
-        if outcome.is_ok() && unsafe { shims::hiops_add_to_batch(rq.as_raw(), &mut ended.batch) } {
-            let _ = rq.into_raw();
-            return;
-        }
-        if outcome.is_err() {
-            rq.lane().stats.error();
-        }
-        let pdu = rq.pdu::<M::Mapped>();
-        let next = ended
-            .single
-            .take()
-            .map_or(null_mut(), |chain| chain.0.as_ptr());
-        let rq = rq.into_raw();
-        // SAFETY: the request was owned by this function, and is now by the chain.
-        unsafe {
-            (*pdu).status = status(outcome);
-            *next_of(rq) = next;
-        }
-        ended.single = NonNull::new(rq).map(Chain);
     }
 
     #[inline]
     fn finish(&self, mut ended: Ended, by: Context) {
+        if let Some(offers) = ended.offers.take() {
+            self.offer(&mut ended, offers);
+        }
         count(&ended.batch, by);
         // SAFETY: may be called in any context. Bottom halves are off while bios end, as behind any driver.
         let bh_off = by != Context::Irq && unsafe { shims::hiops_bh_off() };
@@ -150,12 +207,27 @@ impl<M: MapKind> Upper for BlkUpper<M> {
             unsafe { bindings::blk_mq_end_request_batch(&mut ended.batch) };
         }
         if let Some(chain) = ended.single.take() {
-            end_one_by_one::<M>(chain, by);
+            end_one_by_one(chain, by);
         }
         if bh_off {
             // SAFETY: pairs with `hiops_bh_off`.
             unsafe { shims::hiops_bh_on() };
         }
+    }
+
+    fn can_poll(&self) -> bool {
+        // SAFETY: by the invariant.
+        unsafe { self.poller.as_ref() }.can_poll()
+    }
+
+    fn set_interrupt(&self, on: bool) -> bool {
+        // SAFETY: by the invariant.
+        unsafe { self.poller.as_ref() }.set_interrupt(on)
+    }
+
+    fn arm_poll(&self, us: u32) {
+        // SAFETY: by the invariant.
+        unsafe { self.poller.as_ref() }.start(us);
     }
 
     #[cold]
@@ -172,11 +244,11 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
 /// Whether the kernel's fault injection wants this completion to get lost.
 #[cold]
-fn swallow<M: MapKind>(rq: &Rq) -> bool {
+fn swallow(rq: &Rq) -> bool {
     // SAFETY: owned; the PDU is the request's own.
     unsafe {
         let swallowed = shims::hiops_fake_timeout(rq.as_raw());
-        (*rq.pdu::<M::Mapped>()).swallowed = swallowed;
+        (*rq.head()).swallowed = swallowed;
         swallowed
     }
 }
@@ -184,17 +256,20 @@ fn swallow<M: MapKind>(rq: &Rq) -> bool {
 /// Ends a request whose completion was swallowed, if `rq` is one. From its time-out.
 ///
 /// # Safety
-/// Called by blk-mq's time-out handling of `rq`, a request of a tag set with room for `Pdu<M::Mapped>`.
+/// Called by blk-mq's time-out handling of `rq`, a request of a tag set of hiops'.
 #[cold]
-pub(crate) unsafe fn end_swallowed<M: MapKind>(rq: NonNull<bindings::request>) -> bool {
+pub(crate) unsafe fn end_swallowed(rq: NonNull<bindings::request>) -> bool {
     // SAFETY: alive, by the caller's promise; used as a handle only if it is one.
     let handle = unsafe { Rq::from_raw(rq) };
-    let pdu = handle.pdu::<M::Mapped>();
+    let head = handle.head();
     // SAFETY: the PDU is alive with the request; a request that was swallowed has no other owner.
-    if !core::mem::take(unsafe { &mut (*pdu).swallowed }) {
+    if !core::mem::take(unsafe { &mut (*head).swallowed }) {
         return false;
     }
     handle.lane().stats.completed(1, Context::Coop);
+    if let Some(waiter) = handle.waiter() {
+        waiter.ended();
+    }
     // SAFETY: over, owned by nobody else since it was swallowed, and ended only here.
     unsafe { bindings::blk_mq_end_request(handle.into_raw(), shims::HIOPS_STS_OK) };
     true
@@ -225,7 +300,7 @@ fn count(batch: &bindings::io_comp_batch, by: Context) {
 }
 
 #[cold]
-fn end_one_by_one<M: MapKind>(chain: Chain, by: Context) {
+fn end_one_by_one(chain: Chain, by: Context) {
     let mut rest = Some(chain.0);
     while let Some(raw) = rest {
         // SAFETY: the chain owns its requests.
@@ -233,7 +308,7 @@ fn end_one_by_one<M: MapKind>(chain: Chain, by: Context) {
         rest = NonNull::new(next);
         rq.lane().stats.completed(1, by);
         // SAFETY: the PDU is the request's own, and zeroed or set by hiops.
-        let status = unsafe { (*rq.pdu::<M::Mapped>()).status };
+        let status = unsafe { (*rq.head()).status };
         // SAFETY: owned, over, and ended only here.
         unsafe { bindings::blk_mq_end_request(rq.into_raw(), status) };
     }

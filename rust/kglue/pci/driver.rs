@@ -45,7 +45,7 @@ pub trait PciDriver: 'static {
     fn step(controller: &Self::Controller) -> &'static str;
 
     /// How it is to be served.
-    fn config() -> Config;
+    fn config() -> Result<Config, Error>;
 }
 
 type PciAdapter<T> = Adapter<<T as PciDriver>::Controller, PciBus>;
@@ -80,6 +80,7 @@ impl<T: PciDriver> Bound<T> {
                 Error::Unsupported,
             ));
         }
+        let config = T::config().map_err(step("reading the parameters"))?;
         // SAFETY: by the caller's promise.
         let claim = unsafe { Claim::new(function, T::BAR, T::NAME, T::PAGE_MASK) }
             .map_err(step("claiming the PCI function"))?;
@@ -111,8 +112,8 @@ impl<T: PciDriver> Bound<T> {
         };
         let io_vectors = vectors.io_vectors();
         let bus = PciBus::new(function, vectors);
-        let adapter = Adapter::new(&platform, controller, bus, T::config())
-            .map_err(step("making the queues"))?;
+        let adapter =
+            Adapter::new(&platform, controller, bus, config).map_err(step("making the queues"))?;
         let adapter = Handlers::request(function, io_vectors.clone(), T::NAME, adapter)
             .map_err(step("interrupt handlers"))?;
         for vector in io_vectors {

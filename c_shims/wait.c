@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The VFS wait hook, by ftrace: a thread that waits for I/O of its own on a
+ * hiops disk passes through hiops_wait_enter() before it sleeps and through
+ * hiops_wait_leave() after it was woken. Every other thread is left alone by
+ * the callback itself, so that it never has this module's text on its stack.
+ */
+
+#include <linux/blk-mq.h>
+#include <linux/ftrace.h>
+#include <linux/mutex.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/stat.h>
+
+#include "wait.h"
+
+u64 hiops_waiter_of(struct request *rq)
+{
+	/* A kernel thread submits for others; so does an elevator, or a merge. */
+	if (!in_task() || (current->flags & PF_KTHREAD) || rq->q->elevator)
+		return 0;
+	if (!rq->bio || rq->bio != rq->biotail || (rq->rq_flags & RQF_FLUSH_SEQ))
+		return 0;
+	/* Who must not wait, or polls, does not sleep for it. */
+	if (!op_is_sync(rq->cmd_flags) ||
+	    (rq->cmd_flags & (REQ_NOWAIT | REQ_POLLED)))
+		return 0;
+	return (u64)(uintptr_t)current;
+}
+
+u64 hiops_this_thread(void)
+{
+	return (u64)(uintptr_t)current;
+}
+
+bool hiops_may_drain(void)
+{
+	return !current->bio_list && !irqs_disabled();
+}
+
+bool hiops_is_awake(void)
+{
+	return task_is_running(current);
+}
+
+bool hiops_is_alone(void)
+{
+	return single_task_running();
+}
+
+void hiops_wake(u64 thread)
+{
+	wake_up_process((struct task_struct *)(uintptr_t)thread);
+}
+
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
+
+/* Built without sibling calls: after one, the caller of the original would not be this module, and it would be redirected for ever. */
+static void hiops_io_schedule(void)
+{
+	bool sleep = true;
+	void *place = hiops_wait_enter(hiops_this_thread(), &sleep);
+
+	if (sleep)
+		io_schedule();
+	hiops_wait_leave(place);
+}
+
+static long hiops_io_schedule_timeout(long timeout)
+{
+	bool sleep = true;
+	void *place = hiops_wait_enter(hiops_this_thread(), &sleep);
+
+	if (sleep)
+		timeout = io_schedule_timeout(timeout);
+	hiops_wait_leave(place);
+	return timeout;
+}
+
+/* It calls nothing that is traced, so it can't recurse. */
+static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
+				   struct ftrace_ops *ops,
+				   struct ftrace_regs *fregs)
+{
+	if (!hiops_wait_wanted(hiops_this_thread()))
+		return;
+	if (within_module_mem_type(parent_ip, THIS_MODULE, MOD_TEXT))
+		return;
+	ftrace_regs_set_instruction_pointer(fregs, (unsigned long)ops->private);
+}
+
+/* Permanent: kernel.ftrace_enabled=0 is refused while the hooks are there, as with livepatch. */
+#define HIOPS_HOOK(_to) {					\
+	.func = hiops_redirect,					\
+	.private = _to,						\
+	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT | \
+		 FTRACE_OPS_FL_RECURSION,			\
+}
+
+static struct ftrace_ops hiops_hooks[] = {
+	HIOPS_HOOK(hiops_io_schedule),
+	HIOPS_HOOK(hiops_io_schedule_timeout),
+};
+
+static const unsigned long hiops_hooked[] = {
+	(unsigned long)io_schedule,
+	(unsigned long)io_schedule_timeout,
+};
+
+static DEFINE_MUTEX(hiops_hook_lock);
+static unsigned int hiops_hook_users;
+
+static void hiops_unhook(unsigned int count)
+{
+	while (count--) {
+		unregister_ftrace_function(&hiops_hooks[count]);
+		ftrace_free_filter(&hiops_hooks[count]);
+	}
+}
+
+static int hiops_hook(void)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < ARRAY_SIZE(hiops_hooks); i++) {
+		ret = ftrace_set_filter_ip(&hiops_hooks[i], hiops_hooked[i], 0, 0);
+		if (!ret)
+			ret = register_ftrace_function(&hiops_hooks[i]);
+		if (ret) {
+			ftrace_free_filter(&hiops_hooks[i]);
+			hiops_unhook(i);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+int hiops_hook_get(void)
+{
+	int ret = 0;
+
+	mutex_lock(&hiops_hook_lock);
+	if (!hiops_hook_users)
+		ret = hiops_hook();
+	if (!ret)
+		hiops_hook_users++;
+	mutex_unlock(&hiops_hook_lock);
+	return ret;
+}
+
+bool hiops_hook_put(void)
+{
+	bool left;
+
+	mutex_lock(&hiops_hook_lock);
+	left = --hiops_hook_users;
+	if (!left)
+		hiops_unhook(ARRAY_SIZE(hiops_hooks));
+	mutex_unlock(&hiops_hook_lock);
+	return left;
+}
+
+void hiops_hook_left(void)
+{
+	/* Who runs in the hook does not sleep there any more, so it has left when it next schedules by itself. */
+	synchronize_rcu_tasks();
+}
+
+#else
+
+int hiops_hook_get(void)
+{
+	return -EOPNOTSUPP;
+}
+
+bool hiops_hook_put(void)
+{
+	return false;
+}
+
+void hiops_hook_left(void)
+{
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The VFS wait hook: where a thread waits for its I/O. */
+#ifndef HIOPS_WAIT_H
+#define HIOPS_WAIT_H
+
+#include <linux/blk-mq.h>
+#include <linux/types.h>
+
+/* Hooks io_schedule() and io_schedule_timeout(), or drops them again. Counted; sleep. */
+int hiops_hook_get(void);
+/* Whether they are still there. */
+bool hiops_hook_put(void);
+
+/* Whoever sleeps on its way through the hook comes back here and leaves this module's text. Sleeps. */
+void hiops_hook_left(void);
+
+/* The thread that waits for rq, as its address; 0 where that is not certain. */
+u64 hiops_waiter_of(struct request *rq);
+/* The running thread, likewise. */
+u64 hiops_this_thread(void);
+/* Bios may end here and now. */
+bool hiops_may_drain(void);
+/* The running thread was woken. */
+bool hiops_is_awake(void);
+/* The running thread is the only one that wants this CPU. */
+bool hiops_is_alone(void);
+/* Wakes a thread that slept a moment ago. With preemption off since then. */
+void hiops_wake(u64 thread);
+
+/* Implemented in Rust. */
+bool hiops_wait_wanted(u64 thread);
+void *hiops_wait_enter(u64 thread, bool *sleep);
+void hiops_wait_leave(void *place);
+
+#endif

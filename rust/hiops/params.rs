@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The module's parameters that all drivers share.
+
+use crate::{in_range, module_parameters as parameters};
+use hal::Error;
+use kglue::adapter::Begin;
+use kglue::POLL_INTERVAL_US;
+use strategy::Mode;
+
+/// How queues and disks begin.
+///
+/// # Errors
+/// [`Error::Invalid`]: the operator has read which parameter is out of range.
+pub(crate) fn begin() -> Result<Begin, Error> {
+    let switch = |name, value| in_range(name, value, 0..=1).map(|on| on == 1);
+    let mode = match in_range("mode", parameters::mode.value(), 0..=2)? {
+        0 => Mode::Irq,
+        1 => Mode::Poll,
+        _ => Mode::Hybrid,
+    };
+    let interval = parameters::poll_interval_us.value();
+    Ok(Begin {
+        mode,
+        lazy: switch("lazy", parameters::lazy.value())?,
+        coop: switch("coop", parameters::coop.value())?,
+        poll_interval_us: in_range("poll_interval_us", interval, POLL_INTERVAL_US)?,
+    })
+}
+
+/// How long an NVMe command may be with the drive, in milliseconds.
+///
+/// # Errors
+/// As [`begin`].
+pub(crate) fn nvme_timeout_ms() -> Result<u32, Error> {
+    let ms = parameters::nvme_timeout_ms.value();
+    in_range("nvme_timeout_ms", ms, 1000..=3_600_000)
+}

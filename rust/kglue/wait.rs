@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The wait hook's Rust side: a thread that waits for hiops I/O of its own drains before it sleeps, and ends after it was woken what came for
+//! it meanwhile (`c_shims/wait.c` has the hook itself).
+//!
+//! # Who keeps what alive
+//! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until nobody sleeps in the hook any more.
+//! * The queue that a waiter drains ([`Way`]): its adapter, which waits for an RCU grace period after its disks are gone. The hook looks at it with
+//!   preemption off, while something enlisted there is outstanding.
+//! * The thread that is woken: it was asleep in the hook when the waker, with preemption off, looked.
+
+use crate::blk::request::Rq;
+use crate::context::PreemptOff;
+use crate::hrtimer::HrTimer;
+use crate::platform::KernelPlatform;
+use crate::shims;
+use core::ptr::{from_ref, null, null_mut};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use hal::{Error, Platform};
+use kernel::ffi::c_void;
+use kernel::prelude::*;
+use kernel::time::{delay::fsleep, Delta};
+use strategy::{Context, Thread, Waiter, Waiters};
+
+/// As a power of two, the places in the table: several times as many as threads wait at once.
+const PLACES: u32 = 10;
+/// An offer that nobody claimed is taken over by the second sweep that finds it.
+const SWEEP_US: u32 = 1000;
+
+/// A finished request on its way to the thread that waits for it; its status is in its PDU.
+pub(crate) struct Offer(pub(crate) Rq);
+
+/// A hardware queue, as the hook uses it.
+pub(crate) struct Way {
+    pub(crate) queue: *const c_void,
+    /// Takes the completions that are there.
+    pub(crate) drain: unsafe fn(*const c_void),
+    /// Nobody will pass by soon.
+    pub(crate) hasten: unsafe fn(*const c_void),
+    /// Ends a request that was offered.
+    pub(crate) end: unsafe fn(*const c_void, Rq, Context),
+}
+
+/// What there is once for the whole module.
+struct Table {
+    waiters: Waiters<KernelPlatform, Offer>,
+    /// By place: the queue that the owner drains; null: none.
+    ways: <KernelPlatform as Platform>::Table<AtomicPtr<Way>>,
+    /// By place: threads between the hook's entry and its end.
+    inside: <KernelPlatform as Platform>::Table<AtomicU32>,
+    sweeper: KBox<HrTimer>,
+    sweeping: AtomicBool,
+}
+
+/// The one table; null before the module has begun and after it has ended.
+static TABLE: AtomicPtr<Table> = AtomicPtr::new(null_mut());
+/// The hooks are in place.
+static HOOKED: AtomicBool = AtomicBool::new(false);
+
+#[inline]
+fn table() -> Option<&'static Table> {
+    // SAFETY: null, or a table that lives until nobody can come here any more: no disk, no hook, nobody asleep in it.
+    unsafe { TABLE.load(Ordering::Acquire).as_ref() }
+}
+
+/// The kernel's address of a thread as a number of 48 bits: the upper 16 are all ones.
+#[inline]
+fn thread(address: u64) -> Thread {
+    Thread(address & ((1 << 48) - 1))
+}
+
+#[inline]
+fn address(thread: Thread) -> u64 {
+    thread.0 | (0xffff << 48)
+}
+
+impl Table {
+    fn new() -> Result<KBox<Self>, Error> {
+        let platform = KernelPlatform::without_device();
+        let places = 1usize << PLACES;
+        let table = Self {
+            waiters: Waiters::new(&platform, PLACES)?,
+            ways: platform.table(places, |_| AtomicPtr::new(null_mut()))?,
+            inside: platform.table(places, |_| AtomicU32::new(0))?,
+            sweeper: HrTimer::new(Self::swept).map_err(|_| Error::NoMemory)?,
+            sweeping: AtomicBool::new(false),
+        };
+        let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        // SAFETY: the table stays in its box, and cancels the timer before it goes.
+        unsafe { table.sweeper.aim(from_ref(&*table).cast()) };
+        Ok(table)
+    }
+
+    /// Something was offered: it is looked after.
+    #[inline]
+    fn watch(&self) {
+        if !self.sweeping.load(Ordering::Relaxed) && !self.sweeping.swap(true, Ordering::AcqRel) {
+            self.sweeper.start(SWEEP_US);
+        }
+    }
+
+    /// # Safety
+    /// `table` is the table that the timer was aimed at.
+    unsafe fn swept(table: *const c_void) {
+        // SAFETY: by the caller's promise.
+        let table = unsafe { &*table.cast::<Self>() };
+        if table
+            .waiters
+            .sweep(false, |offer| end(offer, Context::Coop))
+        {
+            return table.sweeper.start(SWEEP_US);
+        }
+        table.sweeping.store(false, Ordering::Relaxed);
+        core::sync::atomic::fence(Ordering::SeqCst);
+        // Who offered meanwhile saw the sweeper at work.
+        if table.waiters.is_marked() {
+            table.watch();
+        }
+    }
+}
+
+/// Ends an offer that this context has claimed. With preemption off.
+fn end(offer: Offer, by: Context) {
+    let Offer(rq) = offer;
+    let way = rq.lane().way;
+    // SAFETY: the request is not over, so its disk and its queue are there.
+    unsafe { ((*way).end)((*way).queue, rq, by) };
+}
+
+/// The waiter of `rq`, enlisted with it, if it is certain who waits for it. From `queue_rq`, with preemption off. `drains`: the waiter drains the
+/// request's queue before it sleeps.
+#[inline]
+pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer> {
+    // SAFETY: the request was just given to hiops.
+    let this = unsafe { shims::hiops_waiter_of(rq.as_raw()) };
+    if this == 0 {
+        return null();
+    }
+    let (Some(table), thread) = (table(), thread(this)) else {
+        return null();
+    };
+    let Some(waiter) = table.waiters.place(thread) else {
+        return null();
+    };
+    let Some(had) = waiter.enlist(thread) else {
+        return null();
+    };
+    let Some(place) = table.ways.get(waiter.index()) else {
+        return null();
+    };
+    let way = rq.lane().way;
+    if had == 0 {
+        // The owner alone reads it.
+        let way = if drains { way.cast_mut() } else { null_mut() };
+        place.store(way, Ordering::Relaxed);
+    } else if drains && !core::ptr::eq(place.load(Ordering::Relaxed), way) {
+        // Something on another queue is outstanding: the hook drains that one.
+        waiter.ended();
+        return null();
+    }
+    waiter
+}
+
+/// Offers `offer` to `waiter`, and wakes it. Gives it back if it is the caller's to end. With preemption off.
+#[inline]
+pub(crate) fn offer(waiter: &'static Waiter<Offer>, offer: Offer) -> Option<Offer> {
+    let Some(table) = table() else {
+        return Some(offer);
+    };
+    match table.waiters.offer(waiter, offer) {
+        Ok(owner) => {
+            table.watch();
+            // SAFETY: it was asleep in the hook a moment ago, and preemption is off: its task structure is still there.
+            unsafe { shims::hiops_wake(address(owner)) };
+            None
+        }
+        Err(back) => back,
+    }
+}
+
+/// Takes over everything that was offered and not claimed: a reset or a removal does not wait for owners. Sleeps not; any thread.
+pub(crate) fn take_all() {
+    if let Some(table) = table() {
+        let _stay = PreemptOff::new();
+        table.waiters.sweep(true, |offer| end(offer, Context::Coop));
+    }
+}
+
+/// # Safety
+/// Called by the hook's callback, with preemption off.
+#[no_mangle]
+unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
+    let thread = thread(this);
+    table()
+        .and_then(|table| table.waiters.place(thread))
+        .is_some_and(|waiter| waiter.waits(thread))
+}
+
+/// # Safety
+/// Called by the hook in the thread `this`, which is about to sleep and wakeable already; `hiops_wait_leave` follows with what is returned.
+#[no_mangle]
+unsafe extern "C" fn hiops_wait_enter(this: u64, sleep: *mut bool) -> *mut c_void {
+    let thread = thread(this);
+    let Some(table) = table() else {
+        return null_mut();
+    };
+    let Some(waiter) = table.waiters.place(thread) else {
+        return null_mut();
+    };
+    if let Some(inside) = table.inside.get(waiter.index()) {
+        inside.fetch_add(1, Ordering::Relaxed);
+    }
+    let _stay = PreemptOff::new();
+    // SAFETY: may be called in any thread.
+    if waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
+        let way = table.ways.get(waiter.index());
+        let way = way.map_or(null_mut(), |way| way.load(Ordering::Relaxed));
+        // SAFETY: the way is this thread's own, and what is enlisted there is outstanding: its adapter is there, and stays for as long as preemption is
+        // off.
+        unsafe {
+            if let Some(way) = way.as_ref() {
+                (way.drain)(way.queue);
+                if shims::hiops_is_awake() {
+                    // Its I/O is done, or it was woken for another reason: it looks for itself.
+                    *sleep = false;
+                } else if shims::hiops_is_alone() && waiter.waits(thread) {
+                    (way.hasten)(way.queue);
+                }
+            }
+        }
+    }
+    waiter.sleep();
+    from_ref(waiter).cast_mut().cast()
+}
+
+/// # Safety
+/// Called by the hook with what `hiops_wait_enter` returned in the same thread.
+#[no_mangle]
+unsafe extern "C" fn hiops_wait_leave(place: *mut c_void) {
+    // SAFETY: null or a place of the table, which lives while somebody is inside.
+    let Some(waiter) = (unsafe { place.cast::<Waiter<Offer>>().as_ref() }) else {
+        return;
+    };
+    if let Some(offer) = waiter.wake() {
+        let _stay = PreemptOff::new();
+        end(offer, Context::Lazy);
+    }
+    if let Some(inside) = table().and_then(|table| table.inside.get(waiter.index())) {
+        // Release: whoever waits for the place to be empty sees all of the above.
+        inside.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Whether threads pass through the hook.
+pub(crate) fn is_hooked() -> bool {
+    HOOKED.load(Ordering::Relaxed)
+}
+
+/// The hooks, for as long as a disk is there.
+pub(crate) struct Hook(());
+
+impl Hook {
+    /// Hooks the waits of the machine; `None`, said once: it can't be done here. Sleeps.
+    pub(crate) fn new() -> Option<Self> {
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        // SAFETY: may sleep; undone in `drop`.
+        let failed = unsafe { shims::hiops_hook_get() };
+        if failed != 0 {
+            if !TOLD.swap(true, Ordering::Relaxed) {
+                pr_warn!(
+                    "io_schedule() can't be hooked (error {}): I/O is finished by whoever finds it complete; `lazy` is unavailable. Is a live patch in place?\n",
+                    failed
+                );
+            }
+            return None;
+        }
+        HOOKED.store(true, Ordering::Relaxed);
+        Some(Self(()))
+    }
+}
+
+impl Drop for Hook {
+    fn drop(&mut self) {
+        // SAFETY: taken in `new`.
+        HOOKED.store(unsafe { shims::hiops_hook_put() }, Ordering::Relaxed);
+    }
+}
+
+/// The table of waiters; the module has it for as long as it is there. Dropped after all disks, it waits until no thread is in the hook any more.
+pub struct Threads(());
+
+impl Threads {
+    /// Makes the table. Before the first disk; sleeps.
+    pub fn new() -> Result<Self, Error> {
+        let table = KBox::into_raw(Table::new()?);
+        TABLE.store(table, Ordering::Release);
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(table) = table() {
+            // TIMEOUT: none: who sleeps is woken, and looks for itself; all callers of io_schedule() do.
+            while table
+                .inside
+                .iter()
+                .any(|inside| inside.load(Ordering::Acquire) != 0)
+            {
+                for waiter in table.waiters.iter().filter(|waiter| waiter.is_asleep()) {
+                    let _stay = PreemptOff::new();
+                    if waiter.is_asleep() {
+                        // SAFETY: asleep in the hook when last looked at, with preemption off.
+                        unsafe { shims::hiops_wake(address(waiter.owner())) };
+                    }
+                }
+                fsleep(Delta::from_millis(1));
+            }
+            table.sweeper.cancel();
+        }
+        // SAFETY: may sleep. Nobody enters the hook any more; who has just left it is waited for.
+        unsafe { shims::hiops_hook_left() };
+        let table = TABLE.swap(null_mut(), Ordering::AcqRel);
+        if !table.is_null() {
+            // SAFETY: from `into_raw` in `new`; nobody uses it any more.
+            drop(unsafe { KBox::from_raw(table) });
+        }
+    }
+}
