@@ -128,8 +128,9 @@ pub trait Controller: Send + Sync + 'static {
     /// What it can do; meaningful after the first `start`.
     fn limits(&self) -> Limits;
 
-    /// Creates queue `index` (from 0, in order) whose completions interrupt on `vector`. Sleeps.
-    fn create_queue(&self, index: u16, vector: u16) -> Result<NewQueue<Self::Queue>, Error>;
+    /// Creates queue `index` (from 0, in order) whose completions interrupt on `vector`; `None`: they never interrupt. Sleeps.
+    fn create_queue(&self, index: u16, vector: Option<u16>)
+        -> Result<NewQueue<Self::Queue>, Error>;
 
     /// Names the disks to `found`, one by one; one that can't be served comes as [`Refused`], the others still come. Sleeps.
     fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error>;

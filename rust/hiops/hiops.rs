@@ -36,6 +36,10 @@ module! {
             default: 24,
             description: "microseconds between two polls: 1 to 10000",
         },
+        poll_queues: u32 {
+            default: 0,
+            description: "queues for polled I/O beside the others, of each controller: 0 to 64",
+        },
         nvme_timeout_ms: u32 {
             default: 30000,
             description: "how long an NVMe command may take: 1000 to 3600000",
@@ -112,6 +116,7 @@ impl kernel::Module for Hiops {
         let failed = |error| kglue::errno::to_errno(error);
         let begin = params::begin().map_err(failed)?;
         params::nvme_timeout_ms().map_err(failed)?;
+        params::poll_queues().map_err(failed)?;
         let threads = Threads::new().map_err(failed)?;
         let ram = ram::disks(begin).map_err(|error| {
             pr_err!(

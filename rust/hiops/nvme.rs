@@ -44,6 +44,7 @@ impl PciDriver for HiopsNvme {
             naming: Naming::Namespace,
             timeout_ms: params::nvme_timeout_ms()?,
             queue_depth: None,
+            poll_queues: params::poll_queues()?,
             begin: params::begin()?,
         })
     }
@@ -87,7 +88,11 @@ impl Controller for Nvme {
         self.controller.limits()
     }
 
-    fn create_queue(&self, index: u16, vector: u16) -> Result<NewQueue<Self::Queue>, Error> {
+    fn create_queue(
+        &self,
+        index: u16,
+        vector: Option<u16>,
+    ) -> Result<NewQueue<Self::Queue>, Error> {
         self.controller.create_queue(index, vector)
     }
 

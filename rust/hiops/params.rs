@@ -35,3 +35,13 @@ pub(crate) fn nvme_timeout_ms() -> Result<u32, Error> {
     let ms = parameters::nvme_timeout_ms.value();
     in_range("nvme_timeout_ms", ms, 1000..=3_600_000)
 }
+
+/// Queues for polled I/O of the block layer, beside those that interrupt.
+///
+/// # Errors
+/// As [`begin`].
+pub(crate) fn poll_queues() -> Result<u16, Error> {
+    let queues = in_range("poll_queues", parameters::poll_queues.value(), 0..=64)?;
+    // CAST: at most 64.
+    Ok(queues as u16)
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The RAM disks that the module's parameters ask for.
 
-use crate::{in_range, module_parameters as parameters};
+use crate::{in_range, module_parameters as parameters, params};
 use hal::Error;
 use kernel::prelude::*;
 use kglue::adapter::Begin;
@@ -57,9 +57,10 @@ pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
         100..=3_600_000,
     )?;
     let config = config()?;
+    let poll_queues = params::poll_queues()?;
     let mut disks = KVec::with_capacity(count as usize, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
     for number in 0..count {
-        let disk = RamDisk::new(number, config, timeout, begin)?;
+        let disk = RamDisk::new(number, config, timeout, begin, poll_queues)?;
         let faults = disk.faults();
         faults.drop.one_in(parameters::ram_drop.value());
         faults.duplicate.one_in(parameters::ram_duplicate.value());

@@ -179,12 +179,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     }
 
     fn create_queues(&mut self) -> Result<(), Error> {
-        let count = self.bus.queues().clamp(1, self.limits.queues.max(1));
+        let most = self.limits.queues.max(1);
+        let interrupting = self.bus.queues().clamp(1, most);
+        let polled = (self.config.poll_queues).min(most.saturating_sub(interrupting));
+        let count = interrupting.saturating_add(polled);
         let depth = usize::from(self.depth());
         self.queues =
             KVec::with_capacity(usize::from(count), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         for index in 0..count {
-            let vector = self.bus.vector(index);
+            let vector = (index < interrupting).then(|| self.bus.vector(index));
             let new = {
                 let _control = self.control.lock();
                 self.controller.create_queue(index, vector)?
@@ -217,7 +220,10 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         // SAFETY: zeroed, and the adapter's alone until it is allocated.
         unsafe {
             (*set).ops = &Ops::<C, B>::TABLE;
-            (*set).nr_maps = 1;
+            (*set).nr_maps = match self.interrupting() == self.queues.len() {
+                true => 1,
+                false => bindings::hctx_type_HCTX_MAX_TYPES,
+            };
             // CAST: as many as were created, which a u16 counted.
             (*set).nr_hw_queues = self.queues.len() as u32;
             (*set).queue_depth = u32::from(self.depth());
@@ -306,7 +312,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll takes interrupts.
     fn begin(&self) {
         *self.hook.lock() = Hook::new();
-        for queue in &self.queues {
+        for queue in self.queues.iter().take(self.interrupting()) {
             queue
                 .io
                 .set_poll_interval_us(self.config.begin.poll_interval_us);
@@ -367,6 +373,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// How many queues interrupt; the others, behind them, are for polled I/O.
+    pub(crate) fn interrupting(&self) -> usize {
+        let polled = |queue: &HwQueue<C, B>| queue.vector.is_none();
+        self.queues
+            .iter()
+            .position(polled)
+            .unwrap_or(self.queues.len())
+    }
+
     /// The controller.
     pub fn controller(&self) -> &C {
         &self.controller

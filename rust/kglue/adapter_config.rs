@@ -14,7 +14,7 @@ pub trait Bus: Send + Sync + 'static {
     fn map(&self) -> Self::Map;
     /// The parent of the disks; null: they have none.
     fn device(&self) -> *mut bindings::device;
-    /// How many queues are worth creating: at least 1, at most [`Limits::queues`].
+    /// How many queues that interrupt are worth creating: at least 1, at most [`Limits::queues`].
     fn queues(&self) -> u16;
     /// The vector on which `queue` completes: either all queues share one, or each has its own, in order without gaps.
     fn vector(&self, queue: u16) -> u16;
@@ -65,6 +65,8 @@ pub struct Config {
     pub timeout_ms: u32,
     /// Requests that may be outstanding on a queue; `None`: as many as the controller has tags, but at least 128.
     pub queue_depth: Option<u16>,
+    /// Queues beside those that interrupt, for polled I/O of the block layer.
+    pub poll_queues: u16,
     /// How its queues and disks begin.
     pub begin: Begin,
 }

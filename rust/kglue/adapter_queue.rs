@@ -28,7 +28,8 @@ const MOST_VIOLATIONS: u64 = 16;
 /// After [`HwQueue::settle`], `adapter` is the adapter that it is a part of.
 pub(crate) struct HwQueue<C: Controller, B: Bus> {
     pub(crate) io: Io<C, B>,
-    pub(crate) vector: u16,
+    /// `None`: it never interrupts, and is for polled I/O of the block layer.
+    pub(crate) vector: Option<u16>,
     /// After `io`, which points to them.
     retry: KBox<Retry>,
     poller: KBox<Poller>,
@@ -54,7 +55,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         platform: &KernelPlatform,
         new: NewQueue<C::Queue>,
         map: B::Map,
-        vector: u16,
+        vector: Option<u16>,
         depth: usize,
         timeout_ms: u32,
     ) -> Result<Self, Error> {
@@ -144,9 +145,11 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// # Safety
     /// `queue` is a settled `HwQueue<C, B>`.
     unsafe fn can_poll(queue: *const c_void) -> bool {
-        // SAFETY: by the caller's promise; the adapter by the invariant.
-        unsafe { (*queue.cast::<Self>()).adapter.as_ref() }
-            .is_some_and(|adapter| adapter.bus().can_poll())
+        // SAFETY: by the caller's promise.
+        let queue = unsafe { &*queue.cast::<Self>() };
+        // SAFETY: by the invariant.
+        let adapter = unsafe { queue.adapter.as_ref() };
+        queue.vector.is_some() && adapter.is_some_and(|adapter| adapter.bus().can_poll())
     }
 
     /// # Safety
@@ -155,9 +158,10 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         // SAFETY: by the caller's promise.
         let queue = unsafe { &*queue.cast::<Self>() };
         // SAFETY: by the invariant.
-        if let Some(adapter) = unsafe { queue.adapter.as_ref() } {
-            adapter.controller().set_interrupt(queue.vector, on);
-            adapter.bus().set_interrupt(queue.vector, on);
+        let adapter = unsafe { queue.adapter.as_ref() };
+        if let (Some(adapter), Some(vector)) = (adapter, queue.vector) {
+            adapter.controller().set_interrupt(vector, on);
+            adapter.bus().set_interrupt(vector, on);
         }
     }
 

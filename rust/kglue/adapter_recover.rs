@@ -224,8 +224,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             // Room for all was reserved when they were made.
             let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
         }
-        for queue in &self.queues {
-            self.controller.set_interrupt(queue.vector, false);
+        for vector in self.queues.iter().filter_map(|queue| queue.vector) {
+            self.controller.set_interrupt(vector, false);
         }
         if then == Then::PowerOff && self.controller.shutdown(Shutdown::Normal).is_err() {
             crate::log::log_warn!(self, "it did not confirm the shutdown\n");
@@ -248,8 +248,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if started.is_ok() {
             for queue in &self.queues {
                 queue.trust_again();
-                if !queue.io.is_polled() {
-                    self.controller.set_interrupt(queue.vector, true);
+                if let Some(vector) = queue.vector.filter(|_| !queue.io.is_polled()) {
+                    self.controller.set_interrupt(vector, true);
                 }
             }
         } else {

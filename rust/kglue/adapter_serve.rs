@@ -30,18 +30,21 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The queue of `vector`, where it is the only one and queues have their vectors in order.
     #[inline]
     fn queue_of(&self, vector: u16) -> Option<&HwQueue<C, B>> {
-        let first = self.queues.first()?.vector;
+        let first = self.queues.first()?.vector?;
         let at = usize::from(vector.wrapping_sub(first));
         let queue = self.queues.get(at)?;
         let next = self.queues.get(at.wrapping_add(1));
-        let alone = next.is_none_or(|next| next.vector != vector);
-        (queue.vector == vector && alone).then_some(queue)
+        let alone = next.is_none_or(|next| next.vector != Some(vector));
+        (queue.vector == Some(vector) && alone).then_some(queue)
     }
 
     /// Several queues share `vector`.
     #[cold]
     fn interrupt_all(&self, vector: u16, begin: u64) {
-        let mut queues = self.queues.iter().filter(|queue| queue.vector == vector);
+        let mut queues = self
+            .queues
+            .iter()
+            .filter(|queue| queue.vector == Some(vector));
         let first = queues.next();
         queues.for_each(|queue| {
             queue.io.drain(Context::Irq);
@@ -82,7 +85,8 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     fn set_mode(&self, mode: Mode) -> Result<(), Error> {
         // A recovery holds it, too: the queues are at rest for one of the two at a time.
         let _control = self.control.lock();
-        (self.queues.iter()).try_for_each(|queue| queue.io.set_mode(&self.platform, mode))
+        let mut interrupting = self.queues.iter().take(self.interrupting());
+        interrupting.try_for_each(|queue| queue.io.set_mode(&self.platform, mode))
     }
 
     fn poll_interval_us(&self) -> u32 {

@@ -246,6 +246,7 @@ impl RamDisk {
         config: lld_ram::Config,
         timeout_ms: u32,
         begin: Begin,
+        poll_queues: u16,
     ) -> Result<Self, Error> {
         let world = RamWorld::new(config)?;
         let platform = KernelPlatform::without_device();
@@ -253,12 +254,13 @@ impl RamDisk {
         hal::Controller::start(&controller)?;
         let bus = RamBus {
             world: world.clone(),
-            queues: config.queues,
+            queues: config.queues.saturating_sub(poll_queues).max(1),
         };
         let serve = Config {
             naming: Naming::Ram(number),
             timeout_ms,
             queue_depth: None,
+            poll_queues,
             begin,
         };
         let adapter = Adapter::new(&platform, controller, bus, serve)?;

@@ -71,7 +71,8 @@ pub(crate) struct Made<D> {
     pub(crate) sq: D,
     pub(crate) cq: D,
     pub(crate) entries: u16,
-    pub(crate) vector: u16,
+    /// `None`: it never interrupts.
+    pub(crate) vector: Option<u16>,
 }
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
@@ -241,7 +242,11 @@ where
         )
     }
 
-    fn create_queue(&self, index: u16, vector: u16) -> Result<NewQueue<Self::Queue>, Error> {
+    fn create_queue(
+        &self,
+        index: u16,
+        vector: Option<u16>,
+    ) -> Result<NewQueue<Self::Queue>, Error> {
         let mut state = self.state()?;
         let about = state.about.ok_or(Error::Invalid)?;
         let place = self.made.get(usize::from(index)).ok_or(Error::Invalid)?;
@@ -256,7 +261,7 @@ where
             stride: self.cap.stride(),
             mmio: self.mmio.clone(),
             shadow: state.shadow.clone(),
-            pin: self.is_pin().then_some(vector),
+            pin: vector.filter(|_| self.is_pin()),
         };
         let queue = NvmeQueue::new(&self.platform, plan, self.page())?;
         let (sq, cq) = queue.memory();

@@ -50,9 +50,10 @@ pub(crate) fn doorbell_buffer(shadow: u64, events: u64) -> Sqe {
     [DOORBELL_BUFFER_CONFIG, 0, 0, shadow, events, 0, 0, 0]
 }
 
-/// Create I/O Completion Queue (5.5).
-pub(crate) fn create_cq(qid: u16, entries: u16, at: u64, vector: u16) -> Sqe {
-    let dword11 = CONTIGUOUS | INTERRUPTS | (u64::from(vector) << 16);
+/// Create I/O Completion Queue (5.5), interrupting on `vector` or never.
+pub(crate) fn create_cq(qid: u16, entries: u16, at: u64, vector: Option<u16>) -> Sqe {
+    let interrupts = vector.map_or(0, |vector| INTERRUPTS | (u64::from(vector) << 16));
+    let dword11 = CONTIGUOUS | interrupts;
     let dword10 = sized(qid, entries) | (dword11 << 32);
     [CREATE_CQ, 0, 0, at, 0, dword10, 0, 0]
 }
@@ -96,7 +97,8 @@ mod tests {
         assert_eq!(number_of_queues(3)[5], 0x0002_0002_0000_0007);
         assert_eq!(granted(0x0003_0007), 4);
         assert_eq!(granted(0xffff_ffff), u16::MAX);
-        assert_eq!(create_cq(3, 256, 0x1000, 9)[5], 0x0009_0003_00ff_0003);
+        assert_eq!(create_cq(3, 256, 0x1000, Some(9))[5], 0x0009_0003_00ff_0003);
+        assert_eq!(create_cq(3, 256, 0x1000, None)[5], 0x0000_0001_00ff_0003);
         assert_eq!(create_sq(3, 256, 0x1000)[5], 0x0003_0001_00ff_0003);
     }
 

@@ -108,11 +108,17 @@ impl<P: Platform, W: World> Controller for Ram<P, W> {
         }
     }
 
-    fn create_queue(&self, index: u16, _vector: u16) -> Result<NewQueue<Self::Queue>, Error> {
+    fn create_queue(
+        &self,
+        index: u16,
+        vector: Option<u16>,
+    ) -> Result<NewQueue<Self::Queue>, Error> {
         self.there()?;
         if index >= self.world.device().config.queues {
             return Err(Error::Invalid);
         }
+        // A vector has the number of its queue.
+        self.world.device().keep_silent(index, vector.is_none());
         RamQueue::create(&self.platform, self.world.clone(), index)
     }
 

@@ -112,7 +112,7 @@ impl<P: Platform> Controller for MockController<P> {
         self.limits
     }
 
-    fn create_queue(&self, index: u16, _: u16) -> Result<NewQueue<Self::Queue>, Error> {
+    fn create_queue(&self, index: u16, _: Option<u16>) -> Result<NewQueue<Self::Queue>, Error> {
         let mut state = self.state();
         state.alive?;
         if !state.running

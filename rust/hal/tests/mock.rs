@@ -141,7 +141,7 @@ fn the_controller_is_as_alive_as_told() {
     let units = vec![Ok(Mock::unit(1, 100)), Err(refused)];
     let controller = MockController::new(MockPlatform::new(), 1, 4, units.clone());
     assert_eq!(
-        controller.create_queue(0, 0).err(),
+        controller.create_queue(0, Some(0)).err(),
         Some(Error::Invalid),
         "not started"
     );
@@ -153,8 +153,11 @@ fn the_controller_is_as_alive_as_told() {
     let mut found = Vec::new();
     controller.units(&mut |unit| found.push(unit)).unwrap();
     assert_eq!(found, units);
-    assert!(controller.create_queue(0, 0).is_ok());
-    assert!(controller.create_queue(1, 0).is_err(), "there is one queue");
+    assert!(controller.create_queue(0, Some(0)).is_ok());
+    assert!(
+        controller.create_queue(1, Some(0)).is_err(),
+        "there is one queue"
+    );
     assert!(controller.device(0).is_some() && controller.device(1).is_none());
     controller.set_alive(Err(Error::Gone));
     assert_eq!(

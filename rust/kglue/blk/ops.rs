@@ -16,7 +16,7 @@ use core::ptr::{null, NonNull};
 use hal::Controller;
 use kernel::bindings;
 use kernel::ffi::{c_int, c_uint, c_void};
-use strategy::IoQueue;
+use strategy::{Context, IoQueue};
 
 /// A hardware queue of controller `C` as the block layer uses it.
 pub(crate) type Io<C, B> =
@@ -105,6 +105,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         queue_rqs: Some(Self::queue_rqs),
         commit_rqs: Some(Self::commit_rqs),
         timeout: Some(Self::timeout),
+        poll: Some(Self::poll),
         init_hctx: Some(Self::init_hctx),
         map_queues: Some(Self::map_queues),
         ..zeroed()
@@ -191,6 +192,19 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     }
 
     /// # Safety
+    /// Called by blk-mq for a hardware context of this adapter, one for polled I/O.
+    unsafe extern "C" fn poll(
+        hctx: *mut bindings::blk_mq_hw_ctx,
+        _batch: *mut bindings::io_comp_batch,
+    ) -> c_int {
+        // SAFETY: as in `queue_rq`.
+        let lane = unsafe { &*(*hctx).driver_data.cast::<Lane>() };
+        let _stay = PreemptOff::new();
+        let ended = Self::io(lane).io.drain(Context::Poll);
+        c_int::try_from(ended).unwrap_or(c_int::MAX)
+    }
+
+    /// # Safety
     /// Called by blk-mq while it makes a queue of this adapter's.
     unsafe extern "C" fn init_hctx(
         hctx: *mut bindings::blk_mq_hw_ctx,
@@ -213,10 +227,21 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     /// # Safety
     /// Called by blk-mq with this adapter's tag set.
     unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
-        // SAFETY: `driver_data` is the adapter that owns the set; the first map is the only one.
+        // SAFETY: `driver_data` is the adapter that owns the set; the maps are the set's own, and not in use yet.
         unsafe {
             let adapter = &*(*set).driver_data.cast::<Adapter<C, B>>();
-            adapter.bus().map_queues(&mut (*set).map[0]);
+            let (interrupting, all) = (adapter.interrupting(), adapter.queues.len());
+            let [default, read, poll, ..] = &mut (*set).map;
+            // CAST: as many queues as a u16 counts.
+            default.nr_queues = interrupting as c_uint;
+            adapter.bus().map_queues(default);
+            // Reads go with the rest.
+            read.nr_queues = 0;
+            poll.nr_queues = all.wrapping_sub(interrupting) as c_uint;
+            poll.queue_offset = interrupting as c_uint;
+            if poll.nr_queues != 0 {
+                bindings::blk_mq_map_queues(poll);
+            }
         }
     }
 }

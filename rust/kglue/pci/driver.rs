@@ -94,7 +94,9 @@ impl<T: PciDriver> Bound<T> {
             .start()
             .map_err(|error| Failed(T::step(&controller), error))
             .and_then(|()| {
-                Vectors::new(function, controller.limits().queues)
+                // Some are kept for polled I/O; one at least interrupts.
+                let queues = controller.limits().queues;
+                Vectors::new(function, queues.saturating_sub(config.poll_queues).max(1))
                     .map_err(step("interrupt vectors"))
             });
         let vectors = match vectors {

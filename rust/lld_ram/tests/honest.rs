@@ -175,10 +175,10 @@ fn one_that_is_gone_says_so() {
     assert_eq!(rig.ram.shutdown(Shutdown::Normal), Err(Error::Gone));
     assert_eq!(rig.ram.shutdown(Shutdown::Dead), Ok(()));
     assert_eq!(rig.ram.stop(), Ok(()));
-    assert!(rig.ram.create_queue(0, 0).is_err());
+    assert!(rig.ram.create_queue(0, Some(0)).is_err());
     hal_gone(&rig, false);
     assert_eq!(rig.ram.start(), Ok(()));
-    assert_eq!(rig.ram.create_queue(1, 1).err(), Some(Error::Invalid));
+    assert_eq!(rig.ram.create_queue(1, Some(1)).err(), Some(Error::Invalid));
 }
 
 fn hal_gone(rig: &Rig, gone: bool) {
@@ -190,7 +190,7 @@ fn an_allocation_that_fails_fails_cleanly() {
     for n in 0..20 {
         let rig = Rig::new(config());
         rig.platform.fail_allocations_after(n);
-        match rig.ram.create_queue(0, 0) {
+        match rig.ram.create_queue(0, Some(0)) {
             Ok(_) => {
                 assert!(n > 5);
                 return;

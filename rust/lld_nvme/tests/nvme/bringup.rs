@@ -89,7 +89,7 @@ fn queues_are_as_many_as_granted_and_as_have_doorbells() {
         assert_eq!(rig.nvme.limits().queues, expected);
         let lines: Vec<_> = (0..expected).map(|index| rig.queue(index)).collect();
         assert!(matches!(
-            rig.nvme.create_queue(expected, 0),
+            rig.nvme.create_queue(expected, Some(0)),
             Err(Error::Invalid)
         ));
         for (n, mut line) in lines.into_iter().enumerate() {
@@ -104,12 +104,21 @@ fn queues_are_as_many_as_granted_and_as_have_doorbells() {
 #[test]
 fn queues_come_in_order_and_after_the_start() {
     let rig = Rig::new(Config::default()).unwrap();
-    assert!(matches!(rig.nvme.create_queue(0, 0), Err(Error::Invalid)));
+    assert!(matches!(
+        rig.nvme.create_queue(0, Some(0)),
+        Err(Error::Invalid)
+    ));
     assert_eq!(rig.nvme.units(&mut |_| ()), Err(Error::Invalid));
     rig.nvme.start().unwrap();
-    assert!(matches!(rig.nvme.create_queue(1, 0), Err(Error::Invalid)));
+    assert!(matches!(
+        rig.nvme.create_queue(1, Some(0)),
+        Err(Error::Invalid)
+    ));
     rig.queue(0);
-    assert!(matches!(rig.nvme.create_queue(0, 0), Err(Error::Invalid)));
+    assert!(matches!(
+        rig.nvme.create_queue(0, Some(0)),
+        Err(Error::Invalid)
+    ));
 }
 
 #[test]

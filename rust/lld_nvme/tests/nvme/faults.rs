@@ -19,7 +19,7 @@ fn whole_way(rig: &Rig) -> Result<Vec<Line>, Error> {
     rig.nvme.start()?;
     let mut lines = Vec::new();
     for index in 0..2 {
-        lines.push(Line(rig.nvme.create_queue(index, index + 1)?));
+        lines.push(Line(rig.nvme.create_queue(index, Some(index + 1))?));
     }
     let mut served = 0;
     rig.nvme
@@ -159,7 +159,7 @@ fn a_submission_queue_that_is_refused_takes_its_completion_queue_along() {
     let rig = Rig::started(Config::default());
     let next = rig.model.state().admin_log.len();
     rig.model.state().refuse = Some((next + 1, 0x4101));
-    let failed = rig.nvme.create_queue(0, 1);
+    let failed = rig.nvme.create_queue(0, Some(1));
     assert!(matches!(failed, Err(Error::Refused(0x4101))));
     assert_eq!(rig.model.state().cqs.len(), 1, "only the admin queue");
     // And so it can be tried again.

@@ -99,7 +99,7 @@ pub const DEPTH: usize = 8192;
 pub type Queue = strategy::IoQueue<MockPlatform, IoQueue, Layer>;
 
 pub fn queue(rig: &Rig, host: &Arc<Host>, index: u16) -> Queue {
-    let hw = rig.nvme.create_queue(index, index + 1).unwrap();
+    let hw = rig.nvme.create_queue(index, Some(index + 1)).unwrap();
     Queue::new(&rig.machine, hw, Layer(Arc::clone(host)), DEPTH, 30_000).unwrap()
 }
 

@@ -33,7 +33,7 @@ fn nothing_interrupts_before_it_is_let() {
 #[test]
 fn the_line_is_down_while_nobody_can_drain_and_up_again_after() {
     let rig = pinned();
-    let mut queue = crate::rig::Line(rig.nvme.create_queue(0, 0).unwrap());
+    let mut queue = crate::rig::Line(rig.nvme.create_queue(0, Some(0)).unwrap());
     rig.nvme.set_interrupt(0, true);
     queue.start(&command(Op::Flush, 0, 0), &[]).unwrap();
     assert!(rig.model.pin());
@@ -55,7 +55,7 @@ fn the_line_is_down_while_nobody_can_drain_and_up_again_after() {
 #[test]
 fn the_handler_takes_admin_completions() {
     let rig = pinned();
-    let mut queue = crate::rig::Line(rig.nvme.create_queue(0, 0).unwrap());
+    let mut queue = crate::rig::Line(rig.nvme.create_queue(0, Some(0)).unwrap());
     rig.nvme.set_interrupt(0, true);
     // The thread has rung the doorbell and is interrupted before it looks: a completion that nobody has taken.
     let model = rig.model.clone();

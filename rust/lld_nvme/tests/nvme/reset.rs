@@ -99,7 +99,7 @@ fn a_stopped_device_touches_nothing_and_takes_no_admin_command() {
     let rig = Rig::started(Config::default());
     rig.nvme.stop().unwrap();
     assert_eq!(rig.nvme.units(&mut |_| ()), Err(Error::Timeout));
-    assert!(rig.nvme.create_queue(0, 0).is_err());
+    assert!(rig.nvme.create_queue(0, Some(0)).is_err());
     rig.nvme.stop().unwrap();
     rig.nvme.start().unwrap();
     assert_eq!(rig.units().len(), 1);
@@ -143,7 +143,7 @@ fn memory_of_a_queue_that_may_have_been_made_lives_until_the_device_is_stopped()
     let next = rig.model.state().admin_log.len();
     rig.model.state().ignore = Some(next);
     rig.model.state().config.ready_us = None;
-    let failed = rig.nvme.create_queue(0, 1);
+    let failed = rig.nvme.create_queue(0, Some(1));
     assert!(matches!(failed, Err(Error::Timeout)));
     assert_eq!(rig.nvme.step(), "Create I/O Completion Queue");
     assert!(bus.blocks_alive() > before);

@@ -38,7 +38,7 @@ impl Rig {
     }
 
     pub fn queue(&self, index: u16) -> Line {
-        Line(self.nvme.create_queue(index, index + 1).unwrap())
+        Line(self.nvme.create_queue(index, Some(index + 1)).unwrap())
     }
 
     pub fn units(&self) -> Vec<Result<Unit, Refused>> {

@@ -195,7 +195,7 @@ impl Rig {
         let over = upper.over.clone();
         let io = IoQueue::new(
             &platform,
-            ram.create_queue(0, 0).unwrap(),
+            ram.create_queue(0, Some(0)).unwrap(),
             upper,
             1024,
             1000,
