@@ -51,6 +51,8 @@ pub(crate) struct ControllerCounts {
     pub(crate) resets: u64,
     pub(crate) max_irq_ns: u64,
     pub(crate) max_tick_ns: u64,
+    pub(crate) ticks: u64,
+    pub(crate) turns: u64,
 }
 
 /// A way to the adapter for those who may outlive it.
@@ -303,7 +305,18 @@ pub(crate) unsafe fn add(
 impl Drop for Disk {
     fn drop(&mut self) {
         self.remove();
+        // SAFETY: alive by the invariant; the bit stays once it is set.
+        let (shared, shown) = unsafe {
+            let disk = self.as_raw();
+            let shared = (*disk).private_data.cast::<DiskShared>();
+            (shared, (*disk).state & (1 << bindings::GD_ADDED) != 0)
+        };
         // SAFETY: the driver's reference; `free_disk` frees the shared part with the last one.
         unsafe { bindings::put_disk(self.as_raw()) };
+        if !shown {
+            // The block layer calls `free_disk` only for a disk that it has shown. Nobody can have opened this one.
+            // SAFETY: from `into_raw` in `new`, and that was the last reference to the disk.
+            drop(unsafe { KBox::from_raw(shared) });
+        }
     }
 }
