@@ -45,9 +45,26 @@ bool hiops_is_awake(void)
 	return task_is_running(current);
 }
 
+/* More of them than looks: a look at memory that the device writes disturbs it. */
+#define HIOPS_RESTS 6
+
+bool hiops_pause(void)
+{
+	int i;
+
+	for (i = 0; i < HIOPS_RESTS; i++)
+		cpu_relax();
+	return !task_is_running(current) && !need_resched();
+}
+
 bool hiops_is_alone(void)
 {
 	return single_task_running();
+}
+
+bool hiops_on_idle_cpu(void)
+{
+	return is_idle_task(current);
 }
 
 void hiops_wake(u64 thread)

@@ -22,8 +22,12 @@ u64 hiops_this_thread(void);
 bool hiops_may_drain(void);
 /* The running thread was woken. */
 bool hiops_is_awake(void);
+/* Rests for a moment: whether the running thread was not woken meanwhile, and nobody is more urgent. */
+bool hiops_pause(void);
 /* The running thread is the only one that wants this CPU. */
 bool hiops_is_alone(void);
+/* Nothing but the idle thread runs on this CPU. */
+bool hiops_on_idle_cpu(void);
 /* Wakes a thread that slept a moment ago. With preemption off since then. */
 void hiops_wake(u64 thread);
 

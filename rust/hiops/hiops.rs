@@ -25,7 +25,7 @@ module! {
             description: "how completions are noticed at first: 0 irq, 1 poll, 2 hybrid",
         },
         lazy: u32 {
-            default: 1,
+            default: 0,
             description: "whether threads end the I/O that they sleep for: 0 or 1",
         },
         coop: u32 {

@@ -10,12 +10,11 @@
 //! The gate itself is the strategy's ([`strategy::Paused`]); the state here only says whether a recovery may still be begun.
 //!
 //! * [`Bus`], [`Config`]: what the adapter is given (`adapter_config`).
-//! * `adapter_queue`: one hardware queue. `adapter_serve`: interrupts, and the disks' files. `adapter_recover`: recovery. `adapter_remove`: the way out.
+//! * `adapter_queue`: one hardware queue. `adapter_disks`: disks are made and shown. `adapter_serve`: interrupts, and the disks' files. `adapter_recover`: recovery. `adapter_remove`: the way out.
 
 use crate::adapter_recover::Recovery;
-use crate::blk::disk::{Disk, DiskShared, Gate, OwnerPtr};
+use crate::blk::disk::{Disk, Gate};
 use crate::blk::ioctl::AdminPath;
-use crate::blk::lane::{Lane, Switches, COOP, LAZY};
 use crate::blk::ops::Ops;
 use crate::blk::request::Pdu;
 use crate::blk::upper::BlkUpper;
@@ -25,13 +24,13 @@ use crate::shims;
 use crate::wait::Hook;
 use core::mem::size_of;
 use core::sync::atomic::{AtomicU64, AtomicU8};
-use hal::{Controller, Error, Limits, Unit};
+use hal::{Controller, Error, Limits};
 use kernel::bindings;
 use kernel::device::Device;
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
 use kernel::types::Opaque;
-use strategy::{Mode, Paused};
+use strategy::Paused;
 
 pub(crate) use crate::adapter_config::Label;
 pub use crate::adapter_config::{Begin, Bus, Config, Naming};
@@ -72,11 +71,11 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) doorbells_before: AtomicU64,
     pub(crate) platform: KernelPlatform,
     /// The number in its disks' names; negative: none.
-    number: i32,
+    pub(crate) number: i32,
     /// From the first disk on.
     pub(crate) hook: Pin<KBox<Mutex<Option<Hook>>>>,
     pub(crate) config: Config,
-    limits: Limits,
+    pub(crate) limits: Limits,
     pub(crate) controller: C,
     pub(crate) bus: B,
 }
@@ -251,124 +250,6 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         }
         // SAFETY: alive, by the contract of `Bus`.
         unsafe { crate::compat::numa_node(device) }
-    }
-
-    /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.
-    pub fn add_disks(&self) -> Result<usize, Error> {
-        let mut units = KVec::<Unit>::new();
-        let mut failed = Ok(());
-        {
-            let _control = self.control.lock();
-            self.controller.units(&mut |found| match found {
-                Ok(unit) => {
-                    if units.push(unit, GFP_KERNEL).is_err() {
-                        failed = Err(Error::NoMemory);
-                    }
-                }
-                Err(refused) => {
-                    crate::log::log_warn!(
-                        self,
-                        "disk {} is not served: {}\n",
-                        refused.id,
-                        refused.why
-                    );
-                }
-            })?;
-        }
-        failed?;
-        // SAFETY: the gate is closed before the adapter goes (`remove`, `drop`).
-        unsafe { self.gate.open(self.owner()) };
-        self.begin();
-        let mut added = 0usize;
-        let mut last = Ok(());
-        for unit in &units {
-            match self.add_disk(*unit) {
-                Ok(()) => added = added.saturating_add(1),
-                Err(error) => {
-                    crate::log::log_err!(
-                        self,
-                        "disk {} can't be served: {}\n",
-                        unit.id,
-                        crate::errno::advice(error)
-                    );
-                    last = Err(error);
-                }
-            }
-        }
-        // One that can't be served does not keep the others away.
-        if added == 0 {
-            last?;
-        }
-        Ok(added)
-    }
-
-    /// What is on when a disk begins.
-    fn switches(&self) -> u8 {
-        let lazy = self.config.begin.lazy && crate::wait::is_hooked();
-        let switch = |on: bool, which: u8| if on { which } else { 0 };
-        switch(lazy, LAZY) | switch(self.config.begin.coop, COOP)
-    }
-
-    /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll takes interrupts.
-    fn begin(&self) {
-        *self.hook.lock() = Hook::new();
-        for queue in self.queues.iter().take(self.interrupting()) {
-            queue
-                .io
-                .set_poll_interval_us(self.config.begin.poll_interval_us);
-            let mode = self.config.begin.mode;
-            if queue.io.set_mode(&self.platform, mode).is_err() && mode == Mode::Poll {
-                crate::log::log_warn!(self, "its interrupt is a shared pin: it is not polled\n");
-            }
-        }
-    }
-
-    fn owner(&self) -> OwnerPtr {
-        // SAFETY: attributes and gate go before the adapter does.
-        unsafe { OwnerPtr::new(self) }
-    }
-
-    fn add_disk(&self, unit: Unit) -> Result<(), Error> {
-        let no_memory = |_| Error::NoMemory;
-        let mut lanes = KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(no_memory)?;
-        for queue in &self.queues {
-            let lane = Lane {
-                queue: core::ptr::from_ref(queue).cast(),
-                unit: unit.id,
-                block_shift: unit.block_shift,
-                way: &queue.way,
-                switches: Switches::new(self.switches()),
-                stats: Default::default(),
-            };
-            lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;
-        }
-        let shared = DiskShared::new(unit, lanes, self.gate.clone(), self.owner())?;
-        let mut disk = Disk::new(
-            self.set.get(),
-            &self.limits,
-            shared,
-            self.config.naming,
-            self.number,
-        )?;
-        let raw = disk.as_raw();
-        disk.mark_added();
-        // In the list before it is shown: a recovery that fails meanwhile must find it.
-        (self.disks.lock().push(disk, GFP_KERNEL)).map_err(no_memory)?;
-        // SAFETY: in the list, which only `remove` empties, after this.
-        let added = unsafe { crate::blk::disk::add(raw, self.bus.device()) };
-        if added.is_err() {
-            self.forget_disk(raw);
-        }
-        added
-    }
-
-    fn forget_disk(&self, raw: *mut bindings::gendisk) {
-        let mut disks = self.disks.lock();
-        let place = disks.iter().position(|disk| disk.as_raw() == raw);
-        if let Some(mut disk) = place.and_then(|at| disks.remove(at).ok()) {
-            drop(disks);
-            disk.mark_not_added();
-        }
     }
 }
 

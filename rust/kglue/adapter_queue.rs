@@ -22,6 +22,13 @@ use strategy::{Context, IoQueue};
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
 
+/// Counts one more, where there is one writer at a time: no exchange is needed.
+#[inline]
+fn count(counter: &AtomicU64) {
+    let n = counter.load(Ordering::Relaxed);
+    counter.store(n.wrapping_add(1), Ordering::Relaxed);
+}
+
 /// A hardware queue with what the adapter keeps for it.
 ///
 /// # Invariants
@@ -41,6 +48,9 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     max_irq: AtomicU64,
     /// The longest tick of the poll timer, likewise.
     max_tick: AtomicU64,
+    ticks: AtomicU64,
+    /// How often the interrupt was turned on or off.
+    turns: AtomicU64,
     /// Violations that a reset has settled.
     settled: AtomicU64,
 }
@@ -75,14 +85,15 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             poller,
             way: Way {
                 queue: null(),
-                drain: Self::drain,
-                hasten: Self::hasten,
+                linger: Self::linger,
                 end: Self::end,
             },
             adapter: null(),
             interrupts: AtomicU64::new(0),
             max_irq: AtomicU64::new(0),
             max_tick: AtomicU64::new(0),
+            ticks: AtomicU64::new(0),
+            turns: AtomicU64::new(0),
             settled: AtomicU64::new(0),
         })
     }
@@ -106,26 +117,25 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     #[inline(always)]
     pub(crate) fn pass_by(&self, coop: bool) {
         if coop {
-            self.io.drain(Context::Coop);
+            self.io.pass_by();
         }
     }
 
     /// # Safety
-    /// `queue` is a settled `HwQueue<C, B>`; with preemption off.
-    unsafe fn drain(queue: *const c_void) {
+    /// `queue` is a settled `HwQueue<C, B>`; with preemption off, in a thread that waits for I/O of its own on it.
+    unsafe fn linger(queue: *const c_void) -> bool {
         // SAFETY: by the caller's promise.
-        unsafe { &*queue.cast::<Self>() }.io.drain(Context::Coop);
+        let io = unsafe { &(*queue.cast::<Self>()).io };
+        io.linger(crate::wait::pause);
+        let awake = crate::wait::is_awake();
+        if !awake && crate::wait::is_alone() {
+            io.hasten();
+        }
+        awake
     }
 
     /// # Safety
-    /// As [`HwQueue::drain`].
-    unsafe fn hasten(queue: *const c_void) {
-        // SAFETY: by the caller's promise.
-        unsafe { &*queue.cast::<Self>() }.io.hasten();
-    }
-
-    /// # Safety
-    /// As [`HwQueue::drain`]; `rq` is of this queue and over.
+    /// As [`HwQueue::linger`]; `rq` is of this queue and over.
     unsafe fn end(queue: *const c_void, rq: Rq, by: Context) {
         // SAFETY: by the caller's promise.
         let queue = unsafe { &*queue.cast::<Self>() };
@@ -133,11 +143,13 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     }
 
     /// # Safety
-    /// As [`HwQueue::drain`].
+    /// As [`HwQueue::linger`].
     unsafe fn tick(queue: *const c_void) {
         // SAFETY: by the caller's promise.
         let queue = unsafe { &*queue.cast::<Self>() };
         let begin = stamp();
+        // One tick at a time.
+        count(&queue.ticks);
         queue.io.tick();
         queue.took(begin, &queue.max_tick);
     }
@@ -160,6 +172,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         // SAFETY: by the invariant.
         let adapter = unsafe { queue.adapter.as_ref() };
         if let (Some(adapter), Some(vector)) = (adapter, queue.vector) {
+            // Under the drain token.
+            count(&queue.turns);
             adapter.controller().set_interrupt(vector, on);
             adapter.bus().set_interrupt(vector, on);
         }
@@ -187,8 +201,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     #[inline]
     pub(crate) fn interrupted(&self, begin: u64) {
         // One handler a vector at a time: no exchange is needed.
-        let n = self.interrupts.load(Ordering::Relaxed);
-        self.interrupts.store(n.wrapping_add(1), Ordering::Relaxed);
+        count(&self.interrupts);
         self.took(begin, &self.max_irq);
         let settled = self.settled.load(Ordering::Relaxed);
         if self.io.violations().saturating_sub(settled) > MOST_VIOLATIONS {
@@ -240,11 +253,17 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         counts.max_irq_ns = counts.max_irq_ns.max(max_irq);
         let max_tick = stamps_to_ns(self.max_tick.load(Ordering::Relaxed));
         counts.max_tick_ns = counts.max_tick_ns.max(max_tick);
+        let ticks = self.ticks.load(Ordering::Relaxed);
+        counts.ticks = counts.ticks.wrapping_add(ticks);
+        let turns = self.turns.load(Ordering::Relaxed);
+        counts.turns = counts.turns.wrapping_add(turns);
     }
 
     pub(crate) fn reset_counts(&self) {
         self.interrupts.store(0, Ordering::Relaxed);
         self.max_irq.store(0, Ordering::Relaxed);
         self.max_tick.store(0, Ordering::Relaxed);
+        self.ticks.store(0, Ordering::Relaxed);
+        self.turns.store(0, Ordering::Relaxed);
     }
 }

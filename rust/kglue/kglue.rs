@@ -13,6 +13,7 @@
 
 pub mod adapter;
 mod adapter_config;
+mod adapter_disks;
 mod adapter_queue;
 mod adapter_recover;
 mod adapter_remove;

@@ -123,7 +123,7 @@ impl Claim {
         let bar = c_int::from(bar);
         // SAFETY: as above; the name is static.
         let errno =
-            unsafe { bindings::pci_request_selected_regions(pdev, 1 << bar, name.as_char_ptr()) };
+            unsafe { bindings::pci_request_selected_regions(pdev, mask(bar), name.as_char_ptr()) };
         if errno != 0 {
             return Err(Error::Refused(0));
         }
@@ -181,6 +181,11 @@ impl Claim {
     }
 }
 
+/// The bit that stands for `bar`, one of six.
+fn mask(bar: c_int) -> c_int {
+    1i32.wrapping_shl(bar.unsigned_abs())
+}
+
 impl Drop for Master {
     fn drop(&mut self) {
         // SAFETY: the function is still this driver's (promise given to `Claim::new`).
@@ -191,7 +196,7 @@ impl Drop for Master {
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: reserved in `Claim::new`.
-        unsafe { bindings::pci_release_selected_regions(self.function.as_raw(), 1 << self.bar) }
+        unsafe { bindings::pci_release_selected_regions(self.function.as_raw(), mask(self.bar)) }
     }
 }
 

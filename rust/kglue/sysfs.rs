@@ -197,7 +197,7 @@ pub(crate) fn write_stats(
 ) -> fmt::Result {
     let [irq, lazy, coop, poll] = sums.completed;
     let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
-    let lines: [(&str, u64); 14] = [
+    let lines: [(&str, u64); 16] = [
         ("submitted", sums.submitted),
         ("completed", completed),
         ("completed_irq", irq),
@@ -212,6 +212,8 @@ pub(crate) fn write_stats(
         ("resets", counts.resets),
         ("max_irq_ns", counts.max_irq_ns),
         ("max_tick_ns", counts.max_tick_ns),
+        ("ticks", counts.ticks),
+        ("turns", counts.turns),
     ];
     (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
 }

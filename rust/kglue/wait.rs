@@ -9,8 +9,8 @@
 //! * The thread that is woken: it was asleep in the hook when the waker, with preemption off, looked.
 
 use crate::blk::request::Rq;
+use crate::blk::retry::Retry;
 use crate::context::PreemptOff;
-use crate::hrtimer::HrTimer;
 use crate::platform::KernelPlatform;
 use crate::shims;
 use core::ptr::{from_ref, null, null_mut};
@@ -23,19 +23,14 @@ use strategy::{Context, Thread, Waiter, Waiters};
 
 /// As a power of two, the places in the table: several times as many as threads wait at once.
 const PLACES: u32 = 10;
-/// An offer that nobody claimed is taken over by the second sweep that finds it.
-const SWEEP_US: u32 = 1000;
-
 /// A finished request on its way to the thread that waits for it; its status is in its PDU.
 pub(crate) struct Offer(pub(crate) Rq);
 
 /// A hardware queue, as the hook uses it.
 pub(crate) struct Way {
     pub(crate) queue: *const c_void,
-    /// Takes the completions that are there.
-    pub(crate) drain: unsafe fn(*const c_void),
-    /// Nobody will pass by soon.
-    pub(crate) hasten: unsafe fn(*const c_void),
+    /// Takes completions for a while; whether the caller was woken by one of them.
+    pub(crate) linger: unsafe fn(*const c_void) -> bool,
     /// Ends a request that was offered.
     pub(crate) end: unsafe fn(*const c_void, Rq, Context),
 }
@@ -47,7 +42,8 @@ struct Table {
     ways: <KernelPlatform as Platform>::Table<AtomicPtr<Way>>,
     /// By place: threads between the hook's entry and its end.
     inside: <KernelPlatform as Platform>::Table<AtomicU32>,
-    sweeper: KBox<HrTimer>,
+    /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse timer: who is offered something comes, as a rule.
+    sweeper: KBox<Retry>,
     sweeping: AtomicBool,
 }
 
@@ -81,7 +77,7 @@ impl Table {
             waiters: Waiters::new(&platform, PLACES)?,
             ways: platform.table(places, |_| AtomicPtr::new(null_mut()))?,
             inside: platform.table(places, |_| AtomicU32::new(0))?,
-            sweeper: HrTimer::new(Self::swept).map_err(|_| Error::NoMemory)?,
+            sweeper: Retry::new(Self::swept).map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
         };
         let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
@@ -94,7 +90,7 @@ impl Table {
     #[inline]
     fn watch(&self) {
         if !self.sweeping.load(Ordering::Relaxed) && !self.sweeping.swap(true, Ordering::AcqRel) {
-            self.sweeper.start(SWEEP_US);
+            self.sweeper.arm();
         }
     }
 
@@ -107,7 +103,7 @@ impl Table {
             .waiters
             .sweep(false, |offer| end(offer, Context::Coop))
         {
-            return table.sweeper.start(SWEEP_US);
+            return table.sweeper.arm();
         }
         table.sweeping.store(false, Ordering::Relaxed);
         core::sync::atomic::fence(Ordering::SeqCst);
@@ -185,6 +181,27 @@ pub(crate) fn take_all() {
     }
 }
 
+/// The running thread was woken before it slept.
+#[inline]
+pub(crate) fn is_awake() -> bool {
+    // SAFETY: may be called in any thread.
+    unsafe { shims::hiops_is_awake() }
+}
+
+/// Nobody else wants this CPU.
+#[inline]
+pub(crate) fn is_alone() -> bool {
+    // SAFETY: may be called in any context.
+    unsafe { shims::hiops_is_alone() }
+}
+
+/// Rests for a moment; whether the thread, which is about to sleep, should go on polling: it was not woken, and nobody is more urgent.
+#[inline]
+pub(crate) fn pause() -> bool {
+    // SAFETY: may be called in any thread.
+    unsafe { shims::hiops_pause() }
+}
+
 /// # Safety
 /// Called by the hook's callback, with preemption off.
 #[no_mangle]
@@ -218,13 +235,8 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, sleep: *mut bool) -> *mut c_voi
         // off.
         unsafe {
             if let Some(way) = way.as_ref() {
-                (way.drain)(way.queue);
-                if shims::hiops_is_awake() {
-                    // Its I/O is done, or it was woken for another reason: it looks for itself.
-                    *sleep = false;
-                } else if shims::hiops_is_alone() && waiter.waits(thread) {
-                    (way.hasten)(way.queue);
-                }
+                // Awake: its I/O is done, or it was woken for another reason. It looks for itself.
+                *sleep = !(way.linger)(way.queue);
             }
         }
     }
@@ -315,7 +327,7 @@ impl Drop for Threads {
                 }
                 fsleep(Delta::from_millis(1));
             }
-            table.sweeper.cancel();
+            table.sweeper.shutdown();
         }
         // SAFETY: may sleep. Nobody enters the hook any more; who has just left it is waited for.
         unsafe { shims::hiops_hook_left() };

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! When a hybrid queue polls: the paper's future work (ATC '14, section 6).
 //!
-//! Polling pays where threads pass by often enough to find the completions themselves: then an interrupt only disturbs
-//! them. That is so under a high rate of completions with several commands outstanding; whether it is so shows only in polled mode, by
-//! who finds the completions. So a queue that is fast and deep is polled on trial, and goes back when the timer has to find most of
-//! them; each failed trial makes the next one wait longer. A queue that is slow or idle goes back at once.
+//! Polling pays where threads pass by often enough to find the completions themselves: then an interrupt only disturbs them. A queue
+//! is polled on trial when completions come fast, and find other commands outstanding or a thread at work on their CPU. It goes back when the
+//! timer ticks more often than the controller interrupted before: a tick costs what an interrupt does. Each failed trial makes the next one wait
+//! longer.
 
 use crate::Context;
 
 /// Completions after which the load is judged.
 const WINDOW: u32 = 256;
-/// At least so many of them in a millisecond make a fast queue.
-const FAST: u64 = 2;
-/// In polled mode, fewer than so many in a millisecond make a slow one.
-const SLOW: u64 = 1;
-/// The mean of commands outstanding, times 4, from which on a queue is deep.
-const DEEP_BY_4: u64 = 6;
+/// A queue is fast that fills a window in so many milliseconds.
+const FAST_MS: u64 = 1000;
+/// So many ticks in a window are never too many.
+const FEW_TICKS: u32 = WINDOW / 8;
 /// Failed trials make the next one wait for up to so many windows.
 const MOST_PATIENCE: u32 = 256;
 
@@ -24,14 +22,16 @@ const MOST_PATIENCE: u32 = 256;
 pub(crate) struct Watch {
     since_ms: u64,
     ended: u32,
-    /// Of `ended`: found by the timer.
-    ticked: u32,
-    /// Drains that ended something, and the commands outstanding at each.
-    visits: u64,
-    depths: u64,
+    /// Of the kind that notices completions at present: ticks, or interrupts.
+    alarms: u32,
+    /// Interrupts in the window before the trial: what polling has to undercut.
+    price: u32,
+    /// Drains that ended something, and those of them that found the machine at work.
+    visits: u32,
+    busy: u32,
     /// Windows until the next trial.
     wait: u32,
-    /// Windows that the next failed trial costs.
+    /// Windows that the last failed trial cost.
     patience: u32,
 }
 
@@ -39,58 +39,56 @@ impl Watch {
     /// Begins a window.
     pub(crate) fn begin(&mut self, now_ms: u64) {
         self.since_ms = now_ms;
-        (self.ended, self.ticked, self.visits, self.depths) = (0, 0, 0, 0);
+        (self.ended, self.alarms, self.visits, self.busy) = (0, 0, 0, 0);
     }
 
-    /// Notes a drain by `by`, which ended `ended` of `depth` outstanding commands, and says whether the queue, at present `polled`, is to be polled.
+    /// Notes a drain by `by` that ended `ended` commands, and says whether the queue, at present `polled`, is to be polled. `busy`: other commands were
+    /// outstanding, or a thread was interrupted.
     #[inline]
-    pub(crate) fn wants_poll(
+    pub(crate) fn note(
         &mut self,
         polled: bool,
         by: Context,
-        depth: u64,
         ended: usize,
+        busy: bool,
         now_ms: impl FnOnce() -> u64,
     ) -> bool {
         // CAST: a batch at most.
-        let ended = ended as u32;
-        self.ended = self.ended.wrapping_add(ended);
+        self.ended = self.ended.wrapping_add(ended as u32);
+        if by == Context::Poll || by == Context::Irq {
+            self.alarms = self.alarms.wrapping_add(1);
+        }
         if ended != 0 {
             self.visits = self.visits.wrapping_add(1);
-            self.depths = self.depths.wrapping_add(depth);
+            self.busy = self.busy.wrapping_add(u32::from(busy));
         }
-        if by == Context::Poll {
-            self.ticked = self.ticked.wrapping_add(ended);
-        }
-        if self.ended < WINDOW && !(polled && by == Context::Poll) {
+        if self.ended < WINDOW && !(polled && self.is_dear()) {
             return polled;
         }
         self.judge(polled, now_ms())
     }
 
+    /// Polling costs more than interrupts did.
+    #[inline]
+    fn is_dear(&self) -> bool {
+        self.alarms > self.price.max(FEW_TICKS)
+    }
+
+    #[cold]
     fn judge(&mut self, polled: bool, now_ms: u64) -> bool {
-        let took_ms = now_ms.wrapping_sub(self.since_ms);
-        let faster = |rate: u64| u64::from(self.ended) >= took_ms.saturating_mul(rate);
-        let full = self.ended >= WINDOW;
-        let poll = if polled {
-            if !full {
-                // A tick within a window: only a slow queue is noticed here, and not before a window's time is over.
-                if took_ms < u64::from(WINDOW) / SLOW || faster(SLOW) {
-                    return true;
-                }
-                false
-            } else if self.ticked.saturating_mul(2) > self.ended {
-                self.patience = self.patience.saturating_mul(2).clamp(4, MOST_PATIENCE);
-                self.wait = self.patience;
-                false
-            } else {
-                self.patience = 0;
-                true
-            }
-        } else {
+        let poll = if !polled {
             self.wait = self.wait.saturating_sub(1);
-            let deep = self.depths.saturating_mul(4) >= self.visits.saturating_mul(DEEP_BY_4);
-            self.wait == 0 && deep && faster(FAST)
+            let fast = now_ms.wrapping_sub(self.since_ms) <= FAST_MS;
+            let busy = self.busy >= self.visits / 4 * 3;
+            self.price = self.alarms;
+            self.wait == 0 && fast && busy
+        } else if self.is_dear() {
+            self.patience = self.patience.saturating_mul(2).clamp(4, MOST_PATIENCE);
+            self.wait = self.patience;
+            false
+        } else {
+            self.patience = 0;
+            true
         };
         self.begin(now_ms);
         poll
@@ -103,13 +101,12 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Notes `windows` windows of completions, `each` a drain by `by` at `depth`, one window every `ms`; returns whether it is polled then.
+    /// Notes windows of completions, 4 to a drain by `by`, one window every `ms`; returns whether the queue is polled then.
     fn play(
         watch: &mut Watch,
         polled: bool,
         by: Context,
-        depth: u64,
-        each: usize,
+        busy: bool,
         windows: u32,
         ms: u64,
     ) -> bool {
@@ -117,38 +114,84 @@ mod tests {
         let mut now = watch.since_ms;
         for _ in 0..windows {
             now += ms;
-            let mut left = WINDOW as usize;
-            while left > 0 {
-                let n = each.min(left);
-                polled = watch.wants_poll(polled, by, depth, n, || now);
-                left -= n;
+            for _ in 0..WINDOW / 4 {
+                polled = watch.note(polled, by, 4, busy, || now);
             }
         }
         polled
     }
 
-    #[test]
-    fn a_fast_and_deep_queue_is_polled() {
-        let mut watch = Watch::default();
-        assert!(play(&mut watch, false, Context::Irq, 8, 4, 1, 16));
+    /// Ticks that find nothing; returns whether the queue is polled still.
+    fn tick(watch: &mut Watch, count: u32) -> bool {
+        (0..count).all(|_| watch.note(true, Context::Poll, 0, false, || 0))
     }
 
     #[test]
-    fn one_command_at_a_time_is_not() {
-        let mut watch = Watch::default();
-        assert!(!play(&mut watch, false, Context::Irq, 1, 1, 100, 4));
+    fn a_fast_queue_on_a_busy_machine_is_polled() {
+        assert!(play(
+            &mut Watch::default(),
+            false,
+            Context::Irq,
+            true,
+            1,
+            16
+        ));
+    }
+
+    #[test]
+    fn one_command_at_a_time_on_an_idle_machine_is_not() {
+        assert!(!play(
+            &mut Watch::default(),
+            false,
+            Context::Irq,
+            false,
+            100,
+            4
+        ));
     }
 
     #[test]
     fn a_slow_queue_is_not() {
-        let mut watch = Watch::default();
-        assert!(!play(&mut watch, false, Context::Irq, 32, 8, 20, 1000));
+        assert!(!play(
+            &mut Watch::default(),
+            false,
+            Context::Irq,
+            true,
+            20,
+            2 * FAST_MS
+        ));
     }
 
     #[test]
     fn it_stays_polled_while_passers_by_find_the_completions() {
+        assert!(play(
+            &mut Watch::default(),
+            true,
+            Context::Coop,
+            true,
+            50,
+            4
+        ));
+    }
+
+    #[test]
+    fn it_stays_polled_while_each_tick_finds_several() {
+        assert!(play(
+            &mut Watch::default(),
+            true,
+            Context::Poll,
+            true,
+            50,
+            4
+        ));
+    }
+
+    #[test]
+    fn it_goes_back_when_it_ticks_more_often_than_it_was_interrupted() {
         let mut watch = Watch::default();
-        assert!(play(&mut watch, true, Context::Coop, 8, 4, 50, 4));
+        assert!(play(&mut watch, false, Context::Irq, true, 1, 4));
+        assert!(tick(&mut watch, WINDOW / 4));
+        assert!(!tick(&mut watch, 1));
     }
 
     #[test]
@@ -156,21 +199,13 @@ mod tests {
         let mut watch = Watch::default();
         let mut waits = Vec::new();
         for _ in 0..4 {
-            assert!(!play(&mut watch, true, Context::Poll, 8, 4, 1, 4));
+            assert!(!tick(&mut watch, WINDOW));
             let mut windows = 0;
-            while !play(&mut watch, false, Context::Irq, 8, 4, 1, 4) {
+            while !play(&mut watch, false, Context::Irq, true, 1, 4) {
                 windows += 1;
             }
             waits.push(windows);
         }
         assert!(waits.windows(2).all(|two| two[0] < two[1]), "{waits:?}");
-    }
-
-    #[test]
-    fn a_polled_queue_that_goes_slow_goes_back_by_a_tick() {
-        let mut watch = Watch::default();
-        watch.begin(0);
-        assert!(watch.wants_poll(true, Context::Poll, 1, 1, || 10));
-        assert!(!watch.wants_poll(true, Context::Poll, 1, 1, || 500));
     }
 }

@@ -11,11 +11,13 @@
 
 use crate::queue::{DrainSide, IoQueue};
 use crate::{Context, Upper};
-use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU8, Ordering};
+use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Error, Platform, Queue};
 
-/// The longest wait between two ticks, in intervals: an empty tick doubles the wait up to here.
+/// The longest wait between two ticks, in intervals: an empty tick doubles the wait up to here,
 const LONGEST_WAIT: u32 = 16;
+/// or up to here while others take the completions: they are as good as a tick.
+const LONGEST_POSTPONED: u32 = 128;
 /// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14, section 4).
 pub const DEFAULT_POLL_INTERVAL_US: u32 = 24;
 
@@ -38,8 +40,10 @@ pub(crate) struct Polling {
     on: AtomicBool,
     /// The timer is armed, or its tick is under way.
     armed: AtomicBool,
-    /// How long the timer waits at present. Written by the tick, of which there is one at a time.
+    /// How long the timer waits at present.
     wait_us: AtomicU32,
+    /// What was done as of the last tick.
+    seen: AtomicU64,
 }
 
 impl Polling {
@@ -50,6 +54,7 @@ impl Polling {
             on: AtomicBool::new(false),
             armed: AtomicBool::new(false),
             wait_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
+            seen: AtomicU64::new(0),
         }
     }
 
@@ -121,13 +126,20 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// The poll timer has expired: takes completions under [`Context::Poll`], and says through [`Upper::arm_poll`] when to come
     /// again. One caller at a time; any context, with preemption off.
     pub fn tick(&self) {
+        let others = self.done.get() != self.poll.seen.load(Ordering::Relaxed);
         let ended = self.drain_for(Context::Poll, false);
+        self.poll.seen.store(self.done.get(), Ordering::Relaxed);
         let interval = self.poll.interval_us();
-        let wait = if ended != 0 {
+        let wait = if ended != 0 && !others {
             interval
         } else {
-            let longest = interval.saturating_mul(LONGEST_WAIT);
+            let most = if others {
+                LONGEST_POSTPONED
+            } else {
+                LONGEST_WAIT
+            };
             let wait = self.poll.wait_us.load(Ordering::Relaxed);
+            let longest = interval.saturating_mul(most);
             wait.saturating_mul(2).clamp(interval, longest)
         };
         if self.poll.is_on() && self.outstanding() != 0 {
@@ -150,6 +162,14 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             && self.poll.wait_us.load(Ordering::Relaxed) > interval
         {
             self.come_again(interval);
+        }
+    }
+
+    /// A thread passes by that has submitted: it takes completions if any are expected of others. Any context, with preemption off.
+    #[inline(always)]
+    pub fn pass_by(&self) {
+        if self.outstanding() > 1 {
+            self.drain_for(Context::Coop, false);
         }
     }
 
@@ -183,7 +203,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     }
 
     /// After a drain by `by` that ended `ended` requests of `depth` that were outstanding: a hybrid queue goes over to what serves
-    /// the load. `true`: the caller has to look for completions again.
+    /// the load better. `true`: the caller has to look for completions again.
     #[inline]
     pub(crate) fn adapt(
         &self,
@@ -192,11 +212,14 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         depth: u64,
         ended: usize,
     ) -> bool {
-        if self.poll.mode() != Mode::Hybrid || (ended == 0 && by != Context::Poll) {
+        if self.poll.mode() != Mode::Hybrid || (ended == 0 && by == Context::Coop) {
             return false;
         }
         let polled = self.poll.is_on();
-        let wanted = (side.watch).wants_poll(polled, by, depth, ended, || self.upper.now_ms());
+        let upper = &self.upper;
+        // Who passed by was at work; so was whom the interrupt kept from it.
+        let busy = depth > 1 || by != Context::Irq || upper.interrupts_thread();
+        let wanted = (side.watch).note(polled, by, ended, busy, || upper.now_ms());
         wanted != polled && self.switch(wanted) && !wanted
     }
 

@@ -3,6 +3,7 @@
 
 use crate::fifo::Fifo;
 use crate::hybrid::Watch;
+use crate::linger::Patience;
 use crate::poll::Polling;
 use crate::stats::Counter;
 use crate::{Context, Upper};
@@ -48,6 +49,7 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
     pub(crate) deadlines: P::Table<AtomicU64>,
     pub(crate) timeout_ms: u64,
     pub(crate) poll: Polling,
+    pub(crate) patience: Patience,
     /// Commands that the device was told of. Counted before it is.
     pub(crate) issued: Counter,
     /// Commands that it has answered, or that were taken back.
@@ -95,6 +97,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             deadlines: platform.table(tags, |_| AtomicU64::new(0))?,
             timeout_ms,
             poll: Polling::new(),
+            patience: Patience::new(),
             issued: Counter::new(),
             done: Counter::new(),
             issue_doorbells: Counter::new(),

@@ -39,6 +39,7 @@ mod fifo;
 mod gate;
 mod hybrid;
 mod issue;
+mod linger;
 mod poll;
 mod queue;
 mod stats;

@@ -62,6 +62,11 @@ pub trait Upper: Send + Sync + 'static {
         false
     }
 
+    /// Whether the interrupt that runs on this CPU keeps a thread from its work.
+    fn interrupts_thread(&self) -> bool {
+        false
+    }
+
     /// Lets the controller interrupt for this queue's completions, or not. An interrupt that it wanted to raise meanwhile need not come
     /// afterwards. `false`: it can't be turned off, and was not. The drain token is held.
     fn set_interrupt(&self, on: bool) -> bool {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The timer behind `Upper::retry_later`: a queue whose first request could not be mapped is looked at again.
+//! A coarse timer. Behind `Upper::retry_later` it looks again at a queue whose first request could not be mapped; for waiters, it looks after
+//! offers that nobody claims.
 
 use crate::context::{jiffies, PreemptOff};
 use crate::shims;

@@ -220,6 +220,11 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         unsafe { self.poller.as_ref() }.can_poll()
     }
 
+    fn interrupts_thread(&self) -> bool {
+        // SAFETY: may be called in any context.
+        unsafe { !shims::hiops_on_idle_cpu() }
+    }
+
     fn set_interrupt(&self, on: bool) -> bool {
         // SAFETY: by the invariant.
         unsafe { self.poller.as_ref() }.set_interrupt(on)

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+//! An adapter's disks: named by the controller, made and shown.
+
+use crate::adapter::{Adapter, Bus};
+use crate::blk::disk::{Disk, DiskShared, OwnerPtr};
+use crate::blk::ioctl::AdminPath;
+use crate::blk::lane::{Lane, Switches, COOP, LAZY};
+use crate::wait::Hook;
+use hal::{Error, Unit};
+use kernel::bindings;
+use kernel::prelude::*;
+use strategy::Mode;
+
+impl<C: AdminPath, B: Bus> Adapter<C, B> {
+    /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.
+    pub fn add_disks(&self) -> Result<usize, Error> {
+        let mut units = KVec::<Unit>::new();
+        let mut failed = Ok(());
+        {
+            let _control = self.control.lock();
+            self.controller.units(&mut |found| match found {
+                Ok(unit) => {
+                    if units.push(unit, GFP_KERNEL).is_err() {
+                        failed = Err(Error::NoMemory);
+                    }
+                }
+                Err(refused) => {
+                    crate::log::log_warn!(
+                        self,
+                        "disk {} is not served: {}\n",
+                        refused.id,
+                        refused.why
+                    );
+                }
+            })?;
+        }
+        failed?;
+        // SAFETY: the gate is closed before the adapter goes (`remove`, `drop`).
+        unsafe { self.gate.open(self.owner()) };
+        self.begin();
+        let mut added = 0usize;
+        let mut last = Ok(());
+        for unit in &units {
+            match self.add_disk(*unit) {
+                Ok(()) => added = added.saturating_add(1),
+                Err(error) => {
+                    crate::log::log_err!(
+                        self,
+                        "disk {} can't be served: {}\n",
+                        unit.id,
+                        crate::errno::advice(error)
+                    );
+                    last = Err(error);
+                }
+            }
+        }
+        // One that can't be served does not keep the others away.
+        if added == 0 {
+            last?;
+        }
+        Ok(added)
+    }
+
+    /// What is on when a disk begins.
+    fn switches(&self) -> u8 {
+        let lazy = self.config.begin.lazy && crate::wait::is_hooked();
+        let switch = |on: bool, which: u8| if on { which } else { 0 };
+        switch(lazy, LAZY) | switch(self.config.begin.coop, COOP)
+    }
+
+    /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll takes interrupts.
+    fn begin(&self) {
+        *self.hook.lock() = Hook::new();
+        for queue in self.queues.iter().take(self.interrupting()) {
+            queue
+                .io
+                .set_poll_interval_us(self.config.begin.poll_interval_us);
+            let mode = self.config.begin.mode;
+            if queue.io.set_mode(&self.platform, mode).is_err() && mode == Mode::Poll {
+                crate::log::log_warn!(self, "its interrupt is a shared pin: it is not polled\n");
+            }
+        }
+    }
+
+    fn owner(&self) -> OwnerPtr {
+        // SAFETY: attributes and gate go before the adapter does.
+        unsafe { OwnerPtr::new(self) }
+    }
+
+    fn add_disk(&self, unit: Unit) -> Result<(), Error> {
+        let no_memory = |_| Error::NoMemory;
+        let mut lanes = KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(no_memory)?;
+        for queue in &self.queues {
+            let lane = Lane {
+                queue: core::ptr::from_ref(queue).cast(),
+                unit: unit.id,
+                block_shift: unit.block_shift,
+                way: &queue.way,
+                switches: Switches::new(self.switches()),
+                stats: Default::default(),
+            };
+            lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;
+        }
+        let shared = DiskShared::new(unit, lanes, self.gate.clone(), self.owner())?;
+        let disk = Disk::new(
+            self.set.get(),
+            &self.limits,
+            shared,
+            self.config.naming,
+            self.number,
+        )?;
+        let raw = disk.as_raw();
+        // In the list before it is shown: a recovery that fails meanwhile must find it.
+        {
+            let mut disks = self.disks.lock();
+            disks.reserve(1, GFP_KERNEL).map_err(no_memory)?;
+            let mut disk = disk;
+            disk.mark_added();
+            disks
+                .push_within_capacity(disk)
+                .map_err(|_| Error::NoMemory)?;
+        }
+        // SAFETY: in the list, which only `remove` empties, after this.
+        let added = unsafe { crate::blk::disk::add(raw, self.bus.device()) };
+        if added.is_err() {
+            self.forget_disk(raw);
+        }
+        added
+    }
+
+    fn forget_disk(&self, raw: *mut bindings::gendisk) {
+        let mut disks = self.disks.lock();
+        let place = disks.iter().position(|disk| disk.as_raw() == raw);
+        if let Some(mut disk) = place.and_then(|at| disks.remove(at).ok()) {
+            drop(disks);
+            disk.mark_not_added();
+        }
+    }
+}
