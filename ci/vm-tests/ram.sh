@@ -22,15 +22,20 @@ expect serial grep -qx RAM00000 /sys/block/hiops_ram0/serial
 expect model grep -qx 'hiops RAM device' /sys/block/hiops_ram0/model
 expect wwid grep -q . /sys/block/hiops_ram0/wwid
 expect nsid grep -qx 1 /sys/block/hiops_ram0/nsid
-expect mode-irq put irq $H/mode
-refused mode-poll 'not supported' put poll $H/mode
+for mode in irq poll hybrid; do
+	expect "mode-$mode" put $mode $H/mode
+	expect "mode-is-$mode" grep -qx $mode $H/mode
+done
 refused mode-unknown 'nvalid argument' put fast $H/mode
-refused lazy-1 'not supported' put 1 $H/lazy
-expect lazy-0 put 0 $H/lazy
-refused coop-2 'nvalid argument' put 2 $H/coop
-refused coop-1 'not supported' put 1 $H/coop
+for switch in lazy coop; do
+	expect $switch-0 put 0 $H/$switch
+	expect $switch-is-0 grep -qx 0 $H/$switch
+	expect $switch-1 put 1 $H/$switch
+	refused $switch-2 'nvalid argument' put 2 $H/$switch
+done
 refused interval-range 'nvalid argument' put 10000000 $H/poll_interval_us
-refused interval 'not supported' put 16 $H/poll_interval_us
+expect interval put 16 $H/poll_interval_us
+expect interval-is-16 grep -qx 16 $H/poll_interval_us
 refused stats-unknown 'nvalid argument' put all $H/stats
 expect no-scheduler grep -q '\[none\]' /sys/block/hiops_ram0/queue/scheduler
 

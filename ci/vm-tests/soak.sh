@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Every switch turned at random under load: fio with 64 jobs that verify, io_uring, ext4 and memory pressure, on a RAM disk and an NVMe drive at once. Nothing
+# is lost, nothing is wrong, and what was submitted is completed. HIOPS_SOAK_S seconds of it (default 30 on each kernel; `make soak` takes more).
+# host
+# image: a.img 256M
+# kernels: stock debug
+if [ "${1:-}" = guest ]; then
+	. ci/vm-tests/nvme-lib.sh
+	SECONDS_OF_IT=$2
+	RAM=/dev/hiops_ram0 NVME=/dev/hiops0n1 EXT4=/dev/hiops_ram1
+	DISKS='hiops_ram0 hiops_ram1 hiops0n1'
+	expect load modprobe hiops ram_disks=2 ram_size_mb=64 ram_latency_us=20 ram_queues=2
+	expect bind "$BIND" "$PCI" hiops_nvme
+	for disk in $DISKS; do
+		expect "begins-$disk" sh -c "cd /sys/block/$disk/hiops && grep -qx hybrid mode && grep -qx 0 lazy && grep -qx 1 coop"
+	done
+
+	fio --name=jobs --filename=$RAM --direct=1 --ioengine=psync --rw=randrw --rwmixread=50 --bsrange=512-16k --blockalign=512 --size=512k --offset_increment=1M \
+		--numjobs=64 --thread --verify=crc32c --verify_fatal=1 --time_based --runtime="$SECONDS_OF_IT" --loops=1000000 --minimal >/run/jobs.out 2>&1 &
+	jobs=$!
+	fio --name=uring --filename=$NVME --direct=1 --ioengine=io_uring --iodepth=32 --rw=randwrite --bs=4k --size=16M --offset_increment=32M --numjobs=2 --thread \
+		--verify=crc32c --verify_fatal=1 --time_based --runtime="$SECONDS_OF_IT" --loops=1000000 --minimal >/run/uring.out 2>&1 &
+	uring=$!
+	mkfs.ext4 -q $EXT4 && mount $EXT4 /mnt
+	files() {
+		local round=0
+		while [ ! -e /run/enough ]; do
+			round=$((round + 1))
+			cp /bin/bash "/mnt/$((round % 8))" && sync -d "/mnt/$((round % 8))" && echo 1 >/proc/sys/vm/drop_caches && cmp /bin/bash "/mnt/$((round % 8))" || return 1
+		done
+	}
+	files >/run/files.out 2>&1 &
+	files=$!
+	# Most of what is free, taken and given back.
+	pressure() {
+		local free
+		while [ ! -e /run/enough ]; do
+			free=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
+			head -c "$((free * 3 / 4))k" /dev/zero >/run/pressure
+			sleep 1
+			rm -f /run/pressure
+		done
+	}
+	pressure &
+	pressure=$!
+	RANDOM=1 turns=0
+	one_of() { shift $((RANDOM % $#)); echo "$1"; }
+	while kill -0 $jobs 2>/dev/null; do
+		for disk in $DISKS; do
+			switches=/sys/block/$disk/hiops
+			case $((RANDOM % 4)) in
+			0) one_of irq poll hybrid >"$switches/mode" ;;
+			1) one_of 0 1 >"$switches/lazy" ;;
+			2) one_of 0 1 >"$switches/coop" ;;
+			3) one_of 8 16 32 128 1000 >"$switches/poll_interval_us" ;;
+			esac || not_ok "turn-$turns" "$disk: a switch is refused"
+			turns=$((turns + 1))
+		done
+		sleep 0.0$((RANDOM % 9 + 1))
+	done
+	wait $jobs
+	same jobs "$?" 0
+	wait $uring
+	same uring "$?" 0
+	touch /run/enough
+	wait $files
+	same files "$?" 0
+	wait $pressure
+	expect turned test "$turns" -ge "$SECONDS_OF_IT"
+	[ "$BAD" = 0 ] || tail -n 20 /run/*.out >&2
+	umount /mnt
+	expect fsck fsck.ext4 -fn $EXT4
+	for disk in $DISKS; do
+		idle() { [ "$(count "$disk" submitted)" = "$(count "$disk" completed)" ]; }
+		expect "all-over-$disk" until_true 10 idle
+		expect "no-trouble-$disk" test "$(count "$disk" errors)$(count "$disk" timeouts)$(count "$disk" resets)" = 000
+		tr '\n' ' ' <"/sys/block/$disk/hiops/stats" >&2
+		echo "$turns turns" >&2
+	done
+	expect unbind "$BIND" "$PCI" none
+	expect rmmod rmmod hiops
+	exit
+fi
+
+set -uo pipefail
+exec ci/vm --kernel "$KERNEL" --memory 1G --timeout $((${HIOPS_SOAK_S:-30} * 3 + 400)) \
+	--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=soak,drive=a,addr=4,max_ioqpairs=2" -- "$0" guest "${HIOPS_SOAK_S:-30}"
