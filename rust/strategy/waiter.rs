@@ -7,7 +7,7 @@
 //! # The hand-over
 //! The drainer puts the offer, passes a fence, and looks whether the owner is still asleep; the owner, awake again, says so, passes a fence,
 //! and looks for an offer. One of the two sees the other; if both do, the exchange decides (`tests/loom_waiter.rs`; in the kernel's own
-//! memory model: docs/litmus).
+//! memory model: docs/litmus/waiter.litmus).
 
 use cell::sync::{fence, AtomicU32, AtomicU64, Ordering};
 use cell::Slot;
