@@ -4,7 +4,7 @@
 
 KVER ?= stock
 
-.PHONY: help run test bench modules vm env install uninstall
+.PHONY: help run test soak bench modules vm env install uninstall
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
@@ -15,6 +15,10 @@ run: ## from nothing to the main job: an emulated SSD served by hiops, verified,
 test: ## every test; the last line is "N passed, N failed"
 	@ci/env --with-debug
 	@ci/test $(CHECKS)
+
+soak: ## every switch at random under verified load, SECONDS of it on each kernel (600)
+	@ci/env --with-debug
+	@HIOPS_SOAK_S=$(or $(SECONDS),600) ci/check-vm soak
 
 bench: ## the measurements of bench/, as a table, JSON and plots
 	@ci/env
