@@ -77,6 +77,7 @@ u64 hiops_map_single(struct request *rq, struct device *dev)
 {
 	const struct bio *bio = rq->bio;
 	struct bio_vec bv;
+	dma_addr_t addr;
 
 	if (blk_rq_nr_phys_segments(rq) != 1 ||
 	    (rq->rq_flags & RQF_SPECIAL_PAYLOAD))
@@ -85,7 +86,9 @@ u64 hiops_map_single(struct request *rq, struct device *dev)
 	/* One segment that several bvecs make up, or memory of another device: for the iterator. */
 	if (bv.bv_len != blk_rq_bytes(rq) || is_pci_p2pdma_page(bv.bv_page))
 		return HIOPS_MAP_ITERATE;
-	return dma_map_phys(dev, bvec_phys(&bv), bv.bv_len, rq_dma_dir(rq), 0);
+	addr = dma_map_phys(dev, bvec_phys(&bv), bv.bv_len, rq_dma_dir(rq), 0);
+	/* DMA debugging wants it asked in so many words. */
+	return dma_mapping_error(dev, addr) ? DMA_MAPPING_ERROR : addr;
 }
 
 void hiops_unmap_one(struct device *dev, u64 addr, u32 len, struct request *rq,

@@ -26,9 +26,11 @@ use core::mem::size_of;
 use core::sync::atomic::{AtomicU64, AtomicU8};
 use hal::{Controller, Error, Limits};
 use kernel::bindings;
+use kernel::c_str;
 use kernel::device::Device;
 use kernel::prelude::*;
-use kernel::sync::{new_mutex, Arc, Mutex};
+use kernel::static_lock_class;
+use kernel::sync::{Arc, LockClassKey, Mutex};
 use kernel::types::Opaque;
 use strategy::Paused;
 
@@ -43,6 +45,30 @@ const MOST_DEPTH: u16 = 10_240;
 
 pub(crate) const LIVE: u8 = 0;
 pub(crate) const DEAD: u8 = 1;
+
+/// What lockdep calls an adapter's locks: one address each, whatever the adapter's type.
+struct Names {
+    disks: &'static CStr,
+    control: &'static CStr,
+    paused: &'static CStr,
+    hook: &'static CStr,
+}
+
+static NAMES: Names = Names {
+    disks: c_str!("hiops_disks"),
+    control: c_str!("hiops_control"),
+    paused: c_str!("hiops_paused"),
+    hook: c_str!("hiops_hook"),
+};
+
+/// A mutex around `value`, for lockdep.
+fn lock<T>(
+    value: T,
+    name: &'static CStr,
+    key: Pin<&'static LockClassKey>,
+) -> impl PinInit<Mutex<T>> {
+    Mutex::new(value, name, key)
+}
 
 /// The hardware queues at rest. In truth they live as long as the adapter.
 type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
@@ -128,14 +154,20 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             }
             let set = KBox::new(Opaque::new(bindings::blk_mq_tag_set::default()), GFP_KERNEL)
                 .map_err(|_| Error::NoMemory)?;
-            let disks = KBox::pin_init(new_mutex!(KVec::new(), "hiops_disks"), GFP_KERNEL)
+            let disks = KBox::pin_init(
+                lock(KVec::new(), NAMES.disks, static_lock_class!()),
+                GFP_KERNEL,
+            )
+            .map_err(no_memory)?;
+            let control = KBox::pin_init(lock((), NAMES.control, static_lock_class!()), GFP_KERNEL)
                 .map_err(no_memory)?;
-            let control =
-                KBox::pin_init(new_mutex!((), "hiops_control"), GFP_KERNEL).map_err(no_memory)?;
-            let paused = KBox::pin_init(new_mutex!(KVec::new(), "hiops_paused"), GFP_KERNEL)
+            let paused = KBox::pin_init(
+                lock(KVec::new(), NAMES.paused, static_lock_class!()),
+                GFP_KERNEL,
+            )
+            .map_err(no_memory)?;
+            let hook = KBox::pin_init(lock(None, NAMES.hook, static_lock_class!()), GFP_KERNEL)
                 .map_err(no_memory)?;
-            let hook =
-                KBox::pin_init(new_mutex!(None, "hiops_hook"), GFP_KERNEL).map_err(no_memory)?;
             let recovery = Recovery::new(number)?;
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
