@@ -76,7 +76,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 .io
                 .set_poll_interval_us(self.config.begin.poll_interval_us);
             let mode = self.config.begin.mode;
-            if queue.io.set_mode(&self.platform, mode).is_err() && mode == Mode::Poll {
+            if queue.set_mode(&self.platform, mode).is_err() && mode == Mode::Poll {
                 crate::log::log_warn!(self, "its interrupt is a shared pin: it is not polled\n");
             }
         }

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use hal::{Controller, Error, NewQueue};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
-use strategy::{Context, IoQueue};
+use strategy::{Context, IoQueue, Mode};
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
@@ -111,6 +111,15 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             self.poller.aim(queue.cast());
         }
         self.way.queue = queue.cast();
+    }
+
+    /// Changes how completions are noticed, with the queue at rest for a moment. Sleeps; one caller at a time.
+    pub(crate) fn set_mode(&self, platform: &KernelPlatform, mode: Mode) -> Result<(), Error> {
+        let mut paused = self.io.pause(platform);
+        let _stay = PreemptOff::new();
+        let set = paused.set_mode(mode);
+        paused.resume();
+        set
     }
 
     /// Cooperation, if it is on: who passes takes the completions that are there. With preemption off.

@@ -86,7 +86,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         // A recovery holds it, too: the queues are at rest for one of the two at a time.
         let _control = self.control.lock();
         let mut interrupting = self.queues.iter().take(self.interrupting());
-        interrupting.try_for_each(|queue| queue.io.set_mode(&self.platform, mode))
+        interrupting.try_for_each(|queue| queue.set_mode(&self.platform, mode))
     }
 
     fn poll_interval_us(&self) -> u32 {

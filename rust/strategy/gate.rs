@@ -52,7 +52,15 @@ fn take<'a, T>(platform: &impl Platform, token: &'a TryLock<T>) -> Guard<'a, T> 
     }
 }
 
-impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
+impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
+    pub(crate) fn queue(&self) -> &'a IoQueue<P, Q, U> {
+        self.queue
+    }
+
+    pub(crate) fn drain_side(&mut self) -> Option<&mut DrainSide<Q>> {
+        self.tokens.as_mut().map(|tokens| &mut *tokens.drain)
+    }
+
     /// Ends everything that holds a tag: what the device has finished with its own outcome, the rest with `outcome`. Only
     /// while the device is stopped, or cut off the bus: see [`hal::Controller::stop`].
     pub fn reap(&mut self, outcome: CmdError) {
@@ -102,12 +110,6 @@ impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
         // Tags that the controller has lost are over, too.
         queue.done.equal(&queue.issued);
         ended.finish(&queue.upper, Context::Coop);
-    }
-
-    /// Lets `f` have the drain side; `None`: there is none any more.
-    pub(crate) fn with_drain<R>(&mut self, f: impl FnOnce(&mut DrainSide<Q>) -> R) -> Option<R> {
-        let tokens = self.tokens.as_mut()?;
-        Some(f(&mut tokens.drain))
     }
 
     /// Makes the controller's queue as it was when created, between [`Paused::reap`] and [`hal::Controller::start`].

@@ -9,6 +9,7 @@
 //! outstanding disarms the timer, passes a fence, and looks at the count again. One of the two sees the other
 //! (`tests/loom_poll.rs`). What was counted before the queue became polled is found by who switches, in the same way.
 
+use crate::gate::Paused;
 use crate::queue::{DrainSide, IoQueue};
 use crate::{Context, Upper};
 use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
@@ -77,6 +78,30 @@ impl Polling {
     }
 }
 
+impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
+    /// Changes the mode; [`Paused::resume`] then looks for completions that nobody announces any more. With preemption off.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`]: this queue's interrupt can't be turned off.
+    pub fn set_mode(&mut self, mode: Mode) -> Result<(), Error> {
+        let queue = self.queue();
+        let polled = match mode {
+            Mode::Irq => false,
+            Mode::Poll => true,
+            Mode::Hybrid => queue.is_polled(),
+        };
+        let able = mode == Mode::Irq || queue.upper.can_poll();
+        if !able || (polled != queue.is_polled() && !queue.switch(polled)) {
+            return Err(Error::Unsupported);
+        }
+        queue.poll.mode.store(mode as u8, Ordering::Relaxed);
+        if let Some(side) = self.drain_side() {
+            side.watch.begin(queue.upper.now_ms());
+        }
+        Ok(())
+    }
+}
+
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// How completions are noticed.
     pub fn mode(&self) -> Mode {
@@ -86,31 +111,6 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// Whether the interrupt is off at this moment.
     pub fn is_polled(&self) -> bool {
         self.poll.is_on()
-    }
-
-    /// Changes the mode, with the queue at rest for a moment. Sleeps; one caller at a time.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`]: this queue's interrupt can't be turned off.
-    pub fn set_mode(&self, platform: &P, mode: Mode) -> Result<(), Error> {
-        let mut paused = self.pause(platform);
-        let switched = paused.with_drain(|side| {
-            let polled = match mode {
-                Mode::Irq => false,
-                Mode::Poll => true,
-                Mode::Hybrid => self.poll.is_on(),
-            };
-            let able = mode == Mode::Irq || self.upper.can_poll();
-            if !able || (polled != self.poll.is_on() && !self.switch(polled)) {
-                return Err(Error::Unsupported);
-            }
-            self.poll.mode.store(mode as u8, Ordering::Relaxed);
-            side.watch.begin(self.upper.now_ms());
-            Ok(())
-        });
-        // It looks for completions that no interrupt announces any more.
-        paused.resume();
-        switched.unwrap_or(Err(Error::Unsupported))
     }
 
     /// The interval between two ticks in microseconds.

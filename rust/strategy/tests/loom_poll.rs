@@ -19,7 +19,9 @@ use strategy::Mode;
 fn a_tick_stops_beside_an_issue() {
     check(3, || {
         let queue = queue(2, 2);
-        queue.set_mode(&MockPlatform::new(), Mode::Poll).unwrap();
+        let mut paused = queue.pause(&MockPlatform::new());
+        paused.set_mode(Mode::Poll).unwrap();
+        paused.resume();
         queue.submit(1, true);
         assert_eq!(queue.upper().armed.load(SeqCst), 1);
         queue.hardware().post(1);
