@@ -85,14 +85,13 @@ echo 1 >/sys/devices/system/cpu/cpu1/online
 expect offline-ends wait $offline
 # A waiter that may not run: what came for it is taken over.
 slow 2000000
-before=$(count hiops_ram0 completed_coop)
+before=$(count hiops_ram0 submitted) coop=$(count hiops_ram0 completed_coop)
 taskset -c 1 chrt -i 0 dd if=$A of=/dev/null bs=4k count=1 iflag=direct status=none &
 starved=$!
-until_true 10 asleep $starved
+expect starved-submitted until_true 10 grew submitted "$before"
 taskset -c 1 timeout 15 chrt -f 50 sh -c 'while :; do :; done' &
 hog=$!
-expect taken-over until_true 10 grew completed_coop "$before"
-expect still-behind-the-hog kill -0 $starved
+expect taken-over until_true 10 grew completed_coop "$coop"
 wait $hog
 expect starved-ends wait $starved
 # A thread with I/O of its own outstanding sleeps for something else, and for that in the hook: it does not keep the module.
