@@ -25,13 +25,13 @@ pub(crate) trait Interrupt: Send + Sync + 'static {
 /// The vectors of one function; given back when dropped, which must be after the handlers are gone.
 ///
 /// # Invariants
-/// The function has exactly `first + count` vectors allocated.
+/// The function has exactly `first + irqs.len()` vectors allocated; `irqs` are the kernel's numbers of those from `first` on.
 pub struct Vectors {
     function: Function,
     /// The first vector for I/O: 1 where the admin queue has its own.
     first: u16,
-    /// Vectors for I/O, at least 1.
-    count: u16,
+    /// The kernel's numbers of the vectors for I/O, at least one. The PCI core tells them only where sleeping is allowed.
+    irqs: KVec<c_uint>,
 }
 
 impl Vectors {
@@ -58,12 +58,20 @@ impl Vectors {
             Ok(had @ 2..) => (1, had.saturating_sub(1)),
             _ => (0, Self::single(function)?),
         };
-        // INVARIANT: as many were just allocated.
-        Ok(Self {
+        // INVARIANT: as many were just allocated; their numbers follow. What is dropped gives them back.
+        let mut vectors = Self {
             function: function.clone(),
             first,
-            count,
-        })
+            irqs: KVec::new(),
+        };
+        for vector in (first..).take(usize::from(count)) {
+            // SAFETY: the function has this vector.
+            let irq = unsafe { bindings::pci_irq_vector(function.as_raw(), u32::from(vector)) };
+            let irq = c_uint::try_from(irq).map_err(|_| Error::Unsupported)?;
+            let pushed = vectors.irqs.push(irq, GFP_KERNEL);
+            pushed.map_err(|_| Error::NoMemory)?;
+        }
+        Ok(vectors)
     }
 
     /// The one vector for everything, of whatever kind there is; always 1.
@@ -86,12 +94,12 @@ impl Vectors {
 
     /// How many vectors there are for I/O queues, at least 1.
     pub fn queues(&self) -> u16 {
-        self.count
+        u16::try_from(self.irqs.len()).unwrap_or(u16::MAX)
     }
 
     /// The vector of I/O queue `queue`.
     pub fn of_queue(&self, queue: u16) -> u16 {
-        match queue < self.count {
+        match queue < self.queues() {
             true => self.first.wrapping_add(queue),
             false => self.first,
         }
@@ -111,33 +119,30 @@ impl Vectors {
 
     /// Turns `vector` on or off, in turns. One that comes while it is off is remembered by the interrupt core or the device. Any context.
     pub fn set(&self, vector: u16, on: bool) {
-        // SAFETY: the function and its vectors live as long as `self`; both may be called in any context, and only in turns is asked for.
+        let at = vector.checked_sub(self.first).map(usize::from);
+        let Some(&irq) = at.and_then(|at| self.irqs.get(at)) else {
+            return;
+        };
+        // SAFETY: the vector is this function's as long as `self` lives; both may be called in any context, and only in turns is asked for.
         unsafe {
-            let irq = bindings::pci_irq_vector(self.function.as_raw(), u32::from(vector));
-            match (u32::try_from(irq), on) {
-                (Ok(irq), true) => bindings::enable_irq(irq),
-                (Ok(irq), false) => bindings::disable_irq_nosync(irq),
-                (Err(_), _) => {}
+            match on {
+                true => bindings::enable_irq(irq),
+                false => bindings::disable_irq_nosync(irq),
             }
         }
     }
 
     /// Waits until no handler runs that was running when this was called. Sleeps.
     pub fn synchronize(&self) {
-        for vector in self.io_vectors() {
-            // SAFETY: the function and its vectors live as long as `self`.
-            let irq =
-                unsafe { bindings::pci_irq_vector(self.function.as_raw(), u32::from(vector)) };
-            if let Ok(irq) = u32::try_from(irq) {
-                // SAFETY: may be called with any interrupt number, where sleeping is allowed.
-                unsafe { bindings::synchronize_irq(irq) }
-            }
+        for &irq in &self.irqs {
+            // SAFETY: may be called with any interrupt number, where sleeping is allowed.
+            unsafe { bindings::synchronize_irq(irq) }
         }
     }
 
     /// The vectors that have handlers.
     pub fn io_vectors(&self) -> core::ops::Range<u16> {
-        self.first..self.first.saturating_add(self.count)
+        self.first..self.first.saturating_add(self.queues())
     }
 }
 
