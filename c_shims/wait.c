@@ -96,63 +96,55 @@ static long hiops_io_schedule_timeout(long timeout)
 	return timeout;
 }
 
+/* What is hooked. */
+static unsigned long hiops_hooked[] = {
+	(unsigned long)io_schedule,
+	(unsigned long)io_schedule_timeout,
+};
+
 /* It calls nothing that is traced, so it can't recurse. */
 static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops,
 				   struct ftrace_regs *fregs)
 {
+	void *to = hiops_io_schedule;
+
 	if (!hiops_wait_wanted(hiops_this_thread()))
 		return;
 	if (within_module_mem_type(parent_ip, THIS_MODULE, MOD_TEXT))
 		return;
-	ftrace_regs_set_instruction_pointer(fregs, (unsigned long)ops->private);
+	/* The call to the tracer is at the function's beginning, behind its landing pad. */
+	if (ip - (unsigned long)io_schedule_timeout < 16)
+		to = hiops_io_schedule_timeout;
+	ftrace_regs_set_instruction_pointer(fregs, (unsigned long)to);
 }
 
-/* Permanent: kernel.ftrace_enabled=0 is refused while the hooks are there, as with livepatch. */
-#define HIOPS_HOOK(_to) {					\
-	.func = hiops_redirect,					\
-	.private = _to,						\
-	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT | \
-		 FTRACE_OPS_FL_RECURSION,			\
-}
-
-static struct ftrace_ops hiops_hooks[] = {
-	HIOPS_HOOK(hiops_io_schedule),
-	HIOPS_HOOK(hiops_io_schedule_timeout),
-};
-
-static const unsigned long hiops_hooked[] = {
-	(unsigned long)io_schedule,
-	(unsigned long)io_schedule_timeout,
+/* Permanent: kernel.ftrace_enabled=0 is refused while the hook is there, as with livepatch. */
+static struct ftrace_ops hiops_hook = {
+	.func = hiops_redirect,
+	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT |
+		 FTRACE_OPS_FL_RECURSION,
 };
 
 static DEFINE_MUTEX(hiops_hook_lock);
 static unsigned int hiops_hook_users;
 
-static void hiops_unhook(unsigned int count)
+static int hiops_hook_set(void)
 {
-	while (count--) {
-		unregister_ftrace_function(&hiops_hooks[count]);
-		ftrace_free_filter(&hiops_hooks[count]);
-	}
+	int ret = ftrace_set_filter_ips(&hiops_hook, hiops_hooked,
+					ARRAY_SIZE(hiops_hooked), 0, 0);
+
+	if (!ret)
+		ret = register_ftrace_function(&hiops_hook);
+	if (ret)
+		ftrace_free_filter(&hiops_hook);
+	return ret;
 }
 
-static int hiops_hook(void)
+static void hiops_hook_clear(void)
 {
-	unsigned int i;
-	int ret = 0;
-
-	for (i = 0; i < ARRAY_SIZE(hiops_hooks); i++) {
-		ret = ftrace_set_filter_ip(&hiops_hooks[i], hiops_hooked[i], 0, 0);
-		if (!ret)
-			ret = register_ftrace_function(&hiops_hooks[i]);
-		if (ret) {
-			ftrace_free_filter(&hiops_hooks[i]);
-			hiops_unhook(i);
-			return ret;
-		}
-	}
-	return 0;
+	unregister_ftrace_function(&hiops_hook);
+	ftrace_free_filter(&hiops_hook);
 }
 
 int hiops_hook_get(void)
@@ -161,7 +153,7 @@ int hiops_hook_get(void)
 
 	mutex_lock(&hiops_hook_lock);
 	if (!hiops_hook_users)
-		ret = hiops_hook();
+		ret = hiops_hook_set();
 	if (!ret)
 		hiops_hook_users++;
 	mutex_unlock(&hiops_hook_lock);
@@ -175,7 +167,7 @@ bool hiops_hook_put(void)
 	mutex_lock(&hiops_hook_lock);
 	left = --hiops_hook_users;
 	if (!left)
-		hiops_unhook(ARRAY_SIZE(hiops_hooks));
+		hiops_hook_clear();
 	mutex_unlock(&hiops_hook_lock);
 	return left;
 }
