@@ -4,12 +4,19 @@
 set -uo pipefail
 
 OUT=$(mktemp)
+# Nothing ever comes out of it: to read it with a limit is to wait without a new process, which takes most of a second on the debug kernel.
+mkfifo "$OUT.never"
+exec {NEVER}<>"$OUT.never"
 
 # One line a result; the exit status of the test is whether all were ok.
 BAD=0
-ok() { echo "ok $1"; }
+ok() {
+	echo "ok $1"
+	echo "at $SECONDS s: $1" >&2
+}
 not_ok() {
 	echo "not ok $1: $2"
+	echo "at $SECONDS s: not $1" >&2
 	tail -n 20 "$OUT" >&2
 	BAD=1
 }
@@ -39,6 +46,14 @@ refused() {
 # same NAME IS WANTED
 same() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "'$2' instead of '$3'"; fi; }
 
+# reads FILE VALUE: the file's one line is VALUE.
+reads() {
+	local line
+	read -r line <"$1" && [ "$line" = "$2" ]
+}
+# put VALUE FILE
+put() { echo "$1" >"$2"; }
+
 # fio leaves no state files in the tree.
 fio() { command fio --verify_state_save=0 "$@"; }
 
@@ -56,7 +71,7 @@ until_true() {
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ "$SECONDS" -lt "$end" ] || return 1
-		sleep 0.1
+		read -rt 0.1 -u "$NEVER" || :
 	done
 }
 absent() { [ ! -e "$1" ]; }

@@ -7,8 +7,8 @@
 D=/dev/hiops_ram0
 H=/sys/block/hiops_ram0/hiops
 stat() { count hiops_ram0 "$1"; }
-put() { bash -c "echo $1 >$2"; }
 fio() { command fio --verify_state_save=0 --filename=$D --direct=1 --output="$OUT" "$@"; }
+told() { dmesg | grep -q "$1"; }
 is() { [ "$(($1))" -ne 0 ]; }
 
 expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=3000 ram_tags=8 ram_channels=4 ram_queues=2
@@ -18,24 +18,24 @@ refused refused-while-open 'in use' rmmod hiops
 exec 9<&-
 
 # The attributes.
-expect serial grep -qx RAM00000 /sys/block/hiops_ram0/serial
-expect model grep -qx 'hiops RAM device' /sys/block/hiops_ram0/model
+expect serial reads /sys/block/hiops_ram0/serial RAM00000
+expect model reads /sys/block/hiops_ram0/model 'hiops RAM device'
 expect wwid grep -q . /sys/block/hiops_ram0/wwid
-expect nsid grep -qx 1 /sys/block/hiops_ram0/nsid
+expect nsid reads /sys/block/hiops_ram0/nsid 1
 for mode in irq poll hybrid; do
 	expect "mode-$mode" put $mode $H/mode
-	expect "mode-is-$mode" grep -qx $mode $H/mode
+	expect "mode-is-$mode" reads $H/mode $mode
 done
 refused mode-unknown 'nvalid argument' put fast $H/mode
 for switch in lazy coop; do
 	expect $switch-0 put 0 $H/$switch
-	expect $switch-is-0 grep -qx 0 $H/$switch
+	expect $switch-is-0 reads $H/$switch 0
 	expect $switch-1 put 1 $H/$switch
 	refused $switch-2 'nvalid argument' put 2 $H/$switch
 done
 refused interval-range 'nvalid argument' put 10000000 $H/poll_interval_us
 expect interval put 16 $H/poll_interval_us
-expect interval-is-16 grep -qx 16 $H/poll_interval_us
+expect interval-is-16 reads $H/poll_interval_us 16
 refused stats-unknown 'nvalid argument' put all $H/stats
 expect no-scheduler grep -q '\[none\]' /sys/block/hiops_ram0/queue/scheduler
 
@@ -77,7 +77,7 @@ expect rmmod-slow rmmod hiops
 
 # 4096-byte blocks, no time at all.
 expect load-4k modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=0 ram_block_size=4096
-expect block-size grep -qx 4096 /sys/block/hiops_ram0/queue/logical_block_size
+expect block-size reads /sys/block/hiops_ram0/queue/logical_block_size 4096
 expect verify-4k fio --name=v --rw=randwrite --bsrange=4k-64k --blockalign=4k --ioengine=libaio --iodepth=8 --verify=crc32c --size=4M
 expect rmmod-4k rmmod hiops
 
@@ -89,7 +89,7 @@ dmesg -C
 expect load-inventor modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_lie=10
 fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --continue_on_error=all
 expect inventor-reset is "$(stat resets) > 0"
-expect inventor-told sh -c 'dmesg | grep -q "hiops_ram0: it reports completions of commands that it does not have: resetting it"'
+expect inventor-told told 'hiops_ram0: it reports completions of commands that it does not have: resetting it'
 expect inventor-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-inventor rmmod hiops
 
@@ -100,8 +100,8 @@ fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --io
 expect loser-timeouts is "$(stat timeouts) > 0"
 expect loser-resets is "$(stat resets) > 0"
 expect loser-errors is "$(stat errors) > 0"
-expect loser-told sh -c 'dmesg | grep -q "hiops_ram0: no answer to a Read of .* blocks at .* on disk 1: resetting it"'
-expect loser-back sh -c 'dmesg | grep -q "hiops_ram0: it is back"'
+expect loser-told told 'hiops_ram0: no answer to a Read of .* blocks at .* on disk 1: resetting it'
+expect loser-back told 'hiops_ram0: it is back'
 expect loser-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-loser rmmod hiops
 
@@ -113,7 +113,7 @@ expect rmmod-mute timeout 60 rmmod hiops
 # Parameters.
 dmesg -C
 refused too-many-disks 'nvalid argument' modprobe hiops ram_disks=65
-expect too-many-told sh -c 'dmesg | grep -q "ram_disks=65 is out of range: 0 to 64"'
+expect too-many-told told 'ram_disks=65 is out of range: 0 to 64'
 refused no-block 'nvalid argument' modprobe hiops ram_disks=1 ram_block_size=600
 refused no-size 'nvalid argument' modprobe hiops ram_disks=1 ram_size_mb=0
 refused no-queue 'nvalid argument' modprobe hiops ram_disks=1 ram_queues=65

@@ -14,6 +14,9 @@ mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
 hooked() { grep -q io_schedule /sys/kernel/debug/tracing/enabled_functions /sys/kernel/tracing/enabled_functions 2>/dev/null; }
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 
+# mapped NAME TABLE: a device-mapper device; NODE is its file (there is no udev that would make one with its name).
+mapped() { dmsetup create "$1" --table "$2" && NODE=/dev/dm-$(dmsetup info -c --noheadings -o minor "$1") && [ -b "$NODE" ]; }
+
 # The hooks are there only while a disk is.
 expect load modprobe hiops
 expect no-hook-without-a-disk sh -c '! grep -q hiops /sys/kernel/tracing/enabled_functions'
@@ -41,12 +44,12 @@ echo 1 >$H/coop
 # Several bios to a read, buffered reads, two disks at once.
 expect several-bios fio --name=b --filename=$A --direct=1 --ioengine=psync --rw=randrw --bs=4M --size=32M --verify=crc32c
 expect buffered fio --name=f --filename=$A --ioengine=psync --rw=randrw --bs=64k --size=16M --verify=crc32c --invalidate=1
-dmsetup create both --table "0 131072 striped 2 16 $A 0 $B 0" || not_ok striped "dmsetup"
-expect two-disks fio --name=t --filename=/dev/mapper/both --direct=1 --ioengine=psync --rw=randrw --bs=64k --size=2M --numjobs=8 --thread --offset_increment=2M --verify=crc32c
+expect striped mapped both "0 131072 striped 2 16 $A 0 $B 0"
+expect two-disks fio --name=t --filename="$NODE" --direct=1 --ioengine=psync --rw=randrw --bs=64k --size=2M --numjobs=8 --thread --offset_increment=2M --verify=crc32c
 dmsetup remove both
 # end_io that must find an atomic context: a cipher without work queues, file systems with their own.
-dmsetup create secret --table "0 65536 crypt aes-cbc-essiv:sha256 $(printf '0%.0s' {1..64}) 0 $A 0 2 no_read_workqueue no_write_workqueue" || not_ok crypt "dmsetup"
-expect crypt fio --name=c --filename=/dev/mapper/secret --direct=1 --ioengine=psync --rw=randrw --bs=4k --size=4M --numjobs=4 --thread --offset_increment=4M --verify=crc32c
+expect cipher mapped secret "0 65536 crypt aes-cbc-essiv:sha256 $(printf '0%.0s' {1..64}) 0 $A 0 2 no_read_workqueue no_write_workqueue"
+expect crypt fio --name=c --filename="$NODE" --direct=1 --ioengine=psync --rw=randrw --bs=4k --size=4M --numjobs=4 --thread --offset_increment=4M --verify=crc32c
 dmsetup remove secret
 mkdir -p /run/tree /mnt/fs
 cp /bin/bash /bin/ls /run/tree/
@@ -64,7 +67,7 @@ umount /mnt/fs
 expect all-over until_true 10 all_over
 
 # A slow device: waiters that are killed, frozen out, moved, or overtaken.
-slow 2000000
+slow 1000000
 dd if=$A of=/dev/null bs=4k count=2 iflag=direct status=none &
 victim=$!
 expect killed-asleep until_true 10 asleep $victim
@@ -83,24 +86,35 @@ offline=$!
 until_true 10 asleep $offline
 echo 1 >/sys/devices/system/cpu/cpu1/online
 expect offline-ends wait $offline
-# A waiter that may not run: what came for it is taken over.
+# A waiter that may not run: what came for it is taken over. Its CPU belongs to whoever is more urgent, for ever: the scheduler's server for others is off.
 slow 2000000
+server=/sys/kernel/debug/sched/fair_server/cpu1/runtime
+read -r runtime <$server
+echo 0 >$server
 before=$(count hiops_ram0 submitted) coop=$(count hiops_ram0 completed_coop)
-taskset -c 1 chrt -i 0 dd if=$A of=/dev/null bs=4k count=1 iflag=direct status=none &
+dd if=$A of=/dev/null bs=4k count=1 iflag=direct status=none &
 starved=$!
 expect starved-submitted until_true 10 grew submitted "$before"
-taskset -c 1 timeout 15 chrt -f 50 sh -c 'while :; do :; done' &
+expect starved-asleep until_true 10 asleep $starved
+taskset -c 1 chrt -f 50 sh -c 'while [ ! -e /run/enough ]; do :; done' &
 hog=$!
+taskset -pc 1 $starved >/dev/null
+chrt -i -p 0 $starved
+# It was not done before it was starved.
+expect starved-in-time eval '[ "$(count hiops_ram0 submitted)" -gt "$(count hiops_ram0 completed)" ]'
 expect taken-over until_true 10 grew completed_coop "$coop"
+touch /run/enough
 wait $hog
+echo "$runtime" >$server
 expect starved-ends wait $starved
 # A thread with I/O of its own outstanding sleeps for something else, and for that in the hook: it does not keep the module.
 slow 100000
 before=$(count hiops_ram0 submitted)
-# It takes its time, and is not ours.
-modprobe null_blk irqmode=2 completion_nsec=20000000000 || not_ok null_blk "it does not load"
-python3 - <<'PY' &
-import ctypes, mmap, os
+# A device that is not ours, and holds its I/O.
+expect held mapped held '0 8192 zero'
+dmsetup suspend --noflush --nolockfs held
+python3 - "$NODE" <<'PY' &
+import ctypes, mmap, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 context = ctypes.c_ulong(0)
 SETUP, SUBMIT = 206, 209
@@ -116,7 +130,7 @@ one = Iocb(opcode=0, fd=disk, buf=where, nbytes=4096)
 submitted = (ctypes.POINTER(Iocb) * 1)(ctypes.pointer(one))
 assert libc.syscall(SUBMIT, context, 1, submitted) == 1
 os.close(disk)
-slow = os.open("/dev/nullb0", os.O_RDONLY | os.O_DIRECT)
+slow = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
 os.preadv(slow, [page], 0)
 PY
 left=$!
@@ -126,7 +140,9 @@ expect left-over until_true 10 all_over
 # Its file is closed; the last reference to the disk goes with its I/O.
 expect rmmod-with-a-sleeper until_true 10 rmmod hiops
 expect still-asleep kill -0 $left
+dmsetup resume held
 expect left-ends wait $left
+dmsetup remove held
 # Right after the last I/O, and again.
 for round in 1 2 3; do
 	modprobe hiops ram_disks=1 ram_latency_us=50
