@@ -1,14 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# An allocation that fails at some point of a probe, from the first to the last of the probe, whatever the machine's speed: of those that a probe
-# gets over (mostly the kernel's own, in runs) one in STRIDE; then again with the others, for as long as BUDGET seconds. Each time the probe fails cleanly or comes up whole, and the drive can be bound the next time.
+# An allocation that fails at some point of a probe: the probe fails cleanly or comes up whole, and the drive can be bound the next time. The points are taken
+# from the first to the last in an order of which every beginning is spread evenly; one at which the probe fails, which most likely is hiops' own, is
+# followed by its neighbours. HIOPS_ALLOC_S seconds of it (default 60), or all there are.
+# host
 # image: a.img 64M
 # kernels: debug
-# vm: --timeout 900 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
-# vm: --qemu "-device nvme,id=c,serial=alloc,addr=4,max_ioqpairs=1 -device nvme-ns,drive=a,bus=c,nsid=1"
+if [ "${1:-}" != guest ]; then
+	seconds=${HIOPS_ALLOC_S:-60}
+	exec ci/vm --kernel "$KERNEL" --timeout $((seconds * 2 + 700)) --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a \
+		-device nvme,id=c,serial=alloc,addr=4,max_ioqpairs=1 -device nvme-ns,drive=a,bus=c,nsid=1" -- "$0" guest "$seconds"
+fi
 . ci/vm-tests/nvme-lib.sh
 DRIVER=/sys/bus/pci/drivers/hiops_nvme
-STRIDE=13 BUDGET=60
+BUDGET=$2
 FUNCTION=/sys/bus/pci/devices/$PCI
 
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
@@ -50,11 +55,13 @@ watch() {
 watch 7>&- 8>&- &
 watch=$!
 
-failed=0 bound=0 at=1 pass=1 end=$((SECONDS + BUDGET))
-while :; do
-	echo "the probe whose allocation $at fails" >$beat
-	# The shell itself does the writes: it is this task whose allocation fails, the at-th from here.
-	echo $at >&8
+failed=0 bound=0
+# probe AT: binds the drive, with the allocation AT of it failing; `left`: how many it was short of it, 0 if that one failed. Unbinds it.
+probe() {
+	local came
+	echo "the probe whose allocation $1 fails" >$beat
+	# The shell itself does the writes: it is this task whose allocation fails, the AT-th from here.
+	echo "$1" >&8
 	if echo "$PCI" >&7; then came=y; else came=; fi
 	# What fails here was not reached by the probe, just as what is left over.
 	read -r left </proc/self/fail-nth || left=1
@@ -62,25 +69,47 @@ while :; do
 	if [ "$came" ]; then
 		bound=$((bound + 1))
 		# What came up without that piece of memory works.
-		[ ! -b /dev/hiops0n1 ] || dd if=/dev/hiops0n1 of=/dev/null bs=64k count=1 iflag=direct status=none || not_ok "read-after-$at" "it does not read"
+		[ ! -b /dev/hiops0n1 ] || dd if=/dev/hiops0n1 of=/dev/null bs=64k count=1 iflag=direct status=none || not_ok "read-after-$1" "it does not read"
 		echo "$PCI" >$DRIVER/unbind
 	else
 		failed=$((failed + 1))
+		near+=($(($1 + 1)) $(($1 - 1)))
 	fi
-	[ ! -e /dev/hiops0n1 ] || { not_ok "left-behind-$at" "the disk is still there"; break; }
-	last=$at
-	at=$((at + (${#came} ? STRIDE : 1)))
-	if [ "$left" != 0 ]; then
-		# Not reached any more: the probe has no more allocations than that.
-		echo "pass $pass ends before allocation $last at $SECONDS s: $failed probes failed, $bound came up all the same" >>/run/hiops-passes
-		pass=$((pass + 1))
-		at=$pass
+	[ ! -e /dev/hiops0n1 ] || { not_ok "left-behind-$1" "the disk is still there"; exit; }
+}
+declare -A seen=([0]=1)
+near=() order=()
+exec 6>&2 2>/run/hiops-refused
+# One that fails at no point tells how many there are.
+probe 1000000
+points=$((1000000 - left))
+# The golden section of them, and again of what is left: each next point falls into one of the widest gaps.
+step=$((points * 618 / 1000)) at=0
+common() { local a=$1 b=$2 c; while [ "$b" -gt 0 ]; do c=$((a % b)) a=$b b=$c; done; [ "$a" -gt 1 ]; }
+while common "$points" "$step"; do step=$((step + 1)); done
+for ((i = 0; i < points; i++)); do
+	at=$(((at + step) % points))
+	order+=($((at + 1)))
+done
+end=$((SECONDS + BUDGET)) turn=0
+next=0
+while [ "$next" -lt "$points" ] && { [ "$SECONDS" -lt "$end" ] || [ "$failed" -lt 5 ] || [ "$bound" -lt 5 ]; }; do
+	# One of the order, two of the neighbours.
+	turn=$(((turn + 1) % 3))
+	if [ "$turn" != 0 ] && [ "${#near[@]}" -gt 0 ]; then
+		at=${near[0]}
+		near=("${near[@]:1}")
+	else
+		at=${order[next]}
+		next=$((next + 1))
 	fi
-	[ "$pass" = 1 ] || { [ "$SECONDS" -lt "$end" ] && [ "$pass" -le "$STRIDE" ]; } || break
-done 2>/run/hiops-refused
-cat /run/hiops-passes >&2
-echo "in all $failed probes failed, $bound came up all the same" >&2
-expect probes-failed test "$failed" -ge 10
+	[ -z "${seen[$at]:-}" ] || continue
+	seen[$at]=1
+	probe "$at"
+done
+exec 2>&6 6>&-
+echo "of $points allocations of a probe $((${#seen[@]} - 1)) were made to fail: $failed probes failed, $bound came up all the same" >&2
+expect probes-failed test "$failed" -ge 5
 exec 7>&- 8>&-
 echo 0 >"$FUNCTION/enable"
 echo 'the time afterwards' >$beat
