@@ -12,12 +12,16 @@ if [ "${1:-}" = guest ]; then
 	DISKS='hiops_ram0 hiops_ram1 hiops0n1'
 	expect load modprobe hiops ram_disks=2 ram_size_mb=64 ram_latency_us=20 ram_queues=2
 	expect bind "$BIND" "$PCI" hiops_nvme
+	as_it_comes() { reads "$1/mode" hybrid && reads "$1/lazy" 0 && reads "$1/coop" 1; }
 	for disk in $DISKS; do
-		expect "begins-$disk" sh -c "cd /sys/block/$disk/hiops && grep -qx hybrid mode && grep -qx 0 lazy && grep -qx 1 coop"
+		expect "begins-$disk" as_it_comes "/sys/block/$disk/hiops"
 	done
 
+	# Each job takes seconds to start on the debug kernel: fewer where the time is short.
+	jobs=64
+	[ "${HIOPS_VM_KERNEL:-stock}" = stock ] || [ "$SECONDS_OF_IT" -ge 300 ] || jobs=16
 	fio --name=jobs --filename=$RAM --direct=1 --ioengine=psync --rw=randrw --rwmixread=50 --bsrange=512-16k --blockalign=512 --size=512k --offset_increment=1M \
-		--numjobs=64 --thread --verify=crc32c --verify_fatal=1 --time_based --runtime="$SECONDS_OF_IT" --loops=1000000 --minimal >/run/jobs.out 2>&1 &
+		--numjobs=$jobs --thread --verify=crc32c --verify_fatal=1 --time_based --runtime="$SECONDS_OF_IT" --loops=1000000 --minimal >/run/jobs.out 2>&1 &
 	jobs=$!
 	fio --name=uring --filename=$NVME --direct=1 --ioengine=io_uring --iodepth=32 --rw=randwrite --bs=4k --size=16M --offset_increment=32M --numjobs=2 --thread \
 		--verify=crc32c --verify_fatal=1 --time_based --runtime="$SECONDS_OF_IT" --loops=1000000 --minimal >/run/uring.out 2>&1 &
@@ -67,7 +71,7 @@ if [ "${1:-}" = guest ]; then
 	wait $files
 	same files "$?" 0
 	wait $pressure
-	expect turned test "$turns" -ge "$SECONDS_OF_IT"
+	expect turned test "$turns" -ge 20
 	[ "$BAD" = 0 ] || tail -n 20 /run/*.out >&2
 	umount /mnt
 	expect fsck fsck.ext4 -fn $EXT4
