@@ -101,7 +101,8 @@ hog=$!
 taskset -pc 1 $starved >/dev/null
 chrt -i -p 0 $starved
 # It was not done before it was starved.
-expect starved-in-time eval '[ "$(count hiops_ram0 submitted)" -gt "$(count hiops_ram0 completed)" ]'
+outstanding() { [ "$(count hiops_ram0 submitted)" -gt "$(count hiops_ram0 completed)" ]; }
+expect starved-in-time outstanding
 expect taken-over until_true 10 grew completed_coop "$coop"
 touch /run/enough
 wait $hog
