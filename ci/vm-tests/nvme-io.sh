@@ -24,9 +24,9 @@ expect discard test "$(cat $S/queue/discard_max_bytes)" -gt 0
 expect write-zeroes test "$(cat $S/queue/write_zeroes_max_bytes)" -gt 0
 
 # Data: random offsets and sizes, many in flight, read back and compared.
-expect fio-verify fio --name=v --filename=$D --direct=1 --ioengine=libaio --iodepth=32 --numjobs=4 --rw=randwrite --size=16M \
+expect fio-verify fio --name=v --filename=$D --direct=1 --ioengine=libaio --iodepth=32 --numjobs=4 --rw=randwrite --size="$(on_debug 4M 16M)" \
 	--offset_increment=32M --bsrange=512-1M --blockalign=512 --verify=crc32c --verify_fatal=1 --do_verify=1 --fsync=64 --group_reporting --minimal
-expect fio-buffered fio --name=b --filename=$D --ioengine=psync --rw=randrw --size=8M --bsrange=512-64k --blockalign=512 \
+expect fio-buffered fio --name=b --filename=$D --ioengine=psync --rw=randrw --size="$(on_debug 2M 8M)" --bsrange=512-64k --blockalign=512 \
 	--verify=crc32c --verify_fatal=1 --end_fsync=1 --minimal
 # Every count of what ended adds up, and nothing failed.
 sums() {
@@ -49,7 +49,8 @@ refused write-past-the-end "No space left" dd if=/dev/zero of=$D bs=512 seek=$((
 # A file system.
 mkfs.ext4 -qF $D
 mount $D /mnt
-expect copy cp -r tools ci docs rust /mnt/
+# shellcheck disable=SC2046  # several names
+expect copy cp -r $(on_debug 'tools docs' 'tools ci docs rust') /mnt/
 (cd /mnt && find . -type f -print0 | sort -z | xargs -0 sha256sum) >/run/sums
 sync
 echo 3 >/proc/sys/vm/drop_caches

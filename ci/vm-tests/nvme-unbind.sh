@@ -12,9 +12,7 @@ expect bind "$BIND" "$PCI" hiops_nvme
 head -c 8M /dev/urandom >/run/data
 expect write dd if=/run/data of=$D bs=1M seek=128 oflag=direct
 # On the debug kernel once: a round takes minutes there.
-rounds='1 2'
-[ "${HIOPS_VM_KERNEL:-stock}" = stock ] || rounds=1
-for round in $rounds; do
+for round in $(on_debug 1 '1 2'); do
 	for engine in libaio psync; do
 		# Runs until its disk is gone.
 		fio --name=u --filename=$D --direct=1 --ioengine=$engine --iodepth=32 --numjobs=4 --rw=randrw --size=64M --bsrange=512-128k --blockalign=512 \

@@ -11,6 +11,7 @@ fio() { command fio --verify_state_save=0 --filename=$D --direct=1 --output="$OU
 told() { dmesg | grep -q "$1"; }
 is() { [ "$(($1))" -ne 0 ]; }
 
+SIZE=$(on_debug 1M 4M)
 expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=3000 ram_tags=8 ram_channels=4 ram_queues=2
 expect disks test -b $D -a -b /dev/hiops_ram1
 exec 9<$D
@@ -40,17 +41,17 @@ refused stats-unknown 'nvalid argument' put all $H/stats
 expect no-scheduler grep -q '\[none\]' /sys/block/hiops_ram0/queue/scheduler
 
 # Many in flight, pieces of all sizes.
-expect verify fio --name=v --rw=randwrite --bsrange=512-128k --blockalign=512 --ioengine=libaio --iodepth=64 --verify=crc32c --size=8M
+expect verify fio --name=v --rw=randwrite --bsrange=512-128k --blockalign=512 --ioengine=libaio --iodepth=64 --verify=crc32c --size="$(on_debug 2M 8M)"
 expect all-over is "$(stat submitted) == $(stat completed)"
 expect sum is "$(stat completed) == $(stat completed_irq) + $(stat completed_lazy) + $(stat completed_coop) + $(stat completed_poll)"
 expect no-errors is "$(stat errors) + $(stat timeouts) + $(stat resets) == 0"
 expect reset put reset $H/stats
 expect zeroes is "$(stat submitted) + $(stat completed) + $(stat doorbell_writes) + $(stat interrupts) + $(stat max_irq_ns) == 0"
-expect uring fio --name=u --rw=randrw --bs=4k --ioengine=io_uring --iodepth=128 --numjobs=2 --size=4M --offset_increment=8M --verify=crc32c
+expect uring fio --name=u --rw=randrw --bs=4k --ioengine=io_uring --iodepth=128 --numjobs=2 --size=$SIZE --offset_increment=8M --verify=crc32c
 # A scheduler on top: its requests end one by one.
 modprobe -q mq-deadline
 expect scheduler put mq-deadline /sys/block/hiops_ram0/queue/scheduler
-expect scheduled fio --name=s --rw=randwrite --bs=4k --ioengine=libaio --iodepth=64 --verify=crc32c --size=4M
+expect scheduled fio --name=s --rw=randwrite --bs=4k --ioengine=libaio --iodepth=64 --verify=crc32c --size=$SIZE
 expect no-scheduler-again put none /sys/block/hiops_ram0/queue/scheduler
 expect at-the-end test "$(dd if=$D bs=4096 skip=8192 count=1 iflag=direct status=none | wc -c)" = 0
 expect discard blkdiscard $D
@@ -78,12 +79,12 @@ expect rmmod-slow rmmod hiops
 # 4096-byte blocks, no time at all.
 expect load-4k modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=0 ram_block_size=4096
 expect block-size reads /sys/block/hiops_ram0/queue/logical_block_size 4096
-expect verify-4k fio --name=v --rw=randwrite --bsrange=4k-64k --blockalign=4k --ioengine=libaio --iodepth=8 --verify=crc32c --size=4M
+expect verify-4k fio --name=v --rw=randwrite --bsrange=4k-64k --blockalign=4k --ioengine=libaio --iodepth=8 --verify=crc32c --size=$SIZE
 expect rmmod-4k rmmod hiops
 
 # It reports some twice and invents others, and is reset for it; no data is wrong and none is lost by that alone.
 expect load-liar modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_duplicate=200 ram_reorder=3
-expect verify-liar fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --verify=crc32c --size=4M
+expect verify-liar fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --verify=crc32c --size=$SIZE
 expect rmmod-liar rmmod hiops
 dmesg -C
 expect load-inventor modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_lie=10

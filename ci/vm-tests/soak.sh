@@ -19,7 +19,7 @@ if [ "${1:-}" = guest ]; then
 
 	# Each job takes seconds to start on the debug kernel: fewer where the time is short.
 	jobs=64
-	[ "${HIOPS_VM_KERNEL:-stock}" = stock ] || [ "$SECONDS_OF_IT" -ge 300 ] || jobs=16
+	[ "$SECONDS_OF_IT" -ge 300 ] || jobs=$(on_debug 16 64)
 	fio --name=jobs --filename=$RAM --direct=1 --ioengine=psync --rw=randrw --rwmixread=50 --bsrange=512-16k --blockalign=512 --size=512k --offset_increment=1M \
 		--numjobs=$jobs --thread --verify=crc32c --verify_fatal=1 --time_based --runtime="$SECONDS_OF_IT" --loops=1000000 --minimal >/run/jobs.out 2>&1 &
 	jobs=$!
