@@ -20,9 +20,13 @@ soak: ## every switch at random under verified load, SECONDS of it on each kerne
 	@ci/env --with-debug
 	@HIOPS_SOAK_S=$(or $(SECONDS),600) ci/check-vm soak
 
-bench: ## the measurements of bench/, as a table, JSON and plots
+bench: ## the measurements of bench/, as a table, JSON and plots; JOBS='NAME...'; or DISK=/dev/NAME: that disk, read only (WRITE=1: and overwritten)
+ifdef DISK
+	@mkdir -p bench/results && python3 bench/disk.py "$(DISK)" $(if $(WRITE),--write) --json "bench/results/disk-$(notdir $(DISK)).json"
+else
 	@ci/env
-	@bench/run
+	@bench/run $(JOBS)
+endif
 
 modules: ## hiops.ko for KVER: stock (default), debug, or a release of this machine
 	@ci/env

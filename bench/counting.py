@@ -7,7 +7,9 @@ import os
 import subprocess
 import time
 
-from drives import REPO, Drive, Failed
+import drives
+from drives import REPO, Failed
+from points import Point
 
 HERE = os.path.join(REPO, "bench")
 # The I/Os of the two runs: start and end of fio are in both, so their difference is I/O alone.
@@ -20,7 +22,7 @@ def arguments(description):
     """What every measurement in a guest is told by bench/compare."""
     args = argparse.ArgumentParser(description=description)
     args.add_argument("--counts", required=True, help="the plugin's out= file")
-    args.add_argument("--drives", required=True, help="ADDRESS=DRIVER,ADDRESS=DRIVER")
+    args.add_argument("--drives", required=True, help="ADDRESS=DRIVER,...; or /dev/DISK=NAME")
     args.add_argument("--json", required=True, help="where the results go")
     args.add_argument("--before", default="", help="a shell command that runs first, in the same boot")
     return args
@@ -30,12 +32,12 @@ def prepare(args):
     """Runs what comes before, binds the drives, warms up: (a Counter, the drives)."""
     if args.before and subprocess.run(["bash", "-c", args.before], cwd=REPO).returncode != 0:
         raise Failed("what was to run before the measurement failed")
-    drives = [Drive(*d.split("=")) for d in args.drives.split(",")]
+    found = [drives.find(*d.split("=")) for d in args.drives.split(",")]
     counter = Counter(args.counts)
     counter.check()
-    for drive in drives:  # fio and its files are read from the share once, before anything counts
-        fio(counter, drive, "randread", 1, 512)
-    return counter, drives
+    for drive in found:  # fio and its files are read from the share once, before anything counts
+        fio(counter, drive, Point(), 512)
+    return counter, found
 
 
 def proc_value(path, key):
@@ -88,10 +90,11 @@ class Counter:
                      "was the guest started by bench/compare, under TCG?")
 
 
-def fio(counter, drive, job, jobs, ios, bs=512):
-    """One run of bench/jobs/<job>.fio, `ios` I/Os in all: what it counted, as whole numbers."""
-    env = {"DISK": "/dev/" + drive.disk, "JOBS": str(jobs), "IOS": str(ios // jobs), "BS": str(bs)}
-    command = ["fio", "--output-format=json", f"{HERE}/jobs/{job}.fio"]
+def fio(counter, drive, point, ios):
+    """One run of `point` on `drive`, `ios` I/Os in all: what it counted, as whole numbers; its IOPS; the plugin's blocks."""
+    jobs = point.jobs
+    env = {**point.env(), "DISK": "/dev/" + drive.disk, "JOBS": str(jobs), "IOS": str(ios // jobs)}
+    command = ["fio", "--output-format=json", f"{HERE}/jobs/{point.job}.fio"]
     irqs, switches = drive.interrupts(), proc_value("/proc/stat", "ctxt")
     softirqs = proc_value("/proc/softirqs", "BLOCK:")
     out, words, blocks = counter.run(command, env)

@@ -12,6 +12,24 @@ class Failed(Exception):
     """A measurement that could not be made; the text says why and what to do."""
 
 
+def find(where, name):
+    """The drive at PCI address `where`, handed to driver `name`; or the disk /dev/..., which goes by that name."""
+    return Disk(os.path.basename(where), name) if where.startswith("/dev/") else Drive(where, name)
+
+
+class Disk:
+    """A disk that is there already, and no PCI function's."""
+
+    def __init__(self, disk, name):
+        self.disk, self.driver = disk, name
+        if not os.path.exists("/dev/" + disk):
+            raise Failed(f"there is no /dev/{disk}")
+
+    def interrupts(self):
+        """It has none of its own."""
+        return 0
+
+
 class Drive:
     """One PCI function, the driver that serves it, and its first disk."""
 

@@ -15,6 +15,7 @@ import sys
 
 import counting
 from drives import Failed
+from points import Point
 
 
 class Symbols:
@@ -55,7 +56,7 @@ def profile(counter, symbols, drive, jobs):
     """Per I/O: {(function, offset): (instructions, runs)}; user space as one."""
     runs = []
     for ios in (counting.SHORT, counting.LONG):
-        counts, _, lines = counting.fio(counter, drive, "randread", jobs, ios)
+        counts, _, lines = counting.fio(counter, drive, Point(jobs=jobs), ios)
         runs.append({**by_block(symbols, lines), ("(user space)", 0): (counts["user"], 0)})
     n = counting.LONG - counting.SHORT
     short, long = runs

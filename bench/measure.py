@@ -6,25 +6,27 @@ Prints a table (or, with --limit, one "ok"/"not ok" line for each number of jobs
 The drives alternate; of the rounds the median counts.
 """
 
+import dataclasses
 import json
 import os
 import statistics
 import sys
 
 import counting
+import points
 from drives import Failed
 
 KEYS = ("instructions", "interrupts", "softirqs", "switches", "registers")
 
 
-def one_round(counter, drives, jobs, backwards):
+def one_round(counter, drives, point, backwards):
     """Short and long run on each drive, alternating: the per-I/O counts and IOPS of each."""
     order = drives[::-1] if backwards else drives
     short, long = {}, {}
     for drive in order:
-        short[drive] = counting.fio(counter, drive, "randread", jobs, counting.SHORT)
+        short[drive] = counting.fio(counter, drive, point, counting.SHORT)
     for drive in order[::-1]:
-        long[drive] = counting.fio(counter, drive, "randread", jobs, counting.LONG)
+        long[drive] = counting.fio(counter, drive, point, counting.LONG)
     return [{**counting.per_io(short[d][0], long[d][0]), "iops": long[d][1]} for d in drives]
 
 
@@ -32,12 +34,12 @@ def ratio(pair):
     return pair[1]["instructions"] / pair[0]["instructions"]
 
 
-def compare(counter, drives, jobs, rounds, limit):
+def compare(counter, drives, point, rounds, limit):
     """Up to `rounds` rounds; with a limit, no more than what decides on which side of it the median is."""
     done = []
     for n in range(rounds):
-        done.append(one_round(counter, drives, jobs, n % 2 == 1))
-        print(f"hiops: {jobs} jobs, round {n + 1} of {rounds}: "
+        done.append(one_round(counter, drives, point, n % 2 == 1))
+        print(f"hiops: {point}, round {n + 1} of {rounds}: "
               f"{done[-1][0]['instructions']:.0f} and {done[-1][1]['instructions']:.0f} instructions",
               file=sys.stderr)
         if limit is not None:
@@ -45,24 +47,24 @@ def compare(counter, drives, jobs, rounds, limit):
             if max(within, len(done) - within) > rounds // 2:
                 break
     medians = [{k: statistics.median(pair[i][k] for pair in done) for k in done[0][i]} for i in (0, 1)]
-    return {"jobs": jobs, "drivers": [d.driver for d in drives], "per_io": medians, "rounds": done,
+    return {"point": dataclasses.asdict(point), "load": str(point), "drivers": [d.driver for d in drives], "per_io": medians, "rounds": done,
             "ratio": statistics.median(map(ratio, done))}
 
 
 def table(results, cpus, rounds):
-    yield (f"{cpus} vCPU{'s' * (cpus > 1)}: 512-byte random reads (fio, psync), "
-           f"counts per I/O, median of {rounds}")
-    yield f"{'jobs':>4}  {'driver':<12}{'IOPS':>8}" + "".join(f"{k:>14}" for k in KEYS)
+    yield f"{cpus} vCPU{'s' * (cpus > 1)}: random reads (fio), counts per I/O, median of {rounds}"
+    yield f"{'load':<32}  {'driver':<12}{'IOPS':>8}" + "".join(f"{k:>14}" for k in KEYS)
     for r in results:
         for i, (driver, c) in enumerate(zip(r["drivers"], r["per_io"])):
-            yield (f"{r['jobs'] if i == 0 else '':>4}  {driver:<12}{c['iops']:>8.0f}{c['instructions']:>14.0f}"
+            yield (f"{r['load'] if i == 0 else '':<32}  {driver:<12}{c['iops']:>8.0f}{c['instructions']:>14.0f}"
                    + "".join(f"{c[k]:>14.2f}" for k in KEYS[1:]))
-        yield f"{'':>4}  {'ratio':<12}{'':>8}{r['ratio']:>14.3f}"
+        yield f"{'':<32}  {'ratio':<12}{'':>8}{r['ratio']:>14.3f}"
 
 
 def main():
     args = counting.arguments(__doc__)
     args.add_argument("--jobs", default="1,16")
+    args.add_argument("--points", choices=points.SETS, help="a set of bench/points.py instead of --jobs")
     args.add_argument("--rounds", type=int, default=3)
     args.add_argument("--limit", type=float, help="assert that the ratio of instructions is not above this")
     args = args.parse_args()
@@ -70,8 +72,8 @@ def main():
     try:
         counter, drives = counting.prepare(args)
         results = []
-        for jobs in map(int, args.jobs.split(",")):
-            results.append(compare(counter, drives, jobs, args.rounds, args.limit))
+        for point in points.of(args.points, args.jobs):
+            results.append(compare(counter, drives, point, args.rounds, args.limit))
     except (Failed, OSError) as why:
         print(f"hiops: error: {why}", file=sys.stderr)
         return 1
@@ -82,7 +84,7 @@ def main():
         return 0
     bad = 0
     for r in results:
-        name = f"{r['drivers'][1]} against {r['drivers'][0]}, {cpus} vCPU, {r['jobs']} jobs"
+        name = f"{r['drivers'][1]} against {r['drivers'][0]}, {cpus} vCPU, {r['load']}"
         a, b = (p["instructions"] for p in r["per_io"])
         text = f"{b:.0f} instructions per I/O beside {a:.0f}, ratio {r['ratio']:.3f}, limit {args.limit}"
         if r["ratio"] <= args.limit:

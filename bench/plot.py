@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""plot.py RESULT.json... OUT.svg: instructions per I/O, the two drivers side by side."""
+"""plot.py FOLDER: draws what the results in FOLDER tell, in the paper's form where it has one; SVG beside the JSON."""
 
+import collections
 import json
+import os
 import sys
 
 import matplotlib
@@ -11,26 +13,113 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 
+def series(rows, key, x, y):
+    """{key(row): ([x(row)...], [y(row)...])}, in the rows' order."""
+    lines = collections.OrderedDict()
+    for row in rows:
+        xs, ys = lines.setdefault(key(row), ([], []))
+        xs.append(x(row))
+        ys.append(y(row))
+    return lines
+
+
+def lines(axes, drawn, xlabel, ylabel, log=True):
+    for name, (xs, ys) in drawn.items():
+        axes.plot(xs, ys, "o-", markersize=3, label=name)
+    if log:
+        axes.set_xscale("log", base=2)
+        ticks = sorted({x for xs, _ in drawn.values() for x in xs})
+        axes.set_xticks(ticks, [f"{t:g}" for t in ticks])
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=7)
+
+
+def bars(axes, groups, names, values, ylabel):
+    """values[name][group]"""
+    width = 0.8 / len(names)
+    for i, name in enumerate(names):
+        places = [n + (i - (len(names) - 1) / 2) * width for n in range(len(groups))]
+        axes.bar_label(axes.bar(places, values[i], width * 0.95, label=name), fmt="%.0f", fontsize=6)
+    axes.set_xticks(range(len(groups)), groups, fontsize=7)
+    axes.set_ylabel(ylabel)
+    axes.legend(fontsize=7)
+
+
+def flat(result):
+    """The measured points of bench/compare as rows, one a driver."""
+    return [{**r["point"], "driver": d, "load": r["load"], **c} for r in result["results"] for d, c in zip(r["drivers"], r["per_io"])]
+
+
+def compare(result, axes):
+    rows = flat(result)
+    drivers = list(dict.fromkeys(r["driver"] for r in rows))
+    bars(axes[0], [r["load"] for r in rows if r["driver"] == drivers[0]], drivers,
+         [[r["instructions"] for r in rows if r["driver"] == d] for d in drivers], "guest instructions per I/O")
+    bars(axes[1], [r["load"] for r in rows if r["driver"] == drivers[0]], drivers,
+         [[100 * r["interrupts"] for r in rows if r["driver"] == d] for d in drivers], "interrupts per 100 I/Os")
+
+
+def blocksize(result, axes):
+    rows = flat(result)
+    for ax, what, label in ((axes[0], "iops", "IOPS (emulated)"), (axes[1], "instructions", "guest instructions per I/O")):
+        lines(ax, series(rows, lambda r: f"{r['driver']}, {r['jobs']} jobs", lambda r: r["bs"] / 1024, lambda r: r[what]), "block size, KiB", label)
+
+
+def uring(result, axes):
+    rows = flat(result)
+    for ax, what, label in ((axes[0], "iops", "IOPS (emulated)"), (axes[1], "instructions", "guest instructions per I/O")):
+        lines(ax, series(rows, lambda r: r["driver"], lambda r: r["depth"], lambda r: r[what]), "depth", label)
+
+
+def handlers(result, axes):
+    rows = result["rows"]
+    names = [(r["driver"] + " " + r["step"]).strip() for r in rows]
+    bars(axes[0], names, ["interrupt handler", "hrtimer", "wait hook"], [[r[k] / 1000 for r in rows] for k in ("irq_max_ns", "tick_max_ns", "hook_max_ns")],
+         "longest, thousands of instructions")
+    bars(axes[1], names, ["interrupt handler"], [[r["irq_mean_ns"] for r in rows]], "mean, instructions")
+    for ax in axes:
+        ax.tick_params(axis="x", rotation=20)
+
+
+def interval(result, axes):
+    drawn = series(result["rows"], lambda r: "with cooperation" if r["coop"] else "timer alone", lambda r: r["interval_us"], lambda r: r["iops"])
+    lines(axes[0], drawn, "poll interval, us", "IOPS (counting clock)")
+    axes[1].axis("off")
+
+
+def keyvalue(result, axes):
+    rows = [{"threads": r["threads"], "driver": d, **c} for r in result["rows"] for d, c in zip(r["drivers"], r["per_read"])]
+    for ax, what, label in ((axes[0], "rate", "reads/s (emulated)"), (axes[1], "instructions", "guest instructions per read")):
+        lines(ax, series(rows, lambda r: r["driver"], lambda r: r["threads"], lambda r: r[what]), "threads", label)
+
+
+def latency(result, axes):
+    for ax, p in ((axes[0], "50.000000"), (axes[1], "99.900000")):
+        drawn = series(result["rows"], lambda r: r["driver"], lambda r: r["depth"], lambda r: r[p] / 1000)
+        lines(ax, drawn, "depth", f"p{float(p):g} latency, us (counting clock)")
+
+
+KINDS = {"compare": compare, "blocksize": blocksize, "uring": uring, "iopoll": uring, "handlers": handlers, "interval": interval, "keyvalue": keyvalue,
+         "latency": latency, "floor": compare}
+
+
 def main():
-    *paths, out = sys.argv[1:]
-    bars = []
-    for path in paths:
-        with open(path) as text:
+    folder = sys.argv[1]
+    for name in sorted(os.listdir(folder)):
+        base, end = os.path.splitext(name)
+        draw = KINDS.get(base.split("-")[0])
+        if end != ".json" or not draw:
+            continue
+        with open(os.path.join(folder, name)) as text:
             result = json.load(text)
-        for r in result["results"]:
-            bars.append((f"{result['cpus']} vCPU\n{r['jobs']} job{'s' * (r['jobs'] > 1)}", r["drivers"],
-                         [c["instructions"] for c in r["per_io"]]))
-    figure, axes = plt.subplots(figsize=(6.4, 3.6))
-    for i in (0, 1):
-        places = [n + (i - 0.5) * 0.38 for n in range(len(bars))]
-        drawn = axes.bar(places, [b[2][i] for b in bars], 0.36, label=bars[0][1][i])
-        axes.bar_label(drawn, fmt="%.0f", fontsize=7)
-    axes.set_xticks(range(len(bars)), [b[0] for b in bars])
-    axes.set_ylabel("guest instructions per I/O")
-    axes.set_title("512-byte random reads, fio psync", fontsize=10)
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(out)
+        figure, axes = plt.subplots(1, 2, figsize=(10, 3.8))
+        draw(result, axes)
+        figure.suptitle(f"{base}: {result['cpus']} vCPU{'s' * (result['cpus'] > 1)}", fontsize=10)
+        figure.tight_layout()
+        figure.savefig(os.path.join(folder, base + ".svg"))
+        plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The longest interrupt handler at 128 jobs (the paper's figure 8), by the kernel's own tracepoints.
+
+Runs in a guest whose clock counts instructions (ci/vm --icount): a nanosecond is an instruction. Beside the handlers stand what
+else keeps a CPU to itself: hrtimer callbacks, and the wait hook's passage before its sleep. bpftrace's own part is in all of them alike.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import counting
+from drives import Failed
+from points import Point
+
+JOBS, IOS = 128, 8192
+# What the paper's steps are called here: (name, what is written to the disk's hiops/ files).
+STEPS = (
+    ("non-blocking", {"mode": "irq", "lazy": 0, "coop": 0}),
+    ("+ lazy", {"mode": "irq", "lazy": 1, "coop": 0}),
+    ("+ coop", {"mode": "irq", "lazy": 1, "coop": 1}),
+    ("as it comes", {"mode": "hybrid", "lazy": 0, "coop": 1}),
+)
+PROGRAM = """
+tracepoint:irq:irq_handler_entry /FILTER/ { @begun[cpu] = nsecs; }
+tracepoint:irq:irq_handler_exit /@begun[cpu]/ { $d = nsecs - @begun[cpu]; @irq_max = max($d); @irq_sum = sum($d); @irqs = count(); delete(@begun[cpu]); }
+tracepoint:timer:hrtimer_expire_entry { @timer[cpu] = nsecs; @called[cpu] = args.function; }
+tracepoint:timer:hrtimer_expire_exit /@timer[cpu]/ { @tick_max[ksym(@called[cpu])] = max(nsecs - @timer[cpu]); delete(@timer[cpu]); }
+"""
+# From the entry of the hook to the switch to another thread; or to its end, where it does not sleep.
+HOOK = """
+kprobe:hiops_io_schedule, kprobe:hiops_io_schedule_timeout { @entered[tid] = nsecs; }
+tracepoint:sched:sched_switch /@entered[args.prev_pid]/ { @hook_max = max(nsecs - @entered[args.prev_pid]); delete(@entered[args.prev_pid]); }
+kretprobe:hiops_io_schedule, kretprobe:hiops_io_schedule_timeout /@entered[tid]/ { @hook_max = max(nsecs - @entered[tid]); delete(@entered[tid]); }
+"""
+
+
+def irqs(drive):
+    """The kernel's numbers of the function's interrupts."""
+    with open("/proc/interrupts") as table:
+        return [line.split(":")[0].strip() for line in table if f"-{drive.address} " in line]
+
+
+def traced(counter, drive, hook):
+    """One run under bpftrace: what it printed at its end, by name."""
+    wanted = " || ".join(f"args.irq == {n}" for n in irqs(drive))
+    program = PROGRAM.replace("FILTER", wanted) + (HOOK if hook else "")
+    tracer = subprocess.Popen(["bpftrace", "-f", "json", "-e", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        first = tracer.stdout.readline()
+        if "attached_probes" not in first:
+            raise Failed(f"bpftrace: {(first + tracer.stderr.read()).strip()[-400:]}")
+        counts, iops, _ = counting.fio(counter, drive, Point(jobs=JOBS), IOS)
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        out, why = tracer.communicate()
+    if tracer.returncode:
+        raise Failed(f"bpftrace: status {tracer.returncode}: {why.strip()[-400:]}")
+    found = {}
+    for line in out.splitlines():
+        data = json.loads(line).get("data") if line.startswith("{") else None
+        if isinstance(data, dict):
+            found.update({k.lstrip("@"): v for k, v in data.items()})
+    ticks = {re.sub(r"\+0x.*", "", k): v for k, v in found.get("tick_max", {}).items()}
+    handled = found.get("irqs", 0)
+    return {"irq_max_ns": found.get("irq_max", 0), "irq_mean_ns": found.get("irq_sum", 0) / max(handled, 1), "interrupts": handled / IOS,
+            "tick_max_ns": max((v for k, v in ticks.items() if "hiops" in k or k.startswith("_R")), default=0),
+            "hook_max_ns": found.get("hook_max", 0), "iops": iops}
+
+
+class NoCounter(counting.Counter):
+    """Without the plugin: the runs alone."""
+
+    def result(self):
+        return {"kernel": 0, "user": 0}, []
+
+    def check(self):
+        """There is nothing to check."""
+
+
+def main():
+    args = counting.arguments(__doc__)
+    args = args.parse_args()
+    counting.Counter = NoCounter
+    try:
+        counter, drives = counting.prepare(args)
+        rows = []
+        for drive in drives:
+            ours = drive.driver.startswith("hiops")
+            for step, switches in STEPS if ours else (("", {}),):
+                for name, value in switches.items():
+                    with open(f"/sys/block/{drive.disk}/hiops/{name}", "w") as switch:
+                        switch.write(str(value))
+                rows.append({"driver": drive.driver, "step": step, **traced(counter, drive, ours)})
+                print(f"hiops: {rows[-1]}", file=sys.stderr)
+    except (Failed, OSError) as why:
+        print(f"hiops: error: {why}", file=sys.stderr)
+        return 1
+    with open(args.json, "w") as out:
+        json.dump({"cpus": os.cpu_count(), "kernel": os.uname().release, "jobs": JOBS, "rows": rows}, out, indent=1)
+    print(f"{os.cpu_count()} vCPU, {JOBS} jobs, 512-byte reads: instructions (ns of the counting clock)")
+    print(f"{'driver':<12}{'step':<14}{'irq max':>10}{'irq mean':>10}{'irq/I/O':>9}{'tick max':>10}{'hook max':>10}{'IOPS':>9}")
+    for r in rows:
+        print(f"{r['driver']:<12}{r['step']:<14}{r['irq_max_ns']:>10.0f}{r['irq_mean_ns']:>10.0f}{r['interrupts']:>9.2f}"
+              f"{r['tick_max_ns']:>10.0f}{r['hook_max_ns']:>10.0f}{r['iops']:>9.0f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is measured where drivers are compared by counts: sets of points, each one kind of load."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One load: bench/jobs/<job>.fio with `jobs` processes, blocks of `bs` bytes, `depth` in flight in each."""
+
+    job: str = "randread"
+    jobs: int = 1
+    bs: int = 512
+    depth: int = 1
+    hipri: int = 0
+
+    def env(self):
+        """What its job file is told."""
+        return {"BS": str(self.bs), "DEPTH": str(self.depth), "HIPRI": str(self.hipri)}
+
+    def __str__(self):
+        """In a table's first column."""
+        if self.job == "randread":
+            return f"{self.jobs} job{'s' * (self.jobs > 1)}, {self.bs} B"
+        return f"io_uring{' IOPOLL' * self.hipri}, depth {self.depth}, {self.bs} B"
+
+
+SETS = {
+    # The paper's figure 7.
+    "blocksize": [Point(jobs=jobs, bs=bs) for jobs in (1, 16, 64, 128) for bs in (512, 2048, 8192, 32768)],
+    "uring": [Point(job="uring", depth=depth) for depth in (1, 8, 32, 128)],
+    "iopoll": [Point(job="uring", depth=depth, hipri=1) for depth in (1, 8, 32, 128)],
+    "floor": [Point(jobs=jobs) for jobs in (1, 16, 64)],
+}
+
+
+def of(name, jobs):
+    """The set `name`; without a name, 512-byte reads by each number of `jobs`, a text like "1,16"."""
+    return SETS[name] if name else [Point(jobs=int(j)) for j in jobs.split(",")]
