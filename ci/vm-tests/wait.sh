@@ -41,7 +41,7 @@ if [ "${HIOPS_VM_KERNEL:-stock}" = stock ]; then
 	expect trace-begins until_true 60 grep -q context /run/trace
 	fio --name=t --filename=$A --direct=1 --ioengine=psync --rw=randread --bs=4k --numjobs=4 --thread --number_ios=20 >/dev/null
 	expect trace-ends wait $trace
-	for step in 'issue R of 8 sectors' 'hand-over to fio/' 'sleep' 'woken' 'end of that at .* status 0'; do
+	for step in 'issue R[A-Z]* of 8 sectors' 'hand-over to fio/' 'sleep' 'woken' 'end of that at .* status 0'; do
 		expect "trace-$step" grep -q "$step" /run/trace
 	done
 fi
