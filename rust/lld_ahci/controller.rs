@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The hal control path of a port, and its interrupt.
+
+use crate::fis;
+use crate::port::{About, Occupant, Port, Site, State};
+use crate::prdt;
+use crate::queue::{AhciDrain, AhciQueue};
+use crate::recover::News;
+use crate::regs::{self, Reg, ABSENT, IS_DONE, IS_TROUBLE};
+use cell::sync::Ordering;
+use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, TagTable, Unit};
+
+/// Most bytes of a command.
+const TRANSFER_MAX: u32 = 1 << 20;
+
+/// One port of an HBA as a hal controller: one queue, and one disk if it is served.
+pub struct AhciController<S: Site>(S);
+
+impl<S: Site> AhciController<S> {
+    /// The controller at `site`. The device is not touched before [`Controller::start`].
+    pub fn new(site: S) -> Self {
+        Self(site)
+    }
+
+    /// What the control path was last doing: names the command or the step that an [`Error`] of it is about.
+    pub fn step(&self) -> &'static str {
+        self.0.port().step()
+    }
+
+    /// Sees to what the port has called for ([`Site::call`]): errors that the device or the link reported, a drive that came or went. Called
+    /// as the rest of the control path is, with the queue, if there is one, at rest (`strategy::Paused`); afterwards it is drained. Sleeps.
+    ///
+    /// `Err`: it could not bring the port back. Then the device has to be recovered from scratch ([`Controller::stop`], reap, start), or
+    /// given up.
+    pub fn attend(&self) -> Result<News, Error> {
+        let port = self.0.port();
+        let mut state = port.state()?;
+        port.begin();
+        let news = port.attend(&mut state);
+        if news.is_err() {
+            // Whatever the registers say from here on, it is about no command.
+            port.settle();
+        }
+        port.end();
+        news
+    }
+
+    /// Whether [`AhciController::attend`] is called for.
+    pub fn is_alarmed(&self) -> bool {
+        self.0.port().alarmed.load(Ordering::SeqCst)
+    }
+
+    fn control<R>(
+        &self,
+        work: impl FnOnce(&Port<S::Platform, S::Mmio>, &mut State) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let port = self.0.port();
+        let mut state = port.state()?;
+        port.begin();
+        let done = work(port, &mut state);
+        port.end();
+        done
+    }
+
+    fn about(&self) -> Option<About> {
+        match self.0.port().state().ok()?.occupant {
+            Occupant::Drive(about) => Some(about),
+            _ => None,
+        }
+    }
+}
+
+impl<S: Site> Controller for AhciController<S> {
+    type Queue = AhciQueue<S>;
+
+    fn start(&self) -> Result<(), Error> {
+        self.control(|port, state| {
+            let started = port.bring_up(state);
+            if started.is_err() {
+                // Not half alive.
+                let _ = port.put_out();
+            }
+            started
+        })
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            queues: 1,
+            tags: self.about().map_or(1, |about| u16::from(about.tags)),
+            max_transfer: TRANSFER_MAX,
+            // CAST: a small constant.
+            max_segments: prdt::ENTRIES as u16,
+            max_segment: prdt::ENTRY_MAX,
+            virt_boundary: 0,
+            dma_align: prdt::ALIGN,
+        }
+    }
+
+    /// Its one queue, while a drive is served. `vector` is not looked at: whether the port interrupts is for
+    /// [`Controller::set_interrupt`] to say.
+    fn create_queue(
+        &self,
+        index: u16,
+        _vector: Option<u16>,
+    ) -> Result<NewQueue<Self::Queue>, Error> {
+        let port = self.0.port();
+        let mut state = port.state()?;
+        let Occupant::Drive(about) = state.occupant else {
+            return Err(Error::Unsupported);
+        };
+        if index != 0 || state.has_queue {
+            return Err(Error::Invalid);
+        }
+        let tags = TagTable::new(&port.platform, u16::from(about.tags))?;
+        state.has_queue = true;
+        Ok(NewQueue {
+            queue: AhciQueue::new(self.0.clone(), tags, about.dialect),
+            issue: (),
+            drain: AhciDrain::default(),
+        })
+    }
+
+    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
+        let port = self.0.port();
+        let id = u32::from(port.number());
+        let occupant = port.state()?.occupant;
+        match occupant {
+            Occupant::Nobody => {}
+            Occupant::Refused(why) => found(Err(Refused { id, why })),
+            Occupant::Drive(about) => found(Ok(about.id.unit(id))),
+        }
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), Error> {
+        self.control(|port, _| port.put_out())
+    }
+
+    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
+        match how {
+            Shutdown::Dead => Ok(()),
+            Shutdown::Normal => self.control(|port, state| port.power_off(state)),
+        }
+    }
+
+    fn alive(&self) -> Result<(), Error> {
+        let port = self.0.port();
+        match port.has_link()? || port.flight.is_halted() {
+            true => Ok(()),
+            false => Err(Error::Gone),
+        }
+    }
+
+    /// Usually one register write: that a command is over is seen in memory, so the status is acknowledged unread.
+    #[inline]
+    fn interrupt(&self, _vector: u16) -> Cause {
+        let port = self.0.port();
+        let (sdb, rfis) = port.memory.fises();
+        let ended = sdb != 0 || fis::ends_command(rfis);
+        if ended && !fis::is_error(sdb) && !fis::is_error(rfis) {
+            // What else came stays in the register, and keeps the line up.
+            port.regs.write(Reg::Is, IS_DONE);
+            return Cause::Queues;
+        }
+        self.look_closer(port)
+    }
+
+    fn set_interrupt(&self, _vector: u16, enabled: bool) {
+        let port = self.0.port();
+        port.listening.store(enabled, Ordering::SeqCst);
+        port.arm();
+    }
+}
+
+impl<S: Site> AhciController<S> {
+    #[cold]
+    fn look_closer(&self, port: &Port<S::Platform, S::Mmio>) -> Cause {
+        if port.busy.load(Ordering::SeqCst) {
+            // The control path looks itself, and nothing may be taken away from it.
+            return Cause::None;
+        }
+        let status = port.regs.read(Reg::Is);
+        if status == ABSENT {
+            self.call(port);
+            return Cause::None;
+        }
+        if status & IS_DONE != 0 {
+            port.regs.write(Reg::Is, status & IS_DONE);
+        }
+        if status & IS_TROUBLE != 0 {
+            self.call(port);
+        }
+        match status & (regs::IS_DONE | IS_TROUBLE) {
+            0 => Cause::None,
+            _ => Cause::Queues,
+        }
+    }
+
+    #[cold]
+    fn call(&self, port: &Port<S::Platform, S::Mmio>) {
+        if port.alarm() {
+            self.0.call();
+        }
+    }
+}

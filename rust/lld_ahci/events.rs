@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Telling the device, and finding out what it has finished.
+//!
+//! # Memory first
+//! What is finished is in registers: `PxSACT` for queued commands, `PxCI` for others (AHCI 1.3.1 section 5.5). To read one costs more than all
+//! else in a drain, so it is read only when the FIS area, which is memory, announces something: the HBA puts every Set Device Bits FIS and every
+//! D2H Register FIS there. The first word of either is cleared when it is seen, so the next one is noticed.
+//!
+//! The FIS is no proof, only a reason to look. Of several that came since the last look it shows the last; and it is in memory a
+//! little before the HBA clears the bits in the register. So where the last FIS names a tag whose bit is still there, another look
+//! is owed; and an interrupt, which comes after both, always looks at the register.
+//!
+//! An error of the link is in no FIS. Interrupts tell of it; a polled port, which has none, reads `PxIS` once in [`RARELY`] looks.
+//!
+//! # Proof
+//! A slot is finished when its bit is gone from the register, provided that it had been there: a bit that the issuer has not written yet looks
+//! the same. Queued commands are therefore counted as told between the writes of `PxSACT` and of `PxCI`, and `told` is read before
+//! `PxSACT` is: what is in the former was in the latter. The others have no such register; there the first answer since they were told
+//! is what proves that all of them were, as they are told in one write and none is told after it before all are over. A bit that
+//! the device sets or clears beyond what it was told is not looked at.
+
+use crate::fis;
+use crate::flight::Turn;
+use crate::port::{Port, Site};
+use crate::queue::{AhciDrain, AhciQueue};
+use crate::regs::{Reg, IS_TROUBLE};
+use cell::sync::{fence, Ordering};
+use hal::{Mmio, Platform};
+
+/// Looks of a polled port at memory, for one at its interrupt status. A power of two.
+const RARELY: u32 = 1024;
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// Tells the device of the commands in `bits`, or lets them wait for their turn. By the issuer. Returns how many registers were written.
+    #[inline]
+    pub(crate) fn issue(&self, bits: u32) -> usize {
+        if self.flight.is_free() && self.flight.queued(bits) == bits {
+            return self.tell_queued(bits);
+        }
+        self.flight.hold(bits);
+        self.give_turns()
+    }
+
+    #[inline]
+    pub(crate) fn tell_queued(&self, bits: u32) -> usize {
+        self.regs.write(Reg::Sact, bits);
+        self.flight.told.fetch_or(bits, Ordering::SeqCst);
+        self.regs.write(Reg::Ci, bits);
+        2
+    }
+
+    fn tell_other(&self, bits: u32) -> usize {
+        self.flight.answered.store(false, Ordering::Relaxed);
+        self.memory.clear_rfis();
+        self.flight.told.fetch_or(bits, Ordering::SeqCst);
+        self.regs.write(Reg::Ci, bits);
+        1
+    }
+
+    /// Tells the device of what waits, as far as it is its turn. Any context. Returns how many registers were written.
+    #[cold]
+    pub(crate) fn give_turns(&self) -> usize {
+        let mut written = 0usize;
+        while let Some(mut last) = self.flight.turn.lock_or_knock() {
+            let (told, bits) = match self.flight.next(&mut last) {
+                Turn::Nothing => (0, 0),
+                Turn::Queued(bits) => (self.tell_queued(bits), bits),
+                Turn::Other(bits) => (self.tell_other(bits), bits),
+            };
+            self.flight.turned(bits);
+            written = written.wrapping_add(told);
+            if !last.release() {
+                break;
+            }
+        }
+        written
+    }
+}
+
+impl<S: Site> AhciQueue<S> {
+    /// Whether a completion may be there, from memory.
+    #[inline]
+    pub(crate) fn is_announced(&self, side: &mut AhciDrain) -> bool {
+        let port = self.site.port();
+        let (sdb, rfis) = port.memory.fises();
+        if sdb != 0 || fis::ends_command(rfis) || side.owed != 0 || port.flight.is_judged() {
+            return true;
+        }
+        side.looks = side.looks.wrapping_add(1);
+        if side.looks & (RARELY - 1) == 0 {
+            self.look_for_trouble();
+        }
+        false
+    }
+
+    /// Errors that no interrupt tells of, as there are none.
+    #[cold]
+    fn look_for_trouble(&self) {
+        let port = self.site.port();
+        let polled = !port.listening.load(Ordering::Relaxed);
+        let told = port.flight.told.load(Ordering::Relaxed) != 0;
+        if polled && told && !port.flight.is_halted() {
+            // All ones, too: it is gone.
+            if port.regs.read(Reg::Is) & IS_TROUBLE != 0 {
+                self.alarm();
+            }
+        }
+    }
+
+    #[cold]
+    fn alarm(&self) {
+        if self.site.port().alarm() {
+            self.site.call();
+        }
+    }
+
+    /// What is finished, as bits; reads one register if the device has anything. By the drainer.
+    #[inline]
+    pub(crate) fn look(&self, side: &mut AhciDrain) -> u32 {
+        let port = self.site.port();
+        side.judged = match port.flight.is_judged() {
+            true => port.flight.take_judged(),
+            false => 0,
+        };
+        if port.flight.is_halted() {
+            // The registers of a stopped port say that everything is finished.
+            return side.judged;
+        }
+        let (sdb, rfis) = port.memory.fises();
+        let noticed = sdb != 0 || fis::ends_command(rfis);
+        if noticed {
+            self.notice(side, sdb, rfis);
+        }
+        let told = port.flight.told.load(Ordering::SeqCst);
+        if told == 0 {
+            side.owed = 0;
+            return side.judged;
+        }
+        if port.flight.has_other() {
+            return side.judged | self.look_other(side, told, rfis);
+        }
+        if sdb != 0 {
+            side.owed |= port.memory.sdb_active();
+        }
+        let active = port.regs.read(Reg::Sact);
+        side.owed &= active & told;
+        let done = told & !active;
+        self.finish(side, done);
+        side.judged | done
+    }
+
+    /// Makes room for the next announcement, before the register is read.
+    #[inline]
+    fn notice(&self, side: &mut AhciDrain, sdb: u32, rfis: u32) {
+        let port = self.site.port();
+        if sdb != 0 {
+            port.memory.clear_sdb();
+        }
+        if fis::ends_command(rfis) {
+            port.memory.clear_rfis();
+        }
+        // What comes from here on is announced anew, or is in the register.
+        fence(Ordering::SeqCst);
+        if fis::is_error(sdb) || fis::is_error(rfis) {
+            self.alarm();
+        }
+        if fis::is_garbage(sdb, rfis) {
+            side.violations = side.violations.saturating_add(1);
+        }
+    }
+
+    /// As [`AhciQueue::look`], for commands that are not queued.
+    #[cold]
+    fn look_other(&self, side: &mut AhciDrain, told: u32, rfis: u32) -> u32 {
+        let port = self.site.port();
+        if fis::ends_command(rfis) {
+            port.flight.answered.store(true, Ordering::Relaxed);
+        }
+        side.owed = 0;
+        if !port.flight.answered.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let issued = port.regs.read(Reg::Ci);
+        let (_, after) = port.memory.fises();
+        if fis::is_error(rfis) || fis::is_error(after) {
+            // Which one failed is for the recovery to find out.
+            self.alarm();
+            return 0;
+        }
+        let done = told & !issued;
+        // One FIS may have covered another, so it can't be said which are announced: from the first answer on, all are.
+        side.owed = told & issued;
+        self.finish(side, done);
+        done
+    }
+
+    #[inline]
+    fn finish(&self, side: &mut AhciDrain, done: u32) {
+        let port = self.site.port();
+        if done != 0 && port.flight.finish(done) {
+            side.writes = side.writes.wrapping_add(port.give_turns());
+        }
+    }
+}

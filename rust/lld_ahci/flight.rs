@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the device has been told, what waits for its turn, and what is over: one bit a slot.
+//!
+//! ```text
+//!  issue_tags --> told --------------------> done (by the device) ----> fetch_event
+//!        |         ^                                                      ^
+//!        +-> held -+ (its turn)        told --> judged (by a recovery) ---+
+//! ```
+//! Queued and other commands must not be with the device at once (Serial ATA 3.x section 13.6.2.1), so they take turns: queued ones flow
+//! freely until another comes; then everything is held until the device has nothing, and the kinds alternate.
+//!
+//! # Who writes what
+//! `turns` is not 0 while anything but the free flow of queued commands is the case. The one issuer adds to `held`; only the holder of
+//! `turn` takes from it. The one drainer clears `told`. Issuer and drainer meet in `told` and `turns`: the issuer adds to `held` and then looks
+//! whether `told` is empty, the drainer empties `told` and then looks at `turns`, all of it sequentially consistent: one of them sees
+//! that a turn is due.
+
+use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use cell::TryLock;
+use hal::{CmdError, Outcome};
+
+/// In `turns`: other commands are with the device, or were last.
+pub(crate) const OTHER: u64 = 1 << 32;
+/// In `turns`: the device does not look for commands.
+pub(crate) const HALTED: u64 = 1 << 33;
+
+/// The record of a port's commands.
+pub(crate) struct Flight {
+    /// With the device.
+    pub(crate) told: AtomicU32,
+    /// Held commands in the low half, [`OTHER`], [`HALTED`].
+    pub(crate) turns: AtomicU64,
+    /// Of which slots the bound command is a queued one.
+    queued: AtomicU32,
+    /// Ended by a recovery rather than by the device, as `verdicts` say.
+    judged: AtomicU32,
+    verdicts: [AtomicU8; 32],
+    /// The device has ended one of the other commands that it was told last: its registers know of them all.
+    pub(crate) answered: AtomicBool,
+    /// Held by who gives turns: whether the last one was the others'.
+    pub(crate) turn: TryLock<bool>,
+}
+
+/// What is to be told next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Nothing,
+    Queued(u32),
+    Other(u32),
+}
+
+impl Flight {
+    pub(crate) fn new() -> Self {
+        Self {
+            told: AtomicU32::new(0),
+            turns: AtomicU64::new(HALTED),
+            queued: AtomicU32::new(0),
+            judged: AtomicU32::new(0),
+            verdicts: [const { AtomicU8::new(0) }; 32],
+            answered: AtomicBool::new(false),
+            turn: TryLock::new(false),
+        }
+    }
+
+    /// The slots of `bits` are bound to a queued command, or to another. By the issuer.
+    #[inline]
+    pub(crate) fn bind(&self, bits: u32, queued: bool) {
+        let was = self.queued.load(Ordering::Relaxed);
+        let is = if queued { was | bits } else { was & !bits };
+        if is != was {
+            // Before the slot gets to `told` or `held`, which are stronger.
+            self.queued.store(is, Ordering::Relaxed);
+        }
+    }
+
+    /// Of `bits`, those that are bound to queued commands.
+    #[inline]
+    pub(crate) fn queued(&self, bits: u32) -> u32 {
+        self.queued.load(Ordering::Relaxed) & bits
+    }
+
+    /// Whether queued commands flow freely.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.turns.load(Ordering::SeqCst) == 0
+    }
+
+    /// Whether the device looks for no commands.
+    #[inline]
+    pub(crate) fn is_halted(&self) -> bool {
+        self.turns.load(Ordering::SeqCst) & HALTED != 0
+    }
+
+    /// Whether the commands that the device has are others than queued ones.
+    #[inline]
+    pub(crate) fn has_other(&self) -> bool {
+        self.turns.load(Ordering::SeqCst) & OTHER != 0
+    }
+
+    /// Lets `bits` wait for their turn.
+    pub(crate) fn hold(&self, bits: u32) {
+        self.turns.fetch_or(u64::from(bits), Ordering::SeqCst);
+    }
+
+    /// The device has finished `bits`. Whether a turn may be due. By the drainer.
+    #[inline]
+    pub(crate) fn finish(&self, bits: u32) -> bool {
+        let left = self.told.fetch_and(!bits, Ordering::SeqCst) & !bits;
+        left == 0 && !self.is_free()
+    }
+
+    /// Whose turn it is; what waits for it is held until [`Flight::turned`]. By the holder of `turn`, whose value is `last`.
+    pub(crate) fn next(&self, last: &mut bool) -> Turn {
+        let turns = self.turns.load(Ordering::SeqCst);
+        if turns & HALTED != 0 || self.told.load(Ordering::SeqCst) != 0 {
+            return Turn::Nothing;
+        }
+        // CAST: the low half.
+        let held = turns as u32;
+        let queued = self.queued(held);
+        let other = held & !queued;
+        if other != 0 && (queued == 0 || !*last) {
+            *last = true;
+            self.turns.fetch_or(OTHER, Ordering::SeqCst);
+            return Turn::Other(other);
+        }
+        *last = false;
+        if queued == 0 {
+            self.turns.fetch_and(!OTHER, Ordering::SeqCst);
+            return Turn::Nothing;
+        }
+        // They are told while `turns` is not 0 yet; should the issuer add one meanwhile, it knocks.
+        self.turns.fetch_and(!OTHER, Ordering::SeqCst);
+        Turn::Queued(queued)
+    }
+
+    /// `bits` are held no longer: they are told.
+    pub(crate) fn turned(&self, bits: u32) {
+        self.turns.fetch_and(!u64::from(bits), Ordering::SeqCst);
+    }
+
+    /// A recovery ends `bits`, which the device does not have any more, with `outcome`.
+    pub(crate) fn judge(&self, bits: u32, outcome: Outcome) {
+        let verdict = encode(outcome);
+        for (slot, place) in (0u32..).zip(&self.verdicts) {
+            if bits & 1u32.wrapping_shl(slot) != 0 {
+                place.store(verdict, Ordering::Relaxed);
+            }
+        }
+        self.told.fetch_and(!bits, Ordering::SeqCst);
+        self.judged.fetch_or(bits, Ordering::Release);
+    }
+
+    /// Whether anything was judged and not taken yet.
+    #[inline]
+    pub(crate) fn is_judged(&self) -> bool {
+        self.judged.load(Ordering::Relaxed) != 0
+    }
+
+    /// What was judged; each once. By the drainer.
+    #[cold]
+    pub(crate) fn take_judged(&self) -> u32 {
+        self.judged.swap(0, Ordering::Acquire)
+    }
+
+    /// The verdict on `slot`.
+    #[cold]
+    pub(crate) fn verdict(&self, slot: u8) -> Outcome {
+        let place = self.verdicts.get(usize::from(slot));
+        decode(place.map_or(u8::MAX, |place| place.load(Ordering::Relaxed)))
+    }
+
+    /// It looks for them again.
+    pub(crate) fn resume(&self) {
+        self.turns.fetch_and(!HALTED, Ordering::SeqCst);
+    }
+
+    /// Nothing is with the device, held or judged. While it is halted, and nobody issues or drains.
+    pub(crate) fn rewind(&self) {
+        self.told.store(0, Ordering::SeqCst);
+        self.judged.store(0, Ordering::SeqCst);
+        self.turns.fetch_and(HALTED, Ordering::SeqCst);
+        self.answered.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The outcomes that recoveries know, as bytes.
+const VERDICTS: [Outcome; 6] = [
+    Ok(()),
+    Err(CmdError::Medium),
+    Err(CmdError::Range),
+    Err(CmdError::Timeout),
+    Err(CmdError::Gone),
+    Err(CmdError::Io),
+];
+
+fn encode(outcome: Outcome) -> u8 {
+    let at = VERDICTS.iter().position(|known| *known == outcome);
+    // CAST: 6 at most. An unknown one is an error of no special kind, never a success.
+    at.unwrap_or(VERDICTS.len()) as u8
+}
+
+fn decode(verdict: u8) -> Outcome {
+    let known = VERDICTS.get(usize::from(verdict)).copied();
+    known.unwrap_or(Err(CmdError::Io))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flight(queued: u32) -> Flight {
+        let flight = Flight::new();
+        flight.resume();
+        flight.bind(queued, true);
+        flight
+    }
+
+    #[test]
+    fn kinds_alternate_and_then_flow_freely() {
+        let flight = flight(0b0111);
+        let mut last = false;
+        flight.told.store(0b0001, Ordering::SeqCst);
+        flight.hold(0b1110);
+        assert_eq!(flight.next(&mut last), Turn::Nothing, "the device has one");
+        assert!(flight.finish(0b0001));
+        assert_eq!(flight.next(&mut last), Turn::Other(0b1000));
+        flight.turned(0b1000);
+        assert!(flight.has_other());
+        flight.hold(0b1_0000);
+        assert_eq!(flight.next(&mut last), Turn::Queued(0b0110), "alternating");
+        flight.turned(0b0110);
+        assert!(!flight.has_other() && !flight.is_free());
+        assert_eq!(flight.next(&mut last), Turn::Other(0b1_0000));
+        flight.turned(0b1_0000);
+        assert_eq!(flight.next(&mut last), Turn::Nothing);
+        assert!(flight.is_free());
+    }
+
+    #[test]
+    fn nothing_is_told_while_halted() {
+        let flight = flight(1);
+        let mut last = false;
+        flight.turns.fetch_or(HALTED, Ordering::SeqCst);
+        flight.hold(1);
+        assert_eq!(flight.next(&mut last), Turn::Nothing);
+        flight.resume();
+        assert_eq!(flight.next(&mut last), Turn::Queued(1));
+    }
+
+    #[test]
+    fn verdicts_come_back_as_they_were() {
+        let flight = flight(0);
+        for outcome in VERDICTS {
+            flight.judge(1 << 31, outcome);
+            assert_eq!(flight.take_judged(), 1 << 31);
+            assert_eq!(flight.verdict(31), outcome);
+        }
+        flight.judge(1, Err(CmdError::Reserved));
+        assert_eq!(flight.verdict(0), Err(CmdError::Io), "never a success");
+        assert_eq!(flight.verdict(32), Err(CmdError::Io));
+    }
+}

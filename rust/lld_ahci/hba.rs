@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The HBA: what all its ports share. It is brought up once, before any port; afterwards only its interrupt status is touched.
+
+use crate::handoff;
+use crate::regs::{
+    self, Cap, PortRegs, Reg, CAP, GHC, GHC_AE, GHC_HR, GHC_IE, GHC_MRSM, IS, PI, PORTS, PORTS_MAX,
+    PORT_SHIFT,
+};
+use hal::{Error, Mmio, Platform};
+
+/// How long `GHC.HR` may stay set: beyond it the HBA is hung (10.4.3).
+const RESET_US: u64 = 1_000_000;
+/// The pause between two looks.
+const PAUSE_US: u64 = 100;
+
+/// What a port's registers were before the HBA's reset, as far as it is the firmware's to decide: link power management and speed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Firmware {
+    pub(crate) cmd: u32,
+    pub(crate) sctl: u32,
+}
+
+/// What a port is told of its HBA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortPlan {
+    pub(crate) number: u8,
+    pub(crate) cap: Cap,
+    pub(crate) firmware: Firmware,
+}
+
+impl PortPlan {
+    /// The port's number, from 0.
+    pub const fn number(&self) -> u8 {
+        self.number
+    }
+}
+
+/// One host bus adapter.
+///
+/// `mmio` is its whole register window (BAR 5).
+pub struct Hba<M: Mmio> {
+    mmio: M,
+    cap: Cap,
+    ports: u32,
+    firmware: [Firmware; PORTS_MAX as usize],
+}
+
+impl<M: Mmio + Clone> Hba<M> {
+    /// Looks at the capabilities; the device is not touched before [`Hba::start`].
+    ///
+    /// [`Error::Gone`]: no device answers. [`Error::Malformed`]: it implements no port, or ports beyond the window.
+    pub fn new(mmio: M) -> Result<Self, Error> {
+        let cap = regs::read(&mmio, CAP)?;
+        let ports = mmio.read32(PI);
+        // All ports implemented is possible, all capabilities as well is not.
+        let last = match ports.checked_ilog2() {
+            Some(last) => last,
+            None => return Err(Error::Malformed),
+        };
+        let end = PORTS.saturating_add((last as usize).saturating_add(1) << PORT_SHIFT);
+        if end > mmio.len() {
+            return Err(Error::Malformed);
+        }
+        Ok(Self {
+            cap: Cap(cap),
+            ports,
+            firmware: [Firmware::default(); PORTS_MAX as usize],
+            mmio,
+        })
+    }
+
+    /// Whether it reaches memory above 4 GiB: the DMA mask is 64 bits then, else 32. To be set before a port is made.
+    pub const fn has_64_bits(&self) -> bool {
+        self.cap.has_64_bits()
+    }
+
+    /// The implemented ports, one bit each.
+    pub const fn ports(&self) -> u32 {
+        self.ports
+    }
+
+    /// What makes port `number`; `None`: it is not implemented. After [`Hba::start`].
+    pub fn port(&self, number: u8) -> Option<PortPlan> {
+        let bit = 1u32.checked_shl(u32::from(number))?;
+        let firmware = *self.firmware.get(usize::from(number))?;
+        (self.ports & bit != 0).then_some(PortPlan {
+            number,
+            cap: self.cap,
+            firmware,
+        })
+    }
+
+    /// Takes it over from the firmware, resets it and leaves all ports idle and all interrupts off. Sleeps, for 3 s at most.
+    ///
+    /// [`Error::Timeout`]: the reset does not end. [`Error::Gone`].
+    pub fn start<P: Platform>(&mut self, platform: &P) -> Result<(), Error> {
+        handoff::take_over(platform, &self.mmio)?;
+        // Registers below GHC are defined only now (3.1.2, AE).
+        self.enable_ahci()?;
+        for (number, place) in (0u8..).zip(self.firmware.iter_mut()) {
+            if 1u32.wrapping_shl(u32::from(number)) & self.ports == 0 {
+                continue;
+            }
+            let port = PortRegs::new(self.mmio.clone(), number);
+            *place = Firmware {
+                cmd: port.get(Reg::Cmd)? & regs::CMD_ALPM,
+                sctl: port.get(Reg::Sctl)? & regs::SCTL_KEPT,
+            };
+        }
+        self.mmio.write32(GHC, GHC_AE | GHC_HR);
+        let start = platform.now_us();
+        loop {
+            // The clock before the register: a late wake-up is not the device's fault.
+            let waited = platform.now_us().saturating_sub(start);
+            if regs::read(&self.mmio, GHC)? & GHC_HR == 0 {
+                break;
+            }
+            if waited >= RESET_US {
+                return Err(Error::Timeout);
+            }
+            platform.sleep_us(PAUSE_US);
+        }
+        self.enable_ahci()?;
+        if self.mmio.read32(PI) != self.ports {
+            // Written once by the firmware; some HBAs forget it.
+            self.mmio.write32(PI, self.ports);
+        }
+        self.mmio.write32(IS, u32::MAX);
+        Ok(())
+    }
+
+    fn enable_ahci(&self) -> Result<(), Error> {
+        let ghc = regs::read(&self.mmio, GHC)?;
+        if ghc & GHC_AE == 0 {
+            self.mmio.write32(GHC, GHC_AE);
+            // One that refuses is none.
+            if regs::read(&self.mmio, GHC)? & GHC_AE == 0 {
+                return Err(Error::Unsupported);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the HBA interrupt, or not. Before it is let, the handler is registered.
+    pub fn set_interrupt(&self, enabled: bool) {
+        let ie = if enabled { GHC_IE } else { 0 };
+        self.mmio.write32(GHC, GHC_AE | ie);
+    }
+
+    /// Whether all ports share the first message although several were granted (`GHC.MRSM`).
+    pub fn shares_message(&self) -> bool {
+        self.mmio.read32(GHC) & GHC_MRSM != 0
+    }
+
+    /// Serves an interrupt that ports may share: a pin, or the only message. Calls `serve` for each port of `listening` that may have
+    /// caused it, to answer whether it did. Returns whether the HBA did. Any context; one caller at a time.
+    ///
+    /// `IS` is read only if there is a choice: more than one port, or a line that another device may have raised (`shared`). It is
+    /// acknowledged last, as it follows the ports' own status (10.7.2.1).
+    #[inline]
+    pub fn interrupt(
+        &self,
+        shared: bool,
+        listening: u32,
+        mut serve: impl FnMut(u8) -> bool,
+    ) -> bool {
+        let pending = match shared || listening.count_ones() != 1 {
+            true => self.mmio.read32(IS),
+            false => listening,
+        };
+        // All ports at once, of an HBA that has fewer: it is gone.
+        if pending == 0 || (pending == regs::ABSENT && self.ports != regs::ABSENT) {
+            return false;
+        }
+        let mut served = false;
+        let mut left = pending & listening;
+        while left != 0 {
+            // CAST: below 32.
+            served |= serve(left.trailing_zeros() as u8);
+            left &= left.wrapping_sub(1);
+        }
+        // Of ports where nobody listens, too: the line goes down.
+        self.mmio.write32(IS, pending);
+        served || pending & !listening != 0
+    }
+}

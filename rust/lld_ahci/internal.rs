@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Commands of the driver's own, and commands that are told one by one: with nothing else with the device, polled with sleeps.
+
+use crate::command::{IDENTIFY_DEVICE, READ_LOG_EXT, SET_FEATURES};
+use crate::fis::Taskfile;
+use crate::memory::SECTOR_BYTES;
+use crate::port::Port;
+use crate::regs::{Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, STATUS_DF, STATUS_ERR};
+use crate::step::Step;
+use hal::{Error, Mmio, Platform};
+
+/// How long a command without much to do may take. TIMEOUT: a drive that has just been reset may be busy with itself.
+const QUICK_US: u64 = 5_000_000;
+/// The first and the longest pause between two looks, in microseconds.
+const PAUSE_US: (u64, u64) = (20, 2_000);
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// Tells the device of the command in `slot`, which is no queued one, and sleeps until it is over. The command list runs, and nothing is
+    /// with the device.
+    ///
+    /// [`Error::Refused`]: it failed, with its error byte above its status byte; the list runs again. [`Error::Timeout`], [`Error::Fatal`]:
+    /// the link has to be reset. [`Error::Gone`].
+    pub(crate) fn run_alone(&self, slot: u8, timeout_us: u64) -> Result<(), Error> {
+        let bit = 1u32.wrapping_shl(u32::from(slot));
+        self.regs.write(Reg::Ci, bit);
+        let start = self.platform.now_us();
+        let mut pause = PAUSE_US.0;
+        loop {
+            let waited = self.platform.now_us().saturating_sub(start);
+            // The commands before the status: what ended with an error is not taken for a success.
+            let issued = self.regs.read(Reg::Ci);
+            let status = self.regs.get(Reg::Is)?;
+            if status & IS_TFE != 0 {
+                return self.refused();
+            }
+            if status & (IS_BROKEN | IS_HOTPLUG) != 0 {
+                return Err(Error::Fatal);
+            }
+            if issued & bit == 0 {
+                return match self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) {
+                    0 => Ok(()),
+                    _ => self.refused(),
+                };
+            }
+            if waited >= timeout_us {
+                return Err(Error::Timeout);
+            }
+            self.platform.sleep_us(pause);
+            pause = pause.saturating_mul(2).min(PAUSE_US.1);
+        }
+    }
+
+    fn refused(&self) -> Result<(), Error> {
+        // CAST: status and error byte.
+        let tfd = self.regs.get(Reg::Tfd)? as u16;
+        self.run_again()?;
+        Err(Error::Refused(tfd))
+    }
+
+    /// A command of the driver's own, in the place of what is in slot 0.
+    pub(crate) fn own(&self, step: Step, taskfile: Taskfile, timeout_us: u64) -> Result<(), Error> {
+        self.command(step, taskfile, false, timeout_us)
+    }
+
+    fn command(
+        &self,
+        step: Step,
+        taskfile: Taskfile,
+        reads: bool,
+        timeout_us: u64,
+    ) -> Result<(), Error> {
+        self.progress.at(step);
+        let was = self.memory.borrow(taskfile.encode(), reads);
+        let ran = self.run_alone(0, timeout_us);
+        self.memory.give_back(was);
+        if ran.is_err() {
+            // What failed is named, not what was done about it.
+            self.progress.at(step);
+        }
+        ran
+    }
+
+    /// A command that returns a sector.
+    fn sector(&self, step: Step, taskfile: Taskfile) -> Result<[u8; SECTOR_BYTES], Error> {
+        self.memory.spoil_sector();
+        self.command(step, taskfile, true, QUICK_US)?;
+        Ok(self.memory.sector())
+    }
+
+    /// IDENTIFY DEVICE.
+    pub(crate) fn identify(&self) -> Result<[u8; SECTOR_BYTES], Error> {
+        let taskfile = Taskfile {
+            command: IDENTIFY_DEVICE,
+            ..Taskfile::default()
+        };
+        self.sector(Step::Identify, taskfile)
+    }
+
+    /// READ LOG EXT: the first page of `log`.
+    pub(crate) fn read_log(&self, log: u8) -> Result<[u8; SECTOR_BYTES], Error> {
+        let taskfile = Taskfile {
+            command: READ_LOG_EXT,
+            count: 1,
+            lba: u64::from(log),
+            ..Taskfile::default()
+        };
+        self.sector(Step::ReadLog, taskfile)
+    }
+
+    /// SET FEATURES: device-initiated power management off.
+    pub(crate) fn disable_dipm(&self) -> Result<(), Error> {
+        let taskfile = Taskfile {
+            command: SET_FEATURES,
+            features: 0x90,
+            count: 3,
+            ..Taskfile::default()
+        };
+        self.own(Step::SetFeatures, taskfile, QUICK_US)
+    }
+}

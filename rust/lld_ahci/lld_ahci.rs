@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Serial ATA behind AHCI as hal controllers (AHCI 1.3.1, Serial ATA 3.x, ACS-4).
+//!
+//! # One port is one controller
+//! What hal calls a controller is what is started, stopped, reset and given up as one, and whose queues serve all of its disks alike. For
+//! AHCI that is the port, not the HBA: a port has its own command list, its own drive and its own recovery, which must not hold up the
+//! others; no command of one port can be told through another. So each implemented port becomes an [`AhciController`] with one queue and,
+//! if its drive is served, one disk whose number is the port's. The layer above serves a port as it serves an NVMe controller, with nothing
+//! new but where interrupts come from and that a port may ask to be attended ([`Site::call`], [`AhciController::attend`]).
+//!
+//! The ports share an [`Hba`]: brought up once before them, and afterwards only asked which port interrupted. It has no lock, because
+//! nothing in it changes. Its last resort, a reset, takes all ports along, so no port uses it.
+//!
+//! # Vocabulary
+//! * **FIS**: frame information structure, what goes over the link. H2D carries a command, D2H and Set Device Bits answer.
+//! * **Slot**: one of up to 32 places of a port's command list: the tag, and the NCQ tag as well. It has a **header** and a **command
+//!   table** with the command FIS and the **PRDT**, which says where the data is.
+//! * **Queued** commands (NCQ) may be with a drive at once, **other** ones may not be with them.
+//! * **Told**: the device knows of the command. **Held**: it waits for its turn.
+//!
+//! # Files
+//! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`, `memory`.
+//! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
+//!   `identify`, `recover` with `log` (which command failed), `shutdown`; its steps by name: `step`.
+//! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device, `flight` (who has what), `events` (telling and finding
+//!   out), `status` (what an error means).
+//!
+//! # Left alone
+//! ATAPI devices, port multipliers, drives of 28-bit addresses, locked ones, other block sizes than 512 and 4096 bytes: named, and not touched
+//! further. Link power management stays as the firmware has set it, across the HBA's reset; device-initiated power management is turned off.
+//! `PRDBC` is never read: a transfer's length is the device's word against its own status, and no decision hangs on it.
+#![no_std]
+#![forbid(unsafe_code)]
+// The kernel is built with overflow checks: an operator that could overflow is a panic in it.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+#[cfg(test)]
+extern crate std;
+
+mod command;
+mod controller;
+mod engine;
+mod events;
+mod fis;
+mod flight;
+mod handoff;
+mod hba;
+mod identify;
+mod internal;
+mod link;
+mod log;
+mod memory;
+mod port;
+mod prdt;
+mod queue;
+mod recover;
+pub mod regs;
+mod shutdown;
+mod start;
+mod status;
+mod step;
+mod trim;
+
+pub use controller::AhciController;
+pub use hba::{Hba, PortPlan};
+pub use port::{Port, Site};
+pub use queue::{AhciDrain, AhciQueue};
+pub use recover::News;

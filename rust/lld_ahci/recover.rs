@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Recovery from errors that the device or the link reported (AHCI 1.3.1 section 6.2, Serial ATA 3.x section 13.6.2.4), with as little lost as
+//! can be: only what the device names as failed fails, everything else is told again.
+//!
+//! ```text
+//!  error of a queued command --> restart the list --> log 10h --> fails the one, tells the others again
+//!                                                        |no answer, or no sense in it
+//!                                                        v
+//!  error of others: one --> fails it                  COMRESET --> all one by one, not queued, each with its own outcome
+//!                   several ------------------------------------------^
+//!  link or bus --> COMRESET --> same drive --> all again; the third time in a row one by one
+//!                     +--> nobody, or another drive: everything fails
+//! ```
+//! What this ladder does not master is for the layer above: it fails everything and starts the port from scratch, or gives it up.
+
+use crate::command;
+use crate::fis::Taskfile;
+use crate::link::GRACE_US;
+use crate::log;
+use crate::port::{Occupant, Port, State};
+use crate::regs::{self, Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, STATUS_DF, STATUS_ERR};
+use crate::status;
+use crate::step::Step;
+use cell::sync::Ordering;
+use hal::{CmdError, Error, Mmio, Outcome, Platform};
+
+/// What [`crate::AhciController::attend`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// Nothing that matters.
+    Nothing,
+    /// There were errors; what failed has failed, everything else goes on.
+    Recovered,
+    /// The drive is gone: its disk is to be removed. What it had has failed, and what it is told will not be answered.
+    Left,
+    /// Another drive is in its place: the disk is to be removed, and the port made anew.
+    Exchanged,
+    /// A drive came to a port that has none, or none that is served: the port is to be made anew.
+    Came,
+}
+
+/// How long a command that is told alone may take: what the layer above grants one, too.
+const ALONE_US: u64 = 30_000_000;
+/// Resets of the link in a row, without anything finished between, after which the drive is told one by one.
+const STRIKES: u32 = 3;
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// Sees to what happened. After `Ok` the port is as it was, or its drive is gone.
+    pub(crate) fn attend(&self, state: &mut State) -> Result<News, Error> {
+        let status = self.regs.get(Reg::Is)?;
+        let errors = self.regs.read(Reg::Serr);
+        let changed = status & IS_HOTPLUG != 0 || errors & regs::SERR_CHANGED != 0;
+        let link = self.has_link()?;
+        let served = match state.occupant {
+            Occupant::Drive(_) => !self.flight.is_halted(),
+            _ => false,
+        };
+        if !served {
+            self.forget_errors();
+            return Ok(if link { News::Came } else { News::Nothing });
+        }
+        if !link && !self.wait_link(GRACE_US)? {
+            return self.depart(News::Left);
+        }
+        let failed = self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) != 0;
+        if changed || !link || status & IS_BROKEN != 0 {
+            let told = self.quiesce(state)?;
+            return self.reset_link(state, told);
+        }
+        if status & IS_TFE != 0 || failed {
+            return self.recover(state);
+        }
+        self.forget_errors();
+        Ok(News::Nothing)
+    }
+
+    /// Takes back what the device has; nothing is told meanwhile. Counts how often that helped nobody.
+    fn quiesce(&self, state: &mut State) -> Result<u32, Error> {
+        let before = self.flight.told.load(Ordering::SeqCst);
+        self.progress.at(Step::Halt);
+        self.halt()?;
+        let told = self.flight.told.load(Ordering::SeqCst);
+        state.strikes = match told == before {
+            true => state.strikes.saturating_add(1),
+            false => 1,
+        };
+        Ok(told)
+    }
+
+    /// The device reported an error of a command.
+    fn recover(&self, state: &mut State) -> Result<News, Error> {
+        let other = self.flight.has_other();
+        let tfd = self.regs.get(Reg::Tfd)?;
+        let told = self.quiesce(state)?;
+        if self.run().is_err() {
+            return self.reset_link(state, told);
+        }
+        if other && told.is_power_of_two() {
+            let outcome = match status::outcome(tfd) {
+                Ok(()) => Err(CmdError::Io),
+                failed => failed,
+            };
+            self.flight.judge(told, outcome);
+            return self.go_on(0);
+        }
+        if other {
+            return self.one_by_one(told);
+        }
+        let named = match self.read_log(log::NCQ_ERROR) {
+            Ok(sector) => log::ncq_error(&sector),
+            Err(Error::Gone) => return Err(Error::Gone),
+            Err(_) => None,
+        };
+        let Some((bit, error)) = named.and_then(|error| Some((bit_of(error.tag, told)?, error)))
+        else {
+            // Only the log or a reset ends the device's error state.
+            return match self.renew(state)? {
+                News::Nothing => self.one_by_one(told),
+                gone => Ok(gone),
+            };
+        };
+        let failed = status::failure(error.status, error.error);
+        self.flight.judge(bit, Err(failed));
+        state.strikes = 0;
+        self.go_on(told & !bit)
+    }
+
+    /// The link or the bus failed, or the drive is not ready: resets the link.
+    fn reset_link(&self, state: &mut State, told: u32) -> Result<News, Error> {
+        match self.renew(state)? {
+            News::Nothing => {}
+            gone => return Ok(gone),
+        }
+        let others = self.flight.has_other() && told != 0;
+        match others || state.strikes >= STRIKES {
+            true => self.one_by_one(told),
+            false => self.go_on(told),
+        }
+    }
+
+    /// COMRESET, and is it the same drive? Then its command list runs, with nothing told.
+    fn renew(&self, state: &mut State) -> Result<News, Error> {
+        let Occupant::Drive(before) = state.occupant else {
+            return Err(Error::Invalid);
+        };
+        self.progress.at(Step::Halt);
+        self.halt()?;
+        match self.recognize(true)? {
+            Occupant::Drive(now) if now.id.is_same(&before.id) => Ok(News::Nothing),
+            Occupant::Nobody => self.depart(News::Left),
+            _ => self.depart(News::Exchanged),
+        }
+    }
+
+    /// Tells the device again of `queued`, and then of what is held.
+    fn go_on(&self, queued: u32) -> Result<News, Error> {
+        self.flight.resume();
+        if queued != 0 {
+            self.tell_queued(queued);
+        } else {
+            self.give_turns();
+        }
+        Ok(News::Recovered)
+    }
+
+    /// Tells the device of `told` one by one and not queued, and waits for each.
+    fn one_by_one(&self, told: u32) -> Result<News, Error> {
+        self.progress.at(Step::OneByOne);
+        let mut left = told;
+        while left != 0 {
+            // CAST: below 32.
+            let slot = left.trailing_zeros() as u8;
+            let bit = left & left.wrapping_neg();
+            let outcome = self.alone(slot)?;
+            self.flight.judge(bit, outcome);
+            left &= !bit;
+        }
+        self.go_on(0)
+    }
+
+    /// The outcome of the command in `slot`, told alone.
+    fn alone(&self, slot: u8) -> Result<Outcome, Error> {
+        let table = self.memory.table(slot).ok_or(Error::Invalid)?;
+        let taskfile = command::singly(Taskfile::decode(table.read_cfis()));
+        table.write_cfis(taskfile.encode());
+        match self.run_alone(slot, ALONE_US) {
+            Ok(()) => Ok(Ok(())),
+            Err(Error::Refused(tfd)) => Ok(match status::outcome(u32::from(tfd)) {
+                Ok(()) => Err(CmdError::Io),
+                failed => failed,
+            }),
+            Err(Error::Gone) => Err(Error::Gone),
+            // It takes the link along; those after it get their chance.
+            Err(why) => {
+                self.halt()?;
+                match self.recognize(true)? {
+                    Occupant::Drive(_) => {}
+                    _ => return Err(why),
+                }
+                Ok(Err(match why {
+                    Error::Timeout => CmdError::Timeout,
+                    _ => CmdError::Io,
+                }))
+            }
+        }
+    }
+
+    /// The drive is gone: everything that it had, or was to have, fails.
+    fn depart(&self, news: News) -> Result<News, Error> {
+        self.put_out()?;
+        let held = self.flight.turns.load(Ordering::SeqCst);
+        // CAST: the low half.
+        let all = held as u32 | self.flight.told.load(Ordering::SeqCst);
+        self.flight.turned(all);
+        self.flight.judge(all, Err(CmdError::Gone));
+        self.forget_errors();
+        Ok(news)
+    }
+}
+
+/// The bit of `tag`, if it is one of `told`.
+fn bit_of(tag: u8, told: u32) -> Option<u32> {
+    let bit = 1u32.checked_shl(u32::from(tag))?;
+    (told & bit != 0).then_some(bit)
+}

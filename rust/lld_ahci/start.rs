@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From any state to a port that takes commands: stopped, link up, drive ready and recognized, command list running.
+
+use crate::command::Dialect;
+use crate::identify::DriveId;
+use crate::link;
+use crate::log;
+use crate::port::{About, Occupant, Port, State};
+use crate::step::Step;
+use hal::{Error, Mmio, Platform};
+
+/// How often a drive is asked what it is: an answer may be lost, or spoilt on the way.
+const ASKED: u32 = 3;
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// Brings the port up. A drive that was served must be there again; at first it may be any, or none.
+    pub(crate) fn bring_up(&self, state: &mut State) -> Result<(), Error> {
+        self.progress.at(Step::Halt);
+        self.put_out()?;
+        self.receive()?;
+        self.spin_up()?;
+        state.strikes = 0;
+        let again = matches!(state.occupant, Occupant::Drive(_));
+        let found = match self.is_present()? {
+            true => self.recognize(again)?,
+            false => Occupant::Nobody,
+        };
+        match (&state.occupant, &found) {
+            // What was promised to the layers above still has to hold.
+            (Occupant::Drive(before), Occupant::Drive(now)) if !now.id.is_same(&before.id) => {
+                return Err(Error::Malformed);
+            }
+            (Occupant::Drive(_), Occupant::Drive(_)) => {}
+            (Occupant::Drive(_), _) => return Err(Error::Gone),
+            _ => state.occupant = found,
+        }
+        match state.occupant {
+            Occupant::Drive(_) => self.flight.resume(),
+            // Left alone; whoever comes or goes is noticed still.
+            _ => {
+                self.put_out()?;
+                self.forget_errors();
+            }
+        }
+        Ok(())
+    }
+
+    /// What is there. `reset`: after a reset of the link. A drive that is served is left with its command list running and nothing told.
+    pub(crate) fn recognize(&self, reset: bool) -> Result<Occupant, Error> {
+        let mut reset = reset;
+        let mut last = Error::Timeout;
+        for _ in 0..ASKED {
+            let Some(signature) = self.awaken(reset)? else {
+                return Ok(Occupant::Nobody);
+            };
+            if let Some(why) = link::refusal(signature) {
+                return Ok(Occupant::Refused(why));
+            }
+            match self.run().and_then(|()| self.ask()) {
+                Ok(occupant) => return Ok(occupant),
+                Err(Error::Gone) => return Err(Error::Gone),
+                Err(why) => last = why,
+            }
+            self.halt()?;
+            reset = true;
+        }
+        Err(last)
+    }
+
+    /// Asks the drive what it is.
+    fn ask(&self) -> Result<Occupant, Error> {
+        let id = match DriveId::decode(&self.identify()?)? {
+            Ok(id) => id,
+            Err(why) => return Ok(Occupant::Refused(why)),
+        };
+        if id.dipm {
+            // Not for it to decide alone. A drive that keeps it is served all the same.
+            self.unless_refused(self.disable_dipm())?;
+        }
+        let ncq = id.depth.filter(|_| self.plan.cap.has_ncq());
+        let queued_trim = match ncq.is_some() && id.sends_queued && id.logs && id.trim {
+            true => {
+                let asked = self.read_log(log::NCQ_SEND);
+                let says = asked.as_ref().is_ok_and(log::has_queued_trim);
+                self.unless_refused(asked.map(|_| ()))?;
+                says
+            }
+            false => false,
+        };
+        let slots = self.plan.cap.slots();
+        Ok(Occupant::Drive(About {
+            id,
+            tags: ncq.map_or(slots, |depth| depth.min(slots)),
+            dialect: Dialect {
+                ncq: ncq.is_some(),
+                queued_trim,
+                fua: id.fua,
+                trim: id.trim,
+                unit: u32::from(self.number()),
+                block_shift: id.block_shift,
+                below: match self.plan.cap.has_64_bits() {
+                    true => 0,
+                    false => 1 << 32,
+                },
+            },
+        }))
+    }
+
+    /// A refusal is an answer; anything else is an error.
+    fn unless_refused(&self, ran: Result<(), Error>) -> Result<(), Error> {
+        match ran {
+            Ok(()) | Err(Error::Refused(_)) => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0
+//! lld_ahci whole, against a model HBA with drives on a machine of ordinary memory.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails loudly, and its names say what it is"
+)]
+
+mod host;
+mod io;
+mod model;
+mod rig;
+mod whole;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Links and drives in time: resets, spin-up, hot-plug.
+
+use super::{Drive, Model, State};
+
+/// `PxSERR.DIAG.N` and `X`.
+const PHY: u32 = 1 << 16;
+const EXCHANGED: u32 = 1 << 26;
+
+impl State {
+    /// Whatever was to happen until now has happened.
+    pub fn settle(&mut self) {
+        let now = self.now();
+        if self.reset_at.is_some_and(|at| now >= at) {
+            self.reset_at = None;
+            self.ghc = 0x8000_0000;
+        }
+        for port in &mut self.ports {
+            if port.link_at.is_some_and(|at| now >= at) {
+                port.link_at = None;
+                port.link = port.drive.is_some();
+                port.serr |= PHY | EXCHANGED;
+                port.tfd = 0xff;
+                let ready = port.drive.as_ref().and_then(|drive| {
+                    let enough = port.resets >= drive.resets_needed;
+                    drive.ready_us.filter(|_| enough)
+                });
+                port.ready_at = ready.map(|us| now + us);
+            }
+            // The signature comes with a FIS, which is received only if somebody wants it.
+            let receives = port.cmd & (1 << 4) != 0;
+            if receives && port.link && port.ready_at.is_some_and(|at| now >= at) {
+                port.ready_at = None;
+                port.tfd = 0x50;
+                port.sig = port
+                    .drive
+                    .as_ref()
+                    .map_or(u32::MAX, |drive| drive.signature);
+            }
+        }
+    }
+
+    /// The link of `at` goes down and, if there is a drive, comes up again: COMRESET's end, or a new drive.
+    pub fn begin_link(&mut self, at: usize) {
+        let now = self.now();
+        let port = &mut self.ports[at];
+        port.resets += 1;
+        port.link = false;
+        port.tfd = 0x7f;
+        port.sig = u32::MAX;
+        port.failed = None;
+        port.ready_at = None;
+        port.queue.clear();
+        port.link_at = port.drive.as_ref().map(|drive| now + drive.link_us);
+    }
+}
+
+impl Model {
+    /// Pulls the drive of port `at`.
+    pub fn unplug(&self, at: usize) -> Option<Drive> {
+        let mut state = self.state();
+        state.settle();
+        let port = &mut state.ports[at];
+        let drive = port.drive.take();
+        port.link = false;
+        port.link_at = None;
+        port.ready_at = None;
+        port.queue.clear();
+        port.tfd = 0x7f;
+        port.serr |= PHY;
+        drive
+    }
+
+    /// Plugs `drive` into port `at`, and waits until its link is up.
+    pub fn plug(&self, at: usize, drive: Drive) {
+        let mut state = self.state();
+        let link_us = drive.link_us;
+        state.ports[at].drive = Some(drive);
+        state.begin_link(at);
+        state.platform.advance(link_us);
+        state.settle();
+    }
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Strategy and driver together against the model: what an adapter in the kernel does, without the kernel.
+
+use crate::host::{flush, queue, Host, Job, Queue, BLOCKS};
+use crate::model::{Config, Drive};
+use crate::rig::{command, Rig};
+use hal::{CmdError, Command, Controller, Op};
+use lld_ahci::News;
+use std::sync::atomic::{AtomicBool, Ordering};
+use strategy::Context;
+
+/// A generator of numbers; the same every time.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// What the glue does when a port calls.
+pub fn attend(rig: &Rig, queue: &Queue) -> Result<News, hal::Error> {
+    let paused = queue.pause(&rig.machine);
+    let news = rig.ahci[0].attend();
+    paused.resume();
+    while queue.drain(Context::Irq) != 0 {}
+    news
+}
+
+fn drives(shift: u8) -> impl Iterator<Item = Drive> {
+    [
+        (Some(32), false),
+        (Some(2), true),
+        (Some(32), true),
+        (None, false),
+    ]
+    .into_iter()
+    .map(move |(depth, queued_trim)| Drive {
+        depth,
+        queued_trim,
+        ..Drive::new(shift, BLOCKS)
+    })
+}
+
+fn configs() -> impl Iterator<Item = Config> {
+    let all = [9, 12].into_iter().flat_map(drives);
+    all.flat_map(|drive| {
+        [
+            (32, true, false, 0),
+            (3, false, true, 1),
+            (32, false, true, 3),
+        ]
+        .map(|(slots, batches, reverses, lag)| Config {
+            slots,
+            batches,
+            reverses,
+            lag,
+            ..Config::with(drive.clone())
+        })
+    })
+}
+
+/// A random command on a disk whose content `disk` will be when it is its turn; what a read has to find.
+fn random_job(dice: &mut Dice, id: usize, disk: &mut [u8], shift: u8) -> (Job, Vec<u8>) {
+    let total = disk.len() as u64 >> shift;
+    let lba = dice.roll(total);
+    let most = (total - lba).min(if shift == 9 { 48 } else { 6 });
+    let blocks = 1 + dice.roll(most);
+    let range = (lba << shift) as usize..((lba + blocks) << shift) as usize;
+    let op = match dice.roll(10) {
+        0 => Op::Flush,
+        1 => Op::Discard,
+        2..=5 => Op::Write,
+        _ => Op::Read,
+    };
+    let data = match op {
+        Op::Write => {
+            let data: Vec<u8> = range.clone().map(|_| dice.roll(256) as u8).collect();
+            disk[range.clone()].copy_from_slice(&data);
+            data
+        }
+        Op::Discard => {
+            disk[range.clone()].fill(0xdd);
+            Vec::new()
+        }
+        Op::Read => vec![0; range.len()],
+        _ => Vec::new(),
+    };
+    let shape = match dice.roll(3) {
+        0 => (
+            dice.roll(1024) as usize * 4,
+            512 + dice.roll(2000) as usize * 4,
+        ),
+        1 => (0, 4096),
+        _ => (dice.roll(1024) as usize * 4, 0),
+    };
+    let cmd = Command {
+        block_shift: shift,
+        ..match op {
+            Op::Flush => command(op, 0, 0),
+            _ => command(op, lba, blocks as u32),
+        }
+    };
+    let expected = match op {
+        Op::Read => disk[range].to_vec(),
+        _ => data.clone(),
+    };
+    let job = Job {
+        id,
+        cmd,
+        data,
+        shape,
+        mapped: None,
+    };
+    (job, expected)
+}
+
+/// Everything that was submitted ends. With a lag the registers show a bit a little longer than the FIS says: another look is owed, and
+/// taken by whoever polls.
+fn finish(rig: &Rig, queue: &Queue) {
+    queue.commit();
+    rig.model.state().hold = false;
+    rig.model.run();
+    rig.interrupts(|_| {
+        queue.drain(Context::Irq);
+    });
+    let mut looks = 0;
+    while queue.in_flight() + queue.queued() != 0 {
+        queue.drain(Context::Poll);
+        looks += 1;
+        assert!(looks < 5000, "{} in flight", queue.in_flight());
+    }
+}
+
+/// Commands of which any two that are with the device at once are about different blocks: there is no order among those.
+#[test]
+fn random_commands_do_what_they_say_in_every_configuration() {
+    for config in configs() {
+        let text = format!("{:?}", (config.slots, config.reverses, config.lag));
+        let shift = config.drives[0].as_ref().unwrap().block_shift;
+        let rig = Rig::started(config);
+        let host = Host::new(&rig.machine);
+        let queue = queue(&rig, &host, 0);
+        let blocks_alive = rig.machine.bus().blocks_alive();
+        let mut disk = vec![0; (BLOCKS << shift) as usize];
+        let mut dice = Dice(42);
+        let mut expected = Vec::new();
+        let mut busy: Vec<std::ops::Range<u64>> = Vec::new();
+        for id in 0..300 {
+            let before = disk.clone();
+            let (job, data) = random_job(&mut dice, id, &mut disk, shift);
+            let range = job.cmd.lba..job.cmd.lba + u64::from(job.cmd.blocks);
+            let meets =
+                |other: &std::ops::Range<u64>| range.start < other.end && other.start < range.end;
+            if busy.iter().any(meets) {
+                // As a file system does: it waits for what it needs.
+                disk = before;
+                finish(&rig, &queue);
+                busy.clear();
+                expected.push(Vec::new());
+                continue;
+            }
+            busy.push(range);
+            expected.push(data);
+            queue.submit(Box::new(job), dice.roll(4) != 0);
+            match dice.roll(8) {
+                0 => {
+                    rig.interrupts(|_| {
+                        queue.drain(Context::Irq);
+                    });
+                }
+                1 => {
+                    queue.drain(Context::Coop);
+                }
+                2 => rig.model.state().hold ^= true,
+                _ => {}
+            }
+        }
+        finish(&rig, &queue);
+        for (job, outcome) in host.take() {
+            assert_eq!(outcome, Ok(()), "{:?}, {text}", job.cmd);
+            assert!(job.data == expected[job.id], "{:?}, {text}", job.cmd);
+        }
+        let state = rig.model.state();
+        assert!(
+            state.ports[0].drive.as_ref().unwrap().data == disk,
+            "{text}"
+        );
+        drop(state);
+        assert_eq!(rig.machine.bus().blocks_alive(), blocks_alive);
+        assert_eq!(queue.violations(), 0);
+        rig.model.check();
+    }
+}
+
+/// Four threads that submit, one that drains as an interrupt would or as a poll timer, and a device that only registers wake.
+fn threads(config: Config, polls: bool, rounds: usize) {
+    let rig = Rig::started(config);
+    let host = Host::new(&rig.machine);
+    let queue = queue(&rig, &host, 0);
+    rig.ahci[0].set_interrupt(0, !polls);
+    rig.model.state().detached = true;
+    let done = AtomicBool::new(false);
+    let per_thread = 64u64;
+    let jobs = rounds * 4 * 2 + rounds / 8 * 4;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                if !rig.model.serve() {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::Acquire) {
+                let drained = match polls {
+                    true => queue.drain(Context::Poll),
+                    false => rig.interrupts(|_| {
+                        queue.drain(Context::Irq);
+                    }),
+                };
+                if drained == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let workers: Vec<_> = (0..4u64)
+            .map(|thread| {
+                let queue = &queue;
+                scope.spawn(move || {
+                    let mut dice = Dice(thread);
+                    for round in 0..rounds {
+                        let block = thread * per_thread + dice.roll(per_thread);
+                        for op in [Op::Write, Op::Read] {
+                            queue.submit(
+                                Box::new(Job {
+                                    id: round,
+                                    cmd: command(op, block, 1),
+                                    data: vec![thread as u8; 512],
+                                    shape: (0, 0),
+                                    mapped: None,
+                                }),
+                                true,
+                            );
+                        }
+                        if round % 8 == 7 {
+                            queue.submit(flush(round), true);
+                        }
+                        if polls {
+                            queue.drain(Context::Coop);
+                        }
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+        // What was submitted ends, or this test does not: then a completion was overlooked, or a turn owed.
+        while host.count.load(Ordering::Acquire) < jobs {
+            std::thread::yield_now();
+        }
+        done.store(true, Ordering::Release);
+    });
+    for (job, outcome) in host.take() {
+        assert_eq!(outcome, Ok(()));
+        if job.cmd.op != Op::Flush {
+            // Written and read by the same thread only.
+            let thread = (job.cmd.lba / per_thread) as u8;
+            let zero = job.cmd.op == Op::Read && job.data == vec![0; 512];
+            assert!(zero || job.data == vec![thread; 512]);
+        }
+    }
+    rig.model.check();
+}
+
+/// A drive of which a read that overtakes a write finds what the write will leave.
+fn small() -> Config {
+    let mut drive = Drive::new(9, 256);
+    for (thread, part) in drive.data.chunks_mut(64 * 512).enumerate() {
+        part.fill(thread as u8);
+    }
+    Config {
+        slots: 8,
+        ..Config::with(drive)
+    }
+}
+
+const ROUNDS: usize = if cfg!(miri) { 8 } else { 1500 };
+
+#[test]
+fn threads_lose_nothing_with_interrupts() {
+    threads(small(), false, ROUNDS);
+}
+
+#[test]
+fn threads_lose_nothing_when_polled() {
+    threads(small(), true, ROUNDS);
+}
+
+#[test]
+fn threads_lose_nothing_when_polled_with_registers_that_lag() {
+    let config = Config {
+        lag: 2,
+        batches: false,
+        ..small()
+    };
+    threads(config, true, ROUNDS);
+}
+
+#[test]
+fn threads_lose_nothing_without_queues() {
+    let mut config = small();
+    config.ncq = false;
+    threads(config.clone(), false, ROUNDS);
+    threads(config, true, ROUNDS);
+}
+
+#[test]
+fn a_reset_fails_what_was_in_flight_and_keeps_what_waited() {
+    for depth in [Some(8), None] {
+        let rig = Rig::started(Config {
+            slots: 8,
+            ..Config::with(Drive {
+                depth,
+                ..Drive::new(9, 64)
+            })
+        });
+        let host = Host::new(&rig.machine);
+        let queue = queue(&rig, &host, 0);
+        for reset in 0..5 {
+            rig.model.state().hold = true;
+            for id in 0..20 {
+                let mut job = flush(id);
+                job.cmd = command(Op::Read, id as u64, 1);
+                job.data = vec![1; 512];
+                queue.submit(job, true);
+            }
+            assert_eq!((queue.in_flight(), queue.queued()), (8, 12));
+            let mut paused = queue.pause(&rig.machine);
+            rig.ahci[0].stop().unwrap();
+            paused.reap(CmdError::Timeout);
+            paused.rewind();
+            rig.model.state().hold = false;
+            rig.ahci[0].start().unwrap();
+            paused.resume();
+            while queue.drain(Context::Irq) != 0 {}
+            let ended = host.take();
+            assert_eq!(ended.len(), 20, "reset {reset}");
+            for (job, outcome) in ended {
+                let expected = match job.id {
+                    0..8 => Err(CmdError::Timeout),
+                    _ => Ok(()),
+                };
+                assert_eq!(outcome, expected, "{} of reset {reset}", job.id);
+            }
+        }
+        rig.model.check();
+    }
+}
+
+#[test]
+fn what_was_finished_before_a_stop_is_a_success_and_nothing_else_is() {
+    for depth in [Some(8), None] {
+        let rig = Rig::started(Config {
+            slots: 8,
+            batches: false,
+            ..Config::with(Drive {
+                depth,
+                ..Drive::new(9, 64)
+            })
+        });
+        let host = Host::new(&rig.machine);
+        let queue = queue(&rig, &host, 0);
+        for (id, hold) in [(0, false), (1, true), (2, true)] {
+            rig.model.state().hold = hold;
+            let mut job = flush(id);
+            job.cmd = command(Op::Read, id as u64, 1);
+            job.data = vec![1; 512];
+            queue.submit(job, true);
+            if id == 0 && depth.is_none() {
+                queue.drain(Context::Irq);
+            }
+        }
+        let mut paused = queue.pause(&rig.machine);
+        rig.ahci[0].stop().unwrap();
+        paused.reap(CmdError::Timeout);
+        let mut ended: Vec<_> = host
+            .take()
+            .iter()
+            .map(|(job, out)| (job.id, *out))
+            .collect();
+        ended.sort_by_key(|(id, _)| *id);
+        let late = Err(CmdError::Timeout);
+        assert_eq!(ended, [(0, Ok(())), (1, late), (2, late)], "{depth:?}");
+        paused.kill();
+        rig.model.check();
+    }
+}
+
+#[test]
+fn a_controller_that_is_gone_fails_everything_with_gone() {
+    let rig = Rig::started(Config {
+        slots: 4,
+        ..Config::default()
+    });
+    let host = Host::new(&rig.machine);
+    let queue = queue(&rig, &host, 0);
+    rig.model.state().hold = true;
+    for id in 0..10 {
+        queue.submit(flush(id), true);
+    }
+    {
+        let mut state = rig.model.state();
+        state.config.vanish_at = Some(state.accesses);
+    }
+    let mut paused = queue.pause(&rig.machine);
+    assert!(rig.ahci[0].stop().is_err());
+    paused.reap(CmdError::Gone);
+    paused.rewind();
+    assert!(rig.ahci[0].start().is_err());
+    paused.kill();
+    queue.submit(flush(10), true);
+    let ended = host.take();
+    assert_eq!(ended.len(), 11);
+    let gone = |(_, outcome): &(Job, _)| *outcome == Err(CmdError::Gone);
+    assert!(ended.iter().all(gone));
+}
