@@ -302,56 +302,6 @@ fn a_batch_is_two_writes_and_its_end_one_read() {
 }
 
 #[test]
-fn queued_and_other_commands_take_turns() {
-    let rig = Rig::started(queued());
-    let mut queue = rig.queue();
-    let data = rig.map(&[0; 512], 0, 0);
-    rig.model.state().hold = true;
-    let read = command(Op::Read, 0, 1);
-    let flush = command(Op::Flush, 0, 0);
-    queue.start(&read, &data.segments()).unwrap();
-    queue.start(&flush, &[]).unwrap();
-    queue.start(&read, &data.segments()).unwrap();
-    queue.start(&flush, &[]).unwrap();
-    queue.start(&read, &data.segments()).unwrap();
-    rig.model.state().hold = false;
-    rig.model.run();
-    assert_eq!(queue.drain().len(), 5);
-    let log = rig.model.state().data_log();
-    let opcodes: Vec<u8> = log.iter().map(|taken| taken.command).collect();
-    // What waited together is told together; the model complains of any mixture.
-    assert_eq!(opcodes, [0x60, 0xea, 0xea, 0x60, 0x60]);
-    // And the flow is free again: nothing is held.
-    let before = rig.model.state().accesses;
-    queue.start(&read, &data.segments()).unwrap();
-    assert_eq!(rig.model.state().accesses, before + 2);
-    assert_eq!(queue.drain().len(), 1);
-    data.unmap();
-    rig.model.check();
-}
-
-#[test]
-fn flushes_do_not_keep_queued_commands_away_for_ever() {
-    let rig = Rig::started(queued());
-    let mut queue = rig.queue();
-    let data = rig.map(&[0; 512], 0, 0);
-    rig.model.state().hold = true;
-    queue.start(&command(Op::Flush, 0, 0), &[]).unwrap();
-    let read = queue.start(&command(Op::Read, 0, 1), &data.segments());
-    for round in 0.. {
-        queue.start(&command(Op::Flush, 0, 0), &[]).unwrap();
-        rig.model.run();
-        let ended = queue.drain_once();
-        if ended.contains(&(read.unwrap(), Ok(()))) {
-            break;
-        }
-        assert!(round < 3, "starved");
-    }
-    data.unmap();
-    rig.model.check();
-}
-
-#[test]
 fn unissued_commands_can_be_taken_back() {
     let rig = Rig::started(queued());
     let mut queue = rig.queue();

@@ -8,8 +8,14 @@
     reason = "a test fails loudly, and its names say what it is"
 )]
 
+mod bringup;
+mod errors;
 mod host;
+mod hostile;
+mod hotplug;
 mod io;
 mod model;
 mod rig;
+mod threads;
+mod turns;
 mod whole;

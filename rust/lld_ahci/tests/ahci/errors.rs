@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Errors that drives and links report: exactly what failed fails, everything else goes on.
+
+use crate::host::{queue, Host, Job, Queue};
+use crate::model::config::Bad;
+use crate::model::{Config, Drive};
+use crate::rig::{command, Rig};
+use crate::whole::attend;
+use hal::{CmdError, Controller, Op, Outcome};
+use lld_ahci::News;
+use std::sync::Arc;
+use strategy::Context;
+
+const MEDIUM: u16 = 0x4041;
+
+fn bad(lba: u64, tfd: u16) -> Bad {
+    Bad {
+        lba,
+        tfd,
+        times: usize::MAX,
+    }
+}
+
+fn with_bad(bad: Vec<Bad>) -> Drive {
+    Drive {
+        bad,
+        ..Drive::new(9, 256)
+    }
+}
+
+fn read(id: usize, lba: u64) -> Box<Job> {
+    Box::new(Job {
+        id,
+        cmd: command(Op::Read, lba, 1),
+        data: vec![0; 512],
+        shape: (0, 0),
+        mapped: None,
+    })
+}
+
+/// A rig with `count` reads told at once, of blocks 0 and up.
+fn reading(config: Config, count: usize) -> (Rig, Arc<Host>, Queue) {
+    let rig = Rig::started(config);
+    let host = Host::new(&rig.machine);
+    let queue = queue(&rig, &host, 0);
+    rig.model.state().hold = true;
+    queue.submit_many((0..count).map(|id| read(id, id as u64)));
+    rig.model.state().hold = false;
+    rig.model.run();
+    (rig, host, queue)
+}
+
+/// What an interrupt and the work that it calls for come to. Returns how often the port called.
+#[track_caller]
+fn serve(rig: &Rig, queue: &Queue) -> usize {
+    let mut calls = 0;
+    for _ in 0..100 {
+        rig.interrupts(|_| {
+            queue.drain(Context::Irq);
+        });
+        if rig.places[0].calls() == 0 {
+            return calls;
+        }
+        calls += 1;
+        assert!(rig.ahci[0].is_alarmed());
+        assert_eq!(attend(rig, queue), Ok(News::Recovered));
+    }
+    panic!("it never gets well");
+}
+
+fn outcomes(host: &Host) -> Vec<(usize, Outcome)> {
+    let mut ended: Vec<_> = host
+        .take()
+        .iter()
+        .map(|(job, out)| (job.id, *out))
+        .collect();
+    ended.sort_by_key(|(id, _)| *id);
+    ended
+}
+
+#[track_caller]
+fn only(ended: Vec<(usize, Outcome)>, count: usize, failed: &[(usize, CmdError)]) {
+    let expected: Vec<(usize, Outcome)> = (0..count)
+        .map(|id| {
+            let failed = failed.iter().find(|(at, _)| *at == id);
+            (id, failed.map_or(Ok(()), |(_, why)| Err(*why)))
+        })
+        .collect();
+    assert_eq!(ended, expected);
+}
+
+#[test]
+fn the_log_names_the_one_that_failed() {
+    for (tfd, why) in [
+        (MEDIUM, CmdError::Medium),
+        (0x1041, CmdError::Range),
+        (0x8441, CmdError::Io),
+        (0x0061, CmdError::Io),
+    ] {
+        for (batches, reverses) in [(true, false), (false, true)] {
+            let (rig, host, queue) = reading(
+                Config {
+                    batches,
+                    reverses,
+                    ..Config::with(with_bad(vec![bad(7, tfd)]))
+                },
+                20,
+            );
+            assert_eq!(serve(&rig, &queue), 1);
+            only(outcomes(&host), 20, &[(7, why)]);
+            // Read once, and nothing that was done is done again.
+            let log = rig.model.state().log.clone();
+            let logs = log.iter().filter(|taken| taken.command == 0x2f);
+            assert_eq!(logs.count(), 1);
+            let resets = rig.model.state().ports[0].resets;
+            assert_eq!(resets, 0, "no reset of the link");
+            rig.model.check();
+        }
+    }
+}
+
+#[test]
+fn several_bad_blocks_fail_one_after_the_other() {
+    let all: Vec<Bad> = (0..8).map(|at| bad(at * 3, MEDIUM)).collect();
+    let (rig, host, queue) = reading(Config::with(with_bad(all)), 32);
+    serve(&rig, &queue);
+    let failed: Vec<_> = (0..8).map(|at| (at * 3, CmdError::Medium)).collect();
+    only(outcomes(&host), 32, &failed);
+    rig.model.check();
+}
+
+#[test]
+fn without_the_log_all_are_told_one_by_one() {
+    let drive = Drive {
+        names_errors: false,
+        ..with_bad(vec![bad(3, MEDIUM), bad(11, 0x1041)])
+    };
+    let (rig, host, queue) = reading(Config::with(drive), 16);
+    assert_eq!(serve(&rig, &queue), 1);
+    let failed = [(3, CmdError::Medium), (11, CmdError::Range)];
+    only(outcomes(&host), 16, &failed);
+    let log = rig.model.state().data_log();
+    let alone = log.iter().filter(|taken| taken.command == 0x25).count();
+    // The drive takes the lowest slot first, the strategy gives the highest: it began with block 15.
+    assert_eq!(alone, 12, "not the four that were done");
+    // Queued again afterwards.
+    queue.submit(read(0, 100), true);
+    assert_eq!(rig.model.state().log.last().unwrap().command, 0x60);
+    serve(&rig, &queue);
+    only(outcomes(&host), 1, &[]);
+    rig.model.check();
+}
+
+#[test]
+fn one_by_one_means_the_same_as_queued() {
+    let drive = Drive {
+        names_errors: false,
+        queued_trim: true,
+        ..with_bad(vec![bad(0, MEDIUM)])
+    };
+    let rig = Rig::started(Config::with(drive));
+    let host = Host::new(&rig.machine);
+    let queue = queue(&rig, &host, 0);
+    rig.model.state().hold = true;
+    queue.submit(read(0, 0), true);
+    let mut job = read(1, 10);
+    job.cmd = command(Op::Write, 0x20, 3);
+    job.data = vec![0xab; 1536];
+    queue.submit(job, true);
+    let mut job = read(2, 10);
+    job.cmd = command(Op::Write, 0x30, 1);
+    job.cmd.fua = true;
+    job.data = vec![0xcd; 512];
+    queue.submit(job, true);
+    let mut job = read(3, 10);
+    (job.cmd, job.data) = (command(Op::Discard, 0x40, 2), Vec::new());
+    queue.submit(job, true);
+    rig.model.state().hold = false;
+    rig.model.run();
+    serve(&rig, &queue);
+    only(outcomes(&host), 4, &[(0, CmdError::Medium)]);
+    let state = rig.model.state();
+    let log = state.data_log();
+    let mut opcodes: Vec<u8> = log.iter().map(|taken| taken.command).collect();
+    opcodes.sort_unstable();
+    assert_eq!(opcodes, [0x06, 0x25, 0x35, 0x3d, 0x60]);
+    let data = &state.ports[0].drive.as_ref().unwrap().data;
+    let byte = |block: usize| data[block * 512];
+    assert_eq!(
+        [byte(0x1f), byte(0x20), byte(0x22), byte(0x23)],
+        [0, 0xab, 0xab, 0]
+    );
+    assert_eq!([byte(0x30), byte(0x31)], [0xcd, 0]);
+    assert_eq!(
+        [byte(0x3f), byte(0x40), byte(0x41), byte(0x42)],
+        [0, 0xdd, 0xdd, 0]
+    );
+    drop(state);
+    rig.model.check();
+}
+
+#[test]
+fn an_unqueued_command_that_fails_fails_alone() {
+    for clears_failed in [false, true] {
+        for count in [1, 8] {
+            let drive = Drive {
+                depth: None,
+                ..with_bad(vec![bad(0, MEDIUM)])
+            };
+            let config = Config {
+                clears_failed,
+                ..Config::with(drive)
+            };
+            let (rig, host, queue) = reading(config, count);
+            serve(&rig, &queue);
+            only(outcomes(&host), count, &[(0, CmdError::Medium)]);
+            rig.model.check();
+        }
+    }
+}
+
+#[test]
+fn unqueued_commands_finished_before_the_one_that_failed_stay_finished_or_are_done_again() {
+    for clears_failed in [false, true] {
+        let drive = Drive {
+            depth: None,
+            ..with_bad(vec![bad(4, MEDIUM), bad(6, 0x1041)])
+        };
+        let config = Config {
+            clears_failed,
+            ..Config::with(drive)
+        };
+        let (rig, host, queue) = reading(config, 8);
+        serve(&rig, &queue);
+        let failed = [(4, CmdError::Medium), (6, CmdError::Range)];
+        only(outcomes(&host), 8, &failed);
+        rig.model.check();
+    }
+}
+
+#[test]
+fn an_error_that_passes_fails_nobody_but_the_one() {
+    // The one that is named has failed, once; the retry is its owner's.
+    let drive = with_bad(vec![Bad {
+        times: 1,
+        ..bad(5, MEDIUM)
+    }]);
+    let (rig, host, queue) = reading(Config::with(drive), 10);
+    serve(&rig, &queue);
+    only(outcomes(&host), 10, &[(5, CmdError::Medium)]);
+    queue.submit(read(0, 5), true);
+    serve(&rig, &queue);
+    only(outcomes(&host), 1, &[]);
+    rig.model.check();
+}
+
+#[test]
+fn a_link_that_breaks_costs_nobody_anything() {
+    for times in [1, 2, 3, 5] {
+        let config = Config {
+            breaks: Some((0, times)),
+            ..Config::with(with_bad(Vec::new()))
+        };
+        let (rig, host, queue) = reading(config, 12);
+        serve(&rig, &queue);
+        only(outcomes(&host), 12, &[]);
+        let state = rig.model.state();
+        assert!(state.ports[0].resets >= times.min(3) as u32);
+        let alone = state.log.iter().any(|taken| taken.command == 0x25);
+        assert_eq!(alone, times >= 3, "one by one from the third time on");
+        drop(state);
+        rig.model.check();
+    }
+}
+
+#[test]
+fn errors_are_found_without_interrupts() {
+    for drive in [
+        with_bad(vec![bad(2, MEDIUM)]),
+        Drive {
+            depth: None,
+            ..with_bad(vec![bad(2, MEDIUM)])
+        },
+    ] {
+        let rig = Rig::started(Config::with(drive));
+        let host = Host::new(&rig.machine);
+        let queue = queue(&rig, &host, 0);
+        rig.ahci[0].set_interrupt(0, false);
+        queue.submit_many((0..6).map(|id| read(id, id as u64)));
+        for _ in 0..5 {
+            queue.drain(Context::Poll);
+            if rig.places[0].calls() != 0 {
+                assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+            }
+        }
+        assert!(!rig.model.line());
+        assert_eq!(rig.model.state().ports[0].ie, 0, "polled still");
+        only(outcomes(&host), 6, &[(2, CmdError::Medium)]);
+        rig.model.check();
+    }
+}
+
+#[test]
+fn a_broken_link_is_found_without_interrupts() {
+    let config = Config {
+        breaks: Some((0, 1)),
+        ..Config::with(with_bad(Vec::new()))
+    };
+    let rig = Rig::started(config);
+    let host = Host::new(&rig.machine);
+    let queue = queue(&rig, &host, 0);
+    rig.ahci[0].set_interrupt(0, false);
+    queue.submit_many((0..6).map(|id| read(id, id as u64)));
+    let before = rig.model.state().accesses;
+    let ticks = (0..3000).find(|_| {
+        queue.drain(Context::Poll);
+        rig.places[0].calls() != 0
+    });
+    assert!(ticks.is_some(), "not noticed");
+    let spent = rig.model.state().accesses - before;
+    assert!(spent < 8, "{spent} accesses of registers");
+    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    only(outcomes(&host), 6, &[]);
+    rig.model.check();
+}
+
+#[test]
+fn a_recovery_does_not_touch_the_other_ports() {
+    let rig = Rig::started(Config {
+        ports: 3,
+        drives: vec![
+            Some(Drive {
+                names_errors: false,
+                ..with_bad(vec![bad(0, MEDIUM)])
+            }),
+            Some(Drive::new(9, 64)),
+        ],
+        ..Config::default()
+    });
+    let host = Host::new(&rig.machine);
+    let (bad, good) = (queue(&rig, &host, 0), queue(&rig, &host, 1));
+    rig.model.state().hold = true;
+    for id in 0..4 {
+        let mut job = read(id, id as u64);
+        job.cmd.unit = 1;
+        good.submit(job, true);
+    }
+    let told = rig.model.state().ports[1].sact;
+    rig.model.state().hold = false;
+    {
+        let mut state = rig.model.state();
+        let held = std::mem::take(&mut state.ports[1].queue);
+        drop(state);
+        bad.submit(read(0, 0), true);
+        assert_eq!(rig.ahci[0].interrupt(0), hal::Cause::Queues);
+        bad.drain(Context::Irq);
+        assert_eq!(attend(&rig, &bad), Ok(News::Recovered));
+        rig.model.state().ports[1].queue = held;
+    }
+    let port = &rig.model.state().ports[1];
+    assert_eq!((port.sact, port.resets), (told, 0));
+    assert_ne!(told, 0);
+}
+
+#[test]
+fn an_alarm_without_a_cause_changes_nothing() {
+    let (rig, host, queue) = reading(Config::with(with_bad(Vec::new())), 4);
+    let before = rig.model.state().log.len();
+    assert_eq!(attend(&rig, &queue), Ok(News::Nothing));
+    assert_eq!(rig.model.state().log.len(), before);
+    serve(&rig, &queue);
+    only(outcomes(&host), 4, &[]);
+    rig.model.check();
+}
