@@ -9,10 +9,12 @@
 )]
 
 mod bringup;
+mod data;
 mod errors;
 mod host;
 mod hostile;
 mod hotplug;
+mod interrupts;
 mod io;
 mod model;
 mod rig;

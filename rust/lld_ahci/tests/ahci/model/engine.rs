@@ -276,7 +276,7 @@ impl State {
     }
 
     /// The command in `slot`, as the HBA fetches it.
-    fn fetch(&mut self, at: usize, slot: u8) -> Option<Taken> {
+    pub fn fetch(&mut self, at: usize, slot: u8) -> Option<Taken> {
         let bus = self.platform.bus();
         let header = self.ports[at].clb + u64::from(slot) * 32;
         let flags = bus.read32(header).ok()?;
