@@ -53,9 +53,9 @@ impl Taskfile {
         // CAST: fields of their widths.
         Self {
             command: (first >> 16) as u8,
-            features: ((first >> 24) & 0xff | ((second >> 24) & 0xff) << 8) as u16,
+            features: (((first >> 24) & 0xff) | (((second >> 24) & 0xff) << 8)) as u16,
             count: (second >> 32) as u16,
-            lba: (first >> 32) & 0xff_ffff | (second & 0xff_ffff) << 24,
+            lba: ((first >> 32) & 0xff_ffff) | ((second & 0xff_ffff) << 24),
             device: (first >> 56) as u8,
             auxiliary: third as u32,
         }

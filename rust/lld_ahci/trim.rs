@@ -21,7 +21,7 @@ pub(crate) fn write_ranges<D: DmaMem>(cmd: &Command, table: &Table<'_, D>) -> Re
         let now = left.min(RANGE_BLOCKS);
         let range = match now {
             0 => 0,
-            now => at & 0xffff_ffff_ffff | u64::from(now) << 48,
+            now => (at & 0xffff_ffff_ffff) | (u64::from(now) << 48),
         };
         table.write_range(index, range);
         at = at.wrapping_add(u64::from(now));

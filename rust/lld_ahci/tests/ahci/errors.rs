@@ -53,15 +53,13 @@ fn reading(config: Config, count: usize) -> (Rig, Arc<Host>, Queue) {
 /// What an interrupt and the work that it calls for come to. Returns how often the port called.
 #[track_caller]
 fn serve(rig: &Rig, queue: &Queue) -> usize {
-    let mut calls = 0;
-    for _ in 0..100 {
+    for calls in 0..100 {
         rig.interrupts(|_| {
             queue.drain(Context::Irq);
         });
         if rig.places[0].calls() == 0 {
             return calls;
         }
-        calls += 1;
         assert!(rig.ahci[0].is_alarmed());
         assert_eq!(attend(rig, queue), Ok(News::Recovered));
     }

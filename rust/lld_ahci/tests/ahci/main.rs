@@ -7,6 +7,10 @@
     clippy::panic,
     reason = "a test fails loudly, and its names say what it is"
 )]
+#![expect(
+    clippy::precedence,
+    reason = "shifts of register fields, as everybody writes them"
+)]
 
 mod bringup;
 mod data;
