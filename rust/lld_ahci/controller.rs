@@ -152,13 +152,15 @@ impl<S: Site> Controller for AhciController<S> {
         }
     }
 
-    /// Usually one register write: that a command is over is seen in memory, so the status is acknowledged unread.
+    /// Usually one register write: that a command is over is seen in memory, so the status is acknowledged unread. The drain that follows
+    /// clears what was seen, so the next interrupt is not taken for one of the same kind.
     #[inline]
     fn interrupt(&self, _vector: u16) -> Cause {
         let port = self.0.port();
         let (sdb, rfis) = port.memory.fises();
         let ended = sdb != 0 || fis::ends_command(rfis);
-        if ended && !fis::is_error(sdb) && !fis::is_error(rfis) {
+        let good = ended && !fis::is_error(sdb) && !fis::is_error(rfis);
+        if good && port.flight.is_told() {
             // What else came stays in the register, and keeps the line up.
             port.regs.write(Reg::Is, IS_DONE);
             return Cause::Queues;
@@ -178,6 +180,7 @@ impl<S: Site> AhciController<S> {
     fn look_closer(&self, port: &Port<S::Platform, S::Mmio>) -> Cause {
         if port.busy.load(Ordering::SeqCst) {
             // The control path looks itself, and nothing may be taken away from it.
+            port.regs.write(Reg::Ie, 0);
             return Cause::None;
         }
         let status = port.regs.read(Reg::Is);

@@ -16,8 +16,9 @@
 //! A slot is finished when its bit is gone from the register, provided that it had been there: a bit that the issuer has not written yet looks
 //! the same. Queued commands are therefore counted as told between the writes of `PxSACT` and of `PxCI`, and `told` is read before
 //! `PxSACT` is: what is in the former was in the latter. The others have no such register; there the first answer since they were told
-//! is what proves that all of them were, as they are told in one write and none is told after it before all are over. A bit that
-//! the device sets or clears beyond what it was told is not looked at.
+//! is what proves that all of them were, as they are told in one write and none is told after it before all are over. For an answer to count,
+//! it is read after `told` is: an earlier one was cleared before the commands were counted as told. A bit that the device sets or
+//! clears beyond what it was told is not looked at.
 
 use crate::fis;
 use crate::flight::Turn;
@@ -126,18 +127,19 @@ impl<S: Site> AhciQueue<S> {
             // The registers of a stopped port say that everything is finished.
             return side.judged;
         }
+        let before = port.flight.told.load(Ordering::SeqCst);
         let (sdb, rfis) = port.memory.fises();
-        let noticed = sdb != 0 || fis::ends_command(rfis);
-        if noticed {
-            self.notice(side, sdb, rfis);
+        if before != 0 && port.flight.has_other() {
+            return side.judged | self.look_other(side, before, sdb, rfis);
+        }
+        if sdb != 0 || fis::ends_command(rfis) {
+            // The answer to an other command that was told just now stays; one from before is of no use.
+            self.notice(side, sdb, rfis, before != 0);
         }
         let told = port.flight.told.load(Ordering::SeqCst);
-        if told == 0 {
+        if told == 0 || port.flight.has_other() {
             side.owed = 0;
             return side.judged;
-        }
-        if port.flight.has_other() {
-            return side.judged | self.look_other(side, told, rfis);
         }
         if sdb != 0 {
             side.owed |= port.memory.sdb_active();
@@ -151,12 +153,12 @@ impl<S: Site> AhciQueue<S> {
 
     /// Makes room for the next announcement, before the register is read.
     #[inline]
-    fn notice(&self, side: &mut AhciDrain, sdb: u32, rfis: u32) {
+    fn notice(&self, side: &mut AhciDrain, sdb: u32, rfis: u32, clears_rfis: bool) {
         let port = self.site.port();
         if sdb != 0 {
             port.memory.clear_sdb();
         }
-        if fis::ends_command(rfis) {
+        if clears_rfis && fis::ends_command(rfis) {
             port.memory.clear_rfis();
         }
         // What comes from here on is announced anew, or is in the register.
@@ -169,10 +171,11 @@ impl<S: Site> AhciQueue<S> {
         }
     }
 
-    /// As [`AhciQueue::look`], for commands that are not queued.
+    /// As [`AhciQueue::look`], for commands that are not queued. `rfis` was read after `told`, so it is an answer to one of these.
     #[cold]
-    fn look_other(&self, side: &mut AhciDrain, told: u32, rfis: u32) -> u32 {
+    fn look_other(&self, side: &mut AhciDrain, told: u32, sdb: u32, rfis: u32) -> u32 {
         let port = self.site.port();
+        self.notice(side, sdb, rfis, true);
         if fis::ends_command(rfis) {
             port.flight.answered.store(true, Ordering::Relaxed);
         }

@@ -85,6 +85,12 @@ impl Flight {
         self.turns.load(Ordering::SeqCst) == 0
     }
 
+    /// Whether the device looks for commands, and has any.
+    #[inline]
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.load(Ordering::SeqCst) != 0 && !self.is_halted()
+    }
+
     /// Whether the device looks for no commands.
     #[inline]
     pub(crate) fn is_halted(&self) -> bool {

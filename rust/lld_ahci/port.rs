@@ -49,8 +49,10 @@ pub(crate) struct State {
     pub(crate) occupant: Occupant,
     /// The queue was created.
     pub(crate) has_queue: bool,
-    /// Recoveries without any command finished between.
+    /// Errors of the link that came soon after one another,
     pub(crate) strikes: u32,
+    /// and when the last one was.
+    pub(crate) struck_us: u64,
 }
 
 /// What is at the port.
@@ -92,6 +94,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 occupant: Occupant::Nobody,
                 has_queue: false,
                 strikes: 0,
+                struck_us: 0,
             }),
         })
     }
@@ -124,8 +127,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.arm();
     }
 
-    /// `PxIE` as the port's state and the layer above want it. Who silences the port writes 0 after its flag is set, so of two at once
-    /// the silence wins or comes again.
+    /// `PxIE` as the port's state and the layer above want it. Who silences the port at the same time may lose: then the next interrupt does
+    /// it again.
     pub(crate) fn arm(&self) {
         let silent = !self.listening.load(Ordering::SeqCst)
             || self.alarmed.load(Ordering::SeqCst)
@@ -141,11 +144,9 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Something came that the control path has to see to. Whether it has to be called.
     #[cold]
     pub(crate) fn alarm(&self) -> bool {
-        if self.alarmed.swap(true, Ordering::SeqCst) {
-            return false;
-        }
+        let first = !self.alarmed.swap(true, Ordering::SeqCst);
         self.regs.write(Reg::Ie, 0);
-        true
+        first
     }
 }
 

@@ -8,7 +8,7 @@
 //!                                                        v
 //!  error of others: one --> fails it                  COMRESET --> all one by one, not queued, each with its own outcome
 //!                   several ------------------------------------------^
-//!  link or bus --> COMRESET --> same drive --> all again; the third time in a row one by one
+//!  link or bus --> COMRESET --> same drive --> all again; the third time in short order one by one
 //!                     +--> nobody, or another drive: everything fails
 //! ```
 //! What this ladder does not master is for the layer above: it fails everything and starts the port from scratch, or gives it up.
@@ -41,8 +41,9 @@ pub enum News {
 
 /// How long a command that is told alone may take: what the layer above grants one, too.
 const ALONE_US: u64 = 30_000_000;
-/// Resets of the link in a row, without anything finished between, after which the drive is told one by one.
+/// Resets of the link after which the drive is told one by one, if each came so soon after the last.
 const STRIKES: u32 = 3;
+const SOON_US: u64 = 10_000_000;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Sees to what happened. After `Ok` the port is as it was, or its drive is gone.
@@ -64,7 +65,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
         let failed = self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) != 0;
         if changed || !link || status & IS_BROKEN != 0 {
-            let told = self.quiesce(state)?;
+            let told = self.quiesce()?;
             return self.reset_link(state, told);
         }
         if status & IS_TFE != 0 || failed {
@@ -74,24 +75,18 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         Ok(News::Nothing)
     }
 
-    /// Takes back what the device has; nothing is told meanwhile. Counts how often that helped nobody.
-    fn quiesce(&self, state: &mut State) -> Result<u32, Error> {
-        let before = self.flight.told.load(Ordering::SeqCst);
+    /// Stops the list; returns what the device has not finished.
+    fn quiesce(&self) -> Result<u32, Error> {
         self.progress.at(Step::Halt);
         self.halt()?;
-        let told = self.flight.told.load(Ordering::SeqCst);
-        state.strikes = match told == before {
-            true => state.strikes.saturating_add(1),
-            false => 1,
-        };
-        Ok(told)
+        Ok(self.flight.told.load(Ordering::SeqCst))
     }
 
     /// The device reported an error of a command.
     fn recover(&self, state: &mut State) -> Result<News, Error> {
         let other = self.flight.has_other();
         let tfd = self.regs.get(Reg::Tfd)?;
-        let told = self.quiesce(state)?;
+        let told = self.quiesce()?;
         if self.run().is_err() {
             return self.reset_link(state, told);
         }
@@ -104,7 +99,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             return self.go_on(0);
         }
         if other {
-            return self.one_by_one(told);
+            return self.one_by_one(state, told);
         }
         let named = match self.read_log(log::NCQ_ERROR) {
             Ok(sector) => log::ncq_error(&sector),
@@ -115,13 +110,12 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         else {
             // Only the log or a reset ends the device's error state.
             return match self.renew(state)? {
-                News::Nothing => self.one_by_one(told),
+                News::Nothing => self.one_by_one(state, told),
                 gone => Ok(gone),
             };
         };
         let failed = status::failure(error.status, error.error);
         self.flight.judge(bit, Err(failed));
-        state.strikes = 0;
         self.go_on(told & !bit)
     }
 
@@ -131,15 +125,21 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             News::Nothing => {}
             gone => return Ok(gone),
         }
+        let now = self.platform.now_us();
+        state.strikes = match now.saturating_sub(state.struck_us) < SOON_US {
+            true => state.strikes.saturating_add(1),
+            false => 1,
+        };
+        state.struck_us = now;
         let others = self.flight.has_other() && told != 0;
         match others || state.strikes >= STRIKES {
-            true => self.one_by_one(told),
+            true => self.one_by_one(state, told),
             false => self.go_on(told),
         }
     }
 
     /// COMRESET, and is it the same drive? Then its command list runs, with nothing told.
-    fn renew(&self, state: &mut State) -> Result<News, Error> {
+    fn renew(&self, state: &State) -> Result<News, Error> {
         let Occupant::Drive(before) = state.occupant else {
             return Err(Error::Invalid);
         };
@@ -164,14 +164,23 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// Tells the device of `told` one by one and not queued, and waits for each.
-    fn one_by_one(&self, told: u32) -> Result<News, Error> {
-        self.progress.at(Step::OneByOne);
+    fn one_by_one(&self, state: &State, told: u32) -> Result<News, Error> {
         let mut left = told;
         while left != 0 {
+            self.progress.at(Step::OneByOne);
             // CAST: below 32.
             let slot = left.trailing_zeros() as u8;
             let bit = left & left.wrapping_neg();
-            let outcome = self.alone(slot)?;
+            let outcome = match self.alone(slot) {
+                Ok(outcome) => outcome,
+                Err(Error::Gone) => return Err(Error::Gone),
+                // It takes the link along; those after it get their chance.
+                Err(why) => match self.renew(state)? {
+                    News::Nothing if why == Error::Timeout => Err(CmdError::Timeout),
+                    News::Nothing => Err(CmdError::Io),
+                    gone => return Ok(gone),
+                },
+            };
             self.flight.judge(bit, outcome);
             left &= !bit;
         }
@@ -189,19 +198,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 Ok(()) => Err(CmdError::Io),
                 failed => failed,
             }),
-            Err(Error::Gone) => Err(Error::Gone),
-            // It takes the link along; those after it get their chance.
-            Err(why) => {
-                self.halt()?;
-                match self.recognize(true)? {
-                    Occupant::Drive(_) => {}
-                    _ => return Err(why),
-                }
-                Ok(Err(match why {
-                    Error::Timeout => CmdError::Timeout,
-                    _ => CmdError::Io,
-                }))
-            }
+            Err(why) => Err(why),
         }
     }
 
