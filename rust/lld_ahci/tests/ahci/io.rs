@@ -135,12 +135,12 @@ fn fua_without_queues_is_its_own_command() {
 
 #[test]
 fn a_long_discard_is_many_ranges_of_one_command() {
-    let rig = Rig::started(Config::with(Drive::new(9, 150_000)));
+    let rig = Rig::started(Config::with(Drive::new(9, 80_000)));
     let mut queue = rig.queue();
-    assert_eq!(queue.run(&command(Op::Discard, 5, 140_000), &[]), Ok(()));
+    assert_eq!(queue.run(&command(Op::Discard, 5, 70_000), &[]), Ok(()));
     let state = rig.model.state();
     let data = &state.ports[0].drive.as_ref().unwrap().data;
-    let (from, to) = (5 * 512, 140_005 * 512);
+    let (from, to) = (5 * 512, 70_005 * 512);
     assert!(data[from..to].iter().all(|byte| *byte == 0xdd));
     assert!(data[..from]
         .iter()

@@ -102,7 +102,7 @@ fn small() -> Config {
     }
 }
 
-const ROUNDS: usize = if cfg!(miri) { 8 } else { 1500 };
+const ROUNDS: usize = if cfg!(miri) { 8 } else { 1000 };
 
 #[test]
 fn threads_lose_nothing_with_interrupts() {
