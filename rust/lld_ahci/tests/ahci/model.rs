@@ -44,6 +44,8 @@ pub struct State {
     pub pi: u32,
     /// When the reset under way is over.
     pub reset_at: Option<u64>,
+    /// `IS` as it was left.
+    pub latched: u32,
     /// The firmware's end of the hand-off.
     pub bohc: u32,
     pub asked_at: Option<u64>,
@@ -73,12 +75,13 @@ impl State {
         self.platform.now_us()
     }
 
-    /// `IS`: it follows the ports' own.
-    pub fn pending(&self) -> u32 {
+    /// `IS`: set as long as a port's own status is, and until it is acknowledged.
+    pub fn pending(&mut self) -> u32 {
         let ports = self.ports.iter().enumerate();
-        ports.fold(0, |sum, (at, port)| {
+        self.latched = ports.fold(self.latched, |sum, (at, port)| {
             sum | (u32::from(port.status() & port.ie != 0) << at)
-        })
+        });
+        self.latched
     }
 
     /// Commands of the data path, as they were carried out.
@@ -106,6 +109,7 @@ impl Model {
             ports,
             ghc: 0,
             reset_at: None,
+            latched: 0,
             asked_at: None,
             accesses: 0,
             reads: 0,
@@ -147,7 +151,7 @@ impl Model {
 
     /// Whether the HBA interrupts.
     pub fn line(&self) -> bool {
-        let state = self.state();
+        let mut state = self.state();
         state.ghc & 2 != 0 && state.pending() != 0
     }
 

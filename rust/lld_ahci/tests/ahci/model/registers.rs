@@ -56,6 +56,7 @@ impl Mmio for Registers {
 
 impl State {
     fn read(&mut self, offset: usize) -> u32 {
+        let pending = self.pending();
         let config = &self.config;
         let flag = |on: bool, bit: u32| u32::from(on) << bit;
         match offset {
@@ -68,7 +69,7 @@ impl State {
                     | 31
             }
             0x04 => self.ghc,
-            0x08 => self.pending(),
+            0x08 => pending,
             0x0c => self.pi,
             0x24 => flag(config.bios.is_some(), 0),
             0x28 => self.hand_over(),
@@ -94,8 +95,10 @@ impl State {
     fn write(&mut self, offset: usize, value: u32) {
         match offset {
             0x04 => self.control(value),
-            // It follows the ports'.
-            0x08 => {}
+            0x08 => {
+                self.pending();
+                self.latched &= !value;
+            }
             0x0c if self.pi == 0 => self.pi = value,
             0x28 => {
                 if value & 2 != 0 {
@@ -118,6 +121,7 @@ impl State {
             self.complain("reset of an HBA that the firmware has");
         }
         self.ghc = value;
+        self.latched = 0;
         self.reset_at = self.config.reset_us.map(|us| self.now() + us);
         if self.config.forgets_ports {
             self.pi = 0;
