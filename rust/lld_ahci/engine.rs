@@ -52,18 +52,15 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.flight.judge(told & !left, Ok(()));
     }
 
-    /// Of the other commands in `told`, those that the device has not finished for certain. One error makes them all uncertain.
+    /// Of the other commands in `told`, those that the device has not finished for certain. One error makes them all uncertain. All of them
+    /// are in the register: nobody tells the device anything at the same time.
     fn others_left(&self, told: u32) -> u32 {
-        let (_, before) = self.memory.fises();
         let issued = self.regs.read(Reg::Ci);
-        let (_, after) = self.memory.fises();
-        let known = self.flight.answered.load(Ordering::Relaxed) || fis::ends_command(before);
-        let failed = fis::is_error(before)
-            || fis::is_error(after)
-            || self.regs.read(Reg::Tfd) & (STATUS_ERR | STATUS_DF) != 0;
-        match known && !failed {
-            true => issued,
-            false => told,
+        let (_, rfis) = self.memory.fises();
+        let status = self.regs.read(Reg::Tfd) & (STATUS_ERR | STATUS_DF);
+        match fis::is_error(rfis) || status != 0 {
+            true => told,
+            false => issued,
         }
     }
 

@@ -44,6 +44,8 @@ const ALONE_US: u64 = 30_000_000;
 /// Resets of the link after which the drive is told one by one, if each came so soon after the last.
 const STRIKES: u32 = 3;
 const SOON_US: u64 = 10_000_000;
+/// Commands without an answer, of those that are told one by one, after which the drive is not tried any further.
+const PATIENCE: u32 = 2;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Sees to what happened. After `Ok` the port is as it was, or its drive is gone.
@@ -166,6 +168,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Tells the device of `told` one by one and not queued, and waits for each.
     fn one_by_one(&self, state: &State, told: u32) -> Result<News, Error> {
         let mut left = told;
+        let mut lost = 0u32;
         while left != 0 {
             self.progress.at(Step::OneByOne);
             // CAST: below 32.
@@ -173,13 +176,16 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             let bit = left & left.wrapping_neg();
             let outcome = match self.alone(slot) {
                 Ok(outcome) => outcome,
-                Err(Error::Gone) => return Err(Error::Gone),
+                Err(why) if why == Error::Gone || lost >= PATIENCE => return Err(why),
                 // It takes the link along; those after it get their chance.
-                Err(why) => match self.renew(state)? {
-                    News::Nothing if why == Error::Timeout => Err(CmdError::Timeout),
-                    News::Nothing => Err(CmdError::Io),
-                    gone => return Ok(gone),
-                },
+                Err(why) => {
+                    lost = lost.saturating_add(1);
+                    match self.renew(state)? {
+                        News::Nothing if why == Error::Timeout => Err(CmdError::Timeout),
+                        News::Nothing => Err(CmdError::Io),
+                        gone => return Ok(gone),
+                    }
+                }
             };
             self.flight.judge(bit, outcome);
             left &= !bit;

@@ -11,9 +11,9 @@ use lld_ahci::News;
 use std::sync::Arc;
 use strategy::Context;
 
-const MEDIUM: u16 = 0x4041;
+pub const MEDIUM: u16 = 0x4041;
 
-fn bad(lba: u64, tfd: u16) -> Bad {
+pub fn bad(lba: u64, tfd: u16) -> Bad {
     Bad {
         lba,
         tfd,
@@ -21,14 +21,14 @@ fn bad(lba: u64, tfd: u16) -> Bad {
     }
 }
 
-fn with_bad(bad: Vec<Bad>) -> Drive {
+pub fn with_bad(bad: Vec<Bad>) -> Drive {
     Drive {
         bad,
         ..Drive::new(9, 256)
     }
 }
 
-fn read(id: usize, lba: u64) -> Box<Job> {
+pub fn read(id: usize, lba: u64) -> Box<Job> {
     Box::new(Job {
         id,
         cmd: command(Op::Read, lba, 1),
@@ -39,7 +39,7 @@ fn read(id: usize, lba: u64) -> Box<Job> {
 }
 
 /// A rig with `count` reads told at once, of blocks 0 and up.
-fn reading(config: Config, count: usize) -> (Rig, Arc<Host>, Queue) {
+pub fn reading(config: Config, count: usize) -> (Rig, Arc<Host>, Queue) {
     let rig = Rig::started(config);
     let host = Host::new(&rig.machine);
     let queue = queue(&rig, &host, 0);
@@ -52,7 +52,7 @@ fn reading(config: Config, count: usize) -> (Rig, Arc<Host>, Queue) {
 
 /// What an interrupt and the work that it calls for come to. Returns how often the port called.
 #[track_caller]
-fn serve(rig: &Rig, queue: &Queue) -> usize {
+pub fn serve(rig: &Rig, queue: &Queue) -> usize {
     for calls in 0..100 {
         rig.interrupts(|_| {
             queue.drain(Context::Irq);
@@ -66,7 +66,7 @@ fn serve(rig: &Rig, queue: &Queue) -> usize {
     panic!("it never gets well");
 }
 
-fn outcomes(host: &Host) -> Vec<(usize, Outcome)> {
+pub fn outcomes(host: &Host) -> Vec<(usize, Outcome)> {
     let mut ended: Vec<_> = host
         .take()
         .iter()
@@ -77,7 +77,7 @@ fn outcomes(host: &Host) -> Vec<(usize, Outcome)> {
 }
 
 #[track_caller]
-fn only(ended: Vec<(usize, Outcome)>, count: usize, failed: &[(usize, CmdError)]) {
+pub fn only(ended: Vec<(usize, Outcome)>, count: usize, failed: &[(usize, CmdError)]) {
     let expected: Vec<(usize, Outcome)> = (0..count)
         .map(|id| {
             let failed = failed.iter().find(|(at, _)| *at == id);
@@ -124,76 +124,6 @@ fn several_bad_blocks_fail_one_after_the_other() {
     serve(&rig, &queue);
     let failed: Vec<_> = (0..8).map(|at| (at * 3, CmdError::Medium)).collect();
     only(outcomes(&host), 32, &failed);
-    rig.model.check();
-}
-
-#[test]
-fn without_the_log_all_are_told_one_by_one() {
-    let drive = Drive {
-        names_errors: false,
-        ..with_bad(vec![bad(3, MEDIUM), bad(11, 0x1041)])
-    };
-    let (rig, host, queue) = reading(Config::with(drive), 16);
-    assert_eq!(serve(&rig, &queue), 1);
-    let failed = [(3, CmdError::Medium), (11, CmdError::Range)];
-    only(outcomes(&host), 16, &failed);
-    let log = rig.model.state().data_log();
-    let alone = log.iter().filter(|taken| taken.command == 0x25).count();
-    // The drive takes the lowest slot first, the strategy gives the highest: it began with block 15.
-    assert_eq!(alone, 12, "not the four that were done");
-    // Queued again afterwards.
-    queue.submit(read(0, 100), true);
-    assert_eq!(rig.model.state().log.last().unwrap().command, 0x60);
-    serve(&rig, &queue);
-    only(outcomes(&host), 1, &[]);
-    rig.model.check();
-}
-
-#[test]
-fn one_by_one_means_the_same_as_queued() {
-    let drive = Drive {
-        names_errors: false,
-        queued_trim: true,
-        ..with_bad(vec![bad(0, MEDIUM)])
-    };
-    let rig = Rig::started(Config::with(drive));
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
-    rig.model.state().hold = true;
-    queue.submit(read(0, 0), true);
-    let mut job = read(1, 10);
-    job.cmd = command(Op::Write, 0x20, 3);
-    job.data = vec![0xab; 1536];
-    queue.submit(job, true);
-    let mut job = read(2, 10);
-    job.cmd = command(Op::Write, 0x30, 1);
-    job.cmd.fua = true;
-    job.data = vec![0xcd; 512];
-    queue.submit(job, true);
-    let mut job = read(3, 10);
-    (job.cmd, job.data) = (command(Op::Discard, 0x40, 2), Vec::new());
-    queue.submit(job, true);
-    rig.model.state().hold = false;
-    rig.model.run();
-    serve(&rig, &queue);
-    only(outcomes(&host), 4, &[(0, CmdError::Medium)]);
-    let state = rig.model.state();
-    let log = state.data_log();
-    let mut opcodes: Vec<u8> = log.iter().map(|taken| taken.command).collect();
-    opcodes.sort_unstable();
-    assert_eq!(opcodes, [0x06, 0x25, 0x35, 0x3d, 0x60]);
-    let data = &state.ports[0].drive.as_ref().unwrap().data;
-    let byte = |block: usize| data[block * 512];
-    assert_eq!(
-        [byte(0x1f), byte(0x20), byte(0x22), byte(0x23)],
-        [0, 0xab, 0xab, 0]
-    );
-    assert_eq!([byte(0x30), byte(0x31)], [0xcd, 0]);
-    assert_eq!(
-        [byte(0x3f), byte(0x40), byte(0x41), byte(0x42)],
-        [0, 0xdd, 0xdd, 0]
-    );
-    drop(state);
     rig.model.check();
 }
 

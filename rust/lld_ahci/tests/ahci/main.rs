@@ -12,6 +12,7 @@
     reason = "shifts of register fields, as everybody writes them"
 )]
 
+mod alone;
 mod bringup;
 mod data;
 mod errors;
@@ -21,6 +22,7 @@ mod hotplug;
 mod interrupts;
 mod io;
 mod model;
+mod races;
 mod rig;
 mod threads;
 mod turns;

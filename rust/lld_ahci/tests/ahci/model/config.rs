@@ -36,6 +36,8 @@ pub struct Drive {
     pub resets_needed: u32,
     pub data: Vec<u8>,
     pub bad: Vec<Bad>,
+    /// A sector about which it never answers.
+    pub mute: Option<u64>,
 }
 
 impl Drive {
@@ -59,6 +61,7 @@ impl Drive {
             resets_needed: 0,
             data: vec![0; (blocks << block_shift) as usize],
             bad: Vec::new(),
+            mute: None,
         }
     }
 

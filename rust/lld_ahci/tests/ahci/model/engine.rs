@@ -100,6 +100,11 @@ impl State {
                         self.accept(at, taken);
                         return true;
                     }
+                    let mute = self.ports[at].drive.as_ref().and_then(|drive| drive.mute);
+                    let data = matches!(taken.command, 0x25 | 0x35 | 0x3d);
+                    if data && mute == Some(taken.lba) {
+                        return false;
+                    }
                     if !self.hold {
                         self.other(at, taken);
                         return true;
