@@ -2,13 +2,16 @@
 //! The hal control path of a port, and its interrupt.
 
 use crate::fis;
+use crate::pass::{AtaCommand, AtaReply, Transfer};
 use crate::port::{About, Occupant, Port, Site, State};
 use crate::prdt;
 use crate::queue::{AhciDrain, AhciQueue};
 use crate::recover::News;
 use crate::regs::{self, Reg, ABSENT, IS_DONE, IS_TROUBLE};
 use cell::sync::Ordering;
-use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, TagTable, Unit};
+use hal::{
+    Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, TagTable, Unit,
+};
 
 /// Most bytes of a command.
 const TRANSFER_MAX: u32 = 1 << 20;
@@ -43,6 +46,21 @@ impl<S: Site> AhciController<S> {
         }
         port.end();
         news
+    }
+
+    /// Has the drive carry out a command of the operator's tools, alone: what it has finishes first. Called as [`AhciController::attend`] is, with the
+    /// queue at rest. `timeout_ms` of 0 is the driver's own, 30 s. Sleeps. A command that failed is a reply whose status says so.
+    ///
+    /// [`Error::Invalid`]: no drive is served; a command that would take the drive from under the driver; data that can't be described.
+    /// [`Error::Gone`], [`Error::Timeout`], [`Error::Fatal`]: the port has to be stopped and started again; the memory of the data must
+    /// live until it was stopped.
+    pub fn command(
+        &self,
+        command: &AtaCommand,
+        transfer: &Transfer<'_, <S::Platform as Platform>::Dma>,
+        timeout_ms: u32,
+    ) -> Result<AtaReply, Error> {
+        self.control(|port, state| port.pass(state, command, transfer, timeout_ms))
     }
 
     /// Whether [`AhciController::attend`] is called for.

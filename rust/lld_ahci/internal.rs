@@ -59,18 +59,20 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// A command of the driver's own, in the place of what is in slot 0.
     pub(crate) fn own(&self, step: Step, taskfile: Taskfile, timeout_us: u64) -> Result<(), Error> {
-        self.command(step, taskfile, false, timeout_us)
+        self.command(step, taskfile, false, None, timeout_us)
     }
 
-    fn command(
+    /// Likewise, with `data`, which the device reads if it `writes`.
+    pub(crate) fn command(
         &self,
         step: Step,
         taskfile: Taskfile,
-        reads: bool,
+        writes: bool,
+        data: Option<(u64, u32)>,
         timeout_us: u64,
     ) -> Result<(), Error> {
         self.progress.at(step);
-        let was = self.memory.borrow(taskfile.encode(), reads);
+        let was = self.memory.borrow(taskfile.encode(), writes, data);
         let ran = self.run_alone(0, timeout_us);
         self.memory.give_back(was);
         if ran.is_err() {
@@ -83,7 +85,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// A command that returns a sector.
     fn sector(&self, step: Step, taskfile: Taskfile) -> Result<[u8; SECTOR_BYTES], Error> {
         self.memory.spoil_sector();
-        self.command(step, taskfile, true, QUICK_US)?;
+        let data = Some(self.memory.sector_bus());
+        self.command(step, taskfile, false, data, QUICK_US)?;
         Ok(self.memory.sector())
     }
 

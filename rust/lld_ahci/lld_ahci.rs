@@ -21,7 +21,7 @@
 //! # Files
 //! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`, `memory`.
 //! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
-//!   `identify`, `recover` with `log` (which command failed), `shutdown`; its steps by name: `step`.
+//!   `identify`, `recover` with `log` (which command failed), `pass` (commands of the operator's tools), `shutdown`; its steps by name: `step`.
 //! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device, `flight` (who has what), `events` (telling and finding
 //!   out), `status` (what an error means).
 //!
@@ -50,6 +50,7 @@ mod internal;
 mod link;
 mod log;
 mod memory;
+mod pass;
 mod port;
 mod prdt;
 mod queue;
@@ -63,6 +64,7 @@ mod trim;
 
 pub use controller::AhciController;
 pub use hba::{Hba, PortPlan};
+pub use pass::{AtaCommand, AtaReply, Transfer};
 pub use port::{Port, Site};
 pub use queue::{AhciDrain, AhciQueue};
 pub use recover::News;

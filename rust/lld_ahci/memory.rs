@@ -111,18 +111,18 @@ impl<P: Platform> Memory<P> {
         self.page.write64(header(slot), word);
     }
 
-    /// Writes a command of the driver's own to slot 0, with a sector from the device if `reads`; [`Memory::give_back`] undoes it.
-    /// Returns what it replaces.
-    pub(crate) fn borrow(&self, cfis: Cfis, reads: bool) -> u64 {
+    /// Writes a command of the driver's own to slot 0, with `data` as address and length, which the device reads if it `writes`;
+    /// [`Memory::give_back`] undoes it. Returns what it replaces.
+    pub(crate) fn borrow(&self, cfis: Cfis, writes: bool, data: Option<(u64, u32)>) -> u64 {
         let was = self.page.read64(header(0));
-        let bus = self.page.bus_addr();
         self.page.write_words(OWN_TABLE, cfis);
-        let sector = bus.wrapping_add(SECTOR as u64);
-        let entry = [sector, u64::from(prdt::count(SECTOR_BYTES as u32)) << 32];
-        self.page.write_words(OWN_TABLE + PRDT, entry);
-        let table = bus.wrapping_add(OWN_TABLE as u64);
+        if let Some((addr, len)) = data {
+            let entry = [addr, u64::from(prdt::count(len)) << 32];
+            self.page.write_words(OWN_TABLE + PRDT, entry);
+        }
+        let table = self.page.bus_addr().wrapping_add(OWN_TABLE as u64);
         self.page.write64(header(0) | 8, table);
-        self.write_header(0, false, u16::from(reads));
+        self.write_header(0, writes, u16::from(data.is_some()));
         was
     }
 
@@ -132,6 +132,12 @@ impl<P: Platform> Memory<P> {
         // PRDBC starts from zero again.
         let words = [was & 0xffff_ffff, table];
         self.page.write_words(header(0), words);
+    }
+
+    /// Address and length of the sector.
+    pub(crate) fn sector_bus(&self) -> (u64, u32) {
+        let bus = self.page.bus_addr().wrapping_add(SECTOR as u64);
+        (bus, SECTOR_BYTES as u32)
     }
 
     /// Fills the sector with what no device answers: one that writes less than it says is found out by the check sums.
@@ -152,6 +158,11 @@ impl<P: Platform> Memory<P> {
     #[inline]
     pub(crate) fn fises(&self) -> (u32, u32) {
         (self.page.read32(SDBFIS), self.page.read32(RFIS))
+    }
+
+    /// The last D2H Register FIS, as far as registers are in it.
+    pub(crate) fn rfis(&self) -> [u32; 4] {
+        [0, 4, 8, 12].map(|word: usize| self.page.read32(RFIS.wrapping_add(word)))
     }
 
     /// The SActive word of the last Set Device Bits FIS.

@@ -26,7 +26,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         if self.flight.is_halted() {
             return Ok(());
         }
-        self.let_finish();
+        self.let_finish(DRAIN_US);
         self.progress.at(Step::Halt);
         self.halt()?;
         self.run()?;
@@ -48,13 +48,13 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         flushed.and(parked)
     }
 
-    /// Waits until the device has nothing, or for as long as that may take.
-    fn let_finish(&self) {
+    /// Waits until the device has nothing, for `limit_us` at most.
+    pub(crate) fn let_finish(&self, limit_us: u64) {
         let start = self.platform.now_us();
         while self.flight.told.load(Ordering::SeqCst) != 0 {
             let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
             let waited = self.platform.now_us().saturating_sub(start);
-            if left == 0 || left == ABSENT || waited >= DRAIN_US {
+            if left == 0 || left == ABSENT || waited >= limit_us {
                 return;
             }
             self.platform.sleep_us(PAUSE_US);

@@ -16,11 +16,12 @@ pub(crate) enum Step {
     SetFeatures,
     ReadLog,
     OneByOne,
+    PassThrough,
     Flush,
     Standby,
 }
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "making the port",
     "stopping the port (PxCMD.ST, FRE = 0)",
     "waiting for the link (PxSSTS.DET)",
@@ -30,6 +31,7 @@ const NAMES: [&str; 11] = [
     "SET FEATURES",
     "READ LOG EXT",
     "telling the drive its commands one by one",
+    "a command passed through",
     "FLUSH CACHE EXT",
     "STANDBY IMMEDIATE",
 ];

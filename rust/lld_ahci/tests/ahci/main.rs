@@ -25,5 +25,6 @@ mod model;
 mod races;
 mod rig;
 mod threads;
+mod tools;
 mod turns;
 mod whole;

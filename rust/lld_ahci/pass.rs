@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in memory of the caller's.
+
+use crate::fis::Taskfile;
+use crate::port::{Occupant, Port, State};
+use crate::prdt;
+use crate::step::Step;
+use cell::sync::Ordering;
+use hal::{DmaMem, Error, Mmio, Platform};
+
+/// ATA registers of a command, those of 48 bits with both halves (ACS-4 section 7.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtaCommand {
+    /// The opcode.
+    pub command: u8,
+    /// Features.
+    pub features: u16,
+    /// Count.
+    pub count: u16,
+    /// LBA, 48 bits; of a 28-bit command the upper four are in `device`.
+    pub lba: u64,
+    /// Device.
+    pub device: u8,
+}
+
+/// The registers afterwards. Where the device has sent none (it answers data with its status only), `count` and `lba` are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtaReply {
+    /// Status: bit 0 says that it failed.
+    pub status: u8,
+    /// Error.
+    pub error: u8,
+    /// Count.
+    pub count: u16,
+    /// LBA, 48 bits.
+    pub lba: u64,
+    /// Device.
+    pub device: u8,
+}
+
+/// The data of such a command: the first so many bytes of contiguous memory, an even number up to 4 MiB.
+#[derive(Clone, Copy)]
+pub enum Transfer<'a, D> {
+    /// None.
+    Nothing,
+    /// The device writes to the memory.
+    FromDevice(&'a D, u32),
+    /// It reads from it.
+    ToDevice(&'a D, u32),
+}
+
+/// How long a command may take whose caller says nothing.
+const TIMEOUT_US: u64 = 30_000_000;
+
+/// Opcodes that are the driver's own: what is queued, what resets the device or has it wait for a reset.
+const REFUSED: [u8; 9] = [0x08, 0x60, 0x61, 0x63, 0x64, 0x65, 0x90, 0x99, 0xe6];
+/// SET FEATURES, and its subcommand that turns the write cache on.
+const SET_FEATURES: u8 = 0xef;
+const WRITE_CACHE_ON: u16 = 0x02;
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// See [`crate::AhciController::command`].
+    pub(crate) fn pass(
+        &self,
+        state: &State,
+        command: &AtaCommand,
+        transfer: &Transfer<'_, P::Dma>,
+        timeout_ms: u32,
+    ) -> Result<AtaReply, Error> {
+        let Occupant::Drive(about) = state.occupant else {
+            return Err(Error::Invalid);
+        };
+        // A cache that nobody flushes loses data.
+        let caches = command.command == SET_FEATURES && command.features == WRITE_CACHE_ON;
+        if REFUSED.contains(&command.command) || (caches && !about.id.write_cache) {
+            return Err(Error::Invalid);
+        }
+        let (write, data) = self.data_of(transfer)?;
+        if self.flight.is_halted() {
+            return Err(Error::Gone);
+        }
+        self.let_finish(TIMEOUT_US);
+        self.settle();
+        if self.flight.told.load(Ordering::SeqCst) != 0 {
+            return Err(Error::Timeout);
+        }
+        let timeout_us = match timeout_ms {
+            0 => TIMEOUT_US,
+            ms => u64::from(ms).saturating_mul(1000),
+        };
+        self.memory.clear_rfis();
+        let taskfile = Taskfile {
+            command: command.command,
+            features: command.features,
+            count: command.count,
+            lba: command.lba,
+            device: command.device,
+            auxiliary: 0,
+        };
+        let reply = match self.command(Step::PassThrough, taskfile, write, data, timeout_us) {
+            Ok(()) => self.reply()?,
+            Err(Error::Refused(tfd)) => {
+                let [status, error] = tfd.to_le_bytes();
+                AtaReply {
+                    status,
+                    error,
+                    ..AtaReply::default()
+                }
+            }
+            Err(why) => {
+                // Its memory is the caller's again.
+                self.halt()?;
+                return Err(why);
+            }
+        };
+        self.flight.resume();
+        self.give_turns();
+        Ok(reply)
+    }
+
+    /// Whether the memory is read, and where it is.
+    fn data_of(
+        &self,
+        transfer: &Transfer<'_, P::Dma>,
+    ) -> Result<(bool, Option<(u64, u32)>), Error> {
+        let (write, memory, bytes) = match *transfer {
+            Transfer::Nothing => return Ok((false, None)),
+            Transfer::FromDevice(memory, bytes) => (false, memory, bytes),
+            Transfer::ToDevice(memory, bytes) => (true, memory, bytes),
+        };
+        let fits = bytes as usize <= memory.len() && bytes <= prdt::ENTRY_MAX;
+        let even = bytes & prdt::ALIGN == 0 && memory.bus_addr() & u64::from(prdt::ALIGN) == 0;
+        let end = memory.bus_addr().saturating_add(u64::from(bytes));
+        let near = self.plan.cap.has_64_bits() || end <= 1 << 32;
+        match bytes != 0 && fits && even && near {
+            true => Ok((write, Some((memory.bus_addr(), bytes)))),
+            false => Err(Error::Invalid),
+        }
+    }
+
+    /// What the device answered to a command that did not fail.
+    fn reply(&self) -> Result<AtaReply, Error> {
+        let [first, second, third, fourth] = self.memory.rfis();
+        let tfd = self.regs.get(crate::regs::Reg::Tfd)?;
+        // CAST: bytes, and a word of 16 bits.
+        let mut reply = AtaReply {
+            status: tfd as u8,
+            error: (tfd >> 8) as u8,
+            ..AtaReply::default()
+        };
+        if crate::fis::ends_command(first) {
+            reply.count = fourth as u16;
+            reply.lba = u64::from(second & 0xff_ffff) | (u64::from(third & 0xff_ffff) << 24);
+            reply.device = (second >> 24) as u8;
+        }
+        Ok(reply)
+    }
+}

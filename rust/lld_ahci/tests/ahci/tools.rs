@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Commands of the operator's tools.
+
+use crate::host::{queue, Host, Job};
+use crate::model::config::Bad;
+use crate::model::{Config, Drive};
+use crate::rig::{command, Rig};
+use hal::{Controller, DmaMem, Error, Op, Platform};
+use lld_ahci::{AtaCommand, AtaReply, Transfer};
+use strategy::Context;
+
+fn identify() -> AtaCommand {
+    AtaCommand {
+        command: 0xec,
+        ..AtaCommand::default()
+    }
+}
+
+fn read(id: usize) -> Box<Job> {
+    Box::new(Job {
+        id,
+        cmd: command(Op::Read, id as u64, 1),
+        data: vec![0; 512],
+        shape: (0, 0),
+        mapped: None,
+    })
+}
+
+#[test]
+fn data_comes_and_goes() {
+    let rig = Rig::started(Config::default());
+    let memory = rig.machine.dma(4096).unwrap();
+    let sector = Transfer::FromDevice(&memory, 512);
+    let reply = rig.ahci[0].command(&identify(), &sector, 0).unwrap();
+    assert_eq!((reply.status, reply.error), (0x50, 0));
+    // "SE", the first character in the upper half.
+    assert_eq!(memory.read32(20) & 0xffff, 0x5345);
+    memory.write32(1020, 0x0102_0304);
+    let write = AtaCommand {
+        command: 0x35,
+        count: 2,
+        lba: 7,
+        device: 0x40,
+        ..AtaCommand::default()
+    };
+    let sectors = Transfer::ToDevice(&memory, 1024);
+    let reply = rig.ahci[0].command(&write, &sectors, 1000).unwrap();
+    assert_eq!(reply.status, 0x50);
+    let state = rig.model.state();
+    let data = &state.ports[0].drive.as_ref().unwrap().data;
+    assert_eq!(data[9 * 512 - 4..9 * 512], [4, 3, 2, 1]);
+    drop(state);
+    rig.model.check();
+}
+
+#[test]
+fn what_the_drive_refuses_is_a_reply() {
+    let rig = Rig::started(Config::default());
+    let unknown = AtaCommand {
+        command: 0xf1,
+        ..AtaCommand::default()
+    };
+    let nothing = Transfer::Nothing;
+    let expected = AtaReply {
+        status: 0x51,
+        error: 0x04,
+        ..AtaReply::default()
+    };
+    assert_eq!(rig.ahci[0].command(&unknown, &nothing, 0), Ok(expected));
+    // And the port goes on.
+    let mut line = rig.queue();
+    assert_eq!(line.run(&command(Op::Flush, 0, 0), &[]), Ok(()));
+    rig.model.check();
+}
+
+#[test]
+fn what_is_the_drivers_own_is_refused() {
+    let rig = Rig::started(Config::with(Drive {
+        write_cache: false,
+        ..Drive::new(9, 64)
+    }));
+    let before = rig.model.state().log.len();
+    let memory = rig.machine.dma(512).unwrap();
+    for opcode in [0x08, 0x60, 0x61, 0x64, 0x90, 0xe6] {
+        let own = AtaCommand {
+            command: opcode,
+            ..AtaCommand::default()
+        };
+        let refused = rig.ahci[0].command(&own, &Transfer::Nothing, 0);
+        assert_eq!(refused, Err(Error::Invalid), "{opcode:#x}");
+    }
+    let cache = AtaCommand {
+        command: 0xef,
+        features: 2,
+        ..AtaCommand::default()
+    };
+    let refused = rig.ahci[0].command(&cache, &Transfer::Nothing, 0);
+    assert_eq!(refused, Err(Error::Invalid));
+    for bytes in [0, 511, 514] {
+        let transfer = Transfer::FromDevice(&memory, bytes);
+        let refused = rig.ahci[0].command(&identify(), &transfer, 0);
+        assert_eq!(refused, Err(Error::Invalid), "{bytes}");
+    }
+    assert_eq!(rig.model.state().log.len(), before);
+    rig.model.check();
+}
+
+#[test]
+fn what_is_under_way_finishes_first_and_goes_on_afterwards() {
+    let rig = Rig::started(Config {
+        slots: 4,
+        ..Config::default()
+    });
+    let host = Host::new(&rig.machine);
+    let queue = queue(&rig, &host, 0);
+    queue.submit_many((0..10).map(read));
+    let paused = queue.pause(&rig.machine);
+    let memory = rig.machine.dma(512).unwrap();
+    let sector = Transfer::FromDevice(&memory, 512);
+    assert!(rig.ahci[0].command(&identify(), &sector, 0).is_ok());
+    paused.resume();
+    rig.interrupts(|_| {
+        queue.drain(Context::Irq);
+    });
+    let ended = host.take();
+    assert_eq!(ended.len(), 10);
+    assert!(ended.iter().all(|(_, outcome)| *outcome == Ok(())));
+    rig.model.check();
+}
+
+#[test]
+fn a_command_that_is_not_answered_leaves_the_port_stopped() {
+    let rig = Rig::started(Config::with(Drive {
+        mute: Some(9),
+        bad: vec![Bad {
+            lba: 9,
+            tfd: 0x4051,
+            times: 1,
+        }],
+        ..Drive::new(9, 64)
+    }));
+    let memory = rig.machine.dma(512).unwrap();
+    let mute = AtaCommand {
+        command: 0x25,
+        count: 1,
+        lba: 9,
+        device: 0x40,
+        ..AtaCommand::default()
+    };
+    let sector = Transfer::FromDevice(&memory, 512);
+    let before = rig.machine.now_us();
+    let lost = rig.ahci[0].command(&mute, &sector, 2000);
+    assert_eq!(lost, Err(Error::Timeout));
+    assert!(rig.machine.now_us() - before < 2_100_000);
+    assert_eq!(rig.ahci[0].step(), "a command passed through");
+    assert_eq!(rig.model.state().ports[0].cmd & 1, 0);
+    assert_eq!(rig.ahci[0].stop(), Ok(()));
+    assert_eq!(rig.ahci[0].start(), Ok(()));
+    let mut line = rig.queue();
+    assert_eq!(line.run(&command(Op::Flush, 0, 0), &[]), Ok(()));
+    rig.model.check();
+}
