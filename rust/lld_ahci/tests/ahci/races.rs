@@ -202,7 +202,7 @@ fn rig(depth: Option<u8>) -> (Rig, NewQueue<Line>) {
     (rig, queue)
 }
 
-/// A flush where nothing is queued, else a TRIM that is: neither has data. Returns its slot.
+/// A flush, or a TRIM where that is queued: neither has data. Returns its slot.
 fn issue(queue: &Line, op: Op) -> u16 {
     let mut free = TagBatch::default();
     queue.get_free_tags(&mut (), 1, &mut free);
@@ -260,8 +260,12 @@ fn a_late_answer_does_not_end_a_command_that_is_being_told() {
 
 #[test]
 fn a_tag_that_is_not_in_the_register_yet_is_not_finished() {
-    for at_ci in [false, true] {
-        let (rig, mut new) = queued();
+    for (depth, op, at_ci) in [
+        (Some(32), Op::Discard, false),
+        (Some(32), Op::Discard, true),
+        (None, Op::Flush, true),
+    ] {
+        let (rig, mut new) = rig(depth);
         let (points, queue) = (&rig.points, &new.queue);
         let point = if at_ci {
             &points.before_ci
@@ -270,9 +274,9 @@ fn a_tag_that_is_not_in_the_register_yet_is_not_finished() {
         };
         std::thread::scope(|scope| {
             point.arm();
-            let issuer = scope.spawn(|| issue(queue, Op::Discard));
+            let issuer = scope.spawn(|| issue(queue, op));
             point.reached.wait();
-            assert!(drain(queue, &mut new.drain).is_empty(), "{at_ci}");
+            assert!(drain(queue, &mut new.drain).is_empty(), "{op:?} {at_ci}");
             point.go_on.set();
             issuer.join().unwrap();
         });
@@ -284,7 +288,7 @@ fn a_tag_that_is_not_in_the_register_yet_is_not_finished() {
 
 #[test]
 fn a_completion_in_the_middle_of_a_look_is_not_overlooked() {
-    let (rig, mut new) = queued();
+    let (rig, mut new) = rig(Some(32));
     let (points, queue) = (&rig.points, &new.queue);
     rig.model.state().hold = true;
     let first = issue(queue, Op::Discard);
@@ -304,9 +308,4 @@ fn a_completion_in_the_middle_of_a_look_is_not_overlooked() {
     drain(queue, &mut new.drain);
     assert!(!queue.check_event(&mut new.drain));
     rig.model.check();
-}
-
-/// A rig whose drive queues TRIM, too.
-fn queued() -> (Rig, NewQueue<Line>) {
-    rig(Some(32))
 }
