@@ -88,10 +88,15 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.wait(Reg::Cmd, CMD_CLO, 0, STOP_US)
     }
 
-    /// Stops the FIS receiver too: then the port touches no memory.
+    /// Stops the FIS receiver too: then the port touches no memory. A drive that has not finished everything is reset, lest it goes on
+    /// when the port does.
     pub(crate) fn put_out(&self) -> Result<(), Error> {
         self.regs.write(Reg::Ie, 0);
         self.halt()?;
+        let told = self.flight.told.load(Ordering::SeqCst) != 0;
+        if told || self.unanswered.load(Ordering::Relaxed) {
+            self.pulse()?;
+        }
         self.regs.change_cmd(CMD_FRE, 0)?;
         self.wait(Reg::Cmd, CMD_FR, 0, STOP_US)
     }
@@ -132,6 +137,13 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.progress.at(Step::Halt);
         self.stop_list()?;
         self.run()
+    }
+
+    /// The port is the data path's: nothing of what the control path did is announced to it.
+    pub(crate) fn open(&self) {
+        self.memory.clear_sdb();
+        self.memory.clear_rfis();
+        self.flight.resume();
     }
 
     /// Whether the link is up, a register read.

@@ -7,6 +7,7 @@ use crate::memory::SECTOR_BYTES;
 use crate::port::Port;
 use crate::regs::{Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, STATUS_DF, STATUS_ERR};
 use crate::step::Step;
+use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
 
 /// How long a command without much to do may take. TIMEOUT: a drive that has just been reset may be busy with itself.
@@ -21,6 +22,14 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// [`Error::Refused`]: it failed, with its error byte above its status byte; the list runs again. [`Error::Timeout`], [`Error::Fatal`]:
     /// the link has to be reset. [`Error::Gone`].
     pub(crate) fn run_alone(&self, slot: u8, timeout_us: u64) -> Result<(), Error> {
+        let ran = self.tell_alone(slot, timeout_us);
+        if matches!(ran, Err(Error::Timeout | Error::Fatal)) {
+            self.unanswered.store(true, Ordering::Relaxed);
+        }
+        ran
+    }
+
+    fn tell_alone(&self, slot: u8, timeout_us: u64) -> Result<(), Error> {
         let bit = 1u32.wrapping_shl(u32::from(slot));
         self.regs.write(Reg::Ci, bit);
         let start = self.platform.now_us();

@@ -7,6 +7,7 @@ use crate::regs::{
     STATUS_DRQ,
 };
 use crate::step::Step;
+use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
 
 /// How long a drive takes at most to show that it is there; a device answers COMRESET in 10 ms (Serial ATA 3.x section 8.4).
@@ -70,13 +71,20 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
     }
 
-    /// COMRESET, with the command list stopped. `false`: nobody answers.
-    fn comreset(&self) -> Result<bool, Error> {
-        self.progress.at(Step::Link);
+    /// COMRESET, with the command list stopped: the drive forgets what it has.
+    pub(crate) fn pulse(&self) -> Result<(), Error> {
         let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
         self.regs.write(Reg::Sctl, sctl | 1);
         self.platform.sleep_us(COMRESET_US);
         self.regs.write(Reg::Sctl, sctl);
+        self.unanswered.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// COMRESET, and the wait for the link. `false`: nobody answers.
+    fn comreset(&self) -> Result<bool, Error> {
+        self.progress.at(Step::Link);
+        self.pulse()?;
         self.is_present()
     }
 

@@ -82,6 +82,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.let_finish(TIMEOUT_US);
         self.settle();
         if self.flight.told.load(Ordering::SeqCst) != 0 {
+            self.put_out()?;
             return Err(Error::Timeout);
         }
         let timeout_us = match timeout_ms {
@@ -109,11 +110,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             }
             Err(why) => {
                 // Its memory is the caller's again.
-                self.halt()?;
+                self.put_out()?;
                 return Err(why);
             }
         };
-        self.flight.resume();
+        self.open();
         self.give_turns();
         Ok(reply)
     }

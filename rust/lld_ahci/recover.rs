@@ -141,7 +141,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// COMRESET, and is it the same drive? Then its command list runs, with nothing told.
-    fn renew(&self, state: &State) -> Result<News, Error> {
+    pub(crate) fn renew(&self, state: &State) -> Result<News, Error> {
         let Occupant::Drive(before) = state.occupant else {
             return Err(Error::Invalid);
         };
@@ -156,7 +156,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Tells the device again of `queued`, and then of what is held.
     fn go_on(&self, queued: u32) -> Result<News, Error> {
-        self.flight.resume();
+        self.open();
         if queued != 0 {
             self.tell_queued(queued);
         } else {

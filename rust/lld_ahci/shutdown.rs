@@ -4,6 +4,7 @@
 use crate::command::{self, STANDBY_IMMEDIATE};
 use crate::fis::Taskfile;
 use crate::port::{Occupant, Port, State};
+use crate::recover::News;
 use crate::regs::{Reg, ABSENT};
 use crate::step::Step;
 use cell::sync::Ordering;
@@ -29,7 +30,14 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.let_finish(DRAIN_US);
         self.progress.at(Step::Halt);
         self.halt()?;
-        self.run()?;
+        match self.flight.told.load(Ordering::SeqCst) {
+            0 => self.run()?,
+            // It still has something, and takes nothing else before that is over.
+            _ => match self.renew(state)? {
+                News::Nothing => {}
+                _ => return Err(Error::Gone),
+            },
+        }
         let flushed = match about.id.write_cache {
             true => self.own(Step::Flush, command::flush(), FLUSH_US),
             false => Ok(()),

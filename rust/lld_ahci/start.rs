@@ -35,7 +35,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             _ => state.occupant = found,
         }
         match state.occupant {
-            Occupant::Drive(_) => self.flight.resume(),
+            Occupant::Drive(_) => self.open(),
             // Left alone; whoever comes or goes is noticed still.
             _ => {
                 self.put_out()?;

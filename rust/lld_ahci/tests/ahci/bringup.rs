@@ -370,7 +370,7 @@ fn a_shutdown_of_a_drive_that_does_not_answer_is_bounded() {
     let before = rig.machine.now_us();
     let told = rig.ahci[0].shutdown(hal::Shutdown::Normal);
     assert_eq!(told, Err(Error::Timeout));
-    assert_eq!(rig.ahci[0].step(), "FLUSH CACHE EXT");
+    assert_eq!(rig.ahci[0].step(), "IDENTIFY DEVICE");
     assert!(rig.machine.now_us() - before < 37_000_000);
     assert_eq!(rig.ahci[0].stop(), Ok(()));
     assert!(queue.drain().is_empty());

@@ -140,3 +140,19 @@ fn an_hba_that_is_gone_is_not_the_one_that_interrupts() {
     assert_eq!(rig.ahci[0].interrupt(0), Cause::None);
     assert_eq!(rig.places[0].calls(), 0, "once");
 }
+
+#[test]
+fn a_stale_answer_does_not_hide_what_else_came() {
+    let rig = Rig::started(two());
+    let mut line = rig.queue();
+    // As one that was covered by the look that found its command finished, or by nobody's.
+    let fis = rig.model.state().ports[0].fb;
+    let bus = rig.machine.bus();
+    for (offset, word) in [(0x40, 0x0050_4034), (0x58, 0x0040_40a1)] {
+        bus.write32(fis + offset, word).unwrap();
+    }
+    rig.model.unplug(0);
+    rig.interrupts(|_| assert!(line.drain().is_empty()));
+    assert_eq!(rig.places[0].calls(), 1);
+    rig.model.check();
+}

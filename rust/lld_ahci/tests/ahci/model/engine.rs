@@ -37,6 +37,7 @@ impl State {
             port.cmd &= !FR;
         }
         let mut complaints = Vec::new();
+        let mut forgets = false;
         match (was & ST != 0, value & ST != 0) {
             (false, true) => {
                 port.cmd |= CR;
@@ -51,15 +52,30 @@ impl State {
                 if stuck == 0 {
                     port.cmd &= !CR;
                 }
-                // What the drive has it keeps; the host side is empty.
-                port.forget();
+                forgets = true;
             }
             _ => {}
         }
         for what in complaints {
             self.complain(what);
         }
+        if forgets {
+            self.forget(at);
+        }
         self.settle();
+    }
+
+    /// `ST` is cleared: what the drive has it keeps, the host side is empty.
+    fn forget(&mut self, at: usize) {
+        let others = self.others(at);
+        if others != 0 && !self.ports[at].stopped {
+            // It was fetched when it was told; what is in its place now is no complaint.
+            let complaints = self.complaints.len();
+            let ghost = self.fetch(at, others.trailing_zeros() as u8);
+            self.complaints.truncate(complaints);
+            self.ports[at].ghosts.extend(ghost);
+        }
+        self.ports[at].forget();
     }
 
     /// `PxCI` is written.
@@ -84,6 +100,20 @@ impl State {
     pub fn work(&mut self) {
         for at in 0..self.ports.len() {
             while self.step(at) {}
+            if !self.hold {
+                self.haunt(at);
+            }
+        }
+    }
+
+    /// The drive carries out what the host has forgotten: data goes to memory that may be somebody else's by now.
+    fn haunt(&mut self, at: usize) {
+        for ghost in std::mem::take(&mut self.ports[at].ghosts) {
+            let _ = self.carry_out(at, &ghost);
+            self.complain(format!(
+                "{:#x} of slot {} came back",
+                ghost.command, ghost.slot
+            ));
         }
     }
 

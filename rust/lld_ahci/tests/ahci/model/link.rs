@@ -51,6 +51,7 @@ impl State {
         port.failed = None;
         port.ready_at = None;
         port.queue.clear();
+        port.ghosts.clear();
         port.link_at = port.drive.as_ref().map(|drive| now + drive.link_us);
     }
 }
@@ -66,6 +67,7 @@ impl Model {
         port.link_at = None;
         port.ready_at = None;
         port.queue.clear();
+        port.ghosts.clear();
         port.tfd = 0x7f;
         port.serr |= PHY;
         drive

@@ -27,6 +27,8 @@ pub struct Port {
     pub resets: u32,
     /// Queued commands that the drive has taken.
     pub queue: Vec<Taken>,
+    /// Commands that the drive still has, and nobody knows of any more. What helps against them is a reset of the link.
+    pub ghosts: Vec<Taken>,
     /// Queued commands taken so far.
     pub count: usize,
     /// Bits that the registers show for some reads yet: sact, ci, reads left.
@@ -59,6 +61,7 @@ impl Port {
             held_at: None,
             resets: 0,
             queue: Vec::new(),
+            ghosts: Vec::new(),
             count: 0,
             lag: (0, 0, 0),
             failed: None,
@@ -77,9 +80,12 @@ impl Port {
         self.cmd & 1 != 0 && !self.stopped
     }
 
-    /// Nothing is with the drive any more.
+    /// The host side forgets everything; the drive only what it has aborted.
     pub fn forget(&mut self) {
-        self.queue.clear();
+        match self.failed {
+            Some(_) => self.queue.clear(),
+            None => self.ghosts.append(&mut self.queue),
+        }
         self.sact = 0;
         self.ci = 0;
         self.lag = (0, 0, 0);
