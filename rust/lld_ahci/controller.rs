@@ -164,9 +164,10 @@ impl<S: Site> Controller for AhciController<S> {
 
     fn alive(&self) -> Result<(), Error> {
         let port = self.0.port();
-        match port.has_link()? || port.flight.is_halted() {
-            true => Ok(()),
-            false => Err(Error::Gone),
+        let link = port.has_link()?;
+        match port.departed.load(Ordering::SeqCst) || (!link && !port.flight.is_halted()) {
+            true => Err(Error::Gone),
+            false => Ok(()),
         }
     }
 

@@ -46,10 +46,18 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             return;
         }
         let left = match self.flight.has_other() {
+            _ if !self.is_running() => told,
             false => self.regs.read(Reg::Sact),
             true => self.others_left(told),
         };
         self.flight.judge(told & !left, Ok(()));
+    }
+
+    /// Whether the command list runs. One that does not, and was not stopped from here, was reset by somebody else: then the registers say
+    /// that everything is finished.
+    #[cold]
+    pub(crate) fn is_running(&self) -> bool {
+        self.regs.get(Reg::Cmd).is_ok_and(|cmd| cmd & CMD_ST != 0)
     }
 
     /// Of the other commands in `told`, those that the device has not finished for certain. One error makes them all uncertain. All of them

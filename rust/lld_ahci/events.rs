@@ -63,12 +63,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     pub(crate) fn give_turns(&self) -> usize {
         let mut written = 0usize;
         while let Some(mut last) = self.flight.turn.lock_or_knock() {
-            let (told, bits) = match self.flight.next(&mut last) {
-                Turn::Nothing => (0, 0),
-                Turn::Queued(bits) => (self.tell_queued(bits), bits),
-                Turn::Other(bits) => (self.tell_other(bits), bits),
+            let told = match self.flight.next(&mut last) {
+                Turn::Nothing => 0,
+                Turn::Queued(bits) => self.tell_queued(bits),
+                Turn::Other(bits) => self.tell_other(bits),
             };
-            self.flight.turned(bits);
             written = written.wrapping_add(told);
             if !last.release() {
                 break;
@@ -145,8 +144,13 @@ impl<S: Site> AhciQueue<S> {
             side.owed |= port.memory.sdb_active();
         }
         let active = port.regs.read(Reg::Sact);
-        side.owed &= active & told;
         let done = told & !active;
+        if done & !side.owed != 0 && sdb == 0 && !port.is_running() {
+            // Finished without a word: the HBA was reset.
+            self.alarm();
+            return side.judged;
+        }
+        side.owed &= active & told;
         self.finish(side, done);
         side.judged | done
     }

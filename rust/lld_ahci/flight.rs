@@ -115,7 +115,7 @@ impl Flight {
         left == 0 && !self.is_free()
     }
 
-    /// Whose turn it is; what waits for it is held until [`Flight::turned`]. By the holder of `turn`, whose value is `last`.
+    /// Whose turn it is. What is returned is held no longer, and is to be told at once. By the holder of `turn`, whose value is `last`.
     pub(crate) fn next(&self, last: &mut bool) -> Turn {
         let turns = self.turns.load(Ordering::SeqCst);
         if turns & HALTED != 0 || self.told.load(Ordering::SeqCst) != 0 {
@@ -128,6 +128,7 @@ impl Flight {
         if other != 0 && (queued == 0 || !*last) {
             *last = true;
             self.turns.fetch_or(OTHER, Ordering::SeqCst);
+            self.release(other);
             return Turn::Other(other);
         }
         *last = false;
@@ -135,13 +136,14 @@ impl Flight {
             self.turns.fetch_and(!OTHER, Ordering::SeqCst);
             return Turn::Nothing;
         }
-        // They are told while `turns` is not 0 yet; should the issuer add one meanwhile, it knocks.
-        self.turns.fetch_and(!OTHER, Ordering::SeqCst);
+        // Should that be all, queued commands may flow freely beside these; should the issuer add another one meanwhile, it knocks.
+        self.turns
+            .fetch_and(!(OTHER | u64::from(queued)), Ordering::SeqCst);
         Turn::Queued(queued)
     }
 
-    /// `bits` are held no longer: they are told.
-    pub(crate) fn turned(&self, bits: u32) {
+    /// `bits` are held no longer.
+    pub(crate) fn release(&self, bits: u32) {
         self.turns.fetch_and(!u64::from(bits), Ordering::SeqCst);
     }
 
@@ -231,14 +233,11 @@ mod tests {
         assert_eq!(flight.next(&mut last), Turn::Nothing, "the device has one");
         assert!(flight.finish(0b0001));
         assert_eq!(flight.next(&mut last), Turn::Other(0b1000));
-        flight.turned(0b1000);
         assert!(flight.has_other());
         flight.hold(0b1_0000);
         assert_eq!(flight.next(&mut last), Turn::Queued(0b0110), "alternating");
-        flight.turned(0b0110);
         assert!(!flight.has_other() && !flight.is_free());
         assert_eq!(flight.next(&mut last), Turn::Other(0b1_0000));
-        flight.turned(0b1_0000);
         assert_eq!(flight.next(&mut last), Turn::Nothing);
         assert!(flight.is_free());
     }

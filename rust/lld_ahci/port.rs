@@ -41,6 +41,8 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) alarmed: AtomicBool,
     /// The control path is at work, and looks at the registers itself.
     pub(crate) busy: AtomicBool,
+    /// The drive that was served is gone.
+    pub(crate) departed: AtomicBool,
     /// The drive has a command of the driver's own, or one that was told alone, and did not answer it in time.
     pub(crate) unanswered: AtomicBool,
     state: TryLock<State>,
@@ -92,6 +94,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             listening: AtomicBool::new(false),
             alarmed: AtomicBool::new(false),
             busy: AtomicBool::new(false),
+            departed: AtomicBool::new(false),
             unanswered: AtomicBool::new(false),
             state: TryLock::new(State {
                 occupant: Occupant::Nobody,

@@ -62,6 +62,10 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             self.forget_errors();
             return Ok(if link { News::Came } else { News::Nothing });
         }
+        if !self.is_running() {
+            // Somebody has reset the HBA: everything is to be set up anew.
+            return Err(Error::Fatal);
+        }
         if !link && !self.wait_link(GRACE_US)? {
             return self.depart(News::Left);
         }
@@ -210,11 +214,12 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// The drive is gone: everything that it had, or was to have, fails.
     fn depart(&self, news: News) -> Result<News, Error> {
+        self.departed.store(true, Ordering::SeqCst);
         self.put_out()?;
         let held = self.flight.turns.load(Ordering::SeqCst);
         // CAST: the low half.
         let all = held as u32 | self.flight.told.load(Ordering::SeqCst);
-        self.flight.turned(all);
+        self.flight.release(all);
         self.flight.judge(all, Err(CmdError::Gone));
         self.forget_errors();
         Ok(news)

@@ -7,6 +7,7 @@ use crate::link;
 use crate::log;
 use crate::port::{About, Occupant, Port, State};
 use crate::step::Step;
+use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
 
 /// How often a drive is asked what it is: an answer may be lost, or spoilt on the way.
@@ -35,7 +36,10 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             _ => state.occupant = found,
         }
         match state.occupant {
-            Occupant::Drive(_) => self.open(),
+            Occupant::Drive(_) => {
+                self.departed.store(false, Ordering::SeqCst);
+                self.open();
+            }
             // Left alone; whoever comes or goes is noticed still.
             _ => {
                 self.put_out()?;

@@ -300,3 +300,39 @@ fn an_alarm_without_a_cause_changes_nothing() {
     only(outcomes(&host), 4, &[]);
     rig.model.check();
 }
+
+#[test]
+fn an_hba_that_was_reset_by_somebody_else_has_finished_nothing() {
+    for depth in [Some(32), None] {
+        let rig = Rig::started(Config::with(Drive {
+            depth,
+            ..with_bad(Vec::new())
+        }));
+        let host = Host::new(&rig.machine);
+        let queue = queue(&rig, &host, 0);
+        rig.model.state().hold = true;
+        queue.submit_many((0..6).map(|id| read(id, id as u64)));
+        rig.model.state().reset_beneath();
+        queue.drain(Context::Irq);
+        assert!(
+            host.take().is_empty(),
+            "the registers say so, and nobody else"
+        );
+        assert_eq!(attend(&rig, &queue), Err(hal::Error::Fatal));
+        let mut paused = queue.pause(&rig.machine);
+        assert_eq!(rig.ahci[0].stop(), Ok(()));
+        paused.reap(CmdError::Timeout);
+        paused.rewind();
+        let ended = host.take();
+        assert_eq!(ended.len(), 6);
+        let late = |(_, outcome): &(Job, _)| *outcome == Err(CmdError::Timeout);
+        assert!(ended.iter().all(late));
+        rig.model.state().hold = false;
+        assert_eq!(rig.ahci[0].start(), Ok(()));
+        paused.resume();
+        queue.submit(read(0, 0), true);
+        queue.drain(Context::Irq);
+        only(outcomes(&host), 1, &[]);
+        rig.model.check();
+    }
+}

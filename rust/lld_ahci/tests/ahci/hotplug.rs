@@ -35,6 +35,7 @@ fn a_drive_that_goes_fails_its_io_and_its_port_stays_quiet() {
     let before = rig.machine.now_us();
     let paused = queue.pause(&rig.machine);
     assert_eq!(rig.ahci[0].attend(), Ok(News::Left));
+    assert_eq!(rig.ahci[0].alive(), Err(Error::Gone));
     assert!(rig.machine.now_us() - before < 2_000_000);
     paused.resume();
     queue.drain(Context::Irq);
@@ -164,5 +165,6 @@ fn a_drive_that_was_away_during_a_reset_is_not_taken_back_for_another() {
     rig.model.unplug(0);
     rig.model.plug(0, Drive::new(9, 4096));
     assert_eq!(rig.ahci[0].start(), Ok(()));
+    assert_eq!(rig.ahci[0].alive(), Ok(()));
     rig.model.check();
 }

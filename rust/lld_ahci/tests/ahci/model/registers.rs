@@ -126,6 +126,21 @@ impl State {
         if self.config.forgets_ports {
             self.pi = 0;
         }
+        self.reset_ports();
+    }
+
+    /// A reset that the driver did not ask for, of the ports at least.
+    pub fn reset_beneath(&mut self) {
+        self.reset_ports();
+        for port in &mut self.ports {
+            (port.clb, port.fb) = (0, 0);
+        }
+        let longest = self.ports.iter().filter_map(|port| port.drive.as_ref());
+        let longest = longest.map(|drive| drive.link_us).max();
+        self.platform.advance(longest.unwrap_or(0));
+    }
+
+    fn reset_ports(&mut self) {
         for at in 0..self.ports.len() {
             let port = &mut self.ports[at];
             port.forget();
