@@ -11,6 +11,15 @@
 //! The ports share an [`Hba`]: brought up once before them, and afterwards only asked which port interrupted. It has no lock, because
 //! nothing in it changes. Its last resort, a reset, takes all ports along, so no port uses it.
 //!
+//! # Serving an HBA
+//! 1. [`Hba::new`] on BAR 5; the DMA mask is 64 bits if [`Hba::has_64_bits`], else 32; [`Hba::start`].
+//! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it, [`AhciController::new`], `start`, `units`. One with a disk gets
+//!    its queue; all of them are kept, since a drive may come.
+//! 3. The handler is registered; [`Hba::set_interrupt`], and `set_interrupt` of each port. Who polls a port turns only the port's off.
+//! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there [`hal::Controller::interrupt`], and then its queue is drained.
+//! 5. After [`Site::call`] a thread lays the queue to rest (`strategy::Paused`), calls [`AhciController::attend`], lets the queue go on, and does what the
+//!    [`News`] say. A port whose drive left or was exchanged is dropped with its queue, and made anew.
+//!
 //! # Vocabulary
 //! * **FIS**: frame information structure, what goes over the link. H2D carries a command, D2H and Set Device Bits answer.
 //! * **Slot**: one of up to 32 places of a port's command list: the tag, and the NCQ tag as well. It has a **header** and a **command

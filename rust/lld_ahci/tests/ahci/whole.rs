@@ -313,3 +313,31 @@ fn a_controller_that_is_gone_fails_everything_with_gone() {
     let gone = |(_, outcome): &(Job, _)| *outcome == Err(CmdError::Gone);
     assert!(ended.iter().all(gone));
 }
+
+#[test]
+fn a_full_queue_costs_a_fifth_of_a_register_access_for_each_command() {
+    let rig = Rig::started(Config::with(Drive::new(9, 64)));
+    let host = Host::new(&rig.machine);
+    let queue = queue(&rig, &host, 0);
+    rig.model.state().hold = true;
+    let before = rig.model.state().accesses;
+    queue.submit_many((0..256).map(|id| {
+        let mut job = flush(id);
+        job.cmd = command(Op::Read, id as u64 % 64, 1);
+        job.data = vec![1; 512];
+        job
+    }));
+    while queue.in_flight() != 0 {
+        rig.model.run();
+        rig.hba.interrupt(false, 1, |_| {
+            assert_eq!(rig.ahci[0].interrupt(0), hal::Cause::Queues);
+            queue.drain(Context::Irq);
+            true
+        });
+    }
+    assert_eq!(host.take().len(), 256);
+    // Eight times: two writes to tell, two to acknowledge, one read.
+    assert_eq!(rig.model.state().accesses - before, 8 * 5);
+    assert!(!rig.model.line());
+    rig.model.check();
+}
