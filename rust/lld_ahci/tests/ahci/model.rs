@@ -54,6 +54,8 @@ pub struct State {
     pub reads: u64,
     /// Commands are accepted but not carried out until [`Model::run`].
     pub hold: bool,
+    /// Or until then.
+    pub release_at: Option<u64>,
     /// A register only wakes the device, which works in a thread of the test's: [`Model::serve`].
     pub detached: bool,
     pub woken: bool,
@@ -114,6 +116,7 @@ impl Model {
             accesses: 0,
             reads: 0,
             hold: false,
+            release_at: None,
             detached: false,
             woken: false,
             log: Vec::new(),

@@ -121,7 +121,7 @@ pub struct Config {
     pub phantoms: u32,
     /// Words that are written to both FISes instead of the truth.
     pub garbage: Option<u32>,
-    /// The n-th queued command (from 0) breaks the link, so many times.
+    /// The n-th read or write (from 0) breaks the link, and those after it, so many times.
     pub breaks: Option<(usize, usize)>,
 }
 

@@ -135,6 +135,9 @@ impl State {
                     if data && mute == Some(taken.lba) {
                         return false;
                     }
+                    if data && !self.hold && self.breaks(at) {
+                        return false;
+                    }
                     if !self.hold {
                         self.other(at, taken);
                         return true;
@@ -163,22 +166,30 @@ impl State {
         if depth.is_none_or(|depth| self.ports[at].queue.len() >= usize::from(depth)) {
             self.complain("more queued commands than the drive has room for");
         }
-        let nth = self.ports[at].count;
-        self.ports[at].count += 1;
-        if let Some((which, times)) = self.config.breaks.filter(|(_, times)| *times != 0) {
-            if nth >= which {
-                self.config.breaks = Some((which, times - 1));
-                let port = &mut self.ports[at];
-                port.is |= IFS;
-                port.serr |= 1 << 10;
-                port.stopped = true;
-                return;
-            }
+        if self.breaks(at) {
+            return;
         }
         self.answer(at, 0x0050_0034, false);
         let port = &mut self.ports[at];
         port.ci &= !bit;
         port.queue.push(taken);
+    }
+
+    /// Whether the link breaks now rather than carry the command.
+    fn breaks(&mut self, at: usize) -> bool {
+        let nth = self.ports[at].count;
+        self.ports[at].count += 1;
+        match self.config.breaks {
+            Some((which, times)) if times != 0 && nth >= which => {
+                self.config.breaks = Some((which, times - 1));
+                let port = &mut self.ports[at];
+                port.is |= IFS;
+                port.serr |= 1 << 10;
+                port.stopped = true;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Slots in PxCI whose commands are not queued ones.

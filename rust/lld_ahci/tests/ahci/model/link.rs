@@ -11,6 +11,11 @@ impl State {
     /// Whatever was to happen until now has happened.
     pub fn settle(&mut self) {
         let now = self.now();
+        if self.release_at.is_some_and(|at| now >= at) {
+            self.release_at = None;
+            self.hold = false;
+            self.work();
+        }
         if self.reset_at.is_some_and(|at| now >= at) {
             self.reset_at = None;
             self.ghc = 0x8000_0000;
