@@ -337,49 +337,6 @@ fn a_port_that_goes_is_at_rest() {
 }
 
 #[test]
-fn a_shutdown_flushes_and_parks() {
-    for (write_cache, expected) in [(true, vec![0xea, 0xe0]), (false, vec![0xe0])] {
-        let rig = Rig::started(Config::with(Drive {
-            write_cache,
-            ..Drive::new(9, 8)
-        }));
-        let mut queue = rig.queue();
-        let data = rig.map(&[1; 512], 0, 0);
-        queue
-            .start(&command(Op::Write, 0, 1), &data.segments())
-            .unwrap();
-        let before = rig.model.state().log.len();
-        assert_eq!(rig.ahci[0].shutdown(hal::Shutdown::Normal), Ok(()));
-        let log = rig.model.state().log[before..].to_vec();
-        let opcodes: Vec<u8> = log.iter().map(|taken| taken.command).collect();
-        assert_eq!(opcodes, expected);
-        assert_eq!(rig.ahci[0].stop(), Ok(()));
-        // What was finished before is none the worse for it.
-        assert_eq!(queue.drain(), [(0, Ok(()))]);
-        data.unmap();
-        rig.model.check();
-    }
-}
-
-#[test]
-fn a_shutdown_of_a_drive_that_does_not_answer_is_bounded() {
-    let rig = Rig::started(Config::default());
-    rig.model.state().config.deaf = true;
-    let mut queue = rig.queue();
-    queue.start(&command(Op::Flush, 0, 0), &[]).unwrap();
-    let before = rig.machine.now_us();
-    let told = rig.ahci[0].shutdown(hal::Shutdown::Normal);
-    assert_eq!(told, Err(Error::Timeout));
-    assert_eq!(rig.ahci[0].step(), "IDENTIFY DEVICE");
-    assert!(rig.machine.now_us() - before < 37_000_000);
-    assert_eq!(rig.ahci[0].stop(), Ok(()));
-    assert!(queue.drain().is_empty());
-    assert_eq!(queue.reap().len(), 1);
-    assert_eq!(rig.ahci[0].shutdown(hal::Shutdown::Dead), Ok(()));
-    rig.model.check();
-}
-
-#[test]
 fn interrupts_are_off_until_they_are_wanted() {
     let rig = Rig::new(Config::default()).unwrap();
     rig.ahci[0].start().unwrap();
@@ -391,4 +348,17 @@ fn interrupts_are_off_until_they_are_wanted() {
     assert_eq!(rig.model.state().ports[0].ie, 0, "polled");
     rig.hba.set_interrupt(true);
     assert_eq!(rig.model.state().ghc, 0x8000_0002);
+}
+
+#[test]
+fn a_start_that_fails_leaves_the_port_at_rest() {
+    let rig = Rig::new(Config::with(Drive::new(9, 8))).unwrap();
+    rig.model.state().config.deaf = true;
+    assert_eq!(rig.ahci[0].start(), Err(Error::Timeout));
+    assert_eq!(rig.ahci[0].step(), "IDENTIFY DEVICE");
+    assert_eq!(rig.model.state().ports[0].cmd & 0xc011, 0);
+    assert!(rig.model.state().ports[0].ghosts.is_empty());
+    rig.model.state().config.deaf = false;
+    assert_eq!(rig.ahci[0].start(), Ok(()));
+    rig.model.check();
 }

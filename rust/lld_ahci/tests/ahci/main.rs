@@ -24,6 +24,7 @@ mod io;
 mod model;
 mod races;
 mod rig;
+mod shutdown;
 mod threads;
 mod tools;
 mod turns;

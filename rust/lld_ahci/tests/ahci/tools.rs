@@ -160,27 +160,3 @@ fn a_command_that_is_not_answered_leaves_the_port_stopped() {
     assert_eq!(line.run(&command(Op::Flush, 0, 0), &[]), Ok(()));
     rig.model.check();
 }
-
-#[test]
-fn a_shutdown_lets_finish_what_is_under_way() {
-    let rig = Rig::started(Config::default());
-    let mut line = rig.queue();
-    let data = rig.map(&[7; 512], 0, 0);
-    {
-        let mut state = rig.model.state();
-        state.hold = true;
-        state.release_at = Some(rig.machine.now_us() + 1_000_000);
-    }
-    let write = command(Op::Write, 3, 1);
-    let number = line.start(&write, &data.segments()).unwrap();
-    assert_eq!(rig.ahci[0].shutdown(hal::Shutdown::Normal), Ok(()));
-    assert_eq!(rig.ahci[0].stop(), Ok(()));
-    assert_eq!(line.drain(), [(number, Ok(()))]);
-    let state = rig.model.state();
-    let opcodes: Vec<u8> = state.log.iter().map(|taken| taken.command).collect();
-    assert_eq!(opcodes, [0xec, 0x61, 0xea, 0xe0]);
-    assert_eq!(state.ports[0].resets, 0);
-    drop(state);
-    data.unmap();
-    rig.model.check();
-}
