@@ -4,6 +4,7 @@
 use crate::fis::Taskfile;
 use crate::port::{Occupant, Port, State};
 use crate::prdt;
+use crate::recover::News;
 use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{DmaMem, Error, Mmio, Platform};
@@ -62,7 +63,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// See [`crate::AhciController::command`].
     pub(crate) fn pass(
         &self,
-        state: &State,
+        state: &mut State,
         command: &AtaCommand,
         transfer: &Transfer<'_, P::Dma>,
         timeout_ms: u32,
@@ -80,6 +81,13 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             return Err(Error::Gone);
         }
         self.let_finish(TIMEOUT_US);
+        if self.is_troubled() {
+            // First what the port has called for, or is about to: its errors are not this command's.
+            match self.attend(state)? {
+                News::Nothing | News::Recovered => self.let_finish(TIMEOUT_US),
+                _ => return Err(Error::Gone),
+            }
+        }
         self.settle();
         if self.flight.told.load(Ordering::SeqCst) != 0 {
             self.put_out()?;

@@ -5,7 +5,7 @@ use crate::command::{self, STANDBY_IMMEDIATE};
 use crate::fis::Taskfile;
 use crate::port::{Occupant, Port, State};
 use crate::recover::News;
-use crate::regs::{Reg, ABSENT};
+use crate::regs::{Reg, ABSENT, IS_TROUBLE};
 use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
@@ -56,13 +56,18 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         flushed.and(parked)
     }
 
-    /// Waits until the device has nothing, for `limit_us` at most.
+    /// Whether there is something to attend to, a register read.
+    pub(crate) fn is_troubled(&self) -> bool {
+        self.regs.read(Reg::Is) & IS_TROUBLE != 0
+    }
+
+    /// Waits until the device has nothing, or something to complain of, for `limit_us` at most.
     pub(crate) fn let_finish(&self, limit_us: u64) {
         let start = self.platform.now_us();
         while self.flight.told.load(Ordering::SeqCst) != 0 {
             let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
             let waited = self.platform.now_us().saturating_sub(start);
-            if left == 0 || left == ABSENT || waited >= limit_us {
+            if left == 0 || left == ABSENT || waited >= limit_us || self.is_troubled() {
                 return;
             }
             self.platform.sleep_us(PAUSE_US);

@@ -339,6 +339,7 @@ fn an_hba_that_was_reset_by_somebody_else_has_finished_nothing() {
             "the registers say so, and nobody else"
         );
         assert_eq!(attend(&rig, &queue), Err(hal::Error::Fatal));
+        assert_eq!(rig.model.state().ports[0].ie, 0x0040_0040, "it is at rest");
         let mut paused = queue.pause(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));
         paused.reap(CmdError::Timeout);

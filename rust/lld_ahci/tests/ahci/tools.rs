@@ -160,3 +160,41 @@ fn a_command_that_is_not_answered_leaves_the_port_stopped() {
     assert_eq!(line.run(&command(Op::Flush, 0, 0), &[]), Ok(()));
     rig.model.check();
 }
+
+#[test]
+fn errors_of_what_was_under_way_are_not_the_tools() {
+    for names_errors in [true, false] {
+        let bad = Bad {
+            lba: 2,
+            tfd: 0x4041,
+            times: usize::MAX,
+        };
+        let rig = Rig::started(Config::with(Drive {
+            bad: vec![bad],
+            names_errors,
+            ..Drive::new(9, 64)
+        }));
+        let host = Host::new(&rig.machine);
+        let queue = queue(&rig, &host, 0);
+        queue.submit_many((0..6).map(read));
+        let paused = queue.pause(&rig.machine);
+        let memory = rig.machine.dma(512).unwrap();
+        let sector = Transfer::FromDevice(&memory, 512);
+        let before = rig.machine.now_us();
+        let reply = rig.ahci[0].command(&identify(), &sector, 0).unwrap();
+        assert_eq!(reply.status & 1, 0);
+        assert!(rig.machine.now_us() - before < 1_000_000);
+        paused.resume();
+        queue.drain(Context::Coop);
+        let ended = host.take();
+        assert_eq!(ended.len(), 6);
+        for (job, outcome) in ended {
+            let expected = match job.id {
+                2 => Err(hal::CmdError::Medium),
+                _ => Ok(()),
+            };
+            assert_eq!(outcome, expected, "block {}", job.id);
+        }
+        rig.model.check();
+    }
+}
