@@ -23,6 +23,10 @@ fn without_the_log_all_are_told_one_by_one() {
     let alone = log.iter().filter(|taken| taken.command == 0x25).count();
     // The drive takes the lowest slot first, the strategy gives the highest: it began with block 15.
     assert_eq!(alone, 12, "not the four that were done");
+    assert!(
+        !queue.check(),
+        "what the recovery did is announced to nobody"
+    );
     // Queued again afterwards.
     queue.submit(read(0, 100), true);
     assert_eq!(rig.model.state().log.last().unwrap().command, 0x60);

@@ -119,12 +119,19 @@ fn the_log_names_the_one_that_failed() {
 
 #[test]
 fn several_bad_blocks_fail_one_after_the_other() {
-    let all: Vec<Bad> = (0..8).map(|at| bad(at * 3, MEDIUM)).collect();
-    let (rig, host, queue) = reading(Config::with(with_bad(all)), 32);
-    serve(&rig, &queue);
-    let failed: Vec<_> = (0..8).map(|at| (at * 3, CmdError::Medium)).collect();
-    only(outcomes(&host), 32, &failed);
-    rig.model.check();
+    // From either end: slot 0, which log 10h is read through, is among those that are told again.
+    for reverses in [false, true] {
+        let bad = (0..8).map(|at| bad(at * 3, MEDIUM)).collect();
+        let config = Config {
+            reverses,
+            ..Config::with(with_bad(bad))
+        };
+        let (rig, host, queue) = reading(config, 32);
+        serve(&rig, &queue);
+        let failed: Vec<_> = (0..8).map(|at| (at * 3, CmdError::Medium)).collect();
+        only(outcomes(&host), 32, &failed);
+        rig.model.check();
+    }
 }
 
 #[test]

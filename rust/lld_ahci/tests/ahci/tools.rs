@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Commands of the operator's tools.
 
-use crate::host::{queue, Host, Job};
+use crate::host::{flush, queue, Host, Job};
 use crate::model::config::Bad;
 use crate::model::{Config, Drive};
 use crate::rig::{command, Rig};
@@ -113,7 +113,15 @@ fn what_is_under_way_finishes_first_and_goes_on_afterwards() {
     });
     let host = Host::new(&rig.machine);
     let queue = queue(&rig, &host, 0);
-    queue.submit_many((0..10).map(read));
+    {
+        let mut state = rig.model.state();
+        state.hold = true;
+        state.release_at = Some(rig.machine.now_us() + 1_000_000);
+    }
+    queue.submit_many((0..3).map(read));
+    // It waits for its turn.
+    queue.submit(flush(3), true);
+    queue.submit_many((4..10).map(read));
     let paused = queue.pause(&rig.machine);
     let memory = rig.machine.dma(512).unwrap();
     let sector = Transfer::FromDevice(&memory, 512);
