@@ -4,10 +4,13 @@
 use hal::Error;
 use kernel::prelude::*;
 use kglue::blk::AllDisksGone;
-use kglue::pci::driver::Registration;
+use kglue::pci::driver::Bound;
+use kglue::pci::hba::BoundHba;
+use kglue::pci::registration::Registration;
 use kglue::ram::RamDisk;
 use kglue::wait::Threads;
 
+mod ahci;
 mod nvme;
 mod params;
 mod passthru;
@@ -17,7 +20,7 @@ module! {
     type: Hiops,
     name: "hiops",
     authors: ["The hiops project"],
-    description: "HIOPS: NVMe and RAM disks without a bottom half",
+    description: "HIOPS: NVMe, SATA and RAM disks without a bottom half",
     license: "GPL v2",
     params: {
         mode: u32 {
@@ -43,6 +46,10 @@ module! {
         nvme_timeout_ms: u32 {
             default: 30000,
             description: "how long an NVMe command may take: 1000 to 3600000",
+        },
+        ahci_timeout_ms: u32 {
+            default: 30000,
+            description: "how long a SATA command may take: 1000 to 3600000",
         },
         ram_disks: u32 {
             default: 0,
@@ -105,7 +112,8 @@ module! {
 
 /// What goes when the module goes, in this order.
 struct Hiops {
-    _nvme: Registration<nvme::HiopsNvme>,
+    _nvme: Registration<Bound<nvme::HiopsNvme>>,
+    _ahci: Registration<BoundHba<ahci::HiopsAhci>>,
     _ram: KVec<RamDisk>,
     _disks: AllDisksGone,
     _threads: Threads,
@@ -116,6 +124,7 @@ impl kernel::Module for Hiops {
         let failed = |error| kglue::errno::to_errno(error);
         let begin = params::begin().map_err(failed)?;
         params::nvme_timeout_ms().map_err(failed)?;
+        params::ahci_timeout_ms().map_err(failed)?;
         params::poll_queues().map_err(failed)?;
         let threads = Threads::new().map_err(failed)?;
         let ram = ram::disks(begin).map_err(|error| {
@@ -127,6 +136,7 @@ impl kernel::Module for Hiops {
         })?;
         Ok(Self {
             _nvme: Registration::new(module)?,
+            _ahci: Registration::new(module)?,
             _ram: ram,
             _disks: AllDisksGone,
             _threads: threads,

@@ -36,6 +36,15 @@ pub(crate) fn nvme_timeout_ms() -> Result<u32, Error> {
     in_range("nvme_timeout_ms", ms, 1000..=3_600_000)
 }
 
+/// How long a SATA command may be with the drive, in milliseconds.
+///
+/// # Errors
+/// As [`begin`].
+pub(crate) fn ahci_timeout_ms() -> Result<u32, Error> {
+    let ms = parameters::ahci_timeout_ms.value();
+    in_range("ahci_timeout_ms", ms, 1000..=3_600_000)
+}
+
 /// Queues for polled I/O of the block layer, beside those that interrupt.
 ///
 /// # Errors

@@ -23,7 +23,7 @@ use crate::platform::KernelPlatform;
 use crate::shims;
 use crate::wait::Hook;
 use core::mem::size_of;
-use core::sync::atomic::{AtomicU64, AtomicU8};
+use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use hal::{Controller, Error, Limits};
 use kernel::bindings;
 use kernel::c_str;
@@ -98,6 +98,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) platform: KernelPlatform,
     /// The number in its disks' names; negative: none.
     pub(crate) number: i32,
+    /// That number, where it is not somebody else's.
+    _numbered: Option<Number>,
     /// From the first disk on.
     pub(crate) hook: Pin<KBox<Mutex<Option<Hook>>>>,
     pub(crate) config: Config,
@@ -143,15 +145,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     ) -> Result<KBox<Self>, (Error, C, B)> {
         let parts = || -> Result<_, Error> {
             let no_memory = |_| Error::NoMemory;
-            let number = match config.naming {
-                Naming::Ram(_) => -1,
-                // SAFETY: may be called by any thread that may sleep.
-                _ => unsafe { shims::hiops_number_get() },
+            let numbered = match config.naming {
+                Naming::Namespace => Some(Number::new()?),
+                Naming::Port(_) | Naming::Ram(_) => None,
             };
-            let numbered = Number(number);
-            if number < 0 && !matches!(config.naming, Naming::Ram(_)) {
-                return Err(Error::NoMemory);
-            }
+            let number = match (config.naming, &numbered) {
+                (Naming::Port(number), _) => number,
+                (_, Some(own)) => own.get(),
+                (_, None) => -1,
+            };
             let set = KBox::new(Opaque::new(bindings::blk_mq_tag_set::default()), GFP_KERNEL)
                 .map_err(|_| Error::NoMemory)?;
             let disks = KBox::pin_init(
@@ -171,15 +173,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             let recovery = Recovery::new(number)?;
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
-            core::mem::forget(numbered);
             Ok((
-                number, set, disks, control, paused, hook, recovery, place, gate,
+                number, numbered, set, disks, control, paused, hook, recovery, place, gate,
             ))
         };
-        let (number, set, disks, control, paused, hook, recovery, place, gate) = match parts() {
+        let parts = match parts() {
             Ok(parts) => parts,
             Err(error) => return Err((error, controller, bus)),
         };
+        let (number, numbered, set, disks, control, paused, hook, recovery, place, gate) = parts;
         Ok(place.write(Self {
             recovery,
             queues: KVec::new(),
@@ -195,6 +197,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             doorbells_before: AtomicU64::new(0),
             platform: platform.clone(),
             number,
+            _numbered: numbered,
             hook,
             config,
             limits: controller.limits(),
@@ -295,6 +298,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             .unwrap_or(self.queues.len())
     }
 
+    /// It is served, and was not given up.
+    pub(crate) fn is_live(&self) -> bool {
+        self.state.load(Ordering::Acquire) == LIVE
+    }
+
     /// The controller.
     pub fn controller(&self) -> &C {
         &self.controller
@@ -318,20 +326,34 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 }
 
-struct Number(i32);
+/// A number in disks' names: the lowest that was free.
+pub(crate) struct Number(i32);
+
+impl Number {
+    /// Takes one. Sleeps.
+    pub(crate) fn new() -> Result<Self, Error> {
+        // SAFETY: may sleep.
+        match unsafe { shims::hiops_number_get() } {
+            number @ 0.. => Ok(Self(number)),
+            _ => Err(Error::NoMemory),
+        }
+    }
+
+    /// The number.
+    pub(crate) fn get(&self) -> i32 {
+        self.0
+    }
+}
 
 impl Drop for Number {
     fn drop(&mut self) {
-        if self.0 >= 0 {
-            // SAFETY: given by `hiops_number_get`, and given back once.
-            unsafe { shims::hiops_number_put(self.0) };
-        }
+        // SAFETY: given by `hiops_number_get`, and given back once.
+        unsafe { shims::hiops_number_put(self.0) };
     }
 }
 
 impl<C: Controller, B: Bus> Drop for Adapter<C, B> {
     fn drop(&mut self) {
         self.put_away();
-        drop(Number(self.number));
     }
 }

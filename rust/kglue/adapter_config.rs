@@ -37,8 +37,8 @@ pub trait Bus: Send + Sync + 'static {
 pub enum Naming {
     /// `hiops<C>n<ID>`
     Namespace,
-    /// `hiops<C>d<ID>`
-    Port,
+    /// `hiops<C>d<ID>`, of an HBA whose number is C
+    Port(i32),
     /// `hiops_ram<N>`
     Ram(u32),
 }

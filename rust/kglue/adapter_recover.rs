@@ -12,6 +12,7 @@ use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::types::Opaque;
+use strategy::Context;
 
 /// The work item of an adapter's recovery, with a queue of its own that memory pressure can't stall.
 ///
@@ -34,7 +35,7 @@ unsafe impl Send for Recovery {}
 // SAFETY: as above.
 unsafe impl Sync for Recovery {}
 
-type Run = unsafe fn(*const c_void);
+pub(crate) type Run = unsafe fn(*const c_void);
 
 impl Recovery {
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
@@ -58,7 +59,7 @@ impl Recovery {
     ///
     /// # Safety
     /// `adapter` is what `run` takes, and stays valid until [`Recovery::cancel`] returned.
-    unsafe fn begin(&self, adapter: *const c_void, run: Run) -> bool {
+    pub(crate) unsafe fn begin(&self, adapter: *const c_void, run: Run) -> bool {
         self.item
             .adapter
             .store(adapter.cast_mut(), Ordering::Relaxed);
@@ -104,10 +105,10 @@ impl Drop for Recovery {
 }
 
 /// While it lives, this thread's allocations start no I/O, which might wait for the disk that is being recovered.
-struct NoIo(u32);
+pub(crate) struct NoIo(u32);
 
 impl NoIo {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // SAFETY: affects the calling thread only; undone in `drop`, by the same thread.
         Self(unsafe { shims::hiops_noio_save() })
     }
@@ -266,6 +267,36 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             }
         }
         started
+    }
+
+    /// Has `work` done by the controller while its queues are at rest; afterwards they go on, and what it has ended is ended. Sleeps.
+    pub(crate) fn at_rest<R>(&self, work: impl FnOnce(&C) -> R) -> R {
+        let _control = self.control.lock();
+        let mut paused = self.paused.lock();
+        for queue in &self.queues {
+            // SAFETY: the vector is emptied before this function returns, and the adapter outlives the call.
+            let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
+            // Room for all was reserved when they were made.
+            let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
+        }
+        let done = work(&self.controller);
+        while let Some(queue) = paused.pop() {
+            let _stay = PreemptOff::new();
+            queue.resume();
+        }
+        for queue in &self.queues {
+            let _stay = PreemptOff::new();
+            queue.io.drain(Context::Coop);
+        }
+        done
+    }
+
+    /// The device is gone for good: what it has fails, and its disks go. Sleeps; not beside [`Adapter::remove`].
+    pub(crate) fn lose(&self) {
+        self.state.store(DEAD, Ordering::Release);
+        self.mark_dead();
+        let _ = self.restart(CmdError::Gone, Then::Die);
+        self.take_disks();
     }
 
     /// User space and file systems learn that the disks are gone.

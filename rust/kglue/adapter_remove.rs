@@ -49,7 +49,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.stopped.store(1, Ordering::Release);
     }
 
-    fn take_disks(&self) {
+    pub(crate) fn take_disks(&self) {
         // One by one and without the lock: a recovery that fails meanwhile takes it.
         loop {
             let raw = self.disks.lock().last().map(|disk| disk.as_raw());

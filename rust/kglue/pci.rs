@@ -4,7 +4,8 @@
 //! * [`Function`]: a reference to one PCI function.
 //! * [`Claim`]: the function enabled, its register window reserved, bus master on; undone in reverse order when dropped.
 //! * [`PciBus`]: what the [`crate::adapter::Adapter`] needs of the function.
-//! * [`driver`]: registration with the PCI core, probe and remove.
+//! * [`registration`]: a driver with the PCI core: probe, remove, shutdown. [`driver`]: one made of a hal controller. [`hba`]: one made of an HBA, whose ports
+//!   are the controllers ([`port`]).
 
 use core::ptr::{addr_of_mut, NonNull};
 use hal::Error;
@@ -19,6 +20,9 @@ use crate::irq::Vectors;
 use crate::mmio::Window;
 
 pub mod driver;
+pub mod hba;
+pub mod port;
+pub mod registration;
 
 /// A counted reference to a PCI function.
 ///
@@ -160,6 +164,18 @@ impl Claim {
             crate::shims::hiops_dma_set_min_align_mask(dev, align_mask);
         }
         Ok(())
+    }
+
+    /// The device reaches the lower 4 GiB only. Before DMA memory is asked for.
+    pub fn limit_to_32_bits(&self) -> Result<(), Error> {
+        // SAFETY: the device is bound to this driver, and has no DMA memory yet.
+        let errno = unsafe {
+            bindings::dma_set_mask_and_coherent(self.region.function.device(), u64::from(u32::MAX))
+        };
+        match errno {
+            0 => Ok(()),
+            _ => Err(Error::Unsupported),
+        }
     }
 
     /// Maps the claimed register window. Sleeps.

@@ -206,7 +206,7 @@ fn set_name(disk: *mut bindings::gendisk, naming: Naming, controller: i32, unit:
     let mut out = Text::new(bytes_of(name));
     let written = match naming {
         Naming::Namespace => write!(out, "hiops{controller}n{unit}"),
-        Naming::Port => write!(out, "hiops{controller}d{unit}"),
+        Naming::Port(_) => write!(out, "hiops{controller}d{unit}"),
         Naming::Ram(number) => write!(out, "hiops_ram{number}"),
     };
     // It always fits 31 bytes; a name that did not would be cut.

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The driver `hiops_ahci`: lld_ahci on the PCI bus.
+
+use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
+use kernel::prelude::*;
+use kernel::sync::Arc;
+use kglue::adapter::{Config, Naming};
+use kglue::blk::ioctl::AdminPath;
+use kglue::mmio::Window;
+use kglue::pci::hba::{Attended, HbaDriver, HbaPort};
+use kglue::pci::port::Caller;
+use kglue::platform::KernelPlatform;
+use lld_ahci::{AhciController, AhciQueue, Hba, News, Port, Site};
+
+use crate::params;
+
+/// The driver.
+pub(crate) struct HiopsAhci;
+
+impl HbaDriver for HiopsAhci {
+    const NAME: &'static CStr = c"hiops_ahci";
+    // Mass storage, serial ATA, AHCI (AHCI 1.3.1 section 2.1.5).
+    const CLASS: u32 = 0x01_06_01;
+    // ABAR (section 2.1.11).
+    const BAR: u8 = 5;
+    type Hba = Hba<Window>;
+    type Port = Ahci;
+
+    fn hba(window: Window) -> Result<Self::Hba, Error> {
+        Hba::new(window)
+    }
+
+    fn has_64_bits(hba: &Self::Hba) -> bool {
+        hba.has_64_bits()
+    }
+
+    fn start(hba: &mut Self::Hba, platform: &KernelPlatform) -> Result<(), Error> {
+        hba.start(platform)
+    }
+
+    fn ports(hba: &Self::Hba) -> u32 {
+        hba.ports()
+    }
+
+    fn port(
+        hba: &Self::Hba,
+        platform: &KernelPlatform,
+        window: Window,
+        number: u8,
+        caller: Caller,
+    ) -> Result<Ahci, Error> {
+        let plan = hba.port(number).ok_or(Error::Invalid)?;
+        let port = Port::new(platform.clone(), window, plan)?;
+        let place = Arc::new(Placed { port, caller }, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        Ok(Ahci {
+            controller: AhciController::new(Place(place)),
+        })
+    }
+
+    fn listen(hba: &Self::Hba) {
+        hba.set_interrupt(true);
+    }
+
+    #[inline]
+    fn interrupt(
+        hba: &Self::Hba,
+        shared: bool,
+        listening: u32,
+        serve: impl FnMut(u8) -> bool,
+    ) -> bool {
+        hba.interrupt(shared, listening, serve)
+    }
+
+    fn config(number: i32) -> Result<Config, Error> {
+        Ok(Config {
+            naming: Naming::Port(number),
+            timeout_ms: params::ahci_timeout_ms()?,
+            queue_depth: None,
+            poll_queues: 0,
+            begin: params::begin()?,
+        })
+    }
+}
+
+struct Placed {
+    port: Port<KernelPlatform, Window>,
+    caller: Caller,
+}
+
+/// Where a port's state lives.
+#[derive(Clone)]
+pub(crate) struct Place(Arc<Placed>);
+
+impl Site for Place {
+    type Platform = KernelPlatform;
+    type Mmio = Window;
+
+    #[inline]
+    fn port(&self) -> &Port<KernelPlatform, Window> {
+        &self.0.port
+    }
+
+    fn call(&self) {
+        self.0.caller.call();
+    }
+}
+
+/// A port.
+pub(crate) struct Ahci {
+    controller: AhciController<Place>,
+}
+
+impl AdminPath for Ahci {}
+
+impl HbaPort for Ahci {
+    fn attend(&self) -> Result<Attended, Error> {
+        Ok(match self.controller.attend()? {
+            News::Nothing => Attended::Nothing,
+            News::Recovered => Attended::Recovered,
+            News::Left | News::Exchanged => Attended::Gone,
+            News::Came => Attended::Came,
+        })
+    }
+
+    fn step(&self) -> &'static str {
+        self.controller.step()
+    }
+}
+
+impl Controller for Ahci {
+    type Queue = AhciQueue<Place>;
+
+    fn start(&self) -> Result<(), Error> {
+        self.controller.start()
+    }
+
+    fn limits(&self) -> Limits {
+        self.controller.limits()
+    }
+
+    fn create_queue(
+        &self,
+        index: u16,
+        vector: Option<u16>,
+    ) -> Result<NewQueue<Self::Queue>, Error> {
+        self.controller.create_queue(index, vector)
+    }
+
+    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
+        self.controller.units(found)
+    }
+
+    fn stop(&self) -> Result<(), Error> {
+        self.controller.stop()
+    }
+
+    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
+        self.controller.shutdown(how)
+    }
+
+    #[inline]
+    fn alive(&self) -> Result<(), Error> {
+        self.controller.alive()
+    }
+
+    #[inline]
+    fn interrupt(&self, vector: u16) -> Cause {
+        self.controller.interrupt(vector)
+    }
+
+    #[inline]
+    fn set_interrupt(&self, vector: u16, enabled: bool) {
+        self.controller.set_interrupt(vector, enabled);
+    }
+}
