@@ -34,13 +34,13 @@ expect discard blkdiscard -o 1M -l 4M $D
 expect polled put poll $S/hiops/mode
 expect fio-polled fio --name=q --ioengine=psync --rw=randread --bs=4k --numjobs=4 --thread --number_ios="$(on_debug 50 500)"
 expect hybrid put hybrid $S/hiops/mode
-mkfs.ext4 -qF $D
+mkfs.ext4 -qF $D 64M
 mount $D /mnt
 expect copy cp -r tools /mnt/
 umount /mnt
 expect fsck fsck.ext4 -fn $D
 # Taken away under I/O, and given back.
-fio --name=b --ioengine=libaio --iodepth=32 --rw=randread --bs=4k --time_based --runtime=120 >/dev/null 2>&1 &
+fio --name=b --ioengine=libaio --iodepth=32 --rw=randrw --bs=4k --offset=128M --time_based --runtime=120 >/dev/null 2>&1 &
 fio=$!
 before=$(count hiops0d0 completed)
 busy() { [ "$(count hiops0d0 completed)" -gt $((before + 200)) ]; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A drive that is taken out under load: asked for (QMP device_del) and by surprise (gone before the kernel hears of it).
-# Every request ends, the disk goes, and a drive that is put in again is served again.
+# Every request ends, the disk goes, and a drive that is put in again (where it was asked for) is served again.
 # host
 # image: a.img 256M
 if [ "${1:-}" = guest ]; then
@@ -39,6 +39,11 @@ if [ "${1:-}" = guest ]; then
 	expect "$how-gone" until_true 60 absent $D
 	expect "$how-fio-ends" until_true 60 ended "$fio"
 	expect "$how-function-gone" until_true 60 sh -c "! grep -q 0x010802 /sys/bus/pci/devices/*/class"
+	# By the slot's own way it is not put in again: QEMU presses the slot's button then, which means out again five seconds later.
+	if [ "$how" = surprise ]; then
+		expect "$how-rmmod" rmmod hiops
+		exit
+	fi
 	echo host: put it in
 	expect "$how-back" until_true 60 sh -c "grep -q 0x010802 /sys/bus/pci/devices/*/class"
 	expect "$how-bind-again" "$BIND" "$(drive)" hiops_nvme
