@@ -81,6 +81,12 @@ impl Recovery {
         unsafe { bindings::cancel_work_sync(self.item.work.get()) };
     }
 
+    /// No recovery runs any more, nor will, whoever wants to begin one. Sleeps.
+    pub(crate) fn disable(&self) {
+        // SAFETY: valid by the invariants.
+        unsafe { bindings::disable_work_sync(self.item.work.get()) };
+    }
+
     /// # Safety
     /// Called by the work queue with the work of an `Item`.
     unsafe extern "C" fn work(work: *mut bindings::work_struct) {

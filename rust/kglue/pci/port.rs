@@ -52,10 +52,10 @@ impl Caller {
         self.0.adapter.store(adapter.cast_mut(), Ordering::Release);
     }
 
-    /// Nothing is attended any more. No interrupt that could call may come meanwhile: one that did would find its port silenced. Sleeps.
+    /// Nothing is attended any more, whoever calls. Sleeps.
     pub(super) fn silence(&self) {
-        self.0.adapter.store(null_mut(), Ordering::Release);
-        self.0.work.cancel();
+        // Not only cancelled: an interrupt that comes meanwhile would begin it again.
+        self.0.work.disable();
     }
 }
 
