@@ -10,7 +10,7 @@ use kernel::sync::Arc;
 use super::port::{Caller, PortBus};
 use super::registration::{Binding, Failed};
 use super::{Claim, Function};
-use crate::adapter::{Adapter, Config, Number};
+use crate::adapter::{Adapter, Bus, Config, Number};
 use crate::adapter_recover::NoIo;
 use crate::blk::ioctl::AdminPath;
 use crate::errno::advice;
@@ -192,6 +192,7 @@ impl<T: HbaDriver> BoundHba<T> {
             .ok()?;
         if let Err(error) = port.start() {
             tell(port.step(), error);
+            Self::put_out(&port, &bus);
             return None;
         }
         let mut drive = false;
@@ -207,12 +208,17 @@ impl<T: HbaDriver> BoundHba<T> {
             }
         });
         if told.is_err() || !drive {
-            // Its drop puts it out.
+            Self::put_out(&port, &bus);
             return None;
         }
-        let config = T::config(index)
-            .map_err(|error| tell("reading the parameters", error))
-            .ok()?;
+        let config = match T::config(index) {
+            Ok(config) => config,
+            Err(error) => {
+                tell("reading the parameters", error);
+                Self::put_out(&port, &bus);
+                return None;
+            }
+        };
         let adapter = Adapter::new(platform, port, bus, config)
             .map_err(|error| tell("making the queue", error))
             .ok()?;
@@ -221,6 +227,13 @@ impl<T: HbaDriver> BoundHba<T> {
             caller,
             adapter,
         })
+    }
+
+    /// A port that is not served: its memory is not freed under an HBA that may write to it.
+    fn put_out(port: &T::Port, bus: &PortBus) {
+        if port.stop().is_err() {
+            bus.cut_off();
+        }
     }
 }
 
