@@ -5,9 +5,9 @@
 # host
 # image: a.img 256M
 # kernels: stock debug
-if [ "${1:-}" = guest ]; then
+if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	. ci/vm-tests/nvme-lib.sh
-	SECONDS_OF_IT=$2
+	SECONDS_OF_IT=${1:-30}
 	RAM=/dev/hiops_ram0 NVME=/dev/hiops0n1 EXT4=/dev/hiops_ram1
 	DISKS='hiops_ram0 hiops_ram1 hiops0n1'
 	expect load modprobe hiops ram_disks=2 ram_size_mb=64 ram_latency_us=20 ram_queues=2
@@ -89,4 +89,4 @@ fi
 
 set -uo pipefail
 exec ci/vm --kernel "$KERNEL" --memory 1G --timeout $((${HIOPS_SOAK_S:-30} * 3 + 400)) \
-	--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=soak,drive=a,addr=4,max_ioqpairs=2" -- "$0" guest "${HIOPS_SOAK_S:-30}"
+	--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=soak,drive=a,addr=4,max_ioqpairs=2" -- "$0" "${HIOPS_SOAK_S:-30}"

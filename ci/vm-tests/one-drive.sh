@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# The tests that need one drive of a kind or none, one after the other in one machine: to boot the debug kernel takes as long as most of them.
+# Each can still be run alone: ci/check-vm NAME@KERNEL.
+# image: a.img 1G
+# image: s.img 256M
+# kernels: stock debug
+# instead of: ram@stock nvme-io@stock nvme-unbind@stock ahci-io@stock soak@stock
+# instead of: kunit@debug ram@debug nvme-io@debug nvme-unbind@debug ahci-io@debug faults@debug soak@debug
+# vm: --timeout 1800 --memory 1G --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap -device nvme,serial=io-0,drive=a,addr=4"
+# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap -device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
+set -uo pipefail
+bad=0
+for name in kunit ram nvme-io nvme-unbind ahci-io faults soak; do
+	test=ci/vm-tests/$name.sh
+	grep -q "^# kernels:.* $HIOPS_VM_KERNEL" "$test" || continue
+	echo "$name begins at $SECONDS s" >&2
+	results=0
+	while read -r line; do
+		case $line in
+		'ok '*) echo "ok $name: ${line#ok }" ;;
+		'not ok '*) echo "not ok $name: ${line#not ok }" ;;
+		*) continue ;;
+		esac
+		results=$((results + 1))
+		[ "${line#not}" = "$line" ] || bad=1
+	done < <("$test" || echo "not ok ended: status $?")
+	[ "$results" -gt 0 ] || { echo "not ok $name: it told no result"; bad=1; }
+done
+echo "the last one ended at $SECONDS s" >&2
+exit "$bad"
