@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Drives that don't say which command failed: they are told one by one.
 
-use crate::errors::{bad, only, outcomes, read, reading, serve, with_bad, MEDIUM};
-use crate::host::{queue, Host};
+use crate::errors::{bad, only, reading, serve, with_bad, MEDIUM};
 use crate::model::{Config, Drive};
-use crate::rig::{command, Rig};
+use crate::rig::{command, read, Rig};
 use crate::whole::attend;
 use hal::{CmdError, Error, Op, Platform};
 use lld_ahci::News;
@@ -18,7 +17,7 @@ fn without_the_log_all_are_told_one_by_one() {
     let (rig, host, queue) = reading(Config::with(drive), 16);
     assert_eq!(serve(&rig, &queue), 1);
     let failed = [(3, CmdError::Medium), (11, CmdError::Range)];
-    only(outcomes(&host), 16, &failed);
+    only(host.outcomes(), 16, &failed);
     let log = rig.model.state().data_log();
     let alone = log.iter().filter(|taken| taken.command == 0x25).count();
     // The drive takes the lowest slot first, the strategy gives the highest: it began with block 15.
@@ -31,7 +30,7 @@ fn without_the_log_all_are_told_one_by_one() {
     queue.submit(read(0, 100), true);
     assert_eq!(rig.model.state().log.last().unwrap().command, 0x60);
     serve(&rig, &queue);
-    only(outcomes(&host), 1, &[]);
+    only(host.outcomes(), 1, &[]);
     rig.model.check();
 }
 
@@ -43,8 +42,7 @@ fn one_by_one_means_the_same_as_queued() {
         ..with_bad(vec![bad(0, MEDIUM)])
     };
     let rig = Rig::started(Config::with(drive));
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
+    let (host, queue) = rig.io();
     rig.model.state().hold = true;
     queue.submit(read(0, 0), true);
     let mut job = read(1, 10);
@@ -62,7 +60,7 @@ fn one_by_one_means_the_same_as_queued() {
     rig.model.state().hold = false;
     rig.model.run();
     serve(&rig, &queue);
-    only(outcomes(&host), 4, &[(0, CmdError::Medium)]);
+    only(host.outcomes(), 4, &[(0, CmdError::Medium)]);
     let state = rig.model.state();
     let log = state.data_log();
     let mut opcodes: Vec<u8> = log.iter().map(|taken| taken.command).collect();
@@ -99,7 +97,7 @@ fn one_that_is_not_answered_alone_fails_and_the_others_get_their_chance() {
         if mute == 3 {
             failed.push((3, CmdError::Timeout));
         }
-        only(outcomes(&host), 8, &failed);
+        only(host.outcomes(), 8, &failed);
         rig.model.check();
     }
 }
@@ -111,8 +109,7 @@ fn a_drive_that_answers_nothing_alone_is_given_up_in_bounded_time() {
         ..with_bad(vec![bad(0, MEDIUM)])
     };
     let rig = Rig::started(Config::with(drive));
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
+    let (host, queue) = rig.io();
     rig.model.state().hold = true;
     queue.submit_many((0..16).map(|id| read(id, 0)));
     rig.model.state().hold = false;

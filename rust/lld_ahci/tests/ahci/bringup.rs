@@ -2,11 +2,12 @@
 //! From the firmware's hands to drives that take commands, and everything that can be wrong on the way.
 
 use crate::model::config::Bios;
-use crate::model::{Config, Drive, Model};
+use crate::model::{Config, Drive, Model, State};
 use crate::rig::{command, Rig};
 use hal::mock::MockPlatform;
 use hal::{Controller, Error, Op, Platform};
 use lld_ahci::Hba;
+use testkit::{stays_gone, tries_until_well};
 
 #[test]
 fn a_drive_is_named_by_what_it_says() {
@@ -94,8 +95,8 @@ fn the_firmware_is_asked_to_let_go_and_not_for_ever() {
             bios: Some(Bios { busy, lets_go_us }),
             ..Config::default()
         };
-        let model = Model::new(&machine, config);
-        let mut hba = Hba::new(model.registers()).unwrap();
+        let model = Model::new(State::new(&machine, config));
+        let mut hba = Hba::new(model.clone()).unwrap();
         assert_eq!(hba.start(&machine), Ok(()));
         let took = machine.now_us();
         assert!(took < limit + 2_000, "{took} of {limit}");
@@ -111,8 +112,8 @@ fn a_reset_that_never_ends_ends_the_attempt() {
         ..Config::default()
     };
     let machine = MockPlatform::new();
-    let model = Model::new(&machine, config);
-    let mut hba = Hba::new(model.registers()).unwrap();
+    let model = Model::new(State::new(&machine, config));
+    let mut hba = Hba::new(model.clone()).unwrap();
     assert_eq!(hba.start(&machine), Err(Error::Timeout));
     assert!((1_000_000..1_100_000).contains(&machine.now_us()));
     model.check();
@@ -146,8 +147,8 @@ fn windows_and_ports_that_make_no_sense_are_refused() {
         (ports(1, 0), Error::Gone),
     ] {
         let machine = MockPlatform::new();
-        let model = Model::new(&machine, config);
-        assert_eq!(Hba::new(model.registers()).err(), Some(why));
+        let model = Model::new(State::new(&machine, config));
+        assert_eq!(Hba::new(model.clone()).err(), Some(why));
     }
 }
 
@@ -161,14 +162,14 @@ fn memory_beyond_an_hba_of_32_bits_is_refused() {
     let rig = Rig::new(config.clone());
     assert_eq!(rig.err(), Some(Error::Unsupported));
     let machine = MockPlatform::new();
-    let hba = Hba::new(Model::new(&machine, config).registers()).unwrap();
+    let hba = Hba::new(Model::new(State::new(&machine, config))).unwrap();
     assert!(!hba.has_64_bits());
 }
 
 #[test]
 fn what_the_firmware_set_of_link_power_management_survives_the_reset() {
     let machine = MockPlatform::new();
-    let model = Model::new(&machine, Config::default());
+    let model = Model::new(State::new(&machine, Config::default()));
     {
         let mut state = model.state();
         // ALPE, not ASP; IPM 3, SPD 1.
@@ -275,52 +276,36 @@ fn whole_way(rig: &Rig) -> Result<(), Error> {
 
 #[test]
 fn gone_at_every_register_access() {
-    let mut n = 0;
-    let total = loop {
-        let attempt = Rig::new(Config {
-            vanish_at: Some(n),
+    let total = tries_until_well(Error::Gone, |n| {
+        let rig = Rig::new(Config {
+            vanish_at: Some(n as u64),
             ..Config::with(Drive::new(9, 8))
-        });
-        let went = attempt.and_then(|rig| {
-            let went = whole_way(&rig);
-            if went.is_err() {
-                // Gone is gone: no later step finds it again, or waits for it.
-                let at = rig.machine.now_us();
-                assert_eq!(rig.ahci[0].alive(), Err(Error::Gone));
-                assert_eq!(rig.ahci[0].stop(), Err(Error::Gone));
-                assert_eq!(rig.ahci[0].start(), Err(Error::Gone));
-                assert_eq!(rig.ahci[0].attend(), Err(Error::Gone));
-                assert_eq!(rig.machine.now_us(), at, "access {n}");
-            }
-            rig.model.check();
-            went
-        });
-        match went {
-            Ok(()) => break n,
-            Err(why) => assert_eq!(why, Error::Gone, "access {n}"),
+        })?;
+        let went = whole_way(&rig);
+        if went.is_err() {
+            let at = rig.machine.now_us();
+            stays_gone(&rig.machine, &rig.ahci[0]);
+            assert_eq!(rig.ahci[0].attend(), Err(Error::Gone));
+            assert_eq!(rig.machine.now_us(), at, "access {n}");
         }
-        n += 1;
-    };
+        rig.model.check();
+        went
+    });
     assert!(total > 50, "only {total} accesses");
 }
 
 #[test]
 fn no_memory_at_every_allocation() {
-    let mut n = 0;
-    loop {
+    let total = tries_until_well(Error::NoMemory, |n| {
         let machine = MockPlatform::new();
-        let model = Model::new(&machine, Config::with(Drive::new(9, 8)));
+        let model = Model::new(State::new(&machine, Config::with(Drive::new(9, 8))));
         machine.fail_allocations_after(n);
         let went = Rig::on(machine.clone(), model.clone()).and_then(|rig| whole_way(&rig));
         model.check();
         assert_eq!(machine.bus().blocks_alive(), 0, "allocation {n} leaks");
-        match went {
-            Ok(()) => break,
-            Err(why) => assert_eq!(why, Error::NoMemory, "allocation {n}"),
-        }
-        n += 1;
-    }
-    assert!(n > 5, "only {n} allocations");
+        went
+    });
+    assert!(total > 5, "only {total} allocations");
 }
 
 #[test]

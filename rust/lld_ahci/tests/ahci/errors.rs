@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Errors that drives and links report: exactly what failed fails, everything else goes on.
 
-use crate::host::{queue, Host, Job, Queue};
 use crate::model::config::Bad;
 use crate::model::{Config, Drive};
-use crate::rig::{command, Rig};
+use crate::rig::{read, reads, Queue, Rig};
 use crate::whole::attend;
-use hal::{CmdError, Controller, Op, Outcome};
+use hal::{CmdError, Controller, Outcome};
 use lld_ahci::News;
 use std::sync::Arc;
 use strategy::Context;
+use testkit::{Host, Job};
 
 pub const MEDIUM: u16 = 0x4041;
 
@@ -28,23 +28,12 @@ pub fn with_bad(bad: Vec<Bad>) -> Drive {
     }
 }
 
-pub fn read(id: usize, lba: u64) -> Box<Job> {
-    Box::new(Job {
-        id,
-        cmd: command(Op::Read, lba, 1),
-        data: vec![0; 512],
-        shape: (0, 0),
-        mapped: None,
-    })
-}
-
 /// A rig with `count` reads told at once, of blocks 0 and up.
 pub fn reading(config: Config, count: usize) -> (Rig, Arc<Host>, Queue) {
     let rig = Rig::started(config);
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
+    let (host, queue) = rig.io();
     rig.model.state().hold = true;
-    queue.submit_many((0..count).map(|id| read(id, id as u64)));
+    queue.submit_many(reads(count));
     rig.model.state().hold = false;
     rig.model.run();
     (rig, host, queue)
@@ -64,16 +53,6 @@ pub fn serve(rig: &Rig, queue: &Queue) -> usize {
         assert_eq!(attend(rig, queue), Ok(News::Recovered));
     }
     panic!("it never gets well");
-}
-
-pub fn outcomes(host: &Host) -> Vec<(usize, Outcome)> {
-    let mut ended: Vec<_> = host
-        .take()
-        .iter()
-        .map(|(job, out)| (job.id, *out))
-        .collect();
-    ended.sort_by_key(|(id, _)| *id);
-    ended
 }
 
 #[track_caller]
@@ -105,7 +84,7 @@ fn the_log_names_the_one_that_failed() {
                 20,
             );
             assert_eq!(serve(&rig, &queue), 1);
-            only(outcomes(&host), 20, &[(7, why)]);
+            only(host.outcomes(), 20, &[(7, why)]);
             // Read once, and nothing that was done is done again.
             let log = rig.model.state().log.clone();
             let logs = log.iter().filter(|taken| taken.command == 0x2f);
@@ -129,7 +108,7 @@ fn several_bad_blocks_fail_one_after_the_other() {
         let (rig, host, queue) = reading(config, 32);
         serve(&rig, &queue);
         let failed: Vec<_> = (0..8).map(|at| (at * 3, CmdError::Medium)).collect();
-        only(outcomes(&host), 32, &failed);
+        only(host.outcomes(), 32, &failed);
         rig.model.check();
     }
 }
@@ -148,7 +127,7 @@ fn an_unqueued_command_that_fails_fails_alone() {
             };
             let (rig, host, queue) = reading(config, count);
             serve(&rig, &queue);
-            only(outcomes(&host), count, &[(0, CmdError::Medium)]);
+            only(host.outcomes(), count, &[(0, CmdError::Medium)]);
             rig.model.check();
         }
     }
@@ -168,7 +147,7 @@ fn unqueued_commands_finished_before_the_one_that_failed_stay_finished_or_are_do
         let (rig, host, queue) = reading(config, 8);
         serve(&rig, &queue);
         let failed = [(4, CmdError::Medium), (6, CmdError::Range)];
-        only(outcomes(&host), 8, &failed);
+        only(host.outcomes(), 8, &failed);
         rig.model.check();
     }
 }
@@ -182,10 +161,10 @@ fn an_error_that_passes_fails_nobody_but_the_one() {
     }]);
     let (rig, host, queue) = reading(Config::with(drive), 10);
     serve(&rig, &queue);
-    only(outcomes(&host), 10, &[(5, CmdError::Medium)]);
+    only(host.outcomes(), 10, &[(5, CmdError::Medium)]);
     queue.submit(read(0, 5), true);
     serve(&rig, &queue);
-    only(outcomes(&host), 1, &[]);
+    only(host.outcomes(), 1, &[]);
     rig.model.check();
 }
 
@@ -201,7 +180,7 @@ fn a_link_that_breaks_costs_nobody_anything_three_times() {
         // Those that break it when they are told alone fail with it: the drive takes the lowest slot, the last read, first.
         let failed = [(11, CmdError::Io), (10, CmdError::Io)];
         let alone = times.saturating_sub(3);
-        only(outcomes(&host), 12, &failed[..alone]);
+        only(host.outcomes(), 12, &failed[..alone]);
         let state = rig.model.state();
         assert!(state.ports[0].resets >= times.min(3) as u32);
         let alone = state.log.iter().any(|taken| taken.command == 0x25);
@@ -223,7 +202,7 @@ fn a_link_that_breaks_with_unqueued_commands_costs_nobody_anything() {
     };
     let (rig, host, queue) = reading(config, 6);
     serve(&rig, &queue);
-    only(outcomes(&host), 6, &[]);
+    only(host.outcomes(), 6, &[]);
     assert_eq!(rig.model.state().ports[0].resets, 1);
     rig.model.check();
 }
@@ -238,10 +217,9 @@ fn errors_are_found_without_interrupts() {
         },
     ] {
         let rig = Rig::started(Config::with(drive));
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
+        let (host, queue) = rig.io();
         rig.ahci[0].set_interrupt(0, false);
-        queue.submit_many((0..6).map(|id| read(id, id as u64)));
+        queue.submit_many(reads(6));
         for _ in 0..5 {
             queue.drain(Context::Poll);
             if rig.places[0].calls() != 0 {
@@ -250,7 +228,7 @@ fn errors_are_found_without_interrupts() {
         }
         assert!(!rig.model.line());
         assert_eq!(rig.model.state().ports[0].ie, 0, "polled still");
-        only(outcomes(&host), 6, &[(2, CmdError::Medium)]);
+        only(host.outcomes(), 6, &[(2, CmdError::Medium)]);
         rig.model.check();
     }
 }
@@ -262,10 +240,9 @@ fn a_broken_link_is_found_without_interrupts() {
         ..Config::with(with_bad(Vec::new()))
     };
     let rig = Rig::started(config);
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
+    let (host, queue) = rig.io();
     rig.ahci[0].set_interrupt(0, false);
-    queue.submit_many((0..6).map(|id| read(id, id as u64)));
+    queue.submit_many(reads(6));
     let before = rig.model.state().accesses;
     let ticks = (0..3000).find(|_| {
         queue.drain(Context::Poll);
@@ -275,7 +252,7 @@ fn a_broken_link_is_found_without_interrupts() {
     let spent = rig.model.state().accesses - before;
     assert!(spent < 8, "{spent} accesses of registers");
     assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
-    only(outcomes(&host), 6, &[]);
+    only(host.outcomes(), 6, &[]);
     rig.model.check();
 }
 
@@ -292,8 +269,8 @@ fn a_recovery_does_not_touch_the_other_ports() {
         ],
         ..Config::default()
     });
-    let host = Host::new(&rig.machine);
-    let (bad, good) = (queue(&rig, &host, 0), queue(&rig, &host, 1));
+    let (host, bad) = rig.io();
+    let good = host.io(rig.ahci[1].create_queue(0, Some(0)).unwrap());
     rig.model.state().hold = true;
     for id in 0..4 {
         let mut job = read(id, id as u64);
@@ -324,7 +301,7 @@ fn an_alarm_without_a_cause_changes_nothing() {
     assert_eq!(attend(&rig, &queue), Ok(News::Nothing));
     assert_eq!(rig.model.state().log.len(), before);
     serve(&rig, &queue);
-    only(outcomes(&host), 4, &[]);
+    only(host.outcomes(), 4, &[]);
     rig.model.check();
 }
 
@@ -335,10 +312,9 @@ fn an_hba_that_was_reset_by_somebody_else_has_finished_nothing() {
             depth,
             ..with_bad(Vec::new())
         }));
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
+        let (host, queue) = rig.io();
         rig.model.state().hold = true;
-        queue.submit_many((0..6).map(|id| read(id, id as u64)));
+        queue.submit_many(reads(6));
         rig.model.state().reset_beneath();
         queue.drain(Context::Irq);
         assert!(
@@ -360,7 +336,7 @@ fn an_hba_that_was_reset_by_somebody_else_has_finished_nothing() {
         paused.resume();
         queue.submit(read(0, 0), true);
         queue.drain(Context::Irq);
-        only(outcomes(&host), 1, &[]);
+        only(host.outcomes(), 1, &[]);
         rig.model.check();
     }
 }

@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! HBAs and drives that lie: nothing ends that was not told, nothing ends twice, nothing hangs for ever, nothing panics.
 
-use crate::host::{queue, Host, Job};
+use crate::errors::{bad, MEDIUM};
 use crate::model::config::Bad;
-use crate::model::{Config, Drive, Model, Registers};
-use crate::rig::{command, Rig};
-use crate::whole::{attend, Dice};
+use crate::model::{Config, Drive, Model, State};
+use crate::rig::{command, read, reads, Rig};
+use crate::whole::attend;
 use hal::mock::MockPlatform;
 use hal::{CmdError, Controller, Error, Mmio, Op, Platform, Queue};
 use lld_ahci::{AhciController, Hba, Port, Site};
 use std::sync::Arc;
 use strategy::Context;
-
-fn read(id: usize, lba: u64) -> Box<Job> {
-    Box::new(Job {
-        id,
-        cmd: command(Op::Read, lba, 1),
-        data: vec![0; 512],
-        shape: (0, 0),
-        mapped: None,
-    })
-}
+use testkit::Dice;
 
 #[test]
 fn bits_that_nobody_issued_are_nobodys() {
@@ -112,8 +103,7 @@ fn a_device_that_hears_nothing_is_recovered_by_the_layer_above() {
             depth,
             ..Drive::new(9, 64)
         }));
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
+        let (host, queue) = rig.io();
         rig.model.state().config.deaf = true;
         queue.submit_many((0..40).map(|id| read(id, 0)));
         rig.machine.advance(31_000_000);
@@ -142,14 +132,12 @@ fn a_device_that_falls_silent_in_a_recovery_is_given_up_in_bounded_time() {
         let rig = Rig::started(Config::with(Drive {
             names_errors,
             bad: vec![Bad {
-                lba: 0,
-                tfd: 0x4041,
                 times: 1,
+                ..bad(0, MEDIUM)
             }],
             ..Drive::new(9, 64)
         }));
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
+        let (host, queue) = rig.io();
         queue.submit_many((0..8).map(|id| read(id, 7 - id as u64)));
         rig.model.state().config.deaf = true;
         let before = rig.machine.now_us();
@@ -178,9 +166,8 @@ fn a_link_that_breaks_for_ever_ends_in_bounded_time() {
         breaks: Some((0, usize::MAX)),
         ..Config::with(Drive::new(9, 64))
     });
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
-    queue.submit_many((0..20).map(|id| read(id, id as u64)));
+    let (host, queue) = rig.io();
+    queue.submit_many(reads(20));
     let before = rig.machine.now_us();
     let gave_up = (0..10).find_map(|_| {
         rig.interrupts(|_| {
@@ -205,16 +192,11 @@ fn a_log_that_names_what_was_not_told_is_not_believed() {
     // 0x9f: NQ, with a tag that was told.
     for tag in [0, 28, 0x9f] {
         let rig = Rig::started(Config::with(Drive {
-            bad: vec![Bad {
-                lba: 0,
-                tfd: 0x4041,
-                times: usize::MAX,
-            }],
+            bad: vec![bad(0, MEDIUM)],
             ..Drive::new(9, 64)
         }));
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
-        queue.submit_many((0..3).map(|id| read(id, id as u64)));
+        let (host, queue) = rig.io();
+        queue.submit_many(reads(3));
         if let Some((at, _)) = &mut rig.model.state().ports[0].failed {
             *at = tag;
         }
@@ -236,7 +218,7 @@ fn a_log_that_names_what_was_not_told_is_not_believed() {
 /// Registers and memory of which nothing can be believed.
 #[derive(Clone)]
 struct Chaos {
-    registers: Registers,
+    registers: Model,
     dice: Arc<std::sync::Mutex<Dice>>,
     one_in: u64,
 }
@@ -278,9 +260,9 @@ impl Site for ChaosPlace {
 /// One life of a port of which every so many register reads lie. Returns whether it got as far as a queue.
 fn chaos(seed: u64, one_in: u64) -> Result<bool, Error> {
     let machine = MockPlatform::new();
-    let model = Model::new(&machine, Config::with(Drive::new(9, 64)));
+    let model = Model::new(State::new(&machine, Config::with(Drive::new(9, 64))));
     let registers = Chaos {
-        registers: model.registers(),
+        registers: model.clone(),
         dice: Arc::new(std::sync::Mutex::new(Dice(seed))),
         one_in,
     };
@@ -366,14 +348,12 @@ fn a_command_table_that_the_hba_overwrote_is_told_again_as_it_is() {
     let rig = Rig::started(Config::with(Drive {
         names_errors: false,
         bad: vec![Bad {
-            lba: 0,
-            tfd: 0x4041,
             times: 1,
+            ..bad(0, MEDIUM)
         }],
         ..Drive::new(9, 64)
     }));
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
+    let (host, queue) = rig.io();
     queue.submit(read(0, 0), true);
     let memory = {
         let state = rig.model.state();

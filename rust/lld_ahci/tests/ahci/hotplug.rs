@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Drives that come and go.
 
-use crate::host::{queue, Host, Job};
 use crate::model::{Config, Drive};
-use crate::rig::{command, Rig};
+use crate::rig::{command, reads, Rig};
 use crate::whole::attend;
 use hal::{CmdError, Controller, Error, Op, Platform};
 use lld_ahci::News;
 use strategy::Context;
-
-fn read(id: usize) -> Box<Job> {
-    Box::new(Job {
-        id,
-        cmd: command(Op::Read, id as u64, 1),
-        data: vec![0; 512],
-        shape: (0, 0),
-        mapped: None,
-    })
-}
+use testkit::Job;
 
 #[test]
 fn a_drive_that_goes_fails_its_io_and_its_port_stays_quiet() {
     let rig = Rig::started(Config::default());
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
+    let (host, queue) = rig.io();
     rig.model.state().hold = true;
-    queue.submit_many((0..40).map(read));
-    rig.model.unplug(0);
+    queue.submit_many(reads(40));
+    rig.model.state().unplug(0);
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
     });
@@ -58,11 +47,10 @@ fn a_drive_that_goes_fails_its_io_and_its_port_stays_quiet() {
 #[test]
 fn a_link_that_comes_back_in_time_costs_nobody_anything() {
     let rig = Rig::started(Config::default());
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
+    let (host, queue) = rig.io();
     rig.model.state().hold = true;
-    queue.submit_many((0..8).map(read));
-    let drive = rig.model.unplug(0).unwrap();
+    queue.submit_many(reads(8));
+    let drive = rig.model.state().unplug(0).unwrap();
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
     });
@@ -94,12 +82,11 @@ fn another_drive_in_its_place_is_not_taken_for_it() {
         Drive::other(0xeb14_0101),
     ] {
         let rig = Rig::started(Config::default());
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
+        let (host, queue) = rig.io();
         rig.model.state().hold = true;
-        queue.submit_many((0..8).map(read));
-        rig.model.unplug(0);
-        rig.model.plug(0, other);
+        queue.submit_many(reads(8));
+        rig.model.state().unplug(0);
+        rig.model.state().plug(0, other);
         rig.model.state().hold = false;
         assert_eq!(attend(&rig, &queue), Ok(News::Exchanged));
         let ended = host.take();
@@ -120,7 +107,7 @@ fn a_drive_that_comes_is_told_of_and_served_by_a_port_made_anew() {
     });
     assert!(rig.units(0).is_empty());
     assert_eq!(rig.ahci[0].alive(), Ok(()));
-    rig.model.plug(0, Drive::new(9, 64));
+    rig.model.state().plug(0, Drive::new(9, 64));
     assert!(rig.model.line());
     let served = rig.hba.interrupt(true, 1, |_| {
         // Not a queue's; the port itself is asked.
@@ -139,7 +126,7 @@ fn a_drive_that_comes_is_told_of_and_served_by_a_port_made_anew() {
 #[test]
 fn a_device_that_is_left_alone_may_go() {
     let rig = Rig::started(Config::with(Drive::other(0xeb14_0101)));
-    rig.model.unplug(0);
+    rig.model.state().unplug(0);
     assert_eq!(rig.ahci[0].interrupt(0), hal::Cause::Queues);
     assert_eq!(rig.places[0].calls(), 1);
     assert_eq!(rig.ahci[0].attend(), Ok(News::Nothing));
@@ -152,9 +139,9 @@ fn a_drive_that_was_away_during_a_reset_is_not_taken_back_for_another() {
     let rig = Rig::started(Config::default());
     let _queue = rig.queue();
     assert_eq!(rig.ahci[0].stop(), Ok(()));
-    rig.model.unplug(0);
+    rig.model.state().unplug(0);
     assert_eq!(rig.ahci[0].start(), Err(Error::Gone));
-    rig.model.plug(
+    rig.model.state().plug(
         0,
         Drive {
             serial: "SERIAL-1",
@@ -162,8 +149,8 @@ fn a_drive_that_was_away_during_a_reset_is_not_taken_back_for_another() {
         },
     );
     assert_eq!(rig.ahci[0].start(), Err(Error::Malformed));
-    rig.model.unplug(0);
-    rig.model.plug(0, Drive::new(9, 4096));
+    rig.model.state().unplug(0);
+    rig.model.state().plug(0, Drive::new(9, 4096));
     assert_eq!(rig.ahci[0].start(), Ok(()));
     assert_eq!(rig.ahci[0].alive(), Ok(()));
     rig.model.check();

@@ -114,7 +114,7 @@ fn a_polled_port_does_not_interrupt_and_loses_nothing_on_the_way_back() {
 fn errors_silence_the_port_until_they_are_attended() {
     let rig = Rig::started(two());
     let mut line = rig.queue();
-    rig.model.unplug(0);
+    rig.model.state().unplug(0);
     assert_eq!(rig.interrupts(|_| assert!(line.drain().is_empty())), 1);
     assert!(!rig.model.line());
     assert_eq!(rig.places[0].calls(), 1);
@@ -130,10 +130,7 @@ fn errors_silence_the_port_until_they_are_attended() {
 #[test]
 fn an_hba_that_is_gone_is_not_the_one_that_interrupts() {
     let rig = Rig::started(Config::default());
-    {
-        let mut state = rig.model.state();
-        state.config.vanish_at = Some(state.accesses);
-    }
+    rig.model.vanish();
     assert!(!rig.hba.interrupt(true, 1, |_| true));
     assert_eq!(rig.ahci[0].interrupt(0), Cause::None);
     assert_eq!(rig.places[0].calls(), 1, "it is to be looked after");
@@ -151,7 +148,7 @@ fn a_stale_answer_does_not_hide_what_else_came() {
     for (offset, word) in [(0x40, 0x0050_4034), (0x58, 0x0040_40a1)] {
         bus.write32(fis + offset, word).unwrap();
     }
-    rig.model.unplug(0);
+    rig.model.state().unplug(0);
     rig.interrupts(|_| assert!(line.drain().is_empty()));
     assert_eq!(rig.places[0].calls(), 1);
     rig.model.check();

@@ -3,7 +3,6 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "a test fails loudly, and its names say what it is"
 )]
@@ -16,7 +15,6 @@ mod alone;
 mod bringup;
 mod data;
 mod errors;
-mod host;
 mod hostile;
 mod hotplug;
 mod interrupts;

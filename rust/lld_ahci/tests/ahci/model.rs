@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A model HBA with drives: registers, command lists, FISes, link, all of it in the test's hands.
-//!
-//! It reaches memory by bus address only, as hardware does, and it is strict: whatever the driver does that the specification does not allow is
-//! a complaint, and [`Model::check`] fails the test with it.
 
 pub mod ata;
 pub mod config;
@@ -14,11 +11,11 @@ pub mod registers;
 
 pub use config::{Config, Drive};
 pub use port::Port;
-pub use registers::Registers;
 
 use hal::mock::MockPlatform;
 use hal::Platform;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::ops::{Deref, DerefMut};
+use testkit::Bench;
 
 /// A command as a drive took it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +34,8 @@ pub struct Taken {
 
 /// Everything behind the registers.
 pub struct State {
+    bench: Bench,
     pub config: Config,
-    pub platform: MockPlatform,
     pub ports: Vec<Port>,
     pub ghc: u32,
     pub pi: u32,
@@ -49,28 +46,30 @@ pub struct State {
     /// The firmware's end of the hand-off.
     pub bohc: u32,
     pub asked_at: Option<u64>,
-    /// Register accesses so far, and of those the reads.
-    pub accesses: u64,
-    pub reads: u64,
-    /// Commands are accepted but not carried out until [`Model::run`].
-    pub hold: bool,
-    /// Or until then.
+    /// When what is held is carried out all the same.
     pub release_at: Option<u64>,
-    /// A register only wakes the device, which works in a thread of the test's: [`Model::serve`].
-    pub detached: bool,
-    pub woken: bool,
     /// Commands as they were carried out, IDENTIFY and the like included.
     pub log: Vec<Taken>,
-    pub complaints: Vec<String>,
 }
 
-impl State {
-    pub fn complain(&mut self, what: impl Into<String>) {
-        self.complaints.push(what.into());
-    }
+/// A handle of the model.
+pub type Model = testkit::Model<State>;
 
-    pub fn gone(&self) -> bool {
-        self.config.vanish_at.is_some_and(|n| self.accesses > n)
+impl State {
+    pub fn new(platform: &MockPlatform, config: Config) -> Self {
+        Self {
+            bench: Bench::new(platform, config.bar, config.vanish_at),
+            pi: config.ports,
+            bohc: u32::from(config.bios.is_some()),
+            ports: config.drives.iter().cloned().map(Port::new).collect(),
+            config,
+            ghc: 0,
+            reset_at: None,
+            latched: 0,
+            asked_at: None,
+            release_at: None,
+            log: Vec::new(),
+        }
     }
 
     pub fn now(&self) -> u64 {
@@ -96,73 +95,16 @@ impl State {
     }
 }
 
-/// A handle of the model; clones are the same.
-#[derive(Clone)]
-pub struct Model(Arc<Mutex<State>>);
+impl Deref for State {
+    type Target = Bench;
 
-impl Model {
-    pub fn new(platform: &MockPlatform, config: Config) -> Self {
-        let ports = config.drives.iter().cloned().map(Port::new).collect();
-        Self(Arc::new(Mutex::new(State {
-            pi: config.ports,
-            bohc: u32::from(config.bios.is_some()),
-            config,
-            platform: platform.clone(),
-            ports,
-            ghc: 0,
-            reset_at: None,
-            latched: 0,
-            asked_at: None,
-            accesses: 0,
-            reads: 0,
-            hold: false,
-            release_at: None,
-            detached: false,
-            woken: false,
-            log: Vec::new(),
-            complaints: Vec::new(),
-        })))
+    fn deref(&self) -> &Bench {
+        &self.bench
     }
+}
 
-    /// What is behind the registers; a test that failed elsewhere is no reason to hide it.
-    pub fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(|broken| broken.into_inner())
-    }
-
-    /// The register window.
-    pub fn registers(&self) -> Registers {
-        Registers::new(self.clone())
-    }
-
-    /// Carries on with what was held back.
-    pub fn run(&self) {
-        let mut state = self.state();
-        let hold = std::mem::replace(&mut state.hold, false);
-        state.work();
-        state.hold = hold;
-    }
-
-    /// What a detached device does when it is woken. Returns whether it was.
-    pub fn serve(&self) -> bool {
-        let mut state = self.state();
-        let woken = std::mem::take(&mut state.woken);
-        if woken {
-            state.work();
-        }
-        woken
-    }
-
-    /// Whether the HBA interrupts.
-    pub fn line(&self) -> bool {
-        let mut state = self.state();
-        state.ghc & 2 != 0 && state.pending() != 0
-    }
-
-    /// No rule was broken, and no access went astray.
-    #[track_caller]
-    pub fn check(&self) {
-        let state = self.state();
-        assert_eq!(state.complaints, Vec::<String>::new());
-        assert_eq!(state.platform.bus().faults(), 0, "accesses to no memory");
+impl DerefMut for State {
+    fn deref_mut(&mut self) -> &mut Bench {
+        &mut self.bench
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Issuer and drainer at once, stopped at the very accesses between which something could be mistaken or overlooked.
 
-use crate::model::{Config, Drive, Model, Registers};
+use crate::model::{Config, Drive, Model, State};
 use crate::rig::command;
 use hal::mock::{MockDma, MockPlatform};
 use hal::{Controller, DmaMem, Error, Mmio, NewQueue, Op, Platform, Queue, TagBatch};
@@ -135,7 +135,7 @@ impl DmaMem for Memory {
 }
 
 #[derive(Clone)]
-struct Gated(Registers, Arc<Points>);
+struct Gated(Model, Arc<Points>);
 
 impl Mmio for Gated {
     fn len(&self) -> usize {
@@ -186,8 +186,8 @@ fn rig(depth: Option<u8>) -> (Rig, NewQueue<Line>) {
         queued_trim: depth.is_some(),
         ..Drive::new(9, 64)
     };
-    let model = Model::new(&machine.0, Config::with(drive));
-    let registers = Gated(model.registers(), Arc::clone(&points));
+    let model = Model::new(State::new(&machine.0, Config::with(drive)));
+    let registers = Gated(model.clone(), Arc::clone(&points));
     let mut hba = Hba::new(registers.clone()).unwrap();
     hba.start(&machine).unwrap();
     let port = Port::new(machine, registers, hba.port(0).unwrap()).unwrap();

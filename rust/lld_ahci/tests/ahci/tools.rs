@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Commands of the operator's tools.
 
-use crate::host::{flush, queue, Host, Job};
+use crate::errors::{bad, MEDIUM};
 use crate::model::config::Bad;
 use crate::model::{Config, Drive};
-use crate::rig::{command, Rig};
+use crate::rig::{command, flush, reads, Rig};
 use hal::{Controller, DmaMem, Error, Op, Platform};
 use lld_ahci::{AtaCommand, AtaReply, Transfer};
 use strategy::Context;
@@ -14,16 +14,6 @@ fn identify() -> AtaCommand {
         command: 0xec,
         ..AtaCommand::default()
     }
-}
-
-fn read(id: usize) -> Box<Job> {
-    Box::new(Job {
-        id,
-        cmd: command(Op::Read, id as u64, 1),
-        data: vec![0; 512],
-        shape: (0, 0),
-        mapped: None,
-    })
 }
 
 #[test]
@@ -111,14 +101,13 @@ fn what_is_under_way_finishes_first_and_goes_on_afterwards() {
         slots: 4,
         ..Config::default()
     });
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
+    let (host, queue) = rig.io();
     {
         let mut state = rig.model.state();
         state.hold = true;
         state.release_at = Some(rig.machine.now_us() + 1_000_000);
     }
-    queue.submit_many((0..3).map(read));
+    queue.submit_many(reads(3));
     // It waits for its turn, and nobody comes after it.
     queue.submit(flush(3), true);
     let paused = queue.pause(&rig.machine);
@@ -140,9 +129,8 @@ fn a_command_that_is_not_answered_leaves_the_port_stopped() {
     let rig = Rig::started(Config::with(Drive {
         mute: Some(9),
         bad: vec![Bad {
-            lba: 9,
-            tfd: 0x4051,
             times: 1,
+            ..bad(9, 0x4051)
         }],
         ..Drive::new(9, 64)
     }));
@@ -171,19 +159,13 @@ fn a_command_that_is_not_answered_leaves_the_port_stopped() {
 #[test]
 fn errors_of_what_was_under_way_are_not_the_tools() {
     for names_errors in [true, false] {
-        let bad = Bad {
-            lba: 2,
-            tfd: 0x4041,
-            times: usize::MAX,
-        };
         let rig = Rig::started(Config::with(Drive {
-            bad: vec![bad],
+            bad: vec![bad(2, MEDIUM)],
             names_errors,
             ..Drive::new(9, 64)
         }));
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
-        queue.submit_many((0..6).map(read));
+        let (host, queue) = rig.io();
+        queue.submit_many(reads(6));
         let paused = queue.pause(&rig.machine);
         let memory = rig.machine.dma(512).unwrap();
         let sector = Transfer::FromDevice(&memory, 512);

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Strategy and driver together against the model: what an adapter in the kernel does, without the kernel.
 
-use crate::host::{flush, queue, Host, Job, Queue, BLOCKS};
 use crate::model::{Config, Drive};
-use crate::rig::{command, Rig};
-use hal::{CmdError, Command, Controller, Op};
+use crate::rig::{read, Queue, Rig, UNIT};
+use hal::{CmdError, Controller, Op};
 use lld_ahci::News;
 use strategy::Context;
+use testkit::{Dice, Mix};
 
-/// A generator of numbers; the same every time.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-}
+/// Blocks of the random test's disk.
+const BLOCKS: u64 = 256;
 
 /// What the glue does when a port calls.
 pub fn attend(rig: &Rig, queue: &Queue) -> Result<News, hal::Error> {
@@ -63,70 +53,16 @@ fn configs() -> impl Iterator<Item = Config> {
     })
 }
 
-/// First block and length of a command.
-fn roll_range(dice: &mut Dice, total: u64, shift: u8) -> (u64, u64) {
-    let lba = dice.roll(total);
-    let most = (total - lba).min(if shift == 9 { 20 } else { 3 });
-    (lba, 1 + dice.roll(most))
-}
-
-/// What the next command will be about.
-fn next_range(mut dice: Dice, total: u64, shift: u8) -> std::ops::Range<u64> {
-    let (lba, blocks) = roll_range(&mut dice, total, shift);
-    lba..lba + blocks
-}
-
-/// A random command on a disk whose content `disk` will be when it is its turn; what a read has to find.
-fn random_job(dice: &mut Dice, id: usize, disk: &mut [u8], shift: u8) -> (Job, Vec<u8>) {
-    let total = disk.len() as u64 >> shift;
-    let (lba, blocks) = roll_range(dice, total, shift);
-    let range = (lba << shift) as usize..((lba + blocks) << shift) as usize;
-    let op = match dice.roll(10) {
-        0 => Op::Flush,
-        1 => Op::Discard,
-        2..=5 => Op::Write,
-        _ => Op::Read,
-    };
-    let data = match op {
-        Op::Write => {
-            let data: Vec<u8> = range.clone().map(|_| dice.roll(256) as u8).collect();
-            disk[range.clone()].copy_from_slice(&data);
-            data
-        }
-        Op::Discard => {
-            disk[range.clone()].fill(0xdd);
-            Vec::new()
-        }
-        Op::Read => vec![0; range.len()],
-        _ => Vec::new(),
-    };
-    let shape = match dice.roll(3) {
+/// Where the data of a command lies.
+fn shape(dice: &mut Dice, _: usize) -> (usize, usize) {
+    match dice.roll(3) {
         0 => (
             dice.roll(1024) as usize * 4,
             512 + dice.roll(2000) as usize * 4,
         ),
         1 => (0, 4096),
         _ => (dice.roll(1024) as usize * 4, 0),
-    };
-    let cmd = Command {
-        block_shift: shift,
-        ..match op {
-            Op::Flush => command(op, 0, 0),
-            _ => command(op, lba, blocks as u32),
-        }
-    };
-    let expected = match op {
-        Op::Read => disk[range].to_vec(),
-        _ => data.clone(),
-    };
-    let job = Job {
-        id,
-        cmd,
-        data,
-        shape,
-        mapped: None,
-    };
-    (job, expected)
+    }
 }
 
 /// Everything that was submitted ends. With a lag the registers show a bit a little longer than the FIS says: another look is owed, and
@@ -153,8 +89,19 @@ fn random_commands_do_what_they_say_in_every_configuration() {
         let text = format!("{:?}", (config.slots, config.reverses, config.lag));
         let shift = config.drives[0].as_ref().unwrap().block_shift;
         let rig = Rig::started(config);
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
+        let (host, queue) = rig.io();
+        let mix = Mix {
+            unit: UNIT,
+            shift,
+            most: if shift == 9 { 20 } else { 3 },
+            ops: &[
+                (Op::Flush, 1),
+                (Op::Discard, 1),
+                (Op::Write, 4),
+                (Op::Read, 4),
+            ],
+            shape: &shape,
+        };
         let blocks_alive = rig.machine.bus().blocks_alive();
         let mut disk = vec![0; (BLOCKS << shift) as usize];
         let mut dice = Dice(42);
@@ -162,17 +109,17 @@ fn random_commands_do_what_they_say_in_every_configuration() {
         let mut busy: Vec<std::ops::Range<u64>> = Vec::new();
         for id in 0..250 {
             // As a file system does: it waits for what it needs.
-            let range = next_range(Dice(dice.0), disk.len() as u64 >> shift, shift);
+            let range = mix.range(&mut dice.clone(), BLOCKS);
             let meets =
                 |other: &std::ops::Range<u64>| range.start < other.end && other.start < range.end;
             if busy.iter().any(meets) {
                 finish(&rig, &queue);
                 busy.clear();
             }
-            let (job, data) = random_job(&mut dice, id, &mut disk, shift);
+            let (job, data) = mix.job(&mut dice, id, &mut disk);
             busy.push(range);
             expected.push(data);
-            queue.submit(Box::new(job), dice.roll(4) != 0);
+            queue.submit(job, dice.roll(4) != 0);
             match dice.roll(8) {
                 0 => {
                     rig.interrupts(|_| {
@@ -213,36 +160,7 @@ fn a_reset_fails_what_was_in_flight_and_keeps_what_waited() {
                 ..Drive::new(9, 64)
             })
         });
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
-        for reset in 0..5 {
-            rig.model.state().hold = true;
-            for id in 0..20 {
-                let mut job = flush(id);
-                job.cmd = command(Op::Read, id as u64, 1);
-                job.data = vec![1; 512];
-                queue.submit(job, true);
-            }
-            assert_eq!((queue.in_flight(), queue.queued()), (8, 12));
-            let mut paused = queue.pause(&rig.machine);
-            rig.ahci[0].stop().unwrap();
-            paused.reap(CmdError::Timeout);
-            paused.rewind();
-            rig.model.state().hold = false;
-            rig.ahci[0].start().unwrap();
-            paused.resume();
-            while queue.drain(Context::Irq) != 0 {}
-            let ended = host.take();
-            assert_eq!(ended.len(), 20, "reset {reset}");
-            for (job, outcome) in ended {
-                let expected = match job.id {
-                    0..8 => Err(CmdError::Timeout),
-                    _ => Ok(()),
-                };
-                assert_eq!(outcome, expected, "{} of reset {reset}", job.id);
-            }
-        }
-        rig.model.check();
+        rig.whole().survives_resets(8);
     }
 }
 
@@ -257,14 +175,10 @@ fn what_was_finished_before_a_stop_is_a_success_and_nothing_else_is() {
                 ..Drive::new(9, 64)
             })
         });
-        let host = Host::new(&rig.machine);
-        let queue = queue(&rig, &host, 0);
+        let (host, queue) = rig.io();
         for (id, hold) in [(0, false), (1, true), (2, true)] {
             rig.model.state().hold = hold;
-            let mut job = flush(id);
-            job.cmd = command(Op::Read, id as u64, 1);
-            job.data = vec![1; 512];
-            queue.submit(job, true);
+            queue.submit(read(id, id as u64), true);
             if id == 0 && depth.is_none() {
                 queue.drain(Context::Irq);
             }
@@ -272,14 +186,12 @@ fn what_was_finished_before_a_stop_is_a_success_and_nothing_else_is() {
         let mut paused = queue.pause(&rig.machine);
         rig.ahci[0].stop().unwrap();
         paused.reap(CmdError::Timeout);
-        let mut ended: Vec<_> = host
-            .take()
-            .iter()
-            .map(|(job, out)| (job.id, *out))
-            .collect();
-        ended.sort_by_key(|(id, _)| *id);
         let late = Err(CmdError::Timeout);
-        assert_eq!(ended, [(0, Ok(())), (1, late), (2, late)], "{depth:?}");
+        assert_eq!(
+            host.outcomes(),
+            [(0, Ok(())), (1, late), (2, late)],
+            "{depth:?}"
+        );
         paused.kill();
         rig.model.check();
     }
@@ -291,42 +203,16 @@ fn a_controller_that_is_gone_fails_everything_with_gone() {
         slots: 4,
         ..Config::default()
     });
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
-    rig.model.state().hold = true;
-    for id in 0..10 {
-        queue.submit(flush(id), true);
-    }
-    {
-        let mut state = rig.model.state();
-        state.config.vanish_at = Some(state.accesses);
-    }
-    let mut paused = queue.pause(&rig.machine);
-    assert!(rig.ahci[0].stop().is_err());
-    paused.reap(CmdError::Gone);
-    paused.rewind();
-    assert!(rig.ahci[0].start().is_err());
-    paused.kill();
-    queue.submit(flush(10), true);
-    let ended = host.take();
-    assert_eq!(ended.len(), 11);
-    let gone = |(_, outcome): &(Job, _)| *outcome == Err(CmdError::Gone);
-    assert!(ended.iter().all(gone));
+    rig.whole().fails_all_when_gone();
 }
 
 #[test]
 fn a_full_queue_costs_a_fifth_of_a_register_access_for_each_command() {
     let rig = Rig::started(Config::with(Drive::new(9, 64)));
-    let host = Host::new(&rig.machine);
-    let queue = queue(&rig, &host, 0);
+    let (host, queue) = rig.io();
     rig.model.state().hold = true;
     let before = rig.model.state().accesses;
-    queue.submit_many((0..256).map(|id| {
-        let mut job = flush(id);
-        job.cmd = command(Op::Read, id as u64 % 64, 1);
-        job.data = vec![1; 512];
-        job
-    }));
+    queue.submit_many((0..256).map(|id| read(id, id as u64 % 64)));
     while queue.in_flight() != 0 {
         rig.model.run();
         rig.hba.interrupt(false, 1, |_| {

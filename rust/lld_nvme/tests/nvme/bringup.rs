@@ -192,7 +192,7 @@ fn a_controller_left_running_by_someone_else_is_reset_first() {
     let rig = Rig::started(Config::default());
     rig.queue(0);
     // Another driver finds it so.
-    let other = crate::rig::Nvme::new(rig.machine.clone(), rig.model.registers()).unwrap();
+    let other = crate::rig::Nvme::new(rig.machine.clone(), rig.model.clone()).unwrap();
     other.start().unwrap();
     assert_eq!(rig.model.state().cqs.len(), 1, "only the admin queue");
     rig.model.check();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whatever can fail on the way up, failed at every place where it can.
 
-use crate::model::{Config, Namespace};
+use crate::model::{Config, Model, Namespace, State};
 use crate::rig::{command, Line, Rig};
-use hal::{Controller, Error, Op, Platform};
+use hal::mock::MockPlatform;
+use hal::{Controller, Error, Op};
+use testkit::{stays_gone, tries_until_well};
 
 fn config() -> Config {
     Config {
@@ -19,7 +21,8 @@ fn whole_way(rig: &Rig) -> Result<Vec<Line>, Error> {
     rig.nvme.start()?;
     let mut lines = Vec::new();
     for index in 0..2 {
-        lines.push(Line(rig.nvme.create_queue(index, Some(index + 1))?));
+        let new = rig.nvme.create_queue(index, Some(index + 1))?;
+        lines.push(testkit::Line(new));
     }
     let mut served = 0;
     rig.nvme
@@ -30,66 +33,42 @@ fn whole_way(rig: &Rig) -> Result<Vec<Line>, Error> {
 
 #[test]
 fn gone_at_every_register_access() {
-    let mut n = 0;
-    let total = loop {
-        let attempt = Rig::new(Config {
-            vanish_at: Some(n),
+    let total = tries_until_well(Error::Gone, |n| {
+        let rig = Rig::new(Config {
+            vanish_at: Some(n as u64),
             ..config()
-        });
-        let went = attempt.and_then(|rig| {
-            let went = whole_way(&rig).map(|_| ());
-            // Gone is gone: no later step finds it again, or waits for it.
-            if went.is_err() {
-                let at = rig.machine.now_us();
-                assert_eq!(rig.nvme.alive(), Err(Error::Gone));
-                assert_eq!(rig.nvme.stop(), Err(Error::Gone));
-                assert_eq!(rig.nvme.start(), Err(Error::Gone));
-                assert_eq!(rig.machine.now_us(), at, "access {n}");
-            }
-            rig.model.check();
-            went
-        });
-        match went {
-            Ok(()) => break n,
-            Err(why) => assert_eq!(why, Error::Gone, "access {n}"),
+        })?;
+        let went = whole_way(&rig).map(|_| ());
+        if went.is_err() {
+            stays_gone(&rig.machine, &rig.nvme);
         }
-        n += 1;
-    };
+        rig.model.check();
+        went
+    });
     assert!(total > 50, "only {total} accesses");
 }
 
 #[test]
 fn no_memory_at_every_allocation() {
-    let mut n = 0;
-    loop {
-        let platform = hal::mock::MockPlatform::new();
-        let model = crate::model::Model::new(&platform, config());
-        platform.fail_allocations_after(n);
-        let machine = platform.clone();
-        let went = crate::rig::Nvme::new(machine.clone(), model.registers()).and_then(|nvme| {
-            let rig = Rig {
-                machine,
-                model: model.clone(),
-                nvme,
-            };
+    let total = tries_until_well(Error::NoMemory, |n| {
+        let machine = MockPlatform::new();
+        let model = Model::new(State::new(&machine, config()));
+        machine.fail_allocations_after(n);
+        let went = Rig::on(machine.clone(), model.clone()).and_then(|rig| {
             let went = whole_way(&rig).map(|_| ());
             if went.is_err() {
                 // Memory is back: so is the device.
-                platform.fail_allocations_after(usize::MAX);
+                machine.fail_allocations_after(usize::MAX);
                 assert_eq!(rig.nvme.start(), Ok(()), "allocation {n}");
                 assert_eq!(rig.units().len(), 2);
             }
             went
         });
         model.check();
-        assert_eq!(platform.bus().blocks_alive(), 0, "allocation {n} leaks");
-        match went {
-            Ok(()) => break,
-            Err(why) => assert_eq!(why, Error::NoMemory, "allocation {n}"),
-        }
-        n += 1;
-    }
-    assert!(n > 10, "only {n} allocations");
+        assert_eq!(machine.bus().blocks_alive(), 0, "allocation {n} leaks");
+        went
+    });
+    assert!(total > 10, "only {total} allocations");
 }
 
 /// The admin commands of [`whole_way`].

@@ -7,6 +7,7 @@ use crate::rig::{command, Line, Rig};
 use hal::{Controller, Op, Queue};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use testkit::Device;
 
 /// A device that tells a lie before each truth; a lie that is believed shows by its status.
 fn honest_and(lie: impl Fn(Completion) -> Completion + Send + 'static) -> Rig {

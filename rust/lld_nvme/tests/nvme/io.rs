@@ -2,20 +2,14 @@
 //! Commands, one queue, one thread.
 
 use crate::model::{Config, Namespace};
-use crate::rig::{command, Rig};
+use crate::rig::{command, Rig, UNIT};
 use hal::{CmdError, Command, Controller, Op, Queue, TagBatch};
-
-fn pattern(bytes: usize, seed: u8) -> Vec<u8> {
-    (0..bytes)
-        .map(|at| (at as u8).wrapping_mul(7) ^ (at >> 8) as u8 ^ seed)
-        .collect()
-}
+use testkit::pattern;
 
 /// Writes and reads back through every way of describing data.
 fn moves_data(config: Config) {
     let rig = Rig::started(config);
-    let mut queue = rig.queue(0);
-    for (n, (bytes, offset, piece)) in [
+    let cases = [
         (512, 0, 0),
         (512, 3584, 0),
         (1024, 3584, 0),
@@ -25,21 +19,8 @@ fn moves_data(config: Config) {
         (65536, 0, 4096),
         (65536, 0, 0),
         (131_072, 2048, 0),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let blocks = (bytes / 512) as u32;
-        let data = pattern(bytes, n as u8);
-        let lba = n as u64 * 7;
-        let from = rig.map(&data, offset, piece);
-        let written = queue.run(&command(Op::Write, lba, blocks), &from.segments());
-        assert_eq!((written, from.unmap()), (Ok(()), data.clone()), "case {n}");
-        let to = rig.map(&vec![0; bytes], offset, piece);
-        let read = queue.run(&command(Op::Read, lba, blocks), &to.segments());
-        assert_eq!(read, Ok(()), "case {n}");
-        assert_eq!(to.unmap(), data, "case {n}");
-    }
+    ];
+    rig.queue(0).moves_data(&rig.machine, UNIT, &cases);
     rig.model.check();
 }
 
@@ -178,18 +159,9 @@ fn what_cannot_be_said_is_refused_and_leaves_nothing() {
 fn an_error_from_the_mapping_is_passed_on() {
     let rig = Rig::started(Config::default());
     let mut queue = rig.queue(0);
-    let tag = queue.free_tag().unwrap();
-    let back = queue
-        .0
-        .queue
-        .bind_tag_cmd(
-            &mut queue.0.issue,
-            tag,
-            &command(Op::Read, 0, 1),
-            [Err(CmdError::NotReady)].into_iter(),
-        )
-        .unwrap_err();
-    assert_eq!(back.why, CmdError::NotReady);
+    let refused = [Err(CmdError::NotReady)].into_iter();
+    let bound = queue.bind_each(&command(Op::Read, 0, 1), refused);
+    assert_eq!(bound.err(), Some(CmdError::NotReady));
 }
 
 #[test]

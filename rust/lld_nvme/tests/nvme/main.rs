@@ -3,15 +3,12 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     reason = "a test fails loudly, and its names say what it is"
 )]
 
 mod bringup;
 mod data;
 mod faults;
-mod host;
 mod hostile;
 mod io;
 mod model;

@@ -2,8 +2,9 @@
 //! An interrupt line that is a level: whoever interrupts whom, it comes down.
 
 use crate::model::Config;
-use crate::rig::{command, Rig};
+use crate::rig::{command, Line, Rig};
 use hal::{Cause, Controller, Op};
+use testkit::Device;
 
 fn pinned() -> Rig {
     let rig = Rig::new(Config {
@@ -20,33 +21,33 @@ fn pinned() -> Rig {
 #[test]
 fn nothing_interrupts_before_it_is_let() {
     let rig = pinned();
-    assert!(!rig.model.pin());
+    assert!(!rig.model.line());
     rig.queue(0);
     rig.model.state().cqs.get_mut(&0).unwrap().tail += 1;
-    assert!(!rig.model.pin(), "masked");
+    assert!(!rig.model.line(), "masked");
     rig.nvme.set_interrupt(0, true);
-    assert!(rig.model.pin());
+    assert!(rig.model.line());
     rig.nvme.set_interrupt(0, false);
-    assert!(!rig.model.pin());
+    assert!(!rig.model.line());
 }
 
 #[test]
 fn the_line_is_down_while_nobody_can_drain_and_up_again_after() {
     let rig = pinned();
-    let mut queue = crate::rig::Line(rig.nvme.create_queue(0, Some(0)).unwrap());
+    let mut queue = Line::of(&rig.nvme, 0, 0);
     rig.nvme.set_interrupt(0, true);
     queue.start(&command(Op::Flush, 0, 0), &[]).unwrap();
-    assert!(rig.model.pin());
+    assert!(rig.model.line());
     // The handler runs, but someone else holds the drain token.
     assert_eq!(rig.nvme.interrupt(0), Cause::Queues);
-    assert!(!rig.model.pin(), "no storm");
+    assert!(!rig.model.line(), "no storm");
     // A second one arrives before the holder, who was knocked at, drains.
     queue.start(&command(Op::Flush, 0, 0), &[]).unwrap();
-    assert!(!rig.model.pin());
+    assert!(!rig.model.line());
     assert_eq!(queue.drain().len(), 2);
-    assert!(!rig.model.pin(), "nothing is left");
+    assert!(!rig.model.line(), "nothing is left");
     queue.start(&command(Op::Flush, 0, 0), &[]).unwrap();
-    assert!(rig.model.pin(), "unmasked");
+    assert!(rig.model.line(), "unmasked");
     rig.nvme.interrupt(0);
     assert_eq!(queue.drain().len(), 1);
     rig.model.check();
@@ -55,7 +56,7 @@ fn the_line_is_down_while_nobody_can_drain_and_up_again_after() {
 #[test]
 fn the_handler_takes_admin_completions() {
     let rig = pinned();
-    let mut queue = crate::rig::Line(rig.nvme.create_queue(0, Some(0)).unwrap());
+    let mut queue = Line::of(&rig.nvme, 0, 0);
     rig.nvme.set_interrupt(0, true);
     // The thread has rung the doorbell and is interrupted before it looks: a completion that nobody has taken.
     let model = rig.model.clone();
@@ -71,10 +72,10 @@ fn the_handler_takes_admin_completions() {
         state.finish(0, completion);
         state.work();
     }
-    assert!(model.pin());
+    assert!(model.line());
     rig.nvme.interrupt(0);
     queue.drain();
-    assert!(!model.pin(), "taken, although it answered nothing");
+    assert!(!model.line(), "taken, although it answered nothing");
     // Admin commands go on.
     assert_eq!(rig.units().len(), 1);
     model.check();

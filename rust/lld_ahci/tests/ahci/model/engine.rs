@@ -2,6 +2,7 @@
 //! The command list: commands fetched, handed to the drive, answered with FISes.
 
 use super::{State, Taken};
+use testkit::Device;
 
 const ST: u32 = 1;
 const CLO: u32 = 1 << 3;
@@ -90,14 +91,11 @@ impl State {
         if again != 0 {
             self.complain(format!("slots {again:#x} told twice"));
         }
-        match self.detached {
-            true => self.woken = true,
-            false => self.work(),
-        }
+        self.wake();
     }
 
     /// Everything that can be done now.
-    pub fn work(&mut self) {
+    pub fn work_ports(&mut self) {
         for at in 0..self.ports.len() {
             while self.step(at) {}
             if !self.hold {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Links and drives in time: resets, spin-up, hot-plug.
 
-use super::{Drive, Model, State};
+use super::{Drive, State};
+use testkit::Device;
 
 /// `PxSERR.DIAG.N` and `X`.
 const PHY: u32 = 1 << 16;
@@ -59,14 +60,11 @@ impl State {
         port.ghosts.clear();
         port.link_at = port.drive.as_ref().map(|drive| now + drive.link_us);
     }
-}
 
-impl Model {
     /// Pulls the drive of port `at`.
-    pub fn unplug(&self, at: usize) -> Option<Drive> {
-        let mut state = self.state();
-        state.settle();
-        let port = &mut state.ports[at];
+    pub fn unplug(&mut self, at: usize) -> Option<Drive> {
+        self.settle();
+        let port = &mut self.ports[at];
         let drive = port.drive.take();
         port.link = false;
         port.link_at = None;
@@ -79,12 +77,11 @@ impl Model {
     }
 
     /// Plugs `drive` into port `at`, and waits until its link is up.
-    pub fn plug(&self, at: usize, drive: Drive) {
-        let mut state = self.state();
+    pub fn plug(&mut self, at: usize, drive: Drive) {
         let link_us = drive.link_us;
-        state.ports[at].drive = Some(drive);
-        state.begin_link(at);
-        state.platform.advance(link_us);
-        state.settle();
+        self.ports[at].drive = Some(drive);
+        self.begin_link(at);
+        self.platform.advance(link_us);
+        self.settle();
     }
 }

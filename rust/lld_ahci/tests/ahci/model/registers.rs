@@ -1,61 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The register window.
 
-use super::{Model, State};
-use hal::Mmio;
+use super::State;
+use testkit::Device;
 
-/// The model as its driver sees it.
-#[derive(Clone)]
-pub struct Registers {
-    model: Model,
-    len: usize,
-}
-
-impl Registers {
-    pub fn new(model: Model) -> Self {
-        let len = model.state().config.bar;
-        Self { model, len }
-    }
-}
-
-impl Mmio for Registers {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn read32(&self, offset: usize) -> u32 {
-        let mut state = self.model.state();
-        state.accesses += 1;
-        state.reads += 1;
-        if state.gone() || offset >= self.len {
-            return u32::MAX;
-        }
-        state.settle();
+impl Device for State {
+    fn read(&mut self, offset: usize) -> u32 {
+        self.settle();
         match offset {
-            0x100.. => state.read_port((offset - 0x100) / 0x80, offset % 0x80),
-            _ => state.read(offset),
+            0x100.. => self.read_port((offset - 0x100) / 0x80, offset % 0x80),
+            _ => self.read_hba(offset),
         }
     }
 
-    fn write32(&self, offset: usize, value: u32) {
-        let mut state = self.model.state();
-        state.accesses += 1;
-        if state.gone() {
-            return;
-        }
-        if offset >= self.len {
-            return state.complain(format!("write to {offset:#x}, past the window"));
-        }
-        state.settle();
+    fn write(&mut self, offset: usize, value: u32) {
+        self.settle();
         match offset {
-            0x100.. => state.write_port((offset - 0x100) / 0x80, offset % 0x80, value),
-            _ => state.write(offset, value),
+            0x100.. => self.write_port((offset - 0x100) / 0x80, offset % 0x80, value),
+            _ => self.write_hba(offset, value),
         }
+    }
+
+    fn work(&mut self) {
+        self.work_ports();
+    }
+
+    fn line(&mut self) -> bool {
+        self.ghc & 2 != 0 && self.pending() != 0
     }
 }
 
 impl State {
-    fn read(&mut self, offset: usize) -> u32 {
+    fn read_hba(&mut self, offset: usize) -> u32 {
         let pending = self.pending();
         let config = &self.config;
         let flag = |on: bool, bit: u32| u32::from(on) << bit;
@@ -92,7 +68,7 @@ impl State {
         self.bohc
     }
 
-    fn write(&mut self, offset: usize, value: u32) {
+    fn write_hba(&mut self, offset: usize, value: u32) {
         match offset {
             0x04 => self.control(value),
             0x08 => {

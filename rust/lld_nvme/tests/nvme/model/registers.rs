@@ -2,74 +2,13 @@
 //! The register window.
 
 use super::queues::{Cq, Sq};
-use super::{Model, State};
-use hal::{Mmio, Platform};
+use super::State;
+use hal::Platform;
+use testkit::Device;
 
 const EN: u32 = 1;
 
-/// The model as its driver sees it.
-#[derive(Clone)]
-pub struct Registers {
-    model: Model,
-    len: usize,
-}
-
-impl Registers {
-    pub fn new(model: Model) -> Self {
-        let len = model.state().config.bar;
-        Self { model, len }
-    }
-}
-
-impl Mmio for Registers {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn read32(&self, offset: usize) -> u32 {
-        let mut state = self.model.state();
-        state.accesses += 1;
-        if state.gone() || offset >= self.len {
-            return u32::MAX;
-        }
-        state.read(offset)
-    }
-
-    fn write32(&self, offset: usize, value: u32) {
-        let mut state = self.model.state();
-        state.accesses += 1;
-        if state.gone() {
-            return;
-        }
-        if offset >= self.len {
-            return state.complain(format!("write to {offset:#x}, past the window"));
-        }
-        state.write(offset, value);
-    }
-}
-
-impl State {
-    fn cap(&self) -> u64 {
-        let config = &self.config;
-        u64::from(config.mqes)
-            | (1 << 16)
-            | (u64::from(config.to) << 24)
-            | (u64::from(config.dstrd) << 32)
-            | (u64::from(config.css) << 37)
-            | (u64::from(config.mpsmin) << 48)
-            | (u64::from(config.mpsmax) << 52)
-    }
-
-    fn settle(&mut self) {
-        let enabled = self.cc & EN != 0;
-        if self.ready != enabled
-            && self.config.ready_us.is_some()
-            && self.platform.now_us() >= self.ready_at
-        {
-            self.ready = enabled;
-        }
-    }
-
+impl Device for State {
     fn read(&mut self, offset: usize) -> u32 {
         self.settle();
         match offset {
@@ -119,6 +58,39 @@ impl State {
             0x34 => self.acq = self.acq & 0xffff_ffff | (u64::from(value) << 32),
             0x1000.. => self.doorbell(offset - 0x1000, value),
             _ => self.complain(format!("write of {value:#x} to {offset:#x}")),
+        }
+    }
+
+    fn work(&mut self) {
+        self.work_queues();
+    }
+
+    /// The pin.
+    fn line(&mut self) -> bool {
+        let pending = |cq: &Cq| cq.interrupts && cq.head != cq.tail;
+        self.masked & 1 == 0 && self.cqs.values().any(pending)
+    }
+}
+
+impl State {
+    fn cap(&self) -> u64 {
+        let config = &self.config;
+        u64::from(config.mqes)
+            | (1 << 16)
+            | (u64::from(config.to) << 24)
+            | (u64::from(config.dstrd) << 32)
+            | (u64::from(config.css) << 37)
+            | (u64::from(config.mpsmin) << 48)
+            | (u64::from(config.mpsmax) << 52)
+    }
+
+    fn settle(&mut self) {
+        let enabled = self.cc & EN != 0;
+        if self.ready != enabled
+            && self.config.ready_us.is_some()
+            && self.platform.now_us() >= self.ready_at
+        {
+            self.ready = enabled;
         }
     }
 
@@ -176,9 +148,9 @@ impl State {
             return;
         }
         self.ring(number as u16, is_cq, value);
-        match self.detached && number != 0 {
-            true => self.woken = true,
-            false => self.work(),
+        match number {
+            0 => self.work(),
+            _ => self.wake(),
         }
     }
 }

@@ -1,31 +1,57 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The layer above the strategy, without a kernel: requests with data, mapped for the device and compared afterwards.
 
-use crate::rig::{command, IoQueue, Rig};
 use hal::mock::{MockMapping, MockPlatform};
-use hal::{CmdError, Command, Controller, Op, Outcome, Platform, Segment};
+use hal::{CmdError, Command, NewQueue, Outcome, Platform, Queue, Segment};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use strategy::{Context, Upper};
+use strategy::{Context, IoQueue, Upper};
+
+/// Most requests that a test has outstanding.
+const DEPTH: usize = 16_384;
+/// How long one may be with the device.
+const TIMEOUT_MS: u64 = 30_000;
 
 /// A request, with its data before and after.
 pub struct Job {
+    /// The test's name for it.
     pub id: usize,
+    /// What it asks for.
     pub cmd: Command,
+    /// What is written, or was read.
     pub data: Vec<u8>,
-    /// Where in a page the data begins, and how long its pieces are.
-    pub shape: (usize, usize),
-    pub mapped: Option<MockMapping>,
+    shape: (usize, usize),
+    mapped: Option<MockMapping>,
+}
+
+impl Job {
+    /// A request whose data begins at a page and is one piece.
+    pub fn new(id: usize, cmd: Command, data: Vec<u8>) -> Box<Self> {
+        Self::shaped(id, cmd, data, (0, 0))
+    }
+
+    /// One whose data begins so far in a page, in pieces so long (0: all one).
+    pub fn shaped(id: usize, cmd: Command, data: Vec<u8>, shape: (usize, usize)) -> Box<Self> {
+        Box::new(Self {
+            id,
+            cmd,
+            data,
+            shape,
+            mapped: None,
+        })
+    }
 }
 
 /// The layer above: keeps what ended.
 pub struct Host {
     platform: MockPlatform,
     ended: Mutex<Vec<(Job, Outcome)>>,
+    /// How many ended so far.
     pub count: AtomicUsize,
 }
 
 impl Host {
+    /// One for all queues of a machine.
     pub fn new(platform: &MockPlatform) -> Arc<Self> {
         Arc::new(Self {
             platform: platform.clone(),
@@ -34,13 +60,39 @@ impl Host {
         })
     }
 
+    /// A queue under the strategy, with this above.
+    #[track_caller]
+    pub fn io<Q: Queue>(self: &Arc<Self>, hw: NewQueue<Q>) -> Io<Q> {
+        let layer = Layer(Arc::clone(self));
+        Io::new(&self.platform, hw, layer, DEPTH, TIMEOUT_MS).unwrap()
+    }
+
+    /// What ended since it was taken last, in that order.
     pub fn take(&self) -> Vec<(Job, Outcome)> {
         std::mem::take(&mut self.ended.lock().unwrap())
+    }
+
+    /// Of that, the request `id`.
+    pub fn take_one(&self, id: usize) -> Option<(Job, Outcome)> {
+        let mut ended = self.ended.lock().unwrap();
+        let at = ended.iter().position(|(job, _)| job.id == id)?;
+        Some(ended.swap_remove(at))
+    }
+
+    /// How all of that ended, in the order of the names.
+    pub fn outcomes(&self) -> Vec<(usize, Outcome)> {
+        let ended = self.take();
+        let mut all: Vec<_> = ended.iter().map(|(job, out)| (job.id, *out)).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
     }
 }
 
 /// A handle of it for each queue.
 pub struct Layer(Arc<Host>);
+
+/// A queue between a driver and a [`Host`].
+pub type Io<Q> = IoQueue<MockPlatform, Q, Layer>;
 
 impl Upper for Layer {
     type Request = Box<Job>;
@@ -65,16 +117,14 @@ impl Upper for Layer {
 
     fn unmap(&self, rq: &mut Box<Job>) {
         if let Some(mapped) = rq.mapped.take() {
-            mapped.unmap();
+            rq.data = mapped.unmap();
         }
     }
 
     fn deferred(&self, _: &Box<Job>) {}
 
     fn end_cmd(&self, ended: &mut Self::Ended, mut rq: Box<Job>, outcome: Outcome) {
-        if let Some(mapped) = rq.mapped.take() {
-            rq.data = mapped.unmap();
-        }
+        self.unmap(&mut rq);
         ended.push((rq, outcome));
     }
 
@@ -89,26 +139,4 @@ impl Upper for Layer {
     fn now_ms(&self) -> u64 {
         self.0.platform.now_us() / 1000
     }
-}
-
-/// Blocks of the random test's disk.
-pub const BLOCKS: u64 = 256;
-/// Most requests that a test has outstanding.
-pub const DEPTH: usize = 8192;
-
-pub type Queue = strategy::IoQueue<MockPlatform, IoQueue, Layer>;
-
-pub fn queue(rig: &Rig, host: &Arc<Host>, index: u16) -> Queue {
-    let hw = rig.nvme.create_queue(index, Some(index + 1)).unwrap();
-    Queue::new(&rig.machine, hw, Layer(Arc::clone(host)), DEPTH, 30_000).unwrap()
-}
-
-pub fn flush(id: usize) -> Box<Job> {
-    Box::new(Job {
-        id,
-        cmd: command(Op::Flush, 0, 0),
-        data: Vec::new(),
-        shape: (0, 0),
-        mapped: None,
-    })
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the tests of the low-level drivers have in common, on the machine of ordinary memory that `hal::mock` is. Host only.
+//!
+//! * [`Model`], [`Device`], [`Bench`]: a device behind registers, in the test's hands.
+//! * [`Line`]: one queue of a driver, verb by verb.
+//! * [`Host`], [`Job`], [`Io`]: the layer above the strategy, and a queue between the two.
+//! * [`Whole`]: all of it together, and what has to hold whatever the device is.
+//! * [`Mix`], [`Dice`]: random commands, the same every time.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails loudly"
+)]
+
+mod dice;
+mod host;
+mod line;
+mod mix;
+mod model;
+mod tries;
+mod whole;
+
+pub use dice::Dice;
+pub use host::{Host, Io, Job, Layer};
+pub use line::Line;
+pub use mix::Mix;
+pub use model::{Bench, Device, Model};
+pub use tries::{stays_gone, tries_until_well};
+pub use whole::Whole;
+
+use hal::{Command, Op};
+
+/// A command for `unit`, in blocks of 512 bytes.
+pub fn command(unit: u32, op: Op, lba: u64, blocks: u32) -> Command {
+    Command {
+        op,
+        unit,
+        lba,
+        blocks,
+        block_shift: 9,
+        fua: false,
+    }
+}
+
+/// Bytes that say where they are.
+pub fn pattern(bytes: usize, seed: u8) -> Vec<u8> {
+    (0..bytes)
+        .map(|at| (at as u8).wrapping_mul(7) ^ (at >> 8) as u8 ^ seed)
+        .collect()
+}
