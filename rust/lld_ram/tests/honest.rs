@@ -73,7 +73,7 @@ fn segments_must_add_up_and_fit() {
         rig.run();
         assert_eq!(rig.over(id).unwrap().outcome, Err(CmdError::Invalid));
     }
-    // The recorder's pieces have 4 KiB.
+    // The pieces have 4 KiB.
     let most = usize::from(MAX_SEGMENTS) * 4096;
     assert_eq!(rig.one(Op::Write, 0, vec![1; most]).outcome, Ok(()));
     let over = rig.one(Op::Write, 0, vec![2; most + 512]);
@@ -94,7 +94,7 @@ fn channels_work_side_by_side() {
     assert_eq!(rig.world.now(), 0);
     rig.run();
     assert_eq!(rig.world.now(), 2000);
-    assert_eq!(rig.over.lock().unwrap().len(), 8);
+    assert_eq!(rig.host.take().len(), 8);
     // One channel: one after the other.
     let mut rig = Rig::new(lld_ram::Config {
         channels: 1,

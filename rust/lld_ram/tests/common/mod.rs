@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A world on the host, and a layer above that remembers what became of its requests.
+//! A world on the host, and a device in it with the strategy above.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -7,13 +7,14 @@
     clippy::indexing_slicing
 )]
 
-use hal::mock::{MockBus, MockMapping, MockPlatform};
-use hal::{CmdError, Command, Controller, Op, Outcome, Segment};
+use hal::mock::{MockBus, MockPlatform};
+use hal::{Controller, Op, Outcome, Segment};
 use lld_ram::{Config, Device, Latency, Ram, RamQueue, World};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use strategy::{Context, IoQueue, Upper};
+use strategy::Context;
+use testkit::{command, Host, Io, Job};
 
 pub const BLOCK: usize = 512;
 
@@ -96,14 +97,6 @@ impl World for HostWorld {
     }
 }
 
-/// A request: what it asks for, with its data.
-pub struct Rq {
-    pub id: usize,
-    pub cmd: Command,
-    pub data: Vec<u8>,
-    mapping: Option<MockMapping>,
-}
-
 /// What became of a request.
 #[derive(Debug)]
 pub struct Over {
@@ -111,62 +104,13 @@ pub struct Over {
     pub data: Vec<u8>,
 }
 
-/// Remembers every request that ended; one that ends twice panics.
-#[derive(Default)]
-pub struct Recorder {
-    pub platform: MockPlatform,
-    pub over: Arc<Mutex<BTreeMap<usize, Over>>>,
-}
-
-impl Upper for Recorder {
-    type Request = Rq;
-    type Ended = Vec<(usize, Over)>;
-
-    fn command(&self, rq: &Rq) -> Command {
-        rq.cmd
-    }
-    fn segments<'a>(
-        &'a self,
-        rq: &'a mut Rq,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        let mapping = self.platform.map(&rq.data, 0, 4096);
-        let segments = mapping.segments();
-        rq.mapping = Some(mapping);
-        segments.into_iter().map(Ok)
-    }
-    fn begin_cmd(&self, _: &mut Rq) {}
-    fn unmap(&self, rq: &mut Rq) {
-        if let Some(mapping) = rq.mapping.take() {
-            rq.data = mapping.unmap();
-        }
-    }
-    fn deferred(&self, _: &Rq) {}
-    fn end_cmd(&self, ended: &mut Self::Ended, mut rq: Rq, outcome: Outcome) {
-        self.unmap(&mut rq);
-        let data = rq.data;
-        ended.push((rq.id, Over { outcome, data }));
-    }
-    fn finish(&self, ended: Self::Ended, _: Context) {
-        let mut over = self.over.lock().unwrap();
-        for (id, how) in ended {
-            assert!(over.insert(id, how).is_none(), "request {id} ended twice");
-        }
-    }
-    fn retry_later(&self) {}
-    fn now_ms(&self) -> u64 {
-        0
-    }
-}
-
-pub type Io = IoQueue<MockPlatform, RamQueue<MockPlatform, HostWorld>, Recorder>;
-
 /// A device with its first queue under the strategy.
 pub struct Rig {
     pub platform: MockPlatform,
     pub world: HostWorld,
     pub ram: Ram<MockPlatform, HostWorld>,
-    pub io: Io,
-    pub over: Arc<Mutex<BTreeMap<usize, Over>>>,
+    pub io: Io<RamQueue<MockPlatform, HostWorld>>,
+    pub host: Arc<Host>,
     next: usize,
 }
 
@@ -188,25 +132,13 @@ impl Rig {
         let world = HostWorld::new(platform.bus(), config);
         let ram = Ram::new(platform.clone(), world.clone(), 0);
         ram.start().unwrap();
-        let upper = Recorder {
-            platform: platform.clone(),
-            ..Default::default()
-        };
-        let over = upper.over.clone();
-        let io = IoQueue::new(
-            &platform,
-            ram.create_queue(0, Some(0)).unwrap(),
-            upper,
-            1024,
-            1000,
-        )
-        .unwrap();
+        let host = Host::new(&platform);
         Self {
+            io: host.io(ram.create_queue(0, Some(0)).unwrap()),
             platform,
             world,
             ram,
-            io,
-            over,
+            host,
             next: 0,
         }
     }
@@ -219,21 +151,8 @@ impl Rig {
     pub fn submit_range(&mut self, op: Op, lba: u64, blocks: u32, data: Vec<u8>) -> usize {
         let id = self.next;
         self.next += 1;
-        let cmd = Command {
-            op,
-            unit: 1,
-            lba,
-            blocks,
-            block_shift: 9,
-            fua: false,
-        };
-        let rq = Rq {
-            id,
-            cmd,
-            data,
-            mapping: None,
-        };
-        self.io.submit(rq, true);
+        let cmd = command(1, op, lba, blocks);
+        self.io.submit(Job::shaped(id, cmd, data, (0, 4096)), true);
         id
     }
 
@@ -252,7 +171,8 @@ impl Rig {
     }
 
     pub fn over(&self, id: usize) -> Option<Over> {
-        self.over.lock().unwrap().remove(&id)
+        let (Job { data, .. }, outcome) = self.host.take_one(id)?;
+        Some(Over { outcome, data })
     }
 
     /// One request, to its end.
