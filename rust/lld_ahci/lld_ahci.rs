@@ -31,6 +31,7 @@
 //! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`, `memory`.
 //! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
 //!   `identify`, `recover` with `log` (which command failed), `pass` (commands of the operator's tools), `shutdown`; its steps by name: `step`.
+//! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
 //! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device, `flight` (who has what), `events` (telling and finding
 //!   out), `status` (what an error means).
 //!
@@ -65,6 +66,8 @@ mod prdt;
 mod queue;
 mod recover;
 pub mod regs;
+pub mod sat;
+mod sense;
 mod shutdown;
 mod start;
 mod status;
@@ -77,3 +80,4 @@ pub use pass::{AtaCommand, AtaReply, Transfer};
 pub use port::{Port, Site};
 pub use queue::{AhciDrain, AhciQueue};
 pub use recover::News;
+pub use sense::Sense;

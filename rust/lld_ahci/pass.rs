@@ -5,6 +5,7 @@ use crate::fis::Taskfile;
 use crate::port::{Occupant, Port, State};
 use crate::prdt;
 use crate::recover::News;
+use crate::regs::{STATUS_DF, STATUS_ERR};
 use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{DmaMem, Error, Mmio, Platform};
@@ -27,7 +28,7 @@ pub struct AtaCommand {
 /// The registers afterwards. Where the device has sent none (it answers data with its status only), `count` and `lba` are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtaReply {
-    /// Status: bit 0 says that it failed.
+    /// Status: see [`AtaReply::is_failure`].
     pub status: u8,
     /// Error.
     pub error: u8,
@@ -37,6 +38,13 @@ pub struct AtaReply {
     pub lba: u64,
     /// Device.
     pub device: u8,
+}
+
+impl AtaReply {
+    /// Whether the command failed (ACS-4 section 6.2: ERROR, DEVICE FAULT).
+    pub fn is_failure(&self) -> bool {
+        u32::from(self.status) & (STATUS_ERR | STATUS_DF) != 0
+    }
 }
 
 /// The data of such a command: the first so many bytes of contiguous memory, an even number up to 4 MiB.
