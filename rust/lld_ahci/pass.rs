@@ -114,16 +114,13 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             device: command.device,
             auxiliary: 0,
         };
-        let reply = match self.command(Step::PassThrough, taskfile, write, data, timeout_us) {
-            Ok(()) => self.reply()?,
-            Err(Error::Refused(tfd)) => {
-                let [status, error] = tfd.to_le_bytes();
-                AtaReply {
-                    status,
-                    error,
-                    ..AtaReply::default()
-                }
-            }
+        let ran = match self.command(Step::PassThrough, taskfile, write, data, timeout_us) {
+            Ok(()) => self.reply(),
+            Err(Error::Refused(tfd)) => self.failure(tfd),
+            Err(why) => Err(why),
+        };
+        let reply = match ran {
+            Ok(reply) => reply,
             Err(why) => {
                 // Its memory is the caller's again.
                 self.put_out()?;
@@ -171,5 +168,17 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             reply.device = (second >> 24) as u8;
         }
         Ok(reply)
+    }
+
+    /// What it answered to one that did, with its status and its error in `tfd`.
+    fn failure(&self, tfd: u16) -> Result<AtaReply, Error> {
+        // Until another command has worked, some drives (QEMU's) report the error anew with each queued one that they accept.
+        self.unless_refused(self.identify().map(|_| ()))?;
+        let [status, error] = tfd.to_le_bytes();
+        Ok(AtaReply {
+            status,
+            error,
+            ..AtaReply::default()
+        })
     }
 }

@@ -111,7 +111,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// A refusal is an answer; anything else is an error.
-    fn unless_refused(&self, ran: Result<(), Error>) -> Result<(), Error> {
+    pub(crate) fn unless_refused(&self, ran: Result<(), Error>) -> Result<(), Error> {
         match ran {
             Ok(()) | Err(Error::Refused(_)) => Ok(()),
             Err(why) => Err(why),

@@ -64,6 +64,29 @@ fn what_the_drive_refuses_is_a_reply() {
 }
 
 #[test]
+fn a_failure_is_over_with_its_answer() {
+    let rig = Rig::started(Config {
+        harps: true,
+        ..Config::default()
+    });
+    let unknown = AtaCommand {
+        command: 0xf1,
+        ..AtaCommand::default()
+    };
+    let reply = rig.ahci[0].command(&unknown, &Transfer::Nothing, 0);
+    assert!(reply.unwrap().is_failure());
+    let (host, queue) = rig.io();
+    queue.submit_many(reads(1));
+    rig.interrupts(|_| {
+        queue.drain(Context::Irq);
+    });
+    assert_eq!(rig.places[0].calls(), 0, "the read has no error to attend");
+    let ended = host.take();
+    assert!(ended.len() == 1 && ended[0].1 == Ok(()));
+    rig.model.check();
+}
+
+#[test]
 fn what_is_the_drivers_own_is_refused() {
     let rig = Rig::started(Config::with(Drive {
         write_cache: false,

@@ -111,6 +111,8 @@ pub struct Config {
     pub clears_failed: bool,
     /// Reads of `PxSACT` and `PxCI` for which a bit stays after the FIS is in memory.
     pub lag: usize,
+    /// A queued command is accepted with the status of the one before, even if that failed.
+    pub harps: bool,
     /// `PxCMD.CR` stays set; 1: until CLO.
     pub stuck: u8,
     /// The engine is hung: what is told is not looked at.
@@ -144,6 +146,7 @@ impl Default for Config {
             reverses: false,
             clears_failed: false,
             lag: 0,
+            harps: false,
             stuck: 0,
             deaf: false,
             prdbc: None,

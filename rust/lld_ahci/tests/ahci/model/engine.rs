@@ -167,8 +167,12 @@ impl State {
         if self.breaks(at) {
             return;
         }
-        self.answer(at, 0x0050_0034, false);
+        let before = self.ports[at].tfd;
+        let harps = self.config.harps && before & 1 != 0;
+        let status = if harps { before } else { 0x50 };
+        self.answer(at, 0x34 | status << 16, false);
         let port = &mut self.ports[at];
+        port.is |= if harps { TFES } else { 0 };
         port.ci &= !bit;
         port.queue.push(taken);
     }
