@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The module: which drivers and which RAM disks there are. Composition only.
+//! The module: which drivers and which RAM disks there are, and what their tools may ask.
+//!
+//! * `nvme`, `ahci`, `ram`: composition. `params`: module parameters.
+//! * `nvme_passthru`: the ioctls of tools. `user`: their arguments in user space.
 
 use hal::Error;
 use kernel::prelude::*;
@@ -12,9 +15,10 @@ use kglue::wait::Threads;
 
 mod ahci;
 mod nvme;
+mod nvme_passthru;
 mod params;
-mod passthru;
 mod ram;
+mod user;
 
 module! {
     type: Hiops,

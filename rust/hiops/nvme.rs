@@ -3,15 +3,14 @@
 
 use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
 use kernel::prelude::*;
-use kernel::sync::Mutex;
 use kglue::adapter::{Config, Naming};
-use kglue::blk::ioctl::AdminPath;
+use kglue::blk::ioctl::{AdminPath, ControlPath};
 use kglue::mmio::Window;
 use kglue::pci::driver::PciDriver;
 use kglue::platform::KernelPlatform;
 use lld_nvme::{NvmeController, NvmeQueue};
 
-use crate::{params, passthru};
+use crate::{nvme_passthru, params};
 
 /// The driver.
 pub(crate) struct HiopsNvme;
@@ -57,23 +56,13 @@ pub(crate) struct Nvme {
 }
 
 impl AdminPath for Nvme {
-    fn ioctl(
-        &self,
-        unit: u32,
-        cmd: u32,
-        arg: usize,
-        privileged: bool,
-        control: &Mutex<()>,
-    ) -> Result<i32> {
-        let path = passthru::Path {
+    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, control: &impl ControlPath) -> Result<i32> {
+        let path = nvme_passthru::Path {
             nvme: &self.controller,
             platform: &self.platform,
             control,
         };
-        match privileged {
-            true => path.ioctl(unit, cmd, arg),
-            false => path.unprivileged(unit, cmd),
-        }
+        path.ioctl(unit, cmd, arg)
     }
 }
 

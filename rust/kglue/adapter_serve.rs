@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an adapter does while it serves: interrupts, and its disks' files.
+//! What an adapter does while it serves: interrupts, its disks' files, and the way to its controller for their ioctls.
 
 use crate::adapter::{Adapter, Bus, HwQueue};
+use crate::adapter_recover::NoIo;
 use crate::blk::disk::{ControllerCounts, Owner};
-use crate::blk::ioctl::AdminPath;
+use crate::blk::ioctl::{AdminPath, ControlPath};
 use crate::context::stamp;
 use core::sync::atomic::Ordering;
 use hal::{Cause, Controller, Error};
-use kernel::prelude::*;
 use strategy::{Context, Mode};
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
@@ -97,17 +97,36 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         (self.queues.iter()).for_each(|queue| queue.io.set_poll_interval_us(us));
     }
 
-    fn ioctl(
-        &self,
-        unit: u32,
-        cmd: u32,
-        arg: usize,
-        privileged: bool,
-    ) -> kernel::error::Result<i32> {
-        let result = (self.controller).ioctl(unit, cmd, arg, privileged, &self.control);
-        if matches!(result, Err(error) if error == ETIMEDOUT) {
+    fn ioctl(&self, unit: u32, cmd: u32, arg: usize) -> kernel::error::Result<i32> {
+        (self.controller).ioctl(unit, cmd, arg, self)
+    }
+}
+
+impl<C: Controller, B: Bus> ControlPath for Adapter<C, B> {
+    fn hold<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+        let done = {
+            let _control = self.control.lock();
+            work()
+        };
+        if matches!(done, Err(Error::Timeout)) {
             self.recover();
         }
-        result
+        done
+    }
+
+    fn hold_at_rest<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+        let _no_io = NoIo::new();
+        let is_lost = |done: &Result<R, Error>| !matches!(done, Ok(_) | Err(Error::Invalid));
+        let done = self.at_rest(|controller| {
+            let done = work();
+            if is_lost(&done) && controller.stop().is_err() {
+                self.bus.cut_off();
+            }
+            done
+        });
+        if is_lost(&done) {
+            self.recover();
+        }
+        done
     }
 }

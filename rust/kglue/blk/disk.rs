@@ -34,13 +34,7 @@ pub(crate) trait Owner: Send + Sync {
     /// Changes it.
     fn set_poll_interval_us(&self, us: u32);
     /// An ioctl that is not the block layer's own.
-    fn ioctl(
-        &self,
-        unit: u32,
-        cmd: u32,
-        arg: usize,
-        privileged: bool,
-    ) -> kernel::error::Result<i32>;
+    fn ioctl(&self, unit: u32, cmd: u32, arg: usize) -> kernel::error::Result<i32>;
 }
 
 /// What is counted for a controller as a whole.

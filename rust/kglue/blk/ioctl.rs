@@ -5,24 +5,57 @@ use super::disk::DiskShared;
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
-use kernel::sync::Mutex;
 
 /// A controller's own ioctls, as far as it has some.
 pub trait AdminPath: hal::Controller {
-    /// Carries out `cmd` with the user-space argument `arg` on behalf of the disk [`hal::Unit::id`] `unit`. `privileged`: the
-    /// caller may administer the machine. `control` is to be held across each call of the controller's control path, and not while user
-    /// memory is touched, which may have to be read from this very disk. ENOTTY for a command that it does not know; ETIMEDOUT leads to a
-    /// recovery. Sleeps.
+    /// Carries out `cmd` with the user-space argument `arg` for the disk [`hal::Unit::id`] `unit`, on behalf of the calling task, which could open
+    /// the disk; what takes more than that, [`Right`] tells. The controller's control path is called within `control` only. ENOTTY for a command
+    /// that it does not know. Sleeps.
     fn ioctl(
         &self,
         unit: u32,
         cmd: u32,
         arg: usize,
-        privileged: bool,
-        control: &Mutex<()>,
+        control: &impl ControlPath,
     ) -> Result<i32, Error> {
-        let _ = (unit, cmd, arg, privileged, control);
+        let _ = (unit, cmd, arg, control);
         Err(ENOTTY)
+    }
+}
+
+/// The way to a controller's control path, which takes one caller at a time. User memory is not touched within: it may have to be read from this
+/// very disk.
+pub trait ControlPath {
+    /// Has `work` done with the control path to itself. [`hal::Error::Timeout`] of it makes the controller recover. Sleeps.
+    fn hold<R>(&self, work: impl FnOnce() -> Result<R, hal::Error>) -> Result<R, hal::Error>;
+
+    /// Likewise with the controller's queues at rest. After any error but [`hal::Error::Invalid`] the controller was stopped before this returns,
+    /// so it touches no memory of `work` any more, and recovers. Sleeps.
+    fn hold_at_rest<R>(
+        &self,
+        work: impl FnOnce() -> Result<R, hal::Error>,
+    ) -> Result<R, hal::Error>;
+}
+
+/// A right that a task may have beyond those to files (capabilities(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// CAP_SYS_ADMIN.
+    Administer,
+    /// CAP_SYS_RAWIO.
+    RawIo,
+}
+
+impl Right {
+    /// Whether the calling task has it.
+    pub fn is_held(self) -> bool {
+        let capability = match self {
+            Self::Administer => bindings::CAP_SYS_ADMIN,
+            Self::RawIo => bindings::CAP_SYS_RAWIO,
+        };
+        // CAST: both are below 64.
+        // SAFETY: asks about the calling task.
+        unsafe { bindings::capable(capability as i32) }
     }
 }
 
@@ -37,10 +70,7 @@ pub(crate) fn dispatch(
     if partition {
         return Err(ENOTTY);
     }
-    // CAST: CAP_SYS_ADMIN is 21.
-    // SAFETY: asks about the calling task.
-    let privileged = unsafe { bindings::capable(bindings::CAP_SYS_ADMIN as i32) };
     disk.gate
-        .with(|owner| owner.ioctl(disk.unit.id, cmd, arg, privileged))
+        .with(|owner| owner.ioctl(disk.unit.id, cmd, arg))
         .unwrap_or(Err(ENODEV))
 }
