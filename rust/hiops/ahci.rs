@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The driver `hiops_ahci`: lld_ahci on the PCI bus.
+//! The driver `hiops_ahci`: lld_ahci on the PCI bus, with its tools' ioctls.
 
 use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
-use kglue::blk::ioctl::AdminPath;
+use kglue::blk::ioctl::{AdminPath, ControlPath};
 use kglue::mmio::Window;
 use kglue::pci::hba::{Attended, HbaDriver, HbaPort};
 use kglue::pci::port::Caller;
 use kglue::platform::KernelPlatform;
 use lld_ahci::{AhciController, AhciQueue, Hba, News, Port, Site};
 
-use crate::params;
+use crate::{ata_passthru, params};
 
 /// The driver.
 pub(crate) struct HiopsAhci;
@@ -54,6 +54,7 @@ impl HbaDriver for HiopsAhci {
         let place = Arc::new(Placed { port, caller }, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         Ok(Ahci {
             controller: AhciController::new(Place(place)),
+            platform: platform.clone(),
         })
     }
 
@@ -105,12 +106,22 @@ impl Site for Place {
     }
 }
 
-/// A port.
+/// A port, with memory for commands that are passed through.
 pub(crate) struct Ahci {
     controller: AhciController<Place>,
+    platform: KernelPlatform,
 }
 
-impl AdminPath for Ahci {}
+impl AdminPath for Ahci {
+    fn ioctl(&self, _unit: u32, cmd: u32, arg: usize, control: &impl ControlPath) -> Result<i32> {
+        let path = ata_passthru::Path {
+            ahci: &self.controller,
+            platform: &self.platform,
+            control,
+        };
+        path.ioctl(cmd, arg).map(|()| 0)
+    }
+}
 
 impl HbaPort for Ahci {
     fn attend(&self) -> Result<Attended, Error> {

@@ -2,7 +2,8 @@
 //! The module: which drivers and which RAM disks there are, and what their tools may ask.
 //!
 //! * `nvme`, `ahci`, `ram`: composition. `params`: module parameters.
-//! * `nvme_passthru`: the ioctls of tools. `user`: their arguments in user space.
+//! * `nvme_passthru`; `ata_passthru` with `sg` and `hdio`: the ioctls of tools. `user`: their arguments in user space.
+//! * `kunit`: tests that need a kernel.
 
 use hal::Error;
 use kernel::prelude::*;
@@ -14,10 +15,15 @@ use kglue::ram::RamDisk;
 use kglue::wait::Threads;
 
 mod ahci;
+mod ata_passthru;
+mod hdio;
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit;
 mod nvme;
 mod nvme_passthru;
 mod params;
 mod ram;
+mod sg;
 mod user;
 
 module! {

@@ -22,9 +22,26 @@ type CompatIoctl = Option<
 >;
 
 #[cfg(CONFIG_COMPAT)]
-pub(crate) const COMPAT_IOCTL: CompatIoctl = Some(bindings::blkdev_compat_ptr_ioctl);
+pub(crate) const COMPAT_IOCTL: CompatIoctl = Some(compat_ioctl);
 #[cfg(not(CONFIG_COMPAT))]
 pub(crate) const COMPAT_IOCTL: CompatIoctl = None;
+
+/// # Safety
+/// Called by the block layer for a disk of ours that is open.
+#[cfg(CONFIG_COMPAT)]
+unsafe extern "C" fn compat_ioctl(
+    bdev: *mut bindings::block_device,
+    mode: bindings::blk_mode_t,
+    cmd: kernel::ffi::c_uint,
+    arg: kernel::ffi::c_ulong,
+) -> kernel::ffi::c_int {
+    // The arguments of all others are the same for 32-bit programs.
+    if cmd == crate::blk::ioctl::SG_IO {
+        return kernel::error::code::ENOIOCTLCMD.to_errno();
+    }
+    // SAFETY: by the caller's promise.
+    unsafe { bindings::blkdev_compat_ptr_ioctl(bdev, mode, cmd, arg) }
+}
 
 /// The memory node that `device` is near to.
 ///

@@ -6,6 +6,9 @@ use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
 
+/// `SG_IO` (`scsi/sg.h`): a SCSI command, of whose structure 32-bit programs have another.
+pub const SG_IO: u32 = 0x2285;
+
 /// A controller's own ioctls, as far as it has some.
 pub trait AdminPath: hal::Controller {
     /// Carries out `cmd` with the user-space argument `arg` for the disk [`hal::Unit::id`] `unit`, on behalf of the calling task, which could open
