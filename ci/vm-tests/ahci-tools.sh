@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# hdparm, smartctl and udev's ata_id on a SATA drive served by hiops: what they say, what is refused and to whom, and I/O beside them.
+# image: s.img 256M
+# kernels: stock debug
+# vm: --timeout 900 --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap"
+# vm: --qemu "-device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
+. ci/vm-tests/nvme-lib.sh
+PCI=0000:00:06.0
+D=/dev/hiops0d0
+# told NAME TEXT: what the last `expect` ran said that.
+told() { if grep -qE -- "$2" "$OUT"; then ok "$1"; else not_ok "$1" "it does not say '$2'"; fi; }
+# ata PROTOCOL FLAGS COMMAND COUNT: an ATA PASS-THROUGH (16) of these bytes. sg CDB ...: see sg.py.
+ata() { printf '85%s%s000000%s00000000000040%s00' "$1" "$2" "$4" "$3"; }
+AS=()
+sg() { "${AS[@]}" python3 - $D "$@" <ci/vm-tests/sg.py; }
+# Root without a capability; and somebody who may read the disk, and no more.
+without() { setpriv --bounding-set="-$1" --inh-caps="-$1" "${@:2}"; }
+somebody() { setpriv --reuid=nobody --clear-groups "$@"; }
+
+# What udev would load for the in-tree driver's disk.
+modprobe sd_mod
+expect bind "$BIND" "$PCI" hiops_ahci
+chmod a+r $D
+
+# What the tools say: by ATA PASS-THROUGH of 16 and of 12 bytes, and by the older ioctls.
+expect hdparm hdparm -I $D
+told hdparm-model 'Model Number: *QEMU HARDDISK'
+told hdparm-serial 'Serial Number: *sata-0'
+expect hdparm-old hdparm -i $D
+told hdparm-old-identity 'Model=QEMU HARDDISK, .*SerialNo=sata-0'
+expect hdparm-power hdparm -C $D
+told hdparm-power-state 'active/idle'
+for type in ata sat sat,12; do
+	expect "smartctl-$type" smartctl -a -d $type $D
+	told "smartctl-$type-serial" 'Serial Number: *sata-0'
+	told "smartctl-$type-health" 'self-assessment test result: PASSED'
+done
+expect smartctl smartctl -H $D
+told smartctl-health 'self-assessment test result: PASSED'
+expect self-test smartctl -t short -d sat $D
+expect self-test-log smartctl -l selftest -d ata $D
+told self-tested '# *1 *Short offline'
+expect ata-id /usr/lib/udev/ata_id --export $D
+told ata-id-serial ID_SERIAL=QEMU_HARDDISK_sata-0
+
+# IDENTIFY DEVICE; then with no data, data the other way, less or more than can be, in pieces, from and to where nothing is.
+identify=$(ata 08 0e ec 01)
+wrong=7205240000000000
+first="good $(sg "$identify" 512 | cut -d' ' -f2)"
+same identify "${first:0:9}" 'good 4000'
+same no-data "$(sg "$identify")" $wrong
+same wrong-way "$(sg "$identify" -512)" $wrong
+same too-little "$(sg "$identify" 511)" $wrong
+same odd "$(sg "$identify" 513)" $wrong
+same most "$(sg "$identify" $((1 << 20)))" "$first"
+same too-much "$(sg "$identify" $(((1 << 20) + 1)))" EINVAL
+same in-pieces "$(sg "$identify" 512 iovec_count=1)" EINVAL
+same no-version-3 "$(sg "$identify" 512 interface_id=81)" EINVAL
+same no-command "$(sg "$identify" 512 cmdp=8)" EFAULT
+same no-room "$(sg "$identify" 512 dxferp=8)" EFAULT
+same no-room-for-sense "$(sg "$identify" 0 sbp=8)" EFAULT
+# Registers that are wanted though nothing failed: CHECK POWER MODE says 0xff.
+same registers "$(sg "$(ata 06 20 e5 00)")" 7201001d0000000e090c000000ff0000000000004050
+same some-of-them "$(sg "$(ata 06 20 e5 00)" 0 mx_sb_len=4)" 7201001d
+same none-of-them "$(sg "$(ata 06 20 e5 00)" 0 sbp=0)" ''
+# What else of SCSI there is, and is not.
+same inquiry "$(sg 120000002400 36)" 'good 000005021f0000024154412020202020'
+same ready "$(sg 000000000000)" good
+same vital-product-data "$(sg 120180002400 36)" $wrong
+same scsi-read "$(sg 28000000000000000100 512)" 7205200000000000
+# READ FPDMA QUEUED is the driver's own, whatever it is called. READ LOG EXT is not known to this drive.
+same queued-read "$(sg "$(ata 18 0e 60 01)" 512)" $wrong
+same queued-as-other "$(sg "$(ata 08 0e 60 01)" 512)" $wrong
+same unknown "$(sg "$(ata 09 0e 2f 01)" 512)" 720b00000000000e090c010400000000000000000041
+
+# Who may: raw I/O takes a capability, to be told what the disk is does not.
+same no-raw-io "$(AS=(without sys_rawio) && sg "$identify" 512)" EPERM
+same raw-io-alone "$(AS=(without sys_admin) && sg "$identify" 512)" "$first"
+same somebody "$(AS=(somebody) && sg "$identify" 512)" EPERM
+if somebody smartctl -H -d ata $D >"$OUT" 2>&1; then not_ok somebodys-smartctl "it worked"; else ok somebodys-smartctl; fi
+told refusal 'Permission denied'
+# It fails over what it asks for besides.
+somebody hdparm -i $D >"$OUT" 2>&1 || :
+told somebodys-identity 'Model=QEMU HARDDISK'
+
+# I/O beside them, which goes on, and is right.
+write_and_verify() {
+	until [ -e /run/enough ]; do
+		fio --name=v --filename=$D --direct=1 --ioengine=libaio --iodepth=64 --rw=randwrite --size="$(on_debug 2M 16M)" --bsrange=512-64k --blockalign=512 \
+			--verify=crc32c --verify_fatal=1 --fsync=32 --minimal || return
+	done
+}
+# hdparm asks for a log that this drive does not have: errors of tools are not the I/O's.
+all_tools() { hdparm -I $D && smartctl -H -d ata $D && [ "$(sg "$identify" 512)" = "$first" ]; }
+recoveries() { dmesg | grep -c 'recovered from errors'; }
+before=$(recoveries)
+write_and_verify >/run/verified 2>&1 &
+job=$!
+for ((round = $(on_debug 2 10); round > 0; round--)); do all_tools >"$OUT" 2>&1 || break; done
+same rounds-left $round 0
+same recoveries "$(recoveries)" "$before"
+touch /run/enough
+expect fio-verify wait $job
+same no-trouble "$(count hiops0d0 errors)$(count hiops0d0 timeouts)$(count hiops0d0 resets)" 000
+expect none "$BIND" "$PCI" none
+expect rmmod rmmod hiops
