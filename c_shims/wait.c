@@ -62,6 +62,12 @@ bool hiops_is_alone(void)
 	return single_task_running();
 }
 
+bool hiops_may_give_way(void)
+{
+	/* Of a real-time thread nobody expects it; a deadline thread would be throttled, an idle one hardly come again. */
+	return !single_task_running() && current->policy == SCHED_NORMAL;
+}
+
 bool hiops_on_idle_cpu(void)
 {
 	return is_idle_task(current);
@@ -77,22 +83,26 @@ void hiops_wake(u64 thread)
 /* Built without sibling calls: after one, the caller of the original would not be this module, and it would be redirected for ever. */
 static void hiops_io_schedule(void)
 {
-	bool sleep = true;
-	void *place = hiops_wait_enter(hiops_this_thread(), &sleep);
+	u32 next = HIOPS_SLEEP;
+	void *place = hiops_wait_enter(hiops_this_thread(), &next);
 
-	if (sleep)
+	if (next == HIOPS_SLEEP)
 		io_schedule();
-	hiops_wait_leave(place);
+	else if (next == HIOPS_GIVE_WAY)
+		yield();
+	hiops_wait_leave(place, hiops_this_thread(), next);
 }
 
 static long hiops_io_schedule_timeout(long timeout)
 {
-	bool sleep = true;
-	void *place = hiops_wait_enter(hiops_this_thread(), &sleep);
+	u32 next = HIOPS_SLEEP;
+	void *place = hiops_wait_enter(hiops_this_thread(), &next);
 
-	if (sleep)
+	if (next == HIOPS_SLEEP)
 		timeout = io_schedule_timeout(timeout);
-	hiops_wait_leave(place);
+	else if (next == HIOPS_GIVE_WAY)
+		yield();
+	hiops_wait_leave(place, hiops_this_thread(), next);
 	return timeout;
 }
 

@@ -26,14 +26,21 @@ bool hiops_is_awake(void);
 bool hiops_pause(void);
 /* The running thread is the only one that wants this CPU. */
 bool hiops_is_alone(void);
+/* Others want this CPU, and the running thread may let them without going to sleep. */
+bool hiops_may_give_way(void);
 /* Nothing but the idle thread runs on this CPU. */
 bool hiops_on_idle_cpu(void);
 /* Wakes a thread that slept a moment ago. With preemption off since then. */
 void hiops_wake(u64 thread);
 
+/* What a thread does that came to sleep: that; or let others run and stay ready; or go on, as it was woken. */
+static const u32 HIOPS_SLEEP = 0;
+static const u32 HIOPS_GIVE_WAY = 1;
+static const u32 HIOPS_GO_ON = 2;
+
 /* Implemented in Rust. */
 bool hiops_wait_wanted(u64 thread);
-void *hiops_wait_enter(u64 thread, bool *sleep);
-void hiops_wait_leave(void *place);
+void *hiops_wait_enter(u64 thread, u32 *next);
+void hiops_wait_leave(void *place, u64 thread, u32 next);
 
 #endif

@@ -11,13 +11,13 @@ use crate::blk::retry::Retry;
 use crate::blk::upper::BlkUpper;
 use crate::context::{now_ms, stamp, stamps_to_ns, PreemptOff};
 use crate::platform::KernelPlatform;
-use crate::wait::Way;
+use crate::wait::{Here, Way};
 use core::ptr::null;
 use core::sync::atomic::{AtomicU64, Ordering};
 use hal::{Controller, Error, NewQueue};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
-use strategy::{Context, IoQueue, Mode};
+use strategy::{Context, IoQueue, Mode, Next, Turn};
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
@@ -132,15 +132,15 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
 
     /// # Safety
     /// `queue` is a settled `HwQueue<C, B>`; with preemption off, in a thread that waits for I/O of its own on it.
-    unsafe fn linger(queue: *const c_void) -> bool {
+    unsafe fn linger(queue: *const c_void, turn: Option<Turn>) -> Next {
         // SAFETY: by the caller's promise.
         let io = unsafe { &(*queue.cast::<Self>()).io };
-        io.linger(crate::wait::pause);
-        let awake = crate::wait::is_awake();
-        if !awake && crate::wait::is_alone() {
-            io.hasten();
+        if let Some(turn) = turn {
+            io.gave_way(turn);
         }
-        awake
+        io.linger(&Here {
+            fresh: turn.is_none_or(|turn| turn == Turn::Paid),
+        })
     }
 
     /// # Safety

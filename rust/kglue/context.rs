@@ -3,6 +3,7 @@
 
 use crate::shims;
 use kernel::bindings;
+use kernel::cpu::CpuId;
 
 /// While it lives, this thread stays on its CPU and runs on: who holds a token is never scheduled away.
 pub(crate) struct PreemptOff(());
@@ -22,6 +23,12 @@ impl Drop for PreemptOff {
         // SAFETY: pairs with the call in `new`.
         unsafe { shims::hiops_preempt_enable() };
     }
+}
+
+/// The CPU that runs this. With preemption off.
+#[inline(always)]
+pub(crate) fn cpu() -> usize {
+    CpuId::current().as_u32() as usize
 }
 
 /// A stamp for short intervals on one CPU, in units of its own: see [`stamps_to_ns`].

@@ -10,38 +10,101 @@
 
 use crate::blk::request::Rq;
 use crate::blk::retry::Retry;
-use crate::context::PreemptOff;
+use crate::context::{cpu, stamp, stamps_to_ns, PreemptOff};
 use crate::platform::KernelPlatform;
 use crate::shims;
 use core::ptr::{from_ref, null, null_mut};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Error, Platform};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::time::{delay::fsleep, Delta};
-use strategy::{Context, Thread, Waiter, Waiters};
+use strategy::{Context, Next, Thread, Turn, Waiter, Waiters, Waiting};
 
 /// As a power of two, the places in the table: several times as many as threads wait at once.
 const PLACES: u32 = 10;
+/// CPUs that are told apart.
+const CPUS: usize = 256;
+/// A CPU on which no waiter came by for so long was somebody else's.
+const LOST_NS: u64 = 2_000_000;
 /// A finished request on its way to the thread that waits for it; its status is in its PDU.
 pub(crate) struct Offer(pub(crate) Rq);
 
 /// A hardware queue, as the hook uses it.
 pub(crate) struct Way {
     pub(crate) queue: *const c_void,
-    /// Takes completions for a while; whether the caller was woken by one of them.
-    pub(crate) linger: unsafe fn(*const c_void) -> bool,
+    /// Takes completions for a while, and says what the caller does next. It is told what came of it when the caller last gave way.
+    pub(crate) linger: unsafe fn(*const c_void, Option<Turn>) -> Next,
     /// Ends a request that was offered.
     pub(crate) end: unsafe fn(*const c_void, Rq, Context),
+}
+
+/// What a place is to the hook.
+#[derive(Default)]
+struct Place {
+    /// The queue that the owner drains; null: none.
+    way: AtomicPtr<Way>,
+    /// Threads between the hook's entry and its end.
+    inside: AtomicU32,
+    /// What came of it when a thread here last gave way: a [`Turn`]; [`NO_TURN`]: told already.
+    turn: AtomicU8,
+}
+
+const NO_TURN: u8 = u8::MAX;
+
+impl Place {
+    /// What there is to tell of the last time that a thread gave way here.
+    #[inline]
+    fn take_turn(&self) -> Option<Turn> {
+        let turn = self.turn.load(Ordering::Relaxed);
+        if turn == NO_TURN {
+            return None;
+        }
+        self.turn.store(NO_TURN, Ordering::Relaxed);
+        [Turn::Paid, Turn::Vain, Turn::Lost]
+            .into_iter()
+            .find(|known| *known as u8 == turn)
+    }
+}
+
+/// A thread that came to sleep, and its CPU.
+pub(crate) struct Here {
+    /// It has not given way for this wait.
+    pub(crate) fresh: bool,
+}
+
+impl Waiting for Here {
+    #[inline]
+    fn is_awake(&self) -> bool {
+        // SAFETY: may be called in any thread.
+        unsafe { shims::hiops_is_awake() }
+    }
+
+    #[inline]
+    fn pause(&self) -> bool {
+        // SAFETY: may be called in any thread.
+        unsafe { shims::hiops_pause() }
+    }
+
+    #[inline]
+    fn is_alone(&self) -> bool {
+        // SAFETY: may be called in any context.
+        unsafe { shims::hiops_is_alone() }
+    }
+
+    #[inline]
+    fn may_give_way(&self) -> bool {
+        // SAFETY: may be called in any thread.
+        self.fresh && unsafe { shims::hiops_may_give_way() }
+    }
 }
 
 /// What there is once for the whole module.
 struct Table {
     waiters: Waiters<KernelPlatform, Offer>,
-    /// By place: the queue that the owner drains; null: none.
-    ways: <KernelPlatform as Platform>::Table<AtomicPtr<Way>>,
-    /// By place: threads between the hook's entry and its end.
-    inside: <KernelPlatform as Platform>::Table<AtomicU32>,
+    places: <KernelPlatform as Platform>::Table<Place>,
+    /// By CPU: when a waiter last came by.
+    came_by: <KernelPlatform as Platform>::Table<AtomicU64>,
     /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse timer: who is offered something comes, as a rule.
     sweeper: KBox<Retry>,
     sweeping: AtomicBool,
@@ -75,8 +138,11 @@ impl Table {
         let places = 1usize << PLACES;
         let table = Self {
             waiters: Waiters::new(&platform, PLACES)?,
-            ways: platform.table(places, |_| AtomicPtr::new(null_mut()))?,
-            inside: platform.table(places, |_| AtomicU32::new(0))?,
+            places: platform.table(places, |_| Place {
+                turn: AtomicU8::new(NO_TURN),
+                ..Place::default()
+            })?,
+            came_by: platform.table(CPUS, |_| AtomicU64::new(0))?,
             sweeper: Retry::new(Self::swept).map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
         };
@@ -84,6 +150,31 @@ impl Table {
         // SAFETY: the table stays in its box, and cancels the timer before it goes.
         unsafe { table.sweeper.aim(from_ref(&*table).cast()) };
         Ok(table)
+    }
+
+    /// A waiter comes by on this CPU; how long after the last one, in units of [`stamp`]. With preemption off.
+    #[inline]
+    fn come_by(&self) -> u64 {
+        let now = stamp();
+        let Some(last) = self.came_by.get(cpu() % CPUS) else {
+            return 0;
+        };
+        let before = last.load(Ordering::Relaxed);
+        last.store(now, Ordering::Relaxed);
+        now.saturating_sub(before)
+    }
+
+    /// What came of it that `thread` has given way.
+    #[inline]
+    fn turn_of(&self, waiter: &Waiter<Offer>, thread: Thread) -> Turn {
+        let _stay = PreemptOff::new();
+        if stamps_to_ns(self.come_by()) > LOST_NS {
+            return Turn::Lost;
+        }
+        match waiter.waits(thread) {
+            true => Turn::Vain,
+            false => Turn::Paid,
+        }
     }
 
     /// Something was offered: it is looked after.
@@ -140,7 +231,7 @@ pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer> {
     let Some(had) = waiter.enlist(thread) else {
         return null();
     };
-    let Some(place) = table.ways.get(waiter.index()) else {
+    let Some(Place { way: place, .. }) = table.places.get(waiter.index()) else {
         return null();
     };
     let way = rq.lane().way;
@@ -181,27 +272,6 @@ pub(crate) fn take_all() {
     }
 }
 
-/// The running thread was woken before it slept.
-#[inline]
-pub(crate) fn is_awake() -> bool {
-    // SAFETY: may be called in any thread.
-    unsafe { shims::hiops_is_awake() }
-}
-
-/// Nobody else wants this CPU.
-#[inline]
-pub(crate) fn is_alone() -> bool {
-    // SAFETY: may be called in any context.
-    unsafe { shims::hiops_is_alone() }
-}
-
-/// Rests for a moment; whether the thread, which is about to sleep, should go on polling: it was not woken, and nobody is more urgent.
-#[inline]
-pub(crate) fn pause() -> bool {
-    // SAFETY: may be called in any thread.
-    unsafe { shims::hiops_pause() }
-}
-
 /// # Safety
 /// Called by the hook's callback, with preemption off.
 #[no_mangle]
@@ -215,7 +285,7 @@ unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
 /// # Safety
 /// Called by the hook in the thread `this`, which is about to sleep and wakeable already; `hiops_wait_leave` follows with what is returned.
 #[no_mangle]
-unsafe extern "C" fn hiops_wait_enter(this: u64, sleep: *mut bool) -> *mut c_void {
+unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void {
     let thread = thread(this);
     let Some(table) = table() else {
         return null_mut();
@@ -223,42 +293,61 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, sleep: *mut bool) -> *mut c_voi
     let Some(waiter) = table.waiters.place(thread) else {
         return null_mut();
     };
-    if let Some(inside) = table.inside.get(waiter.index()) {
-        inside.fetch_add(1, Ordering::Relaxed);
-    }
+    let Some(place) = table.places.get(waiter.index()) else {
+        return null_mut();
+    };
+    place.inside.fetch_add(1, Ordering::Relaxed);
     let _stay = PreemptOff::new();
+    table.come_by();
+    let mut then = Next::Sleep;
     // SAFETY: may be called in any thread.
     if waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
-        let way = table.ways.get(waiter.index());
-        let way = way.map_or(null_mut(), |way| way.load(Ordering::Relaxed));
+        let turn = place.take_turn();
         // SAFETY: the way is this thread's own, and what is enlisted there is outstanding: its adapter is there, and stays for as long as preemption is
         // off.
         unsafe {
-            if let Some(way) = way.as_ref() {
-                // Awake: its I/O is done, or it was woken for another reason. It looks for itself.
-                *sleep = !(way.linger)(way.queue);
+            if let Some(way) = place.way.load(Ordering::Relaxed).as_ref() {
+                then = (way.linger)(way.queue, turn);
             }
         }
     }
-    waiter.sleep();
+    let code = match then {
+        Next::Sleep => {
+            waiter.sleep();
+            shims::HIOPS_SLEEP
+        }
+        Next::GiveWay => shims::HIOPS_GIVE_WAY,
+        Next::GoOn => shims::HIOPS_GO_ON,
+    };
+    // SAFETY: the hook's own.
+    unsafe { *next = code };
     from_ref(waiter).cast_mut().cast()
 }
 
 /// # Safety
-/// Called by the hook with what `hiops_wait_enter` returned in the same thread.
+/// Called by the hook in the thread `this` with what `hiops_wait_enter` returned there, after it has done what that said.
 #[no_mangle]
-unsafe extern "C" fn hiops_wait_leave(place: *mut c_void) {
+unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32) {
     // SAFETY: null or a place of the table, which lives while somebody is inside.
-    let Some(waiter) = (unsafe { place.cast::<Waiter<Offer>>().as_ref() }) else {
+    let Some(waiter) = (unsafe { waiter.cast::<Waiter<Offer>>().as_ref() }) else {
         return;
     };
-    if let Some(offer) = waiter.wake() {
-        let _stay = PreemptOff::new();
-        end(offer, Context::Lazy);
+    let Some(table) = table() else { return };
+    let place = table.places.get(waiter.index());
+    if done == shims::HIOPS_SLEEP {
+        if let Some(offer) = waiter.wake() {
+            let _stay = PreemptOff::new();
+            end(offer, Context::Lazy);
+        }
+    } else if done == shims::HIOPS_GIVE_WAY {
+        if let Some(place) = place {
+            let turn = table.turn_of(waiter, thread(this));
+            place.turn.store(turn as u8, Ordering::Relaxed);
+        }
     }
-    if let Some(inside) = table().and_then(|table| table.inside.get(waiter.index())) {
+    if let Some(place) = place {
         // Release: whoever waits for the place to be empty sees all of the above.
-        inside.fetch_sub(1, Ordering::Release);
+        place.inside.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -313,11 +402,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(table) = table() {
             // TIMEOUT: none: who sleeps is woken, and looks for itself; all callers of io_schedule() do.
-            while table
-                .inside
-                .iter()
-                .any(|inside| inside.load(Ordering::Acquire) != 0)
-            {
+            while (table.places.iter()).any(|place| place.inside.load(Ordering::Acquire) != 0) {
                 for waiter in table.waiters.iter().filter(|waiter| waiter.is_asleep()) {
                     let _stay = PreemptOff::new();
                     if waiter.is_asleep() {

@@ -4,7 +4,7 @@
 //! Polling pays where threads pass by often enough to find the completions themselves: then an interrupt only disturbs them. A queue
 //! is polled on trial when completions come fast, and find other commands outstanding or a thread at work on their CPU. It goes back when the
 //! timer ticks more often than the controller interrupted before: a tick costs what an interrupt does. Each failed trial makes the next one wait
-//! longer.
+//! longer, unless the load has become a much deeper one meanwhile.
 
 use crate::Context;
 
@@ -14,6 +14,8 @@ const WINDOW: u32 = 256;
 const FAST_MS: u64 = 1000;
 /// So many ticks in a window are never too many.
 const FEW_TICKS: u32 = WINDOW / 8;
+/// A load so many times as deep as the one that the last trial failed on is another load.
+const DEEPER: u64 = 4;
 /// Failed trials make the next one wait for up to so many windows.
 const MOST_PATIENCE: u32 = 256;
 
@@ -29,6 +31,10 @@ pub(crate) struct Watch {
     /// Drains that ended something, and those of them that found the machine at work.
     visits: u32,
     busy: u32,
+    /// Commands outstanding at these, summed up.
+    depth: u64,
+    /// How many there were on average when the last trial began.
+    tried_at: u64,
     /// Windows until the next trial.
     wait: u32,
     /// Windows that the last failed trial cost.
@@ -40,16 +46,18 @@ impl Watch {
     pub(crate) fn begin(&mut self, now_ms: u64) {
         self.since_ms = now_ms;
         (self.ended, self.alarms, self.visits, self.busy) = (0, 0, 0, 0);
+        self.depth = 0;
     }
 
-    /// Notes a drain by `by` that ended `ended` commands, and says whether the queue, at present `polled`, is to be polled. `busy`: other commands were
-    /// outstanding, or a thread was interrupted.
+    /// Notes a drain by `by` that ended `ended` commands of `depth` that were outstanding, and says whether the queue, at present `polled`, is to be
+    /// polled. `busy`: other commands were outstanding, or a thread was interrupted.
     #[inline]
     pub(crate) fn note(
         &mut self,
         polled: bool,
         by: Context,
         ended: usize,
+        depth: u64,
         busy: bool,
         now_ms: impl FnOnce() -> u64,
     ) -> bool {
@@ -61,6 +69,7 @@ impl Watch {
         if ended != 0 {
             self.visits = self.visits.wrapping_add(1);
             self.busy = self.busy.wrapping_add(u32::from(busy));
+            self.depth = self.depth.wrapping_add(depth);
         }
         if self.ended < WINDOW && !(polled && self.is_dear()) {
             return polled;
@@ -76,12 +85,20 @@ impl Watch {
 
     #[cold]
     fn judge(&mut self, polled: bool, now_ms: u64) -> bool {
+        let depth = self.depth / u64::from(self.visits.max(1));
         let poll = if !polled {
             self.wait = self.wait.saturating_sub(1);
+            if depth > self.tried_at.saturating_mul(DEEPER) {
+                (self.wait, self.patience) = (0, 0);
+            }
             let fast = now_ms.wrapping_sub(self.since_ms) <= FAST_MS;
             let busy = self.busy >= self.visits / 4 * 3;
             self.price = self.alarms;
-            self.wait == 0 && fast && busy
+            let poll = self.wait == 0 && fast && busy;
+            if poll {
+                self.tried_at = depth;
+            }
+            poll
         } else if self.is_dear() {
             self.patience = self.patience.saturating_mul(2).clamp(4, MOST_PATIENCE);
             self.wait = self.patience;
@@ -101,6 +118,8 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
+    const DEPTH: u64 = 8;
+
     /// Notes windows of completions, 4 to a drain by `by`, one window every `ms`; returns whether the queue is polled then.
     fn play(
         watch: &mut Watch,
@@ -115,7 +134,7 @@ mod tests {
         for _ in 0..windows {
             now += ms;
             for _ in 0..WINDOW / 4 {
-                polled = watch.note(polled, by, 4, busy, || now);
+                polled = watch.note(polled, by, 4, DEPTH, busy, || now);
             }
         }
         polled
@@ -123,7 +142,7 @@ mod tests {
 
     /// Ticks that find nothing; returns whether the queue is polled still.
     fn tick(watch: &mut Watch, count: u32) -> bool {
-        (0..count).all(|_| watch.note(true, Context::Poll, 0, false, || 0))
+        (0..count).all(|_| watch.note(true, Context::Poll, 0, 0, false, || 0))
     }
 
     #[test]
@@ -192,6 +211,23 @@ mod tests {
         assert!(play(&mut watch, false, Context::Irq, true, 1, 4));
         assert!(tick(&mut watch, WINDOW / 4));
         assert!(!tick(&mut watch, 1));
+    }
+
+    #[test]
+    fn a_much_deeper_load_is_tried_at_once() {
+        let mut watch = Watch::default();
+        for _ in 0..3 {
+            while !play(&mut watch, false, Context::Irq, true, 1, 4) {}
+            assert!(!tick(&mut watch, WINDOW));
+        }
+        assert!(!play(&mut watch, false, Context::Irq, true, 1, 4));
+        let window = |watch: &mut Watch, depth| {
+            (0..WINDOW / 4).fold(false, |_, _| {
+                watch.note(false, Context::Irq, 4, depth, true, || 0)
+            })
+        };
+        assert!(!window(&mut watch, DEEPER * DEPTH));
+        assert!(window(&mut watch, DEEPER * DEPTH + 1));
     }
 
     #[test]

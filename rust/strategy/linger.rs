@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A thread that waits for its own I/O polls a little while before it sleeps.
+//! What a thread that waits for its own I/O does before it sleeps: it polls a little while, or lets others have its CPU.
 //!
 //! To sleep and to be woken costs a thread a fixed amount of work. Who polls for no longer than that loses at most as much
-//! again, and a fast device often answers within it. Where it does not, the thread does not try, save now and then.
+//! again, and a fast device often answers within it. Where others are ready to run, a thread need not go to sleep for them either: it stays ready
+//! itself, and when its turn comes again one of the others has, as a rule, found its completion. What does not pay on a device, or beside the other
+//! threads of a machine, is not done there, save now and then.
 
 use crate::queue::IoQueue;
 use crate::{Context, Upper};
@@ -11,17 +13,59 @@ use hal::{Platform, Queue};
 
 /// Looks at the device, each after a pause of the CPU: together about the work of going to sleep and being woken.
 const LOOKS: u32 = 40;
-/// What was learnt of the device: with every success one better, with every failure so many worse, from 0 to here.
+/// What was learnt: with every success one better, with every failure so many worse, from 0 to here.
 const BEST: u32 = 64;
 const WORSE: u32 = 2;
-/// Of so many waits one is tried all the same.
-const TRY_ONE_IN: u32 = 64;
+/// What does not pay is tried again after so many waits, and after twice as many each time that it still does not,
+const FIRST_PAUSE: u32 = 64;
+/// up to so many.
+const LONGEST_PAUSE: u32 = 1 << 14;
 
-/// What a queue's waiters have learnt. Several may write at once: it only guides.
+/// The thread that waits, and its CPU.
+pub trait Waiting {
+    /// It was woken: there is nothing to wait for any more.
+    fn is_awake(&self) -> bool;
+
+    /// Rests for a moment; whether to go on polling: it was not woken, and nobody is more urgent.
+    fn pause(&self) -> bool;
+
+    /// Nobody else wants its CPU.
+    fn is_alone(&self) -> bool;
+
+    /// It may let others run without going to sleep: it has not done so for this wait, and will have its turn again like any of them.
+    fn may_give_way(&self) -> bool;
+}
+
+/// What such a thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It was woken, and goes on.
+    GoOn,
+    /// It lets others run, and stays ready itself.
+    GiveWay,
+    /// It sleeps.
+    Sleep,
+}
+
+/// What came of giving way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The I/O was over when the thread's turn came.
+    Paid,
+    /// It was not.
+    Vain,
+    /// Somebody had the CPU for long who does not wait for I/O: with a sleep, it would have been the thread's again the moment its I/O was over.
+    Lost,
+}
+
+/// What a queue's waiters have learnt of one way to wait. Several may write at once: it only guides.
 pub(crate) struct Patience {
     /// 0: it does not pay.
     score: AtomicU32,
+    /// Waits since it was found so, or tried in vain.
     waits: AtomicU32,
+    /// Waits until it is tried again.
+    pause: AtomicU32,
 }
 
 impl Patience {
@@ -29,45 +73,94 @@ impl Patience {
         Self {
             score: AtomicU32::new(BEST),
             waits: AtomicU32::new(0),
+            pause: AtomicU32::new(FIRST_PAUSE),
         }
     }
 
+    #[inline]
     fn pays(&self) -> bool {
         if self.score.load(Ordering::Relaxed) != 0 {
             return true;
         }
         let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
-        self.waits.store(waits, Ordering::Relaxed);
-        waits % TRY_ONE_IN == 0
+        let due = waits >= self.pause.load(Ordering::Relaxed);
+        self.waits
+            .store(if due { 0 } else { waits }, Ordering::Relaxed);
+        due
     }
 
-    fn learn(&self, success: bool) {
+    #[inline]
+    fn succeed(&self) {
         let score = self.score.load(Ordering::Relaxed);
-        let score = match success {
-            true => score.saturating_add(1).min(BEST),
-            false => score.saturating_sub(WORSE),
-        };
-        self.score.store(score, Ordering::Relaxed);
+        if score == 0 {
+            self.pause.store(FIRST_PAUSE, Ordering::Relaxed);
+        }
+        if score < BEST {
+            self.score.store(score.wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn fail(&self, worse: u32) {
+        let score = self.score.load(Ordering::Relaxed);
+        if score == 0 {
+            let pause = self.pause.load(Ordering::Relaxed);
+            let pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+            self.pause.store(pause, Ordering::Relaxed);
+        }
+        self.score
+            .store(score.saturating_sub(worse), Ordering::Relaxed);
     }
 }
 
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
-    /// The caller waits for I/O of its own on this queue: takes completions under [`Context::Coop`], and polls for more as long as that pays and
-    /// `pause` lets it, which gives the CPU a rest and says whether to go on. With preemption off.
-    pub fn linger(&self, pause: impl Fn() -> bool) {
+    /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under [`Context::Coop`], and says what it does next; as long as that
+    /// pays it polls before. With preemption off.
+    pub fn linger(&self, thread: &impl Waiting) -> Next {
         self.drain_for(Context::Coop, false);
-        if !pause() || !self.patience.pays() {
-            return;
+        if thread.is_awake() {
+            return Next::GoOn;
         }
+        if thread.may_give_way() && self.giving_way.pays() {
+            return Next::GiveWay;
+        }
+        if thread.pause() && self.patience.pays() {
+            match self.poll_for(thread) {
+                true => self.patience.succeed(),
+                false => self.patience.fail(WORSE),
+            }
+        }
+        if thread.is_awake() {
+            return Next::GoOn;
+        }
+        if thread.is_alone() {
+            self.hasten();
+        }
+        Next::Sleep
+    }
+
+    /// A thread that was told to give way had its turn again, and tells what came of it.
+    #[inline]
+    pub fn gave_way(&self, turn: Turn) {
+        match turn {
+            Turn::Paid => self.giving_way.succeed(),
+            Turn::Vain => self.giving_way.fail(WORSE),
+            Turn::Lost => self.giving_way.fail(BEST),
+        }
+    }
+
+    /// Polls while `thread` is neither woken nor kept from it by somebody more urgent; `false`: in vain.
+    #[inline]
+    fn poll_for(&self, thread: &impl Waiting) -> bool {
         for _ in 0..LOOKS {
             if self.peek() {
                 self.drain_for(Context::Coop, false);
             }
-            if !pause() {
-                return self.patience.learn(true);
+            if !thread.pause() {
+                return true;
             }
         }
-        self.patience.learn(false);
+        false
     }
 
     /// Whether an event is there, or somebody takes events at this moment.

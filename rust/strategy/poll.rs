@@ -219,7 +219,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let upper = &self.upper;
         // Who passed by was at work; so was whom the interrupt kept from it.
         let busy = depth > 1 || by != Context::Irq || upper.interrupts_thread();
-        let wanted = (side.watch).note(polled, by, ended, busy, || upper.now_ms());
+        let wanted = (side.watch).note(polled, by, ended, depth, busy, || upper.now_ms());
         wanted != polled && self.switch(wanted) && !wanted
     }
 

@@ -49,7 +49,9 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
     pub(crate) deadlines: P::Table<AtomicU64>,
     pub(crate) timeout_ms: u64,
     pub(crate) poll: Polling,
+    /// Whether it pays to poll before a sleep, and to give way instead of one.
     pub(crate) patience: Patience,
+    pub(crate) giving_way: Patience,
     /// Commands that the device was told of. Counted before it is.
     pub(crate) issued: Counter,
     /// Commands that it has answered, or that were taken back.
@@ -98,6 +100,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             timeout_ms,
             poll: Polling::new(),
             patience: Patience::new(),
+            giving_way: Patience::new(),
             issued: Counter::new(),
             done: Counter::new(),
             issue_doorbells: Counter::new(),

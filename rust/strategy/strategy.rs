@@ -47,6 +47,7 @@ mod upper;
 mod waiter;
 
 pub use gate::Paused;
+pub use linger::{Next, Turn, Waiting};
 pub use poll::{Mode, DEFAULT_POLL_INTERVAL_US};
 pub use queue::IoQueue;
 pub use upper::{Context, Upper};

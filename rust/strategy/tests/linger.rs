@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A thread that waits: it polls, gives way or sleeps, and learns what pays.
+#![cfg(not(loom))]
+
+mod common;
+
+use common::Rig;
+use std::cell::Cell;
+use strategy::{Next, Turn, Waiting};
+
+/// A thread on a CPU; after so many rests it is woken.
+struct Thread {
+    woken_after: Cell<Option<u32>>,
+    alone: bool,
+    may_give_way: bool,
+    rests: Cell<u32>,
+}
+
+const ALONE: Thread = Thread {
+    woken_after: Cell::new(None),
+    alone: true,
+    may_give_way: false,
+    rests: Cell::new(0),
+};
+
+/// Others are ready to run, and it may let them.
+const POLITE: Thread = Thread {
+    alone: false,
+    may_give_way: true,
+    ..ALONE
+};
+
+impl Waiting for Thread {
+    fn is_awake(&self) -> bool {
+        self.woken_after.get() == Some(0)
+    }
+
+    fn pause(&self) -> bool {
+        self.rests.set(self.rests.get() + 1);
+        let left = self.woken_after.get().map(|n| n.saturating_sub(1));
+        self.woken_after.set(left);
+        !self.is_awake()
+    }
+
+    fn is_alone(&self) -> bool {
+        self.alone
+    }
+
+    fn may_give_way(&self) -> bool {
+        self.may_give_way
+    }
+}
+
+/// Waits until it is tried again to give way.
+fn waits_until_it_gives_way(rig: &Rig) -> u32 {
+    (0..)
+        .find(|_| rig.queue.linger(&POLITE) == Next::GiveWay)
+        .unwrap()
+}
+
+#[test]
+fn who_was_woken_goes_on() {
+    let thread = Thread {
+        woken_after: Cell::new(Some(0)),
+        ..POLITE
+    };
+    assert_eq!(Rig::new(4, 4).queue.linger(&thread), Next::GoOn);
+    assert_eq!(thread.rests.get(), 0, "it does not poll first");
+}
+
+#[test]
+fn completions_are_taken_first() {
+    let rig = Rig::new(4, 4);
+    rig.submit([7]);
+    rig.device.complete_next(Ok(()));
+    assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
+    assert_eq!(rig.log.ended_ids(), [7]);
+}
+
+#[test]
+fn who_is_alone_polls_and_is_woken_by_what_it_finds() {
+    let rig = Rig::new(4, 4);
+    let thread = Thread {
+        woken_after: Cell::new(Some(5)),
+        ..ALONE
+    };
+    assert_eq!(rig.queue.linger(&thread), Next::GoOn);
+    assert_eq!(thread.rests.get(), 5);
+}
+
+#[test]
+fn polling_in_vain_is_given_up_and_tried_ever_more_rarely() {
+    let rig = Rig::new(4, 4);
+    let polls = |thread: &Thread| {
+        thread.rests.set(0);
+        assert_eq!(rig.queue.linger(thread), Next::Sleep);
+        thread.rests.get() > 1
+    };
+    let thread = ALONE;
+    assert!((0..64).any(|_| !polls(&thread)), "it learns");
+    let mut pauses = Vec::new();
+    for _ in 0..4 {
+        pauses.push((0..).find(|_| polls(&thread)).unwrap());
+    }
+    assert!(pauses.windows(2).all(|two| two[0] < two[1]), "{pauses:?}");
+}
+
+#[test]
+fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
+    let rig = Rig::new(4, 4);
+    for _ in 0..200 {
+        assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
+        rig.queue.gave_way(Turn::Paid);
+    }
+}
+
+#[test]
+fn who_has_given_way_in_vain_too_often_sleeps() {
+    let rig = Rig::new(4, 4);
+    let given = (0..200)
+        .take_while(|_| rig.queue.linger(&POLITE) == Next::GiveWay)
+        .map(|_| rig.queue.gave_way(Turn::Vain))
+        .count();
+    assert!((16..64).contains(&given), "{given}");
+}
+
+#[test]
+fn a_lost_turn_is_not_risked_again_soon() {
+    let rig = Rig::new(4, 4);
+    assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
+    rig.queue.gave_way(Turn::Lost);
+    let mut pauses = Vec::new();
+    for _ in 0..12 {
+        pauses.push(waits_until_it_gives_way(&rig));
+        rig.queue.gave_way(Turn::Lost);
+    }
+    assert!(pauses[0] >= 60, "{pauses:?}");
+    assert!(
+        pauses[..8].windows(2).all(|two| two[0] < two[1]),
+        "{pauses:?}"
+    );
+    assert!(
+        pauses.iter().all(|pause| *pause <= 1 << 14),
+        "it is never given up for good: {pauses:?}"
+    );
+    rig.queue.gave_way(Turn::Paid);
+    assert_eq!(waits_until_it_gives_way(&rig), 0, "the device has changed");
+    rig.queue.gave_way(Turn::Lost);
+    assert!(
+        waits_until_it_gives_way(&rig) < 100,
+        "and the pauses are short again"
+    );
+}
