@@ -64,8 +64,13 @@ bool hiops_is_alone(void)
 
 bool hiops_may_give_way(void)
 {
-	/* Of a real-time thread nobody expects it; a deadline thread would be throttled, an idle one hardly come again. */
-	return !single_task_running() && current->policy == SCHED_NORMAL;
+	/*
+	 * Of a real-time thread nobody expects it; a deadline thread would be
+	 * throttled, an idle one hardly come again. What is plugged has to be
+	 * submitted first, which a sleep does.
+	 */
+	return !single_task_running() && current->policy == SCHED_NORMAL &&
+	       !current->plug;
 }
 
 bool hiops_on_idle_cpu(void)
