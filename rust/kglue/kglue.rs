@@ -5,7 +5,7 @@
 //! * [`pci`], `irq`: a PCI function with its vectors, and its driver.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
-//! * [`wait`]: threads that wait for their I/O. `hrtimer`: the timer that polls, and looks after them.
+//! * [`wait`]: threads that wait for their I/O. `pace`: who else wants their CPUs. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
 //! * `kunit`, `kunit_strategy`: tests that need a kernel.
@@ -31,6 +31,7 @@ mod kunit;
 mod kunit_strategy;
 mod log;
 pub mod mmio;
+mod pace;
 pub mod pci;
 pub mod platform;
 pub mod ram;

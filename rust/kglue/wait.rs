@@ -10,11 +10,12 @@
 
 use crate::blk::request::Rq;
 use crate::blk::retry::Retry;
-use crate::context::{cpu, stamp, stamps_to_ns, PreemptOff};
+use crate::context::{cpu, stamp, PreemptOff};
+use crate::pace::Pace;
 use crate::platform::KernelPlatform;
 use crate::shims;
 use core::ptr::{from_ref, null, null_mut};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU8, Ordering};
 use hal::{Error, Platform};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
@@ -25,8 +26,6 @@ use strategy::{Context, Next, Thread, Turn, Waiter, Waiters, Waiting};
 const PLACES: u32 = 10;
 /// CPUs that are told apart.
 const CPUS: usize = 256;
-/// A CPU on which no waiter came by for so long was somebody else's.
-const LOST_NS: u64 = 2_000_000;
 /// A finished request on its way to the thread that waits for it; its status is in its PDU.
 pub(crate) struct Offer(pub(crate) Rq);
 
@@ -103,8 +102,8 @@ impl Waiting for Here {
 struct Table {
     waiters: Waiters<KernelPlatform, Offer>,
     places: <KernelPlatform as Platform>::Table<Place>,
-    /// By CPU: when a waiter last came by.
-    came_by: <KernelPlatform as Platform>::Table<AtomicU64>,
+    /// By CPU: whether its waiters have it for themselves.
+    paces: <KernelPlatform as Platform>::Table<Pace>,
     /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse timer: who is offered something comes, as a rule.
     sweeper: KBox<Retry>,
     sweeping: AtomicBool,
@@ -142,7 +141,7 @@ impl Table {
                 turn: AtomicU8::new(NO_TURN),
                 ..Place::default()
             })?,
-            came_by: platform.table(CPUS, |_| AtomicU64::new(0))?,
+            paces: platform.table(CPUS, |_| Pace::default())?,
             sweeper: Retry::new(Self::swept).map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
         };
@@ -152,23 +151,17 @@ impl Table {
         Ok(table)
     }
 
-    /// A waiter comes by on this CPU; how long after the last one, in units of [`stamp`]. With preemption off.
+    /// A waiter comes by on this CPU, `ready` all the time since the last one did; whether the CPU is disputed. With preemption off.
     #[inline]
-    fn come_by(&self) -> u64 {
-        let now = stamp();
-        let Some(last) = self.came_by.get(cpu() % CPUS) else {
-            return 0;
-        };
-        let before = last.load(Ordering::Relaxed);
-        last.store(now, Ordering::Relaxed);
-        now.saturating_sub(before)
+    fn come_by(&self, ready: bool) -> bool {
+        (self.paces.get(cpu() % CPUS)).is_some_and(|pace| pace.come_by(stamp(), ready))
     }
 
     /// What came of it that `thread` has given way.
     #[inline]
     fn turn_of(&self, waiter: &Waiter<Offer>, thread: Thread) -> Turn {
         let _stay = PreemptOff::new();
-        if stamps_to_ns(self.come_by()) > LOST_NS {
+        if self.come_by(true) {
             return Turn::Lost;
         }
         match waiter.waits(thread) {
@@ -298,7 +291,7 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
     };
     place.inside.fetch_add(1, Ordering::Relaxed);
     let _stay = PreemptOff::new();
-    table.come_by();
+    table.come_by(false);
     let mut then = Next::Sleep;
     // SAFETY: may be called in any thread.
     if waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {

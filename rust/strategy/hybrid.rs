@@ -3,8 +3,7 @@
 //!
 //! Polling pays where threads pass by often enough to find the completions themselves: then an interrupt only disturbs them. A queue
 //! is polled on trial when completions come fast, and find other commands outstanding or a thread at work on their CPU. It goes back when the
-//! timer ticks more often than the controller interrupted before: a tick costs what an interrupt does. Each failed trial makes the next one wait
-//! longer, unless the load has become a much deeper one meanwhile.
+//! timer ticks much more often than the controller interrupted before. Each failed trial makes the next one wait longer, unless the load has become a much deeper one meanwhile.
 
 use crate::Context;
 
@@ -12,6 +11,8 @@ use crate::Context;
 const WINDOW: u32 = 256;
 /// A queue is fast that fills a window in so many milliseconds.
 const FAST_MS: u64 = 1000;
+/// So many ticks are as good as one interrupt: they disturb no thread that finds its completion by itself, and touch no device.
+const TICKS_FOR_ONE: u32 = 2;
 /// So many ticks in a window are never too many.
 const FEW_TICKS: u32 = WINDOW / 8;
 /// A load so many times as deep as the one that the last trial failed on is another load.
@@ -80,7 +81,7 @@ impl Watch {
     /// Polling costs more than interrupts did.
     #[inline]
     fn is_dear(&self) -> bool {
-        self.alarms > self.price.max(FEW_TICKS)
+        self.alarms > self.price.saturating_mul(TICKS_FOR_ONE).max(FEW_TICKS)
     }
 
     #[cold]
@@ -209,7 +210,7 @@ mod tests {
     fn it_goes_back_when_it_ticks_more_often_than_it_was_interrupted() {
         let mut watch = Watch::default();
         assert!(play(&mut watch, false, Context::Irq, true, 1, 4));
-        assert!(tick(&mut watch, WINDOW / 4));
+        assert!(tick(&mut watch, WINDOW / 4 * TICKS_FOR_ONE));
         assert!(!tick(&mut watch, 1));
     }
 

@@ -19,7 +19,7 @@ const WORSE: u32 = 2;
 /// What does not pay is tried again after so many waits, and after twice as many each time that it still does not,
 const FIRST_PAUSE: u32 = 64;
 /// up to so many.
-const LONGEST_PAUSE: u32 = 1 << 14;
+const LONGEST_PAUSE: u32 = 1 << 16;
 
 /// The thread that waits, and its CPU.
 pub trait Waiting {
@@ -54,7 +54,7 @@ pub enum Turn {
     Paid,
     /// It was not.
     Vain,
-    /// Somebody had the CPU for long who does not wait for I/O: with a sleep, it would have been the thread's again the moment its I/O was over.
+    /// Most of the CPU's time is somebody's who does not wait for I/O: with a sleep, it would have been the thread's again the moment its I/O was over.
     Lost,
 }
 

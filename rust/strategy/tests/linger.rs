@@ -140,7 +140,7 @@ fn a_lost_turn_is_not_risked_again_soon() {
         "{pauses:?}"
     );
     assert!(
-        pauses.iter().all(|pause| *pause <= 1 << 14),
+        pauses.iter().all(|pause| *pause <= 1 << 16),
         "it is never given up for good: {pauses:?}"
     );
     rig.queue.gave_way(Turn::Paid);
