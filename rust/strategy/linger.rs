@@ -114,24 +114,23 @@ impl Patience {
 }
 
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
-    /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under [`Context::Coop`], and says what it does next; as long as that
-    /// pays it polls before. With preemption off.
+    /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under [`Context::Coop`], polls for more as long as that pays, and says
+    /// what it does next. With preemption off.
     pub fn linger(&self, thread: &impl Waiting) -> Next {
         self.drain_for(Context::Coop, false);
         if thread.is_awake() {
             return Next::GoOn;
         }
-        if thread.may_give_way() && self.giving_way.pays() {
-            return Next::GiveWay;
-        }
-        if thread.pause() && self.patience.pays() {
-            match self.poll_for(thread) {
-                true => self.patience.succeed(),
-                false => self.patience.fail(WORSE),
-            }
+        if thread.pause() && self.patience.pays() && !self.poll_for(thread) {
+            self.patience.fail(WORSE);
+        } else if thread.is_awake() {
+            self.patience.succeed();
         }
         if thread.is_awake() {
             return Next::GoOn;
+        }
+        if thread.may_give_way() && self.giving_way.pays() {
+            return Next::GiveWay;
         }
         if thread.is_alone() {
             self.hasten();
