@@ -93,7 +93,7 @@ class Counter:
 def fio(counter, drive, point, ios):
     """One run of `point` on `drive`, `ios` I/Os in all: what it counted, as whole numbers; its IOPS; the plugin's blocks."""
     jobs = point.jobs
-    env = {**point.env(), "DISK": "/dev/" + drive.disk, "JOBS": str(jobs), "IOS": str(ios // jobs)}
+    env = {**point.env(), "DISK": ":".join("/dev/" + d for d in drive.disks[:point.disks]), "JOBS": str(jobs), "IOS": str(ios // jobs)}
     command = ["fio", "--output-format=json", f"{HERE}/jobs/{point.job}.fio"]
     irqs, switches = drive.interrupts(), proc_value("/proc/stat", "ctxt")
     softirqs = proc_value("/proc/softirqs", "BLOCK:")

@@ -22,6 +22,7 @@ class Disk:
 
     def __init__(self, disk, name):
         self.disk, self.driver = disk, name
+        self.disks = [disk]
         if not os.path.exists("/dev/" + disk):
             raise Failed(f"there is no /dev/{disk}")
 
@@ -31,7 +32,7 @@ class Disk:
 
 
 class Drive:
-    """One PCI function, the driver that serves it, and its first disk."""
+    """One PCI function, the driver that serves it, and its disks."""
 
     def __init__(self, address, driver):
         self.address = address
@@ -44,24 +45,30 @@ class Drive:
             done = subprocess.run([bind, address, driver], stderr=subprocess.PIPE, text=True)
             if done.returncode != 0:
                 raise Failed(f"{driver} was not bound to {address}: {done.stderr.strip()}")
-        self.disk = self.first_disk()
+        if driver == "ahci":
+            # What udev would load for its disks.
+            subprocess.run(["modprobe", "sd_mod"], check=True)
+        self.disks = self.find_disks()
+        self.disk = self.disks[0]
 
     def bound_to(self):
         link = os.path.join(self.path, "driver")
         return os.path.basename(os.readlink(link)) if os.path.islink(link) else None
 
-    def first_disk(self, limit=20):
-        """The whole disk under this function whose name comes first; waits for it to come."""
+    def find_disks(self, limit=20):
+        """The whole disks under this function, by name; waits until there are some, and no more come."""
         home = os.path.realpath(self.path) + "/"
         end = time.monotonic() + limit
+        seen = []
         while True:
             disks = [d for d in sorted(os.listdir("/sys/block"))
-                     if os.path.realpath("/sys/block/" + d).startswith(home)]
-            if disks and os.path.exists("/dev/" + disks[0]):
-                return disks[0]
+                     if os.path.realpath("/sys/block/" + d).startswith(home) and os.path.exists("/dev/" + d)]
+            if disks and disks == seen:
+                return disks
             if time.monotonic() > end:
                 raise Failed(f"{self.address} ({self.driver}) has no disk after {limit} s")
-            time.sleep(0.1)
+            seen = disks
+            time.sleep(0.5)
 
     def interrupts(self):
         """Interrupts of this function so far; its address is in their chip's name."""

@@ -73,6 +73,12 @@ def uring(result, axes):
         lines(ax, series(rows, lambda r: r["driver"], lambda r: r["depth"], lambda r: r[what]), "depth", label)
 
 
+def ssds(result, axes):
+    rows = flat(result)
+    for ax, what, label in ((axes[0], "iops", "IOPS (emulated)"), (axes[1], "instructions", "guest instructions per I/O")):
+        lines(ax, series(rows, lambda r: r["driver"], lambda r: r["disks"], lambda r: r[what]), "SSDs on one HBA", label, log=False)
+
+
 def handlers(result, axes):
     rows = result["rows"]
     names = [(r["driver"] + " " + r["step"]).strip() for r in rows]
@@ -102,7 +108,7 @@ def latency(result, axes):
 
 
 KINDS = {"compare": compare, "blocksize": blocksize, "uring": uring, "iopoll": uring, "handlers": handlers, "interval": interval, "keyvalue": keyvalue,
-         "latency": latency, "floor": compare}
+         "latency": latency, "floor": compare, "ssds": ssds}
 
 
 def main():
