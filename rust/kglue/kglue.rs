@@ -5,7 +5,7 @@
 //! * [`pci`], `irq`: a PCI function with its vectors, and its driver.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
-//! * [`wait`]: threads that wait for their I/O. `pace`: who else wants their CPUs. `hrtimer`: the timer that polls, and looks after them.
+//! * [`wait`]: threads that wait for their I/O. `here`, `pace`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
 //! * `kunit`, `kunit_strategy`: tests that need a kernel.
@@ -23,6 +23,7 @@ mod compat;
 mod context;
 pub mod dma;
 pub mod errno;
+mod here;
 mod hrtimer;
 pub mod irq;
 #[cfg(CONFIG_KUNIT = "y")]

@@ -20,7 +20,7 @@ use hal::{Error, Platform};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::time::{delay::fsleep, Delta};
-use strategy::{Context, Next, Thread, Turn, Waiter, Waiters, Waiting};
+use strategy::{Context, Next, Thread, Turn, Waiter, Waiters};
 
 /// As a power of two, the places in the table: several times as many as threads wait at once.
 const PLACES: u32 = 10;
@@ -63,38 +63,6 @@ impl Place {
         [Turn::Paid, Turn::Vain, Turn::Lost]
             .into_iter()
             .find(|known| *known as u8 == turn)
-    }
-}
-
-/// A thread that came to sleep, and its CPU.
-pub(crate) struct Here {
-    /// It has not given way for this wait.
-    pub(crate) fresh: bool,
-}
-
-impl Waiting for Here {
-    #[inline]
-    fn is_awake(&self) -> bool {
-        // SAFETY: may be called in any thread.
-        unsafe { shims::hiops_is_awake() }
-    }
-
-    #[inline]
-    fn pause(&self) -> bool {
-        // SAFETY: may be called in any thread.
-        unsafe { shims::hiops_pause() }
-    }
-
-    #[inline]
-    fn is_alone(&self) -> bool {
-        // SAFETY: may be called in any context.
-        unsafe { shims::hiops_is_alone() }
-    }
-
-    #[inline]
-    fn may_give_way(&self) -> bool {
-        // SAFETY: may be called in any thread.
-        self.fresh && unsafe { shims::hiops_may_give_way() }
     }
 }
 
