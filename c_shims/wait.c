@@ -85,6 +85,17 @@ void hiops_wake(u64 thread)
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 
+/*
+ * Not what yield()'s kernel-doc warns of: nothing relies on who runs next, and
+ * it is not done in a loop. The thread's I/O goes on by itself, and the caller
+ * looks whether it is over, as after any wake-up; if not, it comes again, and
+ * sleeps.
+ */
+static void hiops_give_way(void)
+{
+	yield();
+}
+
 /* Built without sibling calls: after one, the caller of the original would not be this module, and it would be redirected for ever. */
 static void hiops_io_schedule(void)
 {
@@ -94,7 +105,7 @@ static void hiops_io_schedule(void)
 	if (next == HIOPS_SLEEP)
 		io_schedule();
 	else if (next == HIOPS_GIVE_WAY)
-		yield();
+		hiops_give_way();
 	hiops_wait_leave(place, hiops_this_thread(), next);
 }
 
@@ -106,7 +117,7 @@ static long hiops_io_schedule_timeout(long timeout)
 	if (next == HIOPS_SLEEP)
 		timeout = io_schedule_timeout(timeout);
 	else if (next == HIOPS_GIVE_WAY)
-		yield();
+		hiops_give_way();
 	hiops_wait_leave(place, hiops_this_thread(), next);
 	return timeout;
 }

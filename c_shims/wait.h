@@ -34,9 +34,9 @@ bool hiops_on_idle_cpu(void);
 void hiops_wake(u64 thread);
 
 /* What a thread does that came to sleep: that; or let others run and stay ready; or go on, as it was woken. */
-static const u32 HIOPS_SLEEP = 0;
-static const u32 HIOPS_GIVE_WAY = 1;
-static const u32 HIOPS_GO_ON = 2;
+static const u32 HIOPS_SLEEP = 1;
+static const u32 HIOPS_GIVE_WAY = 2;
+static const u32 HIOPS_GO_ON = 3;
 
 /* Implemented in Rust. */
 bool hiops_wait_wanted(u64 thread);
