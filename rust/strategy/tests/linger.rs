@@ -16,19 +16,23 @@ struct Thread {
     rests: Cell<u32>,
 }
 
-const ALONE: Thread = Thread {
-    woken_after: Cell::new(None),
-    alone: true,
-    may_give_way: false,
-    rests: Cell::new(0),
-};
+fn alone() -> Thread {
+    Thread {
+        woken_after: Cell::new(None),
+        alone: true,
+        may_give_way: false,
+        rests: Cell::new(0),
+    }
+}
 
 /// Others are ready to run, and it may let them.
-const POLITE: Thread = Thread {
-    alone: false,
-    may_give_way: true,
-    ..ALONE
-};
+fn polite() -> Thread {
+    Thread {
+        alone: false,
+        may_give_way: true,
+        ..alone()
+    }
+}
 
 impl Waiting for Thread {
     fn is_awake(&self) -> bool {
@@ -53,16 +57,17 @@ impl Waiting for Thread {
 
 /// Waits until it is tried again to give way.
 fn waits_until_it_gives_way(rig: &Rig) -> u32 {
-    (0..)
-        .find(|_| rig.queue.linger(&POLITE) == Next::GiveWay)
-        .unwrap()
+    let sleeps = |_: &u32| rig.queue.linger(&polite()) == Next::Sleep;
+    (0..u32::MAX)
+        .take_while(sleeps)
+        .fold(0, |waits, _| waits + 1)
 }
 
 #[test]
 fn who_was_woken_goes_on() {
     let thread = Thread {
         woken_after: Cell::new(Some(0)),
-        ..POLITE
+        ..polite()
     };
     assert_eq!(Rig::new(4, 4).queue.linger(&thread), Next::GoOn);
     assert_eq!(thread.rests.get(), 0, "it does not poll first");
@@ -73,7 +78,7 @@ fn completions_are_taken_first() {
     let rig = Rig::new(4, 4);
     rig.submit([7]);
     rig.device.complete_next(Ok(()));
-    assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
+    assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
     assert_eq!(rig.log.ended_ids(), [7]);
 }
 
@@ -82,7 +87,7 @@ fn who_is_alone_polls_and_is_woken_by_what_it_finds() {
     let rig = Rig::new(4, 4);
     let thread = Thread {
         woken_after: Cell::new(Some(5)),
-        ..ALONE
+        ..alone()
     };
     assert_eq!(rig.queue.linger(&thread), Next::GoOn);
     assert_eq!(thread.rests.get(), 5);
@@ -96,11 +101,11 @@ fn polling_in_vain_is_given_up_and_tried_ever_more_rarely() {
         assert_eq!(rig.queue.linger(thread), Next::Sleep);
         thread.rests.get() > 1
     };
-    let thread = ALONE;
+    let thread = alone();
     assert!((0..64).any(|_| !polls(&thread)), "it learns");
     let mut pauses = Vec::new();
     for _ in 0..4 {
-        pauses.push((0..).find(|_| polls(&thread)).unwrap());
+        pauses.push((0..u32::MAX).take_while(|_| !polls(&thread)).count());
     }
     assert!(pauses.windows(2).all(|two| two[0] < two[1]), "{pauses:?}");
 }
@@ -109,7 +114,7 @@ fn polling_in_vain_is_given_up_and_tried_ever_more_rarely() {
 fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
     let rig = Rig::new(4, 4);
     for _ in 0..200 {
-        assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
+        assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
         rig.queue.gave_way(Turn::Paid);
     }
 }
@@ -118,7 +123,7 @@ fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
 fn who_has_given_way_in_vain_too_often_sleeps() {
     let rig = Rig::new(4, 4);
     let given = (0..200)
-        .take_while(|_| rig.queue.linger(&POLITE) == Next::GiveWay)
+        .take_while(|_| rig.queue.linger(&polite()) == Next::GiveWay)
         .map(|_| rig.queue.gave_way(Turn::Vain))
         .count();
     assert!((16..64).contains(&given), "{given}");
@@ -127,7 +132,7 @@ fn who_has_given_way_in_vain_too_often_sleeps() {
 #[test]
 fn a_lost_turn_is_not_risked_again_soon() {
     let rig = Rig::new(4, 4);
-    assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
+    assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
     rig.queue.gave_way(Turn::Lost);
     let mut pauses = Vec::new();
     for _ in 0..12 {
