@@ -3,7 +3,8 @@
 //!
 //! Polling pays where threads pass by often enough to find the completions themselves: then an interrupt only disturbs them. A queue
 //! is polled on trial when completions come fast, and find other commands outstanding or a thread at work on their CPU. It goes back when the
-//! timer ticks much more often than the controller interrupted before. Each failed trial makes the next one wait longer, unless the load has become a much deeper one meanwhile.
+//! timer ticks much more often than the controller interrupted before. Each failed trial makes the next one wait longer, unless the load has become
+//! a much deeper one meanwhile.
 
 use crate::Context;
 
