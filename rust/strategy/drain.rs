@@ -34,7 +34,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 more = self.drain_batch(&mut side, &mut ended);
                 more |= self.adapt(&mut side, by, depth, ended.count());
             } else if by == Context::Poll {
-                self.adapt(&mut side, by, 0, 0);
+                // Back to interrupts: what has come since the look above announces itself no more.
+                more = self.adapt(&mut side, by, 0, 0);
             }
             let knocked = side.release();
             if due && !self.fifo.is_empty() {

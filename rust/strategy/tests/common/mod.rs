@@ -48,6 +48,8 @@ pub struct Log {
     pub now: AtomicU64,
     /// By request: the error that its mapping yields, once.
     pub map_errors: Mutex<BTreeMap<u32, CmdError>>,
+    /// A device that finishes its oldest command at the moment before its interrupt is turned on: that one is not announced.
+    pub just_before: Mutex<Option<Arc<MockDevice>>>,
 }
 
 impl Log {
@@ -166,6 +168,19 @@ impl Upper for Recorder {
     fn retry_later(&self) {
         self.0.retries.fetch_add(1, SeqCst);
     }
+
+    fn can_poll(&self) -> bool {
+        true
+    }
+
+    fn set_interrupt(&self, enabled: bool) -> bool {
+        if let Some(device) = self.0.just_before.lock().unwrap().take_if(|_| enabled) {
+            device.complete_next(Ok(()));
+        }
+        true
+    }
+
+    fn arm_poll(&self, _: u32) {}
 
     fn now_ms(&self) -> u64 {
         self.0.now.load(SeqCst)

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One thread: a queue goes from polling to interrupts.
+#![cfg(not(loom))]
+
+mod common;
+
+use common::Rig;
+use hal::mock::MockPlatform;
+use std::sync::Arc;
+use strategy::Mode;
+
+/// A hybrid queue that is polled, with one command at the device.
+fn polled() -> Rig {
+    let rig = Rig::new(4, 4);
+    let mut paused = rig.queue.pause(&MockPlatform::new());
+    paused.set_mode(Mode::Poll).unwrap();
+    paused.set_mode(Mode::Hybrid).unwrap();
+    paused.resume();
+    rig.submit([0]);
+    assert!(rig.queue.is_polled());
+    rig
+}
+
+/// Whoever gives polling up looks once more: what comes before the interrupt is on is announced by nobody.
+#[test]
+fn empty_ticks_give_up_and_lose_nothing() {
+    let rig = polled();
+    *rig.log.just_before.lock().unwrap() = Some(Arc::clone(&rig.device));
+    for _ in 0..10_000 {
+        if !rig.queue.is_polled() {
+            break;
+        }
+        assert_eq!(rig.log.ended_count(), 0);
+        rig.queue.tick();
+    }
+    assert!(!rig.queue.is_polled(), "so many empty ticks are too dear");
+    rig.log.assert_each_once(1);
+}
+
+/// The same when it is the operator who turns the interrupt on.
+#[test]
+fn a_change_of_mode_loses_nothing() {
+    let rig = polled();
+    *rig.log.just_before.lock().unwrap() = Some(Arc::clone(&rig.device));
+    let mut paused = rig.queue.pause(&MockPlatform::new());
+    paused.set_mode(Mode::Irq).unwrap();
+    paused.resume();
+    rig.log.assert_each_once(1);
+}
