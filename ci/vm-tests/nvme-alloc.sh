@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # An allocation that fails at some point of a probe: the probe fails cleanly or comes up whole, and the drive can be bound the next time. The points are taken
 # from the first to the last in an order of which every beginning is spread evenly; one at which the probe fails, which most likely is hiops' own, is
-# followed by its neighbours. HIOPS_ALLOC_S seconds of it (default 60), or all there are.
+# followed by its neighbours. HIOPS_ALLOC_S seconds of it (default 40), or all there are.
 # host
 # image: a.img 64M
 # kernels: debug
 if [ "${1:-}" != guest ]; then
-	seconds=${HIOPS_ALLOC_S:-60}
+	seconds=${HIOPS_ALLOC_S:-40}
 	exec ci/vm --kernel "$KERNEL" --timeout $((seconds * 2 + 700)) --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a \
 		-device nvme,id=c,serial=alloc,addr=4,max_ioqpairs=1 -device nvme-ns,drive=a,bus=c,nsid=1" -- "$0" guest "$seconds"
 fi

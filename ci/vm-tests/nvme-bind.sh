@@ -5,6 +5,7 @@
 # image: a.img 512M
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=bind0,drive=a,addr=4 -device virtio-rng-pci,addr=6"
 . ci/vm-tests/nvme-lib.sh
+BIND=tools/hiops-bind
 
 until_true 20 test -b /dev/nvme0n1 || not_ok set-up "the in-tree driver has no disk"
 echo ',200M,L

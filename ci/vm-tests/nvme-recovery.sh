@@ -16,7 +16,7 @@ if [ "${1:-}" = guest ]; then
 	echo 4000 >/sys/block/hiops0n1/queue/io_timeout
 	echo host: stop answering
 	# The load outlasts however long that takes.
-	fio --name=r --filename=$D --direct=1 --ioengine=libaio --iodepth=32 --rw=randread --bs=4k --offset=64M --size=64M --number_ios=2000 \
+	fio --name=r --filename=$D --direct=1 --ioengine=libaio --iodepth=8 --rw=randread --bs=4k --offset=64M --size=64M --number_ios=2000 \
 		--continue_on_error=io --output-format=json --output=/run/fio.json >/dev/null 2>&1 &
 	fio=$!
 	recovered() { [ "$(stat_of resets)" -ge 1 ]; }
