@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One thread: a queue goes from polling to interrupts.
 #![cfg(not(loom))]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test states what it expects by failing loudly"
+)]
 
 mod common;
 
