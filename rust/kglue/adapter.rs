@@ -226,14 +226,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 let _control = self.control.lock();
                 self.controller.create_queue(index, vector)?
             };
-            let queue = HwQueue::new(
-                &self.platform,
-                new,
-                self.bus.map(),
-                vector,
-                depth,
-                self.config.timeout_ms,
-            )?;
+            let queue = HwQueue::new(&self.platform, new, self.bus.map(), vector, depth)?;
             // There is room: reserved above, so nothing that was pushed before moves.
             (self.queues)
                 .push_within_capacity(queue)

@@ -9,7 +9,7 @@ use crate::blk::poller::{Calls, Poller};
 use crate::blk::request::Rq;
 use crate::blk::retry::Retry;
 use crate::blk::upper::BlkUpper;
-use crate::context::{now_ms, stamp, stamps_to_ns, PreemptOff};
+use crate::context::{now_ms, stamp, stamps_to_ns, PreemptOff, TICK_MS};
 use crate::here::Here;
 use crate::platform::KernelPlatform;
 use crate::wait::Way;
@@ -68,7 +68,6 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         map: B::Map,
         vector: Option<u16>,
         depth: usize,
-        timeout_ms: u32,
     ) -> Result<Self, Error> {
         let retry = Retry::new(Self::kick).map_err(|_| Error::NoMemory)?;
         let calls = Calls {
@@ -80,7 +79,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         // SAFETY: both live in allocations of their own, which go after `io`.
         let upper = unsafe { BlkUpper::new(map, &retry, &poller) };
         Ok(Self {
-            io: IoQueue::new(platform, new, upper, depth, u64::from(timeout_ms))?,
+            io: IoQueue::new(platform, new, upper, depth)?,
             vector,
             retry,
             poller,
@@ -235,13 +234,15 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         let Some(adapter) = (unsafe { self.adapter.as_ref() }) else {
             return;
         };
-        let overdue = self.io.overdue(now_ms());
+        // Both clocks tick alike, but the block layer's began a moment earlier.
+        let limit = rq.timeout_ms().saturating_sub(TICK_MS);
+        let overdue = self.io.overdue(now_ms(), limit);
         {
             let _stay = PreemptOff::new();
             self.io.drain(Context::Coop);
         }
         crate::wait::take_all();
-        if self.io.overdue(now_ms()) {
+        if self.io.overdue(now_ms(), limit) {
             rq.lane().stats.timeout();
             adapter.recover_from(Reason::Late(rq.command()));
         } else if overdue {

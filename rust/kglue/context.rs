@@ -51,8 +51,11 @@ pub(crate) fn jiffies() -> kernel::ffi::c_ulong {
     unsafe { core::ptr::read_volatile(&raw const bindings::jiffies) }
 }
 
+/// The step of [`now_ms`].
+pub(crate) const TICK_MS: u64 = 1000 / shims::HIOPS_HZ as u64;
+
 /// Milliseconds since some moment before boot, in steps of a tick.
 #[inline]
 pub(crate) fn now_ms() -> u64 {
-    (jiffies() as u64).wrapping_mul(const { 1000 / shims::HIOPS_HZ as u64 })
+    (jiffies() as u64).wrapping_mul(TICK_MS)
 }

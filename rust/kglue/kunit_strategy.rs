@@ -116,7 +116,7 @@ mod strategy_suite {
         ram.start()?;
         let order = Arc::new(Order::default(), GFP_KERNEL).map_err(no_memory)?;
         let upper = Upside(order.clone());
-        let io = IoQueue::new(&platform, ram.create_queue(0, Some(0))?, upper, 64, 1000)?;
+        let io = IoQueue::new(&platform, ram.create_queue(0, Some(0))?, upper, 64)?;
         Ok(Rig {
             hand,
             ram,

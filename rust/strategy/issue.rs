@@ -240,9 +240,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         };
         upper.begin_cmd(&mut rq);
         let at = tag.index();
-        if let Some(deadline) = self.deadlines.get(at) {
-            let late = upper.now_ms().wrapping_add(self.timeout_ms);
-            deadline.store(late, Ordering::Relaxed);
+        if let Some(issued_at) = self.issued_at.get(at) {
+            issued_at.store(upper.now_ms(), Ordering::Relaxed);
         }
         let put = match self.slots.get(at) {
             Some(slot) => slot.put(rq),

@@ -45,9 +45,8 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
     pub(crate) fifo: Fifo<P, U::Request>,
     /// By tag: the request that it is bound to. Who takes it ends it.
     pub(crate) slots: P::Table<Slot<U::Request>>,
-    /// By tag: when the command that it is bound to is late, by the clock of [`Upper::now_ms`].
-    pub(crate) deadlines: P::Table<AtomicU64>,
-    pub(crate) timeout_ms: u64,
+    /// By tag: when the command that it is bound to was issued, by the clock of [`Upper::now_ms`].
+    pub(crate) issued_at: P::Table<AtomicU64>,
     pub(crate) poll: Polling,
     /// Whether it pays to poll before a sleep, and to give way instead of one.
     pub(crate) patience: Patience,
@@ -65,18 +64,12 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
 }
 
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
-    /// Takes over a queue fresh from its controller. `depth` is the most requests that are ever outstanding at once, `timeout_ms` how long
-    /// one may be with the device. Control path; may sleep.
+    /// Takes over a queue fresh from its controller. `depth` is the most requests that are ever outstanding at once.
+    /// Control path; may sleep.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a depth of 0, [`Error::NoMemory`].
-    pub fn new(
-        platform: &P,
-        hw: NewQueue<Q>,
-        upper: U,
-        depth: usize,
-        timeout_ms: u64,
-    ) -> Result<Self, Error> {
+    pub fn new(platform: &P, hw: NewQueue<Q>, upper: U, depth: usize) -> Result<Self, Error> {
         if depth == 0 {
             return Err(Error::Invalid);
         }
@@ -96,8 +89,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             }),
             fifo: Fifo::new(platform, depth)?,
             slots: platform.table(tags, |_| Slot::default())?,
-            deadlines: platform.table(tags, |_| AtomicU64::new(0))?,
-            timeout_ms,
+            issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
             poll: Polling::new(),
             patience: Patience::new(),
             giving_way: Patience::new(),
@@ -139,12 +131,11 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.fifo.len()
     }
 
-    /// Whether some command is with the device for longer than the time-out, at `now_ms`. Looks at every tag: for a
+    /// Whether some command is with the device for `limit_ms` or longer, at `now_ms`. Looks at every tag: for a
     /// timer or a time-out handler, after a [`IoQueue::drain`].
-    pub fn overdue(&self, now_ms: u64) -> bool {
-        let late = |deadline: &AtomicU64| deadline.load(Ordering::Relaxed) <= now_ms;
-        (self.slots.iter().zip(self.deadlines.iter()))
-            .any(|(slot, deadline)| slot.is_full() && late(deadline))
+    pub fn overdue(&self, now_ms: u64, limit_ms: u64) -> bool {
+        let late = |at: &AtomicU64| at.load(Ordering::Relaxed).saturating_add(limit_ms) <= now_ms;
+        (self.slots.iter().zip(self.issued_at.iter())).any(|(slot, at)| slot.is_full() && late(at))
     }
 
     /// Register writes that announced commands or taken completions.

@@ -9,8 +9,6 @@ use strategy::{Context, IoQueue, Upper};
 
 /// Most requests that a test has outstanding.
 const DEPTH: usize = 16_384;
-/// How long one may be with the device.
-const TIMEOUT_MS: u64 = 30_000;
 
 /// A request, with its data before and after.
 pub struct Job {
@@ -64,7 +62,7 @@ impl Host {
     #[track_caller]
     pub fn io<Q: Queue>(self: &Arc<Self>, hw: NewQueue<Q>) -> Io<Q> {
         let layer = Layer(Arc::clone(self));
-        Io::new(&self.platform, hw, layer, DEPTH, TIMEOUT_MS).unwrap()
+        Io::new(&self.platform, hw, layer, DEPTH).unwrap()
     }
 
     /// What ended since it was taken last, in that order.

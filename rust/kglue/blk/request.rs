@@ -105,6 +105,12 @@ impl Rq {
         }
     }
 
+    /// How long it may take, by the clock of [`crate::context::now_ms`]: the queue's `io_timeout`. For a request that was started.
+    pub(crate) fn timeout_ms(&self) -> u64 {
+        // SAFETY: the request is alive; its timer, set when it was started, is not changed until it ends.
+        u64::from(unsafe { (*self.as_raw()).timeout }).saturating_mul(crate::context::TICK_MS)
+    }
+
     /// What it asks for. An operation that hiops does not know never comes here: `queue_rq` refuses it.
     #[inline(always)]
     pub(crate) fn command(&self) -> Command {

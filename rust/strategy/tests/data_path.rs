@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Rig, TIMEOUT_MS};
+use common::Rig;
 use hal::mock::{MockPlatform, MockQueue};
 use hal::{CmdError, Error, Segment, TagBatch};
 use std::sync::atomic::Ordering::SeqCst;
@@ -319,21 +319,22 @@ fn the_fifo_s_indices_go_round() {
 
 #[test]
 fn a_command_is_overdue_from_its_issue_on() {
+    const TIMEOUT_MS: u64 = 1000;
     let rig = Rig::new(1, 4);
-    assert!(!rig.queue.overdue(u64::MAX), "there is no command");
+    assert!(!rig.queue.overdue(u64::MAX, 0), "there is no command");
     rig.log.now.store(500, SeqCst);
     rig.submit([0, 1]);
-    assert!(!rig.queue.overdue(500 + TIMEOUT_MS - 1));
-    assert!(rig.queue.overdue(500 + TIMEOUT_MS));
+    assert!(!rig.queue.overdue(500 + TIMEOUT_MS - 1, TIMEOUT_MS));
+    assert!(rig.queue.overdue(500 + TIMEOUT_MS, TIMEOUT_MS));
     rig.log.now.store(5000, SeqCst);
     rig.complete_one();
     assert!(
-        !rig.queue.overdue(5000 + TIMEOUT_MS - 1),
+        !rig.queue.overdue(5000 + TIMEOUT_MS - 1, TIMEOUT_MS),
         "waiting in the FIFO does not count"
     );
-    assert!(rig.queue.overdue(5000 + TIMEOUT_MS));
+    assert!(rig.queue.overdue(5000 + TIMEOUT_MS, TIMEOUT_MS));
     rig.complete_all();
-    assert!(!rig.queue.overdue(u64::MAX));
+    assert!(!rig.queue.overdue(u64::MAX, 0));
 }
 
 #[test]
@@ -342,7 +343,7 @@ fn what_new_refuses() {
     let make = |depth| {
         let (hw, _) = MockQueue::new(&platform, 2)?;
         let upper = common::Recorder(Arc::default());
-        IoQueue::<MockPlatform, _, _>::new(&platform, hw, upper, depth, 1).map(|_| ())
+        IoQueue::<MockPlatform, _, _>::new(&platform, hw, upper, depth).map(|_| ())
     };
     assert_eq!(make(0), Err(Error::Invalid));
     assert_eq!(make(usize::MAX), Err(Error::Invalid));

@@ -195,15 +195,13 @@ pub struct Rig {
     pub log: Arc<Log>,
 }
 
-pub const TIMEOUT_MS: u64 = 1000;
-
 impl Rig {
     pub fn new(tags: u16, depth: usize) -> Self {
         let platform = MockPlatform::new();
         let log = Arc::new(Log::default());
         let (hw, device) = MockQueue::new(&platform, tags).unwrap();
         let upper = Recorder(Arc::clone(&log));
-        let queue = IoQueue::new(&platform, hw, upper, depth, TIMEOUT_MS).unwrap();
+        let queue = IoQueue::new(&platform, hw, upper, depth).unwrap();
         Self {
             platform,
             queue,

@@ -178,7 +178,7 @@ pub fn queue(tags: u16, depth: usize) -> Arc<ModelQueue> {
         issue: (),
         drain: (),
     };
-    Arc::new(IoQueue::new(&platform, new, Top::default(), depth, 1000).unwrap())
+    Arc::new(IoQueue::new(&platform, new, Top::default(), depth).unwrap())
 }
 
 /// Tries all interleavings, as far as they take no more than `preemptions` of them.
