@@ -61,7 +61,7 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 			esac || not_ok "turn-$turns" "$disk: a switch is refused"
 			turns=$((turns + 1))
 		done
-		sleep 0.0$((RANDOM % 9 + 1))
+		read -rt 0.0$((RANDOM % 9 + 1)) -u "$NEVER" || :
 	done
 	wait $jobs
 	same jobs "$?" 0
@@ -71,7 +71,8 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	wait $files
 	same files "$?" 0
 	wait $pressure
-	expect turned test "$turns" -ge 20
+	# How many there are is the machine's speed; each disk's were turned more than once.
+	expect turned test "$turns" -ge 6
 	[ "$BAD" = 0 ] || tail -n 20 /run/*.out >&2
 	umount /mnt
 	expect fsck fsck.ext4 -fn $EXT4
