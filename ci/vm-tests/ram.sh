@@ -76,6 +76,12 @@ expect deferred is "$(stat fifo_deferred) > 0"
 expect deferred-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-slow rmmod hiops
 
+# More queues than there are CPUs.
+expect load-many-queues modprobe hiops ram_disks=1 ram_size_mb=8 ram_queues=64
+expect a-queue-for-each-cpu is "$(find /sys/block/hiops_ram0/mq -mindepth 1 -maxdepth 1 | wc -l) == $(nproc)"
+expect verify-many-queues fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=8 --verify=crc32c --size=$SIZE
+expect rmmod-many-queues rmmod hiops
+
 # 4096-byte blocks, no time at all.
 expect load-4k modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=0 ram_block_size=4096
 expect block-size reads /sys/block/hiops_ram0/queue/logical_block_size 4096

@@ -214,7 +214,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     fn create_queues(&mut self) -> Result<(), Error> {
         let most = self.limits.queues.max(1);
-        let interrupting = self.bus.queues().clamp(1, most);
+        // With one map of queues, blk-mq makes no more of them than there are CPUs, and trusts that none is mapped beyond.
+        let cpus = u16::try_from(kernel::cpu::nr_cpu_ids()).unwrap_or(u16::MAX);
+        let interrupting = self.bus.queues().min(cpus).clamp(1, most);
         let polled = (self.config.poll_queues).min(most.saturating_sub(interrupting));
         let count = interrupting.saturating_add(polled);
         let depth = usize::from(self.depth());
