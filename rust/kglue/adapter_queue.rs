@@ -123,9 +123,11 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     }
 
     /// Cooperation, if it is on: who passes takes the completions that are there. With preemption off.
+    ///
+    /// Not of a queue for polled I/O: whoever submits there comes for the completions himself, and finds more of them at once.
     #[inline(always)]
     pub(crate) fn pass_by(&self, coop: bool) {
-        if coop {
+        if coop && self.vector.is_some() {
             self.io.pass_by();
         }
     }
