@@ -14,8 +14,8 @@ import subprocess
 import sys
 
 import counting
+import points
 from drives import Failed
-from points import Point
 
 
 class Symbols:
@@ -52,11 +52,11 @@ def by_block(symbols, lines):
     return blocks
 
 
-def profile(counter, symbols, drive, jobs):
+def profile(counter, symbols, drive, point):
     """Per I/O: {(function, offset): (instructions, runs)}; user space as one."""
     runs = []
     for ios in (counting.SHORT, counting.LONG):
-        counts, _, lines = counting.fio(counter, drive, Point(jobs=jobs), ios)
+        counts, _, lines = counting.fio(counter, drive, point, ios)
         runs.append({**by_block(symbols, lines), ("(user space)", 0): (counts["user"], 0)})
     n = counting.LONG - counting.SHORT
     short, long = runs
@@ -74,12 +74,12 @@ def by_function(blocks):
 
 def main():
     args = counting.arguments(__doc__)
-    args.add_argument("--jobs", type=int, default=16)
+    args.add_argument("--load", type=points.one, default="16", help="a number of jobs; or SET:N, the N-th point of a set of bench/points.py")
     args = args.parse_args()
     try:
         counter, drives = counting.prepare(args)
         symbols = Symbols()
-        blocks = [profile(counter, symbols, d, args.jobs) for d in drives]
+        blocks = [profile(counter, symbols, d, args.load) for d in drives]
     except (Failed, OSError) as why:
         print(f"hiops: error: {why}", file=sys.stderr)
         return 1
@@ -88,11 +88,11 @@ def main():
                    key=lambda n: -max(p.get(n, (0, 0))[0] for p in profiles))
     rows = [[n] + [v for p in profiles for v in p.get(n, (0, 0))] for n in names]
     with open(args.json, "w") as out:
-        json.dump({"cpus": os.cpu_count(), "jobs": args.jobs, "drivers": [d.driver for d in drives],
+        json.dump({"cpus": os.cpu_count(), "load": str(args.load), "drivers": [d.driver for d in drives],
                    "columns": ["function", "insns", "calls", "insns", "calls"], "rows": rows,
                    # Modules by block, to lay beside their disassembly.
                    "blocks": [[*k, *v] for b in blocks for k, v in sorted(b.items()) if "]" in k[0]]}, out, indent=0)
-    print(f"{os.cpu_count()} vCPU, {args.jobs} jobs: instructions and calls per I/O")
+    print(f"{os.cpu_count()} vCPU, {args.load}: instructions and calls per I/O")
     print("".join(f"{d.driver:>20}" for d in drives) + f"{'difference':>12}  function")
     everything = ["(all)"] + [sum(r[i] for r in rows) if i % 2 else 0 for i in range(1, 5)]
     for name, a, calls_a, b, calls_b in [everything] + rows:

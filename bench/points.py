@@ -37,6 +37,12 @@ SETS = {
 }
 
 
+def one(text):
+    """The one point that a text like "16", jobs, or "uring:2", the second of a set, means."""
+    name, _, n = text.rpartition(":")
+    return SETS[name][int(n) - 1] if name else Point(jobs=int(n))
+
+
 def of(name, jobs):
     """The set `name`; without a name, 512-byte reads by each number of `jobs`, a text like "1,16"."""
     return SETS[name] if name else [Point(jobs=int(j)) for j in jobs.split(",")]

@@ -54,6 +54,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     }
 
     /// Whether a completion may be waiting that nobody is taking at this moment. Any context, with preemption off.
+    #[inline]
     pub fn check(&self) -> bool {
         let Some(mut side) = self.drain.try_lock() else {
             return false;
