@@ -4,6 +4,8 @@
 #   4  four namespaces, one of them with metadata, which is refused by name while the others come up
 #   5  blocks of 4096 bytes    6  transfers of two pages at most (mdts=1)    7  one I/O queue    8  no ioeventfd
 #   9  a controller memory buffer    a  one interrupt vector    b  one vector and the pin only (no MSI-X)
+# And, in the same machine, bad-sectors.
+# instead of: bad-sectors@stock
 # image: n1.img 128M
 # image: n2.img 128M
 # image: n3.img 128M
@@ -16,6 +18,8 @@
 # image: k9.img 128M
 # image: ka.img 128M
 # image: kb.img 128M
+# image: bs.img 64M
+# image: bn.img 64M
 # vm: --timeout 900 --cpus 2
 # vm: --qemu "-drive file=$DIR/n1.img,format=raw,if=none,id=n1 -drive file=$DIR/n2.img,format=raw,if=none,id=n2 -drive file=$DIR/n3.img,format=raw,if=none,id=n3"
 # vm: --qemu "-drive file=$DIR/n4.img,format=raw,if=none,id=n4 -drive file=$DIR/n5.img,format=raw,if=none,id=n5 -device nvme,id=c4,serial=four,addr=4"
@@ -28,6 +32,9 @@
 # vm: --qemu "-drive file=$DIR/k9.img,format=raw,if=none,id=k9 -device nvme,serial=k9,drive=k9,addr=9,cmb_size_mb=64"
 # vm: --qemu "-drive file=$DIR/ka.img,format=raw,if=none,id=ka -device nvme,serial=ka,drive=ka,addr=a,msix_qsize=1"
 # vm: --qemu "-drive file=$DIR/kb.img,format=raw,if=none,id=kb -device nvme,serial=kb,drive=kb,addr=b"
+# vm: --qemu "-blockdev driver=blkdebug,config=ci/vm-tests/bad-sectors.conf,node-name=bs,image.driver=file,image.filename=$DIR/bs.img"
+# vm: --qemu "-blockdev driver=blkdebug,config=ci/vm-tests/bad-sectors.conf,node-name=bn,image.driver=file,image.filename=$DIR/bn.img"
+# vm: --qemu "-device ich9-ahci,id=hba-bad,addr=c -device ide-hd,serial=bad-s,drive=bs,bus=hba-bad.0 -device nvme,serial=bad-n,drive=bn,addr=d"
 . ci/vm-tests/nvme-lib.sh
 
 # verified NAME DISK...: mixed sizes at random places of all disks at once, read back and compared.
@@ -79,3 +86,4 @@ kind b pin
 expect pin-is-used sh -c "grep hiops_nvme /proc/interrupts | grep -q fasteoi"
 done_with b pin
 expect rmmod rmmod hiops
+ci/vm-tests/bad-sectors.sh || BAD=1
