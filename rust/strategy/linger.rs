@@ -77,9 +77,16 @@ impl Patience {
         }
     }
 
+    /// It was not given up.
+    #[inline]
+    fn is_on(&self) -> bool {
+        self.score.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether to do it at this wait: it was not given up, or is to be tried again.
     #[inline]
     fn pays(&self) -> bool {
-        if self.score.load(Ordering::Relaxed) != 0 {
+        if self.is_on() {
             return true;
         }
         let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
@@ -121,9 +128,13 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         if thread.is_awake() {
             return Next::GoOn;
         }
-        if thread.pause() && self.patience.pays() && !self.poll_for(thread) {
-            self.patience.fail(WORSE);
-        } else if thread.is_awake() {
+        // The first rest is no poll: who is woken by then speaks for polling only where that is done anyway, and does not bring it back.
+        let paid = if !thread.pause() {
+            self.patience.is_on()
+        } else {
+            self.patience.pays() && self.poll_for(thread)
+        };
+        if paid && thread.is_awake() {
             self.patience.succeed();
         }
         if thread.is_awake() {
@@ -148,7 +159,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
     }
 
-    /// Polls while `thread` is neither woken nor kept from it by somebody more urgent; `false`: in vain.
+    /// Polls while `thread` is neither woken nor kept from it by somebody more urgent; `false`: in vain, which is a failure of polling.
     #[inline]
     fn poll_for(&self, thread: &impl Waiting) -> bool {
         for _ in 0..LOOKS {
@@ -159,6 +170,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 return true;
             }
         }
+        self.patience.fail(WORSE);
         false
     }
 

@@ -63,6 +63,36 @@ fn waits_until_it_gives_way(rig: &Rig) -> u32 {
         .fold(0, |waits, _| waits + 1)
 }
 
+/// Polls in vain until that is given up.
+fn give_polling_up(rig: &Rig) {
+    let polls = |_: &u32| {
+        let thread = alone();
+        rig.queue.linger(&thread);
+        thread.rests.get() > 1
+    };
+    assert!((0..64).any(|n| !polls(&n)), "it learns");
+}
+
+/// Waits until polling is tried again.
+fn waits_until_it_polls(rig: &Rig) -> u32 {
+    let sleeps = |_: &u32| {
+        let thread = alone();
+        rig.queue.linger(&thread);
+        thread.rests.get() == 1
+    };
+    (0..u32::MAX)
+        .take_while(sleeps)
+        .fold(0, |waits, _| waits + 1)
+}
+
+/// Is woken at its first rest, before it has polled.
+fn woken_at_once() -> Thread {
+    Thread {
+        woken_after: Cell::new(Some(1)),
+        ..alone()
+    }
+}
+
 #[test]
 fn who_was_woken_goes_on() {
     let thread = Thread {
@@ -96,18 +126,44 @@ fn who_is_alone_polls_and_is_woken_by_what_it_finds() {
 #[test]
 fn polling_in_vain_is_given_up_and_tried_ever_more_rarely() {
     let rig = Rig::new(4, 4);
-    let polls = |thread: &Thread| {
-        thread.rests.set(0);
-        assert_eq!(rig.queue.linger(thread), Next::Sleep);
-        thread.rests.get() > 1
-    };
-    let thread = alone();
-    assert!((0..64).any(|_| !polls(&thread)), "it learns");
-    let mut pauses = Vec::new();
-    for _ in 0..4 {
-        pauses.push((0..u32::MAX).take_while(|_| !polls(&thread)).count());
-    }
+    give_polling_up(&rig);
+    let pauses = [(); 4].map(|()| waits_until_it_polls(&rig));
     assert!(pauses.windows(2).all(|two| two[0] < two[1]), "{pauses:?}");
+}
+
+#[test]
+fn who_is_woken_before_it_polls_does_not_bring_polling_back() {
+    let rig = Rig::new(4, 4);
+    give_polling_up(&rig);
+    let pause = waits_until_it_polls(&rig);
+    assert_eq!(rig.queue.linger(&woken_at_once()), Next::GoOn);
+    let next = waits_until_it_polls(&rig);
+    assert!(next > pause, "nobody has polled: {pause}, then {next}");
+}
+
+#[test]
+fn who_is_woken_by_a_poll_brings_polling_back() {
+    let rig = Rig::new(4, 4);
+    give_polling_up(&rig);
+    let woken = |_: &u32| {
+        let thread = Thread {
+            woken_after: Cell::new(Some(5)),
+            ..alone()
+        };
+        rig.queue.linger(&thread) == Next::GoOn
+    };
+    assert!((0..100).any(|n| woken(&n)), "it is tried again");
+    assert_eq!(waits_until_it_polls(&rig), 0);
+}
+
+#[test]
+fn a_wake_up_at_the_first_rest_speaks_for_polling_where_it_is_done() {
+    let rig = Rig::new(4, 4);
+    for _ in 0..200 {
+        assert_eq!(waits_until_it_polls(&rig), 0, "it is never given up");
+        rig.queue.linger(&woken_at_once());
+        rig.queue.linger(&woken_at_once());
+    }
 }
 
 #[test]
