@@ -107,8 +107,15 @@ def latency(result, axes):
         lines(ax, drawn, "depth", f"p{float(p):g} latency, us (counting clock)")
 
 
+def idle(result, axes):
+    drivers = [r["driver"] for r in result["rows"]]
+    bars(axes[0], drivers, ["no hiops", "an idle hiops disk"], [[r[k] for r in result["rows"]] for k in ("without", "with")], "guest instructions per I/O")
+    own = [sum(i for i, _ in r["hook"].values()) for r in result["rows"]]
+    bars(axes[1], drivers, ["wait hook"], [own], "guest instructions per I/O")
+
+
 KINDS = {"compare": compare, "blocksize": blocksize, "uring": uring, "iopoll": uring, "handlers": handlers, "interval": interval, "keyvalue": keyvalue,
-         "latency": latency, "floor": compare, "ssds": ssds}
+         "latency": latency, "floor": compare, "ssds": ssds, "idle": idle}
 
 
 def main():
