@@ -108,6 +108,12 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.sector(Step::Identify, taskfile)
     }
 
+    /// Ends what is left of a command that failed: until another one has worked, some drives (QEMU's) report the error anew with each
+    /// queued one that they accept.
+    pub(crate) fn end_failure(&self) -> Result<(), Error> {
+        self.unless_refused(self.identify().map(|_| ()))
+    }
+
     /// READ LOG EXT: the first page of `log`.
     pub(crate) fn read_log(&self, log: u8) -> Result<[u8; SECTOR_BYTES], Error> {
         let taskfile = Taskfile {

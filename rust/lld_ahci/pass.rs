@@ -172,8 +172,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// What it answered to one that did, with its status and its error in `tfd`.
     fn failure(&self, tfd: u16) -> Result<AtaReply, Error> {
-        // Until another command has worked, some drives (QEMU's) report the error anew with each queued one that they accept.
-        self.unless_refused(self.identify().map(|_| ()))?;
+        self.end_failure()?;
         let [status, error] = tfd.to_le_bytes();
         Ok(AtaReply {
             status,

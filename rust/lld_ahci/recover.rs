@@ -102,6 +102,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 failed => failed,
             };
             self.flight.judge(told, outcome);
+            self.end_failure()?;
             return self.go_on(0);
         }
         if other {
@@ -173,6 +174,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     fn one_by_one(&self, state: &State, told: u32) -> Result<News, Error> {
         let mut left = told;
         let mut lost = 0u32;
+        let mut last = Ok(());
         while left != 0 {
             self.progress.at(Step::OneByOne);
             // CAST: below 32.
@@ -193,6 +195,10 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             };
             self.flight.judge(bit, outcome);
             left &= !bit;
+            last = outcome;
+        }
+        if last.is_err() {
+            self.end_failure()?;
         }
         self.go_on(0)
     }

@@ -169,6 +169,29 @@ fn an_error_that_passes_fails_nobody_but_the_one() {
 }
 
 #[test]
+fn a_drive_that_harps_on_its_error_is_recovered_once() {
+    // Its last command failed when all were told one by one, or failed as the only one there.
+    for depth in [Some(32), None] {
+        let drive = Drive {
+            depth,
+            names_errors: false,
+            ..with_bad(vec![bad(0, MEDIUM)])
+        };
+        let config = Config {
+            harps: true,
+            ..Config::with(drive)
+        };
+        let (rig, host, queue) = reading(config, 1);
+        assert_eq!(serve(&rig, &queue), 1);
+        only(host.outcomes(), 1, &[(0, CmdError::Medium)]);
+        queue.submit(read(0, 1), true);
+        assert_eq!(serve(&rig, &queue), 0, "nothing left to attend");
+        only(host.outcomes(), 1, &[]);
+        rig.model.check();
+    }
+}
+
+#[test]
 fn a_link_that_breaks_costs_nobody_anything_three_times() {
     for times in [1, 2, 3, 5] {
         let config = Config {
