@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Starting and stopping the command list and the FIS receiver (AHCI 1.3.1 section 10.3), with the waits that it bounds.
 
-use crate::flight::HALTED;
 use crate::port::Port;
 use crate::regs::{
     Reg, CMD_CLO, CMD_CR, CMD_FR, CMD_FRE, CMD_ST, STATUS_BSY, STATUS_DF, STATUS_DRQ, STATUS_ERR,
@@ -38,7 +37,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// The device is told nothing more, and what it has finished is kept: once the list is stopped, nobody can tell it from what it
     /// has not.
     pub(crate) fn settle(&self) {
-        if self.flight.turns.fetch_or(HALTED, Ordering::SeqCst) & HALTED != 0 {
+        if !self.flight.halt() {
             return;
         }
         let told = self.flight.told.load(Ordering::SeqCst);

@@ -122,6 +122,7 @@ impl<S: Site> AhciQueue<S> {
             true => port.flight.take_judged(),
             false => 0,
         };
+        let halts = port.flight.halts();
         if port.flight.is_halted() {
             // The registers of a stopped port say that everything is finished.
             return side.judged;
@@ -129,7 +130,7 @@ impl<S: Site> AhciQueue<S> {
         let before = port.flight.told.load(Ordering::SeqCst);
         let (sdb, rfis) = port.memory.fises();
         if before != 0 && port.flight.has_other() {
-            return side.judged | self.look_other(side, before, sdb, rfis);
+            return side.judged | self.look_other(side, before, halts, sdb, rfis);
         }
         if sdb != 0 || fis::ends_command(rfis) {
             // The answer to an other command that was told just now stays; one from before is of no use.
@@ -144,6 +145,10 @@ impl<S: Site> AhciQueue<S> {
             side.owed |= port.memory.sdb_active();
         }
         let active = port.regs.read(Reg::Sact);
+        if port.flight.was_halted(halts) {
+            // By the control path, between the two: who halts keeps what was finished.
+            return side.judged;
+        }
         let done = told & !active;
         if done & !side.owed != 0 && sdb == 0 && !port.is_running() {
             // Finished without a word: the HBA was reset.
@@ -177,7 +182,7 @@ impl<S: Site> AhciQueue<S> {
 
     /// As [`AhciQueue::look`], for commands that are not queued. `rfis` was read after `told`, so it is an answer to one of these.
     #[cold]
-    fn look_other(&self, side: &mut AhciDrain, told: u32, sdb: u32, rfis: u32) -> u32 {
+    fn look_other(&self, side: &mut AhciDrain, told: u32, halts: u32, sdb: u32, rfis: u32) -> u32 {
         let port = self.site.port();
         self.notice(side, sdb, rfis, true);
         if fis::ends_command(rfis) {
@@ -188,6 +193,9 @@ impl<S: Site> AhciQueue<S> {
             return 0;
         }
         let issued = port.regs.read(Reg::Ci);
+        if port.flight.was_halted(halts) {
+            return 0;
+        }
         let (_, after) = port.memory.fises();
         if fis::is_error(rfis) || fis::is_error(after) {
             // Which one failed is for the recovery to find out.

@@ -30,6 +30,8 @@ pub(crate) struct Flight {
     pub(crate) told: AtomicU32,
     /// Held commands in the low half, [`OTHER`], [`HALTED`].
     pub(crate) turns: AtomicU64,
+    /// How often [`HALTED`] was set: for who reads a register that a halt clears.
+    halts: AtomicU32,
     /// Of which slots the bound command is a queued one.
     queued: AtomicU32,
     /// Ended by a recovery rather than by the device, as `verdicts` say.
@@ -54,6 +56,7 @@ impl Flight {
         Self {
             told: AtomicU32::new(0),
             turns: AtomicU64::new(HALTED),
+            halts: AtomicU32::new(0),
             queued: AtomicU32::new(0),
             judged: AtomicU32::new(0),
             verdicts: [const { AtomicU8::new(0) }; 32],
@@ -95,6 +98,28 @@ impl Flight {
     #[inline]
     pub(crate) fn is_halted(&self) -> bool {
         self.turns.load(Ordering::SeqCst) & HALTED != 0
+    }
+
+    /// From now on the device looks for no commands; whether that is new. Before the list is stopped, which clears the registers that tell what is
+    /// finished.
+    pub(crate) fn halt(&self) -> bool {
+        let new = self.turns.fetch_or(HALTED, Ordering::SeqCst) & HALTED == 0;
+        if new {
+            self.halts.fetch_add(1, Ordering::SeqCst);
+        }
+        new
+    }
+
+    /// To be read before those registers are, and given to [`Flight::was_halted`] afterwards.
+    #[inline]
+    pub(crate) fn halts(&self) -> u32 {
+        self.halts.load(Ordering::SeqCst)
+    }
+
+    /// Whether the device was halted since [`Flight::halts`] said `before`: what a register said meanwhile means nothing.
+    #[inline]
+    pub(crate) fn was_halted(&self, before: u32) -> bool {
+        self.is_halted() || self.halts() != before
     }
 
     /// Whether the commands that the device has are others than queued ones.
