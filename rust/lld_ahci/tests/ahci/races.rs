@@ -60,6 +60,8 @@ struct Points {
     before_sdb: Point,
     before_sact: Point,
     before_ci: Point,
+    /// Before PxSACT, or PxCI, is read.
+    before_look: Point,
     /// Of the port's blocks of memory, the first has the FISes.
     blocks: AtomicUsize,
 }
@@ -143,6 +145,9 @@ impl Mmio for Gated {
     }
 
     fn read32(&self, offset: usize) -> u32 {
+        if let 0x134 | 0x138 = offset {
+            self.1.before_look.pass();
+        }
         self.0.read32(offset)
     }
 
@@ -175,7 +180,7 @@ type Line = AhciQueue<Place>;
 struct Rig {
     model: Model,
     points: Arc<Points>,
-    _ahci: AhciController<Place>,
+    ahci: AhciController<Place>,
 }
 
 fn rig(depth: Option<u8>) -> (Rig, NewQueue<Line>) {
@@ -197,7 +202,7 @@ fn rig(depth: Option<u8>) -> (Rig, NewQueue<Line>) {
     let rig = Rig {
         model,
         points,
-        _ahci: ahci,
+        ahci,
     };
     (rig, queue)
 }
@@ -308,4 +313,29 @@ fn a_completion_in_the_middle_of_a_look_is_not_overlooked() {
     drain(queue, &mut new.drain);
     assert!(!queue.check_event(&mut new.drain));
     rig.model.check();
+}
+
+#[test]
+fn a_register_that_a_halt_has_cleared_ends_nothing() {
+    for (depth, op) in [(Some(32), Op::Discard), (None, Op::Flush)] {
+        let (rig, mut new) = rig(depth);
+        let (points, queue) = (&rig.points, &new.queue);
+        let first = issue(queue, op);
+        rig.model.state().hold = true;
+        let second = issue(queue, op);
+        std::thread::scope(|scope| {
+            points.before_look.arm();
+            let side = &mut new.drain;
+            let drainer = scope.spawn(move || drain(queue, side));
+            points.before_look.reached.wait();
+            rig.ahci.stop().unwrap();
+            points.before_look.go_on.set();
+            let ended = drainer.join().unwrap();
+            assert!(
+                !ended.contains(&second),
+                "{op:?}: {first} and {second} ended"
+            );
+        });
+        rig.model.check();
+    }
 }
