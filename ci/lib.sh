@@ -13,7 +13,6 @@ LLVM_SUFFIX=-19
 KCC=x86_64-linux-gnu-gcc-14
 
 say() { printf '%s\n' "hiops: $*" >&2; }
-# HIOPS_ENV_PART is set where ci/env-* works for another script: steps are told then, what is there already is not.
 die() { printf '%s\n' "hiops: error: $*" >&2; exit 1; }
 
 # Seconds in words, for progress lines.
