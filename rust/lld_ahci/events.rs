@@ -156,8 +156,7 @@ impl<S: Site> AhciQueue<S> {
             return side.judged;
         }
         side.owed &= active & told;
-        self.finish(side, done);
-        side.judged | done
+        side.judged | self.finish(side, done)
     }
 
     /// Makes room for the next announcement, before the register is read.
@@ -205,15 +204,20 @@ impl<S: Site> AhciQueue<S> {
         let done = told & !issued;
         // One FIS may have covered another, so it can't be said which are announced: from the first answer on, all are.
         side.owed = told & issued;
-        self.finish(side, done);
-        done
+        self.finish(side, done)
     }
 
+    /// Takes `done` from the device; returns those that a recovery has not ended meanwhile.
     #[inline]
-    fn finish(&self, side: &mut AhciDrain, done: u32) {
+    fn finish(&self, side: &mut AhciDrain, done: u32) -> u32 {
+        if done == 0 {
+            return 0;
+        }
         let port = self.site.port();
-        if done != 0 && port.flight.finish(done) {
+        let (taken, due) = port.flight.finish(done);
+        if due {
             side.writes = side.writes.wrapping_add(port.give_turns());
         }
+        taken
     }
 }

@@ -133,11 +133,11 @@ impl Flight {
         self.turns.fetch_or(u64::from(bits), Ordering::SeqCst);
     }
 
-    /// The device has finished `bits`. Whether a turn may be due. By the drainer.
+    /// The device has finished `bits`. Those of them that nobody has ended yet, and whether a turn may be due. By the drainer.
     #[inline]
-    pub(crate) fn finish(&self, bits: u32) -> bool {
-        let left = self.told.fetch_and(!bits, Ordering::SeqCst) & !bits;
-        left == 0 && !self.is_free()
+    pub(crate) fn finish(&self, bits: u32) -> (u32, bool) {
+        let told = self.told.fetch_and(!bits, Ordering::SeqCst);
+        (told & bits, told & !bits == 0 && !self.is_free())
     }
 
     /// Whose turn it is. What is returned is held no longer, and is to be told at once. By the holder of `turn`, whose value is `last`.
@@ -180,8 +180,9 @@ impl Flight {
                 place.store(verdict, Ordering::Relaxed);
             }
         }
-        self.told.fetch_and(!bits, Ordering::SeqCst);
-        self.judged.fetch_or(bits, Ordering::Release);
+        // The drainer may be about to end some of them, too: each belongs to who takes it from `told`.
+        let taken = self.told.fetch_and(!bits, Ordering::SeqCst) & bits;
+        self.judged.fetch_or(taken, Ordering::Release);
     }
 
     /// Whether anything was judged and not taken yet.
@@ -256,7 +257,7 @@ mod tests {
         flight.told.store(0b0001, Ordering::SeqCst);
         flight.hold(0b1110);
         assert_eq!(flight.next(&mut last), Turn::Nothing, "the device has one");
-        assert!(flight.finish(0b0001));
+        assert_eq!(flight.finish(0b0001), (0b0001, true));
         assert_eq!(flight.next(&mut last), Turn::Other(0b1000));
         assert!(flight.has_other());
         flight.hold(0b1_0000);
@@ -282,7 +283,9 @@ mod tests {
     fn verdicts_come_back_as_they_were() {
         let flight = flight(0);
         for outcome in VERDICTS {
+            flight.told.store(1 << 31, Ordering::SeqCst);
             flight.judge(1 << 31, outcome);
+            assert_eq!(flight.finish(1 << 31).0, 0, "it was ended");
             assert_eq!(flight.take_judged(), 1 << 31);
             assert_eq!(flight.verdict(31), outcome);
         }

@@ -224,7 +224,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.put_out()?;
         let held = self.flight.turns.load(Ordering::SeqCst);
         // CAST: the low half.
-        let all = held as u32 | self.flight.told.load(Ordering::SeqCst);
+        let held = held as u32;
+        let all = held | self.flight.told.fetch_or(held, Ordering::SeqCst);
         self.flight.release(all);
         self.flight.judge(all, Err(CmdError::Gone));
         self.forget_errors();
