@@ -38,8 +38,9 @@ pub(crate) use crate::adapter_config::Label;
 pub use crate::adapter_config::{Begin, Bus, Config, Naming};
 pub(crate) use crate::adapter_queue::HwQueue;
 
-/// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the FIFO holds the rest.
-const LEAST_DEPTH: u16 = 128;
+/// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the FIFO holds the rest. Enough that who has 256 in flight
+/// never sleeps for one of blk-mq's tags, which come back a little later than the I/O is over.
+const LEAST_DEPTH: u16 = 512;
 /// blk-mq takes no more.
 const MOST_DEPTH: u16 = 10_240;
 
