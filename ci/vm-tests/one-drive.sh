@@ -5,14 +5,14 @@
 # image: a.img 1G
 # image: s.img 256M
 # kernels: stock debug
-# instead of: ram@stock nvme-io@stock nvme-unbind@stock ahci-io@stock ahci-tools@stock soak@stock install@stock
+# instead of: ram@stock nvme-io@stock nvme-unbind@stock ahci-io@stock ahci-tools@stock ahci-depth@stock soak@stock install@stock
 # instead of: kunit@debug ram@debug nvme-io@debug nvme-unbind@debug ahci-io@debug ahci-tools@debug faults@debug soak@debug
 # vm: --timeout 1800 --memory 1G --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap -device nvme,serial=io-0,drive=a,addr=4"
 # vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap -device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
 set -uo pipefail
 bad=0
 # install comes last: it leaves few modules in the system.
-for name in kunit ram nvme-io nvme-unbind ahci-io ahci-tools faults soak install; do
+for name in kunit ram nvme-io nvme-unbind ahci-io ahci-tools ahci-depth faults soak install; do
 	test=ci/vm-tests/$name.sh
 	grep -q "^# kernels:.* $HIOPS_VM_KERNEL" "$test" || continue
 	echo "$name begins at $SECONDS s" >&2
