@@ -8,7 +8,7 @@ KVER ?= stock
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
-run: ## from nothing to the main job: an emulated SSD served by hiops, verified, beside the in-tree driver
+run: ## from nothing to the main job: an emulated NVMe and a SATA SSD served by hiops, verified, each beside its in-tree driver
 	@ci/env
 	@ci/main-job
 

@@ -116,6 +116,6 @@ def fio(counter, drive, point, ios):
     return counts, result["read"]["iops"], blocks
 
 
-def per_io(short, long):
-    """The counts of one I/O from those of the two runs."""
-    return {k: (long[k] - short[k]) / (LONG - SHORT) for k in long}
+def per_io(short, long, more):
+    """The counts of one I/O from those of the two runs, of which the long one has so many `more`."""
+    return {k: (long[k] - short[k]) / more for k in long}

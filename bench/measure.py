@@ -19,26 +19,27 @@ from drives import Failed
 KEYS = ("instructions", "interrupts", "softirqs", "switches", "registers")
 
 
-def one_round(counter, drives, point, backwards):
+def one_round(counter, drives, point, ios, backwards):
     """Short and long run on each drive, alternating: the per-I/O counts and IOPS of each."""
+    fewer, more = ios
     order = drives[::-1] if backwards else drives
     short, long = {}, {}
     for drive in order:
-        short[drive] = counting.fio(counter, drive, point, counting.SHORT)
+        short[drive] = counting.fio(counter, drive, point, fewer)
     for drive in order[::-1]:
-        long[drive] = counting.fio(counter, drive, point, counting.LONG)
-    return [{**counting.per_io(short[d][0], long[d][0]), "iops": long[d][1]} for d in drives]
+        long[drive] = counting.fio(counter, drive, point, more)
+    return [{**counting.per_io(short[d][0], long[d][0], more - fewer), "iops": long[d][1]} for d in drives]
 
 
 def ratio(pair):
     return pair[1]["instructions"] / pair[0]["instructions"]
 
 
-def compare(counter, drives, point, rounds, limit):
+def compare(counter, drives, point, ios, rounds, limit):
     """Up to `rounds` rounds; with a limit, no more than what decides on which side of it the median is."""
     done = []
     for n in range(rounds):
-        done.append(one_round(counter, drives, point, n % 2 == 1))
+        done.append(one_round(counter, drives, point, ios, n % 2 == 1))
         print(f"hiops: {point}, round {n + 1} of {rounds}: "
               f"{done[-1][0]['instructions']:.0f} and {done[-1][1]['instructions']:.0f} instructions",
               file=sys.stderr)
@@ -66,14 +67,16 @@ def main():
     args.add_argument("--jobs", default="1,16")
     args.add_argument("--points", choices=points.SETS, help="a set of bench/points.py instead of --jobs")
     args.add_argument("--rounds", type=int, default=3)
+    args.add_argument("--ios", default=f"{counting.SHORT},{counting.LONG}", help="the I/Os of the two runs that are subtracted")
     args.add_argument("--limit", type=float, help="assert that the ratio of instructions is not above this")
     args = args.parse_args()
     cpus = os.cpu_count()
+    ios = [int(n) for n in args.ios.split(",")]
     try:
         counter, drives = counting.prepare(args)
         results = []
         for point in points.of(args.points, args.jobs):
-            results.append(compare(counter, drives, point, args.rounds, args.limit))
+            results.append(compare(counter, drives, point, ios, args.rounds, args.limit))
     except (Failed, OSError) as why:
         print(f"hiops: error: {why}", file=sys.stderr)
         return 1
