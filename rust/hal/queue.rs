@@ -36,6 +36,10 @@ pub trait Queue: Send + Sync + 'static {
     /// How many slots the queue has; tags are numbered below it.
     fn capacity(&self) -> usize;
 
+    /// So many commands make it worth the device's registers to tell it of them; fewer may wait for more, and completions likewise, as long as it has
+    /// others. 1: they cost next to nothing.
+    fn batch(&self) -> usize;
+
     /// Adds up to `want` free slots to `tags`, as far as it has room, possibly none: "the device is busy" is an answer, not a wait.
     fn get_free_tags(&self, side: &mut Self::Issue, want: usize, tags: &mut TagBatch<Free>);
 

@@ -10,6 +10,9 @@ use hal::{
     TagBatch, TagTable, Unbound,
 };
 
+/// All slots are so many batches.
+const BATCHES: usize = 4;
+
 /// The slots of a port.
 pub struct AhciQueue<S: Site> {
     pub(crate) site: S,
@@ -66,6 +69,12 @@ impl<S: Site> Queue for AhciQueue<S> {
 
     fn capacity(&self) -> usize {
         self.tags.capacity()
+    }
+
+    /// A quarter of the slots: telling the device costs two register writes, and finding out what it has finished a read, for however many commands.
+    #[inline]
+    fn batch(&self) -> usize {
+        (self.capacity() / BATCHES).max(1)
     }
 
     #[inline]

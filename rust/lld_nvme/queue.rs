@@ -194,6 +194,12 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         self.tags.capacity()
     }
 
+    /// Its registers cost next to nothing: one posted write for any number of commands, often none, and no reads.
+    #[inline(always)]
+    fn batch(&self) -> usize {
+        1
+    }
+
     #[inline]
     fn get_free_tags(&self, _side: &mut NvmeIssue, want: usize, tags: &mut TagBatch<Free>) {
         self.tags.take(want, tags);

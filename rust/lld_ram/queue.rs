@@ -162,6 +162,12 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         self.tags.capacity()
     }
 
+    /// Its registers cost next to nothing: it has none.
+    #[inline(always)]
+    fn batch(&self) -> usize {
+        1
+    }
+
     fn get_free_tags(&self, _side: &mut RamIssue<P>, want: usize, tags: &mut TagBatch<Free>) {
         self.tags.take(want, tags);
     }

@@ -30,6 +30,7 @@ struct State {
     bind_answers: VecDeque<Option<CmdError>>,
     doorbells: usize,
     releases: usize,
+    batch: usize,
 }
 
 /// The device's end of a [`MockQueue`]. Any thread.
@@ -84,6 +85,11 @@ impl MockDevice {
     /// Forgets the answers that are left: binds succeed from now on.
     pub fn bind_well(&self) {
         self.state().bind_answers.clear();
+    }
+
+    /// From now on it is dear to tell it anything, save of `batch` commands at once.
+    pub fn set_batch(&self, batch: usize) {
+        self.state().batch = batch;
     }
 
     /// Register writes by which the driver announced commands.
@@ -149,6 +155,10 @@ impl<P: Platform> Queue for MockQueue<P> {
 
     fn capacity(&self) -> usize {
         self.tags.capacity()
+    }
+
+    fn batch(&self) -> usize {
+        self.device.state().batch.max(1)
     }
 
     fn get_free_tags(&self, _: &mut MockIssue, want: usize, tags: &mut TagBatch<Free>) {

@@ -21,6 +21,7 @@ pub struct Hw {
     posted: AtomicU32,
     /// Tags that the device was told of. Not an atomic of loom's: only for checks.
     pub told: AtomicUsize,
+    batch: usize,
 }
 
 impl Hw {
@@ -36,6 +37,10 @@ impl Queue for Hw {
 
     fn capacity(&self) -> usize {
         self.tags.capacity()
+    }
+
+    fn batch(&self) -> usize {
+        self.batch
     }
 
     fn get_free_tags(&self, (): &mut (), want: usize, tags: &mut TagBatch<Free>) {
@@ -167,11 +172,17 @@ impl Upper for Top {
 
 /// A fresh queue of `tags` tags. Only inside a loom model.
 pub fn queue(tags: u16, depth: usize) -> Arc<ModelQueue> {
+    gathering_queue(tags, depth, 1)
+}
+
+/// Likewise; the device is dear to tell, save of `batch` commands at once.
+pub fn gathering_queue(tags: u16, depth: usize, batch: usize) -> Arc<ModelQueue> {
     let platform = MockPlatform::new();
     let queue = Hw {
         tags: TagTable::new(&platform, tags).unwrap(),
         posted: AtomicU32::new(0),
         told: AtomicUsize::new(0),
+        batch,
     };
     let new = NewQueue {
         queue,
