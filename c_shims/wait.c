@@ -62,6 +62,11 @@ bool hiops_is_alone(void)
 	return single_task_running();
 }
 
+bool hiops_is_crowded(void)
+{
+	return !is_idle_task(current) && !single_task_running();
+}
+
 bool hiops_may_give_way(void)
 {
 	/*

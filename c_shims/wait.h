@@ -26,6 +26,8 @@ bool hiops_is_awake(void);
 bool hiops_pause(void);
 /* The running thread is the only one that wants this CPU. */
 bool hiops_is_alone(void);
+/* Others want the CPU that the running thread has. Any context. */
+bool hiops_is_crowded(void);
 /* Others want this CPU, and the running thread may let them without going to sleep. */
 bool hiops_may_give_way(void);
 /* Nothing but the idle thread runs on this CPU. */

@@ -137,12 +137,13 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     unsafe fn linger(queue: *const c_void, turn: Option<Turn>) -> Next {
         // SAFETY: by the caller's promise.
         let io = unsafe { &(*queue.cast::<Self>()).io };
-        if let Some(turn) = turn {
-            io.gave_way(turn);
-        }
-        io.linger(&Here {
+        let here = Here {
             fresh: turn.is_none_or(|turn| turn == Turn::Paid),
-        })
+        };
+        if let Some(turn) = turn {
+            io.gave_way(turn, &here);
+        }
+        io.linger(&here)
     }
 
     /// # Safety

@@ -38,7 +38,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 more = self.adapt(&mut side, by, 0, 0);
             }
             let knocked = side.release();
-            if due && !self.fifo.is_empty() {
+            if due && (!self.fifo.is_empty() || self.is_starved()) {
                 self.issue_again(Ending::new());
             }
             total = total.wrapping_add(ended.finish(&self.upper, by));

@@ -8,6 +8,7 @@ use crate::issue::Left;
 use crate::queue::{DrainSide, IoQueue, IssueSide};
 use crate::upper::Ending;
 use crate::{Context, Upper};
+use cell::sync::Ordering;
 use cell::{Guard, TryLock};
 use hal::{CmdError, Platform, Queue};
 
@@ -88,6 +89,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
             let _ = free.push(tag.unbind());
         }
         queue.hw.unget_tags(hw, free);
+        queue.held.store(false, Ordering::Relaxed);
         // What it did not finish.
         for _ in 0..queue.slots.len() {
             let Some(event) = queue.hw.reap_tag(&mut drain.hw) else {
@@ -143,7 +145,7 @@ impl<P: Platform, Q: Queue, U: Upper> Drop for Paused<'_, P, Q, U> {
             let _ = drain.release();
             let knocked = issue.release();
             self.queue.kick();
-            if knocked {
+            if knocked || self.queue.is_holding() {
                 // Not only for the FIFO: there may be commands that were staged, and committed in vain.
                 self.queue.issue_again(Ending::new());
             }

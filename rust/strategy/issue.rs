@@ -45,7 +45,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut ended),
         };
         if last {
-            self.ring(&mut side);
+            self.ring_or_hold(&mut side);
         }
         self.leave(side, left, ended);
     }
@@ -67,7 +67,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 break;
             }
         }
-        self.ring(&mut side);
+        self.ring_or_hold(&mut side);
         self.leave(side, left, ended);
     }
 
@@ -75,7 +75,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     #[inline]
     pub fn commit(&self) {
         if let Some(mut side) = self.issue.lock_or_knock() {
-            self.ring(&mut side);
+            self.ring_or_hold(&mut side);
             self.leave(side, Left::Idle, Ending::new());
         }
     }
@@ -137,7 +137,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// Gives the issue token back after direct issue, and sees to what others wished meanwhile.
     #[inline]
-    fn leave(&self, side: Guard<'_, IssueSide<Q>>, left: Left, ended: Ending<U>) {
+    pub(crate) fn leave(&self, side: Guard<'_, IssueSide<Q>>, left: Left, ended: Ending<U>) {
         if side.release() || left == Left::More {
             return self.issue_again(ended);
         }
@@ -155,7 +155,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.issue.lock_or_knock() {
             left = self.issue_batch(&mut side, &mut ended);
-            self.ring(&mut side);
+            self.ring_or_hold(&mut side);
             let knocked = side.release();
             if !knocked && left != Left::More {
                 break;

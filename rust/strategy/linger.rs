@@ -79,7 +79,7 @@ impl Patience {
 
     /// It was not given up.
     #[inline]
-    fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.score.load(Ordering::Relaxed) != 0
     }
 
@@ -124,10 +124,16 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under [`Context::Coop`], polls for more as long as that pays, and says
     /// what it does next. With preemption off.
     pub fn linger(&self, thread: &impl Waiting) -> Next {
+        // Where looks are dear, those come first who are ready: whoever looks then, finds more.
+        let early = self.gathers() && !thread.is_awake() && thread.may_give_way();
+        if early && self.giving_way.pays() {
+            return Next::GiveWay;
+        }
         self.drain_for(Context::Coop, false);
         if thread.is_awake() {
             return Next::GoOn;
         }
+        self.let_go();
         // The first rest is no poll: who is woken by then speaks for polling only where that is done anyway, and does not bring it back.
         let paid = if !thread.pause() {
             self.patience.is_on()
@@ -140,7 +146,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         if thread.is_awake() {
             return Next::GoOn;
         }
-        if thread.may_give_way() && self.giving_way.pays() {
+        if !early && thread.may_give_way() && self.giving_way.pays() {
             return Next::GiveWay;
         }
         if thread.is_alone() {
@@ -151,12 +157,21 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// A thread that was told to give way had its turn again, and tells what came of it.
     #[inline]
-    pub fn gave_way(&self, turn: Turn) {
+    pub fn gave_way(&self, turn: Turn, thread: &impl Waiting) {
         match turn {
+            // It left the look to others, and they to it.
+            Turn::Vain if self.gathers() && self.finds(thread) => self.giving_way.succeed(),
             Turn::Paid => self.giving_way.succeed(),
             Turn::Vain => self.giving_way.fail(WORSE),
             Turn::Lost => self.giving_way.fail(BEST),
         }
+    }
+
+    /// Takes completions, and says whether `thread` waited for one of them.
+    #[inline]
+    fn finds(&self, thread: &impl Waiting) -> bool {
+        self.drain_for(Context::Coop, false);
+        thread.is_awake()
     }
 
     /// Polls while `thread` is neither woken nor kept from it by somebody more urgent; `false`: in vain, which is a failure of polling.

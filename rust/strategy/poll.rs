@@ -17,8 +17,10 @@ use hal::{Error, Platform, Queue};
 
 /// The longest wait between two ticks, in intervals: an empty tick doubles the wait up to here,
 const LONGEST_WAIT: u32 = 16;
-/// or up to here while others take the completions: they are as good as a tick.
+/// or up to here while others take the completions: they are as good as a tick;
 const LONGEST_POSTPONED: u32 = 128;
+/// but no longer than this, if that is more than an interval.
+const LONGEST_POSTPONED_US: u32 = 4_000;
 /// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14, section 4).
 pub const DEFAULT_POLL_INTERVAL_US: u32 = 24;
 
@@ -130,27 +132,38 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let ended = self.drain_for(Context::Poll, false);
         self.poll.seen.store(self.done.get(), Ordering::Relaxed);
         let interval = self.poll.interval_us();
-        let wait = if ended != 0 && !others {
-            interval
+        self.let_go();
+        let wait = if others || self.is_left_to_waiters() {
+            self.longer_wait(LONGEST_POSTPONED)
+                .min(interval.max(LONGEST_POSTPONED_US))
+        } else if ended == 0 {
+            self.longer_wait(LONGEST_WAIT)
         } else {
-            let most = if others {
-                LONGEST_POSTPONED
-            } else {
-                LONGEST_WAIT
-            };
-            let wait = self.poll.wait_us.load(Ordering::Relaxed);
-            let longest = interval.saturating_mul(most);
-            wait.saturating_mul(2).clamp(interval, longest)
+            interval
         };
-        if self.poll.is_on() && self.outstanding() != 0 {
+        if self.is_watched() {
             return self.come_again(wait);
         }
         self.poll.armed.store(false, Ordering::Relaxed);
         // The hand-over with the issuer, see above. The one that switches to polling does as the issuer does.
         fence(Ordering::SeqCst);
-        if self.poll.is_on() && self.outstanding() != 0 && self.claim_timer() {
+        if self.is_watched() && self.claim_timer() {
             self.come_again(interval);
         }
+    }
+
+    /// Twice the present wait, up to `most` intervals.
+    fn longer_wait(&self, most: u32) -> u32 {
+        let interval = self.poll.interval_us();
+        let wait = self.poll.wait_us.load(Ordering::Relaxed);
+        wait.saturating_mul(2)
+            .clamp(interval, interval.saturating_mul(most))
+    }
+
+    /// Whether the timer has anything to come for.
+    #[inline]
+    fn is_watched(&self) -> bool {
+        self.poll.is_on() && (self.outstanding() != 0 || self.is_holding())
     }
 
     /// Nobody will pass by soon: the next tick is not to be a late one. Any context, with preemption off.
@@ -168,7 +181,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// A thread passes by that has submitted: it takes completions if any are expected of others. Any context, with preemption off.
     #[inline(always)]
     pub fn pass_by(&self) {
-        if self.outstanding() > 1 {
+        if self.outstanding() > 1 && !self.is_left_to_waiters() {
             self.drain_for(Context::Coop, false);
         }
     }
@@ -196,9 +209,15 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     pub(crate) fn watch_issued(&self) {
         if self.poll.mode() != Mode::Irq {
             fence(Ordering::SeqCst);
-            if self.poll.is_on() && !self.poll.armed.load(Ordering::Relaxed) && self.claim_timer() {
-                self.come_again(self.poll.interval_us());
-            }
+            self.watch();
+        }
+    }
+
+    /// Sees to it that the timer runs, if the queue is polled. After the issuer's fence.
+    #[inline]
+    pub(crate) fn watch(&self) {
+        if self.poll.is_on() && !self.poll.armed.load(Ordering::Relaxed) && self.claim_timer() {
+            self.come_again(self.poll.interval_us());
         }
     }
 
@@ -232,7 +251,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.poll.on.store(polled, Ordering::Relaxed);
         if polled {
             fence(Ordering::SeqCst);
-            if self.outstanding() != 0 && self.claim_timer() {
+            if self.is_watched() && self.claim_timer() {
                 self.come_again(self.poll.interval_us());
             }
         }

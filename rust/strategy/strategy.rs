@@ -37,6 +37,7 @@
 mod drain;
 mod fifo;
 mod gate;
+mod gather;
 mod hybrid;
 mod issue;
 mod linger;

@@ -67,6 +67,11 @@ pub trait Upper: Send + Sync + 'static {
         false
     }
 
+    /// Whether threads are ready that this CPU has no time for at the moment.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
     /// Lets the controller interrupt for this queue's completions, or not. An interrupt that it wanted to raise meanwhile need not come
     /// afterwards. `false`: it can't be turned off, and was not. The drain token is held.
     fn set_interrupt(&self, on: bool) -> bool {

@@ -225,6 +225,12 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         unsafe { !shims::hiops_on_idle_cpu() }
     }
 
+    #[inline]
+    fn is_crowded(&self) -> bool {
+        // SAFETY: may be called in any context, with preemption off.
+        unsafe { shims::hiops_is_crowded() }
+    }
+
     fn set_interrupt(&self, on: bool) -> bool {
         // SAFETY: by the invariant.
         unsafe { self.poller.as_ref() }.set_interrupt(on)

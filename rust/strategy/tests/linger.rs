@@ -171,7 +171,7 @@ fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
     let rig = Rig::new(4, 4);
     for _ in 0..200 {
         assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
-        rig.queue.gave_way(Turn::Paid);
+        rig.queue.gave_way(Turn::Paid, &polite());
     }
 }
 
@@ -180,7 +180,7 @@ fn who_has_given_way_in_vain_too_often_sleeps() {
     let rig = Rig::new(4, 4);
     let given = (0..200)
         .take_while(|_| rig.queue.linger(&polite()) == Next::GiveWay)
-        .map(|_| rig.queue.gave_way(Turn::Vain))
+        .map(|_| rig.queue.gave_way(Turn::Vain, &polite()))
         .count();
     assert!((16..64).contains(&given), "{given}");
 }
@@ -189,11 +189,11 @@ fn who_has_given_way_in_vain_too_often_sleeps() {
 fn a_lost_turn_is_not_risked_again_soon() {
     let rig = Rig::new(4, 4);
     assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
-    rig.queue.gave_way(Turn::Lost);
+    rig.queue.gave_way(Turn::Lost, &polite());
     let mut pauses = Vec::new();
     for _ in 0..12 {
         pauses.push(waits_until_it_gives_way(&rig));
-        rig.queue.gave_way(Turn::Lost);
+        rig.queue.gave_way(Turn::Lost, &polite());
     }
     assert!(pauses[0] >= 60, "{pauses:?}");
     assert!(
@@ -204,9 +204,9 @@ fn a_lost_turn_is_not_risked_again_soon() {
         pauses.iter().all(|pause| *pause <= 1 << 16),
         "it is never given up for good: {pauses:?}"
     );
-    rig.queue.gave_way(Turn::Paid);
+    rig.queue.gave_way(Turn::Paid, &polite());
     assert_eq!(waits_until_it_gives_way(&rig), 0, "the device has changed");
-    rig.queue.gave_way(Turn::Lost);
+    rig.queue.gave_way(Turn::Lost, &polite());
     assert!(
         waits_until_it_gives_way(&rig) < 100,
         "and the pauses are short again"

@@ -9,7 +9,7 @@
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
 use hal::{CmdError, Command, Op, Outcome, Segment};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use strategy::{Context, IoQueue, Upper};
 
@@ -46,6 +46,8 @@ pub struct Log {
     /// Requests that ended mapped though their command never began, or the other way round.
     pub misused: AtomicUsize,
     pub now: AtomicU64,
+    /// Threads are ready that the CPU has no time for.
+    pub crowded: AtomicBool,
     /// By request: the error that its mapping yields, once.
     pub map_errors: Mutex<BTreeMap<u32, CmdError>>,
     /// A device that finishes its oldest command at the moment before its interrupt is turned on: that one is not announced.
@@ -163,6 +165,10 @@ impl Upper for Recorder {
     fn finish(&self, ended: Vec<Rq>, by: Context) {
         assert!(!ended.is_empty(), "an empty batch is not finished");
         self.0.finished.lock().unwrap().push((by, ended.len()));
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.0.crowded.load(SeqCst)
     }
 
     fn retry_later(&self) {

@@ -8,7 +8,7 @@ use hal::{
     Bound, CmdError, Command, Completed, Detached, Event, Free, NewQueue, Op, Outcome, Queue,
     Segment, Tag, TagBatch, TagTable, Unbound,
 };
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
 use strategy::{Context, IoQueue, Upper};
 
@@ -115,6 +115,8 @@ pub struct Top {
     pub retries: AtomicUsize,
     /// How often the poll timer was armed.
     pub armed: AtomicUsize,
+    /// Others want the CPU.
+    pub crowded: AtomicBool,
 }
 
 impl Upper for Top {
@@ -167,6 +169,10 @@ impl Upper for Top {
 
     fn now_ms(&self) -> u64 {
         0
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.crowded.load(SeqCst)
     }
 }
 

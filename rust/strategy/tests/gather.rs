@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Commands that wait for a batch, and who tells the device of them.
+#![cfg(not(loom))]
+#![allow(
+    clippy::expect_used,
+    reason = "a test states what it expects by failing loudly"
+)]
+
+mod common;
+
+use common::Rig;
+use hal::CmdError;
+use std::sync::atomic::Ordering::SeqCst;
+use strategy::{Context, Mode, Next, Waiting};
+
+const TAGS: u16 = 32;
+const BATCH: u32 = 8;
+/// The device has work enough where nobody waits for the CPU.
+const FILLED: u32 = TAGS as u32 - BATCH;
+
+/// A queue that is dear to tell anything.
+fn rig() -> Rig {
+    let rig = Rig::new(TAGS, 256);
+    rig.device.set_batch(BATCH as usize);
+    rig
+}
+
+/// A queue whose device has work enough, and `held` commands that it was not told of.
+fn holding(held: u32) -> Rig {
+    let rig = rig();
+    rig.submit(0..FILLED + held);
+    assert_eq!(rig.at_device().len(), FILLED as usize);
+    rig
+}
+
+/// A thread that waits.
+struct Thread {
+    may_give_way: bool,
+}
+
+impl Waiting for Thread {
+    fn is_awake(&self) -> bool {
+        false
+    }
+
+    fn pause(&self) -> bool {
+        false
+    }
+
+    fn is_alone(&self) -> bool {
+        !self.may_give_way
+    }
+
+    fn may_give_way(&self) -> bool {
+        self.may_give_way
+    }
+}
+
+#[test]
+fn nothing_is_held_that_is_cheap_to_tell() {
+    let rig = Rig::new(TAGS, 256);
+    rig.log.crowded.store(true, SeqCst);
+    for id in 0..u32::from(TAGS) {
+        rig.submit([id]);
+        assert_eq!(rig.at_device().last(), Some(&id));
+    }
+}
+
+#[test]
+fn the_device_is_told_at_once_until_it_has_enough() {
+    let rig = rig();
+    for id in 0..FILLED {
+        rig.submit([id]);
+        assert_eq!(rig.at_device().last(), Some(&id));
+    }
+}
+
+#[test]
+fn a_batch_is_told_together() {
+    let rig = holding(BATCH - 1);
+    let doorbells = rig.device.doorbells();
+    rig.submit([u32::from(TAGS) - 1]);
+    assert!(rig.at_device().into_iter().eq(0..u32::from(TAGS)));
+    assert_eq!(rig.device.doorbells(), doorbells + 1);
+}
+
+#[test]
+fn who_drains_tells_a_device_that_has_no_longer_enough() {
+    let rig = holding(3);
+    rig.complete_one();
+    assert!(rig.at_device().into_iter().eq(1..FILLED + 3));
+}
+
+#[test]
+fn a_deep_load_keeps_the_device_filled() {
+    let rig = rig();
+    rig.submit(0..200);
+    let mut least = u32::from(TAGS);
+    let before = rig.device.doorbells();
+    let mut ended = 0;
+    // Until no more than a batch waits.
+    while rig.queue.queued() > BATCH as usize {
+        rig.complete_one().expect("it has enough");
+        ended += 1;
+        least = least.min(rig.at_device().len() as u32);
+    }
+    assert!(least >= FILLED, "{least}");
+    let doorbells = rig.device.doorbells() - before;
+    assert!(
+        doorbells <= ended / BATCH as usize + 1,
+        "{doorbells} for {ended}"
+    );
+    rig.complete_all();
+    rig.log.assert_each_once(200);
+}
+
+#[test]
+fn where_others_wait_for_the_cpu_a_batch_is_enough() {
+    let rig = rig();
+    rig.log.crowded.store(true, SeqCst);
+    rig.submit(0..2 * BATCH - 1);
+    assert_eq!(rig.at_device().len(), BATCH as usize);
+    rig.submit([2 * BATCH - 1]);
+    assert_eq!(rig.at_device().len(), 2 * BATCH as usize);
+}
+
+/// A queue that is polled, on a CPU that others wait for.
+fn polled() -> Rig {
+    let rig = rig();
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.set_mode(Mode::Poll).expect("it can be polled");
+    paused.resume();
+    rig.log.crowded.store(true, SeqCst);
+    rig
+}
+
+#[test]
+fn there_a_polled_queue_waits_for_a_batch_even_if_the_device_has_nothing() {
+    let rig = polled();
+    rig.submit(0..BATCH - 1);
+    rig.queue.drain(Context::Coop);
+    assert_eq!(rig.at_device(), []);
+    rig.submit([BATCH - 1]);
+    assert!(rig.at_device().into_iter().eq(0..BATCH));
+}
+
+#[test]
+fn a_tick_tells_what_nobody_has_added_to() {
+    let rig = polled();
+    rig.submit(0..3);
+    rig.queue.tick();
+    assert!(rig.at_device().into_iter().eq(0..3));
+}
+
+#[test]
+fn who_sleeps_tells_even_where_others_wait() {
+    let rig = polled();
+    rig.submit(0..3);
+    let hurried = Thread {
+        may_give_way: false,
+    };
+    assert_eq!(rig.queue.linger(&hurried), Next::Sleep);
+    assert!(rig.at_device().into_iter().eq(0..3));
+}
+
+#[test]
+fn who_turns_polling_off_tells_what_was_held() {
+    let rig = polled();
+    rig.submit(0..3);
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.set_mode(Mode::Irq).expect("it can interrupt");
+    paused.resume();
+    assert!(rig.at_device().into_iter().eq(0..3));
+}
+
+#[test]
+fn ticks_that_give_polling_up_tell_what_was_held() {
+    let rig = polled();
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.set_mode(Mode::Hybrid).expect("it can be either");
+    paused.resume();
+    rig.submit(0..3);
+    for _ in 0..10_000 {
+        rig.queue.tick();
+    }
+    assert!(!rig.queue.is_polled(), "so many empty ticks are too dear");
+    rig.submit(3..5);
+    assert!(rig.at_device().into_iter().eq(0..5));
+}
+
+#[test]
+fn who_leaves_its_cpu_idle_tells_what_others_held() {
+    let rig = rig();
+    rig.log.crowded.store(true, SeqCst);
+    rig.submit(0..BATCH + 1);
+    let polite = Thread { may_give_way: true };
+    assert_eq!(rig.queue.linger(&polite), Next::GiveWay);
+    assert_eq!(rig.at_device().len(), BATCH as usize);
+    rig.log.crowded.store(false, SeqCst);
+    let alone = Thread {
+        may_give_way: false,
+    };
+    assert_eq!(rig.queue.linger(&alone), Next::Sleep);
+    assert_eq!(rig.at_device().len(), BATCH as usize + 1);
+}
+
+#[test]
+fn looks_are_left_to_who_comes_next() {
+    let rig = rig();
+    rig.log.crowded.store(true, SeqCst);
+    rig.submit(0..2);
+    rig.device.complete_all(Ok(()));
+    rig.queue.pass_by();
+    let polite = Thread { may_give_way: true };
+    assert_eq!(rig.queue.linger(&polite), Next::GiveWay);
+    assert_eq!(rig.log.ended_count(), 0);
+    rig.log.crowded.store(false, SeqCst);
+    rig.queue.pass_by();
+    assert_eq!(rig.log.ended_count(), 2);
+}
+
+#[test]
+fn a_reset_ends_what_was_held() {
+    let rig = holding(3);
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.reap(CmdError::Aborted);
+    paused.rewind();
+    paused.resume();
+    rig.log.assert_each_once(FILLED + 3);
+    rig.submit([FILLED + 3]);
+    assert_eq!(rig.at_device(), [FILLED + 3], "nothing of before");
+}
+
+#[test]
+fn a_gate_that_opens_tells_what_was_held() {
+    let rig = holding(3);
+    let paused = rig.queue.pause(&rig.platform);
+    rig.device.complete_all(Ok(()));
+    paused.resume();
+    assert!(rig.at_device().into_iter().eq(FILLED..FILLED + 3));
+}
+
+#[test]
+fn every_request_ends_once() {
+    for (rig, crowded) in [(rig(), false), (rig(), true), (polled(), true)] {
+        rig.log.crowded.store(crowded, SeqCst);
+        for at in 0..64 {
+            rig.submit_many(4 * at..4 * at + 3);
+            rig.queue.submit(rig.rq(4 * at + 3), false);
+            rig.queue.commit();
+            if at % 3 == 0 {
+                rig.complete_one();
+                rig.queue.tick();
+            }
+        }
+        rig.complete_all();
+        rig.queue.tick();
+        rig.complete_all();
+        rig.log.assert_each_once(256);
+    }
+}
