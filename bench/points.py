@@ -28,7 +28,7 @@ class Point:
 
 SETS = {
     # The paper's figure 7.
-    "blocksize": [Point(jobs=jobs, bs=bs) for jobs in (1, 16, 64, 128) for bs in (512, 2048, 8192, 32768)],
+    "blocksize": [Point(jobs=jobs, bs=bs) for jobs in (1, 16, 64, 128) for bs in (512, 2048, 4096, 8192, 32768)],
     # The paper's figure 1: more and more drives on one HBA.
     "ssds": [Point(jobs=64, disks=disks) for disks in (1, 2, 3, 4, 5, 6)],
     "uring": [Point(job="uring", depth=depth) for depth in (1, 8, 32, 128)],
