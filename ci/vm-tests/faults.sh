@@ -36,4 +36,5 @@ same starved-io "$status" 0
 if [ "$(count hiops0n1 fifo_deferred)" -gt "$before" ]; then ok starved-waited; else not_ok starved-waited "no request waited"; fi
 same starved-over "$(count hiops0n1 completed)" "$(count hiops0n1 submitted)"
 same starved-errors "$(count hiops0n1 errors)" 0
+expect none "$BIND" "$PCI" none
 expect rmmod-again rmmod hiops

@@ -2,18 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # An allocation that fails at some point of a probe: the probe fails cleanly or comes up whole, and the drive can be bound the next time. The points are taken
 # from the first to the last in an order of which every beginning is spread evenly; one at which the probe fails, which most likely is hiops' own, is
-# followed by its neighbours. HIOPS_ALLOC_S seconds of it (default 40), or all there are.
-# host
-# image: a.img 64M
+# followed by its neighbours. So many seconds of it as its argument says (default 40), or all there are.
+# image: l.img 64M
 # kernels: debug
-if [ "${1:-}" != guest ]; then
-	seconds=${HIOPS_ALLOC_S:-40}
-	exec ci/vm --kernel "$KERNEL" --timeout $((seconds * 2 + 700)) --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a \
-		-device nvme,id=c,serial=alloc,addr=4,max_ioqpairs=1 -device nvme-ns,drive=a,bus=c,nsid=1" -- "$0" guest "$seconds"
-fi
+# vm: --timeout 900 --qemu "-drive file=$DIR/l.img,format=raw,if=none,id=l -device nvme,id=c,serial=alloc,addr=7,max_ioqpairs=1"
+# vm: --qemu "-device nvme-ns,drive=l,bus=c,nsid=1"
 . ci/vm-tests/nvme-lib.sh
+PCI=0000:00:07.0
 DRIVER=/sys/bus/pci/drivers/hiops_nvme
-BUDGET=$2
+BUDGET=${1:-40}
 FUNCTION=/sys/bus/pci/devices/$PCI
 
 mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug
