@@ -10,10 +10,18 @@ PCI=0000:00:06.0
 D=/dev/hiops0d0
 # told NAME TEXT: what the last `expect` ran said that.
 told() { if grep -qE -- "$2" "$OUT"; then ok "$1"; else not_ok "$1" "it does not say '$2'"; fi; }
-# ata PROTOCOL FLAGS COMMAND COUNT: an ATA PASS-THROUGH (16) of these bytes. sg CDB ...: see sg.py.
+# ata PROTOCOL FLAGS COMMAND COUNT: an ATA PASS-THROUGH (16) of these bytes. sg CDB ...: see sg.py; `once` is a process of its own, run by `AS`.
 ata() { printf '85%s%s000000%s00000000000040%s00' "$1" "$2" "$4" "$3"; }
 AS=()
-sg() { "${AS[@]}" python3 - $D "$@" <ci/vm-tests/sg.py; }
+once() { "${AS[@]}" python3 - $D "$@" <ci/vm-tests/sg.py; }
+coproc SG { exec python3 ci/vm-tests/sg.py $D; }
+# A coprocess's own are not for subshells.
+exec {to_sg}>&"${SG[1]}" {from_sg}<&"${SG[0]}"
+sg() {
+	local answer
+	echo "$*" >&"$to_sg"
+	read -r answer <&"$from_sg" && echo "$answer"
+}
 # Root without a capability; and somebody who may read the disk, and no more.
 without() { setpriv --bounding-set="-$1" --inh-caps="-$1" "${@:2}"; }
 somebody() { setpriv --reuid=nobody --clear-groups "$@"; }
@@ -75,9 +83,9 @@ same queued-as-other "$(sg "$(ata 08 0e 60 01)" 512)" $wrong
 same unknown "$(sg "$(ata 09 0e 2f 01)" 512)" 720b00000000000e090c010400000000000000000041
 
 # Who may: raw I/O takes a capability, to be told what the disk is does not.
-same no-raw-io "$(AS=(without sys_rawio) && sg "$identify" 512)" EPERM
-same raw-io-alone "$(AS=(without sys_admin) && sg "$identify" 512)" "$first"
-same somebody "$(AS=(somebody) && sg "$identify" 512)" EPERM
+same no-raw-io "$(AS=(without sys_rawio) && once "$identify" 512)" EPERM
+same raw-io-alone "$(AS=(without sys_admin) && once "$identify" 512)" "$first"
+same somebody "$(AS=(somebody) && once "$identify" 512)" EPERM
 if somebody smartctl -H -d ata $D >"$OUT" 2>&1; then not_ok somebodys-smartctl "it worked"; else ok somebodys-smartctl; fi
 told refusal 'Permission denied'
 # It fails over what it asks for besides.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""sg.py DISK CDB [BYTES [KEY=VALUE...]]: sends the SCSI command CDB, in hexadecimal, by SG_IO; BYTES of data come back, or, if negative, are sent.
+"""sg.py DISK: for each line "CDB [BYTES [KEY=VALUE...]]" sends the SCSI command CDB, in hexadecimal, by SG_IO; BYTES of data come back, or, if negative, are
+sent. "sg.py DISK CDB ..." does so once: on the debug kernel it takes seconds to start.
 
-Prints how that ended: "good", the sense data in hexadecimal, or the name of the errno; then, of data that came with "good", the first 16 bytes.
+Prints a line of how that ended: "good", the sense data in hexadecimal, or the name of the errno; then, of data that came with "good", the first 16 bytes.
 KEY=VALUE sets a field of the structure to a number.
 """
 import ctypes
@@ -48,12 +49,20 @@ def send(disk, cdb, size, fields):
     return " ".join(["good", data.raw[:min(size - header.resid, 16)].hex()] if size > 0 else ["good"])
 
 
-def main():
-    path, cdb, *rest = sys.argv[1:]
-    size = int(rest[0]) if rest else 0
-    fields = [(name, int(value, 0)) for name, value in (field.split("=") for field in rest[1:])]
+def answer(path, cdb, size="0", *fields):
+    """The result of a line, or of the arguments, as text."""
+    pairs = (field.split("=") for field in fields)
     disk = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    print(send(disk, bytes.fromhex(cdb), size, fields))
+    try:
+        return send(disk, bytes.fromhex(cdb), int(size), [(name, int(value, 0)) for name, value in pairs])
+    finally:
+        os.close(disk)
+
+
+def main():
+    path, *once = sys.argv[1:]
+    for words in [once] if once else map(str.split, sys.stdin):
+        print(answer(path, *words), flush=True)
 
 
 main()
