@@ -58,11 +58,14 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.is_filled() || (self.is_polled() && self.is_left_to_waiters())
     }
 
-    /// Whether threads wait for this CPU that, as far as is known, give way to each other while they wait for I/O: they find completions, and more at
-    /// once, if they are left to it.
+    /// Whether threads wait for this CPU that, as far as is known, give way to each other while they wait for I/O, instead of polling: they find
+    /// completions, and more at once, if they are left to it.
     #[inline]
     pub(crate) fn is_left_to_waiters(&self) -> bool {
-        self.gathers() && self.giving_way.is_on() && self.upper.is_crowded()
+        self.gathers()
+            && self.giving_way.is_on()
+            && !self.patience.is_on()
+            && self.upper.is_crowded()
     }
 
     /// Whether the device has work enough.
@@ -91,6 +94,14 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     #[inline]
     pub(crate) fn let_go(&self) {
         if self.is_holding() && !self.is_filled() {
+            self.tell_held();
+        }
+    }
+
+    /// What is held goes to the device.
+    #[inline]
+    pub(crate) fn tell_held(&self) {
+        if self.is_holding() {
             if let Some(mut side) = self.issue.lock_or_knock() {
                 self.held.store(false, Ordering::Relaxed);
                 self.ring(&mut side);

@@ -12,9 +12,9 @@ use cell::sync::{AtomicU32, Ordering};
 use hal::{Platform, Queue};
 
 /// Looks at the device, each after a pause of the CPU: together about the work of going to sleep and being woken.
-const LOOKS: u32 = 40;
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
 /// What was learnt: with every success one better, with every failure so many worse, from 0 to here.
-const BEST: u32 = 64;
+const BEST: u32 = if cfg!(loom) { 2 } else { 64 };
 const WORSE: u32 = 2;
 /// What does not pay is tried again after so many waits, and after twice as many each time that it still does not,
 const FIRST_PAUSE: u32 = 64;
@@ -124,8 +124,9 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under [`Context::Coop`], polls for more as long as that pays, and says
     /// what it does next. With preemption off.
     pub fn linger(&self, thread: &impl Waiting) -> Next {
-        // Where looks are dear, those come first who are ready: whoever looks then, finds more.
-        let early = self.gathers() && !thread.is_awake() && thread.may_give_way();
+        let polls = self.patience.pays();
+        // Where looks are dear, and the device does not answer a poll, those come first who are ready: whoever looks then, finds more.
+        let early = self.gathers() && !polls && !thread.is_awake() && thread.may_give_way();
         if early && self.giving_way.pays() {
             return Next::GiveWay;
         }
@@ -133,12 +134,17 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         if thread.is_awake() {
             return Next::GoOn;
         }
-        self.let_go();
+        if polls {
+            // A device that was not told does not answer.
+            self.tell_held();
+        } else {
+            self.let_go();
+        }
         // The first rest is no poll: who is woken by then speaks for polling only where that is done anyway, and does not bring it back.
         let paid = if !thread.pause() {
             self.patience.is_on()
         } else {
-            self.patience.pays() && self.poll_for(thread)
+            polls && self.poll_for(thread)
         };
         if paid && thread.is_awake() {
             self.patience.succeed();

@@ -36,7 +36,17 @@ fn holding(held: u32) -> Rig {
 /// A thread that waits.
 struct Thread {
     may_give_way: bool,
+    may_poll: bool,
 }
+
+const POLITE: Thread = Thread {
+    may_give_way: true,
+    may_poll: false,
+};
+const HURRIED: Thread = Thread {
+    may_give_way: false,
+    may_poll: false,
+};
 
 impl Waiting for Thread {
     fn is_awake(&self) -> bool {
@@ -44,7 +54,7 @@ impl Waiting for Thread {
     }
 
     fn pause(&self) -> bool {
-        false
+        self.may_poll
     }
 
     fn is_alone(&self) -> bool {
@@ -124,9 +134,22 @@ fn where_others_wait_for_the_cpu_a_batch_is_enough() {
     assert_eq!(rig.at_device().len(), 2 * BATCH as usize);
 }
 
-/// A queue that is polled, on a CPU that others wait for.
-fn polled() -> Rig {
+/// A queue whose waiters have learnt that it answers no poll.
+fn slow() -> Rig {
     let rig = rig();
+    let patient = Thread {
+        may_give_way: false,
+        may_poll: true,
+    };
+    for _ in 0..64 {
+        rig.queue.linger(&patient);
+    }
+    rig
+}
+
+/// One that is polled by the timer, too, on a CPU that others wait for.
+fn polled() -> Rig {
+    let rig = slow();
     let mut paused = rig.queue.pause(&rig.platform);
     paused.set_mode(Mode::Poll).expect("it can be polled");
     paused.resume();
@@ -145,6 +168,24 @@ fn there_a_polled_queue_waits_for_a_batch_even_if_the_device_has_nothing() {
 }
 
 #[test]
+fn who_polls_tells_before() {
+    let rig = polled();
+    rig.submit(0..BATCH + 3);
+    let patient = Thread {
+        may_give_way: true,
+        may_poll: true,
+    };
+    // It is tried again now and then.
+    for _ in 0..1 << 17 {
+        if rig.at_device().len() > BATCH as usize {
+            break;
+        }
+        rig.queue.linger(&patient);
+    }
+    assert!(rig.at_device().into_iter().eq(0..BATCH + 3));
+}
+
+#[test]
 fn a_tick_tells_what_nobody_has_added_to() {
     let rig = polled();
     rig.submit(0..3);
@@ -156,10 +197,7 @@ fn a_tick_tells_what_nobody_has_added_to() {
 fn who_sleeps_tells_even_where_others_wait() {
     let rig = polled();
     rig.submit(0..3);
-    let hurried = Thread {
-        may_give_way: false,
-    };
-    assert_eq!(rig.queue.linger(&hurried), Next::Sleep);
+    assert_eq!(rig.queue.linger(&HURRIED), Next::Sleep);
     assert!(rig.at_device().into_iter().eq(0..3));
 }
 
@@ -190,29 +228,24 @@ fn ticks_that_give_polling_up_tell_what_was_held() {
 
 #[test]
 fn who_leaves_its_cpu_idle_tells_what_others_held() {
-    let rig = rig();
+    let rig = slow();
     rig.log.crowded.store(true, SeqCst);
     rig.submit(0..BATCH + 1);
-    let polite = Thread { may_give_way: true };
-    assert_eq!(rig.queue.linger(&polite), Next::GiveWay);
+    assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
     assert_eq!(rig.at_device().len(), BATCH as usize);
     rig.log.crowded.store(false, SeqCst);
-    let alone = Thread {
-        may_give_way: false,
-    };
-    assert_eq!(rig.queue.linger(&alone), Next::Sleep);
+    assert_eq!(rig.queue.linger(&HURRIED), Next::Sleep);
     assert_eq!(rig.at_device().len(), BATCH as usize + 1);
 }
 
 #[test]
 fn looks_are_left_to_who_comes_next() {
-    let rig = rig();
+    let rig = slow();
     rig.log.crowded.store(true, SeqCst);
     rig.submit(0..2);
     rig.device.complete_all(Ok(()));
     rig.queue.pass_by();
-    let polite = Thread { may_give_way: true };
-    assert_eq!(rig.queue.linger(&polite), Next::GiveWay);
+    assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
     assert_eq!(rig.log.ended_count(), 0);
     rig.log.crowded.store(false, SeqCst);
     rig.queue.pass_by();

@@ -12,7 +12,7 @@ use loom::thread;
 use model::{check, gathering_queue, state};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
-use strategy::{Context, Mode};
+use strategy::{Context, Mode, Waiting};
 
 /// The device has two commands, which is enough for the third to wait for a fourth. While it comes, both complete: it must not
 /// be left with nobody to tell the device.
@@ -35,17 +35,40 @@ fn held_beside_the_last_completion() {
     });
 }
 
-/// A polled queue. A tick finds the last commands complete and stops the timer, while another is held back: by then the device was told of it, or
+/// A thread that polls in vain.
+struct Patient;
+
+impl Waiting for Patient {
+    fn is_awake(&self) -> bool {
+        false
+    }
+
+    fn pause(&self) -> bool {
+        true
+    }
+
+    fn is_alone(&self) -> bool {
+        false
+    }
+
+    fn may_give_way(&self) -> bool {
+        false
+    }
+}
+
+/// A queue that is polled by the timer alone. A tick finds the last commands complete and stops the timer, while another is held back: by then the device was told of it, or
 /// a tick is to come.
 #[test]
 fn held_beside_a_tick_that_stops() {
     check(3, || {
         let queue = gathering_queue(3, 3, 2);
         queue.upper().crowded.store(true, SeqCst);
+        queue.linger(&Patient);
         let mut paused = queue.pause(&MockPlatform::new());
         paused.set_mode(Mode::Poll).unwrap();
         paused.resume();
         queue.submit(1, true);
+        assert_eq!(state(&queue), (0, 0, 0), "ended, told, waiting");
         queue.submit(2, true);
         assert_eq!(state(&queue), (0, 2, 0), "ended, told, waiting");
         let armed = queue.upper().armed.load(SeqCst);
