@@ -3,7 +3,7 @@
 //!
 //! # What is held back
 //! Commands that are bound but do not make a batch, while the device has work enough: no more than a batch less than it has tags. On a CPU that others
-//! wait for, a batch is enough: there the CPU is what is short, and whoever comes next has commands to add. There, as long as it pays to give way, a polled queue holds back even
+//! wait for, a batch is enough: there the CPU is what is short, and whoever comes next has commands to add. There, as long as it pays to give way and not to poll, a polled queue holds back even
 //! what the device could begin with: a device that is told of three answers three, and so whoever drains for them tells of three again.
 //!
 //! # Who is certain to tell
