@@ -207,6 +207,7 @@ fn shifts(words: &Words<'_>) -> Option<(u8, u8)> {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 

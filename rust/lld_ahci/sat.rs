@@ -173,6 +173,7 @@ pub fn inquiry(unit: &Unit) -> [u8; INQUIRY_BYTES] {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 

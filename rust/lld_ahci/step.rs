@@ -57,6 +57,7 @@ impl Progress {
 }
 
 #[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 

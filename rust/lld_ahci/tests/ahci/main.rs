@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! lld_ahci whole, against a model HBA with drives on a machine of ordinary memory.
+#![cfg(not(loom))]
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
