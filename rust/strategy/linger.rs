@@ -124,9 +124,10 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under [`Context::Coop`], polls for more as long as that pays, and says
     /// what it does next. With preemption off.
     pub fn linger(&self, thread: &impl Waiting) -> Next {
-        let polls = self.patience.pays();
-        // Where looks are dear, and the device does not answer a poll, those come first who are ready: whoever looks then, finds more.
-        let early = self.gathers() && !polls && !thread.is_awake() && thread.may_give_way();
+        // Where looks are dear, and the device does not answer a poll, those come first who are ready: whoever looks then, finds more. Elsewhere it is asked
+        // after the first look whether to poll: a trial is not for a wait that ends there.
+        let asked = self.gathers().then(|| self.patience.pays());
+        let early = asked == Some(false) && !thread.is_awake() && thread.may_give_way();
         if early && self.giving_way.pays() {
             return Next::GiveWay;
         }
@@ -134,7 +135,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         if thread.is_awake() {
             return Next::GoOn;
         }
-        if polls {
+        if asked == Some(true) {
             // A device that was not told does not answer.
             self.tell_held();
         } else {
@@ -144,7 +145,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let paid = if !thread.pause() {
             self.patience.is_on()
         } else {
-            polls && self.poll_for(thread)
+            asked.unwrap_or_else(|| self.patience.pays()) && self.poll_for(thread)
         };
         if paid && thread.is_awake() {
             self.patience.succeed();

@@ -142,6 +142,23 @@ fn who_is_woken_before_it_polls_does_not_bring_polling_back() {
 }
 
 #[test]
+fn a_trial_is_not_for_who_was_woken_before() {
+    let pause = |woken: u32| {
+        let rig = Rig::new(4, 4);
+        give_polling_up(&rig);
+        for _ in 0..woken {
+            let thread = Thread {
+                woken_after: Cell::new(Some(0)),
+                ..alone()
+            };
+            assert_eq!(rig.queue.linger(&thread), Next::GoOn);
+        }
+        waits_until_it_polls(&rig)
+    };
+    assert_eq!(pause(1000), pause(0));
+}
+
+#[test]
 fn who_is_woken_by_a_poll_brings_polling_back() {
     let rig = Rig::new(4, 4);
     give_polling_up(&rig);
