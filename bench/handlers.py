@@ -3,7 +3,7 @@
 """The longest interrupt handler at 128 jobs (the paper's figure 8), by the kernel's own tracepoints.
 
 Runs in a guest whose clock counts instructions (ci/vm --icount): a nanosecond is an instruction. Beside the handlers stand what
-else keeps a CPU to itself: hrtimer callbacks, and the wait hook's passage before its sleep. bpftrace's own part is in all of them alike.
+else keeps a CPU to itself: hrtimer callbacks, and the wait hook's passages with preemption off. bpftrace's own part is in all of them alike.
 """
 
 import json
@@ -31,11 +31,14 @@ tracepoint:irq:irq_handler_exit /@begun[cpu]/ { $d = nsecs - @begun[cpu]; @irq_m
 tracepoint:timer:hrtimer_expire_entry { @timer[cpu] = nsecs; @called[cpu] = args.function; }
 tracepoint:timer:hrtimer_expire_exit /@timer[cpu]/ { @tick_max[ksym(@called[cpu])] = max(nsecs - @timer[cpu]); delete(@timer[cpu]); }
 """
-# From the entry of the hook to the switch to another thread; or to its end, where it does not sleep.
+# The hook has preemption off from its entry, and from the wake-up, until it lets go of it for the last time. (No return probes: of a function that threads
+# sleep in they miss some returns.) A wait is over with the system call.
 HOOK = """
-kprobe:hiops_io_schedule, kprobe:hiops_io_schedule_timeout { @entered[tid] = nsecs; }
-tracepoint:sched:sched_switch /@entered[args.prev_pid]/ { @hook_max = max(nsecs - @entered[args.prev_pid]); delete(@entered[args.prev_pid]); }
-kretprobe:hiops_io_schedule, kretprobe:hiops_io_schedule_timeout /@entered[tid]/ { @hook_max = max(nsecs - @entered[tid]); delete(@entered[tid]); }
+kprobe:hiops_io_schedule, kprobe:hiops_io_schedule_timeout { @begun_hook[tid] = nsecs; @inside[tid] = 1; }
+kprobe:hiops_preempt_enable /@begun_hook[tid]/ { @hook_max = max(nsecs - @begun_hook[tid]); }
+tracepoint:sched:sched_switch /@begun_hook[args.prev_pid]/ { delete(@begun_hook[args.prev_pid]); }
+tracepoint:sched:sched_switch /@inside[args.next_pid]/ { @begun_hook[args.next_pid] = nsecs; }
+tracepoint:raw_syscalls:sys_exit /@inside[tid]/ { delete(@begun_hook[tid]); delete(@inside[tid]); }
 """
 
 
