@@ -96,7 +96,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 unit: unit.id,
                 block_shift: unit.block_shift,
                 way: &queue.way,
-                switches: Switches::new(self.switches()),
+                switches: Switches::new(self.switches(), queue.useful_switches()),
                 stats: Default::default(),
             };
             lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;

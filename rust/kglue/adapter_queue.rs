@@ -4,6 +4,7 @@
 use crate::adapter::{Adapter, Bus};
 use crate::adapter_recover::Reason;
 use crate::blk::disk::ControllerCounts;
+use crate::blk::lane::{COOP, LAZY};
 use crate::blk::ops::Io;
 use crate::blk::poller::{Calls, Poller};
 use crate::blk::request::Rq;
@@ -123,13 +124,17 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     }
 
     /// Cooperation, if it is on: who passes takes the completions that are there. With preemption off.
-    ///
-    /// Not of a queue for polled I/O: whoever submits there comes for the completions himself, and finds more of them at once.
     #[inline(always)]
     pub(crate) fn pass_by(&self, coop: bool) {
-        if coop && self.vector.is_some() {
+        if coop {
             self.io.pass_by();
         }
+    }
+
+    /// The switches that mean something on this queue. On one for polled I/O none does: whoever submits there comes for the completions himself, finds more of
+    /// them at once, and does not sleep.
+    pub(crate) fn useful_switches(&self) -> u8 {
+        self.vector.map_or(0, |_| LAZY | COOP)
     }
 
     /// # Safety

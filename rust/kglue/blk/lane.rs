@@ -89,8 +89,11 @@ impl LaneStats {
 }
 
 /// What an operator turns on and off, per disk.
-#[derive(Default)]
-pub(crate) struct Switches(AtomicU8);
+pub(crate) struct Switches {
+    on: AtomicU8,
+    /// What is of use on this lane: the rest stays off.
+    may: u8,
+}
 
 /// Finished I/O is ended by the thread that sleeps for it.
 pub(crate) const LAZY: u8 = 1;
@@ -98,21 +101,24 @@ pub(crate) const LAZY: u8 = 1;
 pub(crate) const COOP: u8 = 2;
 
 impl Switches {
-    pub(crate) fn new(on: u8) -> Self {
-        Self(AtomicU8::new(on))
+    pub(crate) fn new(on: u8, may: u8) -> Self {
+        Self {
+            on: AtomicU8::new(on & may),
+            may,
+        }
     }
 
     /// Those of `which` that are on.
     #[inline(always)]
     pub(crate) fn on(&self, which: u8) -> bool {
-        self.0.load(Ordering::Relaxed) & which != 0
+        self.on.load(Ordering::Relaxed) & which != 0
     }
 
-    /// Turns `which` on or off.
+    /// Turns `which` on, as far as that is of use, or off.
     pub(crate) fn turn(&self, which: u8, on: bool) {
         match on {
-            true => self.0.fetch_or(which, Ordering::Relaxed),
-            false => self.0.fetch_and(!which, Ordering::Relaxed),
+            true => self.on.fetch_or(which & self.may, Ordering::Relaxed),
+            false => self.on.fetch_and(!which, Ordering::Relaxed),
         };
     }
 }
