@@ -37,6 +37,8 @@ told hdparm-model 'Model Number: *QEMU HARDDISK'
 told hdparm-serial 'Serial Number: *sata-0'
 expect hdparm-old hdparm -i $D
 told hdparm-old-identity 'Model=QEMU HARDDISK, .*SerialNo=sata-0'
+expect hdparm-geometry hdparm -g $D
+told hdparm-cylinders 'geometry *= 256/64/32, sectors = 524288, start = 0'
 expect hdparm-power hdparm -C $D
 told hdparm-power-state 'active/idle'
 for type in ata sat sat,12; do

@@ -19,6 +19,7 @@ pub(crate) static TABLE: Table = Table(bindings::block_device_operations {
     owner: (&raw const bindings::__this_module).cast_mut(),
     ioctl: Some(ioctl),
     compat_ioctl: COMPAT_IOCTL,
+    getgeo: Some(getgeo),
     free_disk: Some(free_disk),
     get_unique_id: Some(get_unique_id),
     ..zeroed()
@@ -54,6 +55,36 @@ unsafe extern "C" fn ioctl(
 unsafe fn is_partition(bdev: *mut bindings::block_device) -> bool {
     // SAFETY: by the caller's promise; the disk's own device is its part 0.
     unsafe { (*(*bdev).bd_disk).part0 != bdev }
+}
+
+/// `struct hd_geometry` (uapi/linux/hdreg.h), which the kernel crate has no bindings of.
+#[repr(C)]
+struct Geometry {
+    heads: u8,
+    sectors: u8,
+    cylinders: u16,
+    start: c_ulong,
+}
+
+/// HDIO_GETGEO: the cylinders of 1 MiB that the in-tree drivers tell, of which there are at most 65,535. The block layer fills in the start.
+///
+/// # Safety
+/// Called by the block layer for a disk of ours that is open, with a geometry to be written.
+unsafe extern "C" fn getgeo(
+    disk: *mut bindings::gendisk,
+    geometry: *mut bindings::hd_geometry,
+) -> c_int {
+    // SAFETY: the disk is alive, the geometry the caller's, in the kernel's memory.
+    let (sectors, told) = unsafe {
+        (
+            (*(*disk).part0).bd_nr_sectors,
+            &mut *geometry.cast::<Geometry>(),
+        )
+    };
+    told.heads = 64;
+    told.sectors = 32;
+    told.cylinders = u16::try_from(sectors >> 11).unwrap_or(u16::MAX);
+    0
 }
 
 /// # Safety
