@@ -180,9 +180,15 @@ void hiops_set_capacity_ro(struct gendisk *disk, sector_t sectors, bool ro)
 	set_disk_ro(disk, ro);
 }
 
-void hiops_init_work(struct work_struct *work, work_func_t fn)
+/* Each INIT_WORK is a lockdep class: work that waits for other work is not of
+ * the others' kind.
+ */
+void hiops_init_work(struct work_struct *work, work_func_t fn, bool waits)
 {
-	INIT_WORK(work, fn);
+	if (waits)
+		INIT_WORK(work, fn);
+	else
+		INIT_WORK(work, fn);
 }
 
 struct workqueue_struct *hiops_alloc_wq(int number)

@@ -74,7 +74,7 @@ struct gendisk *hiops_alloc_disk(struct blk_mq_tag_set *set,
 				 struct queue_limits *lim, void *queuedata);
 void hiops_set_capacity_ro(struct gendisk *disk, sector_t sectors, bool ro);
 
-void hiops_init_work(struct work_struct *work, work_func_t fn);
+void hiops_init_work(struct work_struct *work, work_func_t fn, bool waits);
 struct workqueue_struct *hiops_alloc_wq(int number);
 void hiops_timer_setup(struct timer_list *timer,
 		       void (*fn)(struct timer_list *));

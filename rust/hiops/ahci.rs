@@ -6,10 +6,11 @@ use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
 use kglue::blk::ioctl::{AdminPath, ControlPath};
+use kglue::caller::Caller;
 use kglue::mmio::Window;
-use kglue::pci::hba::{Attended, HbaDriver, HbaPort};
-use kglue::pci::port::Caller;
+use kglue::pci::hba::HbaDriver;
 use kglue::platform::KernelPlatform;
+use kglue::slot::{Attended, SlotPort};
 use lld_ahci::{AhciController, AhciQueue, Hba, News, Port, Site};
 
 use crate::{ata_passthru, params};
@@ -66,10 +67,10 @@ impl HbaDriver for HiopsAhci {
     fn interrupt(
         hba: &Self::Hba,
         shared: bool,
-        listening: u32,
+        served: u32,
         serve: impl FnMut(u8) -> bool,
     ) -> bool {
-        hba.interrupt(shared, listening, serve)
+        hba.interrupt(shared, served, serve)
     }
 
     fn config(number: i32) -> Result<Config, Error> {
@@ -123,7 +124,7 @@ impl AdminPath for Ahci {
     }
 }
 
-impl HbaPort for Ahci {
+impl SlotPort for Ahci {
     fn attend(&self) -> Result<Attended, Error> {
         Ok(match self.controller.attend()? {
             News::Nothing => Attended::Nothing,

@@ -39,6 +39,15 @@ pub(crate) type Run = unsafe fn(*const c_void);
 
 impl Recovery {
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
+        Self::make(number, false)
+    }
+
+    /// Work that cancels other work of this kind, and is not cancelled by it.
+    pub(crate) fn that_waits(number: i32) -> Result<Self, Error> {
+        Self::make(number, true)
+    }
+
+    fn make(number: i32, waits: bool) -> Result<Self, Error> {
         let item = Item {
             work: Opaque::uninit(),
             adapter: AtomicPtr::new(null_mut()),
@@ -46,7 +55,7 @@ impl Recovery {
         };
         let item = KBox::new(item, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: it stays in its box until no work is pending.
-        unsafe { shims::hiops_init_work(item.work.get(), Some(Self::work)) };
+        unsafe { shims::hiops_init_work(item.work.get(), Some(Self::work), waits) };
         // SAFETY: may sleep.
         let queue = unsafe { shims::hiops_alloc_wq(number) };
         if queue.is_null() {
@@ -297,12 +306,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         done
     }
 
-    /// The device is gone for good: what it has fails, and its disks go. Sleeps; not beside [`Adapter::remove`].
+    /// The device is gone for good: what it has fails, and so does what comes, until the adapter is removed. Sleeps.
     pub(crate) fn lose(&self) {
         self.state.store(DEAD, Ordering::Release);
         self.mark_dead();
         let _ = self.restart(CmdError::Gone, Then::Die);
-        self.take_disks();
     }
 
     /// User space and file systems learn that the disks are gone.

@@ -4,11 +4,12 @@
 //! * [`platform`], [`dma`], [`mmio`]: hal's platform: tables, DMA memory, registers, time.
 //! * [`pci`], `irq`: a PCI function with its vectors, and its driver.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
+//! * [`slot`], `slots`: places for drives that come and go. [`caller`]: how a controller calls for attention.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
 //! * [`wait`]: threads that wait for their I/O. `here`, `pace`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
-//! * `kunit`, `kunit_strategy`: tests that need a kernel.
+//! * `kunit`, `kunit_slots`, `kunit_strategy`: tests that need a kernel.
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
@@ -19,6 +20,7 @@ mod adapter_recover;
 mod adapter_remove;
 mod adapter_serve;
 pub mod blk;
+pub mod caller;
 mod compat;
 mod context;
 pub mod dma;
@@ -29,6 +31,8 @@ pub mod irq;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 #[cfg(CONFIG_KUNIT = "y")]
+mod kunit_slots;
+#[cfg(CONFIG_KUNIT = "y")]
 mod kunit_strategy;
 mod log;
 pub mod mmio;
@@ -37,6 +41,8 @@ pub mod pci;
 pub mod platform;
 pub mod ram;
 mod shims;
+pub mod slot;
+mod slots;
 mod sysfs;
 mod text;
 pub mod wait;

@@ -16,7 +16,7 @@ use kernel::sync::Arc;
 use kernel::types::Opaque;
 use lld_ram::{Device, Ram, World};
 
-type RamController = Ram<KernelPlatform, RamWorld>;
+pub(crate) type RamController = Ram<KernelPlatform, RamWorld>;
 type RamAdapter = Adapter<RamController, RamBus>;
 
 /// A queue's interrupt: a timer that serves the queue when it expires.
@@ -54,7 +54,7 @@ unsafe impl Sync for Parts {}
 pub struct RamWorld(Arc<Parts>);
 
 impl RamWorld {
-    fn new(config: lld_ram::Config) -> Result<Self, Error> {
+    pub(crate) fn new(config: lld_ram::Config) -> Result<Self, Error> {
         let device = Device::new(config)?;
         let len = usize::try_from(config.bytes).map_err(|_| Error::Invalid)?;
         let no_memory = |_| Error::NoMemory;
@@ -95,7 +95,7 @@ impl RamWorld {
         }
     }
 
-    fn silence(&self) {
+    pub(crate) fn silence(&self) {
         for bell in &self.0.bells {
             // SAFETY: set up; waits for a handler that runs.
             unsafe { bindings::hrtimer_cancel(bell.timer.get()) };

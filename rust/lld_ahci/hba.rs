@@ -152,35 +152,33 @@ impl<M: Mmio + Clone> Hba<M> {
         self.mmio.read32(GHC) & GHC_MRSM != 0
     }
 
-    /// Serves an interrupt that ports may share: a pin, or the only message. Calls `serve` for each port of `listening` that may have
-    /// caused it, to answer whether it did. Returns whether the HBA did. Any context; one caller at a time.
+    /// Serves an interrupt that ports may share: a pin, or the only message. Calls `serve` for each port that may have caused it, to answer whether it
+    /// did. Returns whether the HBA did. Any context; one caller at a time.
     ///
-    /// `IS` is read only if there is a choice: more than one port, or a line that another device may have raised (`shared`). It is
-    /// acknowledged last, as it follows the ports' own status (10.7.2.1).
+    /// `IS` costs more to read than all else here. Where one port only is `served`, and no other device may have raised the line (`shared`), that one is asked
+    /// instead; what others have to tell, which is rare, makes the HBA interrupt again once this is acknowledged (10.7.2.1, 10.7.2.2). `IS` is acknowledged
+    /// last, as it follows the ports' own status.
     #[inline]
-    pub fn interrupt(
-        &self,
-        shared: bool,
-        listening: u32,
-        mut serve: impl FnMut(u8) -> bool,
-    ) -> bool {
-        let pending = match shared || listening.count_ones() != 1 {
-            true => self.mmio.read32(IS),
-            false => listening,
-        };
+    pub fn interrupt(&self, shared: bool, served: u32, mut serve: impl FnMut(u8) -> bool) -> bool {
+        // CAST: below 32, or 32 of no port.
+        if !shared && served.is_power_of_two() && serve(served.trailing_zeros() as u8) {
+            self.mmio.write32(IS, served);
+            return true;
+        }
+        let pending = self.mmio.read32(IS);
         // All ports at once, of an HBA that has fewer: it is gone.
         if pending == 0 || (pending == regs::ABSENT && self.ports != regs::ABSENT) {
             return false;
         }
-        let mut served = false;
-        let mut left = pending & listening;
+        let mut ours = false;
+        let mut left = pending & self.ports;
         while left != 0 {
             // CAST: below 32.
-            served |= serve(left.trailing_zeros() as u8);
+            ours |= serve(left.trailing_zeros() as u8);
             left &= left.wrapping_sub(1);
         }
-        // Of ports where nobody listens, too: the line goes down.
+        // Of ports that had nothing to tell, too: the line goes down.
         self.mmio.write32(IS, pending);
-        served || pending & !listening != 0
+        ours || pending & !served != 0
     }
 }

@@ -1,43 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A PCI driver made of an HBA whose ports are hal controllers: they share the function, its interrupt and the number in their disks' names, and nothing else.
 
-use core::ptr::from_ref;
-use hal::{Controller, Error};
-use kernel::ffi::c_void;
+use hal::Error;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
-use super::port::{Caller, PortBus};
+use super::port::PortBus;
 use super::registration::{Binding, Failed};
 use super::{Claim, Function};
-use crate::adapter::{Adapter, Bus, Config, Number};
-use crate::adapter_recover::NoIo;
-use crate::blk::ioctl::AdminPath;
-use crate::errno::advice;
+use crate::adapter::{Config, Number};
+use crate::caller::Caller;
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
 use crate::platform::KernelPlatform;
-
-/// What a port found that had called for attention.
-pub enum Attended {
-    /// Nothing that matters.
-    Nothing,
-    /// Errors; what failed has failed, everything else goes on.
-    Recovered,
-    /// Its drive is gone, or another is in its place.
-    Gone,
-    /// A drive came where none was served.
-    Came,
-}
-
-/// A port of an HBA.
-pub trait HbaPort: AdminPath {
-    /// Sees to what the port has called for ([`Caller::call`]), with its queue at rest. An error: it has to be recovered from scratch. Sleeps.
-    fn attend(&self) -> Result<Attended, Error>;
-
-    /// What it was last doing, for the operator's log.
-    fn step(&self) -> &'static str;
-}
+use crate::slot::{Home, SlotPort};
+use crate::slots::Slots;
 
 /// What makes an HBA a PCI driver.
 pub trait HbaDriver: Sized + 'static {
@@ -50,7 +27,7 @@ pub trait HbaDriver: Sized + 'static {
     /// What the ports share.
     type Hba: Send + Sync + 'static;
     /// A port.
-    type Port: HbaPort;
+    type Port: SlotPort;
 
     /// The HBA on the registers in `window`; the device is not touched yet. Sleeps.
     fn hba(window: Window) -> Result<Self::Hba, Error>;
@@ -76,165 +53,76 @@ pub trait HbaDriver: Sized + 'static {
     /// Lets it interrupt.
     fn listen(hba: &Self::Hba);
 
-    /// Serves an interrupt, whose line may be `shared` with other devices: calls `serve` for each port of `listening` that may have caused it, to answer
-    /// whether it did; returns whether it was the HBA's. Hard interrupt context.
-    fn interrupt(
-        hba: &Self::Hba,
-        shared: bool,
-        listening: u32,
-        serve: impl FnMut(u8) -> bool,
-    ) -> bool;
+    /// Serves an interrupt, whose line may be `shared` with other devices: calls `serve` for each port that may have caused it, to answer whether it did;
+    /// those whose drive is `served` do so often. Returns whether it was the HBA's. Hard interrupt context.
+    fn interrupt(hba: &Self::Hba, shared: bool, served: u32, serve: impl FnMut(u8) -> bool)
+        -> bool;
 
     /// How the ports of HBA `number` are to be served.
     fn config(number: i32) -> Result<Config, Error>;
 }
 
-type PortAdapter<T> = Adapter<<T as HbaDriver>::Port, PortBus>;
-
-/// A port that is served. Dropping it silences it first.
-struct Served<T: HbaDriver> {
-    number: u8,
-    caller: Caller,
-    adapter: KBox<PortAdapter<T>>,
+/// What the ports of an HBA share.
+struct Shared<T: HbaDriver> {
+    hba: T::Hba,
+    function: Function,
+    platform: KernelPlatform,
+    window: Window,
+    vectors: Arc<Vectors>,
+    /// The line is the INTx pin.
+    pin: bool,
+    number: Number,
 }
 
-impl<T: HbaDriver> Drop for Served<T> {
-    fn drop(&mut self) {
-        self.caller.silence();
+impl<T: HbaDriver> Home for Shared<T> {
+    type Port = T::Port;
+    type Bus = PortBus;
+
+    fn platform(&self) -> &KernelPlatform {
+        &self.platform
+    }
+
+    fn number(&self) -> i32 {
+        self.number.get()
+    }
+
+    fn port(&self, number: u8, caller: Caller) -> Result<T::Port, Error> {
+        T::port(
+            &self.hba,
+            &self.platform,
+            self.window.clone(),
+            number,
+            caller,
+        )
+    }
+
+    fn bus(&self) -> PortBus {
+        PortBus {
+            function: self.function.clone(),
+            vectors: self.vectors.clone(),
+        }
+    }
+
+    fn config(&self) -> Result<Config, Error> {
+        T::config(self.number.get())
     }
 }
 
-/// All ports that are served, and what they share.
-struct Ports<T: HbaDriver> {
-    served: KVec<Served<T>>,
-    hba: T::Hba,
-    listening: u32,
-    /// The line is the INTx pin.
-    shared: bool,
-    _number: Number,
-}
-
-impl<T: HbaDriver> Interrupt for Ports<T> {
+impl<T: HbaDriver> Interrupt for Slots<Shared<T>> {
     #[inline]
     fn interrupt(&self, _vector: u16) -> bool {
-        T::interrupt(&self.hba, self.shared, self.listening, |number| {
-            let mut served = self.served.iter();
-            served
-                .find(|port| port.number == number)
-                .is_some_and(|port| port.adapter.interrupt(0))
+        let shared = self.home();
+        T::interrupt(&shared.hba, shared.pin, self.served(), |number| {
+            self.interrupted(number)
         })
-    }
-}
-
-/// # Safety
-/// `adapter` is a `PortAdapter<T>`, alive for the call.
-unsafe fn attend<T: HbaDriver>(adapter: *const c_void) {
-    // SAFETY: by the caller's promise.
-    let adapter = unsafe { &*adapter.cast::<PortAdapter<T>>() };
-    let _no_io = NoIo::new();
-    if !adapter.is_live() {
-        return;
-    }
-    match adapter.at_rest(|port| port.attend()) {
-        Ok(Attended::Nothing) => {}
-        Ok(Attended::Recovered) => crate::log::log_warn!(
-            adapter,
-            "{}: recovered from errors of the drive or its link\n",
-            adapter.label()
-        ),
-        Ok(Attended::Gone) => {
-            crate::log::log_err!(
-                adapter,
-                "{}: its drive is gone, and so is the disk; to serve another, bind the function again\n",
-                adapter.label()
-            );
-            adapter.lose();
-        }
-        Ok(Attended::Came) => {}
-        // What was wrong is told there.
-        Err(_) => adapter.recover(),
     }
 }
 
 /// A function whose ports are served.
 pub struct BoundHba<T: HbaDriver> {
     // Dropped in this order: handlers, ports (with queues, DMA memory, vectors), claim.
-    ports: Handlers<Ports<T>>,
+    ports: Handlers<Slots<Shared<T>>>,
     _claim: Claim,
-}
-
-impl<T: HbaDriver> BoundHba<T> {
-    /// Port `number`, if it has a drive that can be served. An error is told, and concerns this port only.
-    fn serve(
-        hba: &T::Hba,
-        platform: &KernelPlatform,
-        window: &Window,
-        bus: PortBus,
-        number: u8,
-        index: i32,
-    ) -> Option<Served<T>> {
-        let function = bus.function.clone();
-        let tell = |what: &str, error: Error| {
-            dev_err!(
-                function.log(),
-                "port {}: {} failed ({:?}): {}; the other ports are not concerned\n",
-                number,
-                what,
-                error,
-                advice(error)
-            );
-        };
-        let caller = Caller::new(index, attend::<T>)
-            .map_err(|error| tell("making the port", error))
-            .ok()?;
-        let port = T::port(hba, platform, window.clone(), number, caller.clone())
-            .map_err(|error| tell("making the port", error))
-            .ok()?;
-        if let Err(error) = port.start() {
-            tell(port.step(), error);
-            Self::put_out(&port, &bus);
-            return None;
-        }
-        let mut drive = false;
-        let told = port.units(&mut |found| match found {
-            Ok(_) => drive = true,
-            Err(refused) => {
-                dev_warn!(
-                    function.log(),
-                    "port {} is not served: {}\n",
-                    number,
-                    refused.why
-                );
-            }
-        });
-        if told.is_err() || !drive {
-            Self::put_out(&port, &bus);
-            return None;
-        }
-        let config = match T::config(index) {
-            Ok(config) => config,
-            Err(error) => {
-                tell("reading the parameters", error);
-                Self::put_out(&port, &bus);
-                return None;
-            }
-        };
-        let adapter = Adapter::new(platform, port, bus, config)
-            .map_err(|error| tell("making the queue", error))
-            .ok()?;
-        Some(Served {
-            number,
-            caller,
-            adapter,
-        })
-    }
-
-    /// A port that is not served: its memory is not freed under an HBA that may write to it.
-    fn put_out(port: &T::Port, bus: &PortBus) {
-        if port.stop().is_err() {
-            bus.cut_off();
-        }
-    }
 }
 
 impl<T: HbaDriver> Binding for BoundHba<T> {
@@ -263,47 +151,24 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         let platform = unsafe { KernelPlatform::new(function.device()) };
         T::start(&mut hba, &platform).map_err(step("resetting the HBA"))?;
         let vectors = Vectors::new(function, 1).map_err(step("interrupt vectors"))?;
-        let (io_vectors, shared) = (vectors.io_vectors(), vectors.pin());
-        let vectors = Arc::new(vectors, GFP_KERNEL).map_err(no_memory)?;
-        let number = Number::new().map_err(step("taking a number"))?;
-
-        let mut served = KVec::new();
-        let mut listening = 0u32;
-        for port in (0..u32::BITS).filter(|port| T::ports(&hba) & 1u32.wrapping_shl(*port) != 0) {
-            let bus = PortBus {
-                function: function.clone(),
-                vectors: vectors.clone(),
-            };
-            // CAST: below 32.
-            let one = Self::serve(&hba, &platform, &window, bus, port as u8, number.get());
-            if let Some(one) = one {
-                listening |= 1u32.wrapping_shl(port);
-                served.push(one, GFP_KERNEL).map_err(no_memory)?;
-            }
-        }
-        drop(vectors);
-        if served.is_empty() {
+        let (io_vectors, pin) = (vectors.io_vectors(), vectors.pin());
+        let mask = T::ports(&hba);
+        let shared = Shared {
+            hba,
+            function: function.clone(),
+            platform,
+            window,
+            vectors: Arc::new(vectors, GFP_KERNEL).map_err(no_memory)?,
+            pin,
+            number: Number::new().map_err(step("taking a number"))?,
+        };
+        let ports = Slots::new(shared, mask).map_err(step("making the ports"))?;
+        if ports.served() == 0 {
             return Err(Failed("finding a drive to serve", Error::Unsupported));
         }
-        let ports = KBox::new(
-            Ports {
-                served,
-                hba,
-                listening,
-                shared,
-                _number: number,
-            },
-            GFP_KERNEL,
-        )
-        .map_err(no_memory)?;
         let ports = Handlers::request(function, io_vectors, T::NAME, ports)
             .map_err(step("interrupt handlers"))?;
-        T::listen(&ports.hba);
-        for port in &ports.served {
-            // SAFETY: the adapter stays in its box, and the port is silenced before that goes.
-            unsafe { port.caller.aim(from_ref(&*port.adapter).cast()) };
-            port.adapter.controller().set_interrupt(0, true);
-        }
+        T::listen(&ports.home().hba);
         let bound = KBox::new(
             Self {
                 ports,
@@ -312,32 +177,18 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
             GFP_KERNEL,
         )
         .map_err(no_memory)?;
-        let mut added = 0usize;
-        let mut last = Error::Unsupported;
-        for port in &bound.ports.served {
-            match port.adapter.add_disks() {
-                Ok(disks) => added = added.saturating_add(disks),
-                Err(error) => last = error,
-            }
-        }
-        if added == 0 {
+        if let Err(error) = bound.ports.open() {
             bound.remove();
-            return Err(Failed("adding the disks", last));
+            return Err(Failed("adding the disks", error));
         }
         Ok(bound)
     }
 
     fn remove(&self) {
-        for port in &self.ports.served {
-            port.caller.silence();
-            port.adapter.remove();
-        }
+        self.ports.remove();
     }
 
     fn shutdown(&self) {
-        for port in &self.ports.served {
-            port.caller.silence();
-            port.adapter.shutdown();
-        }
+        self.ports.shutdown();
     }
 }

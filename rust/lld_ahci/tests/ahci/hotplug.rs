@@ -109,7 +109,7 @@ fn a_drive_that_comes_is_told_of_and_served_by_a_port_made_anew() {
     assert_eq!(rig.ahci[0].alive(), Ok(()));
     rig.model.state().plug(0, Drive::new(9, 64));
     assert!(rig.model.line());
-    let served = rig.hba.interrupt(true, 1, |_| {
+    let served = rig.hba.interrupt(true, 0, |_| {
         // Not a queue's; the port itself is asked.
         rig.ahci[0].interrupt(0) == hal::Cause::Queues
     });
@@ -120,6 +120,27 @@ fn a_drive_that_comes_is_told_of_and_served_by_a_port_made_anew() {
     assert!(rig.units(0)[0].is_ok());
     let mut line = rig.queue();
     assert_eq!(line.run(&command(Op::Flush, 0, 0), &[]), Ok(()));
+    rig.model.check();
+}
+
+#[test]
+fn a_port_whose_drive_never_gets_ready_waits_for_another() {
+    let rig = Rig::new(Config::with(Drive {
+        ready_us: None,
+        ..Drive::new(9, 64)
+    }))
+    .unwrap();
+    assert!(rig.ahci[0].start().is_err());
+    rig.hba.set_interrupt(true);
+    rig.ahci[0].set_interrupt(0, true);
+    assert!(!rig.model.line(), "it is not the one that comes");
+    rig.model.state().unplug(0);
+    rig.model.state().plug(0, Drive::new(9, 64));
+    assert!(rig.model.line());
+    assert_eq!(rig.ahci[0].interrupt(0), hal::Cause::Queues);
+    assert_eq!(rig.places[0].calls(), 1);
+    assert_eq!(rig.ahci[0].attend(), Ok(News::Came));
+    assert_eq!(rig.ahci[0].start(), Ok(()));
     rig.model.check();
 }
 

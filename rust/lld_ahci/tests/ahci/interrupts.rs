@@ -57,6 +57,32 @@ fn the_only_port_of_a_message_is_not_looked_for() {
 }
 
 #[test]
+fn a_drive_that_comes_beside_the_only_one_that_is_served_is_seen_by_the_next_interrupt() {
+    let rig = Rig::started(Config {
+        ports: 3,
+        drives: vec![Some(Drive::new(9, 64)), None],
+        ..Config::default()
+    });
+    let mut line = rig.queue();
+    let data = rig.map(&[0; 512], 0, 0);
+    line.start(&command(Op::Read, 0, 1), &data.segments())
+        .unwrap();
+    rig.model.state().plug(1, Drive::new(9, 64));
+    let reads = rig.model.state().reads;
+    let serve = |port| rig.ahci[usize::from(port)].interrupt(0) == Cause::Queues;
+    assert!(rig.hba.interrupt(false, 1, serve));
+    assert_eq!(rig.model.state().reads, reads, "of the served port only");
+    assert_eq!(line.drain_once().len(), 1);
+    assert!(rig.model.line(), "the other has not been heard");
+    assert_eq!(rig.places[1].calls(), 0);
+    assert!(rig.hba.interrupt(false, 1, serve));
+    assert_eq!(rig.places[1].calls(), 1);
+    assert!(!rig.model.line());
+    data.unmap();
+    rig.model.check();
+}
+
+#[test]
 fn an_interrupt_whose_completion_was_taken_already_is_still_acknowledged() {
     let rig = Rig::started(Config::default());
     let mut line = rig.queue();

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A place for a drive, and who is in it: a port that serves one, or a port that waits for one. [`crate::slots`] says who changes it.
+
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use hal::Error;
+use kernel::ffi::c_void;
+use kernel::prelude::*;
+
+use crate::adapter::{Adapter, Bus, Config};
+use crate::adapter_recover::NoIo;
+use crate::blk::ioctl::AdminPath;
+use crate::caller::Caller;
+use crate::log::{log_err, log_warn};
+use crate::platform::KernelPlatform;
+use crate::slots::Slots;
+
+/// What a port found that had called for attention.
+pub enum Attended {
+    /// Nothing that matters.
+    Nothing,
+    /// Errors; what failed has failed, everything else goes on.
+    Recovered,
+    /// Its drive is gone, or another is in its place.
+    Gone,
+    /// A drive came where none was served.
+    Came,
+}
+
+/// The controller of a slot.
+pub trait SlotPort: AdminPath {
+    /// Sees to what the port has called for ([`Caller::call`]), with its queue, if it has one, at rest. An error: it has to be recovered from scratch. Sleeps.
+    fn attend(&self) -> Result<Attended, Error>;
+
+    /// What it was last doing, for the operator's log.
+    fn step(&self) -> &'static str;
+}
+
+/// Where the slots are.
+pub(crate) trait Home: Send + Sync + 'static {
+    /// A slot's controller.
+    type Port: SlotPort;
+    /// Its bus.
+    type Bus: Bus;
+
+    /// The machine.
+    fn platform(&self) -> &KernelPlatform;
+
+    /// The number in the disks' names.
+    fn number(&self) -> i32;
+
+    /// The controller of slot `number`, not touched yet, which calls for attention through `caller`. Sleeps.
+    fn port(&self, number: u8, caller: Caller) -> Result<Self::Port, Error>;
+
+    /// The bus of one.
+    fn bus(&self) -> Self::Bus;
+
+    /// How it is to be served.
+    fn config(&self) -> Result<Config, Error>;
+}
+
+pub(crate) type SlotAdapter<H> = Adapter<<H as Home>::Port, <H as Home>::Bus>;
+
+/// Who is in a slot.
+pub(crate) enum Tenant<H: Home> {
+    /// A port without a drive, or with one that is left alone: it tells when one comes.
+    Waiting(H::Port),
+    Served(KBox<SlotAdapter<H>>),
+}
+
+/// # Invariants
+/// `tenant` is null, or a box that only the slot's drop and [`Slots::vacate`] take. `all` is null, or the slots that this is one of.
+pub(crate) struct Slot<H: Home> {
+    pub(crate) number: u8,
+    pub(crate) caller: Caller,
+    pub(crate) tenant: AtomicPtr<Tenant<H>>,
+    /// An exchange is called for.
+    pub(crate) wanted: AtomicBool,
+    pub(crate) all: AtomicPtr<Slots<H>>,
+}
+
+impl<H: Home> Slot<H> {
+    /// # Safety
+    /// What is there is not taken while the result is used.
+    #[inline]
+    pub(crate) unsafe fn tenant(&self) -> Option<&Tenant<H>> {
+        // SAFETY: null or a box, by the invariant; it stays by the caller's promise.
+        unsafe { self.tenant.load(Ordering::Acquire).as_ref() }
+    }
+
+    pub(crate) fn mask(&self) -> u32 {
+        1u32.wrapping_shl(u32::from(self.number))
+    }
+
+    pub(crate) fn place(&self, tenant: KBox<Tenant<H>>) {
+        self.tenant.store(KBox::into_raw(tenant), Ordering::Release);
+    }
+
+    pub(crate) fn take(&self) -> Option<KBox<Tenant<H>>> {
+        let tenant = self.tenant.swap(null_mut(), Ordering::AcqRel);
+        // SAFETY: a box, which nobody takes twice.
+        (!tenant.is_null()).then(|| unsafe { KBox::from_raw(tenant) })
+    }
+
+    fn call_for_exchange(&self) {
+        self.wanted.store(true, Ordering::Release);
+        // SAFETY: null, or the slots that this is one of, which rest their work before they go.
+        if let Some(all) = unsafe { self.all.load(Ordering::Acquire).as_ref() } {
+            all.begin_exchange();
+        }
+    }
+}
+
+impl<H: Home> Drop for Slot<H> {
+    fn drop(&mut self) {
+        self.caller.silence();
+        drop(self.take());
+    }
+}
+
+/// # Safety
+/// `slot` is a `Slot<H>`, alive for the call.
+pub(crate) unsafe fn attend<H: Home>(slot: *const c_void) {
+    // SAFETY: by the caller's promise.
+    let slot = unsafe { &*slot.cast::<Slot<H>>() };
+    let _no_io = NoIo::new();
+    // SAFETY: who takes what is there cancels this work before it goes.
+    match unsafe { slot.tenant() } {
+        None => {}
+        Some(Tenant::Waiting(port)) => {
+            if let Ok(Attended::Came) = port.attend() {
+                slot.call_for_exchange();
+            }
+        }
+        Some(Tenant::Served(adapter)) if adapter.is_live() => {
+            attend_served(slot, adapter);
+        }
+        Some(Tenant::Served(_)) => {}
+    }
+}
+
+fn attend_served<H: Home>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
+    match adapter.at_rest(|port| port.attend()) {
+        Ok(Attended::Nothing | Attended::Came) => {}
+        Ok(Attended::Recovered) => log_warn!(
+            adapter,
+            "port {}: recovered from errors of the drive or its link\n",
+            slot.number
+        ),
+        Ok(Attended::Gone) => {
+            log_err!(
+                adapter,
+                "port {}: its drive is gone, and so is the disk; the port waits for another\n",
+                slot.number
+            );
+            adapter.lose();
+            slot.call_for_exchange();
+        }
+        // What was wrong is told there.
+        Err(_) => adapter.recover(),
+    }
+}
