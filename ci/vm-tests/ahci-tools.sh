@@ -96,7 +96,7 @@ told somebodys-identity 'Model=QEMU HARDDISK'
 
 # I/O beside them, which goes on, and is right.
 write_and_verify() {
-	until [ -e /run/enough ]; do
+	until [ -e "$ENOUGH" ]; do
 		fio --name=v --filename=$D --direct=1 --ioengine=libaio --iodepth=64 --rw=randwrite --size="$(on_debug 2M 16M)" --bsrange=512-64k --blockalign=512 \
 			--verify=crc32c --verify_fatal=1 --fsync=32 --minimal || return
 	done
@@ -110,7 +110,7 @@ job=$!
 for ((round = $(on_debug 2 10); round > 0; round--)); do all_tools >"$OUT" 2>&1 || break; done
 same rounds-left $round 0
 same recoveries "$(recoveries)" "$before"
-touch /run/enough
+touch "$ENOUGH"
 expect fio-verify wait $job
 same no-trouble "$(count hiops0d0 errors)$(count hiops0d0 timeouts)$(count hiops0d0 resets)" 000
 expect none "$BIND" "$PCI" none

@@ -4,9 +4,8 @@
 set -uo pipefail
 
 OUT=$(mktemp)
-# Nothing ever comes out of it: to read it with a limit is to wait without a new process, which takes most of a second on the debug kernel.
-mkfifo "$OUT.never"
-exec {NEVER}<>"$OUT.never"
+# Made by a test that tells others that it is over: of this run alone, as several tests may run in one machine.
+ENOUGH=$OUT.enough
 
 # One line a result; the exit status of the test is whether all were ok.
 BAD=0
@@ -68,13 +67,26 @@ count() {
 	done <"/sys/block/$1/hiops/stats"
 }
 
+# nap SECONDS: without a new process each time, which takes most of a second on the debug kernel. (Not `read -t`: where time is up before it waits, bash 5.2
+# leaves SIGCHLD blocked, and does not learn any more that a child has ended.)
+nap() {
+	if [ -z "${NAP:-}" ]; then
+		mkfifo "$OUT.nap" "$OUT.woken"
+		exec {NAP}<>"$OUT.nap" {WOKEN}<>"$OUT.woken"
+		# Nobody's child: nobody waits for it. It ends with who has the pipe open.
+		(perl -ne 'BEGIN { $| = 1 } select undef, undef, undef, $_; print "\n"' <"$OUT.nap" >"$OUT.woken" 2>/dev/null {NAP}>&- {WOKEN}>&- &)
+	fi
+	echo "$1" >&"$NAP"
+	read -r -u "$WOKEN"
+}
+
 # until_true SECONDS COMMAND...: waits for it, no longer than that.
 until_true() {
 	local end=$((SECONDS + $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ "$SECONDS" -lt "$end" ] || return 1
-		read -rt 0.1 -u "$NEVER" || :
+		nap 0.1
 	done
 }
 absent() { [ ! -e "$1" ]; }

@@ -29,21 +29,23 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	mkfs.ext4 -q $EXT4 && mount $EXT4 /mnt
 	files() {
 		local round=0
-		while [ ! -e /run/enough ]; do
+		while [ ! -e "$ENOUGH" ]; do
 			round=$((round + 1))
 			cp /bin/bash "/mnt/$((round % 8))" && sync -d "/mnt/$((round % 8))" && echo 1 >/proc/sys/vm/drop_caches && cmp /bin/bash "/mnt/$((round % 8))" || return 1
+			echo $round >"$OUT.files"
 		done
 	}
 	files >/run/files.out 2>&1 &
 	files=$!
 	# Most of what is free, taken and given back.
 	pressure() {
-		local free
-		while [ ! -e /run/enough ]; do
+		local free round=0
+		while [ ! -e "$ENOUGH" ]; do
 			free=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
 			head -c "$((free * 3 / 4))k" /dev/zero >/run/pressure
 			sleep 1
 			rm -f /run/pressure
+			echo $((round += 1)) >"$OUT.pressure"
 		done
 	}
 	pressure &
@@ -61,16 +63,19 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 			esac || not_ok "turn-$turns" "$disk: a switch is refused"
 			turns=$((turns + 1))
 		done
-		read -rt 0.0$((RANDOM % 9 + 1)) -u "$NEVER" || :
+		nap 0.0$((RANDOM % 9 + 1))
 	done
 	wait $jobs
 	same jobs "$?" 0
 	wait $uring
 	same uring "$?" 0
-	touch /run/enough
+	touch "$ENOUGH"
 	wait $files
 	same files "$?" 0
 	wait $pressure
+	# How many rounds is the machine's speed; there was one at least of each.
+	expect files-rounds grep -q . "$OUT.files"
+	expect pressure-rounds grep -q . "$OUT.pressure"
 	# How many there are is the machine's speed; each disk's were turned more than once.
 	expect turned test "$turns" -ge 6
 	[ "$BAD" = 0 ] || tail -n 20 /run/*.out >&2

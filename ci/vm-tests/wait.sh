@@ -107,7 +107,7 @@ dd if=$A of=/dev/null bs=4k count=1 iflag=direct status=none &
 starved=$!
 expect starved-submitted until_true 10 grew submitted "$before"
 expect starved-asleep until_true 10 asleep $starved
-taskset -c 1 chrt -f 50 sh -c 'while [ ! -e /run/enough ]; do :; done' &
+taskset -c 1 chrt -f 50 sh -c "while [ ! -e '$ENOUGH' ]; do :; done" &
 hog=$!
 taskset -pc 1 $starved >/dev/null
 chrt -i -p 0 $starved
@@ -115,7 +115,7 @@ chrt -i -p 0 $starved
 outstanding() { [ "$(count hiops_ram0 submitted)" -gt "$(count hiops_ram0 completed)" ]; }
 expect starved-in-time outstanding
 expect taken-over until_true 10 grew completed_coop "$coop"
-touch /run/enough
+touch "$ENOUGH"
 wait $hog
 echo "$runtime" >$server
 expect starved-ends wait $starved
