@@ -185,8 +185,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     #[inline]
     fn poll_for(&self, thread: &impl Waiting) -> bool {
         for _ in 0..LOOKS {
-            if self.peek() {
-                self.drain_for(Context::Coop, false);
+            if let Some(due) = self.peek() {
+                self.drain_for(Context::Coop, due);
             }
             if !thread.pause() {
                 return true;
@@ -196,16 +196,12 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         false
     }
 
-    /// Whether an event is there, or somebody takes events at this moment.
+    /// Whether there is anything to drain, and if so, whether it is due even where nothing has come: who knocked meanwhile, an interrupt perhaps, relies on it.
     #[inline]
-    fn peek(&self) -> bool {
-        match self.drain.try_lock() {
-            Some(mut side) => {
-                let came = self.hw.check_event(&mut side.hw);
-                // Who knocked meanwhile relies on a drain.
-                side.release() || came
-            }
-            None => false,
-        }
+    fn peek(&self) -> Option<bool> {
+        let mut side = self.drain.try_lock()?;
+        let came = self.hw.check_event(&mut side.hw);
+        let knocked = side.release();
+        (came || knocked).then_some(knocked)
     }
 }

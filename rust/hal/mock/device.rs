@@ -5,6 +5,8 @@ use crate::{
     Bound, CmdError, Command, Completed, Detached, Error, Event, Free, NewQueue, Outcome, Platform,
     Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
+use core::fmt;
+use std::boxed::Box;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
@@ -33,10 +35,21 @@ struct State {
     batch: usize,
 }
 
+/// What happens while somebody looks for events.
+type Meanwhile = Box<dyn FnOnce() + Send>;
+
 /// The device's end of a [`MockQueue`]. Any thread.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MockDevice {
     state: Mutex<State>,
+    /// After so many looks.
+    meanwhile: Mutex<Option<(usize, Meanwhile)>>,
+}
+
+impl fmt::Debug for MockDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.state.fmt(f)
+    }
 }
 
 impl MockDevice {
@@ -90,6 +103,28 @@ impl MockDevice {
     /// From now on it is dear to tell it anything, save of `batch` commands at once.
     pub fn set_batch(&self, batch: usize) {
         self.state().batch = batch;
+    }
+
+    /// After `looks` more calls of [`Queue::check_event`], the next finds nothing, and `what` happens before it returns.
+    pub fn meanwhile(&self, looks: usize, what: impl FnOnce() + Send + 'static) {
+        let mut place = self
+            .meanwhile
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *place = Some((looks, Box::new(what)));
+    }
+
+    fn is_time(&self) -> Option<Meanwhile> {
+        let mut place = self
+            .meanwhile
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (looks, _) = place.as_mut()?;
+        match looks.checked_sub(1) {
+            Some(left) => *looks = left,
+            None => return place.take().map(|(_, what)| what),
+        }
+        None
     }
 
     /// Register writes by which the driver announced commands.
@@ -210,6 +245,10 @@ impl<P: Platform> Queue for MockQueue<P> {
     }
 
     fn check_event(&self, _: &mut MockDrain) -> bool {
+        if let Some(what) = self.device.is_time() {
+            what();
+            return false;
+        }
         !self.device.state().posted.is_empty()
     }
 

@@ -6,7 +6,8 @@ mod common;
 
 use common::Rig;
 use std::cell::Cell;
-use strategy::{Next, Turn, Waiting};
+use std::sync::Arc;
+use strategy::{Context, Next, Turn, Waiting};
 
 /// A thread on a CPU; after so many rests it is woken.
 struct Thread {
@@ -139,6 +140,21 @@ fn who_is_woken_before_it_polls_does_not_bring_polling_back() {
     assert_eq!(rig.queue.linger(&woken_at_once()), Next::GoOn);
     let next = waits_until_it_polls(&rig);
     assert!(next > pause, "nobody has polled: {pause}, then {next}");
+}
+
+#[test]
+fn an_interrupt_that_comes_while_a_waiter_looks_is_gone_through_with() {
+    // The first look is the drain's, those after it are polls.
+    for looks in 0..3 {
+        let rig = Arc::new(Rig::new(4, 4));
+        let (device, interrupted) = (Arc::clone(&rig.device), Arc::clone(&rig));
+        device.meanwhile(looks, move || {
+            // It finds nothing to take, and yet it is the release that lets the device interrupt again.
+            interrupted.queue.drain(Context::Irq);
+        });
+        assert_eq!(rig.queue.linger(&alone()), Next::Sleep);
+        assert_eq!(rig.device.releases(), 1, "{looks} looks before");
+    }
 }
 
 #[test]
