@@ -269,11 +269,14 @@ mod slots_suite {
         assert_eq!(slots.open()?, 1);
         assert_eq!(bays.listening.load(Ordering::SeqCst), 0b10);
         bays.there.store(0b11, Ordering::SeqCst);
+        // The other bay's drive stays, whatever was called for.
+        slots.want(0);
         slots.call(1);
         assert!(becomes(|| slots.disks() == 2));
         assert_eq!(slots.served(), 0b11);
         assert_eq!(bays.made.load(Ordering::SeqCst), 3);
         slots.remove();
+        assert_eq!(bays.listening.load(Ordering::SeqCst), 0);
         drop(slots);
         assert_eq!(bays.ports.load(Ordering::SeqCst), 0);
         Ok(())
@@ -328,6 +331,7 @@ mod slots_suite {
             // At one point or another of the exchange.
             KernelPlatform::without_device().sleep_us(u64::from(round.wrapping_mul(500)));
             slots.remove();
+            assert_eq!(bays.listening.load(Ordering::SeqCst), 0);
             drop(slots);
             assert_eq!(bays.ports.load(Ordering::SeqCst), 0);
         }

@@ -102,7 +102,7 @@ impl<H: Home> Slot<H> {
         (!tenant.is_null()).then(|| unsafe { KBox::from_raw(tenant) })
     }
 
-    fn call_for_exchange(&self) {
+    pub(crate) fn call_for_exchange(&self) {
         self.wanted.store(true, Ordering::Release);
         // SAFETY: null, or the slots that this is one of, which rest their work before they go.
         if let Some(all) = unsafe { self.all.load(Ordering::Acquire).as_ref() } {

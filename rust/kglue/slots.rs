@@ -137,13 +137,13 @@ impl<H: Home> Slots<H> {
     /// All disks go, all I/O ends, and the ports rest; nobody is attended any more. The interrupt handler must still be there. Sleeps.
     pub(crate) fn remove(&self) {
         self.rest();
-        self.each_served(Adapter::remove);
+        (self.slots.iter()).for_each(|slot| Self::part(slot, Adapter::remove));
     }
 
     /// The machine goes down: likewise, but the disks stay. Sleeps.
     pub(crate) fn shutdown(&self) {
         self.rest();
-        self.each_served(Adapter::shutdown);
+        (self.slots.iter()).for_each(|slot| Self::part(slot, Adapter::shutdown));
     }
 
     /// No work item runs any more, nor will. The exchange first, which may wait for what only `attend` brings about.
@@ -152,12 +152,15 @@ impl<H: Home> Slots<H> {
         self.slots.iter().for_each(|slot| slot.caller.silence());
     }
 
-    /// No exchange runs meanwhile.
-    fn each_served(&self, mut work: impl FnMut(&SlotAdapter<H>)) {
-        for slot in &self.slots {
-            // SAFETY: only an exchange takes what is there, and there is none.
-            if let Some(Tenant::Served(adapter)) = unsafe { slot.tenant() } {
+    /// Who is in `slot` is served no more, by `work`, and does not interrupt either. Under `doors`, or with the work at rest.
+    fn part(slot: &Slot<H>, work: impl FnOnce(&SlotAdapter<H>)) {
+        // SAFETY: only an exchange takes what is there, and there is no other.
+        match unsafe { slot.tenant() } {
+            None => {}
+            Some(Tenant::Waiting(port)) => port.set_interrupt(0, false),
+            Some(Tenant::Served(adapter)) => {
                 work(adapter);
+                adapter.controller().set_interrupt(0, false);
             }
         }
     }
@@ -175,7 +178,11 @@ impl<H: Home> Slots<H> {
         let slots = unsafe { &*slots.cast::<Self>() };
         let _doors = slots.doors.lock();
         for slot in &slots.slots {
-            if slot.wanted.swap(false, Ordering::AcqRel) {
+            // SAFETY: only an exchange takes what is there.
+            let tenant = unsafe { slot.tenant() };
+            // Called for by the one before it, perhaps: nobody who is served leaves for that.
+            let stays = matches!(tenant, Some(Tenant::Served(adapter)) if adapter.is_live());
+            if slot.wanted.swap(false, Ordering::AcqRel) && !stays {
                 slots.vacate(slot);
                 slots.settle(slot);
                 // What is wrong with its disk is told there.
@@ -186,15 +193,7 @@ impl<H: Home> Slots<H> {
 
     /// Who is in `slot` leaves. Under `doors`.
     fn vacate(&self, slot: &Slot<H>) {
-        // SAFETY: only this function takes what is there, under `doors`.
-        match unsafe { slot.tenant() } {
-            None => return,
-            Some(Tenant::Waiting(port)) => port.set_interrupt(0, false),
-            Some(Tenant::Served(adapter)) => {
-                adapter.remove();
-                adapter.controller().set_interrupt(0, false);
-            }
-        }
+        Self::part(slot, Adapter::remove);
         self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
         let tenant = slot.take();
         self.bus.synchronize();
@@ -284,9 +283,21 @@ impl<H: Home> Slots<H> {
     #[cfg(CONFIG_KUNIT = "y")]
     pub(crate) fn disks(&self) -> usize {
         let _doors = self.doors.lock();
-        let mut disks = 0usize;
-        self.each_served(|adapter| disks = disks.wrapping_add(adapter.disks.lock().len()));
-        disks
+        let shown = |slot: &Slot<H>| {
+            // SAFETY: only an exchange takes what is there, under `doors`.
+            match unsafe { slot.tenant() } {
+                Some(Tenant::Served(adapter)) => adapter.disks.lock().len(),
+                _ => 0,
+            }
+        };
+        self.slots.iter().map(shown).fold(0, usize::wrapping_add)
+    }
+
+    /// An exchange of slot `number` is called for.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn want(&self, number: u8) {
+        let wanted = self.slots.iter().filter(|slot| slot.number == number);
+        wanted.for_each(Slot::call_for_exchange);
     }
 
     /// The port of slot `number` calls for attention.
