@@ -101,14 +101,30 @@ static void hiops_give_way(void)
 	yield();
 }
 
+/*
+ * What io_schedule_timeout() does with nothing plugged, and io_schedule() with
+ * no timeout, but not through the hook again: that costs as much as a look.
+ */
+static long hiops_io_sleep(long timeout)
+{
+	int old_iowait = current->in_iowait;
+
+	current->in_iowait = 1;
+	timeout = schedule_timeout(timeout);
+	current->in_iowait = old_iowait;
+	return timeout;
+}
+
 /* Built without sibling calls: after one, the caller of the original would not be this module, and it would be redirected for ever. */
 static void hiops_io_schedule(void)
 {
 	u32 next = HIOPS_SLEEP;
 	void *place = hiops_wait_enter(hiops_this_thread(), &next);
 
-	if (next == HIOPS_SLEEP)
+	if (next == HIOPS_SLEEP && current->plug)
 		io_schedule();
+	else if (next == HIOPS_SLEEP)
+		hiops_io_sleep(MAX_SCHEDULE_TIMEOUT);
 	else if (next == HIOPS_GIVE_WAY)
 		hiops_give_way();
 	hiops_wait_leave(place, hiops_this_thread(), next);
@@ -119,8 +135,10 @@ static long hiops_io_schedule_timeout(long timeout)
 	u32 next = HIOPS_SLEEP;
 	void *place = hiops_wait_enter(hiops_this_thread(), &next);
 
-	if (next == HIOPS_SLEEP)
+	if (next == HIOPS_SLEEP && current->plug)
 		timeout = io_schedule_timeout(timeout);
+	else if (next == HIOPS_SLEEP)
+		timeout = hiops_io_sleep(timeout);
 	else if (next == HIOPS_GIVE_WAY)
 		hiops_give_way();
 	hiops_wait_leave(place, hiops_this_thread(), next);
