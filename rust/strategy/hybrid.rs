@@ -3,7 +3,7 @@
 //!
 //! Polling pays where threads pass by often enough to find the completions themselves: then an interrupt only disturbs them. A queue
 //! is polled on trial when completions come fast, and find other commands outstanding or a thread at work on their CPU. It goes back when the
-//! timer ticks much more often than the controller interrupted before. Each failed trial makes the next one wait longer, unless the load has become
+//! timer ticks much more often than the controller interrupted before, or where nothing is disturbed. Each failed trial makes the next one wait longer, unless the load has become
 //! a much deeper one meanwhile.
 
 use crate::Context;
@@ -13,7 +13,9 @@ const WINDOW: u32 = 256;
 /// A queue is fast that fills a window in so many milliseconds.
 const FAST_MS: u64 = 1000;
 /// So many ticks are as good as one interrupt: they disturb no thread that finds its completion by itself, and touch no device.
-const TICKS_FOR_ONE: u32 = 2;
+const TICKS_FOR_ONE: u32 = 3;
+/// One tick in so many may find its CPU idle: there the device's own interrupt disturbs nobody, and is cheaper than a timer that is set anew each time.
+const ONE_IDLE_IN: u32 = 16;
 /// So many ticks in a window are never too many.
 const FEW_TICKS: u32 = WINDOW / 8;
 /// A load so many times as deep as the one that the last trial failed on is another load.
@@ -28,6 +30,8 @@ pub(crate) struct Watch {
     ended: u32,
     /// Of the kind that notices completions at present: ticks, or interrupts.
     alarms: u32,
+    /// Those of them that found their CPU idle.
+    idle: u32,
     /// Interrupts in the window before the trial: what polling has to undercut.
     price: u32,
     /// Drains that ended something, and those of them that found the machine at work.
@@ -47,12 +51,12 @@ impl Watch {
     /// Begins a window.
     pub(crate) fn begin(&mut self, now_ms: u64) {
         self.since_ms = now_ms;
-        (self.ended, self.alarms, self.visits, self.busy) = (0, 0, 0, 0);
-        self.depth = 0;
+        (self.ended, self.alarms, self.idle) = (0, 0, 0);
+        (self.visits, self.busy, self.depth) = (0, 0, 0);
     }
 
     /// Notes a drain by `by` that ended `ended` commands of `depth` that were outstanding, and says whether the queue, at present `polled`, is to be
-    /// polled. `busy`: other commands were outstanding, or a thread was interrupted.
+    /// polled. `idle`: it interrupted no thread.
     #[inline]
     pub(crate) fn note(
         &mut self,
@@ -60,14 +64,17 @@ impl Watch {
         by: Context,
         ended: usize,
         depth: u64,
-        busy: bool,
+        idle: bool,
         now_ms: impl FnOnce() -> u64,
     ) -> bool {
         // CAST: a batch at most.
         self.ended = self.ended.wrapping_add(ended as u32);
         if by == Context::Poll || by == Context::Irq {
             self.alarms = self.alarms.wrapping_add(1);
+            self.idle = self.idle.wrapping_add(u32::from(idle));
         }
+        // Who passed by was at work; so was whom the interrupt kept from it.
+        let busy = depth > 1 || by != Context::Irq || !idle;
         if ended != 0 {
             self.visits = self.visits.wrapping_add(1);
             self.busy = self.busy.wrapping_add(u32::from(busy));
@@ -82,7 +89,9 @@ impl Watch {
     /// Polling costs more than interrupts did.
     #[inline]
     fn is_dear(&self) -> bool {
-        self.alarms > self.price.saturating_mul(TICKS_FOR_ONE).max(FEW_TICKS)
+        self.alarms > FEW_TICKS
+            && (self.alarms > self.price.saturating_mul(TICKS_FOR_ONE)
+                || self.alarms < self.idle.saturating_mul(ONE_IDLE_IN))
     }
 
     #[cold]
@@ -136,7 +145,8 @@ mod tests {
         for _ in 0..windows {
             now += ms;
             for _ in 0..WINDOW / 4 {
-                polled = watch.note(polled, by, 4, DEPTH, busy, || now);
+                let depth = if busy { DEPTH } else { 1 };
+                polled = watch.note(polled, by, 4, depth, !busy, || now);
             }
         }
         polled
@@ -216,6 +226,21 @@ mod tests {
     }
 
     #[test]
+    fn it_goes_back_where_ticks_find_the_cpu_idle() {
+        let mut watch = Watch::default();
+        assert!(play(&mut watch, false, Context::Irq, true, 1, 4));
+        let stays = |watch: &mut Watch, one_in: u32| {
+            (1..WINDOW / 4).all(|n| {
+                let idle = n % one_in == 0;
+                watch.note(true, Context::Poll, 0, 0, idle, || 0)
+            })
+        };
+        assert!(stays(&mut watch, 2 * ONE_IDLE_IN));
+        watch.begin(0);
+        assert!(!stays(&mut watch, ONE_IDLE_IN / 2));
+    }
+
+    #[test]
     fn a_much_deeper_load_is_tried_at_once() {
         let mut watch = Watch::default();
         for _ in 0..3 {
@@ -225,7 +250,7 @@ mod tests {
         assert!(!play(&mut watch, false, Context::Irq, true, 1, 4));
         let window = |watch: &mut Watch, depth| {
             (0..WINDOW / 4).fold(false, |_, _| {
-                watch.note(false, Context::Irq, 4, depth, true, || 0)
+                watch.note(false, Context::Irq, 4, depth, false, || 0)
             })
         };
         assert!(!window(&mut watch, DEEPER * DEPTH));

@@ -16,6 +16,8 @@ const LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
 /// What was learnt: with every success one better, with every failure so many worse, from 0 to here.
 const BEST: u32 = if cfg!(loom) { 2 } else { 64 };
 const WORSE: u32 = 2;
+/// A wait that ended without a sleep saved about so many times what a visit in vain costs.
+const WORTH: u32 = 8;
 /// What does not pay is tried again after so many waits, and after twice as many each time that it still does not,
 const FIRST_PAUSE: u32 = 64;
 /// up to so many.
@@ -85,7 +87,7 @@ impl Patience {
 
     /// Whether to do it at this wait: it was not given up, or is to be tried again.
     #[inline]
-    fn pays(&self) -> bool {
+    pub(crate) fn pays(&self) -> bool {
         if self.is_on() {
             return true;
         }
@@ -97,13 +99,14 @@ impl Patience {
     }
 
     #[inline]
-    fn succeed(&self) {
+    fn succeed(&self, better: u32) {
         let score = self.score.load(Ordering::Relaxed);
         if score == 0 {
             self.pause.store(FIRST_PAUSE, Ordering::Relaxed);
         }
         if score < BEST {
-            self.score.store(score.wrapping_add(1), Ordering::Relaxed);
+            let score = score.saturating_add(better).min(BEST);
+            self.score.store(score, Ordering::Relaxed);
         }
     }
 
@@ -121,9 +124,31 @@ impl Patience {
 }
 
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+    /// Whether a thread that is going to wait for I/O on this queue does well to [`IoQueue::linger`] before it sleeps. Asked once for each. What the interrupt
+    /// finds is looked for in vain where all sleep anyway; without one, or where commands are held, a thread that waits has its part in finding it.
+    #[inline]
+    pub fn is_worth_a_visit(&self) -> bool {
+        !self.may_do_without_visits() || self.visits.pays()
+    }
+
+    fn may_do_without_visits(&self) -> bool {
+        !self.is_polled() && !self.gathers()
+    }
+
     /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under [`Context::Coop`], polls for more as long as that pays, and says
     /// what it does next. With preemption off.
     pub fn linger(&self, thread: &impl Waiting) -> Next {
+        let next = self.linger_once(thread);
+        match next {
+            Next::Sleep => self.visits.fail(1),
+            Next::GoOn | Next::GiveWay => self.visits.succeed(WORTH),
+        }
+        next
+    }
+
+    fn linger_once(&self, thread: &impl Waiting) -> Next {
+        // The one visit of many: what it is good for, above all, is tried. (Not to give way: where that was given up, much may be lost by it.)
+        let trial = self.may_do_without_visits() && !self.visits.is_on();
         // Where looks are dear, and the device does not answer a poll, those come first who are ready: whoever looks then, finds more. Elsewhere it is asked
         // after the first look whether to poll: a trial is not for a wait that ends there.
         let asked = self.gathers().then(|| self.patience.pays());
@@ -145,10 +170,10 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let paid = if !thread.pause() {
             self.patience.is_on()
         } else {
-            asked.unwrap_or_else(|| self.patience.pays()) && self.poll_for(thread)
+            asked.unwrap_or_else(|| self.patience.pays() || trial) && self.poll_for(thread)
         };
         if paid && thread.is_awake() {
-            self.patience.succeed();
+            self.patience.succeed(1);
         }
         if thread.is_awake() {
             return Next::GoOn;
@@ -167,8 +192,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     pub fn gave_way(&self, turn: Turn, thread: &impl Waiting) {
         match turn {
             // It left the look to others, and they to it.
-            Turn::Vain if self.gathers() && self.finds(thread) => self.giving_way.succeed(),
-            Turn::Paid => self.giving_way.succeed(),
+            Turn::Vain if self.gathers() && self.finds(thread) => self.giving_way.succeed(1),
+            Turn::Paid => self.giving_way.succeed(1),
             Turn::Vain => self.giving_way.fail(WORSE),
             Turn::Lost => self.giving_way.fail(BEST),
         }

@@ -236,9 +236,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
         let polled = self.poll.is_on();
         let upper = &self.upper;
-        // Who passed by was at work; so was whom the interrupt kept from it.
-        let busy = depth > 1 || by != Context::Irq || upper.interrupts_thread();
-        let wanted = (side.watch).note(polled, by, ended, depth, busy, || upper.now_ms());
+        let idle = (by == Context::Irq || by == Context::Poll) && !upper.interrupts_thread();
+        let wanted = (side.watch).note(polled, by, ended, depth, idle, || upper.now_ms());
         wanted != polled && self.switch(wanted) && !wanted
     }
 

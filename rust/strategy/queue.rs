@@ -53,6 +53,8 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
     /// Whether it pays to poll before a sleep, and to give way instead of one.
     pub(crate) patience: Patience,
     pub(crate) giving_way: Patience,
+    /// Threads that wait come by before they sleep.
+    pub(crate) visits: Patience,
     /// Commands that the device was told of. Counted before it is.
     pub(crate) issued: Counter,
     /// Commands that it has answered, or that were taken back.
@@ -96,6 +98,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             poll: Polling::new(),
             patience: Patience::new(),
             giving_way: Patience::new(),
+            visits: Patience::new(),
             issued: Counter::new(),
             done: Counter::new(),
             issue_doorbells: Counter::new(),

@@ -73,6 +73,7 @@ struct Run<'a, 'b> {
     lane: &'a Lane,
     plugged: &'a mut Plugged<'b>,
     left: usize,
+    visits: bool,
 }
 
 impl Iterator for Run<'_, '_> {
@@ -82,16 +83,17 @@ impl Iterator for Run<'_, '_> {
     fn next(&mut self) -> Option<Rq> {
         self.left = self.left.checked_sub(1)?;
         let rq = self.plugged.pop()?;
-        enlist(self.lane, &rq);
+        enlist(self.lane, &rq, || self.visits);
         Some(rq)
     }
 }
 
-/// Notes who waits for `rq`, if that is of use and certain.
+/// Notes who waits for `rq`, if that is of use and certain; `visits`: whether a look before the sleep is.
 #[inline(always)]
-fn enlist(lane: &Lane, rq: &Rq) {
-    let waiter = match lane.switches.on(LAZY | COOP) {
-        true => wait::enlist(rq, lane.switches.on(COOP)),
+fn enlist(lane: &Lane, rq: &Rq, visits: impl FnOnce() -> bool) {
+    let coop = lane.switches.on(COOP);
+    let waiter = match lane.switches.on(LAZY) || (coop && visits()) {
+        true => wait::enlist(rq, coop),
         false => null(),
     };
     // SAFETY: the request was just given to hiops; the head is its own.
@@ -136,8 +138,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         }
         lane.stats.submitted(1);
         let _stay = PreemptOff::new();
-        enlist(lane, &rq);
         let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
+        enlist(lane, &rq, || queue.io.is_worth_a_visit());
         queue.io.submit(rq, last);
         queue.pass_by(coop);
         shims::HIOPS_STS_OK
@@ -153,13 +155,14 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             // SAFETY: a lane outlives its requests, and the first of the list is one.
             let lane = unsafe { &*lane };
             lane.stats.submitted(left as u64);
+            let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
             let run = Run {
                 lane,
                 plugged: &mut plugged,
                 left,
+                visits: queue.io.is_worth_a_visit(),
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
-            let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
             queue.io.submit_many(run);
             // The queue is there while preemption is off; the lane goes with its disk, which these requests may have kept.
             queue.pass_by(coop);

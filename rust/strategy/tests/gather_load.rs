@@ -11,10 +11,11 @@
 mod common;
 
 use common::Rig;
+use hal::mock::MockPlatform;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::SeqCst;
-use strategy::{Context, Next, Turn, Waiting};
+use strategy::{Context, Mode, Next, Turn, Waiting};
 
 const TAGS: u16 = 32;
 const BATCH: usize = 8;
@@ -111,6 +112,10 @@ impl Load {
         } = self;
         let rig = Rig::new(TAGS, 256);
         rig.device.set_batch(batch);
+        // Polled, as a queue at work is.
+        let mut paused = rig.queue.pause(&MockPlatform::new());
+        paused.set_mode(Mode::Poll).unwrap();
+        paused.resume();
         let world = World {
             rig,
             now_us: Cell::new(0),

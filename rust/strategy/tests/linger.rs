@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A thread that waits: it polls, gives way or sleeps, and learns what pays.
 #![cfg(not(loom))]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test states what it expects by failing loudly"
+)]
 
 mod common;
 
 use common::Rig;
+use hal::mock::MockPlatform;
 use std::cell::Cell;
 use std::sync::Arc;
-use strategy::{Context, Next, Turn, Waiting};
+use strategy::{Context, Mode, Next, Turn, Waiting};
 
 /// A thread on a CPU; after so many rests it is woken.
 struct Thread {
@@ -64,6 +69,15 @@ fn waits_until_it_gives_way(rig: &Rig) -> u32 {
         .fold(0, |waits, _| waits + 1)
 }
 
+/// A queue that is polled, which each thread that waits comes by.
+fn rig() -> Rig {
+    let rig = Rig::new(4, 4);
+    let mut paused = rig.queue.pause(&MockPlatform::new());
+    paused.set_mode(Mode::Poll).unwrap();
+    paused.resume();
+    rig
+}
+
 /// Polls in vain until that is given up.
 fn give_polling_up(rig: &Rig) {
     let polls = |_: &u32| {
@@ -100,13 +114,13 @@ fn who_was_woken_goes_on() {
         woken_after: Cell::new(Some(0)),
         ..polite()
     };
-    assert_eq!(Rig::new(4, 4).queue.linger(&thread), Next::GoOn);
+    assert_eq!(rig().queue.linger(&thread), Next::GoOn);
     assert_eq!(thread.rests.get(), 0, "it does not poll first");
 }
 
 #[test]
 fn completions_are_taken_first() {
-    let rig = Rig::new(4, 4);
+    let rig = rig();
     rig.submit([7]);
     rig.device.complete_next(Ok(()));
     assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
@@ -115,7 +129,7 @@ fn completions_are_taken_first() {
 
 #[test]
 fn who_is_alone_polls_and_is_woken_by_what_it_finds() {
-    let rig = Rig::new(4, 4);
+    let rig = rig();
     let thread = Thread {
         woken_after: Cell::new(Some(5)),
         ..alone()
@@ -126,7 +140,7 @@ fn who_is_alone_polls_and_is_woken_by_what_it_finds() {
 
 #[test]
 fn polling_in_vain_is_given_up_and_tried_ever_more_rarely() {
-    let rig = Rig::new(4, 4);
+    let rig = rig();
     give_polling_up(&rig);
     let pauses = [(); 4].map(|()| waits_until_it_polls(&rig));
     assert!(pauses.windows(2).all(|two| two[0] < two[1]), "{pauses:?}");
@@ -134,12 +148,72 @@ fn polling_in_vain_is_given_up_and_tried_ever_more_rarely() {
 
 #[test]
 fn who_is_woken_before_it_polls_does_not_bring_polling_back() {
-    let rig = Rig::new(4, 4);
+    let rig = rig();
     give_polling_up(&rig);
     let pause = waits_until_it_polls(&rig);
     assert_eq!(rig.queue.linger(&woken_at_once()), Next::GoOn);
     let next = waits_until_it_polls(&rig);
     assert!(next > pause, "nobody has polled: {pause}, then {next}");
+}
+
+/// Threads that wait and come by, as long as that is worth it; returns how many of `waits` did.
+fn visits(rig: &Rig, thread: impl Fn() -> Thread, waits: u32) -> u32 {
+    let visit = |_: &u32| {
+        rig.queue.is_worth_a_visit() && {
+            rig.queue.linger(&thread());
+            true
+        }
+    };
+    // CAST: at most `waits`.
+    (0..waits).filter(visit).count() as u32
+}
+
+#[test]
+fn who_would_sleep_anyway_does_not_come_by_first() {
+    let rig = Rig::new(4, 4);
+    let first = visits(&rig, alone, 1_000);
+    assert!((64..80).contains(&first), "it learns, {first}");
+    assert!(visits(&rig, alone, 100_000) < 12, "ever more rarely");
+    // On the next trial the device answers a poll.
+    let answered = || Thread {
+        woken_after: Cell::new(Some(2)),
+        ..alone()
+    };
+    let after = (0u32..)
+        .take_while(|_| visits(&rig, answered, 1) == 0)
+        .count();
+    assert!(after < 200_000, "{after}");
+    assert_eq!(visits(&rig, answered, 1_000), 1_000, "from then on");
+}
+
+#[test]
+fn who_may_give_way_on_a_trial_comes_by_again() {
+    let rig = Rig::new(4, 4);
+    visits(&rig, alone, 1_000);
+    while visits(&rig, polite, 1) == 0 {}
+    assert_eq!(visits(&rig, polite, 100), 100);
+}
+
+#[test]
+fn one_wait_in_eight_without_a_sleep_is_worth_all_visits() {
+    let rig = Rig::new(4, 4);
+    let turn = Cell::new(0);
+    let mixed = || {
+        turn.set(turn.get() + 1);
+        Thread {
+            woken_after: Cell::new((turn.get() % 8 == 0).then_some(0)),
+            ..alone()
+        }
+    };
+    assert_eq!(visits(&rig, mixed, 10_000), 10_000);
+}
+
+#[test]
+fn a_queue_without_interrupts_or_that_holds_commands_is_always_visited() {
+    assert_eq!(visits(&rig(), alone, 1_000), 1_000);
+    let holds = Rig::new(4, 4);
+    holds.device.set_batch(4);
+    assert_eq!(visits(&holds, alone, 1_000), 1_000);
 }
 
 #[test]
@@ -148,19 +222,20 @@ fn an_interrupt_that_comes_while_a_waiter_looks_is_gone_through_with() {
     for looks in 0..3 {
         let rig = Arc::new(Rig::new(4, 4));
         let (device, interrupted) = (Arc::clone(&rig.device), Arc::clone(&rig));
+        let before = device.releases();
         device.meanwhile(looks, move || {
             // It finds nothing to take, and yet it is the release that lets the device interrupt again.
             interrupted.queue.drain(Context::Irq);
         });
         assert_eq!(rig.queue.linger(&alone()), Next::Sleep);
-        assert_eq!(rig.device.releases(), 1, "{looks} looks before");
+        assert_eq!(rig.device.releases() - before, 1, "{looks} looks before");
     }
 }
 
 #[test]
 fn a_trial_is_not_for_who_was_woken_before() {
     let pause = |woken: u32| {
-        let rig = Rig::new(4, 4);
+        let rig = rig();
         give_polling_up(&rig);
         for _ in 0..woken {
             let thread = Thread {
@@ -176,7 +251,7 @@ fn a_trial_is_not_for_who_was_woken_before() {
 
 #[test]
 fn who_is_woken_by_a_poll_brings_polling_back() {
-    let rig = Rig::new(4, 4);
+    let rig = rig();
     give_polling_up(&rig);
     let woken = |_: &u32| {
         let thread = Thread {
@@ -191,7 +266,7 @@ fn who_is_woken_by_a_poll_brings_polling_back() {
 
 #[test]
 fn a_wake_up_at_the_first_rest_speaks_for_polling_where_it_is_done() {
-    let rig = Rig::new(4, 4);
+    let rig = rig();
     for _ in 0..200 {
         assert_eq!(waits_until_it_polls(&rig), 0, "it is never given up");
         rig.queue.linger(&woken_at_once());
@@ -201,7 +276,7 @@ fn a_wake_up_at_the_first_rest_speaks_for_polling_where_it_is_done() {
 
 #[test]
 fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
-    let rig = Rig::new(4, 4);
+    let rig = rig();
     for _ in 0..200 {
         assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
         rig.queue.gave_way(Turn::Paid, &polite());
@@ -210,7 +285,7 @@ fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
 
 #[test]
 fn who_has_given_way_in_vain_too_often_sleeps() {
-    let rig = Rig::new(4, 4);
+    let rig = rig();
     let given = (0..200)
         .take_while(|_| rig.queue.linger(&polite()) == Next::GiveWay)
         .map(|_| rig.queue.gave_way(Turn::Vain, &polite()))
@@ -220,7 +295,7 @@ fn who_has_given_way_in_vain_too_often_sleeps() {
 
 #[test]
 fn a_lost_turn_is_not_risked_again_soon() {
-    let rig = Rig::new(4, 4);
+    let rig = rig();
     assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
     rig.queue.gave_way(Turn::Lost, &polite());
     let mut pauses = Vec::new();
