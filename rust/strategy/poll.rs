@@ -236,7 +236,12 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
         let polled = self.poll.is_on();
         let upper = &self.upper;
-        let idle = (by == Context::Irq || by == Context::Poll) && !upper.interrupts_thread();
+        let idle = match by {
+            Context::Irq => !upper.interrupts_thread(),
+            // Threads that find their completions before they sleep are disturbed by an interrupt that comes after, wherever the tick was.
+            Context::Poll => !self.visits.is_on() && !upper.interrupts_thread(),
+            _ => false,
+        };
         let wanted = (side.watch).note(polled, by, ended, depth, idle, || upper.now_ms());
         wanted != polled && self.switch(wanted) && !wanted
     }
