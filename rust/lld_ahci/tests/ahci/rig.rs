@@ -121,7 +121,7 @@ impl Rig {
     }
 
     /// The ports by bit.
-    pub fn listening(&self) -> u32 {
+    pub fn ports(&self) -> u32 {
         self.hba.ports()
     }
 
@@ -130,7 +130,7 @@ impl Rig {
     pub fn interrupts(&self, mut drain: impl FnMut(usize)) -> usize {
         let mut served = 0;
         while self.model.line() {
-            let ours = self.hba.interrupt(true, self.listening(), |port| {
+            let ours = self.hba.interrupt(true, self.ports(), |port| {
                 let at = usize::from(port);
                 match self.ahci[at].interrupt(0) {
                     Cause::None => false,
