@@ -8,20 +8,10 @@
 
 use crate::queue::IoQueue;
 use crate::{Context, Upper};
-use cell::sync::{AtomicU32, Ordering};
 use hal::{Platform, Queue};
 
 /// Looks at the device, each after a pause of the CPU: together about the work of going to sleep and being woken.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
-/// What was learnt: with every success one better, with every failure so many worse, from 0 to here.
-const BEST: u32 = if cfg!(loom) { 2 } else { 64 };
-const WORSE: u32 = 2;
-/// A wait that ended without a sleep saved about so many times what a visit in vain costs.
-const WORTH: u32 = 8;
-/// What does not pay is tried again after so many waits, and after twice as many each time that it still does not,
-const FIRST_PAUSE: u32 = 64;
-/// up to so many.
-const LONGEST_PAUSE: u32 = 1 << 16;
 
 /// The thread that waits, and its CPU.
 pub trait Waiting {
@@ -60,75 +50,22 @@ pub enum Turn {
     Lost,
 }
 
-/// What a queue's waiters have learnt of one way to wait. Several may write at once: it only guides.
-pub(crate) struct Patience {
-    /// 0: it does not pay.
-    score: AtomicU32,
-    /// Waits since it was found so, or tried in vain.
-    waits: AtomicU32,
-    /// Waits until it is tried again.
-    pause: AtomicU32,
-}
-
-impl Patience {
-    pub(crate) fn new() -> Self {
-        Self {
-            score: AtomicU32::new(BEST),
-            waits: AtomicU32::new(0),
-            pause: AtomicU32::new(FIRST_PAUSE),
-        }
-    }
-
-    /// It was not given up.
-    #[inline]
-    pub(crate) fn is_on(&self) -> bool {
-        self.score.load(Ordering::Relaxed) != 0
-    }
-
-    /// Whether to do it at this wait: it was not given up, or is to be tried again.
-    #[inline]
-    pub(crate) fn pays(&self) -> bool {
-        if self.is_on() {
-            return true;
-        }
-        let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
-        let due = waits >= self.pause.load(Ordering::Relaxed);
-        self.waits
-            .store(if due { 0 } else { waits }, Ordering::Relaxed);
-        due
-    }
-
-    #[inline]
-    fn succeed(&self, better: u32) {
-        let score = self.score.load(Ordering::Relaxed);
-        if score == 0 {
-            self.pause.store(FIRST_PAUSE, Ordering::Relaxed);
-        }
-        if score < BEST {
-            let score = score.saturating_add(better).min(BEST);
-            self.score.store(score, Ordering::Relaxed);
-        }
-    }
-
-    #[inline]
-    fn fail(&self, worse: u32) {
-        let score = self.score.load(Ordering::Relaxed);
-        if score == 0 {
-            let pause = self.pause.load(Ordering::Relaxed);
-            let pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
-            self.pause.store(pause, Ordering::Relaxed);
-        }
-        self.score
-            .store(score.saturating_sub(worse), Ordering::Relaxed);
-    }
-}
-
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// Whether a thread that is going to wait for I/O on this queue does well to [`IoQueue::linger`] before it sleeps. Asked once for each. What the interrupt
     /// finds is looked for in vain where all sleep anyway; without one, or where commands are held, a thread that waits has its part in finding it.
     #[inline]
     pub fn is_worth_a_visit(&self) -> bool {
-        !self.may_do_without_visits() || self.visits.pays()
+        !self.may_do_without_visits() || self.visits.is_on() || self.is_worth_a_trial()
+    }
+
+    /// Whether visits are to be tried again; then so is what they are good for.
+    fn is_worth_a_trial(&self) -> bool {
+        let due = self.visits.is_due();
+        if due {
+            self.patience.hasten();
+            self.giving_way.hasten();
+        }
+        due
     }
 
     fn may_do_without_visits(&self) -> bool {
@@ -140,17 +77,16 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     pub fn linger(&self, thread: &impl Waiting) -> Next {
         let next = self.linger_once(thread);
         match next {
-            Next::Sleep => self.visits.fail(1),
-            Next::GoOn | Next::GiveWay => self.visits.succeed(WORTH),
+            Next::Sleep => self.visits.fail(),
+            Next::GoOn | Next::GiveWay => self.visits.succeed(),
         }
         next
     }
 
     fn linger_once(&self, thread: &impl Waiting) -> Next {
-        // The one visit of many: what it is good for, above all, is tried. (Not to give way: where that was given up, much may be lost by it.)
-        let trial = self.may_do_without_visits() && !self.visits.is_on();
         // Where looks are dear, and the device does not answer a poll, those come first who are ready: whoever looks then, finds more. Elsewhere it is asked
         // after the first look whether to poll: a trial is not for a wait that ends there.
+        let polls = self.patience.is_on();
         let asked = self.gathers().then(|| self.patience.pays());
         let early = asked == Some(false) && !thread.is_awake() && thread.may_give_way();
         if early && self.giving_way.pays() {
@@ -168,12 +104,12 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
         // The first rest is no poll: who is woken by then speaks for polling only where that is done anyway, and does not bring it back.
         let paid = if !thread.pause() {
-            self.patience.is_on()
+            polls
         } else {
-            asked.unwrap_or_else(|| self.patience.pays() || trial) && self.poll_for(thread)
+            asked.unwrap_or_else(|| self.patience.pays()) && self.poll_for(thread)
         };
         if paid && thread.is_awake() {
-            self.patience.succeed(1);
+            self.patience.succeed();
         }
         if thread.is_awake() {
             return Next::GoOn;
@@ -191,11 +127,11 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     #[inline]
     pub fn gave_way(&self, turn: Turn, thread: &impl Waiting) {
         match turn {
+            Turn::Paid => self.giving_way.succeed(),
             // It left the look to others, and they to it.
-            Turn::Vain if self.gathers() && self.finds(thread) => self.giving_way.succeed(1),
-            Turn::Paid => self.giving_way.succeed(1),
-            Turn::Vain => self.giving_way.fail(WORSE),
-            Turn::Lost => self.giving_way.fail(BEST),
+            Turn::Vain if self.finds(thread) => self.giving_way.succeed(),
+            Turn::Vain => self.giving_way.fail(),
+            Turn::Lost => self.giving_way.lose(),
         }
     }
 
@@ -217,7 +153,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 return true;
             }
         }
-        self.patience.fail(WORSE);
+        self.patience.fail();
         false
     }
 

@@ -3,7 +3,7 @@
 
 use crate::fifo::Fifo;
 use crate::hybrid::Watch;
-use crate::linger::Patience;
+use crate::patience::{Patience, GIVING_WAY, POLLING, VISITS};
 use crate::poll::Polling;
 use crate::stats::Counter;
 use crate::{Context, Upper};
@@ -96,9 +96,9 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
             held: AtomicBool::new(false),
             poll: Polling::new(),
-            patience: Patience::new(),
-            giving_way: Patience::new(),
-            visits: Patience::new(),
+            patience: Patience::new(POLLING),
+            giving_way: Patience::new(GIVING_WAY),
+            visits: Patience::new(VISITS),
             issued: Counter::new(),
             done: Counter::new(),
             issue_doorbells: Counter::new(),

@@ -41,6 +41,7 @@ mod gather;
 mod hybrid;
 mod issue;
 mod linger;
+mod patience;
 mod poll;
 mod queue;
 mod stats;
