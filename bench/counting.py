@@ -16,6 +16,8 @@ HERE = os.path.join(REPO, "bench")
 SHORT, LONG = 8192, 24576
 # The instructions of "mark loop".
 LOOP = 20_000_000
+# Daemons of the guest's kernel that go through memory now and then: what they do falls on whichever drive has its turn.
+DAEMONS = {"/sys/kernel/mm/transparent_hugepage/enabled": "never", "/sys/module/damon_stat/parameters/enabled": "N"}
 
 
 def arguments(description):
@@ -28,8 +30,17 @@ def arguments(description):
     return args
 
 
+def quiet():
+    """Stops the DAEMONS, in so far as this kernel has them."""
+    for path, off in DAEMONS.items():
+        if os.path.exists(path):
+            with open(path, "w") as knob:
+                knob.write(off)
+
+
 def prepare(args):
     """Runs what comes before, binds the drives, warms up: (a Counter, the drives)."""
+    quiet()
     if args.before and subprocess.run(["bash", "-c", args.before], cwd=REPO).returncode != 0:
         raise Failed("what was to run before the measurement failed")
     found = [drives.find(*d.split("=")) for d in args.drives.split(",")]
