@@ -3,7 +3,7 @@
 //!
 //! # What is held back
 //! Commands that are bound but do not make a batch, while the device has work enough: no more than a batch less than it has tags. On a CPU that others
-//! wait for, a batch is enough: there the CPU is what is short, and whoever comes next has commands to add. There, as long as it pays to give way and not to poll, a polled queue holds back even
+//! wait for, a batch is enough: there the CPU is what is short, and whoever comes next has commands to add. There, as long as it pays to give way, a polled queue holds back even
 //! what the device could begin with: a device that is told of three answers three, and so whoever drains for them tells of three again.
 //!
 //! # Who is certain to tell
@@ -58,14 +58,11 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.is_filled() || (self.is_polled() && self.is_left_to_waiters())
     }
 
-    /// Whether threads wait for this CPU that, as far as is known, give way to each other while they wait for I/O, instead of polling: they find
+    /// Whether threads wait for this CPU that, as far as is known, give way to each other while they wait for I/O: they find
     /// completions, and more at once, if they are left to it.
     #[inline]
     pub(crate) fn is_left_to_waiters(&self) -> bool {
-        self.gathers()
-            && self.giving_way.is_on()
-            && !self.patience.is_on()
-            && self.upper.is_crowded()
+        self.gathers() && self.giving_way.is_on() && self.upper.is_crowded()
     }
 
     /// Whether the device has work enough.

@@ -84,29 +84,28 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     }
 
     fn linger_once(&self, thread: &impl Waiting) -> Next {
-        // Where looks are dear, and the device does not answer a poll, those come first who are ready: whoever looks then, finds more. Elsewhere it is asked
-        // after the first look whether to poll: a trial is not for a wait that ends there.
-        let polls = self.patience.is_on();
-        let asked = self.gathers().then(|| self.patience.pays());
-        let early = asked == Some(false) && !thread.is_awake() && thread.may_give_way();
-        if early && self.giving_way.pays() {
+        // Where looks are dear, those come first who are ready: whoever looks then, finds more.
+        let ready_first = self.gathers();
+        if ready_first && !thread.is_awake() && self.gives_way(thread) {
             return Next::GiveWay;
         }
         self.drain_for(Context::Coop, false);
         if thread.is_awake() {
             return Next::GoOn;
         }
-        if asked == Some(true) {
+        let polled = self.patience.is_on();
+        let polls = self.patience.pays();
+        if polls {
             // A device that was not told does not answer.
             self.tell_held();
         } else {
             self.let_go();
         }
         // The first rest is no poll: who is woken by then speaks for polling only where that is done anyway, and does not bring it back.
-        let paid = if !thread.pause() {
-            polls
+        let paid = if thread.pause() {
+            polls && self.poll_for(thread)
         } else {
-            asked.unwrap_or_else(|| self.patience.pays()) && self.poll_for(thread)
+            polled
         };
         if paid && thread.is_awake() {
             self.patience.succeed();
@@ -114,13 +113,19 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         if thread.is_awake() {
             return Next::GoOn;
         }
-        if !early && thread.may_give_way() && self.giving_way.pays() {
+        if !ready_first && self.gives_way(thread) {
             return Next::GiveWay;
         }
         if thread.is_alone() {
             self.hasten();
         }
         Next::Sleep
+    }
+
+    /// Whether `thread` lets others run instead of sleeping. Asked once for each wait.
+    #[inline]
+    fn gives_way(&self, thread: &impl Waiting) -> bool {
+        thread.may_give_way() && self.giving_way.pays()
     }
 
     /// A thread that was told to give way had its turn again, and tells what came of it.

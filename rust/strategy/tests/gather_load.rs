@@ -197,7 +197,7 @@ impl Load {
 #[test]
 fn many_threads_on_few_cpus_touch_a_dear_device_a_quarter_as_often() {
     for cpus in [1, 2] {
-        for (latency_us, burst_us) in [(100, 1), (2, 1000)] {
+        for (latency_us, burst_us) in [(2, 1), (100, 1), (2, 1000)] {
             let load = Load {
                 threads: 64,
                 cpus,
@@ -208,18 +208,6 @@ fn many_threads_on_few_cpus_touch_a_dear_device_a_quarter_as_often() {
             assert!(dear * 4 <= cheap, "{dear} beside {cheap}, {load:?}");
         }
     }
-}
-
-/// To look is dear, to let another thread run is dearer.
-#[test]
-fn a_device_that_answers_a_poll_is_polled() {
-    let load = Load {
-        threads: 64,
-        cpus: 1,
-        latency_us: 2,
-        burst_us: 1,
-    };
-    assert_eq!(load.play(1), load.play(BATCH), "{load:?}");
 }
 
 #[test]
