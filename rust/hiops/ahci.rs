@@ -73,6 +73,10 @@ impl HbaDriver for HiopsAhci {
         hba.interrupt(shared, served, serve)
     }
 
+    fn shares_message(hba: &Self::Hba) -> bool {
+        hba.shares_message()
+    }
+
     fn config(number: i32) -> Result<Config, Error> {
         Ok(Config {
             naming: Naming::Port(number),

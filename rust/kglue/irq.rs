@@ -3,7 +3,7 @@
 //!
 //! With MSI-X the first vector is the admin queue's: it is allocated but never requested, so the PCI core keeps it masked and the polled admin
 //! commands raise no interrupt. The others are managed: spread over the CPUs by the interrupt core, one I/O queue each. Where that can't be
-//! had, one vector (MSI-X, MSI or the INTx line) serves everything.
+//! had, one vector (MSI-X, MSI or the INTx line) serves everything. An HBA has a message for each port, or one vector for all.
 //!
 //! Vectors and handlers live from probe to unbind; a reset only silences the device and waits for the handlers that run.
 
@@ -56,9 +56,53 @@ impl Vectors {
         };
         let (first, count) = match u16::try_from(had) {
             Ok(had @ 2..) => (1, had.saturating_sub(1)),
-            _ => (0, Self::single(function)?),
+            _ => (0, Self::some(function, 1, bindings::PCI_IRQ_ALL_TYPES)?),
         };
-        // INVARIANT: as many were just allocated; their numbers follow. What is dropped gives them back.
+        Self::numbered(function, first, count)
+    }
+
+    /// Vectors for an HBA whose ports are numbered below `ports`: one for each port, of its number, if the function is granted as many and the HBA, which learns of
+    /// it by that, `agrees`; else one for all. Sleeps.
+    pub fn for_ports(
+        function: &Function,
+        ports: u16,
+        agrees: impl FnOnce() -> bool,
+    ) -> Result<Self, Error> {
+        let messages = bindings::PCI_IRQ_MSIX | bindings::PCI_IRQ_MSI;
+        if ports > 1 && Self::some(function, ports, messages).is_ok() {
+            let vectors = Self::numbered(function, 0, ports)?;
+            if agrees() {
+                return Ok(vectors);
+            }
+        }
+        // A single MSI is what every HBA is driven by elsewhere; MSI-X with one vector only where there is nothing else.
+        let one = Self::some(function, 1, bindings::PCI_IRQ_MSI)
+            .or_else(|_| Self::some(function, 1, bindings::PCI_IRQ_MSIX))
+            .or_else(|_| Self::some(function, 1, bindings::PCI_IRQ_INTX))?;
+        Self::numbered(function, 0, one)
+    }
+
+    /// Allocates exactly `count` vectors of one of these `kinds`, not spread.
+    fn some(function: &Function, count: u16, kinds: u32) -> Result<u16, Error> {
+        // SAFETY: the function is enabled and its driver is bound; no spreading is asked for, so there is no table of it.
+        let had = unsafe {
+            bindings::pci_alloc_irq_vectors_affinity(
+                function.as_raw(),
+                u32::from(count),
+                u32::from(count),
+                kinds,
+                core::ptr::null_mut(),
+            )
+        };
+        match u16::try_from(had) {
+            Ok(had) if had == count => Ok(count),
+            _ => Err(Error::Unsupported),
+        }
+    }
+
+    /// The vectors that were just allocated, of which `count` from `first` on are for I/O.
+    fn numbered(function: &Function, first: u16, count: u16) -> Result<Self, Error> {
+        // INVARIANT: as many were allocated; their numbers follow. What is dropped gives them back.
         let mut vectors = Self {
             function: function.clone(),
             first,
@@ -72,24 +116,6 @@ impl Vectors {
             pushed.map_err(|_| Error::NoMemory)?;
         }
         Ok(vectors)
-    }
-
-    /// The one vector for everything, of whatever kind there is; always 1.
-    fn single(function: &Function) -> Result<u16, Error> {
-        // SAFETY: as in `new`; no spreading is asked for, so there is no table of it.
-        let had = unsafe {
-            bindings::pci_alloc_irq_vectors_affinity(
-                function.as_raw(),
-                1,
-                1,
-                bindings::PCI_IRQ_ALL_TYPES,
-                core::ptr::null_mut(),
-            )
-        };
-        match had {
-            1 => Ok(1),
-            _ => Err(Error::Unsupported),
-        }
     }
 
     /// How many vectors there are for I/O queues, at least 1.

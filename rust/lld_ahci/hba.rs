@@ -147,7 +147,8 @@ impl<M: Mmio + Clone> Hba<M> {
         self.mmio.write32(GHC, GHC_AE | ie);
     }
 
-    /// Whether all ports share the first message although several were granted (`GHC.MRSM`).
+    /// Whether all ports share the first message although several were granted (`GHC.MRSM`). Otherwise each port has the message of its number, which follows the
+    /// port's own status alone: `IS` is not asked, nor acknowledged (10.6.2.2).
     pub fn shares_message(&self) -> bool {
         self.mmio.read32(GHC) & GHC_MRSM != 0
     }

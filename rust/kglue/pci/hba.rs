@@ -58,6 +58,9 @@ pub trait HbaDriver: Sized + 'static {
     fn interrupt(hba: &Self::Hba, shared: bool, served: u32, serve: impl FnMut(u8) -> bool)
         -> bool;
 
+    /// Whether it sends the first message for all ports, although there is one for each.
+    fn shares_message(hba: &Self::Hba) -> bool;
+
     /// How the ports of HBA `number` are to be served.
     fn config(number: i32) -> Result<Config, Error>;
 }
@@ -110,8 +113,12 @@ impl<T: HbaDriver> Home for Shared<T> {
 
 impl<T: HbaDriver> Interrupt for Slots<Shared<T>> {
     #[inline]
-    fn interrupt(&self, _vector: u16) -> bool {
+    fn interrupt(&self, vector: u16) -> bool {
         let shared = self.home();
+        if shared.vectors.queues() > 1 {
+            // A message for each port. CAST: at most 32 ports.
+            return self.interrupted(vector as u8);
+        }
         T::interrupt(&shared.hba, shared.pin, self.served(), |number| {
             self.interrupted(number)
         })
@@ -150,9 +157,12 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         // SAFETY: the device is alive and bound until all that is made here is dropped again.
         let platform = unsafe { KernelPlatform::new(function.device()) };
         T::start(&mut hba, &platform).map_err(step("resetting the HBA"))?;
-        let vectors = Vectors::new(function, 1).map_err(step("interrupt vectors"))?;
-        let (io_vectors, pin) = (vectors.io_vectors(), vectors.pin());
         let mask = T::ports(&hba);
+        // CAST: 32 at most.
+        let numbers = u32::BITS.saturating_sub(mask.leading_zeros()) as u16;
+        let vectors = Vectors::for_ports(function, numbers, || !T::shares_message(&hba))
+            .map_err(step("interrupt vectors"))?;
+        let (io_vectors, pin) = (vectors.io_vectors(), vectors.pin());
         let shared = Shared {
             hba,
             function: function.clone(),

@@ -2,8 +2,8 @@
 //! Interrupts: shared, spurious, without end, and none at all.
 
 use crate::model::{Config, Drive};
-use crate::rig::{command, Rig};
-use hal::{Cause, Controller, Op};
+use crate::rig::{command, Line, Rig};
+use hal::{Cause, Command, Controller, Op};
 
 fn two() -> Config {
     Config {
@@ -53,6 +53,41 @@ fn the_only_port_of_a_message_is_not_looked_for() {
     // A message that comes late finds that somebody else has taken everything.
     assert!(!rig.hba.interrupt(false, 1, serve));
     data.unmap();
+    rig.model.check();
+}
+
+#[test]
+fn an_hba_that_reverts_to_a_single_message_says_so() {
+    for reverts in [false, true] {
+        let rig = Rig::started(Config {
+            reverts,
+            ..Config::default()
+        });
+        assert_eq!(rig.hba.shares_message(), reverts);
+    }
+}
+
+#[test]
+fn a_port_with_a_message_of_its_own_leaves_the_other_ports_interrupts_to_them() {
+    let rig = Rig::started(two());
+    let mut lines = [0, 1].map(|port| Line::of(&rig.ahci[port], 0, 0));
+    let data = [0; 2].map(|_| rig.map(&[0; 512], 0, 0));
+    for (unit, (line, data)) in (0u32..).zip(lines.iter_mut().zip(&data)) {
+        let read = Command {
+            unit,
+            ..command(Op::Read, 0, 1)
+        };
+        line.start(&read, &data.segments()).unwrap();
+    }
+    // As the messages come: each port by itself, the HBA's own registers left alone.
+    for port in [1, 0] {
+        let pending = rig.model.state().pending();
+        assert_eq!(rig.ahci[port].interrupt(0), Cause::Queues);
+        assert_eq!(lines[port].drain_once().len(), 1);
+        assert_eq!(rig.ahci[port].interrupt(0), Cause::None, "it is quiet");
+        assert_eq!(rig.model.state().pending(), pending, "`IS` is no matter");
+    }
+    data.map(|data| data.unmap());
     rig.model.check();
 }
 

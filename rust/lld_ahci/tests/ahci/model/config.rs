@@ -98,6 +98,8 @@ pub struct Config {
     /// Microseconds of a reset; `None`: it never ends.
     pub reset_us: Option<u64>,
     pub bios: Option<Bios>,
+    /// It sends one message for all ports, whatever it is granted.
+    pub reverts: bool,
     pub bar: usize,
     /// The register access from which on the device is gone.
     pub vanish_at: Option<u64>,
@@ -153,6 +155,7 @@ impl Default for Config {
             phantoms: 0,
             garbage: None,
             breaks: None,
+            reverts: false,
         }
     }
 }

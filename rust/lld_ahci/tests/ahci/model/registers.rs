@@ -44,7 +44,7 @@ impl State {
                     | flag(config.s64a, 31)
                     | 31
             }
-            0x04 => self.ghc,
+            0x04 => self.ghc | flag(config.reverts, 2),
             0x08 => pending,
             0x0c => self.pi,
             0x24 => flag(config.bios.is_some(), 0),
