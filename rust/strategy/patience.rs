@@ -20,7 +20,7 @@ pub(crate) struct Stakes {
     trial: u32,
 }
 
-/// To poll before a sleep: more is spent in vain than a sleep costs.
+/// To poll before a sleep: in vain it costs about as much as the sleep that it saves, and so it has to pay twice as often as not.
 pub(crate) const POLLING: Stakes = Stakes {
     saved: 1,
     spent: 2,
