@@ -32,10 +32,12 @@ tracepoint:timer:hrtimer_expire_entry { @timer[cpu] = nsecs; @called[cpu] = args
 tracepoint:timer:hrtimer_expire_exit /@timer[cpu]/ { @tick_max[ksym(@called[cpu])] = max(nsecs - @timer[cpu]); delete(@timer[cpu]); }
 """
 # The hook has preemption off from its entry, and from the wake-up, until it lets go of it for the last time. (No return probes: of a function that threads
-# sleep in they miss some returns.) A wait is over with the system call.
+# sleep in they miss some returns.) A wait is over with the system call. Softirqs that an interrupt runs within a passage are the kernel's, and not part of it.
 HOOK = """
 kprobe:hiops_io_schedule, kprobe:hiops_io_schedule_timeout { @begun_hook[tid] = nsecs; @inside[tid] = 1; }
 kprobe:hiops_preempt_enable /@begun_hook[tid]/ { @hook_max = max(nsecs - @begun_hook[tid]); }
+tracepoint:irq:softirq_entry /@begun_hook[tid]/ { @softirq[tid] = nsecs; }
+tracepoint:irq:softirq_exit /@softirq[tid]/ { @begun_hook[tid] += nsecs - @softirq[tid]; delete(@softirq[tid]); }
 tracepoint:sched:sched_switch /@begun_hook[args.prev_pid]/ { delete(@begun_hook[args.prev_pid]); }
 tracepoint:sched:sched_switch /@inside[args.next_pid]/ { @begun_hook[args.next_pid] = nsecs; }
 tracepoint:raw_syscalls:sys_exit /@inside[tid]/ { delete(@begun_hook[tid]); delete(@inside[tid]); }

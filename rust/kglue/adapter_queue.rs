@@ -145,10 +145,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         let here = Here {
             fresh: turn.is_none_or(|turn| turn == Turn::Paid),
         };
-        if let Some(turn) = turn {
-            io.gave_way(turn, &here);
-        }
-        io.linger(&here)
+        let ended = turn.and_then(|turn| io.gave_way(turn, &here));
+        io.linger(&here, ended)
     }
 
     /// # Safety

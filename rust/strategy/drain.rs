@@ -9,6 +9,9 @@ use hal::{Event, Platform, Queue};
 
 /// How many batches one context drains before it leaves the rest to [`Upper::retry_later`].
 const ROUNDS: usize = 16;
+/// How many requests one visit to a polled queue ends. It has its CPU for itself meanwhile, and issues as many in their place: with SATA some 25,000 instructions,
+/// where the longest interrupt handler of libata takes 40,000 (`bench/run handlers-sata`).
+pub(crate) const VISIT: usize = 8;
 
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// Takes the completions that are there, ends their requests under `by`, and issues from the FIFO with the tags that
@@ -20,8 +23,19 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.drain_for(by, by == Context::Irq)
     }
 
+    /// Drains a polled queue in passing: no more than [`VISIT`] requests, of which the last may be one of several that came. What is left has its
+    /// tick, if nobody comes by before. Any other queue is drained whole: what its interrupt has announced, it does not announce again.
+    pub(crate) fn visit(&self, by: Context, due: bool) -> usize {
+        self.drain_up_to(VISIT, by, due)
+    }
+
     /// Drains under `by`; when it is `due`, or someone has knocked for it, with no look at whether anything came.
     pub(crate) fn drain_for(&self, by: Context, due: bool) -> usize {
+        self.drain_up_to(usize::MAX, by, due)
+    }
+
+    /// Drains until `most` requests have ended, if the queue is polled then.
+    fn drain_up_to(&self, most: usize, by: Context, due: bool) -> usize {
         let mut due = due;
         let mut total = 0usize;
         let mut rounds = 0..ROUNDS;
@@ -31,7 +45,11 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
             if due {
                 let depth = self.outstanding();
-                more = self.drain_batch(&mut side, &mut ended);
+                let left = match self.is_polled() {
+                    true => most.saturating_sub(total),
+                    false => usize::MAX,
+                };
+                more = self.drain_batch(&mut side, &mut ended, left);
                 more |= self.adapt(&mut side, by, depth, ended.count());
             } else if by == Context::Poll {
                 // Back to interrupts: what has come since the look above announces itself no more.
@@ -45,12 +63,24 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             if !knocked && !more {
                 break;
             }
+            if total >= most && self.is_polled() {
+                self.leave_rest();
+                break;
+            }
             if rounds.next().is_none() {
                 self.upper.retry_later();
                 break;
             }
         }
         total
+    }
+
+    /// Completions may be left of a polled queue. Whoever waits in line for this CPU comes for them; if there is nobody, the timer does.
+    #[cold]
+    fn leave_rest(&self) {
+        if !self.is_left_to_waiters() {
+            self.hasten();
+        }
     }
 
     /// Whether a completion may be waiting that nobody is taking at this moment. Any context, with preemption off.
@@ -67,11 +97,16 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         came
     }
 
-    /// Takes up to [`TagBatch::MAX`] completions and frees their tags. Returns whether there may be more. After it the
+    /// Takes up to `most` completions, and no more than [`TagBatch::MAX`], and frees their tags. Returns whether there may be more. After it the
     /// caller looks at the FIFO.
-    pub(crate) fn drain_batch(&self, side: &mut DrainSide<Q>, ended: &mut Ending<U>) -> bool {
+    pub(crate) fn drain_batch(
+        &self,
+        side: &mut DrainSide<Q>,
+        ended: &mut Ending<U>,
+        most: usize,
+    ) -> bool {
         let mut more = true;
-        while !side.detached.is_full() {
+        while !side.detached.is_full() && side.detached.len() < most {
             let Some(event) = self.hw.fetch_event(&mut side.hw) else {
                 more = false;
                 break;

@@ -72,7 +72,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
         let mut ended = Ending::new();
         // What was finished before the stop. Bounded, as the ring may hold anything.
         for _ in 0..=queue.slots.len() {
-            if !queue.drain_batch(drain, &mut ended) {
+            if !queue.drain_batch(drain, &mut ended, usize::MAX) {
                 break;
             }
         }

@@ -6,6 +6,7 @@
 //! itself, and when its turn comes again one of the others has, as a rule, found its completion. What does not pay on a device, or beside the other
 //! threads of a machine, is not done there, save now and then.
 
+use crate::drain::VISIT;
 use crate::queue::IoQueue;
 use crate::{Context, Upper};
 use hal::{Platform, Queue};
@@ -73,9 +74,9 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     }
 
     /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under [`Context::Coop`], polls for more as long as that pays, and says
-    /// what it does next. With preemption off.
-    pub fn linger(&self, thread: &impl Waiting) -> Next {
-        let next = self.linger_once(thread);
+    /// what it does next. `ended`: how many it has ended in this visit, if it has taken completions just now. With preemption off.
+    pub fn linger(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
+        let next = self.linger_once(thread, ended);
         match next {
             Next::Sleep => self.visits.fail(),
             Next::GoOn | Next::GiveWay => self.visits.succeed(),
@@ -83,13 +84,13 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         next
     }
 
-    fn linger_once(&self, thread: &impl Waiting) -> Next {
+    fn linger_once(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
         // Where looks are dear, those come first who are ready: whoever looks then, finds more.
         let ready_first = self.gathers();
         if ready_first && !thread.is_awake() && self.gives_way(thread) {
             return Next::GiveWay;
         }
-        self.drain_for(Context::Coop, false);
+        let ended = ended.unwrap_or_else(|| self.visit(Context::Coop, false));
         if thread.is_awake() {
             return Next::GoOn;
         }
@@ -103,7 +104,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
         // The first rest is no poll: who is woken by then speaks for polling only where that is done anyway, and does not bring it back.
         let paid = if thread.pause() {
-            polls && self.poll_for(thread)
+            polls && self.poll_for(thread, ended)
         } else {
             polled
         };
@@ -128,31 +129,37 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         thread.may_give_way() && self.giving_way.pays()
     }
 
-    /// A thread that was told to give way had its turn again, and tells what came of it.
+    /// A thread that was told to give way had its turn again, and tells what came of it. How many requests it has ended, if it had to look
+    /// for its own: for [`IoQueue::linger`], if that follows. With preemption off.
     #[inline]
-    pub fn gave_way(&self, turn: Turn, thread: &impl Waiting) {
+    pub fn gave_way(&self, turn: Turn, thread: &impl Waiting) -> Option<usize> {
         match turn {
             Turn::Paid => self.giving_way.succeed(),
-            // It left the look to others, and they to it.
-            Turn::Vain if self.finds(thread) => self.giving_way.succeed(),
-            Turn::Vain => self.giving_way.fail(),
             Turn::Lost => self.giving_way.lose(),
+            Turn::Vain => {
+                let ended = self.visit(Context::Coop, false);
+                // It left the look to others, and they to it.
+                match thread.is_awake() {
+                    true => self.giving_way.succeed(),
+                    false => self.giving_way.fail(),
+                }
+                return Some(ended);
+            }
         }
+        None
     }
 
-    /// Takes completions, and says whether `thread` waited for one of them.
+    /// Polls while `thread` is neither woken nor kept from it by somebody more urgent, nor has ended what one visit may; `false`: in vain, which is a
+    /// failure of polling where it has not found enough for others.
     #[inline]
-    fn finds(&self, thread: &impl Waiting) -> bool {
-        self.drain_for(Context::Coop, false);
-        thread.is_awake()
-    }
-
-    /// Polls while `thread` is neither woken nor kept from it by somebody more urgent; `false`: in vain, which is a failure of polling.
-    #[inline]
-    fn poll_for(&self, thread: &impl Waiting) -> bool {
+    fn poll_for(&self, thread: &impl Waiting, ended: usize) -> bool {
+        let mut ended = ended;
         for _ in 0..LOOKS {
+            if ended >= VISIT {
+                return false;
+            }
             if let Some(due) = self.peek() {
-                self.drain_for(Context::Coop, due);
+                ended = ended.wrapping_add(self.visit(Context::Coop, due));
             }
             if !thread.pause() {
                 return true;

@@ -9,6 +9,7 @@
 //! outstanding disarms the timer, passes a fence, and looks at the count again. One of the two sees the other
 //! (`tests/loom_poll.rs`). What was counted before the queue became polled is found by who switches, in the same way.
 
+use crate::drain::VISIT;
 use crate::gate::Paused;
 use crate::queue::{DrainSide, IoQueue};
 use crate::{Context, Upper};
@@ -129,11 +130,12 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// again. One caller at a time; any context, with preemption off.
     pub fn tick(&self) {
         let others = self.done.get() != self.poll.seen.load(Ordering::Relaxed);
-        let ended = self.drain_for(Context::Poll, false);
+        let ended = self.visit(Context::Poll, false);
         self.poll.seen.store(self.done.get(), Ordering::Relaxed);
         let interval = self.poll.interval_us();
         self.let_go();
-        let wait = if others || self.is_left_to_waiters() {
+        let more = ended >= VISIT;
+        let wait = if (others && !more) || self.is_left_to_waiters() {
             self.longer_wait(LONGEST_POSTPONED)
                 .min(interval.max(LONGEST_POSTPONED_US))
         } else if ended == 0 {
@@ -182,7 +184,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     #[inline(always)]
     pub fn pass_by(&self) {
         if self.outstanding() > 1 && !self.is_left_to_waiters() {
-            self.drain_for(Context::Coop, false);
+            self.visit(Context::Coop, false);
         }
     }
 

@@ -158,13 +158,13 @@ fn there_a_polled_queue_waits_for_a_batch_even_if_the_device_has_nothing() {
 fn who_polls_tells_before() {
     let rig = polled();
     rig.submit(0..BATCH + 3);
-    assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
+    assert_eq!(rig.queue.linger(&POLITE, None), Next::GiveWay);
     assert_eq!(rig.at_device().len(), BATCH as usize);
     let patient = Thread {
         may_give_way: false,
         may_poll: true,
     };
-    rig.queue.linger(&patient);
+    rig.queue.linger(&patient, None);
     assert!(rig.at_device().into_iter().eq(0..BATCH + 3));
 }
 
@@ -180,7 +180,7 @@ fn a_tick_tells_what_nobody_has_added_to() {
 fn who_sleeps_tells_even_where_others_wait() {
     let rig = polled();
     rig.submit(0..3);
-    assert_eq!(rig.queue.linger(&HURRIED), Next::Sleep);
+    assert_eq!(rig.queue.linger(&HURRIED, None), Next::Sleep);
     assert!(rig.at_device().into_iter().eq(0..3));
 }
 
@@ -214,10 +214,10 @@ fn who_leaves_its_cpu_idle_tells_what_others_held() {
     let rig = rig();
     rig.log.crowded.store(true, SeqCst);
     rig.submit(0..BATCH + 1);
-    assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
+    assert_eq!(rig.queue.linger(&POLITE, None), Next::GiveWay);
     assert_eq!(rig.at_device().len(), BATCH as usize);
     rig.log.crowded.store(false, SeqCst);
-    assert_eq!(rig.queue.linger(&HURRIED), Next::Sleep);
+    assert_eq!(rig.queue.linger(&HURRIED, None), Next::Sleep);
     assert_eq!(rig.at_device().len(), BATCH as usize + 1);
 }
 
@@ -228,7 +228,7 @@ fn looks_are_left_to_who_comes_next() {
     rig.submit(0..2);
     rig.device.complete_all(Ok(()));
     rig.queue.pass_by();
-    assert_eq!(rig.queue.linger(&POLITE), Next::GiveWay);
+    assert_eq!(rig.queue.linger(&POLITE, None), Next::GiveWay);
     assert_eq!(rig.log.ended_count(), 0);
     rig.log.crowded.store(false, SeqCst);
     rig.queue.pass_by();

@@ -167,8 +167,8 @@ impl Load {
                         (id, Next::GoOn)
                     }
                     Thread::GaveWay(id) => {
-                        queue.gave_way(Turn::Vain, &here(id, false));
-                        (id, queue.linger(&here(id, false)))
+                        let ended = queue.gave_way(Turn::Vain, &here(id, false));
+                        (id, queue.linger(&here(id, false), ended))
                     }
                     _ if next == READS => continue,
                     _ => {
@@ -176,7 +176,7 @@ impl Load {
                         next += 1;
                         world.rig.submit([id]);
                         queue.pass_by();
-                        (id, queue.linger(&here(id, true)))
+                        (id, queue.linger(&here(id, true), None))
                     }
                 };
                 threads[n] = match then {

@@ -63,7 +63,7 @@ impl Waiting for Thread {
 
 /// Waits until it is tried again to give way.
 fn waits_until_it_gives_way(rig: &Rig) -> u32 {
-    let sleeps = |_: &u32| rig.queue.linger(&polite()) == Next::Sleep;
+    let sleeps = |_: &u32| rig.queue.linger(&polite(), None) == Next::Sleep;
     (0..u32::MAX)
         .take_while(sleeps)
         .fold(0, |waits, _| waits + 1)
@@ -82,7 +82,7 @@ fn rig() -> Rig {
 fn give_polling_up(rig: &Rig) {
     let polls = |_: &u32| {
         let thread = alone();
-        rig.queue.linger(&thread);
+        rig.queue.linger(&thread, None);
         thread.rests.get() > 1
     };
     assert!((0..64).any(|n| !polls(&n)), "it learns");
@@ -92,7 +92,7 @@ fn give_polling_up(rig: &Rig) {
 fn waits_until_it_polls(rig: &Rig) -> u32 {
     let sleeps = |_: &u32| {
         let thread = alone();
-        rig.queue.linger(&thread);
+        rig.queue.linger(&thread, None);
         thread.rests.get() == 1
     };
     (0..u32::MAX)
@@ -114,7 +114,7 @@ fn who_was_woken_goes_on() {
         woken_after: Cell::new(Some(0)),
         ..polite()
     };
-    assert_eq!(rig().queue.linger(&thread), Next::GoOn);
+    assert_eq!(rig().queue.linger(&thread, None), Next::GoOn);
     assert_eq!(thread.rests.get(), 0, "it does not poll first");
 }
 
@@ -123,7 +123,7 @@ fn completions_are_taken_first() {
     let rig = rig();
     rig.submit([7]);
     rig.device.complete_next(Ok(()));
-    assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
+    assert_eq!(rig.queue.linger(&polite(), None), Next::GiveWay);
     assert_eq!(rig.log.ended_ids(), [7]);
 }
 
@@ -134,7 +134,7 @@ fn who_is_alone_polls_and_is_woken_by_what_it_finds() {
         woken_after: Cell::new(Some(5)),
         ..alone()
     };
-    assert_eq!(rig.queue.linger(&thread), Next::GoOn);
+    assert_eq!(rig.queue.linger(&thread, None), Next::GoOn);
     assert_eq!(thread.rests.get(), 5);
 }
 
@@ -151,7 +151,7 @@ fn who_is_woken_before_it_polls_does_not_bring_polling_back() {
     let rig = rig();
     give_polling_up(&rig);
     let pause = waits_until_it_polls(&rig);
-    assert_eq!(rig.queue.linger(&woken_at_once()), Next::GoOn);
+    assert_eq!(rig.queue.linger(&woken_at_once(), None), Next::GoOn);
     let next = waits_until_it_polls(&rig);
     assert!(next > pause, "nobody has polled: {pause}, then {next}");
 }
@@ -160,7 +160,7 @@ fn who_is_woken_before_it_polls_does_not_bring_polling_back() {
 fn visits(rig: &Rig, thread: impl Fn() -> Thread, waits: u32) -> u32 {
     let visit = |_: &u32| {
         rig.queue.is_worth_a_visit() && {
-            rig.queue.linger(&thread());
+            rig.queue.linger(&thread(), None);
             true
         }
     };
@@ -227,7 +227,7 @@ fn an_interrupt_that_comes_while_a_waiter_looks_is_gone_through_with() {
             // It finds nothing to take, and yet it is the release that lets the device interrupt again.
             interrupted.queue.drain(Context::Irq);
         });
-        assert_eq!(rig.queue.linger(&alone()), Next::Sleep);
+        assert_eq!(rig.queue.linger(&alone(), None), Next::Sleep);
         assert_eq!(rig.device.releases() - before, 1, "{looks} looks before");
     }
 }
@@ -242,7 +242,7 @@ fn a_trial_is_not_for_who_was_woken_before() {
                 woken_after: Cell::new(Some(0)),
                 ..alone()
             };
-            assert_eq!(rig.queue.linger(&thread), Next::GoOn);
+            assert_eq!(rig.queue.linger(&thread, None), Next::GoOn);
         }
         waits_until_it_polls(&rig)
     };
@@ -258,7 +258,7 @@ fn who_is_woken_by_a_poll_brings_polling_back() {
             woken_after: Cell::new(Some(5)),
             ..alone()
         };
-        rig.queue.linger(&thread) == Next::GoOn
+        rig.queue.linger(&thread, None) == Next::GoOn
     };
     assert!((0..100).any(|n| woken(&n)), "it is tried again");
     assert_eq!(waits_until_it_polls(&rig), 0);
@@ -269,8 +269,8 @@ fn a_wake_up_at_the_first_rest_speaks_for_polling_where_it_is_done() {
     let rig = rig();
     for _ in 0..200 {
         assert_eq!(waits_until_it_polls(&rig), 0, "it is never given up");
-        rig.queue.linger(&woken_at_once());
-        rig.queue.linger(&woken_at_once());
+        rig.queue.linger(&woken_at_once(), None);
+        rig.queue.linger(&woken_at_once(), None);
     }
 }
 
@@ -278,7 +278,7 @@ fn a_wake_up_at_the_first_rest_speaks_for_polling_where_it_is_done() {
 fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
     let rig = rig();
     for _ in 0..200 {
-        assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
+        assert_eq!(rig.queue.linger(&polite(), None), Next::GiveWay);
         rig.queue.gave_way(Turn::Paid, &polite());
     }
 }
@@ -287,8 +287,10 @@ fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
 fn who_has_given_way_in_vain_too_often_sleeps() {
     let rig = rig();
     let given = (0..200)
-        .take_while(|_| rig.queue.linger(&polite()) == Next::GiveWay)
-        .map(|_| rig.queue.gave_way(Turn::Vain, &polite()))
+        .take_while(|_| rig.queue.linger(&polite(), None) == Next::GiveWay)
+        .inspect(|_| {
+            rig.queue.gave_way(Turn::Vain, &polite());
+        })
         .count();
     assert!((16..64).contains(&given), "{given}");
 }
@@ -296,7 +298,7 @@ fn who_has_given_way_in_vain_too_often_sleeps() {
 /// Loses turns until it does not give way any more.
 fn give_giving_way_up(rig: &Rig) {
     let gives = |_: &u32| {
-        let gives = rig.queue.linger(&polite()) == Next::GiveWay;
+        let gives = rig.queue.linger(&polite(), None) == Next::GiveWay;
         rig.queue.gave_way(Turn::Lost, &polite());
         gives
     };
@@ -340,13 +342,13 @@ fn a_trial_of_giving_way_is_for_many_threads_at_once() {
     for _ in 0..12 {
         // The first to come back came too soon: those behind them slept still.
         rig.queue.gave_way(Turn::Vain, &polite());
-        assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
+        assert_eq!(rig.queue.linger(&polite(), None), Next::GiveWay);
     }
     for _ in 0..2 {
         rig.queue.gave_way(Turn::Vain, &polite());
     }
     assert_eq!(
-        rig.queue.linger(&polite()),
+        rig.queue.linger(&polite(), None),
         Next::Sleep,
         "in vain, all told"
     );
@@ -360,7 +362,7 @@ fn who_finds_his_own_completion_when_his_turn_comes_has_not_given_way_in_vain() 
         ..polite()
     };
     for _ in 0..200 {
-        assert_eq!(rig.queue.linger(&polite()), Next::GiveWay);
+        assert_eq!(rig.queue.linger(&polite(), None), Next::GiveWay);
         rig.queue.gave_way(Turn::Vain, &woken());
     }
 }
@@ -369,12 +371,12 @@ fn who_finds_his_own_completion_when_his_turn_comes_has_not_given_way_in_vain() 
 fn when_visits_are_tried_again_so_is_what_they_are_good_for() {
     let rig = Rig::new(4, 4);
     while rig.queue.is_worth_a_visit() {
-        if rig.queue.linger(&polite()) == Next::GiveWay {
+        if rig.queue.linger(&polite(), None) == Next::GiveWay {
             rig.queue.gave_way(Turn::Lost, &polite());
         }
     }
     while !rig.queue.is_worth_a_visit() {}
     let thread = polite();
-    assert_eq!(rig.queue.linger(&thread), Next::GiveWay);
+    assert_eq!(rig.queue.linger(&thread, None), Next::GiveWay);
     assert!(thread.rests.get() > 1, "it has polled before");
 }

@@ -63,7 +63,7 @@ fn held_beside_a_tick_that_stops() {
     check(3, || {
         let queue = gathering_queue(3, 3, 2);
         queue.upper().crowded.store(true, SeqCst);
-        queue.linger(&Patient);
+        queue.linger(&Patient, None);
         let mut paused = queue.pause(&MockPlatform::new());
         paused.set_mode(Mode::Poll).unwrap();
         paused.resume();

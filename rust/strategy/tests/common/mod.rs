@@ -9,7 +9,7 @@
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
 use hal::{CmdError, Command, Op, Outcome, Segment};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use strategy::{Context, IoQueue, Upper};
 
@@ -46,6 +46,8 @@ pub struct Log {
     /// Requests that ended mapped though their command never began, or the other way round.
     pub misused: AtomicUsize,
     pub now: AtomicU64,
+    /// When the next tick is due, as of the last wish.
+    pub armed_us: AtomicU32,
     /// Threads are ready that the CPU has no time for.
     pub crowded: AtomicBool,
     /// By request: the error that its mapping yields, once.
@@ -186,7 +188,9 @@ impl Upper for Recorder {
         true
     }
 
-    fn arm_poll(&self, _: u32) {}
+    fn arm_poll(&self, us: u32) {
+        self.0.armed_us.store(us, SeqCst);
+    }
 
     fn now_ms(&self) -> u64 {
         self.0.now.load(SeqCst)

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What one visit to a polled queue ends, and who comes for the rest.
+#![cfg(not(loom))]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test states what it expects by failing loudly"
+)]
+
+mod common;
+
+use common::Rig;
+use hal::mock::MockPlatform;
+use std::sync::atomic::Ordering::SeqCst;
+use strategy::{Mode, Next, Turn, Waiting, DEFAULT_POLL_INTERVAL_US};
+
+/// More than two visits end, and fewer than three.
+const READS: u32 = 20;
+const VISIT: u32 = 8;
+
+type Visit = fn(&Rig);
+
+/// Waits for what never comes, and has its CPU for itself.
+struct Alone;
+
+impl Waiting for Alone {
+    fn is_awake(&self) -> bool {
+        false
+    }
+
+    fn pause(&self) -> bool {
+        true
+    }
+
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn may_give_way(&self) -> bool {
+        false
+    }
+}
+
+/// A queue whose device has finished all that it was told of, and nobody has looked.
+fn finished(mode: Mode, reads: u32) -> Rig {
+    let rig = Rig::new(128, 128);
+    let mut paused = rig.queue.pause(&MockPlatform::new());
+    paused.set_mode(mode).unwrap();
+    paused.resume();
+    rig.submit(0..reads);
+    while rig.device.complete_next(Ok(())).is_some() {}
+    rig
+}
+
+#[test]
+fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
+    let visits: [(&str, Visit); 4] = [
+        ("a waiter", |rig| {
+            assert_eq!(rig.queue.linger(&Alone, None), Next::Sleep);
+        }),
+        ("a waiter whose turn came again", |rig| {
+            let ended = rig.queue.gave_way(Turn::Vain, &Alone);
+            assert_eq!(rig.queue.linger(&Alone, ended), Next::Sleep);
+        }),
+        ("a passer-by", |rig| rig.queue.pass_by()),
+        ("the timer", |rig| rig.queue.tick()),
+    ];
+    for (who, visit) in visits {
+        let rig = finished(Mode::Poll, READS);
+        visit(&rig);
+        assert_eq!(rig.log.ended_count(), VISIT, "{who}");
+        visit(&rig);
+        assert_eq!(rig.log.ended_count(), 2 * VISIT, "{who}");
+        visit(&rig);
+        rig.log.assert_each_once(READS);
+    }
+}
+
+/// Its interrupt does not come again for what it has announced.
+#[test]
+fn a_queue_that_interrupts_is_drained_whole() {
+    // More than a batch holds.
+    let rig = finished(Mode::Irq, 100);
+    rig.queue.pass_by();
+    rig.log.assert_each_once(100);
+}
+
+#[test]
+fn the_tick_comes_soon_for_what_a_visit_has_left() {
+    let rig = finished(Mode::Poll, READS);
+    rig.log.armed_us.store(0, SeqCst);
+    rig.queue.tick();
+    assert_eq!(
+        rig.log.armed_us.load(SeqCst),
+        DEFAULT_POLL_INTERVAL_US,
+        "a tick that leaves something"
+    );
+
+    let rig = Rig::new(32, 32);
+    let mut paused = rig.queue.pause(&MockPlatform::new());
+    paused.set_mode(Mode::Poll).unwrap();
+    paused.resume();
+    rig.submit(0..READS);
+    rig.queue.tick();
+    rig.queue.tick();
+    assert!(
+        rig.log.armed_us.load(SeqCst) > DEFAULT_POLL_INTERVAL_US,
+        "nothing came"
+    );
+    while rig.device.complete_next(Ok(())).is_some() {}
+    rig.queue.pass_by();
+    assert_eq!(rig.log.armed_us.load(SeqCst), DEFAULT_POLL_INTERVAL_US);
+}
+
+#[test]
+fn a_tick_that_leaves_something_comes_soon_whoever_else_passes_by() {
+    let rig = finished(Mode::Poll, READS);
+    rig.queue.pass_by();
+    rig.queue.tick();
+    assert_eq!(rig.log.ended_count(), 2 * VISIT);
+    assert_eq!(rig.log.armed_us.load(SeqCst), DEFAULT_POLL_INTERVAL_US);
+}
