@@ -36,9 +36,14 @@ pub trait Queue: Send + Sync + 'static {
     /// How many slots the queue has; tags are numbered below it.
     fn capacity(&self) -> usize;
 
-    /// So many commands make it worth the device's registers to tell it of them; fewer may wait for more, and completions likewise, as long as it has
-    /// others. 1: they cost next to nothing.
+    /// So many commands are worth telling the device of; fewer may wait for more, as long as it has others or those who would wait for them have other
+    /// threads to let run. 1: there is nothing to be had by it.
     fn batch(&self) -> usize;
+
+    /// Whether its interrupt takes accesses to registers, beside those that the events take.
+    fn is_interrupt_dear(&self) -> bool {
+        false
+    }
 
     /// Adds up to `want` free slots to `tags`, as far as it has room, possibly none: "the device is busy" is an answer, not a wait.
     fn get_free_tags(&self, side: &mut Self::Issue, want: usize, tags: &mut TagBatch<Free>);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Telling a device of several commands at once, and looking at it once for several: for queues whose registers are dear ([`Queue::batch`]).
+//! Telling a device of several commands at once, and looking at it once for several: where registers are dear, or where it answers together what it was told
+//! of together ([`Queue::batch`]).
 //!
 //! # What is held back
 //! Commands that are bound but do not make a batch, while the device has work enough: no more than a batch less than it has tags. On a CPU that others

@@ -70,7 +70,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     }
 
     fn may_do_without_visits(&self) -> bool {
-        !self.is_polled() && !self.gathers()
+        !self.is_polled() && !self.is_holding()
     }
 
     /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under [`Context::Coop`], polls for more as long as that pays, and says
@@ -85,7 +85,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     }
 
     fn linger_once(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
-        // Where looks are dear, those come first who are ready: whoever looks then, finds more.
+        // Where commands are gathered, those come first who are ready: they have some to add, and whoever looks then finds more.
         let ready_first = self.gathers();
         if ready_first && !thread.is_awake() && self.gives_way(thread) {
             return Next::GiveWay;

@@ -240,9 +240,10 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let upper = &self.upper;
         let idle = match by {
             Context::Irq => !upper.interrupts_thread(),
-            // Threads that find their completions before they sleep are disturbed by an interrupt that comes after, wherever the tick was; and an interrupt is
-            // dear where registers are.
-            Context::Poll => !self.gathers() && !self.visits.is_on() && !upper.interrupts_thread(),
+            // Threads that find their completions before they sleep are disturbed by an interrupt that comes after, wherever the tick was.
+            Context::Poll => {
+                !self.hw.is_interrupt_dear() && !self.visits.is_on() && !upper.interrupts_thread()
+            }
             _ => false,
         };
         let wanted = (side.watch).note(polled, by, ended, depth, idle, || upper.now_ms());

@@ -211,9 +211,13 @@ fn one_wait_in_eight_without_a_sleep_is_worth_all_visits() {
 #[test]
 fn a_queue_without_interrupts_or_that_holds_commands_is_always_visited() {
     assert_eq!(visits(&rig(), alone, 1_000), 1_000);
-    let holds = Rig::new(4, 4);
-    holds.device.set_batch(4);
-    assert_eq!(visits(&holds, alone, 1_000), 1_000);
+    let holds = Rig::new(8, 8);
+    holds.device.set_batch(2);
+    visits(&holds, alone, 1_000);
+    assert!(!holds.queue.is_worth_a_visit(), "as long as it does not");
+    holds.submit(0..7);
+    assert_eq!(holds.at_device().len(), 6);
+    assert!(holds.queue.is_worth_a_visit());
 }
 
 #[test]
