@@ -33,6 +33,7 @@ struct State {
     doorbells: usize,
     releases: usize,
     batch: usize,
+    interrupt_is_dear: bool,
 }
 
 /// What happens while somebody looks for events.
@@ -103,6 +104,11 @@ impl MockDevice {
     /// From now on it is dear to tell it anything, save of `batch` commands at once.
     pub fn set_batch(&self, batch: usize) {
         self.state().batch = batch;
+    }
+
+    /// From now on its interrupt takes accesses to registers.
+    pub fn make_interrupt_dear(&self) {
+        self.state().interrupt_is_dear = true;
     }
 
     /// After `looks` more calls of [`Queue::check_event`], the next finds nothing, and `what` happens before it returns.
@@ -194,6 +200,10 @@ impl<P: Platform> Queue for MockQueue<P> {
 
     fn batch(&self) -> usize {
         self.device.state().batch.max(1)
+    }
+
+    fn is_interrupt_dear(&self) -> bool {
+        self.device.state().interrupt_is_dear
     }
 
     fn get_free_tags(&self, _: &mut MockIssue, want: usize, tags: &mut TagBatch<Free>) {

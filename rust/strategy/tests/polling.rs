@@ -11,7 +11,7 @@ mod common;
 use common::Rig;
 use hal::mock::MockPlatform;
 use std::sync::Arc;
-use strategy::Mode;
+use strategy::{Context, Mode, Waiting};
 
 /// A hybrid queue that is polled, with one command at the device.
 fn polled() -> Rig {
@@ -50,4 +50,59 @@ fn a_change_of_mode_loses_nothing() {
     paused.set_mode(Mode::Irq).unwrap();
     paused.resume();
     rig.log.assert_each_once(1);
+}
+
+/// Waits for what does not come.
+struct Waiter;
+
+impl Waiting for Waiter {
+    fn is_awake(&self) -> bool {
+        false
+    }
+
+    fn pause(&self) -> bool {
+        true
+    }
+
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn may_give_way(&self) -> bool {
+        false
+    }
+}
+
+/// Whether a queue that is polled, but whose ticks all find an idle CPU and each four completions, is polled still after so many.
+fn stays_polled(rig: &Rig, ticks: u32) -> bool {
+    let mut paused = rig.queue.pause(&MockPlatform::new());
+    paused.set_mode(Mode::Hybrid).unwrap();
+    paused.resume();
+    let mut next = 0..;
+    let mut complete = |count: usize| {
+        rig.submit(next.by_ref().take(count));
+        rig.device.complete_all(Ok(()));
+    };
+    // An interrupt each: polling is cheap beside it.
+    while !rig.queue.is_polled() {
+        complete(2);
+        rig.queue.drain(Context::Irq);
+    }
+    // Threads don't find their completions themselves.
+    (0..1_000).for_each(|_| {
+        rig.queue.linger(&Waiter, None);
+    });
+    (0..ticks).all(|_| {
+        complete(4);
+        rig.queue.tick();
+        rig.queue.is_polled()
+    })
+}
+
+#[test]
+fn an_idle_cpu_is_interrupted_unless_that_takes_registers() {
+    assert!(!stays_polled(&Rig::new(8, 8), 2_000));
+    let dear = Rig::new(8, 8);
+    dear.device.make_interrupt_dear();
+    assert!(stays_polled(&dear, 2_000));
 }
