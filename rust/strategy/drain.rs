@@ -9,7 +9,7 @@ use hal::{Event, Platform, Queue};
 
 /// How many batches one context drains before it leaves the rest to [`Upper::retry_later`].
 const ROUNDS: usize = 16;
-/// How many requests one visit to a polled queue ends. It has its CPU for itself meanwhile, and issues as many in their place: with SATA some 25,000 instructions,
+/// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in their place: with SATA some 25,000 instructions,
 /// where the longest interrupt handler of libata takes 40,000 (`bench/run handlers-sata`).
 pub(crate) const VISIT: usize = 8;
 
@@ -23,8 +23,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.drain_for(by, by == Context::Irq)
     }
 
-    /// Drains a polled queue in passing: no more than [`VISIT`] requests, of which the last may be one of several that came. What is left has its
-    /// tick, if nobody comes by before. Any other queue is drained whole: what its interrupt has announced, it does not announce again.
+    /// Drains in passing: no more than [`VISIT`] requests, if somebody is certain to come for the rest.
     pub(crate) fn visit(&self, by: Context, due: bool) -> usize {
         self.drain_up_to(VISIT, by, due)
     }
@@ -34,7 +33,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.drain_up_to(usize::MAX, by, due)
     }
 
-    /// Drains until `most` requests have ended, if the queue is polled then.
+    /// Drains until `most` requests have ended, or further, if nobody is certain to come for the rest.
     fn drain_up_to(&self, most: usize, by: Context, due: bool) -> usize {
         let mut due = due;
         let mut total = 0usize;
@@ -45,9 +44,10 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
             if due {
                 let depth = self.outstanding();
-                let left = match self.is_polled() {
-                    true => most.saturating_sub(total),
-                    false => usize::MAX,
+                let left = if total < most {
+                    most.saturating_sub(total)
+                } else {
+                    usize::MAX
                 };
                 more = self.drain_batch(&mut side, &mut ended, left);
                 more |= self.adapt(&mut side, by, depth, ended.count());
@@ -63,8 +63,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             if !knocked && !more {
                 break;
             }
-            if total >= most && self.is_polled() {
-                self.leave_rest();
+            if total >= most && self.leaves_rest() {
                 break;
             }
             if rounds.next().is_none() {
@@ -75,12 +74,19 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         total
     }
 
-    /// Completions may be left of a polled queue. Whoever waits in line for this CPU comes for them; if there is nobody, the timer does.
+    /// Whether completions that are there may be left: to whoever waits in line for this CPU, or to the timer of a polled queue, which then comes soon. Otherwise nobody
+    /// comes: what an interrupt has announced, it does not announce again.
     #[cold]
-    fn leave_rest(&self) {
-        if !self.is_left_to_waiters() {
-            self.hasten();
+    fn leaves_rest(&self) -> bool {
+        let in_line = self.is_left_to_waiters();
+        match (self.is_polled(), in_line) {
+            (true, true) => {}
+            (true, false) => self.hasten(),
+            // Those in line may be killed, or sleep.
+            (false, true) => self.upper.retry_later(),
+            (false, false) => return false,
         }
+        true
     }
 
     /// Whether a completion may be waiting that nobody is taking at this moment. Any context, with preemption off.

@@ -75,7 +75,20 @@ fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
     }
 }
 
-/// Its interrupt does not come again for what it has announced.
+/// Those who wait for the CPU come by, and if they do not, it is asked for later.
+#[test]
+fn what_an_interrupt_announced_is_left_to_those_in_line() {
+    let rig = finished(Mode::Irq, READS);
+    rig.device.set_batch(8);
+    rig.log.crowded.store(true, SeqCst);
+    assert_eq!(rig.queue.linger(&Alone, None), Next::Sleep);
+    assert_eq!(rig.log.ended_count(), VISIT);
+    assert_eq!(rig.log.retries(), 1);
+    rig.queue.kick();
+    rig.log.assert_each_once(READS);
+}
+
+/// Its interrupt does not come again for what it has announced, and nobody else does.
 #[test]
 fn a_queue_that_interrupts_is_drained_whole() {
     // More than a batch holds.
