@@ -31,16 +31,16 @@ tracepoint:irq:irq_handler_exit /@begun[cpu]/ { $d = nsecs - @begun[cpu]; @irq_m
 tracepoint:timer:hrtimer_expire_entry { @timer[cpu] = nsecs; @called[cpu] = args.function; }
 tracepoint:timer:hrtimer_expire_exit /@timer[cpu]/ { @tick_max[ksym(@called[cpu])] = max(nsecs - @timer[cpu]); delete(@timer[cpu]); }
 """
-# The hook has preemption off from its entry, and from the wake-up, until it lets go of it for the last time. (No return probes: of a function that threads
-# sleep in they miss some returns.) A wait is over with the system call. Softirqs that an interrupt runs within a passage are the kernel's, and not part of it.
+# A passage: the hook has preemption off. A wait begins with the hook, and is over with the system call. Interrupts within a passage, and softirqs behind
+# them, are not part of it. (Nothing is deleted: what is not there would be an error each time, and its report a disturbance.)
 HOOK = """
-kprobe:hiops_io_schedule, kprobe:hiops_io_schedule_timeout { @begun_hook[tid] = nsecs; @inside[tid] = 1; }
-kprobe:hiops_preempt_enable /@begun_hook[tid]/ { @hook_max = max(nsecs - @begun_hook[tid]); }
-tracepoint:irq:softirq_entry /@begun_hook[tid]/ { @softirq[tid] = nsecs; }
-tracepoint:irq:softirq_exit /@softirq[tid]/ { @begun_hook[tid] += nsecs - @softirq[tid]; delete(@softirq[tid]); }
-tracepoint:sched:sched_switch /@begun_hook[args.prev_pid]/ { delete(@begun_hook[args.prev_pid]); }
-tracepoint:sched:sched_switch /@inside[args.next_pid]/ { @begun_hook[args.next_pid] = nsecs; }
-tracepoint:raw_syscalls:sys_exit /@inside[tid]/ { delete(@begun_hook[tid]); delete(@inside[tid]); }
+kprobe:hiops_io_schedule, kprobe:hiops_io_schedule_timeout { @waits[tid] = 1; }
+kprobe:hiops_preempt_disable /@waits[tid]/ { @depth[tid] += 1; if (@depth[tid] == 1) { @begun_hook[tid] = nsecs; } }
+kprobe:hiops_preempt_enable /@depth[tid]/ { @depth[tid] -= 1; if (@depth[tid] == 0) { @hook_max = max(nsecs - @begun_hook[tid]); } }
+tracepoint:irq_vectors:local_timer_entry, tracepoint:irq:irq_handler_entry, tracepoint:irq:softirq_entry /@depth[tid]/ { @nested[tid] += 1; if (@nested[tid] == 1) { @other[tid] = nsecs; } }
+tracepoint:irq_vectors:local_timer_exit, tracepoint:irq:irq_handler_exit, tracepoint:irq:softirq_exit /@nested[tid]/ { @nested[tid] -= 1; if (@nested[tid] == 0) { @begun_hook[tid] += nsecs - @other[tid]; } }
+tracepoint:sched:sched_switch /@depth[args.prev_pid]/ { @depth[args.prev_pid] = 0; @nested[args.prev_pid] = 0; }
+tracepoint:raw_syscalls:sys_exit /@waits[tid]/ { @waits[tid] = 0; @depth[tid] = 0; @nested[tid] = 0; }
 """
 
 
