@@ -8,10 +8,10 @@
 
 mod common;
 
-use common::Rig;
+use common::{Alone, Rig};
 use hal::mock::MockPlatform;
 use std::sync::Arc;
-use strategy::{Context, Mode, Waiting};
+use strategy::{Context, Mode};
 
 /// A hybrid queue that is polled, with one command at the device.
 fn polled() -> Rig {
@@ -52,27 +52,6 @@ fn a_change_of_mode_loses_nothing() {
     rig.log.assert_each_once(1);
 }
 
-/// Waits for what does not come.
-struct Waiter;
-
-impl Waiting for Waiter {
-    fn is_awake(&self) -> bool {
-        false
-    }
-
-    fn pause(&self) -> bool {
-        true
-    }
-
-    fn is_alone(&self) -> bool {
-        true
-    }
-
-    fn may_give_way(&self) -> bool {
-        false
-    }
-}
-
 /// Whether a queue that is polled, but whose ticks all find an idle CPU and each four completions, is polled still after so many.
 fn stays_polled(rig: &Rig, ticks: u32) -> bool {
     let mut paused = rig.queue.pause(&MockPlatform::new());
@@ -90,7 +69,7 @@ fn stays_polled(rig: &Rig, ticks: u32) -> bool {
     }
     // Threads don't find their completions themselves.
     (0..1_000).for_each(|_| {
-        rig.queue.linger(&Waiter, None);
+        rig.queue.linger(&Alone, None);
     });
     (0..ticks).all(|_| {
         complete(4);

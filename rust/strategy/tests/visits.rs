@@ -8,37 +8,16 @@
 
 mod common;
 
-use common::Rig;
+use common::{Alone, Rig};
 use hal::mock::MockPlatform;
 use std::sync::atomic::Ordering::SeqCst;
-use strategy::{Mode, Next, Turn, Waiting, DEFAULT_POLL_INTERVAL_US};
+use strategy::{Mode, Next, Turn, DEFAULT_POLL_INTERVAL_US};
 
 /// More than two visits end, and fewer than three.
 const READS: u32 = 20;
 const VISIT: u32 = 8;
 
 type Visit = fn(&Rig);
-
-/// Waits for what never comes, and has its CPU for itself.
-struct Alone;
-
-impl Waiting for Alone {
-    fn is_awake(&self) -> bool {
-        false
-    }
-
-    fn pause(&self) -> bool {
-        true
-    }
-
-    fn is_alone(&self) -> bool {
-        true
-    }
-
-    fn may_give_way(&self) -> bool {
-        false
-    }
-}
 
 /// A queue whose device has finished all that it was told of, and nobody has looked.
 fn finished(mode: Mode, reads: u32) -> Rig {

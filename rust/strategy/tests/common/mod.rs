@@ -11,7 +11,7 @@ use hal::{CmdError, Command, Op, Outcome, Segment};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use strategy::{Context, IoQueue, Upper};
+use strategy::{Context, IoQueue, Upper, Waiting};
 
 pub type TestQueue = IoQueue<MockPlatform, MockQueue<MockPlatform>, Recorder>;
 
@@ -259,5 +259,26 @@ impl Rig {
             .iter()
             .map(|issued| issued.command.lba as u32)
             .collect()
+    }
+}
+
+/// Waits for what never comes, and has its CPU for itself.
+pub struct Alone;
+
+impl Waiting for Alone {
+    fn is_awake(&self) -> bool {
+        false
+    }
+
+    fn pause(&self) -> bool {
+        true
+    }
+
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn may_give_way(&self) -> bool {
+        false
     }
 }
