@@ -17,7 +17,7 @@ use hal::{
 
 /// All slots are at least so many batches,
 const BATCHES: usize = 4;
-/// and none is larger. Of 4, 8 and 16, 8 cost a read the fewest instructions (docs/results.md).
+/// and none is larger. With 4 a read costs more instructions, with 16 no fewer (docs/results.md).
 const MOST_BATCH: usize = 8;
 
 /// What makes a queue, decided by the control path.
