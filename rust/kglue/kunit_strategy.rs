@@ -80,7 +80,7 @@ mod strategy_suite {
                 self.0.wrong.fetch_add(1, Ordering::Relaxed);
             }
         }
-        fn finish(&self, _: usize, _: Context) {}
+        fn finish(&self, _: &mut usize, _: Context) {}
         fn retry_later(&self) {}
         fn now_ms(&self) -> u64 {
             0

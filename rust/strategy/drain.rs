@@ -41,23 +41,24 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         while let Some(mut side) = self.drain.lock_or_knock() {
             let mut ended = Ending::new();
             let mut more = false;
+            let mut depth = 0;
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
             if due {
-                let depth = self.outstanding();
+                depth = self.outstanding();
                 let left = if total < most {
                     most.saturating_sub(total)
                 } else {
                     usize::MAX
                 };
                 more = self.drain_batch(&mut side, &mut ended, left);
+            }
+            if due || by == Context::Poll {
+                // If it is back to interrupts: what has come since the look above announces itself no more.
                 more |= self.adapt(&mut side, by, depth, ended.count());
-            } else if by == Context::Poll {
-                // Back to interrupts: what has come since the look above announces itself no more.
-                more = self.adapt(&mut side, by, 0, 0);
             }
             let knocked = side.release();
             if due && (!self.fifo.is_empty() || self.is_starved()) {
-                self.issue_again(Ending::new());
+                self.issue_again(&mut Ending::new());
             }
             total = total.wrapping_add(ended.finish(&self.upper, by));
             if !knocked && !more {
@@ -105,6 +106,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// Takes up to `most` completions, and no more than [`TagBatch::MAX`], and frees their tags. Returns whether there may be more. After it the
     /// caller looks at the FIFO.
+    // Inline with what it calls, as the issuer's way is: where completions come one at a time, calls were a tenth of what each took.
+    #[inline(always)]
     pub(crate) fn drain_batch(
         &self,
         side: &mut DrainSide<Q>,
@@ -131,6 +134,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     }
 
     /// Gives the drained tags back to the pool; what waits in the FIFO is visible to the caller afterwards.
+    #[inline(always)]
     pub(crate) fn release(&self, side: &mut DrainSide<Q>) {
         self.done.add(side.detached.len());
         let writes = self.hw.release_tags(&mut side.hw, &mut side.detached);

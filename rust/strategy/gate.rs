@@ -147,7 +147,7 @@ impl<P: Platform, Q: Queue, U: Upper> Drop for Paused<'_, P, Q, U> {
             self.queue.kick();
             if knocked || self.queue.is_holding() {
                 // Not only for the FIFO: there may be commands that were staged, and committed in vain.
-                self.queue.issue_again(Ending::new());
+                self.queue.issue_again(&mut Ending::new());
             }
         }
     }

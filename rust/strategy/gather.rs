@@ -103,7 +103,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             if let Some(mut side) = self.issue.lock_or_knock() {
                 self.held.store(false, Ordering::Relaxed);
                 self.ring(&mut side);
-                self.leave(side, Left::Idle, Ending::new());
+                self.leave(side, Left::Idle, &mut Ending::new());
             }
         }
     }

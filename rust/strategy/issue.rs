@@ -6,7 +6,7 @@ use crate::upper::Ending;
 use crate::{Context, Upper};
 use cell::sync::{fence, Ordering};
 use cell::Guard;
-use hal::{CmdError, Free, Platform, Queue, Tag, TagBatch, Unbound};
+use hal::{Bound, CmdError, Free, Platform, Queue, Tag, TagBatch, Unbound};
 
 /// How many batches one context issues at the wish of others before it leaves the rest to [`Upper::retry_later`].
 const ROUNDS: usize = 16;
@@ -38,7 +38,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let mut ended = Ending::new();
         let Some(mut side) = self.issue.try_lock() else {
             self.push(rq, &mut ended);
-            return self.issue_again(ended);
+            return self.issue_again(&mut ended);
         };
         let left = match self.issue_direct(&mut side, rq, &mut ended) {
             Ok(()) => Left::Idle,
@@ -47,7 +47,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         if last {
             self.ring_or_hold(&mut side);
         }
-        self.leave(side, left, ended);
+        self.leave(side, left, &mut ended);
     }
 
     /// Takes all of `rqs` over as [`IoQueue::submit`] does, with one doorbell for each [`TagBatch::MAX`] of them. `rqs` is
@@ -57,7 +57,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let mut ended = Ending::new();
         let Some(mut side) = self.issue.try_lock() else {
             rqs.for_each(|rq| self.push(rq, &mut ended));
-            return self.issue_again(ended);
+            return self.issue_again(&mut ended);
         };
         let mut left = Left::Idle;
         loop {
@@ -68,7 +68,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             }
         }
         self.ring_or_hold(&mut side);
-        self.leave(side, left, ended);
+        self.leave(side, left, &mut ended);
     }
 
     /// Tells the device of what was submitted with `last == false`. Any context, with preemption off.
@@ -76,12 +76,12 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     pub fn commit(&self) {
         if let Some(mut side) = self.issue.lock_or_knock() {
             self.ring_or_hold(&mut side);
-            self.leave(side, Left::Idle, Ending::new());
+            self.leave(side, Left::Idle, &mut Ending::new());
         }
     }
 
     /// Issues `rq` with the token held, if nobody waits before it.
-    #[inline]
+    #[inline(always)]
     fn issue_direct(
         &self,
         side: &mut IssueSide<Q>,
@@ -137,7 +137,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// Gives the issue token back after direct issue, and sees to what others wished meanwhile.
     #[inline]
-    pub(crate) fn leave(&self, side: Guard<'_, IssueSide<Q>>, left: Left, ended: Ending<U>) {
+    pub(crate) fn leave(&self, side: Guard<'_, IssueSide<Q>>, left: Left, ended: &mut Ending<U>) {
         if side.release() || left == Left::More {
             return self.issue_again(ended);
         }
@@ -149,12 +149,11 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// Issues from the FIFO for as long as there is something to do, or obliges the token's holder to do so; then finishes `ended`.
     #[cold]
-    pub(crate) fn issue_again(&self, ended: Ending<U>) {
-        let mut ended = ended;
+    pub(crate) fn issue_again(&self, ended: &mut Ending<U>) {
         let mut left = Left::Idle;
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.issue.lock_or_knock() {
-            left = self.issue_batch(&mut side, &mut ended);
+            left = self.issue_batch(&mut side, ended);
             self.ring_or_hold(&mut side);
             let knocked = side.release();
             if !knocked && left != Left::More {
@@ -256,11 +255,17 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             return Ok(());
         }
         if let Err(tag) = side.bound.push(tag) {
-            self.ring(side);
-            // The batch is empty now.
-            let _ = side.bound.push(tag);
+            self.ring_for(side, tag);
         }
         Ok(())
+    }
+
+    /// Tells the device of a full batch to make room for `tag`.
+    #[cold]
+    fn ring_for(&self, side: &mut IssueSide<Q>, tag: Tag<Bound>) {
+        self.ring(side);
+        // The batch is empty now.
+        let _ = side.bound.push(tag);
     }
 
     /// Gets as many free tags as a batch holds: what this holder of the token does not use, the next one finds, and the pool's
@@ -270,7 +275,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     }
 
     /// Tells the device of everything that is staged.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ring(&self, side: &mut IssueSide<Q>) {
         if !side.bound.is_empty() {
             self.issued.add(side.bound.len());

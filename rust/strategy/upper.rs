@@ -49,9 +49,9 @@ pub trait Upper: Send + Sync + 'static {
     /// A request that never began (see [`Upper::begin_cmd`]) may come here too, with an `Err`.
     fn end_cmd(&self, ended: &mut Self::Ended, rq: Self::Request, outcome: Outcome);
 
-    /// Ends a batch of at least one request towards its submitters. No token is held by the caller, save by a [`crate::Paused`]; new
-    /// requests may be submitted from here.
-    fn finish(&self, ended: Self::Ended, by: Context);
+    /// Ends a batch of at least one request towards its submitters; the batch is not used any more. No token is held by the caller, save by
+    /// a [`crate::Paused`]; new requests may be submitted from here.
+    fn finish(&self, ended: &mut Self::Ended, by: Context);
 
     /// [`crate::IoQueue::kick`] is to be called in a few milliseconds. Repeated wishes may be merged, a wish that comes after
     /// `kick` has begun may not. No token is held by the caller.
@@ -115,11 +115,11 @@ impl<U: Upper> Ending<U> {
         self.count
     }
 
-    /// Finishes the batch, if it is one; returns how many requests were in it.
+    /// Finishes the batch, if it is one; returns how many requests were in it. Nothing is added to it afterwards.
     #[inline]
-    pub(crate) fn finish(self, upper: &U, by: Context) -> usize {
+    pub(crate) fn finish(&mut self, upper: &U, by: Context) -> usize {
         if self.count != 0 {
-            upper.finish(self.batch, by);
+            upper.finish(&mut self.batch, by);
         }
         self.count
     }

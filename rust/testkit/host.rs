@@ -126,10 +126,10 @@ impl Upper for Layer {
         ended.push((rq, outcome));
     }
 
-    fn finish(&self, ended: Self::Ended, _: Context) {
+    fn finish(&self, ended: &mut Self::Ended, _: Context) {
         self.0.count.fetch_add(ended.len(), Ordering::Relaxed);
         let mut all = self.0.ended.lock().unwrap();
-        all.extend(ended.into_iter().map(|(job, outcome)| (*job, outcome)));
+        all.extend(ended.drain(..).map(|(job, outcome)| (*job, outcome)));
     }
 
     fn retry_later(&self) {}

@@ -90,7 +90,7 @@ impl<M: MapKind> BlkUpper<M> {
     pub(crate) fn end_claimed(&self, rq: Rq, by: Context) {
         let mut ended = Ended::default();
         self.conclude(&mut ended, rq);
-        self.finish(ended, by);
+        self.finish(&mut ended, by);
     }
 }
 
@@ -195,9 +195,9 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline]
-    fn finish(&self, mut ended: Ended, by: Context) {
+    fn finish(&self, ended: &mut Ended, by: Context) {
         if let Some(offers) = ended.offers.take() {
-            self.offer(&mut ended, offers);
+            self.offer(ended, offers);
         }
         count(&ended.batch, by);
         // SAFETY: may be called in any context. Bottom halves are off while bios end, as behind any driver.

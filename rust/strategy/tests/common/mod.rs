@@ -164,7 +164,7 @@ impl Upper for Recorder {
         ended.push(rq);
     }
 
-    fn finish(&self, ended: Vec<Rq>, by: Context) {
+    fn finish(&self, ended: &mut Vec<Rq>, by: Context) {
         assert!(!ended.is_empty(), "an empty batch is not finished");
         self.0.finished.lock().unwrap().push((by, ended.len()));
     }

@@ -149,7 +149,7 @@ impl Upper for Top {
         self.ended.fetch_add(1, SeqCst);
     }
 
-    fn finish(&self, (): (), _: Context) {}
+    fn finish(&self, (): &mut (), _: Context) {}
 
     fn retry_later(&self) {
         self.retries.fetch_add(1, SeqCst);
