@@ -7,6 +7,7 @@
 use crate::{Error, Platform};
 use cell::sync::{AtomicU64, AtomicU8, Ordering};
 use core::marker::PhantomData;
+use core::num::NonZeroU64;
 
 /// Taken from the pool, not yet bound.
 #[derive(Debug)]
@@ -145,7 +146,28 @@ impl<S> TagBatch<S> {
     #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Tag<S>> + '_ {
         let len = usize::from(core::mem::take(&mut self.len));
-        self.index.iter().take(len).map(|&index| Tag::new(index))
+        let tags = self.index.get(..len).unwrap_or_default();
+        tags.iter().map(|&index| Tag::new(index))
+    }
+}
+
+impl TagBatch<Free> {
+    /// Adds the slots `base` and up that have their bit set in `bits`, lowest first: `want` of them at most, and as many as fit. Returns the bits of those
+    /// that were not added.
+    #[inline]
+    fn fill(&mut self, base: u16, bits: u64, want: usize) -> u64 {
+        let mut rest = bits;
+        let places = self.index.iter_mut().skip(usize::from(self.len));
+        for place in places.take(want) {
+            let Some(set) = NonZeroU64::new(rest) else {
+                break;
+            };
+            // CAST: below 64.
+            *place = base.wrapping_add(set.trailing_zeros() as u16);
+            rest &= rest.wrapping_sub(1);
+            self.len = self.len.wrapping_add(1);
+        }
+        rest
     }
 }
 
@@ -185,28 +207,18 @@ impl<P: Platform> TagTable<P> {
     /// Takes up to `want` free slots, lowest first, into `tags`. By the issuer.
     #[inline]
     pub fn take(&self, want: usize, tags: &mut TagBatch<Free>) {
-        let mut want = want.min(TagBatch::<Free>::MAX.saturating_sub(tags.len()));
+        let most = want.saturating_add(tags.len()).min(TagBatch::<Free>::MAX);
         let mut base = 0u16;
         for word in self.free.iter() {
+            let want = most.saturating_sub(tags.len());
             if want == 0 {
                 return;
             }
-            let mut bits = word.load(Ordering::Relaxed);
-            let mut taken = 0u64;
-            while bits != 0 && want != 0 {
-                let lowest = bits & bits.wrapping_neg();
-                // CAST: below 64.
-                let index = base.wrapping_add(lowest.trailing_zeros() as u16);
-                if tags.push(Tag::new(index)).is_err() {
-                    break;
-                }
-                taken |= lowest;
-                bits &= !lowest;
-                want = want.wrapping_sub(1);
-            }
-            if taken != 0 {
+            let bits = word.load(Ordering::Relaxed);
+            let rest = tags.fill(base, bits, want);
+            if rest != bits {
                 // Acquire: what the last owner of these slots did to them is over.
-                word.fetch_and(!taken, Ordering::Acquire);
+                word.fetch_and(!(bits ^ rest), Ordering::Acquire);
             }
             base = base.wrapping_add(64);
         }
@@ -259,20 +271,20 @@ impl<P: Platform> TagTable<P> {
         let mut bits = 0u64;
         for tag in tags.drain() {
             let at = tag.index() / 64;
-            if at != word_at && bits != 0 {
+            if at != word_at {
                 self.give(word_at, bits);
-                bits = 0;
+                (word_at, bits) = (at, 0);
             }
-            word_at = at;
             bits |= 1u64 << (tag.index() % 64);
         }
-        if bits != 0 {
-            self.give(word_at, bits);
-        }
+        self.give(word_at, bits);
     }
 
     #[inline]
     fn give(&self, word: usize, bits: u64) {
+        if bits == 0 {
+            return;
+        }
         if let Some(free) = self.free.get(word) {
             // Release: the next owner sees the slots as this one left them.
             free.fetch_or(bits, Ordering::Release);
