@@ -71,6 +71,14 @@ fn lock<T>(
     Mutex::new(value, name, key)
 }
 
+/// The first of `vectors`, if they are in a row.
+fn in_a_row(vectors: impl Iterator<Item = u16>) -> Option<u16> {
+    let mut vectors = vectors;
+    let first = vectors.next()?;
+    let next = |last: u16, vector| (vector == last.wrapping_add(1)).then_some(vector);
+    vectors.try_fold(first, next).is_some().then_some(first)
+}
+
 /// The hardware queues at rest. In truth they live as long as the adapter.
 type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
 type PausedQueue<C, B> =
@@ -84,6 +92,8 @@ type PausedQueue<C, B> =
 pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) recovery: Recovery,
     pub(crate) queues: KVec<HwQueue<C, B>>,
+    /// The vector of the first queue, if each that interrupts has its own, one after the other.
+    pub(crate) own_vectors: Option<u16>,
     pub(crate) set: KBox<Opaque<bindings::blk_mq_tag_set>>,
     pub(crate) set_allocated: bool,
     pub(crate) disks: Pin<KBox<Mutex<KVec<Disk>>>>,
@@ -186,6 +196,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         Ok(place.write(Self {
             recovery,
             queues: KVec::new(),
+            own_vectors: None,
             set,
             set_allocated: false,
             disks,
@@ -235,6 +246,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 .push_within_capacity(queue)
                 .map_err(|_| Error::NoMemory)?;
         }
+        self.own_vectors = in_a_row(self.queues.iter().filter_map(|queue| queue.vector));
         (self.paused.lock().reserve(self.queues.len(), GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
         let adapter: *const Self = self;
         for queue in &mut self.queues {

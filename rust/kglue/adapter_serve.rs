@@ -27,15 +27,12 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         true
     }
 
-    /// The queue of `vector`, where it is the only one and queues have their vectors in order.
+    /// The queue of `vector`, where each has its own.
     #[inline]
     fn queue_of(&self, vector: u16) -> Option<&HwQueue<C, B>> {
-        let first = self.queues.first()?.vector?;
-        let at = usize::from(vector.wrapping_sub(first));
-        let queue = self.queues.get(at)?;
-        let next = self.queues.get(at.wrapping_add(1));
-        let alone = next.is_none_or(|next| next.vector != Some(vector));
-        (queue.vector == Some(vector) && alone).then_some(queue)
+        let at = vector.wrapping_sub(self.own_vectors?);
+        let queue = self.queues.get(usize::from(at))?;
+        queue.vector.is_some().then_some(queue)
     }
 
     /// Several queues share `vector`.
