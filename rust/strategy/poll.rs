@@ -11,6 +11,7 @@
 
 use crate::drain::VISIT;
 use crate::gate::Paused;
+use crate::hybrid;
 use crate::queue::{DrainSide, IoQueue};
 use crate::{Context, Upper};
 use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
@@ -225,7 +226,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// After a drain by `by` that ended `ended` requests of `depth` that were outstanding: a hybrid queue goes over to what serves
     /// the load better. `true`: the caller has to look for completions again.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn adapt(
         &self,
         side: &mut DrainSide<Q>,
@@ -238,16 +239,21 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
         let polled = self.poll.is_on();
         let upper = &self.upper;
-        let idle = match by {
-            Context::Irq => !upper.interrupts_thread(),
-            // Threads that find their completions before they sleep are disturbed by an interrupt that comes after, wherever the tick was.
-            Context::Poll => {
-                !self.hw.is_interrupt_dear() && !self.visits.is_on() && !upper.interrupts_thread()
-            }
-            _ => false,
+        // Who passed by was at work; so was whom the interrupt kept from it.
+        let (cost, busy) = match by {
+            Context::Irq => (hybrid::INTERRUPT, depth > 1 || upper.interrupts_thread()),
+            Context::Poll => (self.tick_cost(), true),
+            Context::Lazy | Context::Coop => (0, true),
         };
-        let wanted = (side.watch).note(polled, by, ended, depth, idle, || upper.now_ms());
+        let wanted = (side.watch).note(polled, cost, ended, depth, busy, || upper.now_ms());
         wanted != polled && self.switch(wanted) && !wanted
+    }
+
+    fn tick_cost(&self) -> u32 {
+        let dear = self.hw.is_interrupt_dear();
+        // Threads that find their completions before they sleep are disturbed by an interrupt that comes after, wherever the tick was.
+        let idle = !dear && !self.visits.is_on() && !self.upper.interrupts_thread();
+        hybrid::tick(dear, idle)
     }
 
     /// Turns the interrupt off or on again; `false`: it can't be. With the drain token held.
