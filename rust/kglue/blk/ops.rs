@@ -73,6 +73,7 @@ struct Run<'a, 'b> {
     lane: &'a Lane,
     plugged: &'a mut Plugged<'b>,
     left: usize,
+    coop: bool,
     visits: bool,
 }
 
@@ -83,15 +84,14 @@ impl Iterator for Run<'_, '_> {
     fn next(&mut self) -> Option<Rq> {
         self.left = self.left.checked_sub(1)?;
         let rq = self.plugged.pop()?;
-        enlist(self.lane, &rq, || self.visits);
+        enlist(self.lane, &rq, self.coop, || self.visits);
         Some(rq)
     }
 }
 
-/// Notes who waits for `rq`, if that is of use and certain; `visits`: whether a look before the sleep is.
+/// Notes who waits for `rq`, if that is of use and certain; `coop`: whether cooperation is on, `visits`: whether a look before the sleep is of use.
 #[inline(always)]
-fn enlist(lane: &Lane, rq: &Rq, visits: impl FnOnce() -> bool) {
-    let coop = lane.switches.on(COOP);
+fn enlist(lane: &Lane, rq: &Rq, coop: bool, visits: impl FnOnce() -> bool) {
     let waiter = match lane.switches.on(LAZY) || (coop && visits()) {
         true => wait::enlist(rq, coop),
         false => null(),
@@ -139,7 +139,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         lane.stats.submitted(1);
         let _stay = PreemptOff::new();
         let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
-        enlist(lane, &rq, || queue.io.is_worth_a_visit());
+        enlist(lane, &rq, coop, || queue.io.is_worth_a_visit());
         queue.io.submit(rq, last);
         queue.pass_by(coop);
         shims::HIOPS_STS_OK
@@ -160,6 +160,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
                 lane,
                 plugged: &mut plugged,
                 left,
+                coop,
                 visits: queue.io.is_worth_a_visit(),
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
