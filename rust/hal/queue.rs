@@ -37,7 +37,7 @@ pub trait Queue: Send + Sync + 'static {
     fn capacity(&self) -> usize;
 
     /// So many commands are worth telling the device of; fewer may wait for more, as long as it has others or those who would wait for them have other
-    /// threads to let run. 1: there is nothing to be had by it.
+    /// threads to let run. 1: there is nothing to be had by it. Asked once, when the strategy takes the queue over.
     fn batch(&self) -> usize;
 
     /// Whether its interrupt takes accesses to registers, beside those that the events take.

@@ -34,6 +34,8 @@ pub(crate) struct Plan<D, M> {
     pub(crate) mmio: M,
     /// Shadow doorbells, where the controller has them.
     pub(crate) shadow: Option<Shadow<D>>,
+    /// It never interrupts: who submits comes for the completions, and nobody else does.
+    pub(crate) is_polled: bool,
     /// The vector to unmask after a drain: a pin that [`interrupt`] masks.
     pub(crate) pin: Option<u16>,
 }
@@ -55,6 +57,7 @@ pub struct NvmeQueue<P: Platform, M: Mmio> {
     head_doorbell: usize,
     qid: u16,
     entries: u16,
+    batch: usize,
     pin: Option<u16>,
 }
 
@@ -99,6 +102,8 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             let bytes = usize::from(entries).saturating_mul(entry);
             crate::admin::paged(platform, bytes, page)
         };
+        // Who polls for his own completions lets nobody else run.
+        let most = if plan.is_polled { 1 } else { MOST_BATCH };
         Ok(Self {
             tags: TagTable::new(platform, plan.tags)?,
             cids: platform.table(usize::from(plan.tags), |at| {
@@ -114,6 +119,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             head_doorbell: regs::cq_doorbell(plan.qid, plan.stride),
             qid: plan.qid,
             entries,
+            batch: (usize::from(plan.tags) / BATCHES).clamp(1, most),
             pin: plan.pin,
         })
     }
@@ -201,9 +207,8 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
 
     /// Its registers cost next to nothing: one posted write for any number of commands, often none, and no reads. But what it was told of at once it
     /// answers at once, so that threads that let each other run find more of their completions when their turn comes.
-    #[inline]
     fn batch(&self) -> usize {
-        (self.capacity() / BATCHES).clamp(1, MOST_BATCH)
+        self.batch
     }
 
     #[inline]
@@ -269,7 +274,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         self.peek(side).is_some()
     }
 
-    #[inline]
+    #[inline(always)]
     fn fetch_event(&self, side: &mut NvmeDrain) -> Option<Event> {
         // No further than once around, however fast a broken device writes.
         for _ in 0..self.entries {
@@ -292,7 +297,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         tag.detach()
     }
 
-    #[inline]
+    #[inline(always)]
     fn release_tags(&self, side: &mut NvmeDrain, tags: &mut TagBatch<Detached>) -> usize {
         let mut written = 0;
         if side.head != side.rung {

@@ -8,7 +8,6 @@ use crate::issue::Left;
 use crate::queue::{DrainSide, IoQueue, IssueSide};
 use crate::upper::Ending;
 use crate::{Context, Upper};
-use cell::sync::Ordering;
 use cell::{Guard, TryLock};
 use hal::{CmdError, Platform, Queue};
 
@@ -89,7 +88,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
             let _ = free.push(tag.unbind());
         }
         queue.hw.unget_tags(hw, free);
-        queue.held.store(false, Ordering::Relaxed);
+        queue.gathering.end();
         // What it did not finish.
         for _ in 0..queue.slots.len() {
             let Some(event) = queue.hw.reap_tag(&mut drain.hw) else {

@@ -17,14 +17,41 @@ use crate::issue::Left;
 use crate::queue::{IoQueue, IssueSide};
 use crate::upper::Ending;
 use crate::Upper;
-use cell::sync::{fence, Ordering};
+use cell::sync::{fence, AtomicBool, Ordering};
 use hal::{Platform, Queue};
+
+/// What a queue gathers, and whether it does at this moment.
+pub(crate) struct Gathering {
+    /// [`Queue::batch`].
+    batch: usize,
+    /// With so many outstanding the device has work enough.
+    enough: u64,
+    /// Staged commands wait for more of them. Written by the issue token's holder.
+    held: AtomicBool,
+}
+
+impl Gathering {
+    /// For a queue that gathers `batch` of its `capacity` slots.
+    pub(crate) fn new(batch: usize, capacity: usize) -> Self {
+        Self {
+            batch,
+            // CAST: usize is at most 64 bits wide.
+            enough: capacity.saturating_sub(batch) as u64,
+            held: AtomicBool::new(false),
+        }
+    }
+
+    /// Nothing is staged any more, or it goes to the device now.
+    pub(crate) fn end(&self) {
+        self.held.store(false, Ordering::Relaxed);
+    }
+}
 
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// Whether it pays to gather.
     #[inline]
     pub(crate) fn gathers(&self) -> bool {
-        self.hw.batch() > 1
+        self.gathering.batch > 1
     }
 
     /// Tells the device of everything that is staged, unless it may wait for more.
@@ -38,8 +65,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// Whether `staged` commands may wait; from then on that is seen. By the issuer.
     #[inline]
     fn holds(&self, staged: usize) -> bool {
-        if staged != 0 && staged < self.hw.batch() && self.may_hold() {
-            self.held.store(true, Ordering::Relaxed);
+        if staged != 0 && staged < self.gathering.batch && self.may_hold() {
+            self.gathering.held.store(true, Ordering::Relaxed);
             // The hand-over with the drainer and with the timer, see above.
             fence(Ordering::SeqCst);
             if self.may_hold() {
@@ -48,7 +75,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             }
         }
         if self.is_holding() {
-            self.held.store(false, Ordering::Relaxed);
+            self.gathering.end();
         }
         false
     }
@@ -69,17 +96,16 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// Whether the device has work enough.
     #[inline]
     fn is_filled(&self) -> bool {
-        let (batch, capacity) = (self.hw.batch(), self.hw.capacity());
-        // CAST: usize is at most 64 bits wide.
+        let Gathering { batch, enough, .. } = self.gathering;
         let outstanding = self.outstanding();
-        outstanding >= batch as u64
-            && (outstanding >= capacity.saturating_sub(batch) as u64 || self.upper.is_crowded())
+        // CAST: usize is at most 64 bits wide.
+        outstanding >= batch as u64 && (outstanding >= enough || self.upper.is_crowded())
     }
 
     /// Whether staged commands wait for more of them.
     #[inline]
     pub(crate) fn is_holding(&self) -> bool {
-        self.held.load(Ordering::Relaxed)
+        self.gathering.held.load(Ordering::Relaxed)
     }
 
     /// Whether something is held that must not be any longer. By the drainer, after the fence that follows its count.
@@ -101,7 +127,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     pub(crate) fn tell_held(&self) {
         if self.is_holding() {
             if let Some(mut side) = self.issue.lock_or_knock() {
-                self.held.store(false, Ordering::Relaxed);
+                self.gathering.end();
                 self.ring(&mut side);
                 self.leave(side, Left::Idle, &mut Ending::new());
             }

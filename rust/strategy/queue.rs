@@ -2,12 +2,13 @@
 //! One hardware queue with all that the strategy keeps for it.
 
 use crate::fifo::Fifo;
+use crate::gather::Gathering;
 use crate::hybrid::Watch;
 use crate::patience::{Patience, GIVING_WAY, POLLING, VISITS};
 use crate::poll::Polling;
 use crate::stats::Counter;
 use crate::{Context, Upper};
-use cell::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use cell::{Slot, TryLock};
 use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
 
@@ -47,8 +48,7 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
     pub(crate) slots: P::Table<Slot<U::Request>>,
     /// By tag: when the command that it is bound to was issued, by the clock of [`Upper::now_ms`].
     pub(crate) issued_at: P::Table<AtomicU64>,
-    /// Staged commands wait for more of them. Written by the issue token's holder.
-    pub(crate) held: AtomicBool,
+    pub(crate) gathering: Gathering,
     pub(crate) poll: Polling,
     /// Whether it pays to poll before a sleep, and to give way instead of one.
     pub(crate) patience: Patience,
@@ -94,7 +94,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             fifo: Fifo::new(platform, depth)?,
             slots: platform.table(tags, |_| Slot::default())?,
             issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
-            held: AtomicBool::new(false),
+            gathering: Gathering::new(hw.queue.batch(), tags),
             poll: Polling::new(),
             patience: Patience::new(POLLING),
             giving_way: Patience::new(GIVING_WAY),

@@ -32,7 +32,6 @@ struct State {
     bind_answers: VecDeque<Option<CmdError>>,
     doorbells: usize,
     releases: usize,
-    batch: usize,
     interrupt_is_dear: bool,
 }
 
@@ -101,11 +100,6 @@ impl MockDevice {
         self.state().bind_answers.clear();
     }
 
-    /// From now on it is dear to tell it anything, save of `batch` commands at once.
-    pub fn set_batch(&self, batch: usize) {
-        self.state().batch = batch;
-    }
-
     /// From now on its interrupt takes accesses to registers.
     pub fn make_interrupt_dear(&self) {
         self.state().interrupt_is_dear = true;
@@ -148,6 +142,8 @@ impl MockDevice {
 pub struct MockQueue<P: Platform> {
     tags: TagTable<P>,
     device: Arc<MockDevice>,
+    /// [`Queue::batch`].
+    batch: usize,
     /// By tag: what is written where the device will look for it.
     bound: P::Table<Mutex<Option<Issued>>>,
 }
@@ -170,8 +166,18 @@ pub struct MockDrain {
 impl<P: Platform> MockQueue<P> {
     /// A queue of `tags` slots, with its device's end.
     pub fn new(platform: &P, tags: u16) -> Result<(NewQueue<Self>, Arc<MockDevice>), Error> {
+        Self::gathering(platform, tags, 1)
+    }
+
+    /// The same with a device that is dear to tell anything, save of `batch` commands at once.
+    pub fn gathering(
+        platform: &P,
+        tags: u16,
+        batch: usize,
+    ) -> Result<(NewQueue<Self>, Arc<MockDevice>), Error> {
         let device = Arc::new(MockDevice::default());
         let queue = Self {
+            batch,
             tags: TagTable::new(platform, tags)?,
             device: Arc::clone(&device),
             bound: platform.table(usize::from(tags), |_| Mutex::new(None))?,
@@ -199,7 +205,7 @@ impl<P: Platform> Queue for MockQueue<P> {
     }
 
     fn batch(&self) -> usize {
-        self.device.state().batch.max(1)
+        self.batch
     }
 
     fn is_interrupt_dear(&self) -> bool {

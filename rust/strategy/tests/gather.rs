@@ -20,9 +20,7 @@ const FILLED: u32 = TAGS as u32 - BATCH;
 
 /// A queue that is dear to tell anything.
 fn rig() -> Rig {
-    let rig = Rig::new(TAGS, 256);
-    rig.device.set_batch(BATCH as usize);
-    rig
+    Rig::gathering(TAGS, 256, BATCH as usize)
 }
 
 /// A queue whose device has work enough, and `held` commands that it was not told of.

@@ -110,8 +110,7 @@ impl Load {
             burst_us,
             ..
         } = self;
-        let rig = Rig::new(TAGS, 256);
-        rig.device.set_batch(batch);
+        let rig = Rig::gathering(TAGS, 256, batch);
         // Polled, as a queue at work is.
         let mut paused = rig.queue.pause(&MockPlatform::new());
         paused.set_mode(Mode::Poll).unwrap();

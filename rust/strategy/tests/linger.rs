@@ -211,8 +211,7 @@ fn one_wait_in_eight_without_a_sleep_is_worth_all_visits() {
 #[test]
 fn a_queue_without_interrupts_or_that_holds_commands_is_always_visited() {
     assert_eq!(visits(&rig(), alone, 1_000), 1_000);
-    let holds = Rig::new(8, 8);
-    holds.device.set_batch(2);
+    let holds = Rig::gathering(8, 8, 2);
     visits(&holds, alone, 1_000);
     assert!(!holds.queue.is_worth_a_visit(), "as long as it does not");
     holds.submit(0..7);

@@ -20,8 +20,8 @@ const VISIT: u32 = 8;
 type Visit = fn(&Rig);
 
 /// A queue whose device has finished all that it was told of, and nobody has looked.
-fn finished(mode: Mode, reads: u32) -> Rig {
-    let rig = Rig::new(128, 128);
+fn finished(mode: Mode, reads: u32, batch: usize) -> Rig {
+    let rig = Rig::gathering(128, 128, batch);
     let mut paused = rig.queue.pause(&MockPlatform::new());
     paused.set_mode(mode).unwrap();
     paused.resume();
@@ -44,7 +44,7 @@ fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
         ("the timer", |rig| rig.queue.tick()),
     ];
     for (who, visit) in visits {
-        let rig = finished(Mode::Poll, READS);
+        let rig = finished(Mode::Poll, READS, 1);
         visit(&rig);
         assert_eq!(rig.log.ended_count(), VISIT, "{who}");
         visit(&rig);
@@ -57,8 +57,7 @@ fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
 /// Those who wait for the CPU come by, and if they do not, it is asked for later.
 #[test]
 fn what_an_interrupt_announced_is_left_to_those_in_line() {
-    let rig = finished(Mode::Irq, READS);
-    rig.device.set_batch(8);
+    let rig = finished(Mode::Irq, READS, 8);
     rig.log.crowded.store(true, SeqCst);
     assert_eq!(rig.queue.linger(&Alone, None), Next::Sleep);
     assert_eq!(rig.log.ended_count(), VISIT);
@@ -71,14 +70,14 @@ fn what_an_interrupt_announced_is_left_to_those_in_line() {
 #[test]
 fn a_queue_that_interrupts_is_drained_whole() {
     // More than a batch holds.
-    let rig = finished(Mode::Irq, 100);
+    let rig = finished(Mode::Irq, 100, 1);
     rig.queue.pass_by();
     rig.log.assert_each_once(100);
 }
 
 #[test]
 fn the_tick_comes_soon_for_what_a_visit_has_left() {
-    let rig = finished(Mode::Poll, READS);
+    let rig = finished(Mode::Poll, READS, 1);
     rig.log.armed_us.store(0, SeqCst);
     rig.queue.tick();
     assert_eq!(
@@ -105,7 +104,7 @@ fn the_tick_comes_soon_for_what_a_visit_has_left() {
 
 #[test]
 fn a_tick_that_leaves_something_comes_soon_whoever_else_passes_by() {
-    let rig = finished(Mode::Poll, READS);
+    let rig = finished(Mode::Poll, READS, 1);
     rig.queue.pass_by();
     rig.queue.tick();
     assert_eq!(rig.log.ended_count(), 2 * VISIT);

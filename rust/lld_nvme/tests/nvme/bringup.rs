@@ -3,7 +3,7 @@
 
 use crate::model::{Config, Namespace};
 use crate::rig::{command, Rig};
-use hal::{Controller, Error, Limits, Op, Platform, Shutdown};
+use hal::{Controller, Error, Limits, Op, Platform, Queue, Shutdown};
 
 #[test]
 fn limits_follow_from_what_the_device_says() {
@@ -119,6 +119,18 @@ fn queues_come_in_order_and_after_the_start() {
         rig.nvme.create_queue(0, Some(0)),
         Err(Error::Invalid)
     ));
+}
+
+/// Who polls for his own completions has nobody to wait for.
+#[test]
+fn only_a_queue_that_interrupts_gathers() {
+    let rig = Rig::started(Config {
+        queues: 2,
+        ..Config::default()
+    });
+    let batch = |index, vector| rig.nvme.create_queue(index, vector).unwrap().queue.batch();
+    assert_eq!(batch(0, Some(1)), 8);
+    assert_eq!(batch(1, None), 1);
 }
 
 #[test]

@@ -207,9 +207,14 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(tags: u16, depth: usize) -> Self {
+        Self::gathering(tags, depth, 1)
+    }
+
+    /// One whose device is dear to tell anything, save of `batch` commands at once.
+    pub fn gathering(tags: u16, depth: usize, batch: usize) -> Self {
         let platform = MockPlatform::new();
         let log = Arc::new(Log::default());
-        let (hw, device) = MockQueue::new(&platform, tags).unwrap();
+        let (hw, device) = MockQueue::gathering(&platform, tags, batch).unwrap();
         let upper = Recorder(Arc::clone(&log));
         let queue = IoQueue::new(&platform, hw, upper, depth).unwrap();
         Self {
