@@ -4,20 +4,20 @@
 //! Polling pays where threads pass by often enough to find the completions themselves: then an interrupt only disturbs them. A queue
 //! is polled on trial when completions come fast, and find other commands outstanding or a thread at work on their CPU. It goes back when the
 //! timer's ticks cost more than the interrupts did before, some windows together: loads come in bursts. Each failed trial makes the next one wait longer, unless the load
-//! has become a much deeper one meanwhile.
+//! has become a deeper one meanwhile.
 
 /// Completions after which the load is judged.
 const WINDOW: u32 = 256;
 /// A queue is fast that fills a window in so many milliseconds.
 const FAST_MS: u64 = 1000;
 /// What an interrupt costs, in units of its own.
-pub(crate) const INTERRUPT: u32 = 3;
+pub(crate) const INTERRUPT: u32 = 6;
 /// Ticks may cost so much in a window, whatever interrupts did.
 const LITTLE: u32 = WINDOW / 8 * INTERRUPT;
 /// What ticks save in one window may be spent in later ones: no more than so many windows' interrupts at once, which is also what a trial may spend.
 const MOST_SAVED: u32 = 4;
-/// A load so many times as deep as the one that the last trial failed on is another load.
-const DEEPER: u64 = 4;
+/// A load more than so many times as deep as the one that the last trial began on is another load.
+const DEEPER: u64 = 2;
 /// Failed trials make the next one wait for up to so many windows.
 const MOST_PATIENCE: u32 = 256;
 
@@ -45,13 +45,13 @@ pub(crate) struct Watch {
     patience: u32,
 }
 
-/// What a tick costs beside interrupts that are `dear`, or not. It disturbs no thread that finds its completion by itself, and touches no device, which a dear interrupt
-/// does; but where the CPU is `idle` an interrupt disturbs nobody, and is cheaper than a timer that is set anew each time.
+/// What a tick costs beside interrupts that are `dear`, or not. It sets the timer anew each time, but touches no device, which a dear interrupt does; and it disturbs no
+/// thread that finds its completion by itself, but where the CPU is `idle`, neither does an interrupt.
 #[inline]
 pub(crate) fn tick(dear: bool, idle: bool) -> u32 {
     match (dear, idle) {
         (true, _) => INTERRUPT / 3,
-        (false, false) => INTERRUPT,
+        (false, false) => INTERRUPT * 3 / 2,
         (false, true) => INTERRUPT * 2,
     }
 }
@@ -118,10 +118,12 @@ impl Watch {
             self.wait = self.patience;
             false
         } else {
-            self.patience = 0;
             let left = self.budget.saturating_sub(self.spent);
             let most = self.price.saturating_mul(MOST_SAVED);
             self.budget = left.saturating_add(self.price).min(most);
+            if self.budget == most {
+                self.patience = 0;
+            }
             true
         };
         self.begin(now_ms);
@@ -138,110 +140,123 @@ mod tests {
     const DEPTH: u64 = 8;
     /// In a window of [`play`].
     const INTERRUPTS: u32 = WINDOW / 4;
-    const TICK: u32 = INTERRUPT;
 
-    /// Notes windows of completions, 4 to a drain that costs `cost`, one window every `ms`; returns whether the queue is polled then.
-    fn play(watch: &mut Watch, polled: bool, cost: u32, busy: bool, windows: u32, ms: u64) -> bool {
-        let mut polled = polled;
+    /// Notes windows of completions, 4 to an interrupt, one window every `ms`; returns whether the queue is polled then.
+    fn play(watch: &mut Watch, busy: bool, windows: u32, ms: u64) -> bool {
+        let mut polled = false;
         let mut now = watch.since_ms;
         for _ in 0..windows {
             now += ms;
-            for _ in 0..WINDOW / 4 {
+            for _ in 0..INTERRUPTS {
                 let depth = if busy { DEPTH } else { 1 };
-                polled = watch.note(polled, cost, 4, depth, busy, || now);
+                polled = watch.note(polled, INTERRUPT, 4, depth, busy, || now);
             }
         }
         polled
     }
 
-    /// Ticks that find nothing; returns whether the queue is polled still.
-    fn tick(watch: &mut Watch, count: u32) -> bool {
-        (0..count).all(|_| watch.note(true, TICK, 0, 0, true, || 0))
+    /// A queue that is polled from now on.
+    fn on_trial() -> Watch {
+        let mut watch = Watch::default();
+        assert!(play(&mut watch, true, 1, 4));
+        watch
+    }
+
+    /// Notes windows of completions of a polled queue, `each` to a drain that costs `cost`; returns whether it is polled all the while.
+    fn stays(watch: &mut Watch, cost: u32, each: u32, windows: u32) -> bool {
+        (0..windows * WINDOW / each)
+            .all(|_| watch.note(true, cost, each as usize, DEPTH, true, || 0))
+    }
+
+    /// The same with ticks that find nothing.
+    fn stays_for(watch: &mut Watch, ticks: u32, cost: u32) -> bool {
+        (0..ticks).all(|_| watch.note(true, cost, 0, 0, true, || 0))
+    }
+
+    /// The trial fails.
+    fn fail(watch: &mut Watch) {
+        assert!(!stays_for(watch, 2 * WINDOW, tick(false, false)));
+    }
+
+    /// It fails in the end.
+    fn fail_late(watch: &mut Watch) {
+        assert!(!stays(watch, tick(false, false), 4, 2 * WINDOW));
     }
 
     #[test]
     fn a_fast_queue_on_a_busy_machine_is_polled() {
-        assert!(play(&mut Watch::default(), false, INTERRUPT, true, 1, 16));
+        assert!(play(&mut Watch::default(), true, 1, 16));
     }
 
     #[test]
     fn one_command_at_a_time_on_an_idle_machine_is_not() {
-        assert!(!play(
-            &mut Watch::default(),
-            false,
-            INTERRUPT,
-            false,
-            100,
-            4
-        ));
+        assert!(!play(&mut Watch::default(), false, 100, 4));
     }
 
     #[test]
     fn a_slow_queue_is_not() {
-        assert!(!play(
-            &mut Watch::default(),
-            false,
-            INTERRUPT,
-            true,
-            20,
-            2 * FAST_MS
-        ));
+        assert!(!play(&mut Watch::default(), true, 20, 2 * FAST_MS));
     }
 
     #[test]
     fn it_stays_polled_while_passers_by_find_the_completions() {
-        assert!(play(&mut Watch::default(), true, 0, true, 50, 4));
+        assert!(stays(&mut on_trial(), 0, 4, 50));
     }
 
     #[test]
-    fn it_stays_polled_while_each_tick_finds_several() {
-        assert!(play(&mut Watch::default(), true, TICK, true, 50, 4));
+    fn it_stays_polled_while_each_tick_finds_more_than_an_interrupt_did() {
+        assert!(stays(&mut on_trial(), tick(false, false), 8, 50));
+        assert!(!stays(&mut on_trial(), tick(false, false), 4, 50));
     }
 
     #[test]
-    fn it_goes_back_when_it_ticks_more_often_than_it_was_interrupted() {
-        let mut watch = Watch::default();
-        assert!(play(&mut watch, false, INTERRUPT, true, 1, 4));
-        assert!(tick(&mut watch, MOST_SAVED * INTERRUPTS));
-        assert!(!tick(&mut watch, 1));
+    fn beside_dear_interrupts_each_may_find_fewer() {
+        assert!(stays(&mut on_trial(), tick(true, true), 2, 50));
+    }
+
+    #[test]
+    fn it_goes_back_when_ticks_cost_more_than_a_trial_may() {
+        let mut watch = on_trial();
+        assert!(stays_for(&mut watch, MOST_SAVED * INTERRUPTS, INTERRUPT));
+        assert!(!stays_for(&mut watch, 1, INTERRUPT));
     }
 
     #[test]
     fn a_burst_of_ticks_is_paid_for_by_the_windows_around_it() {
-        let mut watch = Watch::default();
-        assert!(play(&mut watch, false, INTERRUPT, true, 1, 4));
-        assert!(tick(&mut watch, (MOST_SAVED - 1) * INTERRUPTS));
-        assert!(play(&mut watch, true, 0, true, 1, 4));
-        assert!(tick(&mut watch, 2 * INTERRUPTS), "the rest and a window's");
-        assert!(!tick(&mut watch, 1));
+        let mut watch = on_trial();
+        let most = MOST_SAVED * INTERRUPTS;
+        assert!(stays_for(&mut watch, most - INTERRUPTS, INTERRUPT));
+        assert!(stays(&mut watch, 0, 4, 1));
+        // What was left, and a window's.
+        assert!(stays_for(&mut watch, 2 * INTERRUPTS, INTERRUPT));
+        assert!(!stays_for(&mut watch, 1, INTERRUPT));
     }
 
     #[test]
     fn ticks_that_cost_a_little_more_than_interrupts_are_too_many_in_time() {
-        let mut watch = Watch::default();
-        assert!(play(&mut watch, false, INTERRUPT, true, 1, 4));
-        let mut window = |_: &u32| tick(&mut watch, 1) && play(&mut watch, true, TICK, true, 1, 4);
+        let mut watch = on_trial();
+        let mut window =
+            |_: &u32| stays_for(&mut watch, 1, INTERRUPT) && stays(&mut watch, INTERRUPT, 4, 1);
         let windows = (0..).take_while(&mut window).count();
         assert_eq!(windows as u32, (MOST_SAVED - 1) * INTERRUPTS);
     }
 
     #[test]
-    fn a_tick_on_an_idle_cpu_counts_twice_unless_interrupts_are_dear() {
-        assert_eq!(super::tick(false, true), 2 * TICK);
-        assert_eq!(super::tick(true, true), super::tick(true, false));
-        assert!(super::tick(true, false) < TICK);
+    fn a_tick_costs_more_than_an_interrupt_unless_that_is_dear() {
+        assert!(tick(true, true) < INTERRUPT && tick(true, false) < INTERRUPT);
+        assert!(INTERRUPT < tick(false, false) && tick(false, false) < tick(false, true));
     }
 
     #[test]
-    fn a_much_deeper_load_is_tried_at_once() {
+    fn a_deeper_load_is_tried_at_once() {
         let mut watch = Watch::default();
         for _ in 0..3 {
-            while !play(&mut watch, false, INTERRUPT, true, 1, 4) {}
-            assert!(!tick(&mut watch, 2 * WINDOW));
+            while !play(&mut watch, true, 1, 4) {}
+            fail(&mut watch);
         }
-        assert!(!play(&mut watch, false, INTERRUPT, true, 1, 4));
+        assert!(!play(&mut watch, true, 1, 4));
         let window = |watch: &mut Watch, depth| {
-            (0..WINDOW / 4).fold(false, |_, _| {
+            (0..INTERRUPTS).fold(false, |_, _| {
                 watch.note(false, INTERRUPT, 4, depth, true, || 0)
             })
         };
@@ -249,18 +264,31 @@ mod tests {
         assert!(window(&mut watch, DEEPER * DEPTH + 1));
     }
 
+    /// For how many windows a queue waits after each of four trials.
+    fn waits(fail: fn(&mut Watch)) -> Vec<u32> {
+        let mut watch = on_trial();
+        let wait = |_| {
+            fail(&mut watch);
+            let windows = (0..).find(|_| play(&mut watch, true, 1, 4));
+            windows.unwrap()
+        };
+        (0..4).map(wait).collect()
+    }
+
     #[test]
     fn a_failed_trial_makes_the_next_one_wait_longer() {
-        let mut watch = Watch::default();
-        let mut waits = Vec::new();
-        for _ in 0..4 {
-            assert!(!tick(&mut watch, 2 * WINDOW));
-            let mut windows = 0;
-            while !play(&mut watch, false, INTERRUPT, true, 1, 4) {
-                windows += 1;
-            }
-            waits.push(windows);
+        for fail in [fail, fail_late] {
+            let waits = waits(fail);
+            assert!(waits.is_sorted_by(|a, b| a < b), "{waits:?}");
         }
-        assert!(waits.windows(2).all(|two| two[0] < two[1]), "{waits:?}");
+    }
+
+    #[test]
+    fn a_trial_that_paid_for_long_is_not_held_against_the_next() {
+        let waits = waits(|watch| {
+            assert!(stays(watch, 0, 4, 10));
+            fail(watch);
+        });
+        assert!(waits.iter().all(|&wait| wait == waits[0]), "{waits:?}");
     }
 }
