@@ -88,17 +88,6 @@ fn table() -> Option<&'static Table> {
     unsafe { TABLE.load(Ordering::Acquire).as_ref() }
 }
 
-/// The kernel's address of a thread as a number of 48 bits: the upper 16 are all ones.
-#[inline]
-fn thread(address: u64) -> Thread {
-    Thread(address & ((1 << 48) - 1))
-}
-
-#[inline]
-fn address(thread: Thread) -> u64 {
-    thread.0 | (0xffff << 48)
-}
-
 impl Table {
     fn new() -> Result<KBox<Self>, Error> {
         let platform = KernelPlatform::without_device();
@@ -183,7 +172,7 @@ pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer> {
     if this == 0 {
         return null();
     }
-    let (Some(table), thread) = (table(), thread(this)) else {
+    let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
         return null();
     };
     let Some(waiter) = table.waiters.place(thread) else {
@@ -218,7 +207,7 @@ pub(crate) fn offer(waiter: &'static Waiter<Offer>, offer: Offer) -> Option<Offe
         Ok(owner) => {
             table.watch();
             // SAFETY: it was asleep in the hook a moment ago, and preemption is off: its task structure is still there.
-            unsafe { shims::hiops_wake(address(owner)) };
+            unsafe { shims::hiops_wake(owner.address()) };
             None
         }
         Err(back) => back,
@@ -237,18 +226,17 @@ pub(crate) fn take_all() {
 /// Called by the hook's callback, with preemption off.
 #[no_mangle]
 unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
-    let thread = thread(this);
-    table()
-        .and_then(|table| table.waiters.place(thread))
-        .is_some_and(|waiter| waiter.waits(thread))
+    let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
+        return false;
+    };
+    (table.waiters.place(thread)).is_some_and(|waiter| waiter.waits(thread))
 }
 
 /// # Safety
 /// Called by the hook in the thread `this`, which is about to sleep and wakeable already; `hiops_wait_leave` follows with what is returned.
 #[no_mangle]
 unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void {
-    let thread = thread(this);
-    let Some(table) = table() else {
+    let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
         return null_mut();
     };
     let Some(waiter) = table.waiters.place(thread) else {
@@ -301,8 +289,8 @@ unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32)
             end(offer, Context::Lazy);
         }
     } else if done == shims::HIOPS_GIVE_WAY {
-        if let Some(place) = place {
-            let turn = table.turn_of(waiter, thread(this));
+        if let (Some(place), Some(thread)) = (place, Thread::at(this)) {
+            let turn = table.turn_of(waiter, thread);
             place.turn.store(turn as u8, Ordering::Relaxed);
         }
     }
@@ -368,7 +356,7 @@ impl Drop for Threads {
                     let _stay = PreemptOff::new();
                     if waiter.is_asleep() {
                         // SAFETY: asleep in the hook when last looked at, with preemption off.
-                        unsafe { shims::hiops_wake(address(waiter.owner())) };
+                        unsafe { shims::hiops_wake(waiter.owner().address()) };
                     }
                 }
                 fsleep(Delta::from_millis(1));

@@ -45,6 +45,7 @@ mod patience;
 mod poll;
 mod queue;
 mod stats;
+mod thread;
 mod upper;
 mod waiter;
 
@@ -52,5 +53,6 @@ pub use gate::Paused;
 pub use linger::{Next, Turn, Waiting};
 pub use poll::{Mode, DEFAULT_POLL_INTERVAL_US};
 pub use queue::IoQueue;
+pub use thread::Thread;
 pub use upper::{Context, Upper};
-pub use waiter::{Thread, Waiter, Waiters};
+pub use waiter::{Waiter, Waiters};

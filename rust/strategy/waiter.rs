@@ -9,17 +9,14 @@
 //! and looks for an offer. One of the two sees the other; if both do, the exchange decides (`tests/loom_waiter.rs`; in the kernel's own
 //! memory model: docs/litmus/waiter.litmus).
 
+use crate::thread::Thread;
 use cell::sync::{fence, AtomicU32, AtomicU64, Ordering};
 use cell::Slot;
 use hal::{Error, Platform};
 
 /// Bits of a place's word that count; the rest is the thread's number.
-const COUNT_BITS: u32 = 16;
+const COUNT_BITS: u32 = u64::BITS - Thread::BITS;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
-
-/// A thread, as a number of 48 bits that no two living threads share; never 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thread(pub u64);
 
 /// The places of all threads. `O` is what is offered.
 pub struct Waiters<P: Platform, O: Send + 'static> {
@@ -61,7 +58,7 @@ impl<P: Platform, O: Send + 'static> Waiters<P, O> {
     #[inline]
     pub fn place(&self, thread: Thread) -> Option<&Waiter<O>> {
         // Fibonacci hashing: the upper half of the product depends on all bits of the number.
-        let hash = thread.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        let hash = thread.number().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
         // CAST: 16 bits.
         self.places
             .get(hash as usize & self.places.len().wrapping_sub(1))
@@ -164,12 +161,12 @@ impl<O: Send + 'static> Waiter<O> {
     pub fn enlist(&self, thread: Thread) -> Option<u64> {
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
-            let mine = word >> COUNT_BITS == thread.0;
+            let mine = word >> COUNT_BITS == thread.number();
             let had = word & COUNT;
             let next = if mine && had != COUNT {
                 word.wrapping_add(1)
             } else if had == 0 && self.asleep.load(Ordering::Relaxed) == 0 {
-                (thread.0 << COUNT_BITS) | 1
+                (thread.number() << COUNT_BITS) | 1
             } else {
                 return None;
             };
@@ -195,12 +192,12 @@ impl<O: Send + 'static> Waiter<O> {
     #[inline]
     pub fn waits(&self, thread: Thread) -> bool {
         let word = self.word.load(Ordering::Relaxed);
-        word >> COUNT_BITS == thread.0 && word & COUNT != 0
+        word >> COUNT_BITS == thread.number() && word & COUNT != 0
     }
 
     /// The thread whose place it is at this moment.
     pub fn owner(&self) -> Thread {
-        Thread(self.word.load(Ordering::Relaxed) >> COUNT_BITS)
+        Thread::from_number(self.word.load(Ordering::Relaxed) >> COUNT_BITS)
     }
 
     /// The caller is about to sleep, and takes offers from now on. It has made itself wakeable before.

@@ -16,7 +16,9 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
 use strategy::{Thread, Waiters};
 
-const OWNER: Thread = Thread(64);
+fn owner() -> Thread {
+    Thread::at(64).unwrap()
+}
 
 struct World {
     waiters: Waiters<MockPlatform, u8>,
@@ -34,7 +36,12 @@ impl World {
             woken: AtomicUsize::new(0),
             sweeping: AtomicBool::new(false),
         };
-        world.waiters.place(OWNER).unwrap().enlist(OWNER).unwrap();
+        world
+            .waiters
+            .place(owner())
+            .unwrap()
+            .enlist(owner())
+            .unwrap();
         Arc::new(world)
     }
 
@@ -44,13 +51,13 @@ impl World {
 
     /// What a drainer does with a completion of the owner's.
     fn complete(&self) {
-        let place = self.waiters.place(OWNER).unwrap();
+        let place = self.waiters.place(owner()).unwrap();
         if !place.is_asleep() {
             return self.end();
         }
         match self.waiters.offer(place, 1) {
-            Ok(owner) => {
-                assert_eq!(owner, OWNER);
+            Ok(woken) => {
+                assert_eq!(woken, owner());
                 self.woken.fetch_add(1, SeqCst);
             }
             Err(Some(_)) => self.end(),
@@ -60,7 +67,7 @@ impl World {
 
     /// What the hook does after the sleep.
     fn wake(&self) {
-        if self.waiters.place(OWNER).unwrap().wake().is_some() {
+        if self.waiters.place(owner()).unwrap().wake().is_some() {
             self.end();
         }
     }
@@ -71,7 +78,7 @@ impl World {
 fn an_offer_beside_a_waking_owner() {
     check(3, || {
         let world = World::new();
-        world.waiters.place(OWNER).unwrap().sleep();
+        world.waiters.place(owner()).unwrap().sleep();
         let drainer = {
             let world = Arc::clone(&world);
             thread::spawn(move || world.complete())
@@ -91,7 +98,7 @@ fn an_offer_beside_an_owner_falling_asleep() {
             let world = Arc::clone(&world);
             thread::spawn(move || world.complete())
         };
-        world.waiters.place(OWNER).unwrap().sleep();
+        world.waiters.place(owner()).unwrap().sleep();
         drainer.join().unwrap();
         let (ended, woken) = (world.ended.load(SeqCst), world.woken.load(SeqCst));
         assert_eq!(ended + woken, 1, "neither ended nor woken, or both");
@@ -105,7 +112,7 @@ fn an_offer_beside_an_owner_falling_asleep() {
 fn an_offer_is_claimed_once() {
     check(3, || {
         let world = World::new();
-        world.waiters.place(OWNER).unwrap().sleep();
+        world.waiters.place(owner()).unwrap().sleep();
         world.complete();
         let sweeper = {
             let world = Arc::clone(&world);
@@ -122,7 +129,7 @@ fn an_offer_is_claimed_once() {
 fn the_sweep_rests_beside_an_offer() {
     check(3, || {
         let world = World::new();
-        let place = world.waiters.place(OWNER).unwrap();
+        let place = world.waiters.place(owner()).unwrap();
         place.sleep();
         // An offer was made and claimed: its mark is there still.
         world.complete();
