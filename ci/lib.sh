@@ -87,7 +87,7 @@ hash_of() { sha256sum | cut -c1-12; }
 
 # The packages of the lab's root, and the key under which it is cached.
 root_packages() { sed 's/#.*//' "$CI/root-packages.list" | tr -s ' \n' '\n' | grep -v '^$'; }
-root_dir() { printf '%s/root-%s' "$CACHE" "$( (echo "$SUITE"; root_packages) | hash_of)"; }
+root_dir() { printf '%s/root-%s' "$CACHE" "$( (echo "$SUITE"; root_packages; cat "$CI/root-pypi.list") | hash_of)"; }
 
 # The stock kernel: the release that was resolved when the root was made, and its folders.
 kernel_dir() { printf '%s/kernel-%s' "$CACHE" "$(stock_release)"; }
