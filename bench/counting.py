@@ -8,10 +8,9 @@ import subprocess
 import time
 
 import drives
-from drives import REPO, Failed
+from drives import HERE, REPO, Failed
 from points import Point
 
-HERE = os.path.join(REPO, "bench")
 # The I/Os of the two runs: start and end of fio are in both, so their difference is I/O alone.
 SHORT, LONG = 8192, 24576
 # The instructions of "mark loop".
@@ -54,10 +53,16 @@ def prepare(args):
 def proc_value(path, key):
     """The sum of the numbers on the line of `path` that starts with `key`, or 0."""
     with open(path) as table:
-        for line in table:
-            words = line.split()
-            if words and words[0] == key:
-                return sum(int(w) for w in words[1:] if w.isdigit())
+        return text_value(table.read(), key)
+
+
+def text_value(table, key, first=False):
+    """The same of a text; or only the `first` number."""
+    for line in table.splitlines():
+        words = line.split()
+        if words and words[0] == key:
+            numbers = [int(w) for w in words[1:] if w.isdigit()]
+            return numbers[0] if first else sum(numbers)
     return 0
 
 
@@ -101,6 +106,12 @@ class Counter:
                      "was the guest started by bench/compare, under TCG?")
 
 
+def registers(words, regions=("mmio:nvme", "mmio:ahci", "mmio:msix-table")):
+    """(reads, writes) of the drive's own registers; the other drives are idle. APIC, 9p and the clock are not counted."""
+    pairs = [[int(n) for n in words[region].split(",")] for region in regions if region in words]
+    return sum(p[0] for p in pairs), sum(p[1] for p in pairs)
+
+
 def fio(counter, drive, point, ios):
     """One run of `point` on `drive`, `ios` I/Os in all: what it counted, as whole numbers; its IOPS; the plugin's blocks."""
     jobs = point.jobs
@@ -115,9 +126,7 @@ def fio(counter, drive, point, ios):
         "softirqs": proc_value("/proc/softirqs", "BLOCK:") - softirqs,
         "kernel": int(words["kernel"]),
         "user": int(words["user"]),
-        # The drive's own registers; the other drives are idle. APIC, 9p and the clock are not counted.
-        "registers": sum(sum(map(int, v.split(","))) for k, v in words.items()
-                         if k in ("mmio:nvme", "mmio:ahci", "mmio:msix-table")),
+        "registers": sum(registers(words)),
     }
     counts["instructions"] = counts["kernel"] + counts["user"]
     result = next(j for j in json.loads(out[out.index("{"):])["jobs"] if j["jobname"] == "measured")

@@ -5,7 +5,8 @@ import os
 import subprocess
 import time
 
-REPO = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+REPO = os.path.dirname(HERE)
 
 
 class Failed(Exception):
@@ -70,14 +71,16 @@ class Drive:
             seen = disks
             time.sleep(0.5)
 
-    def interrupts(self):
-        """Interrupts of this function so far; its address is in their chip's name."""
+    def interrupts(self, table=None):
+        """Interrupts of this function so far, or in the `table`, a text of /proc/interrupts; its address is in their chip's name."""
+        if table is None:
+            with open("/proc/interrupts") as now:
+                table = now.read()
         total = 0
-        with open("/proc/interrupts") as table:
-            for line in table:
-                if f"-{self.address} " in line:
-                    for word in line.split()[1:]:
-                        if not word.isdigit():
-                            break
-                        total += int(word)
+        for line in table.splitlines():
+            if f"-{self.address} " in line:
+                for word in line.split()[1:]:
+                    if not word.isdigit():
+                        break
+                    total += int(word)
         return total

@@ -8,11 +8,15 @@
  * MARK_MAGIC in the top byte, the kind in the next four bits, the region's number in the rest.
  *
  * Arguments: out=FILE, profile=on. For each stop of a region one line of "name=value" words goes to FILE:
- *   region=N kernel=I user=I vcpu0=I ... mmio:DEVICE=READS,WRITES ...
- * and before it, with profile=on, a line for every block that ran:
+ *   region=N kernel=I user=I idle=I vcpu0=I ... mmio:DEVICE=READS,WRITES ...
+ * where idle is the part of kernel that the idle tasks executed; and before it, with profile=on, a line for every block that ran:
  *   block region=N addr=0x... insns=I runs=R
  *
  * A block is counted when it is entered; one that a fault ends early still counts whole.
+ *
+ * Whoever executes a HLT is the idle task. What it executes lies between a switch of tasks and the
+ * HLT, and between the instruction behind the HLT and the next switch or HLT; the interrupt that
+ * ends the HLT runs between the HLT and the instruction behind it, and is no part of it.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -29,6 +33,8 @@
 #define MARK_LEN 8u
 
 #define DEVICES 32u
+/* The places of a kernel where an idle CPU halts. */
+#define HALTS 8u
 /* A power of two, above the number of kernel blocks that a boot and a measurement translate. */
 #define BLOCKS (1u << 18)
 
@@ -43,6 +49,9 @@ struct device {
 
 struct vcpu {
 	uint64_t kernel, user;
+	/* Instructions of the idle task; up to where they are told; whether it executes now. */
+	uint64_t idle, told;
+	bool idles;
 	struct device devices[DEVICES];
 };
 
@@ -51,6 +60,7 @@ struct block {
 };
 
 static struct qemu_plugin_scoreboard *vcpus;
+static _Atomic uint64_t behind_halt[HALTS]; /* addresses of the instructions behind them; 0: none */
 static struct qemu_plugin_scoreboard *blocks; /* NULL: no profile */
 static uint64_t block_addr[BLOCKS];	      /* 0: free; slot 0 takes what found no place */
 static pthread_mutex_t block_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,6 +72,9 @@ static struct vcpu *at_start;
 static struct block *blocks_at_start;
 static uint32_t open_region;
 static atomic_bool region_is_open;
+
+/* The plugin's three looks at the idle task, as data of on_idle(). */
+enum { IDLE_SWITCH, IDLE_HALT, IDLE_RESUME };
 
 static bool is_kernel(uint64_t vaddr)
 {
@@ -140,7 +153,7 @@ static void print_devices(int n)
 static void stop(uint32_t region)
 {
 	int n = qemu_plugin_num_vcpus();
-	uint64_t kernel = 0, user = 0;
+	uint64_t kernel = 0, user = 0, idle = 0;
 
 	if (!region_is_open || region != open_region) {
 		fprintf(out, "error region=%" PRIu32 " stopped but not started\n", region);
@@ -155,8 +168,10 @@ static void stop(uint32_t region)
 
 		kernel += now->kernel - at_start[i].kernel;
 		user += now->user - at_start[i].user;
+		idle += now->idle - at_start[i].idle;
 	}
-	fprintf(out, "region=%" PRIu32 " kernel=%" PRIu64 " user=%" PRIu64, region, kernel, user);
+	fprintf(out, "region=%" PRIu32 " kernel=%" PRIu64 " user=%" PRIu64 " idle=%" PRIu64, region, kernel,
+		user, idle);
 	for (int i = 0; i < n; i++) {
 		const struct vcpu *now = qemu_plugin_scoreboard_find(vcpus, (unsigned int)i);
 
@@ -180,6 +195,19 @@ static void on_mark(unsigned int vcpu, void *data)
 	else if (kind == MARK_STOP)
 		stop(region);
 	pthread_mutex_unlock(&lock);
+}
+
+static void on_idle(unsigned int vcpu, void *data)
+{
+	struct vcpu *v = qemu_plugin_scoreboard_find(vcpus, vcpu);
+	uint64_t now = v->kernel + v->user;
+	uintptr_t what = (uintptr_t)data;
+
+	/* Since the switch the idle task has come to its HLT, unless a HLT lies in between. */
+	if (what == IDLE_HALT || (what == IDLE_SWITCH && v->idles))
+		v->idle += now - v->told;
+	v->idles = what == IDLE_RESUME;
+	v->told = now;
 }
 
 static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *data)
@@ -222,6 +250,17 @@ static uint32_t mark_of(const uint8_t *code, size_t len)
 	return imm >> 24 == MARK_MAGIC ? imm : 0;
 }
 
+/* mov disp32(%rsi), %rsp: a thread takes another's stack, in __switch_to_asm() and nowhere else. */
+static bool is_switch(const uint8_t *code, size_t len)
+{
+	return len == 7 && !memcmp(code, "\x48\x8b\xa6", 3);
+}
+
+static bool is_halt(const uint8_t *code, size_t len)
+{
+	return len == 1 && code[0] == 0xf4;
+}
+
 /*
  * Linux touches device registers with plain moves between a register and memory (88 to 8b)
  * only, so the other instructions need no memory callback, which is what costs time here.
@@ -256,10 +295,46 @@ static uint32_t block_slot(uint64_t vaddr)
 	return tries < 64 ? slot : 0;
 }
 
+/* Notes where the HLT at `vaddr`, which ends its block, is left. */
+static void note_halt(uint64_t vaddr)
+{
+	for (size_t i = 0; i < HALTS; i++) {
+		uint64_t none = 0;
+
+		if (atomic_compare_exchange_strong(&behind_halt[i], &none, vaddr + 1) || none == vaddr + 1)
+			return;
+	}
+}
+
+static bool is_behind_halt(uint64_t vaddr)
+{
+	for (size_t i = 0; i < HALTS; i++)
+		if (behind_halt[i] == vaddr)
+			return true;
+	return false;
+}
+
+static void watch_idle(struct qemu_plugin_insn *insn, uint64_t vaddr, const uint8_t *code, size_t len)
+{
+	uintptr_t what;
+
+	if (is_switch(code, len))
+		what = IDLE_SWITCH;
+	else if (is_halt(code, len))
+		what = IDLE_HALT;
+	else if (is_behind_halt(vaddr))
+		what = IDLE_RESUME;
+	else
+		return;
+	if (what == IDLE_HALT)
+		note_halt(vaddr);
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, on_idle, QEMU_PLUGIN_CB_NO_REGS, (void *)what);
+}
+
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	uint64_t vaddr = qemu_plugin_tb_vaddr(tb);
-	size_t n = qemu_plugin_tb_n_insns(tb);
+	size_t n = qemu_plugin_tb_n_insns(tb), len;
 	bool kernel = is_kernel(vaddr);
 
 	(void)id;
@@ -276,10 +351,11 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			tb, QEMU_PLUGIN_INLINE_ADD_U64,
 			(qemu_plugin_u64){ blocks, at + offsetof(struct block, runs) }, 1);
 	}
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++, vaddr += len) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint8_t code[16];
-		size_t len = qemu_plugin_insn_data(insn, code, sizeof(code));
+
+		len = qemu_plugin_insn_data(insn, code, sizeof(code));
 		uint32_t mark = kernel ? 0 : mark_of(code, len);
 
 		if (mark)
@@ -288,6 +364,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (kernel && may_touch_device(code, len))
 			qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS,
 							 QEMU_PLUGIN_MEM_RW, NULL);
+		if (kernel)
+			watch_idle(insn, vaddr, code, len);
 	}
 }
 
