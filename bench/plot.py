@@ -12,6 +12,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
+import plot_timed  # noqa: E402
+
 
 def series(rows, key, x, y):
     """{key(row): ([x(row)...], [y(row)...])}, in the rows' order."""
@@ -122,11 +124,15 @@ def main():
     folder = sys.argv[1]
     for name in sorted(os.listdir(folder)):
         base, end = os.path.splitext(name)
-        draw = KINDS.get(base.split("-")[0])
-        if end != ".json" or not draw:
+        kind = base.split("-")[0]
+        draw = KINDS.get(kind)
+        if end != ".json" or not (draw or kind == "timed"):
             continue
         with open(os.path.join(folder, name)) as text:
             result = json.load(text)
+        if kind == "timed":
+            plot_timed.draw(folder, base, result)
+            continue
         figure, axes = plt.subplots(1, 2, figsize=(10, 3.8))
         draw(result, axes)
         figure.suptitle(f"{base}: {result['cpus']} vCPU{'s' * (result['cpus'] > 1)}", fontsize=10)

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""agree.py ONE.json OTHER.json: do two runs of the same timed matrix agree, cell by cell?
+
+IOPS and p50 of an in-tree driver within 1 %, of hiops within 2 %. A line for each cell that is
+further off, then the worst of each driver; status 1 if there is one.
+"""
+
+import json
+import sys
+
+KEYS = ("iops", "p50_us")
+IN_TREE, HIOPS = 0.01, 0.02
+
+
+def limit(driver):
+    """How far two runs may be apart, as a part of the value."""
+    return HIOPS if driver.startswith("hiops_") else IN_TREE
+
+
+def differences(one, other):
+    """[(part, driver, load, key, value, other value)] of all cells that both have."""
+    there = {(row["load"], row["driver"]): row for row in other}
+    found = []
+    for row in one:
+        twin = there.get((row["load"], row["driver"]))
+        for key in KEYS if twin else ():
+            part = abs(twin[key] / row[key] - 1)
+            found.append((part, row["driver"], row["load"], key, row[key], twin[key]))
+    return found
+
+
+def line(found):
+    part, driver, load, key, one, other = found
+    return f"{100 * part:6.2f} %  {driver:<12}{load:<18}{key:<8}{one:>10.0f}{other:>10.0f}"
+
+
+def main(paths):
+    rows = []
+    for path in paths:
+        with open(path) as text:
+            rows.append(json.load(text)["rows"])
+    found = differences(*rows)
+    far = sorted((f for f in found if f[0] > limit(f[1])), reverse=True)
+    print(*map(line, far), sep="\n", end="\n" * bool(far))
+    for driver in dict.fromkeys(f[1] for f in found):
+        print("worst:" + line(max(f for f in found if f[1] == driver)))
+    print(f"{len(found) - len(far)} of {len(found)} figures agree")
+    return 1 if far or not found else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
+    sys.exit(main(sys.argv[1:]))

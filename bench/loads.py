@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The loads of the timed matrix: what each is called, and what fio and the neighbours are told.
+
+A *load* is what fio does to one driver's disks. A *neighbour* is a thread that computes meanwhile
+(bench/hog.c). A load's name is stable, as results are compared by it: psync-16 is sixteen jobs that
+read and wait, uring-32 one job with 32 reads in flight, and "+hog" one neighbour beside it.
+"""
+
+import dataclasses
+
+import window
+
+BLOCK = 4096  # bytes of each read and write
+SECTOR = 512  # bytes, the unit of a disk's counts
+# I/Os that every job does at least while all the others run too.
+LEAST = 500
+# The share of all I/Os at which the window of a measurement begins, and ends.
+WINDOW = (0.15, 0.8)
+# I/Os of a job beyond the LEAST: the window has not all of them, and jobs are not equally fast.
+MARGIN = 1.75
+# I/Os of all jobs together: enough for the rare slow ones to show. With many in flight they are
+# over sooner; with one, beside a neighbour, all the time is computed through.
+TOTAL = 8000
+TOTAL_MANY = 16000
+TOTAL_ONE_BESIDE = 4000
+# So many in flight are many.
+MANY = 8
+# Buffered writes between two fsync.
+WRITES_A_SYNC = 16
+# The neighbours that a suffix of a name stands for; bench/hog knows the classes.
+NEIGHBOURS = {"": (), "hog": ("normal",), "hog2": ("normal", "normal"),
+              "idlehog": ("idle",), "nicehog": ("nice",)}
+
+
+class Unknown(Exception):
+    """There is no such load; the text says which there are."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """`jobs` jobs of fio, each with `depth` I/Os in flight, on so many `disks` each."""
+
+    name: str
+    jobs: int = 1
+    depth: int = 1
+    engine: str = "psync"
+    rw: str = "randread"
+    disks: int = 1
+    beside: str = ""
+
+    @property
+    def neighbours(self):
+        """The scheduling class of each neighbour."""
+        return NEIGHBOURS[self.beside]
+
+    @property
+    def writes(self):
+        """Whether the disk has something to flush afterwards."""
+        return self.rw != "randread"
+
+    @property
+    def buffered(self):
+        """Writes go through the page cache, and an fsync is what waits."""
+        return self.rw == "write"
+
+    @property
+    def ios(self):
+        """I/Os of each job; of a job that writes and syncs, its writes."""
+        if self.buffered:
+            return int(LEAST * MARGIN) * WRITES_A_SYNC
+        flying = self.jobs * self.depth
+        if self.beside:
+            total = TOTAL_ONE_BESIDE if flying == 1 else TOTAL
+        else:
+            total = TOTAL_MANY if flying >= MANY else TOTAL
+        return max(int(LEAST * MARGIN), -(-total // self.jobs))
+
+    @property
+    def window(self):
+        """Sectors moved, on all the disks, from which and to which it is measured."""
+        total = self.ios * self.jobs * self.disks * BLOCK // SECTOR
+        return tuple(int(total * share) for share in WINDOW)
+
+    def named(self, beside):
+        """The same beside those neighbours."""
+        return dataclasses.replace(self, name=f"{self.name}+{beside}", beside=beside)
+
+    def fio(self, disks, log):
+        """fio's arguments; each I/O goes into files that begin with the path `log`.
+
+        Slices of latency that the matrix does not use are not measured, as that costs CPU time.
+        """
+        options = ["--randrepeat=1", "--norandommap", "--group_reporting", "--thread",
+                   f"--bs={BLOCK}", f"--rw={self.rw}", f"--ioengine={self.engine}",
+                   f"--direct={int(not self.buffered)}", f"--numjobs={self.jobs}",
+                   f"--number_ios={self.ios}", "--disable_slat=1"]
+        if self.engine == "io_uring":
+            options.append(f"--iodepth={self.depth}")
+        if self.rw == "randrw":
+            options.append("--rwmixread=70")
+        if self.buffered:
+            # What waits is the fsync, and that is in fio's result, not in its log.
+            options += [f"--fsync={WRITES_A_SYNC}",
+                        "--percentile_list=" + ":".join(map(str, window.PERCENTS))]
+        else:
+            # Whole, as a log that grows stops its job; in the time that the window is told in.
+            options += ["--disable_clat=1", f"--write_lat_log={log}",
+                        f"--log_entries={max(1024, self.ios + 1)}", "--log_alternate_epoch=1",
+                        "--log_alternate_epoch_clock_id=1"]
+        sections = []
+        for n, disk in enumerate(disks[:self.disks]):
+            sections += [f"--name=disk{n}", f"--filename=/dev/{disk}", *options]
+        return ["fio", "--output-format=json", *sections]
+
+
+def _all():
+    """Every load, in the order of the table."""
+    psync = {n: Load(f"psync-{n}", jobs=n) for n in (1, 2, 4, 8, 16, 32, 64, 256)}
+    uring = {n: Load(f"uring-{n}", depth=n, engine="io_uring") for n in (1, 8, 32, 64, 128)}
+    mix = Load("mix-16", jobs=16, rw="randrw")
+    write = Load("write-fsync", rw="write")
+    yield from psync.values()
+    yield from (uring[n] for n in (1, 8, 32, 128))
+    yield Load("uring-4x32", jobs=4, depth=32, engine="io_uring")
+    yield from (mix, write)
+    for load in (*(psync[n] for n in (1, 4, 16, 64)), *(uring[n] for n in (1, 32, 64)), mix, write):
+        yield load.named("hog")
+    for beside in ("hog2", "idlehog", "nicehog"):
+        for load in (psync[1], psync[16], psync[64], uring[32]):
+            yield load.named(beside)
+    yield Load("two-disks-16", jobs=16, disks=2)
+
+
+LOADS = {load.name: load for load in _all()}
+
+
+def chosen(text):
+    """The loads that a text like "psync-1,psync-16+hog" names; all of them without a text."""
+    names = [n for n in text.split(",") if n]
+    unknown = [n for n in names if n not in LOADS]
+    if unknown:
+        raise Unknown(f"there is no load {', '.join(unknown)}; the loads are {', '.join(LOADS)}")
+    return [LOADS[n] for n in names] or list(LOADS.values())

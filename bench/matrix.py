@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The timed matrix, inside the guest that bench/timed starts: each load on each side's disks.
+
+Before that, with --yardsticks, known lengths are held against the machine (bench/yardstick.py).
+
+Rows go to the JSON; progress goes to stderr.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+import account
+import counting
+import loads
+import models
+import neighbours
+import sides
+import window
+import yardstick
+from drives import Failed
+from stage import Stage, latencies
+
+# In the order of account.Costs.
+COSTS = "register_read_ns", "register_write_ns", "interrupt_ns"
+KEYS = {"p50_us": 50, "p99_us": 99, "p999_us": 99.9, "p9999_us": 99.99}
+
+
+def row(stage, load, side):
+    """One cell of the matrix."""
+    seen, jobs = stage.run(load, side.disks)
+    took = latencies(load, seen, jobs)
+    ios = seen.sectors * loads.SECTOR / loads.BLOCK
+    cell = {"load": load.name, "driver": side.name, "iops": ios * 1e9 / seen.elapsed,
+            "mean_us": took.mean / 1000}
+    for key, percent in KEYS.items():
+        cell[key] = window.at(took.told, percent) / 1000
+    beside = None
+    if load.neighbours:
+        beside = neighbours.share(seen.rounds, seen.elapsed, stage.alone_ns)
+    return {**cell,
+            "cpu_ns_per_io": seen.for_io(stage.alone_ns) / ios,
+            "neighbour": beside,
+            "interrupts": seen.between(side.interrupts) / ios,
+            "switches": seen.switches / ios,
+            "registers": sum(seen.registers) / ios,
+            "ios": ios, "least": took.least, "throughout": took.throughout,
+            "elapsed_ns": seen.elapsed, "busy_ns": seen.busy,
+            "cdf_us": [[percent, ns / 1000] for percent, ns in took.told]}
+
+
+def told(cell):
+    """A cell in a line of progress."""
+    return (f"{cell['driver']} {cell['iops']:.0f} IOPS, p50 {cell['p50_us']:.0f}, "
+            f"p99 {cell['p99_us']:.0f} us")
+
+
+def doubt(cell):
+    """Why a cell is not what it should be, or nothing."""
+    if not cell["throughout"]:
+        return "not all jobs ran through the window"
+    if cell["least"] < loads.LEAST:
+        return f"a job did {cell['least']} I/Os in the window, not {loads.LEAST}"
+    return ""
+
+
+def tell_reading(reading):
+    print(f"hiops: yardstick: {yardstick.line(reading)}", file=sys.stderr)
+
+
+def measure(args, switches):
+    """The rows."""
+    counting.quiet()
+    model = models.load(args.model)
+    if args.yardsticks:
+        yardstick.hold(yardstick.run(model, tell=tell_reading))
+    pair = sides.both(args.sides, switches)
+    stage = Stage(args.counts, account.Costs(*(model.guest_ns(key) for key in COSTS)))
+    for side in pair:  # fio and its files are read from the share once, before anything counts
+        stage.run(loads.LOADS["psync-2"], side.disks)
+    alone = stage.pace()
+    print(f"hiops: a neighbour alone: {stage.alone_ns:.1f} ns a round; "
+          f"CPU time {alone.busy} of {alone.elapsed} ns", file=sys.stderr)
+    cells = []
+    for load in loads.chosen(args.loads):
+        both = [row(stage, load, side) for side in pair]
+        cells += both
+        print(f"hiops: {load.name}: " + "; ".join(map(told, both)), file=sys.stderr)
+        for cell in filter(doubt, both):
+            print(f"hiops: warning: {load.name}, {cell['driver']}: {doubt(cell)}", file=sys.stderr)
+    return cells
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__)
+    args.add_argument("--counts", required=True, help="the plugin's out= file")
+    args.add_argument("--sides", required=True,
+                      help="ADDRESS=DRIVER,...;ADDRESS=DRIVER,...: the drives of each side")
+    args.add_argument("--loads", default="", help="A,B,...; all of bench/loads.py")
+    args.add_argument("--hiops", default="", help="'mode=irq coop=0 ...': switches of its disks")
+    args.add_argument("--model", required=True, help="the device model that QEMU was told of")
+    args.add_argument("--yardsticks", action="store_true", help="hold known lengths against it first")
+    args.add_argument("--json", required=True, help="where the results go")
+    args = args.parse_args()
+    switches = dict(word.split("=", 1) for word in args.hiops.split())
+    try:
+        rows = measure(args, switches)
+    except (Failed, loads.Unknown, OSError, subprocess.SubprocessError) as why:
+        print(f"hiops: error: {why}", file=sys.stderr)
+        return 1
+    about = {"cpus": os.cpu_count(), "kernel": os.uname().release, "hiops": switches}
+    with open(args.json, "w") as out:
+        json.dump({**about, "rows": rows}, out, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

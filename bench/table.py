@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The timed matrix as text: a line for each load and driver, with the ratio of their IOPS."""
+
+# key, heading, width, digits
+COLUMNS = (("iops", "IOPS", 9, 0), ("ratio", "ratio", 7, 2), ("mean_us", "mean us", 9, 0),
+           ("p50_us", "p50", 8, 0), ("p99_us", "p99", 8, 0), ("p999_us", "p99.9", 8, 0),
+           ("p9999_us", "p99.99", 8, 0), ("cpu_ns_per_io", "CPU ns", 9, 0),
+           ("neighbour", "neighb.", 8, 3), ("interrupts", "irqs", 6, 2),
+           ("switches", "switch", 7, 2), ("registers", "regs", 7, 2))
+
+
+def ratio(first, second):
+    """The second cell's IOPS over the first's."""
+    return second["iops"] / first["iops"]
+
+
+def pairs(rows):
+    """[(first driver's cell, second's)] of each load, in the rows' order."""
+    found = {}
+    for row in rows:
+        found.setdefault(row["load"], []).append(row)
+    return [tuple(cells) for cells in found.values() if len(cells) == 2]
+
+
+def title(result):
+    """What was measured."""
+    kind = {"nvme": "NVMe", "sata": "SATA"}[result["kind"]]
+    cpus = f"{result['cpus']} vCPU{'s' * (result['cpus'] > 1)}"
+    switches = "".join(f", {key}={value}" for key, value in result["hiops"].items())
+    return f"{result['model']}, {kind}, {cpus}{switches}"
+
+
+def line(cell, first):
+    """One driver's line; `first` names the load."""
+    numbers = ""
+    for key, _, width, digits in COLUMNS:
+        value = cell.get(key)
+        numbers += f"{'' if value is None else f'{value:.{digits}f}':>{width}}"
+    return f"{cell['load'] if first else '':<18}{cell['driver']:<12}{numbers}"
+
+
+def lines(result):
+    """The whole table, with what it is of."""
+    yield f"{title(result)}: {result['device']}"
+    yield (f"The machine's time, {result['scale']} times as slow as the device's; "
+           "CPU time and counts per I/O")
+    headings = "".join(f"{heading:>{width}}" for _, heading, width, _ in COLUMNS)
+    yield f"{'load':<18}{'driver':<12}{headings}"
+    for first, second in pairs(result["rows"]):
+        yield line(first, True)
+        yield line({**second, "ratio": ratio(first, second)}, False)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The loads of the matrix: names, sizes, what fio is told."""
+
+import unittest
+
+import loads
+from loads import LOADS
+
+
+class Chosen(unittest.TestCase):
+    def test_none_is_all(self):
+        self.assertEqual(len(loads.chosen("")), len(LOADS))
+
+    def test_in_the_order_told(self):
+        names = ["uring-32", "psync-1+hog"]
+        self.assertEqual([load.name for load in loads.chosen(",".join(names))], names)
+
+    def test_unknown_is_named_and_the_known_listed(self):
+        with self.assertRaises(loads.Unknown) as what:
+            loads.chosen("psync-1,psync-3")
+        self.assertIn("psync-3;", str(what.exception))
+        self.assertIn("uring-4x32", str(what.exception))
+
+
+class Sizes(unittest.TestCase):
+    def test_the_window_has_enough_of_each_job(self):
+        for load in LOADS.values():
+            with self.subTest(load=load.name):
+                begin, end = load.window
+                self.assertLess(begin, end)
+                least = loads.LEAST * load.jobs * load.disks
+                self.assertGreaterEqual((end - begin) * loads.SECTOR, least * loads.BLOCK)
+
+    def test_names_are_their_keys(self):
+        for name, load in LOADS.items():
+            self.assertEqual(name, load.name)
+
+    def test_neighbours(self):
+        self.assertEqual(LOADS["psync-1"].neighbours, ())
+        self.assertEqual(LOADS["psync-1+hog2"].neighbours, ("normal", "normal"))
+        self.assertEqual(LOADS["psync-16+idlehog"].neighbours, ("idle",))
+
+
+class Fio(unittest.TestCase):
+    def test_a_section_a_disk(self):
+        told = LOADS["two-disks-16"].fio(["a", "b", "c"], "/x/io")
+        self.assertEqual([word for word in told if word.startswith("--filename")],
+                         ["--filename=/dev/a", "--filename=/dev/b"])
+        self.assertEqual(told.count("--numjobs=16"), 2)
+
+    def test_only_depth_and_mix_where_they_belong(self):
+        self.assertIn("--iodepth=32", LOADS["uring-4x32"].fio(["a"], "l"))
+        self.assertNotIn("--iodepth=1", LOADS["psync-1"].fio(["a"], "l"))
+        self.assertIn("--rwmixread=70", LOADS["mix-16+hog"].fio(["a"], "l"))
+
+    def test_buffered_writes_sync_and_have_no_log(self):
+        told = LOADS["write-fsync"].fio(["a"], "/x/io")
+        self.assertIn("--direct=0", told)
+        self.assertIn("--fsync=16", told)
+        self.assertFalse([w for w in told if "log" in w])

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""The host's side of the timed matrix: what is to be booted, and what came of it. See bench/timed.
+
+timed.py plan SCRATCH ARGS...  checks ARGS and writes each boot's command into SCRATCH/boots; status
+                               2, with the reason on stderr, for arguments that are none
+timed.py finish SCRATCH N      puts the N-th boot's result into its place and prints its table
+"""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+
+import loads
+import models
+import table
+import yardstick
+from drives import HERE
+
+# A vCPU is a turn on one thread of the host: with many, a boot takes for ever.
+MOST_CPUS = 8
+# Seconds of the host's, from boot: a matrix takes half an hour.
+LIMIT = 7200
+# PCI slots of the drives. In-tree has the first of each pair, hiops the second.
+SLOTS = (0x10, 0x12), (0x11, 0x13)
+DRIVERS = {"nvme": ("nvme", "hiops_nvme"), "sata": ("ahci", "hiops_ahci")}
+
+
+class Wrong(Exception):
+    """An argument that is none; the text says which are."""
+
+
+class Arguments(argparse.ArgumentParser):
+    """Tells what is wrong in the project's way."""
+
+    def error(self, message):
+        raise Wrong(f"{message} (bench/run timed --help tells the options)")
+
+
+def arguments(args):
+    """The options of `bench/run timed`, checked as far as can be without a machine."""
+    # What they mean is told by bench/timed --help.
+    parser = Arguments(prog="bench/run timed", add_help=False)
+    parser.add_argument("--model")
+    parser.add_argument("--sata", action="store_true")
+    parser.add_argument("--cpus", default="1")
+    parser.add_argument("--loads", default="")
+    parser.add_argument("--hiops", default="")
+    parser.add_argument("--drivers")
+    parser.add_argument("--label", default="")
+    parser.add_argument("--unheld", action="store_true")
+    found = parser.parse_args(args)
+    if not (found.cpus.isdigit() and 1 <= int(found.cpus) <= MOST_CPUS):
+        raise Wrong(f"--cpus takes a number from 1 to {MOST_CPUS}, not {found.cpus}")
+    found.cpus = int(found.cpus)
+    loads.chosen(found.loads)
+    if any("=" not in word for word in found.hiops.split()):
+        raise Wrong(f"--hiops takes KEY=VALUE words, not {found.hiops}")
+    if found.drivers is not None and len(found.drivers.split(",")) != 2:
+        raise Wrong(f"--drivers takes two, not {found.drivers}")
+    if not all(c.isalnum() or c in "-_." for c in found.label):
+        raise Wrong(f"--label takes letters, digits and -_. only, not {found.label}")
+    found.models = [models.load(m) for m in ([found.model] if found.model else models.known())]
+    return found
+
+
+def result_name(model, kind, cpus, label):
+    """The name of a result's file in bench/results."""
+    words = ["timed", model.name, "" if kind == model.kind else kind, f"{cpus}cpu", label]
+    return "-".join(w for w in words if w) + ".json"
+
+
+def drive(model, kind, slot, seed):
+    """QEMU's arguments for a drive in PCI slot `slot`.
+
+    Equal seeds: the same latencies in the same order.
+    """
+    name, serial = f"m{slot:x}", f"timed{slot:x}"
+    if kind == "nvme":
+        devices = (f"-device nvme,id=nv{slot:x},serial={serial},drive={name},"
+                   f"max_ioqpairs={MOST_CPUS},addr={slot:x},{model.nvme()}")
+    else:
+        devices = (f"-device ich9-ahci,id=hba{slot:x},addr={slot:x} "
+                   f"-device ide-hd,serial={serial},drive={name},bus=hba{slot:x}.0")
+    return ["--qemu", f"-drive '{model.drive(name, seed)}' {devices}"]
+
+
+def boot(scratch, n, model, kind, args):
+    """The command of the n-th boot, and all that its result is told by."""
+    drivers = args.drivers.split(",") if args.drivers else DRIVERS[kind]
+    words, sides = [], []
+    if not args.unheld:
+        words += ["--qemu", shlex.join(yardstick.arguments(model))]
+    for slots, driver in zip(SLOTS, drivers):
+        for seed, slot in enumerate(slots, 1):
+            words += drive(model, kind, slot, seed)
+        sides.append(",".join(f"0000:00:{slot:x}.0={driver}" for slot in slots))
+    counts = os.path.join(scratch, f"{n}.counts")
+    plugin = f"{HERE}/.build/libcount.so".replace(",", ",,") + ",out=" + counts.replace(",", ",,")
+    command = ["env", *(f"{key}={value}" for key, value in model.environment().items()),
+               os.path.join(HERE, "..", "ci", "vm"), "--timed", "--cpus", str(args.cpus),
+               "--timeout", str(LIMIT), *words, "--qemu", f"-plugin '{plugin}'", "--",
+               "python3", os.path.join(HERE, "matrix.py"), "--counts", counts,
+               "--sides", ";".join(sides), "--loads", args.loads, "--hiops", args.hiops,
+               "--model", model.name, "--json", os.path.join(scratch, f"{n}.json")]
+    if not args.unheld:
+        command += ["--yardsticks"]
+    about = {"name": result_name(model, kind, args.cpus, args.label), "model": model.name,
+             "device": model.device, "kind": kind, "scale": models.SCALE, "label": args.label}
+    return command, about
+
+
+def plan(scratch, args):
+    args = arguments(args)
+    with open(os.path.join(scratch, "boots"), "w") as boots:
+        for n, model in enumerate(args.models):
+            command, about = boot(scratch, n, model, "sata" if args.sata else model.kind, args)
+            boots.write(shlex.join(command) + "\n")
+            with open(os.path.join(scratch, f"{n}.counts"), "w"):
+                pass  # the plugin's, which the guest may read before there is anything in it
+            with open(os.path.join(scratch, f"{n}.about"), "w") as out:
+                json.dump(about, out)
+
+
+def text_of(result):
+    """The result as JSON, a row a line, without digits that mean nothing."""
+    result = json.loads(json.dumps(result), parse_float=lambda number: round(float(number), 4))
+    rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in result["rows"])
+    head = json.dumps({**result, "rows": None}, indent=1)
+    return head.replace('"rows": null', f'"rows": [\n{rows}\n]') + "\n"
+
+
+def finish(scratch, n):
+    result = {}
+    for part in ("about", "json"):
+        with open(os.path.join(scratch, f"{n}.{part}")) as text:
+            result.update(json.load(text))
+    path = os.path.join(HERE, "results", result.pop("name"))
+    # Beside its place and renamed: nobody sees half of it.
+    with open(f"{path}.{os.getpid()}", "w") as out:
+        out.write(text_of(result))
+    os.replace(out.name, path)
+    print(*table.lines(result), sep="\n")
+    print(f"hiops: {os.path.relpath(path, os.path.dirname(HERE))}", file=sys.stderr)
+
+
+def main(args):
+    try:
+        match args:
+            case ["plan", scratch, *rest]:
+                plan(scratch, rest)
+            case ["finish", scratch, n]:
+                finish(scratch, n)
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+    except (Wrong, loads.Unknown, models.BadModel) as why:
+        print(f"hiops: error: {why}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
