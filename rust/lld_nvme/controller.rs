@@ -261,7 +261,6 @@ where
             stride: self.cap.stride(),
             mmio: self.mmio.clone(),
             shadow: state.shadow.clone(),
-            is_polled: vector.is_none(),
             pin: vector.filter(|_| self.is_pin()),
         };
         let queue = NvmeQueue::new(&self.platform, plan, self.page())?;

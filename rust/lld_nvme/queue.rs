@@ -15,11 +15,6 @@ use hal::{
     Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
 
-/// All slots are at least so many batches,
-const BATCHES: usize = 4;
-/// and none is larger. With 4 a read costs more instructions, with 16 no fewer (docs/results.md).
-const MOST_BATCH: usize = 8;
-
 /// What makes a queue, decided by the control path.
 pub(crate) struct Plan<D, M> {
     /// Queue identifier, from 1.
@@ -34,8 +29,6 @@ pub(crate) struct Plan<D, M> {
     pub(crate) mmio: M,
     /// Shadow doorbells, where the controller has them.
     pub(crate) shadow: Option<Shadow<D>>,
-    /// It never interrupts: who submits comes for the completions, and nobody else does.
-    pub(crate) is_polled: bool,
     /// The vector to unmask after a drain: a pin that [`interrupt`] masks.
     pub(crate) pin: Option<u16>,
 }
@@ -57,7 +50,6 @@ pub struct NvmeQueue<P: Platform, M: Mmio> {
     head_doorbell: usize,
     qid: u16,
     entries: u16,
-    batch: usize,
     pin: Option<u16>,
 }
 
@@ -102,8 +94,6 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             let bytes = usize::from(entries).saturating_mul(entry);
             crate::admin::paged(platform, bytes, page)
         };
-        // Who polls for his own completions lets nobody else run.
-        let most = if plan.is_polled { 1 } else { MOST_BATCH };
         Ok(Self {
             tags: TagTable::new(platform, plan.tags)?,
             cids: platform.table(usize::from(plan.tags), |at| {
@@ -119,7 +109,6 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             head_doorbell: regs::cq_doorbell(plan.qid, plan.stride),
             qid: plan.qid,
             entries,
-            batch: (usize::from(plan.tags) / BATCHES).clamp(1, most),
             pin: plan.pin,
         })
     }
@@ -205,10 +194,10 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         self.tags.capacity()
     }
 
-    /// Its registers cost next to nothing: one posted write for any number of commands, often none, and no reads. But what it was told of at once it
-    /// answers at once, so that threads that let each other run find more of their completions when their turn comes.
+    /// Its registers cost next to nothing: one posted write for any number of commands, often
+    /// none, and no reads. A command that is held back is late by as much.
     fn batch(&self) -> usize {
-        self.batch
+        1
     }
 
     #[inline]
