@@ -57,11 +57,6 @@ bool hiops_pause(void)
 	return !task_is_running(current) && !need_resched();
 }
 
-bool hiops_is_alone(void)
-{
-	return single_task_running();
-}
-
 bool hiops_is_crowded(void)
 {
 	return !is_idle_task(current) && !single_task_running();

@@ -24,8 +24,6 @@ bool hiops_may_drain(void);
 bool hiops_is_awake(void);
 /* Rests for a moment: whether the running thread was not woken meanwhile, and nobody is more urgent. */
 bool hiops_pause(void);
-/* The running thread is the only one that wants this CPU. */
-bool hiops_is_alone(void);
 /* Others want the CPU that the running thread has. Any context. */
 bool hiops_is_crowded(void);
 /* Others want this CPU, and the running thread may let them without going to sleep. */

@@ -24,14 +24,8 @@ impl Waiting for Here {
     }
 
     #[inline]
-    fn is_alone(&self) -> bool {
-        // SAFETY: may be called in any context.
-        unsafe { shims::hiops_is_alone() }
-    }
-
-    #[inline]
     fn may_give_way(&self) -> bool {
         // SAFETY: may be called in any thread.
-        self.fresh && unsafe { shims::hiops_may_give_way() }
+        self.may_give_way && unsafe { shims::hiops_may_give_way() }
     }
 }

@@ -81,8 +81,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     fn leaves_rest(&self) -> bool {
         let in_line = self.is_left_to_waiters();
         match (self.is_polled(), in_line) {
-            (true, true) => {}
-            (true, false) => self.hasten(),
+            (true, _) => {}
             // Those in line may be killed, or sleep.
             (false, true) => self.upper.retry_later(),
             (false, false) => return false,

@@ -22,9 +22,6 @@ pub trait Waiting {
     /// Rests for a moment; whether to go on polling: it was not woken, and nobody is more urgent.
     fn pause(&self) -> bool;
 
-    /// Nobody else wants its CPU.
-    fn is_alone(&self) -> bool;
-
     /// It may let others run without going to sleep: it has not done so for this wait, and will have its turn again like any of them.
     fn may_give_way(&self) -> bool;
 }
@@ -116,9 +113,6 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
         if !ready_first && self.gives_way(thread) {
             return Next::GiveWay;
-        }
-        if thread.is_alone() {
-            self.hasten();
         }
         Next::Sleep
     }

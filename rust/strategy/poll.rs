@@ -9,20 +9,13 @@
 //! outstanding disarms the timer, passes a fence, and looks at the count again. One of the two sees the other
 //! (`tests/loom_poll.rs`). What was counted before the queue became polled is found by who switches, in the same way.
 
-use crate::drain::VISIT;
 use crate::gate::Paused;
 use crate::hybrid;
 use crate::queue::{DrainSide, IoQueue};
 use crate::{Context, Upper};
-use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU8, Ordering};
 use hal::{Error, Platform, Queue};
 
-/// The longest wait between two ticks, in intervals: an empty tick doubles the wait up to here,
-const LONGEST_WAIT: u32 = 16;
-/// or up to here while others take the completions: they are as good as a tick;
-const LONGEST_POSTPONED: u32 = 128;
-/// but no longer than this, if that is more than an interval.
-const LONGEST_POSTPONED_US: u32 = 4_000;
 /// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14, section 4).
 pub const DEFAULT_POLL_INTERVAL_US: u32 = 24;
 
@@ -45,10 +38,6 @@ pub(crate) struct Polling {
     on: AtomicBool,
     /// The timer is armed, or its tick is under way.
     armed: AtomicBool,
-    /// How long the timer waits at present.
-    wait_us: AtomicU32,
-    /// What was done as of the last tick.
-    seen: AtomicU64,
 }
 
 impl Polling {
@@ -58,8 +47,6 @@ impl Polling {
             interval_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
             on: AtomicBool::new(false),
             armed: AtomicBool::new(false),
-            wait_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
-            seen: AtomicU64::new(0),
         }
     }
 
@@ -127,58 +114,28 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.poll.interval_us.store(us.max(1), Ordering::Relaxed);
     }
 
-    /// The poll timer has expired: takes completions under [`Context::Poll`], and says through [`Upper::arm_poll`] when to come
-    /// again. One caller at a time; any context, with preemption off.
+    /// The poll timer has expired: takes completions under [`Context::Poll`], and says through
+    /// [`Upper::arm_poll`] when to come again: while anything is outstanding, after one interval. A
+    /// completion is noticed no later than that, whatever was found before. One caller at a time;
+    /// any context, with preemption off.
     pub fn tick(&self) {
-        let others = self.done.get() != self.poll.seen.load(Ordering::Relaxed);
-        let ended = self.visit(Context::Poll, false);
-        self.poll.seen.store(self.done.get(), Ordering::Relaxed);
-        let interval = self.poll.interval_us();
+        self.visit(Context::Poll, false);
         self.let_go();
-        let more = ended >= VISIT;
-        let wait = if (others && !more) || self.is_left_to_waiters() {
-            self.longer_wait(LONGEST_POSTPONED)
-                .min(interval.max(LONGEST_POSTPONED_US))
-        } else if ended == 0 {
-            self.longer_wait(LONGEST_WAIT)
-        } else {
-            interval
-        };
         if self.is_watched() {
-            return self.come_again(wait);
+            return self.come_again();
         }
         self.poll.armed.store(false, Ordering::Relaxed);
         // The hand-over with the issuer, see above. The one that switches to polling does as the issuer does.
         fence(Ordering::SeqCst);
         if self.is_watched() && self.claim_timer() {
-            self.come_again(interval);
+            self.come_again();
         }
-    }
-
-    /// Twice the present wait, up to `most` intervals.
-    fn longer_wait(&self, most: u32) -> u32 {
-        let interval = self.poll.interval_us();
-        let wait = self.poll.wait_us.load(Ordering::Relaxed);
-        wait.saturating_mul(2)
-            .clamp(interval, interval.saturating_mul(most))
     }
 
     /// Whether the timer has anything to come for.
     #[inline]
     fn is_watched(&self) -> bool {
         self.poll.is_on() && (self.outstanding() != 0 || self.is_holding())
-    }
-
-    /// Nobody will pass by soon: the next tick is not to be a late one. Any context, with preemption off.
-    #[inline]
-    pub fn hasten(&self) {
-        let interval = self.poll.interval_us();
-        if self.poll.is_on()
-            && self.poll.armed.load(Ordering::Relaxed)
-            && self.poll.wait_us.load(Ordering::Relaxed) > interval
-        {
-            self.come_again(interval);
-        }
     }
 
     /// A thread passes by that has submitted: it takes completions if any are expected of others. Any context, with preemption off.
@@ -189,9 +146,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
     }
 
-    fn come_again(&self, us: u32) {
-        self.poll.wait_us.store(us, Ordering::Relaxed);
-        self.upper.arm_poll(us);
+    fn come_again(&self) {
+        self.upper.arm_poll(self.poll.interval_us());
     }
 
     fn claim_timer(&self) -> bool {
@@ -220,7 +176,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     #[inline]
     pub(crate) fn watch(&self) {
         if self.poll.is_on() && !self.poll.armed.load(Ordering::Relaxed) && self.claim_timer() {
-            self.come_again(self.poll.interval_us());
+            self.come_again();
         }
     }
 
@@ -266,7 +222,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         if polled {
             fence(Ordering::SeqCst);
             if self.is_watched() && self.claim_timer() {
-                self.come_again(self.poll.interval_us());
+                self.come_again();
             }
         }
         true

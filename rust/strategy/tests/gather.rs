@@ -55,10 +55,6 @@ impl Waiting for Thread {
         self.may_poll
     }
 
-    fn is_alone(&self) -> bool {
-        !self.may_give_way
-    }
-
     fn may_give_way(&self) -> bool {
         self.may_give_way
     }

@@ -76,10 +76,6 @@ impl Waiting for Here<'_> {
         !self.is_awake()
     }
 
-    fn is_alone(&self) -> bool {
-        !self.crowded
-    }
-
     fn may_give_way(&self) -> bool {
         self.fresh && self.crowded
     }

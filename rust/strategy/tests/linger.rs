@@ -17,7 +17,6 @@ use strategy::{Context, Mode, Next, Turn, Waiting};
 /// A thread on a CPU; after so many rests it is woken.
 struct Thread {
     woken_after: Cell<Option<u32>>,
-    alone: bool,
     may_give_way: bool,
     rests: Cell<u32>,
 }
@@ -25,7 +24,6 @@ struct Thread {
 fn alone() -> Thread {
     Thread {
         woken_after: Cell::new(None),
-        alone: true,
         may_give_way: false,
         rests: Cell::new(0),
     }
@@ -34,7 +32,6 @@ fn alone() -> Thread {
 /// Others are ready to run, and it may let them.
 fn polite() -> Thread {
     Thread {
-        alone: false,
         may_give_way: true,
         ..alone()
     }
@@ -50,10 +47,6 @@ impl Waiting for Thread {
         let left = self.woken_after.get().map(|n| n.saturating_sub(1));
         self.woken_after.set(left);
         !self.is_awake()
-    }
-
-    fn is_alone(&self) -> bool {
-        self.alone
     }
 
     fn may_give_way(&self) -> bool {

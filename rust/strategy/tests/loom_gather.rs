@@ -47,10 +47,6 @@ impl Waiting for Patient {
         true
     }
 
-    fn is_alone(&self) -> bool {
-        false
-    }
-
     fn may_give_way(&self) -> bool {
         false
     }

@@ -10,8 +10,9 @@ mod common;
 
 use common::{Alone, Rig};
 use hal::mock::MockPlatform;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
-use strategy::{Context, Mode};
+use strategy::{Context, Mode, DEFAULT_POLL_INTERVAL_US};
 
 /// A hybrid queue that is polled, with one command at the device.
 fn polled() -> Rig {
@@ -50,6 +51,32 @@ fn a_change_of_mode_loses_nothing() {
     paused.set_mode(Mode::Irq).unwrap();
     paused.resume();
     rig.log.assert_each_once(1);
+}
+
+/// However often a tick has found nothing, or others have taken what there was: the next completion
+/// is noticed within the interval.
+#[test]
+fn ticks_keep_their_interval_while_anything_is_outstanding() {
+    let rig = Rig::new(8, 8);
+    let mut paused = rig.queue.pause(&MockPlatform::new());
+    paused.set_mode(Mode::Poll).unwrap();
+    paused.resume();
+    rig.submit(0..4);
+    let next = |rig: &Rig| {
+        rig.log.armed_us.store(0, SeqCst);
+        rig.queue.tick();
+        rig.log.armed_us.load(SeqCst)
+    };
+    for _ in 0..100 {
+        assert_eq!(next(&rig), DEFAULT_POLL_INTERVAL_US, "nothing came");
+    }
+    for _ in 0..3 {
+        assert!(rig.device.complete_next(Ok(())).is_some());
+        rig.queue.pass_by();
+        assert_eq!(next(&rig), DEFAULT_POLL_INTERVAL_US, "others took it");
+    }
+    assert!(rig.device.complete_next(Ok(())).is_some());
+    assert_eq!(next(&rig), 0, "nothing is outstanding");
 }
 
 /// Whether a queue that is polled, but whose ticks all find an idle CPU and each three completions, is polled still after so many.

@@ -279,10 +279,6 @@ impl Waiting for Alone {
         true
     }
 
-    fn is_alone(&self) -> bool {
-        true
-    }
-
     fn may_give_way(&self) -> bool {
         false
     }
