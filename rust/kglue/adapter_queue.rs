@@ -139,11 +139,11 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
 
     /// # Safety
     /// `queue` is a settled `HwQueue<C, B>`; with preemption off, in a thread that waits for I/O of its own on it.
-    unsafe fn linger(queue: *const c_void, turn: Option<Turn>) -> Next {
+    unsafe fn linger(queue: *const c_void, turn: Option<Turn>, calm: bool) -> Next {
         // SAFETY: by the caller's promise.
         let io = unsafe { &(*queue.cast::<Self>()).io };
         let here = Here {
-            fresh: turn.is_none_or(|turn| turn == Turn::Paid),
+            may_give_way: calm && turn.is_none_or(|turn| turn == Turn::Paid),
         };
         let ended = turn.and_then(|turn| io.gave_way(turn, &here));
         io.linger(&here, ended)

@@ -44,6 +44,15 @@ pub(crate) fn stamps_to_ns(stamps: u64) -> u64 {
     unsafe { shims::hiops_stamp_ns(stamps) }
 }
 
+/// How much two stamps differ by that are `ns` apart; a clock of unknown speed tells no intervals.
+pub(crate) fn stamps_of(ns: u64) -> u64 {
+    const PROBE: u64 = 1 << 20;
+    let probe_ns = stamps_to_ns(PROBE);
+    ns.saturating_mul(PROBE)
+        .checked_div(probe_ns)
+        .unwrap_or(u64::MAX)
+}
+
 /// The kernel's tick count, wrapping.
 #[inline]
 pub(crate) fn jiffies() -> kernel::ffi::c_ulong {

@@ -6,8 +6,8 @@ use strategy::Waiting;
 
 /// A thread that came to sleep, and its CPU.
 pub(crate) struct Here {
-    /// It has not given way for this wait.
-    pub(crate) fresh: bool,
+    /// It has not given way for this wait, and its CPU is shared by threads like it.
+    pub(crate) may_give_way: bool,
 }
 
 impl Waiting for Here {

@@ -10,30 +10,33 @@
 
 use crate::blk::request::Rq;
 use crate::blk::retry::Retry;
-use crate::context::{cpu, stamp, PreemptOff};
-use crate::pace::Pace;
+use crate::context::{cpu, stamp, stamps_of, PreemptOff};
 use crate::platform::KernelPlatform;
 use crate::shims;
 use core::ptr::{from_ref, null, null_mut};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Error, Platform};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::time::{delay::fsleep, Delta};
-use strategy::{Context, Next, Thread, Turn, Waiter, Waiters};
+use strategy::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
 
 /// As a power of two, the places in the table: several times as many as threads wait at once.
 const PLACES: u32 = 10;
 /// CPUs that are told apart.
 const CPUS: usize = 256;
+/// A CPU on which no waiter came by for so long was somebody's who computes: such a thread keeps it
+/// for a slice, 0.7 ms at least (`sysctl_sched_base_slice` in Linux 7.3's kernel/sched/fair.c).
+const LONG_NS: u64 = 350_000;
 /// A finished request on its way to the thread that waits for it; its status is in its PDU.
 pub(crate) struct Offer(pub(crate) Rq);
 
 /// A hardware queue, as the hook uses it.
 pub(crate) struct Way {
     pub(crate) queue: *const c_void,
-    /// Takes completions for a while, and says what the caller does next. It is told what came of it when the caller last gave way.
-    pub(crate) linger: unsafe fn(*const c_void, Option<Turn>) -> Next,
+    /// Takes completions for a while, and says what the caller does next. It is told what came of
+    /// it when the caller last gave way, and whether it may do so on this CPU.
+    pub(crate) linger: unsafe fn(*const c_void, Option<Turn>, bool) -> Next,
     /// Ends a request that was offered.
     pub(crate) end: unsafe fn(*const c_void, Rq, Context),
 }
@@ -47,6 +50,8 @@ struct Place {
     inside: AtomicU32,
     /// What came of it when a thread here last gave way: a [`Turn`]; [`NO_TURN`]: told already.
     turn: AtomicU8,
+    /// When a thread here last gave way, as a [`stamp`].
+    gave_way: AtomicU64,
 }
 
 const NO_TURN: u8 = u8::MAX;
@@ -60,7 +65,7 @@ impl Place {
             return None;
         }
         self.turn.store(NO_TURN, Ordering::Relaxed);
-        [Turn::Paid, Turn::Vain, Turn::Lost]
+        [Turn::Paid, Turn::Vain]
             .into_iter()
             .find(|known| *known as u8 == turn)
     }
@@ -70,7 +75,7 @@ impl Place {
 struct Table {
     waiters: Waiters<KernelPlatform, Offer>,
     places: <KernelPlatform as Platform>::Table<Place>,
-    /// By CPU: whether its waiters have it for themselves.
+    /// By CPU: whether its waiters have it for themselves; in stamps.
     paces: <KernelPlatform as Platform>::Table<Pace>,
     /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse timer: who is offered something comes, as a rule.
     sweeper: KBox<Retry>,
@@ -92,13 +97,14 @@ impl Table {
     fn new() -> Result<KBox<Self>, Error> {
         let platform = KernelPlatform::without_device();
         let places = 1usize << PLACES;
+        let long = stamps_of(LONG_NS);
         let table = Self {
             waiters: Waiters::new(&platform, PLACES)?,
             places: platform.table(places, |_| Place {
                 turn: AtomicU8::new(NO_TURN),
                 ..Place::default()
             })?,
-            paces: platform.table(CPUS, |_| Pace::default())?,
+            paces: platform.table(CPUS, |_| Pace::new(long))?,
             sweeper: Retry::new(Self::swept).map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
         };
@@ -108,18 +114,18 @@ impl Table {
         Ok(table)
     }
 
-    /// A waiter comes by on this CPU, `ready` all the time since the last one did; whether the CPU is disputed. With preemption off.
+    /// The present CPU, as its waiters share it. With preemption off.
     #[inline]
-    fn come_by(&self, ready: bool) -> bool {
-        (self.paces.get(cpu() % CPUS)).is_some_and(|pace| pace.come_by(stamp(), ready))
+    fn pace(&self) -> Option<&Pace> {
+        self.paces.get(cpu() % CPUS)
     }
 
-    /// What came of it that `thread` has given way.
+    /// What came of it that `thread` has given way, at `since`.
     #[inline]
-    fn turn_of(&self, waiter: &Waiter<Offer>, thread: Thread) -> Turn {
+    fn turn_of(&self, waiter: &Waiter<Offer>, thread: Thread, since: u64) -> Turn {
         let _stay = PreemptOff::new();
-        if self.come_by(true) {
-            return Turn::Lost;
+        if let Some(pace) = self.pace() {
+            pace.take_turn(since, stamp());
         }
         match waiter.waits(thread) {
             true => Turn::Vain,
@@ -247,7 +253,11 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
     };
     place.inside.fetch_add(1, Ordering::Relaxed);
     let _stay = PreemptOff::new();
-    table.come_by(false);
+    let now = stamp();
+    let calm = table.pace().is_some_and(|pace| {
+        pace.come_by(now);
+        pace.is_shared_by_waiters(now)
+    });
     let mut then = Next::Sleep;
     // SAFETY: may be called in any thread.
     if waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
@@ -256,7 +266,7 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
         // off.
         unsafe {
             if let Some(way) = place.way.load(Ordering::Relaxed).as_ref() {
-                then = (way.linger)(way.queue, turn);
+                then = (way.linger)(way.queue, turn, calm);
             }
         }
     }
@@ -265,7 +275,10 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
             waiter.sleep();
             shims::HIOPS_SLEEP
         }
-        Next::GiveWay => shims::HIOPS_GIVE_WAY,
+        Next::GiveWay => {
+            place.gave_way.store(stamp(), Ordering::Relaxed);
+            shims::HIOPS_GIVE_WAY
+        }
         Next::GoOn => shims::HIOPS_GO_ON,
     };
     // SAFETY: the hook's own.
@@ -290,7 +303,8 @@ unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32)
         }
     } else if done == shims::HIOPS_GIVE_WAY {
         if let (Some(place), Some(thread)) = (place, Thread::at(this)) {
-            let turn = table.turn_of(waiter, thread);
+            let since = place.gave_way.load(Ordering::Relaxed);
+            let turn = table.turn_of(waiter, thread, since);
             place.turn.store(turn as u8, Ordering::Relaxed);
         }
     }

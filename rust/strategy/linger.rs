@@ -44,8 +44,6 @@ pub enum Turn {
     Paid,
     /// It was not.
     Vain,
-    /// Most of the CPU's time is somebody's who does not wait for I/O: with a sleep, it would have been the thread's again the moment its I/O was over.
-    Lost,
 }
 
 impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
@@ -129,7 +127,6 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     pub fn gave_way(&self, turn: Turn, thread: &impl Waiting) -> Option<usize> {
         match turn {
             Turn::Paid => self.giving_way.succeed(),
-            Turn::Lost => self.giving_way.lose(),
             Turn::Vain => {
                 let ended = self.visit(Context::Coop, false);
                 // It left the look to others, and they to it.

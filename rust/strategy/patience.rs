@@ -114,17 +114,8 @@ impl Patience {
     /// It was in vain.
     #[inline]
     pub(crate) fn fail(&self) {
-        self.spend(self.stakes.spent);
-    }
-
-    /// It has done harm.
-    pub(crate) fn lose(&self) {
-        self.spend(self.stakes.most / 2);
-    }
-
-    fn spend(&self, spent: u32) {
         let score = self.score.load(Ordering::Relaxed);
-        self.score
-            .store(score.saturating_sub(spent), Ordering::Relaxed);
+        let left = score.saturating_sub(self.stakes.spent);
+        self.score.store(left, Ordering::Relaxed);
     }
 }

@@ -41,6 +41,7 @@ mod gather;
 mod hybrid;
 mod issue;
 mod linger;
+mod pace;
 mod patience;
 mod poll;
 mod queue;
@@ -51,6 +52,7 @@ mod waiter;
 
 pub use gate::Paused;
 pub use linger::{Next, Turn, Waiting};
+pub use pace::Pace;
 pub use poll::{Mode, DEFAULT_POLL_INTERVAL_US};
 pub use queue::IoQueue;
 pub use thread::Thread;
