@@ -194,6 +194,10 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             return false;
         }
         let polled = self.poll.is_on();
+        // A tick costs more than an interrupt that takes no registers, and none is spared by it.
+        if !polled && !self.hw.is_interrupt_dear() {
+            return false;
+        }
         let upper = &self.upper;
         // Who passed by was at work; so was whom the interrupt kept from it.
         let (cost, busy) = match by {
