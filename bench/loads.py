@@ -18,13 +18,11 @@ LEAST = 500
 WINDOW = (0.15, 0.8)
 # I/Os of a job beyond the LEAST: the window has not all of them, and jobs are not equally fast.
 MARGIN = 1.75
-# I/Os of all jobs together: enough for the rare slow ones to show. With many in flight they are
-# over sooner; with one, beside a neighbour, all the time is computed through.
-TOTAL = 8000
-TOTAL_MANY = 16000
-TOTAL_ONE_BESIDE = 4000
-# So many in flight are many.
-MANY = 8
+# I/Os of all jobs together, by how many are in flight at least: enough for the rare slow ones to
+# show, and for a window that is long beside a scheduler's slice. Many in flight are over sooner.
+TOTAL = {1: 8000, 8: 16000, 32: 32000}
+# The same beside neighbours, where all of the load's time is computed through.
+TOTAL_BESIDE = {1: 4000, 2: 8000, 32: 24000}
 # Buffered writes between two fsync.
 WRITES_A_SYNC = 16
 # The neighbours that a suffix of a name stands for; bench/hog knows the classes.
@@ -68,11 +66,8 @@ class Load:
         """I/Os of each job; of a job that writes and syncs, its writes."""
         if self.buffered:
             return int(LEAST * MARGIN) * WRITES_A_SYNC
-        flying = self.jobs * self.depth
-        if self.beside:
-            total = TOTAL_ONE_BESIDE if flying == 1 else TOTAL
-        else:
-            total = TOTAL_MANY if flying >= MANY else TOTAL
+        totals = TOTAL_BESIDE if self.beside else TOTAL
+        total = totals[max(n for n in totals if n <= self.jobs * self.depth)]
         return max(int(LEAST * MARGIN), -(-total // self.jobs))
 
     @property
