@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""pages.py [--check] PAGE...: fills in the tables of Markdown pages from docs/timed/*.json.
+
+A table stands between two comments; what is between them is the result's, nobody writes there:
+
+  <!-- table NAME [before NAME] -->       every load of a result, with the ratios of another one
+  <!-- ratios NAME... -->                 each load's ratio of IOPS in several results
+  <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
+  <!-- end -->
+
+--check: nothing is written; status 1 and the page's name if a table is not that of its result.
+"""
+
+import json
+import os
+import re
+import sys
+
+import table
+
+RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "timed")
+MARKED = re.compile(r"(<!-- (table|ratios|summary) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
+# The loads of a summary, in words.
+SUMMARY = {"psync-1": "1 thread", "psync-16": "16 threads", "psync-64": "64 threads",
+           "uring-32": "io_uring, 32 in flight",
+           "psync-1+hog": "1 thread, beside one that computes",
+           "psync-16+hog": "16 threads, beside it",
+           "uring-64+hog": "io_uring, 64 in flight, beside it"}
+
+
+def load(name):
+    with open(os.path.join(RESULTS, f"{name}.json")) as text:
+        return json.load(text)
+
+
+def markdown(header, lines):
+    """A table's text; a line of None is left out."""
+    lines = [header, ["---"] * len(header), *filter(None, lines)]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def ratios_of(result):
+    """{load: ratio as text}."""
+    pairs = table.pairs(result["rows"])
+    return {first["load"]: f"{table.ratio(first, second):.2f}" for first, second in pairs}
+
+
+def whole(result, before=None):
+    """Every load of a result; with the ratios of `before`, where that has the load."""
+    pairs = table.pairs(result["rows"])
+    old = ratios_of(before) if before else {}
+
+    def both(pair, key, digits=0, scale=1):
+        return " / ".join(f"{cell[key] / scale:,.{digits}f}" for cell in pair)
+
+    def line(pair):
+        first, second = pair
+        beside = "" if first["neighbour"] is None else both(pair, "neighbour", 2)
+        return [first["load"], *(f"{cell['iops']:,.0f}" for cell in pair),
+                f"{table.ratio(first, second):.2f}",
+                *([old.get(first["load"], "")] if before else []),
+                *(both(pair, key) for key in LATENCIES), both(pair, "cpu_ns_per_io", 1, 1000),
+                beside]
+
+    header = ["load", *(f"{cell['driver']}: IOPS" for cell in pairs[0]), "ratio",
+              *(["before"] if before else []), *LATENCIES.values(), "CPU an I/O, µs", "neighbour"]
+    return markdown(header, map(line, pairs))
+
+
+def side_by_side(results):
+    """The ratios of several results; a load that one of them has not stays empty there."""
+    columns = [ratios_of(result) for result in results]
+    names = dict.fromkeys(load for column in columns for load in column)
+    header = ["load", *(table.title(result) for result in results)]
+    return markdown(header, ([n, *(column.get(n, "") for column in columns)] for n in names))
+
+
+def summary(*results):
+    """SUMMARY's loads, each result's two drivers side by side."""
+    columns = [{pair[0]["load"]: pair for pair in table.pairs(result["rows"])}
+               for result in results]
+
+    def cells(pair):
+        told = [", ".join(f"{cell[key]:,.0f}" for key in ("iops", "p50_us", "p99_us"))
+                for cell in pair]
+        return [*told, f"{table.ratio(*pair):.2f}"]
+
+    header = ["load"]
+    for column in columns:
+        first, second = next(iter(column.values()))
+        header += [f"{first['driver']}: IOPS, p50, p99", second["driver"], "IOPS ratio"]
+    return markdown(header, ([words, *(text for column in columns for text in cells(column[name]))]
+                             for name, words in SUMMARY.items()))
+
+
+def filled(page):
+    """The text of a page with its tables as the results have them."""
+    def fill(match):
+        names = match[3].split()
+        if match[2] == "table":
+            names = [name for name in names if name != "before"]
+            text = whole(*map(load, names))
+        elif match[2] == "ratios":
+            text = side_by_side([load(name) for name in names])
+        else:
+            text = summary(*map(load, names))
+        return match[1] + text + match[4]
+
+    return MARKED.sub(fill, page)
+
+
+def main(args):
+    check = args[:1] == ["--check"]
+    status = 0
+    for path in args[check:]:
+        with open(path) as text:
+            page = text.read()
+        new = filled(page)
+        if new == page:
+            continue
+        if check:
+            print(f"{path}: a table is not that of its result; bench/pages.py fills it in")
+            status = 1
+        else:
+            with open(path, "w") as out:
+                out.write(new)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tables of the documents, and that each is the result's."""
+
+import os
+import unittest
+from unittest import mock
+
+import pages
+
+REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+
+
+def result(ratio, neighbour=None, load="psync-1"):
+    cell = {"load": load, "p50_us": 1, "p99_us": 2, "p999_us": 3, "cpu_ns_per_io": 1500,
+            "neighbour": neighbour}
+    return {"model": "m", "kind": "nvme", "cpus": 1, "hiops": {},
+            "rows": [{**cell, "driver": "nvme", "iops": 2000},
+                     {**cell, "driver": "hiops_nvme", "iops": 2000 * ratio}]}
+
+
+class Tables(unittest.TestCase):
+    def test_a_whole_result_with_the_ratios_before(self):
+        text = pages.whole(result(1.5, 0.25), result(0.5, 0.25))
+        self.assertEqual(text.splitlines()[2],
+                         "| psync-1 | 2,000 | 3,000 | 1.50 | 0.50 | 1 / 1 | 2 / 2 | 3 / 3 "
+                         "| 1.5 / 1.5 | 0.25 / 0.25 |")
+
+    def test_a_load_that_one_result_has_not(self):
+        text = pages.side_by_side([result(1), result(2, load="psync-2")])
+        self.assertEqual(text.splitlines()[2:], ["| psync-1 | 1.00 |  |", "| psync-2 |  | 2.00 |"])
+
+    def test_only_what_is_marked_is_filled_in(self):
+        page = "a\n<!-- table x before y -->\nold\n<!-- end -->\nb\n"
+        with mock.patch.object(pages, "load", lambda name: result({"x": 1, "y": 2}[name])):
+            new = pages.filled(page)
+            self.assertEqual(new, pages.filled(new))
+        self.assertTrue(new.startswith("a\n<!-- table x before y -->\n| load |"))
+        self.assertTrue(new.endswith("|\n<!-- end -->\nb\n"))
+        self.assertNotIn("old", new)
+
+    def test_the_pages_hold_what_the_results_say(self):
+        for name in ("README.md", "docs/results.md"):
+            with open(os.path.join(REPO, name)) as text:
+                page = text.read()
+            self.assertIn("<!-- end -->", page)
+            self.assertEqual(page, pages.filled(page), name)
