@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """agree.py ONE.json OTHER.json: do two runs of the same timed matrix agree, cell by cell?
+agree.py ONE.json: do its two sides, which have the same driver (--drivers nvme,nvme)?
 
-IOPS and p50 of an in-tree driver within 1 %, of hiops within 2 %. A line for each cell that is
-further off, then the worst of each driver; status 1 if there is one.
+IOPS and p50 of an in-tree driver within 1 %, of hiops within 2 %; of two sides within 2 %. A line
+for each cell that is further off, then the worst of each driver; status 1 if there is one.
 """
 
 import json
 import sys
 
+import table
+
 KEYS = ("iops", "p50_us")
-IN_TREE, HIOPS = 0.01, 0.02
+IN_TREE, HIOPS, SIDES = 0.01, 0.02, 0.02
 
 
 def limit(driver):
@@ -40,8 +43,12 @@ def main(paths):
     for path in paths:
         with open(path) as text:
             rows.append(json.load(text)["rows"])
-    found = differences(*rows)
-    far = sorted((f for f in found if f[0] > limit(f[1])), reverse=True)
+    if len(rows) == 1:
+        rows = list(zip(*table.pairs(rows[0])))
+        found, bound = differences(*rows), lambda _: SIDES
+    else:
+        found, bound = differences(*rows), limit
+    far = sorted((f for f in found if f[0] > bound(f[1])), reverse=True)
     print(*map(line, far), sep="\n", end="\n" * bool(far))
     for driver in dict.fromkeys(f[1] for f in found):
         print("worst:" + line(max(f for f in found if f[1] == driver)))
@@ -50,7 +57,7 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) not in (2, 3):
         print(__doc__, file=sys.stderr)
         sys.exit(2)
     sys.exit(main(sys.argv[1:]))

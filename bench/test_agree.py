@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """When two runs of the timed matrix agree."""
 
+import contextlib
+import io
+import json
+import os
+import tempfile
 import unittest
 
 import agree
@@ -20,3 +25,12 @@ class Agreement(unittest.TestCase):
         self.assertEqual([f[3] for f in found], ["iops", "p50_us"])
         self.assertAlmostEqual(found[0][0], 0.01)
         self.assertEqual(found[1][0], 0)
+
+    def test_two_sides_of_one_run(self):
+        for second, status in ((101.9, 0), (102.1, 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "x.json")
+                with open(path, "w") as out:
+                    json.dump({"rows": [row("nvme", 100, 50), row("nvme", second, 50)]}, out)
+                with contextlib.redirect_stdout(io.StringIO()):
+                    self.assertEqual(agree.main([path]), status)
