@@ -314,6 +314,16 @@ unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32)
     }
 }
 
+/// Whether other threads are ready on this CPU, which it shares with waiters only as far as is
+/// known. Any context, with preemption off.
+#[inline]
+pub(crate) fn is_crowded() -> bool {
+    // SAFETY: may be called in any context.
+    let others = unsafe { shims::hiops_is_crowded() };
+    let pace = || table().and_then(Table::pace);
+    others && pace().is_none_or(|pace| pace.is_shared_by_waiters(stamp()))
+}
+
 /// Whether threads pass through the hook.
 pub(crate) fn is_hooked() -> bool {
     HOOKED.load(Ordering::Relaxed)

@@ -67,7 +67,8 @@ pub trait Upper: Send + Sync + 'static {
         false
     }
 
-    /// Whether threads are ready that this CPU has no time for at the moment.
+    /// Whether threads are ready that this CPU has no time for at the moment, and that come by
+    /// soon: none that computes is known to be among them.
     fn is_crowded(&self) -> bool {
         false
     }

@@ -227,8 +227,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
     #[inline]
     fn is_crowded(&self) -> bool {
-        // SAFETY: may be called in any context, with preemption off.
-        unsafe { shims::hiops_is_crowded() }
+        wait::is_crowded()
     }
 
     fn set_interrupt(&self, on: bool) -> bool {
