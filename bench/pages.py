@@ -5,7 +5,8 @@
 A table stands between two comments; what is between them is the result's, nobody writes there:
 
   <!-- table NAME [before NAME] -->       every load of a result, with the ratios of another one
-  <!-- ratios NAME... -->                 each load's ratio of IOPS in several results
+  <!-- ratios NAME... -->                 the ratios of IOPS in several results, of the loads
+                                         that all of them have
   <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
   <!-- end -->
 
@@ -36,8 +37,8 @@ def load(name):
 
 
 def markdown(header, lines):
-    """A table's text; a line of None is left out."""
-    lines = [header, ["---"] * len(header), *filter(None, lines)]
+    """A table's text."""
+    lines = [header, ["---"] * len(header), *lines]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
@@ -70,11 +71,11 @@ def whole(result, before=None):
 
 
 def side_by_side(results):
-    """The ratios of several results; a load that one of them has not stays empty there."""
+    """The ratios of several results, of the loads that all of them have."""
     columns = [ratios_of(result) for result in results]
-    names = dict.fromkeys(load for column in columns for load in column)
+    names = [load for load in columns[0] if all(load in column for column in columns)]
     header = ["load", *(table.title(result) for result in results)]
-    return markdown(header, ([n, *(column.get(n, "") for column in columns)] for n in names))
+    return markdown(header, ([n, *(column[n] for column in columns)] for n in names))
 
 
 def summary(*results):

@@ -25,9 +25,11 @@ class Tables(unittest.TestCase):
                          "| psync-1 | 2,000 | 3,000 | 1.50 | 0.50 | 1 / 1 | 2 / 2 | 3 / 3 "
                          "| 1.5 / 1.5 | 0.25 / 0.25 |")
 
-    def test_a_load_that_one_result_has_not(self):
-        text = pages.side_by_side([result(1), result(2, load="psync-2")])
-        self.assertEqual(text.splitlines()[2:], ["| psync-1 | 1.00 |  |", "| psync-2 |  | 2.00 |"])
+    def test_only_loads_that_all_results_have(self):
+        more = result(1)
+        more["rows"] += result(3, load="psync-2")["rows"]
+        text = pages.side_by_side([more, result(2)])
+        self.assertEqual(text.splitlines()[2:], ["| psync-1 | 1.00 | 2.00 |"])
 
     def test_only_what_is_marked_is_filled_in(self):
         page = "a\n<!-- table x before y -->\nold\n<!-- end -->\nb\n"
