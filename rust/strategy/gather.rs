@@ -3,11 +3,11 @@
 //! are dear ([`Queue::batch`]).
 //!
 //! # What is held back
-//! Commands that are bound but do not make a batch, while the device has work enough: no more than a
-//! batch less than it has tags. On a CPU that others wait for, a batch is enough: there the CPU is
-//! what is short, and whoever comes next has commands to add. There, as long as it pays to give way, a
-//! polled queue holds back even what the device could begin with: a device that is told of three
-//! answers three, and so whoever drains for them tells of three again.
+//! Commands that are bound but do not make a batch, while the device has work enough: no more than
+//! a batch less than it has tags. On a CPU that others wait for, who come by soon, a batch is
+//! enough: there the CPU is what is short, and whoever comes next has commands to add. There, as
+//! long as it pays to give way, a polled queue holds back even what the device could begin with: a
+//! device that is told of three answers three, and so whoever drains for them tells of three again.
 //!
 //! # Who is certain to tell
 //! Whoever fills the batch tells, and a thread that is about to leave its CPU idle. If none comes: something is with the device, and its completion leads to a
