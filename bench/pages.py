@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""pages.py [--check] PAGE...: fills in the tables of Markdown pages from docs/timed/*.json.
+"""pages.py PAGE...: fills in the tables of Markdown pages from docs/timed/*.json.
 
 A table stands between two comments; what is between them is the result's, nobody writes there:
 
@@ -9,8 +9,6 @@ A table stands between two comments; what is between them is the result's, nobod
                                          that all of them have
   <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
   <!-- end -->
-
---check: nothing is written; status 1 and the page's name if a table is not that of its result.
 """
 
 import json
@@ -112,23 +110,13 @@ def filled(page):
     return MARKED.sub(fill, page)
 
 
-def main(args):
-    check = args[:1] == ["--check"]
-    status = 0
-    for path in args[check:]:
+def main(paths):
+    for path in paths:
         with open(path) as text:
             page = text.read()
-        new = filled(page)
-        if new == page:
-            continue
-        if check:
-            print(f"{path}: a table is not that of its result; bench/pages.py fills it in")
-            status = 1
-        else:
-            with open(path, "w") as out:
-                out.write(new)
-    return status
+        with open(path, "w") as out:
+            out.write(filled(page))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])
