@@ -21,8 +21,6 @@ MARGIN = 1.75
 # I/Os of all jobs together, by how many are in flight at least: enough for the rare slow ones to
 # show, and for a window that is long beside a scheduler's slice. Many in flight are over sooner.
 TOTAL = {1: 8000, 8: 16000, 32: 32000}
-# The same beside neighbours, where all of the load's time is computed through.
-TOTAL_BESIDE = {1: 4000, 2: 8000, 32: 24000}
 # Buffered writes between two fsync.
 WRITES_A_SYNC = 16
 # The neighbours that a suffix of a name stands for; bench/hog knows the classes.
@@ -66,8 +64,7 @@ class Load:
         """I/Os of each job; of a job that writes and syncs, its writes."""
         if self.buffered:
             return int(LEAST * MARGIN) * WRITES_A_SYNC
-        totals = TOTAL_BESIDE if self.beside else TOTAL
-        total = totals[max(n for n in totals if n <= self.jobs * self.depth)]
+        total = TOTAL[max(n for n in TOTAL if n <= self.jobs * self.depth)]
         return max(int(LEAST * MARGIN), -(-total // self.jobs))
 
     @property

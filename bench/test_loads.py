@@ -34,8 +34,8 @@ class Sizes(unittest.TestCase):
     def test_more_in_flight_more_in_all(self):
         found = [LOADS[name].ios for name in ("psync-1", "uring-8", "uring-32", "uring-128")]
         self.assertEqual(found, [8000, 16000, 32000, 32000])
-        self.assertEqual(LOADS["psync-1+hog"].ios, 4000)
-        self.assertEqual(LOADS["uring-32+nicehog"].ios, 24000)
+        self.assertEqual(LOADS["psync-1+hog"].ios, 8000)
+        self.assertEqual(LOADS["uring-32+nicehog"].ios, 32000)
 
     def test_names_are_their_keys(self):
         for name, load in LOADS.items():
