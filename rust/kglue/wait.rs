@@ -44,8 +44,6 @@ pub(crate) struct Way {
 /// What a place is to the hook.
 #[derive(Default)]
 struct Place {
-    /// The queue that the owner drains; null: none.
-    way: AtomicPtr<Way>,
     /// Threads between the hook's entry and its end.
     inside: AtomicU32,
     /// What came of it when a thread here last gave way: a [`Turn`]; [`NO_TURN`]: told already.
@@ -73,7 +71,7 @@ impl Place {
 
 /// What there is once for the whole module.
 struct Table {
-    waiters: Waiters<KernelPlatform, Offer>,
+    waiters: Waiters<KernelPlatform, Offer, Way>,
     places: <KernelPlatform as Platform>::Table<Place>,
     /// By CPU: whether its waiters have it for themselves; in stamps.
     paces: <KernelPlatform as Platform>::Table<Pace>,
@@ -122,7 +120,7 @@ impl Table {
 
     /// What came of it that `thread` has given way, at `since`.
     #[inline]
-    fn turn_of(&self, waiter: &Waiter<Offer>, thread: Thread, since: u64) -> Turn {
+    fn turn_of(&self, waiter: &Waiter<Offer, Way>, thread: Thread, since: u64) -> Turn {
         let _stay = PreemptOff::new();
         if let Some(pace) = self.pace() {
             pace.take_turn(since, stamp());
@@ -172,7 +170,7 @@ fn end(offer: Offer, by: Context) {
 /// The waiter of `rq`, enlisted with it, if it is certain who waits for it. From `queue_rq`, with preemption off. `drains`: the waiter drains the
 /// request's queue before it sleeps.
 #[inline]
-pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer> {
+pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer, Way> {
     // SAFETY: the request was just given to hiops.
     let this = unsafe { shims::hiops_waiter_of(rq.as_raw()) };
     if this == 0 {
@@ -184,20 +182,11 @@ pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer> {
     let Some(waiter) = table.waiters.place(thread) else {
         return null();
     };
-    let Some(had) = waiter.enlist(thread) else {
-        return null();
+    let way = match drains {
+        true => rq.lane().way.cast_mut(),
+        false => null_mut(),
     };
-    let Some(Place { way: place, .. }) = table.places.get(waiter.index()) else {
-        return null();
-    };
-    let way = rq.lane().way;
-    if had == 0 {
-        // The owner alone reads it.
-        let way = if drains { way.cast_mut() } else { null_mut() };
-        place.store(way, Ordering::Relaxed);
-    } else if drains && !core::ptr::eq(place.load(Ordering::Relaxed), way) {
-        // Something on another queue is outstanding: the hook drains that one.
-        waiter.ended();
+    if !waiter.enlist(thread, way) {
         return null();
     }
     waiter
@@ -205,7 +194,7 @@ pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer> {
 
 /// Offers `offer` to `waiter`, and wakes it. Gives it back if it is the caller's to end. With preemption off.
 #[inline]
-pub(crate) fn offer(waiter: &'static Waiter<Offer>, offer: Offer) -> Option<Offer> {
+pub(crate) fn offer(waiter: &'static Waiter<Offer, Way>, offer: Offer) -> Option<Offer> {
     let Some(table) = table() else {
         return Some(offer);
     };
@@ -262,17 +251,17 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
     // SAFETY: may be called in any thread.
     if waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
         let turn = place.take_turn();
-        // SAFETY: the way is this thread's own, and what is enlisted there is outstanding: its adapter is there, and stays for as long as preemption is
-        // off.
+        // SAFETY: the way is this thread's own, and all that is enlisted here is outstanding on it:
+        // its adapter is there, and stays for as long as preemption is off.
         unsafe {
-            if let Some(way) = place.way.load(Ordering::Relaxed).as_ref() {
+            if let Some(way) = waiter.way(thread).as_ref() {
                 then = (way.linger)(way.queue, turn, calm);
             }
         }
     }
     let code = match then {
         Next::Sleep => {
-            waiter.sleep();
+            waiter.sleep(thread);
             shims::HIOPS_SLEEP
         }
         Next::GiveWay => {
@@ -291,13 +280,14 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
 #[no_mangle]
 unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32) {
     // SAFETY: null or a place of the table, which lives while somebody is inside.
-    let Some(waiter) = (unsafe { waiter.cast::<Waiter<Offer>>().as_ref() }) else {
+    let Some(waiter) = (unsafe { waiter.cast::<Waiter<Offer, Way>>().as_ref() }) else {
         return;
     };
     let Some(table) = table() else { return };
     let place = table.places.get(waiter.index());
     if done == shims::HIOPS_SLEEP {
-        if let Some(offer) = waiter.wake() {
+        let offer = Thread::at(this).and_then(|thread| waiter.wake(thread));
+        if let Some(offer) = offer {
             let _stay = PreemptOff::new();
             end(offer, Context::Lazy);
         }
@@ -378,9 +368,9 @@ impl Drop for Threads {
             while (table.places.iter()).any(|place| place.inside.load(Ordering::Acquire) != 0) {
                 for waiter in table.waiters.iter().filter(|waiter| waiter.is_asleep()) {
                     let _stay = PreemptOff::new();
-                    if waiter.is_asleep() {
+                    if let Some(sleeper) = waiter.sleeper() {
                         // SAFETY: asleep in the hook when last looked at, with preemption off.
-                        unsafe { shims::hiops_wake(waiter.owner().address()) };
+                        unsafe { shims::hiops_wake(sleeper.address()) };
                     }
                 }
                 fsleep(Delta::from_millis(1));

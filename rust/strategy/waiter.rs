@@ -10,27 +10,31 @@
 //! memory model: docs/litmus/waiter.litmus).
 
 use crate::thread::Thread;
-use cell::sync::{fence, AtomicU32, AtomicU64, Ordering};
+use cell::sync::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cell::Slot;
+use core::ptr::null_mut;
 use hal::{Error, Platform};
 
-/// Bits of a place's word that count; the rest is the thread's number.
-const COUNT_BITS: u32 = u64::BITS - Thread::BITS;
-const COUNT: u64 = (1 << COUNT_BITS) - 1;
+/// A place's word, from its top: the thread's number, whether it is asleep, how much it has outstanding.
+const NUMBER_AT: u32 = u64::BITS - Thread::BITS;
+const ASLEEP: u64 = 1 << (NUMBER_AT - 1);
+const COUNT: u64 = ASLEEP - 1;
 
-/// The places of all threads. `O` is what is offered.
-pub struct Waiters<P: Platform, O: Send + 'static> {
-    places: P::Table<Waiter<O>>,
+/// The places of all threads. `O` is what is offered, `W` a way to take completions.
+pub struct Waiters<P: Platform, O: Send + 'static, W: 'static> {
+    places: P::Table<Waiter<O, W>>,
     /// A bit for each place where an offer may be waiting: what a sweep looks at.
     offers: P::Table<AtomicU64>,
 }
 
-/// One place. Two threads that fall on the same place share it in turn: who finds it in use submits without one.
-pub struct Waiter<O: Send + 'static> {
-    /// The thread, and how much it has outstanding.
+/// One place. Two threads that fall on the same place share it in turn: who finds it in use submits
+/// without one. Nobody but the owner is ever asleep here: all that says so is one word, and a place
+/// in which somebody sleeps changes hands no more than one whose owner has I/O outstanding.
+pub struct Waiter<O: Send + 'static, W> {
+    /// The thread, whether it sleeps, and how much it has outstanding.
     word: AtomicU64,
-    /// Threads asleep here: the owner, or one that had the place before it.
-    asleep: AtomicU32,
+    /// What all that it has outstanding is on. Written by the owner, as the first is enlisted.
+    way: AtomicPtr<W>,
     offer: Slot<O>,
     /// How many offers there were, and as of the last sweep.
     offered: AtomicU32,
@@ -38,7 +42,7 @@ pub struct Waiter<O: Send + 'static> {
     index: usize,
 }
 
-impl<P: Platform, O: Send + 'static> Waiters<P, O> {
+impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
     /// 2^`bits` places, at most 2^16. Control path; may sleep.
     ///
     /// # Errors
@@ -56,7 +60,7 @@ impl<P: Platform, O: Send + 'static> Waiters<P, O> {
 
     /// The place on which `thread` falls.
     #[inline]
-    pub fn place(&self, thread: Thread) -> Option<&Waiter<O>> {
+    pub fn place(&self, thread: Thread) -> Option<&Waiter<O, W>> {
         // Fibonacci hashing: the upper half of the product depends on all bits of the number.
         let hash = thread.number().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
         // CAST: 16 bits.
@@ -70,14 +74,14 @@ impl<P: Platform, O: Send + 'static> Waiters<P, O> {
     }
 
     /// All places.
-    pub fn iter(&self) -> core::slice::Iter<'_, Waiter<O>> {
+    pub fn iter(&self) -> core::slice::Iter<'_, Waiter<O, W>> {
         self.places.iter()
     }
 
     /// Offers `offer` to the owner of `place`. `Ok`: the thread to be woken now, who will claim the offer unless somebody else does. `Err`: nobody takes it;
     /// what the caller gets back is its own to end.
     #[inline]
-    pub fn offer(&self, place: &Waiter<O>, offer: O) -> Result<Thread, Option<O>> {
+    pub fn offer(&self, place: &Waiter<O, W>, offer: O) -> Result<Thread, Option<O>> {
         place.offer.put(offer).map_err(Some)?;
         let offered = place.offered.load(Ordering::Relaxed);
         place
@@ -86,8 +90,8 @@ impl<P: Platform, O: Send + 'static> Waiters<P, O> {
         self.mark(place.index);
         // The hand-over with the owner, see above; and with a sweep that goes to rest, which then passes a fence and looks for marks.
         fence(Ordering::SeqCst);
-        if place.is_asleep() {
-            return Ok(place.owner());
+        if let Some(owner) = place.sleeper() {
+            return Ok(owner);
         }
         // Awake already: it may have looked before the offer was there.
         Err(place.offer.take())
@@ -130,11 +134,11 @@ impl<P: Platform, O: Send + 'static> Waiters<P, O> {
     }
 }
 
-impl<O: Send + 'static> Waiter<O> {
+impl<O: Send + 'static, W> Waiter<O, W> {
     fn new(index: usize) -> Self {
         Self {
             word: AtomicU64::new(0),
-            asleep: AtomicU32::new(0),
+            way: AtomicPtr::new(null_mut()),
             offer: Slot::default(),
             offered: AtomicU32::new(0),
             swept: AtomicU32::new(0),
@@ -156,19 +160,21 @@ impl<O: Send + 'static> Waiter<O> {
         offered == swept
     }
 
-    /// Counts one more that `thread`, the caller, has outstanding; returns how many it had. `None`: the place is somebody else's now.
+    /// Counts one more that `thread`, the caller, has outstanding, on `way`: null, if the thread
+    /// takes no completions there. Returns whether it did: not where the place is somebody else's
+    /// now, and not beside what is on another way, as a way is there only for as long as what is
+    /// outstanding on it.
     #[inline]
-    pub fn enlist(&self, thread: Thread) -> Option<u64> {
+    pub fn enlist(&self, thread: Thread, way: *mut W) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
-        loop {
-            let mine = word >> COUNT_BITS == thread.number();
+        let had = loop {
             let had = word & COUNT;
-            let next = if mine && had != COUNT {
+            let next = if is_of(word, thread) && had != COUNT {
                 word.wrapping_add(1)
-            } else if had == 0 && self.asleep.load(Ordering::Relaxed) == 0 {
-                (thread.number() << COUNT_BITS) | 1
+            } else if word & (COUNT | ASLEEP) == 0 {
+                (thread.number() << NUMBER_AT) | 1
             } else {
-                return None;
+                return false;
             };
             match (self.word).compare_exchange_weak(
                 word,
@@ -176,9 +182,27 @@ impl<O: Send + 'static> Waiter<O> {
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Some(had),
+                Ok(_) => break had,
                 Err(now) => word = now,
             }
+        };
+        if had == 0 {
+            self.way.store(way, Ordering::Relaxed);
+        } else if self.way.load(Ordering::Relaxed) != way {
+            self.ended();
+            return false;
+        }
+        true
+    }
+
+    /// What `thread`, the caller, has outstanding here is on that way; null: it has nothing, or
+    /// takes no completions. The way is there for as long as something on it is outstanding.
+    #[inline]
+    pub fn way(&self, thread: Thread) -> *mut W {
+        match self.waits(thread) {
+            // The owner alone writes it.
+            true => self.way.load(Ordering::Relaxed),
+            false => null_mut(),
         }
     }
 
@@ -192,32 +216,141 @@ impl<O: Send + 'static> Waiter<O> {
     #[inline]
     pub fn waits(&self, thread: Thread) -> bool {
         let word = self.word.load(Ordering::Relaxed);
-        word >> COUNT_BITS == thread.number() && word & COUNT != 0
+        is_of(word, thread) && word & COUNT != 0
     }
 
-    /// The thread whose place it is at this moment.
-    pub fn owner(&self) -> Thread {
-        Thread::from_number(self.word.load(Ordering::Relaxed) >> COUNT_BITS)
-    }
-
-    /// The caller is about to sleep, and takes offers from now on. It has made itself wakeable before.
+    /// `thread`, the caller, is about to sleep, and takes offers from now on, if the place is its
+    /// own still: what it had outstanding may be over, and another have taken the place. It has made
+    /// itself wakeable before.
     #[inline]
-    pub fn sleep(&self) {
-        self.asleep.fetch_add(1, Ordering::Relaxed);
+    pub fn sleep(&self, thread: Thread) {
+        let mut word = self.word.load(Ordering::Relaxed);
+        while is_of(word, thread) {
+            match (self.word).compare_exchange_weak(
+                word,
+                word | ASLEEP,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(now) => word = now,
+            }
+        }
     }
 
-    /// The caller is awake again, after [`Waiter::sleep`]: what was offered meanwhile is its own to end.
+    /// `thread`, the caller, is awake again, after [`Waiter::sleep`]: what was offered to it
+    /// meanwhile is its own to end.
     #[inline]
-    pub fn wake(&self) -> Option<O> {
-        self.asleep.fetch_sub(1, Ordering::Relaxed);
+    pub fn wake(&self, thread: Thread) -> Option<O> {
+        // Only the caller makes the place the caller's, and one that it slept in is so still.
+        if self.sleeper() != Some(thread) {
+            return None;
+        }
+        self.word.fetch_and(!ASLEEP, Ordering::Relaxed);
         // The hand-over, see above.
         fence(Ordering::SeqCst);
         self.offer.take()
     }
 
-    /// Whether somebody is asleep here; only a hint by the time the caller looks at it.
+    /// The thread that is asleep here; only a hint by the time the caller looks at it.
+    #[inline]
+    pub fn sleeper(&self) -> Option<Thread> {
+        let word = self.word.load(Ordering::Relaxed);
+        (word & ASLEEP != 0).then(|| Thread::from_number(word >> NUMBER_AT))
+    }
+
+    /// Whether the owner is asleep here; only a hint by the time the caller looks at it.
     #[inline]
     pub fn is_asleep(&self) -> bool {
-        self.asleep.load(Ordering::Relaxed) != 0
+        self.word.load(Ordering::Relaxed) & ASLEEP != 0
+    }
+}
+
+/// Whether the place with that word is `thread`'s.
+#[inline]
+fn is_of(word: u64, thread: Thread) -> bool {
+    word >> NUMBER_AT == thread.number()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn threads() -> [Thread; 2] {
+        [0x40, 0x80].map(|address| Thread::at(address).unwrap())
+    }
+
+    fn place() -> Waiter<u8, u8> {
+        Waiter::new(0)
+    }
+
+    /// A way that is none: its address is all that is looked at.
+    fn way(n: usize) -> *mut u8 {
+        core::ptr::without_provenance_mut(n)
+    }
+
+    #[test]
+    fn a_place_is_one_threads_while_it_has_something_outstanding() {
+        let (place, [one, other]) = (place(), threads());
+        assert!(place.enlist(one, way(1)) && place.enlist(one, way(1)));
+        assert!(!place.enlist(other, way(1)));
+        place.ended();
+        assert!(place.waits(one) && !place.waits(other));
+        place.ended();
+        assert!(place.enlist(other, way(1)));
+        assert!(place.waits(other) && !place.waits(one));
+    }
+
+    #[test]
+    fn all_that_is_outstanding_is_on_one_way() {
+        let (place, [one, _]) = (place(), threads());
+        assert!(place.enlist(one, way(1)));
+        assert!(!place.enlist(one, way(2)));
+        assert!(
+            !place.enlist(one, null_mut()),
+            "it would keep the first way in use"
+        );
+        assert_eq!(place.way(one), way(1));
+        place.ended();
+        assert_eq!(place.way(one), null_mut(), "nothing keeps the way there");
+        assert!(place.enlist(one, null_mut()));
+        assert!(!place.enlist(one, way(1)));
+        assert_eq!(place.way(one), null_mut());
+    }
+
+    #[test]
+    fn who_has_lost_its_place_does_not_sleep_in_it() {
+        let (place, [one, other]) = (place(), threads());
+        assert!(place.enlist(one, way(1)));
+        // Its I/O is over, found by others, as it goes to sleep.
+        place.ended();
+        assert!(place.enlist(other, way(1)));
+        place.sleep(one);
+        assert_eq!(place.sleeper(), None);
+        place.sleep(other);
+        assert_eq!(place.wake(one), None);
+        assert_eq!(place.sleeper(), Some(other));
+    }
+
+    #[test]
+    fn a_place_that_is_slept_in_is_not_given_away() {
+        let (place, [one, other]) = (place(), threads());
+        assert!(place.enlist(one, way(1)));
+        place.sleep(one);
+        place.ended();
+        assert!(!place.enlist(other, way(1)));
+        assert_eq!(place.sleeper(), Some(one));
+        place.wake(one);
+        assert!(!place.is_asleep() && place.enlist(other, way(1)));
+    }
+
+    #[test]
+    fn as_much_as_can_be_counted_is_enlisted() {
+        let (place, [one, _]) = (place(), threads());
+        let most = (0..).take_while(|_| place.enlist(one, way(1))).count();
+        assert_eq!(most as u64, COUNT);
+        assert!(!place.is_asleep());
+        place.ended();
+        assert!(place.enlist(one, way(1)));
     }
 }

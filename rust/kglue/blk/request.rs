@@ -3,7 +3,7 @@
 
 use super::lane::Lane;
 use crate::shims;
-use crate::wait::Offer;
+use crate::wait::{Offer, Way};
 use core::ptr::NonNull;
 use hal::{Command, Op};
 use kernel::bindings;
@@ -21,7 +21,7 @@ pub(crate) struct Pdu<M> {
 #[repr(C)]
 pub(crate) struct Head {
     /// The thread that waits for it, with which it is enlisted; null: that is not certain.
-    pub(crate) waiter: *const Waiter<Offer>,
+    pub(crate) waiter: *const Waiter<Offer, Way>,
     /// The `blk_status_t` with which it ends.
     pub(crate) status: u8,
     /// Its completion was swallowed by the kernel's fault injection; the time-out ends it.
@@ -77,7 +77,7 @@ impl Rq {
 
     /// The thread that it is enlisted with.
     #[inline(always)]
-    pub(crate) fn waiter(&self) -> Option<&'static Waiter<Offer>> {
+    pub(crate) fn waiter(&self) -> Option<&'static Waiter<Offer, Way>> {
         // SAFETY: set when the request was taken over, to null or to a place that outlives all requests.
         unsafe { (*self.head()).waiter.as_ref() }
     }

@@ -11,6 +11,7 @@ use hal::mock::MockPlatform;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use model::check;
+use std::ptr::null_mut;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ fn owner() -> Thread {
 }
 
 struct World {
-    waiters: Waiters<MockPlatform, u8>,
+    waiters: Waiters<MockPlatform, u8, u8>,
     ended: AtomicUsize,
     woken: AtomicUsize,
     /// A drainer found an offer watched by the sweep, which is at work.
@@ -36,12 +37,8 @@ impl World {
             woken: AtomicUsize::new(0),
             sweeping: AtomicBool::new(false),
         };
-        world
-            .waiters
-            .place(owner())
-            .unwrap()
-            .enlist(owner())
-            .unwrap();
+        let place = world.waiters.place(owner()).unwrap();
+        assert!(place.enlist(owner(), null_mut()));
         Arc::new(world)
     }
 
@@ -67,7 +64,7 @@ impl World {
 
     /// What the hook does after the sleep.
     fn wake(&self) {
-        if self.waiters.place(owner()).unwrap().wake().is_some() {
+        if self.waiters.place(owner()).unwrap().wake(owner()).is_some() {
             self.end();
         }
     }
@@ -78,7 +75,7 @@ impl World {
 fn an_offer_beside_a_waking_owner() {
     check(3, || {
         let world = World::new();
-        world.waiters.place(owner()).unwrap().sleep();
+        world.waiters.place(owner()).unwrap().sleep(owner());
         let drainer = {
             let world = Arc::clone(&world);
             thread::spawn(move || world.complete())
@@ -98,7 +95,7 @@ fn an_offer_beside_an_owner_falling_asleep() {
             let world = Arc::clone(&world);
             thread::spawn(move || world.complete())
         };
-        world.waiters.place(owner()).unwrap().sleep();
+        world.waiters.place(owner()).unwrap().sleep(owner());
         drainer.join().unwrap();
         let (ended, woken) = (world.ended.load(SeqCst), world.woken.load(SeqCst));
         assert_eq!(ended + woken, 1, "neither ended nor woken, or both");
@@ -112,7 +109,7 @@ fn an_offer_beside_an_owner_falling_asleep() {
 fn an_offer_is_claimed_once() {
     check(3, || {
         let world = World::new();
-        world.waiters.place(owner()).unwrap().sleep();
+        world.waiters.place(owner()).unwrap().sleep(owner());
         world.complete();
         let sweeper = {
             let world = Arc::clone(&world);
@@ -130,11 +127,11 @@ fn the_sweep_rests_beside_an_offer() {
     check(3, || {
         let world = World::new();
         let place = world.waiters.place(owner()).unwrap();
-        place.sleep();
+        place.sleep(owner());
         // An offer was made and claimed: its mark is there still.
         world.complete();
         world.wake();
-        place.sleep();
+        place.sleep(owner());
         world.sweeping.store(true, Ordering::Relaxed);
         let sweeper = {
             let world = Arc::clone(&world);
@@ -155,5 +152,36 @@ fn the_sweep_rests_beside_an_offer() {
             ended == 2 || watched || again,
             "an offer that nobody looks after"
         );
+    });
+}
+
+/// A thread whose I/O has just ended goes to sleep while another takes its place: the sleeper is
+/// never taken for the new owner, and a place that is slept in not given away.
+#[test]
+fn a_sleeper_beside_a_new_owner() {
+    check(3, || {
+        let world = World::new();
+        let other = Thread::at(128).unwrap();
+        world.waiters.place(owner()).unwrap().ended();
+        let taker = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let place = world.waiters.place(other).unwrap();
+                let taken = place.enlist(other, null_mut());
+                if taken {
+                    assert_eq!(place.sleeper(), None, "it is awake");
+                }
+                taken
+            })
+        };
+        let place = world.waiters.place(owner()).unwrap();
+        place.sleep(owner());
+        let slept = place.sleeper();
+        assert_ne!(slept, Some(other));
+        let taken = taker.join().unwrap();
+        assert_eq!(taken, slept.is_none(), "the place is one's or the other's");
+        assert_eq!(place.sleeper(), slept);
+        assert!(place.wake(owner()).is_none());
+        assert_eq!(place.sleeper(), None);
     });
 }
