@@ -39,6 +39,10 @@ impl HbaDriver for HiopsAhci {
         hba.start(platform)
     }
 
+    fn restart(hba: &Self::Hba, platform: &KernelPlatform) -> Result<(), Error> {
+        hba.restart(platform)
+    }
+
     fn ports(hba: &Self::Hba) -> u32 {
         hba.ports()
     }

@@ -6,11 +6,12 @@
 //!  Live --recover--> (recovery work: gate paused, controller stopped, reaped, started) --> Live
 //!    |                                                                    +--failed--> Dead
 //!    +--remove, shutdown--> Dead
+//!    +--suspend--> (gate paused, controller stopped) Suspended --resume--> Live, or Dead
 //! ```
 //! The gate itself is the strategy's ([`strategy::Paused`]); the state here only says whether a recovery may still be begun.
 //!
 //! * [`Bus`], [`Config`]: what the adapter is given (`adapter_config`).
-//! * `adapter_queue`: one hardware queue. `adapter_disks`: disks are made and shown. `adapter_serve`: interrupts, and the disks' files. `adapter_recover`: recovery. `adapter_remove`: the way out.
+//! * `adapter_queue`: one hardware queue. `adapter_disks`: disks are made and shown. `adapter_serve`: interrupts, and the disks' files. `adapter_recover`: recovery. `adapter_suspend`: sleep, and resets by others. `adapter_remove`: the way out.
 
 use crate::adapter_recover::Recovery;
 use crate::blk::disk::{Disk, Gate};
@@ -46,6 +47,7 @@ const MOST_DEPTH: u16 = 10_240;
 
 pub(crate) const LIVE: u8 = 0;
 pub(crate) const DEAD: u8 = 1;
+pub(crate) const SUSPENDED: u8 = 2;
 
 /// What lockdep calls an adapter's locks: one address each, whatever the adapter's type.
 struct Names {
@@ -81,7 +83,7 @@ fn in_a_row(vectors: impl Iterator<Item = u16>) -> Option<u16> {
 
 /// The hardware queues at rest. In truth they live as long as the adapter.
 type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
-type PausedQueue<C, B> =
+pub(crate) type PausedQueue<C, B> =
     Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>>;
 
 /// A controller being served.
@@ -99,7 +101,7 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) disks: Pin<KBox<Mutex<KVec<Disk>>>>,
     /// Held across each call of the controller's control path.
     pub(crate) control: Pin<KBox<Mutex<()>>>,
-    /// Empty save within [`Adapter::restart`], for which room for all queues is reserved here: a recovery can't fail for want of memory.
+    /// Empty save within [`Adapter::restart`] and while it is suspended, for which room for all queues is reserved here: a recovery can't fail for want of memory.
     pub(crate) paused: PausedQueues<C, B>,
     pub(crate) state: AtomicU8,
     pub(crate) stopped: AtomicU8,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A controller that does not answer, or not sensibly, is stopped, reaped and brought back.
 
-use crate::adapter::{Adapter, Bus, HwQueue, DEAD, LIVE};
+use crate::adapter::{Adapter, Bus, HwQueue, PausedQueue, DEAD, LIVE};
 use crate::context::PreemptOff;
 use crate::shims;
 use core::fmt;
@@ -234,8 +234,26 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     fn restart_quiesced(&self, outcome: CmdError, then: Then) -> Result<(), Error> {
         let mut paused = self.paused.lock();
+        self.halt(&mut paused, outcome, then);
+        let started = match then {
+            Then::Start => self.start_again(),
+            Then::Die | Then::PowerOff => Err(Error::Gone),
+        };
+        self.go_on(&mut paused, started);
+        started
+    }
+
+    /// Lays the queues to rest, in `paused`, stops the controller, and ends what it had with
+    /// `outcome`. Under `control`, which `paused` is locked under; [`Adapter::go_on`] follows. Sleeps.
+    pub(crate) fn halt(
+        &self,
+        paused: &mut KVec<PausedQueue<C, B>>,
+        outcome: CmdError,
+        then: Then,
+    ) {
         for queue in &self.queues {
-            // SAFETY: the vector is emptied before this function returns, and the adapter outlives the call.
+            // SAFETY: the vector is emptied before the adapter goes, by `go_on`: within the same
+            // call, or at the end of a suspension, which a removal ends first.
             let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
             // Room for all was reserved when they were made.
             let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
@@ -252,15 +270,29 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.bus.synchronize();
         // A reset does not wait for the owners of what came before it.
         crate::wait::take_all();
-        for queue in &mut *paused {
+        for queue in paused {
             let _stay = PreemptOff::new();
             queue.reap(outcome);
             queue.rewind();
         }
-        let started = match then {
-            Then::Start => self.bus.restore().and_then(|()| self.controller.start()),
-            Then::Die | Then::PowerOff => Err(Error::Gone),
-        };
+    }
+
+    /// Starts the controller, after [`Adapter::halt`]; one that fails is stopped. Sleeps.
+    pub(crate) fn start_again(&self) -> Result<(), Error> {
+        let started = self.bus.restore().and_then(|()| self.controller.start());
+        if started.is_err() && self.controller.stop().is_err() {
+            self.bus.cut_off();
+        }
+        started
+    }
+
+    /// Lets the queues of a controller that was `started` go on, or closes the gate for good, after
+    /// [`Adapter::halt`]. Sleeps.
+    pub(crate) fn go_on(
+        &self,
+        paused: &mut KVec<PausedQueue<C, B>>,
+        started: Result<(), Error>,
+    ) {
         if started.is_ok() {
             for queue in &self.queues {
                 queue.trust_again();
@@ -270,9 +302,6 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             }
         } else {
             self.state.store(DEAD, Ordering::Release);
-            if then == Then::Start && self.controller.stop().is_err() {
-                self.bus.cut_off();
-            }
         }
         while let Some(queue) = paused.pop() {
             let _stay = PreemptOff::new();
@@ -281,12 +310,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 Err(_) => queue.kill(),
             }
         }
-        started
     }
 
     /// Has `work` done by the controller while its queues are at rest; afterwards they go on, and what it has ended is ended. Sleeps.
     pub(crate) fn at_rest<R>(&self, work: impl FnOnce(&C) -> R) -> R {
-        let _control = self.control.lock();
+        let _control = self.control();
         let mut paused = self.paused.lock();
         for queue in &self.queues {
             // SAFETY: the vector is emptied before this function returns, and the adapter outlives the call.
@@ -308,6 +336,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// The device is gone for good: what it has fails, and so does what comes, until the adapter is removed. Sleeps.
     pub(crate) fn lose(&self) {
+        self.abandon();
         self.state.store(DEAD, Ordering::Release);
         self.mark_dead();
         let _ = self.restart(CmdError::Gone, Then::Die);

@@ -3,19 +3,23 @@
 
 use crate::adapter::{Adapter, Bus, DEAD};
 use crate::adapter_recover::Then;
+use crate::context::PreemptOff;
 use core::sync::atomic::Ordering;
 use hal::{CmdError, Controller, Error, Platform, Shutdown};
 use kernel::bindings;
+use strategy::Context;
 
-/// How long a reboot waits for I/O that is under way. TIMEOUT: user space is gone by then; what is left is a file system's last writes, and a
-/// controller that has not answered in this time is not worth holding the machine up for.
+/// How long a reboot or a suspension waits for I/O that is under way. TIMEOUT: user space is gone or
+/// frozen by then; what is left is a file system's last writes, and a controller that has not
+/// answered in this time is not worth holding the machine up for.
 const LAST_IO_US: u64 = 5_000_000;
-const LOOK_AGAIN_US: u64 = 1_000;
+pub(crate) const LOOK_AGAIN_US: u64 = 1_000;
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// Takes the disks away, ends all I/O, and puts the controller to rest. Interrupt handlers must still be there; after it they may go, then the
     /// adapter. Sleeps.
     pub fn remove(&self) {
+        self.abandon();
         let gone = self.controller.alive() == Err(Error::Gone);
         if gone {
             // Dead first: nobody waits for what will not come.
@@ -33,6 +37,16 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// The machine goes down: what is under way ends, then the controller is told. Sleeps.
     pub fn shutdown(&self) {
+        self.abandon();
+        self.wait_for_last_io();
+        self.state.store(DEAD, Ordering::Release);
+        self.recovery.cancel();
+        let _ = self.restart(CmdError::Aborted, Then::PowerOff);
+        self.stopped.store(1, Ordering::Release);
+    }
+
+    /// Until nothing is under way, or the device is gone or takes too long. Sleeps.
+    pub(crate) fn wait_for_last_io(&self) {
         let mut left = LAST_IO_US;
         let busy = || {
             self.queues
@@ -40,13 +54,14 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 .any(|queue| queue.io.in_flight() != 0 || queue.io.queued() != 0)
         };
         while left != 0 && self.controller.alive().is_ok() && busy() {
+            // What is polled for by threads that are frozen, too.
+            self.queues.iter().for_each(|queue| {
+                let _stay = PreemptOff::new();
+                queue.io.drain(Context::Coop);
+            });
             self.platform.sleep_us(LOOK_AGAIN_US);
             left = left.saturating_sub(LOOK_AGAIN_US);
         }
-        self.state.store(DEAD, Ordering::Release);
-        self.recovery.cancel();
-        let _ = self.restart(CmdError::Aborted, Then::PowerOff);
-        self.stopped.store(1, Ordering::Release);
     }
 
     pub(crate) fn take_disks(&self) {

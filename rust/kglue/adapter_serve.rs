@@ -81,7 +81,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn set_mode(&self, mode: Mode) -> Result<(), Error> {
         // A recovery holds it, too: the queues are at rest for one of the two at a time.
-        let _control = self.control.lock();
+        let _control = self.control();
         let mut interrupting = self.queues.iter().take(self.interrupting());
         interrupting.try_for_each(|queue| queue.set_mode(&self.platform, mode))
     }
@@ -102,7 +102,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 impl<C: Controller, B: Bus> ControlPath for Adapter<C, B> {
     fn hold<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
         let done = {
-            let _control = self.control.lock();
+            let _control = self.control();
             work()
         };
         if matches!(done, Err(Error::Timeout)) {

@@ -19,6 +19,7 @@ mod adapter_queue;
 mod adapter_recover;
 mod adapter_remove;
 mod adapter_serve;
+mod adapter_suspend;
 pub mod blk;
 pub mod caller;
 mod compat;

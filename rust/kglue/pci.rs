@@ -4,7 +4,7 @@
 //! * [`Function`]: a reference to one PCI function.
 //! * [`Claim`]: the function enabled, its register window reserved, bus master on; undone in reverse order when dropped.
 //! * [`PciBus`]: what the [`crate::adapter::Adapter`] needs of the function.
-//! * [`registration`]: a driver with the PCI core: probe, remove, shutdown. [`driver`]: one made of a hal controller. [`hba`]: one made of an HBA, whose ports
+//! * [`registration`]: a driver with the PCI core: probe, remove, shutdown, and what [`power`] adds: sleep, errors, resets. [`driver`]: one made of a hal controller. [`hba`]: one made of an HBA, whose ports
 //!   are the controllers ([`port`]).
 
 use core::ptr::{addr_of_mut, NonNull};
@@ -22,6 +22,7 @@ use crate::mmio::Window;
 pub mod driver;
 pub mod hba;
 pub mod port;
+mod power;
 pub mod registration;
 
 /// A counted reference to a PCI function.
@@ -226,6 +227,18 @@ impl Drop for Enabled {
     }
 }
 
+/// Lets a claimed function master the bus again, if it is there. Sleeps.
+fn enable_bus_master(function: &Function) -> Result<(), Error> {
+    // SAFETY: the function is its driver's while it is claimed.
+    unsafe {
+        if !bindings::pci_device_is_present(function.as_raw()) {
+            return Err(Error::Gone);
+        }
+        bindings::pci_set_master(function.as_raw());
+    }
+    Ok(())
+}
+
 /// The bus side of a function, for its adapter.
 pub struct PciBus {
     function: Function,
@@ -297,14 +310,7 @@ impl Bus for PciBus {
     }
 
     fn restore(&self) -> Result<(), Error> {
-        // SAFETY: as in `cut_off`.
-        unsafe {
-            if !bindings::pci_device_is_present(self.function.as_raw()) {
-                return Err(Error::Gone);
-            }
-            bindings::pci_set_master(self.function.as_raw());
-        }
-        Ok(())
+        enable_bus_master(&self.function)
     }
 
     fn synchronize(&self) {

@@ -27,6 +27,7 @@ use kernel::sync::Mutex;
 
 use crate::adapter::{Adapter, Bus, Label, Naming};
 use crate::adapter_recover::Recovery;
+use crate::adapter_suspend::Suspend;
 use crate::caller::Caller;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};
@@ -144,6 +145,47 @@ impl<H: Home> Slots<H> {
     pub(crate) fn shutdown(&self) {
         self.rest();
         (self.slots.iter()).for_each(|slot| Self::part(slot, Adapter::shutdown));
+    }
+
+    /// The machine sleeps, or the home is about to be reset: the ports rest, and who is in a slot
+    /// stays there until [`Slots::resume`]. Sleeps.
+    pub(crate) fn suspend(&self, why: Suspend) {
+        // What an exchange waits for may need `attend`; one that this begins once more is next.
+        self.exchange.cancel();
+        for slot in &self.slots {
+            Self::part(slot, |adapter| adapter.suspend(why));
+            slot.caller.cancel();
+        }
+        self.exchange.cancel();
+    }
+
+    /// The ports go on, after [`Slots::suspend`], with a home that was brought back; else their
+    /// disks are dead. A drive that came or went meanwhile is looked after soon. Sleeps.
+    pub(crate) fn resume(&self, home: Result<(), Error>) {
+        for slot in &self.slots {
+            // SAFETY: only an exchange takes what is there, and none runs.
+            match unsafe { slot.tenant() } {
+                None => {}
+                Some(Tenant::Waiting(port)) => {
+                    if home.is_ok() && self.has_drive(slot, port) {
+                        slot.call_for_exchange();
+                    } else if home.is_ok() {
+                        port.set_interrupt(0, true);
+                    }
+                }
+                Some(Tenant::Served(adapter)) => match home.and_then(|()| adapter.resume()) {
+                    Ok(()) => adapter.controller().set_interrupt(0, true),
+                    Err(_) => {
+                        adapter.lose();
+                        slot.call_for_exchange();
+                    }
+                },
+            }
+            // What was called for before.
+            if home.is_ok() && slot.wanted.load(Ordering::Acquire) {
+                self.begin_exchange();
+            }
+        }
     }
 
     /// No work item runs any more, nor will. The exchange first, which may wait for what only `attend` brings about.

@@ -107,6 +107,22 @@ impl<M: Mmio + Clone> Hba<M> {
                 sctl: port.get(Reg::Sctl)? & regs::SCTL_KEPT,
             };
         }
+        self.reset(platform)
+    }
+
+    /// Brings back one that [`Hba::start`] had brought up, after a sleep or a reset in which its
+    /// registers were lost: likewise, with what the firmware had set up before the start. Sleeps.
+    ///
+    /// [`Error::Timeout`]: the reset does not end. [`Error::Gone`].
+    pub fn restart<P: Platform>(&self, platform: &P) -> Result<(), Error> {
+        // A firmware that woke the machine may have used it (10.6.3).
+        handoff::take_over(platform, &self.mmio)?;
+        self.enable_ahci()?;
+        self.reset(platform)
+    }
+
+    /// Resets it, and leaves all ports idle and all interrupts off (10.4.3). Sleeps.
+    fn reset<P: Platform>(&self, platform: &P) -> Result<(), Error> {
         self.mmio.write32(GHC, GHC_AE | GHC_HR);
         let start = platform.now_us();
         loop {

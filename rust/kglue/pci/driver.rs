@@ -7,6 +7,7 @@ use kernel::prelude::*;
 use super::registration::{Binding, Failed};
 use super::{Claim, Function, PciBus};
 use crate::adapter::{Adapter, Config};
+use crate::adapter_suspend::Suspend;
 use crate::blk::ioctl::AdminPath;
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
@@ -128,5 +129,13 @@ impl<T: PciDriver> Binding for Bound<T> {
 
     fn shutdown(&self) {
         self.adapter.shutdown();
+    }
+
+    fn suspend(&self, why: Suspend) {
+        self.adapter.suspend(why);
+    }
+
+    fn resume(&self) -> Result<(), Error> {
+        self.adapter.resume()
     }
 }

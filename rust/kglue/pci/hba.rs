@@ -7,8 +7,9 @@ use kernel::sync::Arc;
 
 use super::port::PortBus;
 use super::registration::{Binding, Failed};
-use super::{Claim, Function};
+use super::{enable_bus_master, Claim, Function};
 use crate::adapter::{Config, Number};
+use crate::adapter_suspend::Suspend;
 use crate::caller::Caller;
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
@@ -37,6 +38,9 @@ pub trait HbaDriver: Sized + 'static {
 
     /// Brings it up, with all ports idle and all interrupts off. Sleeps.
     fn start(hba: &mut Self::Hba, platform: &KernelPlatform) -> Result<(), Error>;
+
+    /// Brings it back after it lost what [`HbaDriver::start`] had set up, likewise. Sleeps.
+    fn restart(hba: &Self::Hba, platform: &KernelPlatform) -> Result<(), Error>;
 
     /// Its ports, one bit each.
     fn ports(hba: &Self::Hba) -> u32;
@@ -200,5 +204,20 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
 
     fn shutdown(&self) {
         self.ports.shutdown();
+    }
+
+    fn suspend(&self, why: Suspend) {
+        self.ports.suspend(why);
+    }
+
+    fn resume(&self) -> Result<(), Error> {
+        let home = self.ports.home();
+        let restarted = enable_bus_master(&home.function)
+            .and_then(|()| T::restart(&home.hba, &home.platform));
+        if restarted.is_ok() {
+            T::listen(&home.hba);
+        }
+        self.ports.resume(restarted);
+        restarted
     }
 }

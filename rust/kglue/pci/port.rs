@@ -5,7 +5,7 @@ use hal::Error;
 use kernel::bindings;
 use kernel::sync::Arc;
 
-use super::Function;
+use super::{enable_bus_master, Function};
 use crate::adapter::Bus;
 use crate::blk::DmaMap;
 use crate::irq::Vectors;
@@ -56,14 +56,7 @@ impl Bus for PortBus {
     }
 
     fn restore(&self) -> Result<(), Error> {
-        // SAFETY: as in `cut_off`.
-        unsafe {
-            if !bindings::pci_device_is_present(self.function.as_raw()) {
-                return Err(Error::Gone);
-            }
-            bindings::pci_set_master(self.function.as_raw());
-        }
-        Ok(())
+        enable_bus_master(&self.function)
     }
 
     fn synchronize(&self) {

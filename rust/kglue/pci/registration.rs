@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A PCI driver with the PCI core: registration, probe, remove, shutdown.
+//! A PCI driver with the PCI core: registration, probe, remove, shutdown; sleep and errors are in [`super::power`].
 //!
 //! It has an empty ID table: nothing is ever bound by class or by ID, and no modalias leads to it. A function comes here only when the operator
 //! wrote the driver's name to its `driver_override`.
@@ -13,7 +13,9 @@ use kernel::ffi::c_int;
 use kernel::prelude::*;
 use kernel::types::Opaque;
 
+use super::power::Power;
 use super::Function;
+use crate::adapter_suspend::Suspend;
 use crate::errno::{advice, to_errno};
 
 /// The step at which a probe failed, and why.
@@ -35,6 +37,13 @@ pub trait Binding: Sized + Send + Sync + 'static {
 
     /// The machine goes down. Sleeps.
     fn shutdown(&self);
+
+    /// It is put to rest until [`Binding::resume`]. Sleeps.
+    fn suspend(&self, why: Suspend);
+
+    /// It goes on, after [`Binding::suspend`] or without it. An error, which was told: it is dead.
+    /// Sleeps.
+    fn resume(&self) -> Result<(), Error>;
 }
 
 /// A registered PCI driver; unregistered, with all functions unbound, when dropped.
@@ -59,6 +68,11 @@ impl<B: Binding> Registration<B> {
             probe: Some(probe::<B>),
             remove: Some(remove::<B>),
             shutdown: Some(shutdown::<B>),
+            err_handler: Power::<B>::ERRORS,
+            driver: bindings::device_driver {
+                pm: Power::<B>::SLEEP,
+                ..Default::default()
+            },
             ..Default::default()
         };
         let driver = KBox::pin(Opaque::new(driver), GFP_KERNEL)?;
@@ -118,7 +132,7 @@ unsafe extern "C" fn probe<B: Binding>(
 ///
 /// # Safety
 /// `pdev` is bound to driver `B`.
-unsafe fn bound<B: Binding>(pdev: *mut bindings::pci_dev) -> *mut B {
+pub(super) unsafe fn bound<B: Binding>(pdev: *mut bindings::pci_dev) -> *mut B {
     // SAFETY: bound, so it lives and `probe` has set the data.
     unsafe { bindings::dev_get_drvdata(core::ptr::addr_of_mut!((*pdev).dev)).cast() }
 }

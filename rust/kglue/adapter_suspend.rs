@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A controller that is put to rest for a while, with its disks staying: the machine sleeps, or the
+//! function is about to be reset by somebody else.
+//!
+//! Between [`Adapter::suspend`] and [`Adapter::resume`] the queues are at rest, and blk-mq gives them
+//! nothing. No thread holds a lock meanwhile, as another one may resume: who wants the control path
+//! waits in [`Adapter::control`].
+
+use crate::adapter::{Adapter, Bus, DEAD, LIVE, SUSPENDED};
+use crate::adapter_recover::{NoIo, Then};
+use crate::adapter_remove::LOOK_AGAIN_US;
+use core::sync::atomic::Ordering;
+use hal::{CmdError, Controller, Error, Platform};
+use kernel::bindings;
+use kernel::prelude::*;
+use kernel::sync::lock::{mutex::MutexBackend, Guard};
+
+/// Why a controller is put to rest for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspend {
+    /// Power may go away.
+    Sleep,
+    /// The function is reset next.
+    Reset,
+    /// Nothing gets through to it until it is reset.
+    Frozen,
+}
+
+impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// The control path, for the caller alone, with a controller that is not suspended. Sleeps: for
+    /// as long as the function is being reset. (While the machine sleeps, nobody is awake to call.)
+    pub(crate) fn control(&self) -> Guard<'_, (), MutexBackend> {
+        loop {
+            let control = self.control.lock();
+            if self.state.load(Ordering::Acquire) != SUSPENDED {
+                return control;
+            }
+            drop(control);
+            self.platform.sleep_us(LOOK_AGAIN_US);
+        }
+    }
+
+    /// Lays the queues to rest and stops the controller; what comes waits in the block layer until
+    /// [`Adapter::resume`]. What is under way ends first, where the device still answers. Sleeps.
+    pub fn suspend(&self, why: Suspend) {
+        let _no_io = NoIo::new();
+        if self.set_allocated {
+            // SAFETY: allocated. What is in dispatch gets to the FIFO at most.
+            unsafe { bindings::blk_mq_quiesce_tagset(self.set.get()) };
+        }
+        if why != Suspend::Frozen {
+            self.wait_for_last_io();
+        }
+        let begun = (self.state).compare_exchange(
+            LIVE,
+            SUSPENDED,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        // One that runs goes to its end, which may be that the controller is dead.
+        self.recovery.cancel();
+        let control = self.control.lock();
+        if begun.is_err() || self.state.load(Ordering::Acquire) != SUSPENDED {
+            drop(control);
+            return self.let_in();
+        }
+        let then = match why {
+            Suspend::Sleep => Then::PowerOff,
+            Suspend::Reset | Suspend::Frozen => Then::Start,
+        };
+        let mut paused = self.paused.lock();
+        self.halt(&mut paused, CmdError::Aborted, then);
+    }
+
+    /// Brings back what [`Adapter::suspend`] has put to rest; without that, does nothing. An error:
+    /// it could not be brought back, and its disks are dead. Sleeps.
+    pub fn resume(&self) -> Result<(), Error> {
+        let _no_io = NoIo::new();
+        self.end_suspension(|| self.start_again())
+            .inspect_err(|error| {
+                crate::log::log_err!(
+                    self,
+                    "it did not come back from sleep or reset: its disks are dead ({})\n",
+                    crate::errno::advice(*error)
+                );
+                self.mark_dead();
+            })
+    }
+
+    /// A controller that is suspended stays so for good: what waits fails. Sleeps.
+    pub(crate) fn abandon(&self) {
+        let _ = self.end_suspension(|| Err(Error::Gone));
+    }
+
+    fn end_suspension(&self, start: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let _control = self.control.lock();
+        if self.state.load(Ordering::Acquire) != SUSPENDED {
+            return Ok(());
+        }
+        let started = start();
+        let state = if started.is_ok() { LIVE } else { DEAD };
+        self.state.store(state, Ordering::Release);
+        self.go_on(&mut self.paused.lock(), started);
+        self.let_in();
+        started
+    }
+
+    /// blk-mq gives its requests to the queues again.
+    fn let_in(&self) {
+        if self.set_allocated {
+            // SAFETY: allocated, and quiesced by the suspension that ends.
+            unsafe { bindings::blk_mq_unquiesce_tagset(self.set.get()) };
+        }
+    }
+}
