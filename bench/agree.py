@@ -44,7 +44,10 @@ def main(paths):
         with open(path) as text:
             rows.append(json.load(text)["rows"])
     if len(rows) == 1:
-        rows = list(zip(*table.pairs(rows[0])))
+        # The second side has a name of its own: nvme-2.
+        sides = table.pairs(rows[0])
+        rows = [[{**cells[side], "driver": cells[0]["driver"]} for cells in sides]
+                for side in (0, 1)]
         found, bound = differences(*rows), lambda _: SIDES
     else:
         found, bound = differences(*rows), limit

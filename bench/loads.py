@@ -63,7 +63,8 @@ class Load:
     def ios(self):
         """I/Os of each job; of a job that writes and syncs, its writes."""
         if self.buffered:
-            return int(LEAST * MARGIN) * WRITES_A_SYNC
+            # Twice: it is one job's fsyncs, each as long as sixteen writes.
+            return 2 * int(LEAST * MARGIN) * WRITES_A_SYNC
         total = TOTAL[max(n for n in TOTAL if n <= self.jobs * self.depth)]
         return max(int(LEAST * MARGIN), -(-total // self.jobs))
 

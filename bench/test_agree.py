@@ -31,6 +31,6 @@ class Agreement(unittest.TestCase):
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "x.json")
                 with open(path, "w") as out:
-                    json.dump({"rows": [row("nvme", 100, 50), row("nvme", second, 50)]}, out)
+                    json.dump({"rows": [row("nvme", 100, 50), row("nvme-2", second, 50)]}, out)
                 with contextlib.redirect_stdout(io.StringIO()):
                     self.assertEqual(agree.main([path]), status)
