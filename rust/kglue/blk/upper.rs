@@ -13,6 +13,7 @@ use crate::wait::{self, Offer};
 use core::ptr::{null_mut, NonNull};
 use hal::{CmdError, Command, Outcome, Segment};
 use kernel::bindings;
+use kernel::prelude::*;
 use strategy::{Context, Upper};
 
 /// One hardware queue's upper layer.
@@ -177,6 +178,23 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
     fn deferred(&self, rq: &Rq) {
         rq.lane().stats.deferred();
+    }
+
+    #[cold]
+    fn starved(&self, rq: &Rq) {
+        // SAFETY: owned, so its queue and that queue's disk are there.
+        let (name, bytes) = unsafe {
+            let rq = rq.as_raw();
+            let disk = &*(*(*rq).q).disk;
+            (CStr::from_char_ptr(disk.disk_name.as_ptr()), (*rq).__data_len)
+        };
+        kernel::pr_err!(
+            "{}: no memory to map {} bytes for DMA in half a minute, with nothing in flight that \
+             holds any: the I/O fails. Give the machine more (swiotlb= on the kernel's command line \
+             where data goes through bounce buffers), or lower queue/max_sectors_kb\n",
+            name,
+            bytes
+        );
     }
 
     #[inline]
