@@ -23,7 +23,27 @@ pub struct Limits {
     pub virt_boundary: u64,
     /// Segments start and end where `address & mask == 0`.
     pub dma_align: u32,
+    /// No segment goes on beyond an address of which `address & mask == mask`: a mask of low bits; all
+    /// ones: there is no such boundary.
+    pub segment_boundary: u64,
 }
+
+impl Limits {
+    /// These limits on a machine that maps at most `bytes` at once for the device: where that is less,
+    /// whole pages of it, and never less than one.
+    pub fn within(self, bytes: u64) -> Self {
+        let whole = u32::try_from(bytes).unwrap_or(u32::MAX) & !PAGE_MASK;
+        let most = whole.max(PAGE_MASK.saturating_add(1));
+        Self {
+            max_transfer: self.max_transfer.min(most),
+            max_segment: self.max_segment.min(most),
+            ..self
+        }
+    }
+}
+
+/// Of the least that every disk has to move at once, 4 KiB.
+const PAGE_MASK: u32 = 0xfff;
 
 /// Names by which a disk is known for ever, as far as it has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,4 +170,33 @@ pub trait Controller: Send + Sync + 'static {
 
     /// Lets `vector` interrupt, or not, at the device. For message-signalled vectors that the bus masks it does nothing. Any context.
     fn set_interrupt(&self, vector: u16, enabled: bool);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_maps_less_makes_commands_smaller() {
+        let limits = Limits {
+            queues: 1,
+            tags: 1,
+            max_transfer: 1 << 20,
+            max_segments: 33,
+            max_segment: 1 << 19,
+            virt_boundary: 4095,
+            dma_align: 3,
+            segment_boundary: u64::MAX,
+        };
+        let within = |bytes| {
+            let limits = limits.within(bytes);
+            (limits.max_transfer, limits.max_segment)
+        };
+        assert_eq!(within(u64::MAX), (1 << 20, 1 << 19));
+        assert_eq!(within(1 << 20), (1 << 20, 1 << 19));
+        assert_eq!(within((1 << 20) - 1), ((1 << 20) - 4096, 1 << 19));
+        assert_eq!(within(252 << 10), (252 << 10, 252 << 10));
+        assert_eq!(within(0), (4096, 4096), "a page has to go");
+        assert_eq!(limits.within(4096).max_segments, 33);
+    }
 }

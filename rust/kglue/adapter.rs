@@ -212,7 +212,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             _numbered: numbered,
             hook,
             config,
-            limits: controller.limits(),
+            limits: controller.limits().within(bus.reach()),
             controller,
             bus,
         }))

@@ -36,6 +36,7 @@ fn limits() -> Limits {
         max_transfer: 1 << 20,
         max_segments: 33,
         max_segment: 65_536,
+        segment_boundary: u64::MAX,
         virt_boundary: 4095,
         dma_align: 3,
     }

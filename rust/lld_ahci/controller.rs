@@ -112,6 +112,7 @@ impl<S: Site> Controller for AhciController<S> {
             max_segment: prdt::ENTRY_MAX,
             virt_boundary: 0,
             dma_align: prdt::ALIGN,
+            segment_boundary: prdt::BOUNDARY,
         }
     }
 

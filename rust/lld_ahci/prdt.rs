@@ -13,6 +13,10 @@ pub(crate) const ENTRY_MAX: u32 = 1 << 22;
 /// What an address and a length must not have: data is moved in words of 16 bits.
 pub(crate) const ALIGN: u32 = 1;
 
+/// No entry's data crosses 4 GiB, as libata has it (`AHCI_DMA_BOUNDARY`, Linux 7.3): there are HBAs
+/// that carry no address bit from the lower half to the upper.
+pub(crate) const BOUNDARY: u64 = 0xffff_ffff;
+
 /// `DBC` of `len` bytes, 1 to [`ENTRY_MAX`].
 #[inline]
 pub(crate) const fn count(len: u32) -> u32 {

@@ -113,6 +113,7 @@ where
                 Some(0) => 0,
                 _ => 3,
             },
+            segment_boundary: u64::MAX,
         };
         Ok(About { id, limits, layout })
     }

@@ -105,6 +105,7 @@ impl<P: Platform, W: World> Controller for Ram<P, W> {
             max_segment: u32::MAX,
             virt_boundary: 0,
             dma_align: 0,
+            segment_boundary: u64::MAX,
         }
     }
 

@@ -38,6 +38,7 @@ impl<P: Platform> MockController<P> {
                 max_transfer: 1 << 20,
                 max_segments: 128,
                 max_segment: 1 << 20,
+                segment_boundary: u64::MAX,
                 virt_boundary: 0,
                 dma_align: 3,
             },

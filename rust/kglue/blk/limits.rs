@@ -58,7 +58,8 @@ pub(crate) fn queue_limits(limits: &Limits, unit: &Unit) -> bindings::queue_limi
         } else {
             limits.max_segment
         },
-        // CAST: an address mask of a 64-bit machine.
+        // CAST: address masks of a 64-bit machine.
+        seg_boundary_mask: limits.segment_boundary as kernel::ffi::c_ulong,
         virt_boundary_mask: limits.virt_boundary as kernel::ffi::c_ulong,
         // 0 would mean the block layer's default of a sector.
         dma_alignment: limits.dma_align.max(3),

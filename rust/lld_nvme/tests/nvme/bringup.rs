@@ -16,6 +16,7 @@ fn limits_follow_from_what_the_device_says() {
         max_segment: 512 << 10,
         virt_boundary: 4095,
         dma_align: 3,
+        segment_boundary: u64::MAX,
     };
     assert_eq!(rig.nvme.limits(), plain);
     let cases = [
