@@ -14,7 +14,9 @@
 static const u32 HIOPS_FEAT_WRITE_CACHE = (__force u32)BLK_FEAT_WRITE_CACHE;
 static const u32 HIOPS_FEAT_FUA = (__force u32)BLK_FEAT_FUA;
 static const u32 HIOPS_FEAT_ROTATIONAL = (__force u32)BLK_FEAT_ROTATIONAL;
+static const u32 HIOPS_FEAT_ATOMIC_WRITES = (__force u32)BLK_FEAT_ATOMIC_WRITES;
 static const u32 HIOPS_REQ_FUA = (__force u32)REQ_FUA;
+static const u32 HIOPS_REQ_NOUNMAP = (__force u32)REQ_NOUNMAP;
 static const u8 HIOPS_STS_OK = (__force u8)BLK_STS_OK;
 static const u8 HIOPS_STS_NOTSUPP = (__force u8)BLK_STS_NOTSUPP;
 static const u8 HIOPS_STS_TIMEOUT = (__force u8)BLK_STS_TIMEOUT;

@@ -63,8 +63,29 @@ pub struct UnitIds {
 pub struct Discard {
     /// Most logical blocks of one command.
     pub max_blocks: u32,
+    /// Most ranges of one command, at least 1.
+    pub max_ranges: u16,
     /// Preferred grain, in logical blocks, at least 1.
     pub granularity: u32,
+}
+
+/// How I/O to a disk is best cut, and what of it is whole: in logical blocks, 0 where nothing is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Most that is written all or nothing, even when power fails.
+    pub atomic: u32,
+    /// Such a write does not cross a multiple of this, a power of two no less than `atomic`.
+    pub atomic_boundary: u32,
+    /// The least that is written well.
+    pub least: u32,
+    /// What is written best.
+    pub best: u32,
+    /// I/O that crosses a multiple of this, a power of two, is slow.
+    pub stripe: u32,
+    /// The first block at which a physical block begins.
+    pub aligned_at: u32,
+    /// Zeroes may be written by giving the blocks' space back.
+    pub zeroes_unmap: bool,
 }
 
 /// One disk behind a controller: an NVMe namespace, the drive at an AHCI port.
@@ -86,6 +107,8 @@ pub struct Unit {
     pub discard: Option<Discard>,
     /// Most logical blocks of one write-zeroes; 0: the device has none.
     pub max_write_zeroes: u32,
+    /// What is best for it.
+    pub shape: Shape,
     /// Writes are refused by the device.
     pub read_only: bool,
     /// The medium rotates: seeks cost time.

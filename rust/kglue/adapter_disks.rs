@@ -4,7 +4,7 @@
 use crate::adapter::{Adapter, Bus};
 use crate::blk::disk::{Disk, DiskShared, OwnerPtr};
 use crate::blk::ioctl::AdminPath;
-use crate::blk::lane::{Lane, Switches, COOP, LAZY};
+use crate::blk::lane::{Format, Lane, Switches, COOP, LAZY};
 use crate::wait::Hook;
 use hal::{Error, Unit};
 use kernel::bindings;
@@ -94,7 +94,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             let lane = Lane {
                 queue: core::ptr::from_ref(queue).cast(),
                 unit: unit.id,
-                block_shift: unit.block_shift,
+                format: Format::new(&unit),
                 way: &queue.way,
                 switches: Switches::new(self.switches(), queue.useful_switches()),
                 stats: Default::default(),

@@ -7,7 +7,7 @@ use crate::errno::{status, to_errno};
 use crate::platform::KernelPlatform;
 use crate::sysfs::{write_stats, write_wwid};
 use crate::text::{Padded, Text};
-use hal::{CmdError, Discard, Limits, Unit, UnitIds};
+use hal::{CmdError, Discard, Limits, Shape, Unit, UnitIds};
 use kernel::prelude::*;
 
 fn unit() -> Unit {
@@ -20,6 +20,7 @@ fn unit() -> Unit {
         fua: true,
         discard: None,
         max_write_zeroes: 0,
+        shape: Shape::default(),
         read_only: false,
         rotational: false,
         ids: UnitIds::default(),
@@ -131,13 +132,16 @@ mod limits_suite {
         let mut trims = unit();
         trims.discard = Some(Discard {
             max_blocks: 16,
+            max_ranges: 256,
             granularity: 2,
         });
         let queue = queue_limits(&limits(), &trims);
         assert_eq!(queue.max_hw_discard_sectors, 128);
         assert_eq!(queue.discard_granularity, 8192);
+        assert_eq!(queue.max_discard_segments, 256);
         trims.discard = Some(Discard {
             max_blocks: u32::MAX,
+            max_ranges: 1,
             granularity: u32::MAX,
         });
         let queue = queue_limits(&limits(), &trims);

@@ -104,7 +104,8 @@ where
             tags: TAGS.min(self.cap.mqes()),
             max_transfer: layout.max_transfer,
             max_segments: layout.max_segments(),
-            max_segment: layout.max_transfer,
+            // A descriptor's length has 32 bits; of pages there may be any number.
+            max_segment: u32::MAX,
             virt_boundary: match id.sgls.align() {
                 Some(_) => 0,
                 None => layout.page_mask,

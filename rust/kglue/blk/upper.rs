@@ -4,7 +4,7 @@
 use super::lane::LAZY;
 use super::map::MapKind;
 use super::poller::Poller;
-use super::request::Rq;
+use super::request::{Ranges, Rq};
 use super::retry::Retry;
 use crate::context::now_ms;
 use crate::errno::status;
@@ -95,6 +95,26 @@ impl<M: MapKind> BlkUpper<M> {
     }
 }
 
+/// What comes beside a command.
+enum Pieces<D> {
+    /// Its data, mapped.
+    Data(D),
+    /// Pieces of the disk.
+    Ranges(Ranges),
+}
+
+impl<D: Iterator<Item = Result<Segment, CmdError>>> Iterator for Pieces<D> {
+    type Item = Result<Segment, CmdError>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Data(data) => data.next(),
+            Self::Ranges(ranges) => ranges.next(),
+        }
+    }
+}
+
 /// Ended requests on their way to their submitters.
 pub(crate) struct Ended {
     /// Those that blk-mq ends as a batch.
@@ -162,7 +182,10 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         &'a self,
         rq: &'a mut Rq,
     ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        self.map.segments(rq)
+        match rq.ranges() {
+            Some(ranges) => Pieces::Ranges(ranges),
+            None => Pieces::Data(self.map.segments(rq)),
+        }
     }
 
     #[inline(always)]

@@ -120,6 +120,7 @@ impl Upper for Recorder {
             blocks: 1,
             block_shift: 9,
             fua: false,
+            unmap: false,
         }
     }
 
