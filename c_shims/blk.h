@@ -76,6 +76,12 @@ struct gendisk *hiops_alloc_disk(struct blk_mq_tag_set *set,
 				 struct queue_limits *lim, void *queuedata);
 void hiops_set_capacity_ro(struct gendisk *disk, sector_t sectors, bool ro);
 
+/* A disk's limits: taken, with the right to change them; and given back. */
+void hiops_limits_begin(struct gendisk *disk, struct queue_limits *lim);
+int hiops_limits_end(struct gendisk *disk, struct queue_limits *lim);
+/* Likewise of a disk that is shown: user space is told. */
+void hiops_resize(struct gendisk *disk, sector_t sectors, bool ro);
+
 void hiops_init_work(struct work_struct *work, work_func_t fn, bool waits);
 struct workqueue_struct *hiops_alloc_wq(int number);
 void hiops_timer_setup(struct timer_list *timer,

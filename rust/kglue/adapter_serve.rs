@@ -99,7 +99,11 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 }
 
-impl<C: Controller, B: Bus> ControlPath for Adapter<C, B> {
+impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
+    fn change<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+        self.change_disks(work)
+    }
+
     fn hold<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
         let done = {
             let _control = self.control.lock();

@@ -86,6 +86,8 @@ pub(crate) struct ControllerId {
     /// 0 (not said) or 1: an I/O controller.
     pub(crate) kind: u8,
     pub(crate) has_doorbell_buffer: bool,
+    /// The log page Commands Supported and Effects is there (LPA).
+    pub(crate) has_effects_log: bool,
     /// Submission and completion entries of 64 and 16 bytes are taken.
     pub(crate) has_entry_sizes: bool,
     /// The largest NSID.
@@ -108,6 +110,7 @@ impl ControllerId {
             rtd3e_us: at.u32(88),
             kind: at.u8(111),
             has_doorbell_buffer: at.u16(256) & (1 << 8) != 0,
+            has_effects_log: at.u8(261) & (1 << 1) != 0,
             has_entry_sizes: (sqes & 0xf) <= 6
                 && (sqes >> 4) >= 6
                 && (cqes & 0xf) <= 4

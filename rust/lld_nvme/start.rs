@@ -25,6 +25,7 @@ where
         self.disable()?;
         // Now it touches no memory.
         state.kept = (None, None);
+        state.effects = None;
         self.enable()?;
         if self.is_pin() {
             // Nobody may listen yet.

@@ -129,6 +129,8 @@ pub(crate) struct Format(AtomicU8);
 
 /// Zeroes may be written by giving the space back; below it, the block's shift.
 const UNMAPS: u8 = 1 << 7;
+/// The shift of a block that is larger than any request.
+const UNKNOWN: u8 = 31;
 
 impl Format {
     /// That of `unit`.
@@ -139,6 +141,17 @@ impl Format {
     fn of(unit: &Unit) -> u8 {
         let unmaps = if unit.shape.zeroes_unmap { UNMAPS } else { 0 };
         (unit.block_shift & !UNMAPS) | unmaps
+    }
+
+    /// From now on that of `unit`. While the disk is frozen.
+    pub(crate) fn set(&self, unit: &Unit) {
+        self.0.store(Self::of(unit), Ordering::Relaxed);
+    }
+
+    /// Nothing is known of it: in blocks of this size every request is none, which no controller takes.
+    /// While the disk is frozen.
+    pub(crate) fn forget(&self) {
+        self.0.store(UNKNOWN, Ordering::Relaxed);
     }
 
     /// Bytes of a logical block, as a power of two.
