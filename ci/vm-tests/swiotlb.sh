@@ -4,7 +4,7 @@
 # from huge pages, which would be one segment otherwise, goes on.
 # image: a.img 256M
 # image: s.img 256M
-# vm: --timeout 600 --memory 1G --append swiotlb=force
+# vm: --timeout 1200 --memory 1G --append swiotlb=force
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=bounced,drive=a,addr=4"
 # vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
 . ci/vm-tests/nvme-lib.sh

@@ -32,8 +32,10 @@ impl Limits {
     /// These limits on a machine that maps at most `bytes` at once for the device: where that is less,
     /// whole pages of it, and never less than one.
     pub fn within(self, bytes: u64) -> Self {
-        let whole = u32::try_from(bytes).unwrap_or(u32::MAX) & !PAGE_MASK;
-        let most = whole.max(PAGE_MASK.saturating_add(1));
+        let most = match u32::try_from(bytes) {
+            Ok(bytes) => (bytes & !PAGE_MASK).max(PAGE_MASK.saturating_add(1)),
+            Err(_) => u32::MAX,
+        };
         Self {
             max_transfer: self.max_transfer.min(most),
             max_segment: self.max_segment.min(most),
@@ -221,5 +223,10 @@ mod tests {
         assert_eq!(within(252 << 10), (252 << 10, 252 << 10));
         assert_eq!(within(0), (4096, 4096), "a page has to go");
         assert_eq!(limits.within(4096).max_segments, 33);
+        let any = Limits {
+            max_segment: u32::MAX,
+            ..limits
+        };
+        assert_eq!(any.within(u64::MAX), any, "nothing is rounded");
     }
 }
