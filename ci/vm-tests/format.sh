@@ -4,7 +4,7 @@
 # at every moment, and data is right.
 # image: a.img 256M
 # image: b.img 128M
-# vm: --timeout 900 --qemu "-device nvme-subsys,id=sub -device nvme,id=c,serial=format,subsys=sub,addr=4"
+# vm: --timeout 1500 --qemu "-device nvme-subsys,id=sub -device nvme,id=c,serial=format,subsys=sub,addr=4"
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap -device nvme-ns,drive=a,bus=c,nsid=1"
 # vm: --qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b,discard=unmap -device nvme-ns,drive=b,bus=c,nsid=2,shared=on"
 . ci/vm-tests/nvme-lib.sh
@@ -71,15 +71,17 @@ expect fs-format format "$large"
 mkdir -p /run/fs
 expect mkfs mkfs.ext4 -q -F $A
 expect mount mount $A /run/fs
-expect copy cp -a /usr/include/linux /run/fs/
+expect copy cp -a ci/vm-tests /run/fs/
 sync -f /run/fs && echo 3 >/proc/sys/vm/drop_caches
-expect compare diff -r /usr/include/linux /run/fs/linux
+expect compare diff -r ci/vm-tests /run/fs/vm-tests
 expect umount umount /run/fs
 # One with metadata is not served, and can be had back.
 metadata=$(nvme id-ns $A -o json | python3 -c "
 import json, sys
 print(next(i for i, f in enumerate(json.load(sys.stdin)['lbafs']) if f['ms'] != 0))")
-expect with-metadata format "$metadata"
+# nvme-cli formats it, and then fails to set the block size of a disk that has none.
+format "$metadata" >"$OUT" 2>&1 || :
+told with-metadata 'Success formatting'
 same no-capacity "$(blockdev --getsize64 $A)" 0
 expect served-again format "$small"
 shape served-again 512
@@ -92,12 +94,18 @@ nvme fw-commit $A --slot=1 --action=3 >"$OUT" 2>&1 || :
 told fw-commit-asked 'NVMe status|Invalid|not supported|Success'
 
 # A namespace that goes and comes.
-expect rescan nvme ns-rescan $A
-same two "$(ls -d /sys/block/hiops0n* | wc -l)" 2
-expect detach nvme detach-ns $A --namespace-id=2 --controllers=0
-same one "$(ls -d /sys/block/hiops0n*)" /sys/block/hiops0n1
-expect attach nvme attach-ns $A --namespace-id=2 --controllers=0
-expect back until_true 20 test -e /sys/block/hiops0n2
+expect rescan python3 -c "import fcntl; fcntl.ioctl(open('$A'), 0x4e46)"
+# A controller list of one, whose ID is 0; Namespace Attachment with SEL 1 detaches.
+printf '\1\0\0\0' >/run/list && truncate -s 4096 /run/list
+attachment() { nvme admin-passthru "$1" --opcode=0x15 --namespace-id=2 --cdw10="$2" --data-len=4096 --input-file=/run/list --write; }
+disks() { ls -d /sys/block/hiops0n* | paste -sd' '; }
+same two "$(disks)" '/sys/block/hiops0n1 /sys/block/hiops0n2'
+# Also on the word of the disk that goes.
+expect detach attachment /dev/hiops0n2 1
+same one "$(disks)" /sys/block/hiops0n1
+expect rescan-file put 1 /sys/block/hiops0n1/hiops/rescan_controller
+expect attach attachment $A 0
+same two-again "$(disks)" '/sys/block/hiops0n1 /sys/block/hiops0n2'
 expect back-io fio --name=v --filename=/dev/hiops0n2 --direct=1 --rw=randwrite --bs=4k --size=4M --verify=crc32c --verify_fatal=1
 verified last 512
 expect none "$BIND" $PCI none

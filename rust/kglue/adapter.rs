@@ -93,6 +93,8 @@ type PausedQueue<C, B> =
 /// `set` was allocated.
 pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) recovery: Recovery,
+    /// The work item that looks at the disks anew.
+    pub(crate) rescan: Recovery,
     pub(crate) queues: KVec<HwQueue<C, B>>,
     /// The vector of the first queue, if each that interrupts has its own, one after the other.
     pub(crate) own_vectors: Option<u16>,
@@ -188,20 +190,24 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             let hook = KBox::pin_init(lock(None, NAMES.hook, static_lock_class!()), GFP_KERNEL)
                 .map_err(no_memory)?;
             let recovery = Recovery::new(number)?;
+            let rescan = Recovery::that_waits(number)?;
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
             Ok((
-                number, numbered, set, disks, change, control, paused, hook, recovery, place, gate,
+                number, numbered, set, disks, change, control, paused, hook, recovery, rescan, place,
+                gate,
             ))
         };
         let parts = match parts() {
             Ok(parts) => parts,
             Err(error) => return Err((error, controller, bus)),
         };
-        let (number, numbered, set, disks, change, control, paused, hook, recovery, place, gate) =
-            parts;
+        let (
+            number, numbered, set, disks, change, control, paused, hook, recovery, rescan, place, gate,
+        ) = parts;
         Ok(place.write(Self {
             recovery,
+            rescan,
             queues: KVec::new(),
             own_vectors: None,
             set,

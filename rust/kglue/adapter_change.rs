@@ -19,6 +19,7 @@ use crate::errno::advice;
 use crate::log::{log_err, log_warn};
 use hal::{Error, Refused, Unit};
 use kernel::bindings;
+use kernel::ffi::c_void;
 use kernel::prelude::*;
 
 /// What the controller says of its disks.
@@ -45,7 +46,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 log_err!(
                     self,
                     "its disks can't be read anew ({}): they take no I/O until that was done, by \
-                     `nvme ns-rescan` or by binding it again\n",
+                     hiops/rescan_controller or by binding it again\n",
                     advice(error)
                 );
             }
@@ -59,6 +60,22 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             self.come_and_go(&found);
         }
         done
+    }
+
+    /// Looks anew at the disks, soon, in a thread that none of them waits for.
+    pub(crate) fn begin_rescan(&self) {
+        let adapter: *const Self = self;
+        // SAFETY: the adapter disables this work before it goes.
+        unsafe { self.rescan.begin(adapter.cast(), Self::rescan_now) };
+    }
+
+    /// # Safety
+    /// `adapter` is an `Adapter<C, B>`, alive for the call.
+    unsafe fn rescan_now(adapter: *const c_void) {
+        // SAFETY: by the caller's promise.
+        let adapter = unsafe { &*adapter.cast::<Self>() };
+        // What went wrong is told there.
+        let _ = adapter.change_disks(|| Ok(()));
     }
 
     /// Asks the controller what disks it has.
