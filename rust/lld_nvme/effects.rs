@@ -24,7 +24,7 @@ pub struct Effects {
 }
 
 /// Namespace capability change, namespace inventory change.
-const NCC_NIC: u32 = 1 << 2 | 1 << 3;
+const NCC_NIC: u32 = (1 << 2) | (1 << 3);
 /// Controller capability change.
 const CCC: u32 = 1 << 4;
 /// Command submission and execution relaxations (2.0): where one is said, CSE is for hosts that don't
@@ -176,8 +176,8 @@ mod tests {
         assert_eq!(said(1 << 4), (false, false, true));
         for cse in 1..8 {
             assert_eq!(said(cse << 16), (true, false, false));
-            assert_eq!(said(cse << 16 | 1 << 14), (false, false, false));
-            assert_eq!(said(cse << 16 | 1 << 15), (false, false, false));
+            assert_eq!(said((cse << 16) | (1 << 14)), (false, false, false));
+            assert_eq!(said((cse << 16) | (1 << 15)), (false, false, false));
         }
         assert_eq!(said(u32::MAX), (false, true, true));
         assert_eq!(said(0xfff8_0000), (false, false, false));

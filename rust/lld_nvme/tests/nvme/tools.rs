@@ -69,7 +69,7 @@ fn before_the_start_there_is_nobody_to_ask() {
 
 /// An admin command of namespace 1.
 fn admin(opcode: u64, dword10: u64) -> [u64; 8] {
-    [opcode | 1 << 32, 0, 0, 0, 0, dword10, 0, 0]
+    [opcode | (1 << 32), 0, 0, 0, 0, dword10, 0, 0]
 }
 
 #[test]
