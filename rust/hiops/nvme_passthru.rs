@@ -124,11 +124,13 @@ impl<W: ControlPath> Path<'_, W> {
         if let (Some(memory), true) = (&memory, to_device) {
             copy_in(memory, request.data, request.data_len)?;
         }
-        let reply = self.run(&request, memory.as_ref()).map_err(|error| match error {
-            // Not a command to be passed.
-            Error::Invalid => EACCES,
-            error => to_errno(error),
-        })?;
+        let reply = self
+            .run(&request, memory.as_ref())
+            .map_err(|error| match error {
+                // Not a command to be passed.
+                Error::Invalid => EACCES,
+                error => to_errno(error),
+            })?;
         if let (Some(memory), false) = (&memory, to_device) {
             copy_out(memory, request.data, request.data_len)?;
         }

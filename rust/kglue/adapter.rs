@@ -178,8 +178,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 GFP_KERNEL,
             )
             .map_err(no_memory)?;
-            let change = KBox::pin_init(lock(false, NAMES.change, static_lock_class!()), GFP_KERNEL)
-                .map_err(no_memory)?;
+            let change =
+                KBox::pin_init(lock(false, NAMES.change, static_lock_class!()), GFP_KERNEL)
+                    .map_err(no_memory)?;
             let control = KBox::pin_init(lock((), NAMES.control, static_lock_class!()), GFP_KERNEL)
                 .map_err(no_memory)?;
             let paused = KBox::pin_init(
@@ -194,8 +195,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
             Ok((
-                number, numbered, set, disks, change, control, paused, hook, recovery, rescan, place,
-                gate,
+                number, numbered, set, disks, change, control, paused, hook, recovery, rescan,
+                place, gate,
             ))
         };
         let parts = match parts() {
@@ -203,7 +204,18 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             Err(error) => return Err((error, controller, bus)),
         };
         let (
-            number, numbered, set, disks, change, control, paused, hook, recovery, rescan, place, gate,
+            number,
+            numbered,
+            set,
+            disks,
+            change,
+            control,
+            paused,
+            hook,
+            recovery,
+            rescan,
+            place,
+            gate,
         ) = parts;
         Ok(place.write(Self {
             recovery,

@@ -163,7 +163,12 @@ mod limits_suite {
         let format = crate::blk::lane::Format::new(&unit());
         assert_eq!(format.block_shift(), 12);
         format.forget();
-        assert_eq!(u32::MAX.wrapping_shr(1).wrapping_shr(format.block_shift().into()), 0);
+        assert_eq!(
+            u32::MAX
+                .wrapping_shr(1)
+                .wrapping_shr(format.block_shift().into()),
+            0
+        );
         let mut unmaps = unit();
         unmaps.shape.zeroes_unmap = true;
         format.set(&unmaps);

@@ -44,10 +44,7 @@ pub trait ControlPath {
     /// capacity and limits; some may be gone, some new. Not even then does a request get to the device
     /// that was counted in other blocks than the device's. [`hal::Error::Gone`]: the disks are going
     /// away. Sleeps.
-    fn change<R>(
-        &self,
-        work: impl FnOnce() -> Result<R, hal::Error>,
-    ) -> Result<R, hal::Error>;
+    fn change<R>(&self, work: impl FnOnce() -> Result<R, hal::Error>) -> Result<R, hal::Error>;
 }
 
 /// A right that a task may have beyond those to files (capabilities(7)).

@@ -209,7 +209,10 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         let (name, bytes) = unsafe {
             let rq = rq.as_raw();
             let disk = &*(*(*rq).q).disk;
-            (CStr::from_char_ptr(disk.disk_name.as_ptr()), (*rq).__data_len)
+            (
+                CStr::from_char_ptr(disk.disk_name.as_ptr()),
+                (*rq).__data_len,
+            )
         };
         kernel::pr_err!(
             "{}: no memory to map {} bytes for DMA in half a minute, with nothing in flight that \
