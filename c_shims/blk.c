@@ -180,6 +180,22 @@ void hiops_set_capacity_ro(struct gendisk *disk, sector_t sectors, bool ro)
 	set_disk_ro(disk, ro);
 }
 
+void hiops_limits_begin(struct gendisk *disk, struct queue_limits *lim)
+{
+	*lim = queue_limits_start_update(disk->queue);
+}
+
+int hiops_limits_end(struct gendisk *disk, struct queue_limits *lim)
+{
+	return queue_limits_commit_update(disk->queue, lim);
+}
+
+void hiops_resize(struct gendisk *disk, sector_t sectors, bool ro)
+{
+	set_capacity_and_notify(disk, sectors);
+	set_disk_ro(disk, ro);
+}
+
 /* Each INIT_WORK is a lockdep class: work that waits for other work is not of
  * the others' kind.
  */

@@ -14,7 +14,9 @@
 static const u32 HIOPS_FEAT_WRITE_CACHE = (__force u32)BLK_FEAT_WRITE_CACHE;
 static const u32 HIOPS_FEAT_FUA = (__force u32)BLK_FEAT_FUA;
 static const u32 HIOPS_FEAT_ROTATIONAL = (__force u32)BLK_FEAT_ROTATIONAL;
+static const u32 HIOPS_FEAT_ATOMIC_WRITES = (__force u32)BLK_FEAT_ATOMIC_WRITES;
 static const u32 HIOPS_REQ_FUA = (__force u32)REQ_FUA;
+static const u32 HIOPS_REQ_NOUNMAP = (__force u32)REQ_NOUNMAP;
 static const u8 HIOPS_STS_OK = (__force u8)BLK_STS_OK;
 static const u8 HIOPS_STS_NOTSUPP = (__force u8)BLK_STS_NOTSUPP;
 static const u8 HIOPS_STS_TIMEOUT = (__force u8)BLK_STS_TIMEOUT;
@@ -73,6 +75,12 @@ unsigned int hiops_payload_bytes(struct request *rq);
 struct gendisk *hiops_alloc_disk(struct blk_mq_tag_set *set,
 				 struct queue_limits *lim, void *queuedata);
 void hiops_set_capacity_ro(struct gendisk *disk, sector_t sectors, bool ro);
+
+/* A disk's limits: taken, with the right to change them; and given back. */
+void hiops_limits_begin(struct gendisk *disk, struct queue_limits *lim);
+int hiops_limits_end(struct gendisk *disk, struct queue_limits *lim);
+/* Likewise of a disk that is shown: user space is told. */
+void hiops_resize(struct gendisk *disk, sector_t sectors, bool ro);
 
 void hiops_init_work(struct work_struct *work, work_func_t fn, bool waits);
 struct workqueue_struct *hiops_alloc_wq(int number);

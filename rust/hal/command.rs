@@ -24,7 +24,8 @@ impl Op {
 }
 
 /// One command. Its data, if [`Op::has_data`], comes beside it as [`Segment`]s whose lengths add up to
-/// `blocks` logical blocks.
+/// `blocks` logical blocks. So do the ranges of a discard that has several, `blocks` in sum: there, a
+/// segment's address is a range's first logical block, and its length is in logical blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// What to do.
@@ -39,6 +40,9 @@ pub struct Command {
     pub block_shift: u8,
     /// Force unit access: the data of a write is durable when it completes.
     pub fua: bool,
+    /// Of [`Op::WriteZeroes`]: the device may give the blocks' space back, as long as they read as
+    /// zeroes. Only where [`crate::Shape::zeroes_unmap`].
+    pub unmap: bool,
 }
 
 /// A contiguous piece of memory as the device sees it.

@@ -23,7 +23,29 @@ pub struct Limits {
     pub virt_boundary: u64,
     /// Segments start and end where `address & mask == 0`.
     pub dma_align: u32,
+    /// No segment goes on beyond an address of which `address & mask == mask`: a mask of low bits; all
+    /// ones: there is no such boundary.
+    pub segment_boundary: u64,
 }
+
+impl Limits {
+    /// These limits on a machine that maps at most `bytes` at once for the device: where that is less,
+    /// whole pages of it, and never less than one.
+    pub fn within(self, bytes: u64) -> Self {
+        let most = match u32::try_from(bytes) {
+            Ok(bytes) => (bytes & !PAGE_MASK).max(PAGE_MASK.saturating_add(1)),
+            Err(_) => u32::MAX,
+        };
+        Self {
+            max_transfer: self.max_transfer.min(most),
+            max_segment: self.max_segment.min(most),
+            ..self
+        }
+    }
+}
+
+/// Of the least that every disk has to move at once, 4 KiB.
+const PAGE_MASK: u32 = 0xfff;
 
 /// Names by which a disk is known for ever, as far as it has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,8 +65,29 @@ pub struct UnitIds {
 pub struct Discard {
     /// Most logical blocks of one command.
     pub max_blocks: u32,
+    /// Most ranges of one command, at least 1.
+    pub max_ranges: u16,
     /// Preferred grain, in logical blocks, at least 1.
     pub granularity: u32,
+}
+
+/// How I/O to a disk is best cut, and what of it is whole: in logical blocks, 0 where nothing is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Most that is written all or nothing, even when power fails.
+    pub atomic: u32,
+    /// Such a write does not cross a multiple of this, a power of two no less than `atomic`.
+    pub atomic_boundary: u32,
+    /// The least that is written well.
+    pub least: u32,
+    /// What is written best.
+    pub best: u32,
+    /// I/O that crosses a multiple of this, a power of two, is slow.
+    pub stripe: u32,
+    /// The first block at which a physical block begins.
+    pub aligned_at: u32,
+    /// Zeroes may be written by giving the blocks' space back.
+    pub zeroes_unmap: bool,
 }
 
 /// One disk behind a controller: an NVMe namespace, the drive at an AHCI port.
@@ -66,6 +109,8 @@ pub struct Unit {
     pub discard: Option<Discard>,
     /// Most logical blocks of one write-zeroes; 0: the device has none.
     pub max_write_zeroes: u32,
+    /// What is best for it.
+    pub shape: Shape,
     /// Writes are refused by the device.
     pub read_only: bool,
     /// The medium rotates: seeks cost time.
@@ -150,4 +195,38 @@ pub trait Controller: Send + Sync + 'static {
 
     /// Lets `vector` interrupt, or not, at the device. For message-signalled vectors that the bus masks it does nothing. Any context.
     fn set_interrupt(&self, vector: u16, enabled: bool);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_maps_less_makes_commands_smaller() {
+        let limits = Limits {
+            queues: 1,
+            tags: 1,
+            max_transfer: 1 << 20,
+            max_segments: 33,
+            max_segment: 1 << 19,
+            virt_boundary: 4095,
+            dma_align: 3,
+            segment_boundary: u64::MAX,
+        };
+        let within = |bytes| {
+            let limits = limits.within(bytes);
+            (limits.max_transfer, limits.max_segment)
+        };
+        assert_eq!(within(u64::MAX), (1 << 20, 1 << 19));
+        assert_eq!(within(1 << 20), (1 << 20, 1 << 19));
+        assert_eq!(within((1 << 20) - 1), ((1 << 20) - 4096, 1 << 19));
+        assert_eq!(within(252 << 10), (252 << 10, 252 << 10));
+        assert_eq!(within(0), (4096, 4096), "a page has to go");
+        assert_eq!(limits.within(4096).max_segments, 33);
+        let any = Limits {
+            max_segment: u32::MAX,
+            ..limits
+        };
+        assert_eq!(any.within(u64::MAX), any, "nothing is rounded");
+    }
 }

@@ -44,7 +44,7 @@ mod tag;
 
 pub use command::{Command, Op, Segment};
 pub use controller::{
-    Cause, Controller, Discard, Limits, NewQueue, Refused, Shutdown, Unit, UnitIds,
+    Cause, Controller, Discard, Limits, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds,
 };
 pub use error::{CmdError, Error, Outcome};
 pub use platform::{DmaMem, Mmio, Platform};

@@ -180,7 +180,12 @@ impl<W: ControlPath> Path<'_, W> {
         transfer: &Transfer<'_, DmaBlock>,
         timeout_ms: u32,
     ) -> Result<AtaReply, Error> {
-        (self.control).hold_at_rest(|| self.ahci.command(command, transfer, timeout_ms))
+        let send =
+            || (self.control).hold_at_rest(|| self.ahci.command(command, transfer, timeout_ms));
+        match command.turns_cache() {
+            true => self.control.change(send),
+            false => send(),
+        }
     }
 }
 

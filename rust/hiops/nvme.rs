@@ -12,6 +12,9 @@ use lld_nvme::{NvmeController, NvmeQueue};
 
 use crate::{nvme_passthru, params};
 
+/// Requests outstanding on a queue: as many as in tree (`io_queue_depth`, Linux 7.3).
+const QUEUE_DEPTH: u16 = 1023;
+
 /// The driver.
 pub(crate) struct HiopsNvme;
 
@@ -42,7 +45,7 @@ impl PciDriver for HiopsNvme {
         Ok(Config {
             naming: Naming::Namespace,
             timeout_ms: params::nvme_timeout_ms()?,
-            queue_depth: None,
+            queue_depth: Some(QUEUE_DEPTH),
             poll_queues: params::poll_queues()?,
             begin: params::begin()?,
         })

@@ -4,6 +4,7 @@
 use hal::{Error, Platform};
 use kernel::prelude::*;
 use kglue::blk::ioctl::{ControlPath, Right};
+use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
 use kglue::mmio::Window;
 use kglue::platform::KernelPlatform;
@@ -17,6 +18,9 @@ const ID: u32 = 0x4e40;
 const ADMIN: u32 = 0xc048_4e41;
 /// `_IOWR('N', 0x47, struct nvme_passthru_cmd64)`: the same with 64 bits of result.
 const ADMIN64: u32 = 0xc050_4e47;
+
+/// `_IO('N', 0x46)`: look anew which namespaces there are, and what they are.
+const RESCAN: u32 = 0x4e46;
 
 /// Bytes of `struct nvme_passthru_cmd` up to its result.
 const COMMAND_BYTES: usize = 68;
@@ -84,7 +88,11 @@ impl<W: ControlPath> Path<'_, W> {
         match cmd {
             // CAST: the value goes through an int, as in tree.
             ID => Ok(nsid as i32),
-            ADMIN | ADMIN64 if !Right::Administer.is_held() => Err(EACCES),
+            ADMIN | ADMIN64 | RESCAN if !Right::Administer.is_held() => Err(EACCES),
+            RESCAN => {
+                self.control.change(|| Ok(())).map_err(to_errno)?;
+                Ok(0)
+            }
             ADMIN => {
                 let reply = self.admin(arg)?;
                 // CAST: dword 0 of the completion, by this ioctl's definition.
@@ -116,15 +124,32 @@ impl<W: ControlPath> Path<'_, W> {
         if let (Some(memory), true) = (&memory, to_device) {
             copy_in(memory, request.data, request.data_len)?;
         }
-        let reply = (self.control)
-            .hold(|| (self.nvme).admin(request.sqe, memory.as_ref(), request.timeout_ms));
-        let reply = reply.map_err(|error| match error {
-            // Not a command to be passed.
-            Error::Invalid => EACCES,
-            error => to_errno(error),
-        })?;
+        let reply = self
+            .run(&request, memory.as_ref())
+            .map_err(|error| match error {
+                // Not a command to be passed.
+                Error::Invalid => EACCES,
+                error => to_errno(error),
+            })?;
         if let (Some(memory), false) = (&memory, to_device) {
             copy_out(memory, request.data, request.data_len)?;
+        }
+        Ok(reply)
+    }
+
+    /// Sends it; where it changes what disks are, with no I/O under way.
+    fn run(&self, request: &Request, memory: Option<&DmaBlock>) -> Result<AdminReply, Error> {
+        let send = || (self.nvme).admin(request.sqe, memory, request.timeout_ms);
+        let effects = self.control.hold(|| self.nvme.effects(&request.sqe))?;
+        let reply = match effects.change_disks() {
+            true => self.control.change(|| self.control.hold(send))?,
+            false => self.control.hold(send)?,
+        };
+        if effects.capabilities && reply.status == 0 {
+            pr_info!(
+                "an NVMe command has changed what its controller can do: bind it again for that to \
+                 take effect\n"
+            );
         }
         Ok(reply)
     }

@@ -11,7 +11,9 @@
 //! The gate itself is the strategy's ([`strategy::Paused`]); the state here only says whether a recovery may still be begun.
 //!
 //! * [`Bus`], [`Config`]: what the adapter is given (`adapter_config`).
-//! * `adapter_queue`: one hardware queue. `adapter_disks`: disks are made and shown. `adapter_serve`: interrupts, and the disks' files. `adapter_recover`: recovery. `adapter_suspend`: sleep, and resets by others. `adapter_remove`: the way out.
+//! * `adapter_queue`: one hardware queue. `adapter_disks`: disks are made and shown. `adapter_serve`:
+//!   interrupts, and the disks' files. `adapter_change`: they change. `adapter_recover`: recovery.
+//!   `adapter_suspend`: sleep, and resets by others. `adapter_remove`: the way out.
 
 use crate::adapter_recover::Recovery;
 use crate::blk::disk::{Disk, Gate};
@@ -52,6 +54,7 @@ pub(crate) const SUSPENDED: u8 = 2;
 /// What lockdep calls an adapter's locks: one address each, whatever the adapter's type.
 struct Names {
     disks: &'static CStr,
+    change: &'static CStr,
     control: &'static CStr,
     paused: &'static CStr,
     hook: &'static CStr,
@@ -59,6 +62,7 @@ struct Names {
 
 static NAMES: Names = Names {
     disks: c_str!("hiops_disks"),
+    change: c_str!("hiops_change"),
     control: c_str!("hiops_control"),
     paused: c_str!("hiops_paused"),
     hook: c_str!("hiops_hook"),
@@ -93,12 +97,16 @@ pub(crate) type PausedQueue<C, B> =
 /// `set` was allocated.
 pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) recovery: Recovery,
+    /// The work item that looks at the disks anew.
+    pub(crate) rescan: Recovery,
     pub(crate) queues: KVec<HwQueue<C, B>>,
     /// The vector of the first queue, if each that interrupts has its own, one after the other.
     pub(crate) own_vectors: Option<u16>,
     pub(crate) set: KBox<Opaque<bindings::blk_mq_tag_set>>,
     pub(crate) set_allocated: bool,
     pub(crate) disks: Pin<KBox<Mutex<KVec<Disk>>>>,
+    /// Held while disks come, go or change; `true`: they do no more.
+    pub(crate) change: Pin<KBox<Mutex<bool>>>,
     /// Held across each call of the controller's control path.
     pub(crate) control: Pin<KBox<Mutex<()>>>,
     /// Empty save within [`Adapter::restart`] and while it is suspended, for which room for all queues is reserved here: a recovery can't fail for want of memory.
@@ -174,6 +182,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 GFP_KERNEL,
             )
             .map_err(no_memory)?;
+            let change =
+                KBox::pin_init(lock(false, NAMES.change, static_lock_class!()), GFP_KERNEL)
+                    .map_err(no_memory)?;
             let control = KBox::pin_init(lock((), NAMES.control, static_lock_class!()), GFP_KERNEL)
                 .map_err(no_memory)?;
             let paused = KBox::pin_init(
@@ -184,24 +195,41 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             let hook = KBox::pin_init(lock(None, NAMES.hook, static_lock_class!()), GFP_KERNEL)
                 .map_err(no_memory)?;
             let recovery = Recovery::new(number)?;
+            let rescan = Recovery::that_waits(number)?;
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
             Ok((
-                number, numbered, set, disks, control, paused, hook, recovery, place, gate,
+                number, numbered, set, disks, change, control, paused, hook, recovery, rescan,
+                place, gate,
             ))
         };
         let parts = match parts() {
             Ok(parts) => parts,
             Err(error) => return Err((error, controller, bus)),
         };
-        let (number, numbered, set, disks, control, paused, hook, recovery, place, gate) = parts;
+        let (
+            number,
+            numbered,
+            set,
+            disks,
+            change,
+            control,
+            paused,
+            hook,
+            recovery,
+            rescan,
+            place,
+            gate,
+        ) = parts;
         Ok(place.write(Self {
             recovery,
+            rescan,
             queues: KVec::new(),
             own_vectors: None,
             set,
             set_allocated: false,
             disks,
+            change,
             control,
             paused,
             state: AtomicU8::new(LIVE),
@@ -214,7 +242,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             _numbered: numbered,
             hook,
             config,
-            limits: controller.limits(),
+            limits: controller.limits().within(bus.reach()),
             controller,
             bus,
         }))

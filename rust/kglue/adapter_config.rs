@@ -20,6 +20,10 @@ pub trait Bus: Send + Sync + 'static {
     fn vector(&self, queue: u16) -> u16;
     /// Which CPU uses which queue.
     fn map_queues(&self, map: &mut bindings::blk_mq_queue_map);
+    /// Most bytes of a request that the machine maps for the device at once.
+    fn reach(&self) -> u64 {
+        u64::MAX
+    }
     /// Whether a queue's interrupt can be turned off.
     fn can_poll(&self) -> bool;
     /// Turns the interrupt on `vector` on or off, at the bus. Any context; in turns.

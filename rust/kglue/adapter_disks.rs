@@ -4,7 +4,7 @@
 use crate::adapter::{Adapter, Bus};
 use crate::blk::disk::{Disk, DiskShared, OwnerPtr};
 use crate::blk::ioctl::AdminPath;
-use crate::blk::lane::{Lane, Switches, COOP, LAZY};
+use crate::blk::lane::{Format, Lane, Switches, COOP, LAZY};
 use crate::wait::Hook;
 use hal::{Error, Unit};
 use kernel::bindings;
@@ -38,6 +38,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         // SAFETY: the gate is closed before the adapter goes (`remove`, `drop`).
         unsafe { self.gate.open(self.owner()) };
         self.begin();
+        // Who opens the first of them may ask for a change.
+        let _change = self.change.lock();
         let mut added = 0usize;
         let mut last = Ok(());
         for unit in &units {
@@ -87,14 +89,14 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         unsafe { OwnerPtr::new(self) }
     }
 
-    fn add_disk(&self, unit: Unit) -> Result<(), Error> {
+    pub(crate) fn add_disk(&self, unit: Unit) -> Result<(), Error> {
         let no_memory = |_| Error::NoMemory;
         let mut lanes = KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(no_memory)?;
         for queue in &self.queues {
             let lane = Lane {
                 queue: core::ptr::from_ref(queue).cast(),
                 unit: unit.id,
-                block_shift: unit.block_shift,
+                format: Format::new(&unit),
                 way: &queue.way,
                 switches: Switches::new(self.switches(), queue.useful_switches()),
                 stats: Default::default(),

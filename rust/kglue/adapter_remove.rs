@@ -65,11 +65,14 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     pub(crate) fn take_disks(&self) {
+        // None comes any more.
+        let mut closed = self.change.lock();
+        *closed = true;
         // One by one and without the lock: a recovery that fails meanwhile takes it.
         loop {
             let raw = self.disks.lock().last().map(|disk| disk.as_raw());
             let Some(raw) = raw else { return };
-            // SAFETY: in the list, and only this thread takes disks out of it.
+            // SAFETY: in the list, out of which only the holder of `change` takes disks.
             unsafe { bindings::del_gendisk(raw) };
             let disk = self.disks.lock().pop();
             if let Some(mut disk) = disk {
@@ -80,6 +83,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     fn retire(&self, how: Shutdown) {
         self.gate.close();
+        self.rescan.disable();
         self.state.store(DEAD, Ordering::Release);
         self.recovery.cancel();
         if self.stopped.swap(1, Ordering::AcqRel) != 0 {

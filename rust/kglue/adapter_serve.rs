@@ -94,12 +94,20 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         (self.queues.iter()).for_each(|queue| queue.io.set_poll_interval_us(us));
     }
 
+    fn rescan(&self) {
+        self.begin_rescan();
+    }
+
     fn ioctl(&self, unit: u32, cmd: u32, arg: usize) -> kernel::error::Result<i32> {
         (self.controller).ioctl(unit, cmd, arg, self)
     }
 }
 
-impl<C: Controller, B: Bus> ControlPath for Adapter<C, B> {
+impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
+    fn change<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+        self.change_disks(work)
+    }
+
     fn hold<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
         let done = {
             let _control = self.control();

@@ -4,10 +4,31 @@
 use core::mem::size_of;
 use core::ptr::{read_volatile, write_volatile, NonNull};
 use hal::{DmaMem, Error};
+use kernel::bindings;
 use kernel::device::{Bound, Device};
 use kernel::dma::Coherent;
 use kernel::prelude::*;
 use kernel::sync::Arc;
+
+/// Most bytes that can be mapped for `device` at once: less than everything where data goes through
+/// bounce buffers, as in confidential machines.
+///
+/// # Safety
+/// `device` is bound to its driver, which has set its DMA mask.
+pub(crate) unsafe fn max_mapping(device: *mut bindings::device) -> u64 {
+    // SAFETY: by the caller's promise.
+    unsafe { bindings::dma_max_mapping_size(device) as u64 }
+}
+
+/// Most bytes that are mapped for `device` at once without undue cost: behind an IOMMU, what its
+/// cache of addresses holds; never more than [`max_mapping`].
+///
+/// # Safety
+/// As [`max_mapping`].
+pub(crate) unsafe fn opt_mapping(device: *mut bindings::device) -> u64 {
+    // SAFETY: by the caller's promise.
+    unsafe { bindings::dma_opt_mapping_size(device) as u64 }
+}
 
 /// A block of coherent memory, as words that are copied in and out, never borrowed. Clones are handles of the same memory, which is freed with the
 /// last of them.

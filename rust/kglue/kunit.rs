@@ -7,7 +7,7 @@ use crate::errno::{status, to_errno};
 use crate::platform::KernelPlatform;
 use crate::sysfs::{write_stats, write_wwid};
 use crate::text::{Padded, Text};
-use hal::{CmdError, Discard, Limits, Unit, UnitIds};
+use hal::{CmdError, Discard, Limits, Shape, Unit, UnitIds};
 use kernel::prelude::*;
 
 fn unit() -> Unit {
@@ -20,6 +20,7 @@ fn unit() -> Unit {
         fua: true,
         discard: None,
         max_write_zeroes: 0,
+        shape: Shape::default(),
         read_only: false,
         rotational: false,
         ids: UnitIds::default(),
@@ -36,6 +37,7 @@ fn limits() -> Limits {
         max_transfer: 1 << 20,
         max_segments: 33,
         max_segment: 65_536,
+        segment_boundary: u64::MAX,
         virt_boundary: 4095,
         dma_align: 3,
     }
@@ -125,18 +127,71 @@ mod limits_suite {
     }
 
     #[test]
+    fn what_is_best_for_a_disk() {
+        let mut whole = unit();
+        whole.max_write_zeroes = 8;
+        whole.shape = Shape {
+            atomic: 6,
+            least: 2,
+            best: 4,
+            stripe: 32,
+            aligned_at: 1,
+            zeroes_unmap: true,
+            ..Shape::default()
+        };
+        let mut queue = queue_limits(&limits(), &whole);
+        assert_eq!(queue.atomic_write_hw_max, 24_576);
+        assert_eq!(queue.atomic_write_hw_unit_min, 4096);
+        assert_eq!(queue.atomic_write_hw_unit_max, 16_384);
+        assert_eq!(queue.io_min, 8192);
+        assert_eq!(queue.io_opt, 16_384);
+        assert_eq!(queue.chunk_sectors, 256);
+        assert_eq!(queue.alignment_offset, 4096);
+        assert_eq!(queue.max_hw_wzeroes_unmap_sectors, 64);
+        assert!(queue.features & shims::HIOPS_FEAT_ATOMIC_WRITES != 0);
+        // What it loses is gone, what a user has set stays.
+        queue.max_user_sectors = 8;
+        crate::blk::limits::set_limits(&mut queue, &limits(), &unit());
+        assert_eq!(queue.max_hw_wzeroes_unmap_sectors, 0);
+        assert_eq!(queue.chunk_sectors, 0);
+        assert_eq!(queue.max_user_sectors, 8);
+        assert_eq!(queue.features & shims::HIOPS_FEAT_ATOMIC_WRITES, 0);
+    }
+
+    #[test]
+    fn of_a_disk_that_is_not_known_every_request_is_none() {
+        let format = crate::blk::lane::Format::new(&unit());
+        assert_eq!(format.block_shift(), 12);
+        format.forget();
+        assert_eq!(
+            u32::MAX
+                .wrapping_shr(1)
+                .wrapping_shr(format.block_shift().into()),
+            0
+        );
+        let mut unmaps = unit();
+        unmaps.shape.zeroes_unmap = true;
+        format.set(&unmaps);
+        assert_eq!(format.block_shift(), 12);
+        assert!(format.unmaps());
+    }
+
+    #[test]
     fn discard_in_sectors_and_bytes() {
         assert_eq!(queue_limits(&limits(), &unit()).max_hw_discard_sectors, 0);
         let mut trims = unit();
         trims.discard = Some(Discard {
             max_blocks: 16,
+            max_ranges: 256,
             granularity: 2,
         });
         let queue = queue_limits(&limits(), &trims);
         assert_eq!(queue.max_hw_discard_sectors, 128);
         assert_eq!(queue.discard_granularity, 8192);
+        assert_eq!(queue.max_discard_segments, 256);
         trims.discard = Some(Discard {
             max_blocks: u32::MAX,
+            max_ranges: 1,
             granularity: u32::MAX,
         });
         let queue = queue_limits(&limits(), &trims);

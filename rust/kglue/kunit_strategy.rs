@@ -58,6 +58,7 @@ mod strategy_suite {
                 blocks: 0,
                 block_shift: 9,
                 fua: false,
+                unmap: false,
             }
         }
         fn segments<'a>(

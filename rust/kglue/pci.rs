@@ -268,6 +268,13 @@ impl PciBus {
 impl Bus for PciBus {
     type Map = DmaMap;
 
+    /// As in tree (`nvme_pci_alloc_dev`, Linux 7.3): what is mapped well, which never is more than
+    /// what can be.
+    fn reach(&self) -> u64 {
+        // SAFETY: as in `map`.
+        unsafe { crate::dma::opt_mapping(self.device()) }
+    }
+
     fn can_poll(&self) -> bool {
         // Others may be on the pin's line.
         !self.vectors.pin()

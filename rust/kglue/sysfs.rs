@@ -184,6 +184,17 @@ fn store_poll_interval(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
+/// Taken up in the background: this very disk may go.
+fn store_rescan(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    match number(text)? {
+        1 => {
+            owner(disk).rescan();
+            Ok(())
+        }
+        _ => Err(EINVAL),
+    }
+}
+
 fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     let counts = owner(disk).counts();
     write_stats(to, &disk.sums(), &counts)
@@ -283,6 +294,11 @@ static POLL_INTERVAL: Attribute = Attribute::new(
     |d, to| writeln!(to, "{}", owner(d).poll_interval_us()),
     Some(store_poll_interval),
 );
+static RESCAN: Attribute = Attribute::new(
+    c_str!("rescan_controller"),
+    |_, to| to.write_str("0\n"),
+    Some(store_rescan),
+);
 static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
 
 /// A list of pointers to statics, ended by null.
@@ -300,11 +316,12 @@ static NAMES: List<bindings::attribute, 6> = List([
     NSID.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 6> = List([
+static SWITCHES: List<bindings::attribute, 7> = List([
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),
     POLL_INTERVAL.entry(),
+    RESCAN.entry(),
     STATS.entry(),
     null_mut(),
 ]);
@@ -315,7 +332,10 @@ struct Group(bindings::attribute_group);
 // SAFETY: nobody writes it.
 unsafe impl Sync for Group {}
 
-const fn group(name: *const c_char, attributes: &'static List<bindings::attribute, 6>) -> Group {
+const fn group<const N: usize>(
+    name: *const c_char,
+    attributes: &'static List<bindings::attribute, N>,
+) -> Group {
     Group(bindings::attribute_group {
         name,
         __bindgen_anon_1: bindings::attribute_group__bindgen_ty_1 { is_visible: None },

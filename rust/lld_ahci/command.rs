@@ -28,7 +28,7 @@ const TRIM: u16 = 1;
 /// Count 0: as many blocks.
 pub(crate) const BLOCKS_MAX: u32 = 1 << 16;
 /// Addresses have 48 bits.
-const LBA_END: u64 = 1 << 48;
+pub(crate) const LBA_END: u64 = 1 << 48;
 
 /// How a drive is spoken to: decided once, from what it says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(crate) fn write<P: Platform>(
     let write = match cmd.op {
         Op::Read => false,
         Op::Write => true,
-        _ => return write_other(memory, dialect, slot, cmd),
+        _ => return write_other(memory, dialect, slot, cmd, data),
     };
     let bytes = bytes(cmd, dialect)?;
     let taskfile = match dialect.ncq {
@@ -85,13 +85,13 @@ fn write_other<P: Platform>(
     dialect: &Dialect,
     slot: u8,
     cmd: &Command,
+    ranges: impl Iterator<Item = Result<Segment, CmdError>>,
 ) -> Result<bool, CmdError> {
     let table = memory.table(slot).ok_or(CmdError::Invalid)?;
     let (taskfile, entries, queued) = match cmd.op {
         Op::Flush => (flush(), 0, false),
         Op::Discard if dialect.trim => {
-            within(cmd)?;
-            trim::write_ranges(cmd, &table)?;
+            trim::write_ranges(cmd, ranges, &table)?;
             prdt::point_to_ranges(&table, crate::memory::SECTOR_BYTES as u32);
             match dialect.queued_trim {
                 true => (queued_trim(slot), 1, true),

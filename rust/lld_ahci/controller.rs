@@ -13,8 +13,9 @@ use hal::{
     Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, TagTable, Unit,
 };
 
-/// Most bytes of a command.
-const TRANSFER_MAX: u32 = 1 << 20;
+/// Most bytes of a command: 65,535 sectors, as libata has it (`ATA_MAX_SECTORS_LBA48`, Linux 7.3), which
+/// spares drives the count of 0 that means 65,536.
+const TRANSFER_MAX: u32 = 65_535 << 9;
 
 /// One port of an HBA as a hal controller: one queue, and one disk if it is served.
 pub struct AhciController<S: Site>(S);
@@ -112,6 +113,7 @@ impl<S: Site> Controller for AhciController<S> {
             max_segment: prdt::ENTRY_MAX,
             virt_boundary: 0,
             dma_align: prdt::ALIGN,
+            segment_boundary: prdt::BOUNDARY,
         }
     }
 

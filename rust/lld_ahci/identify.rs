@@ -3,7 +3,7 @@
 
 use crate::memory::SECTOR_BYTES;
 use crate::trim;
-use hal::{Discard, Error, Unit, UnitIds};
+use hal::{Discard, Error, Shape, Unit, UnitIds};
 
 /// Log2 of the block sizes that are served.
 const BLOCK_SHIFTS: [u8; 2] = [9, 12];
@@ -22,6 +22,8 @@ pub(crate) struct DriveId {
     pub(crate) blocks: u64,
     pub(crate) block_shift: u8,
     pub(crate) physical_shift: u8,
+    /// The first logical block at which a physical one begins (word 209).
+    pub(crate) aligned_at: u32,
     /// Commands that it queues, 1 to 32; `None`: no native command queuing.
     pub(crate) depth: Option<u8>,
     /// SEND and RECEIVE FPDMA QUEUED are there.
@@ -111,6 +113,7 @@ impl DriveId {
             blocks,
             block_shift,
             physical_shift,
+            aligned_at: aligned_at(words, physical_shift.saturating_sub(block_shift)),
             // CAST: 5 bits.
             depth: ncq.then(|| ((words.word(75) & 0x1f) as u8).wrapping_add(1)),
             sends_queued: ncq && words.bit(77, 6),
@@ -134,11 +137,16 @@ impl DriveId {
             fua: self.write_cache && self.fua,
             discard: self.trim.then(|| Discard {
                 max_blocks: trim::BLOCKS_MAX,
+                max_ranges: trim::max_ranges(trim::BLOCKS_MAX),
                 granularity: 1u32.wrapping_shl(u32::from(
                     self.physical_shift.wrapping_sub(self.block_shift),
                 )),
             }),
             max_write_zeroes: 0,
+            shape: Shape {
+                aligned_at: self.aligned_at,
+                ..Shape::default()
+            },
             read_only: false,
             rotational: self.rotational,
             ids: UnitIds {
@@ -206,6 +214,16 @@ fn shifts(words: &Words<'_>) -> Option<(u8, u8)> {
     (BLOCK_SHIFTS.contains(&logical)).then(|| (logical, logical.saturating_add(more)))
 }
 
+/// Where the first physical block of 2^`shift` logical ones begins: word 209 says how far into one the
+/// first logical block lies.
+fn aligned_at(words: &Words<'_>, shift: u8) -> u32 {
+    let physical = 1u32.wrapping_shl(shift.into());
+    match words.valid(209).map_or(0, |word| u32::from(word & 0x3fff)) {
+        0 => 0,
+        offset => physical.saturating_sub(offset),
+    }
+}
+
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
@@ -260,6 +278,7 @@ mod tests {
             (108, 0x5001),
             (111, 0xabcd),
             (169, 1),
+            (209, 0x4001),
             (217, 7200),
         ])
         .unwrap();
@@ -273,6 +292,7 @@ mod tests {
         assert!(id.sends_queued);
         let unit = id.unit(3);
         assert_eq!(unit.discard.unwrap().granularity, 8);
+        assert_eq!(unit.shape.aligned_at, 7);
         assert!(unit.fua && unit.write_cache);
     }
 

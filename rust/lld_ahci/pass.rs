@@ -2,7 +2,8 @@
 //! Commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in memory of the caller's.
 
 use crate::fis::Taskfile;
-use crate::port::{Occupant, Port, State};
+use crate::identify::DriveId;
+use crate::port::{About, Occupant, Port, State};
 use crate::prdt;
 use crate::recover::News;
 use crate::regs::{STATUS_DF, STATUS_ERR};
@@ -40,6 +41,15 @@ pub struct AtaReply {
     pub device: u8,
 }
 
+impl AtaCommand {
+    /// Whether it turns the drive's write cache on or off.
+    pub fn turns_cache(&self) -> bool {
+        // Of the features, 28-bit commands have the lower half.
+        let subcommand = self.features & 0xff;
+        self.command == SET_FEATURES && matches!(subcommand, WRITE_CACHE_ON | WRITE_CACHE_OFF)
+    }
+}
+
 impl AtaReply {
     /// Whether the command failed (ACS-4 section 6.2: ERROR, DEVICE FAULT).
     pub fn is_failure(&self) -> bool {
@@ -63,9 +73,10 @@ const TIMEOUT_US: u64 = 30_000_000;
 
 /// Opcodes that are the driver's own: what is queued, what resets the device or has it wait for a reset.
 const REFUSED: [u8; 9] = [0x08, 0x60, 0x61, 0x63, 0x64, 0x65, 0x90, 0x99, 0xe6];
-/// SET FEATURES, and its subcommand that turns the write cache on.
+/// SET FEATURES, and its subcommands that turn the write cache on and off.
 const SET_FEATURES: u8 = 0xef;
 const WRITE_CACHE_ON: u16 = 0x02;
+const WRITE_CACHE_OFF: u16 = 0x82;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// See [`crate::AhciController::command`].
@@ -79,9 +90,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let Occupant::Drive(about) = state.occupant else {
             return Err(Error::Invalid);
         };
-        // A cache that nobody flushes loses data.
-        let caches = command.command == SET_FEATURES && command.features == WRITE_CACHE_ON;
-        if REFUSED.contains(&command.command) || (caches && !about.id.write_cache) {
+        if REFUSED.contains(&command.command) {
             return Err(Error::Invalid);
         }
         let (write, data) = self.data_of(transfer)?;
@@ -119,6 +128,12 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             Err(Error::Refused(tfd)) => self.failure(tfd),
             Err(why) => Err(why),
         };
+        let ran = ran.and_then(|reply| {
+            if command.turns_cache() && !reply.is_failure() {
+                state.occupant = Occupant::Drive(self.asked_again(about)?);
+            }
+            Ok(reply)
+        });
         let reply = match ran {
             Ok(reply) => reply,
             Err(why) => {
@@ -130,6 +145,19 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.open();
         self.give_turns();
         Ok(reply)
+    }
+
+    /// The drive `before`, which was told to change, as it is now.
+    fn asked_again(&self, before: About) -> Result<About, Error> {
+        let id = DriveId::decode(&self.identify()?)?.map_err(|_| Error::Malformed)?;
+        let same = DriveId {
+            write_cache: before.id.write_cache,
+            ..id
+        };
+        match same.is_same(&before.id) {
+            true => Ok(About { id, ..before }),
+            false => Err(Error::Malformed),
+        }
     }
 
     /// Whether the memory is read, and where it is.

@@ -13,6 +13,10 @@ pub(crate) const ENTRY_MAX: u32 = 1 << 22;
 /// What an address and a length must not have: data is moved in words of 16 bits.
 pub(crate) const ALIGN: u32 = 1;
 
+/// No entry's data crosses 4 GiB, as libata has it (`AHCI_DMA_BOUNDARY`, Linux 7.3): there are HBAs
+/// that carry no address bit from the lower half to the upper.
+pub(crate) const BOUNDARY: u64 = 0xffff_ffff;
+
 /// `DBC` of `len` bytes, 1 to [`ENTRY_MAX`].
 #[inline]
 pub(crate) const fn count(len: u32) -> u32 {
@@ -36,7 +40,7 @@ fn entry(segment: Segment, below: u64) -> Result<[u64; 2], CmdError> {
 
 /// Writes `bytes` of `data` to `table`. Returns how many entries they take.
 ///
-/// [`CmdError::Invalid`]: the segments are odd, too long, too many, out of reach, or not `bytes` in sum.
+/// [`CmdError::Invalid`]: the segments are odd, too many, out of reach, or not `bytes` in sum.
 #[inline]
 pub(crate) fn build<D: DmaMem>(
     mut data: impl Iterator<Item = Result<Segment, CmdError>>,
@@ -47,16 +51,40 @@ pub(crate) fn build<D: DmaMem>(
     let mut left = bytes;
     let mut entries = 0u16;
     while left != 0 {
-        let segment = data.next().ok_or(CmdError::Invalid)??;
-        let index = usize::from(entries);
-        if index >= ENTRIES {
-            return Err(CmdError::Invalid);
-        }
-        table.write_entry(index, entry(segment, below)?);
-        entries = entries.wrapping_add(1);
+        let mut segment = data.next().ok_or(CmdError::Invalid)??;
         left = left.checked_sub(segment.len).ok_or(CmdError::Invalid)?;
+        // An IOMMU may have made one range of all of the data: more than an entry says.
+        while segment.len > ENTRY_MAX {
+            let part = Segment {
+                len: ENTRY_MAX,
+                ..segment
+            };
+            add(part, &mut entries, below, table)?;
+            let next = segment.addr.checked_add(u64::from(ENTRY_MAX));
+            segment = Segment {
+                addr: next.ok_or(CmdError::Invalid)?,
+                len: segment.len.wrapping_sub(ENTRY_MAX),
+            };
+        }
+        add(segment, &mut entries, below, table)?;
     }
     Ok(entries)
+}
+
+#[inline(always)]
+fn add<D: DmaMem>(
+    segment: Segment,
+    entries: &mut u16,
+    below: u64,
+    table: &Table<'_, D>,
+) -> Result<(), CmdError> {
+    let index = usize::from(*entries);
+    if index >= ENTRIES {
+        return Err(CmdError::Invalid);
+    }
+    table.write_entry(index, entry(segment, below)?);
+    *entries = entries.wrapping_add(1);
+    Ok(())
 }
 
 /// Writes the one entry of a TRIM's ranges, `bytes` of them.

@@ -302,6 +302,7 @@ mod tests {
             fua: false,
             discard: None,
             max_write_zeroes: 0,
+            shape: hal::Shape::default(),
             read_only: false,
             rotational: false,
             ids: hal::UnitIds::default(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! I/O commands as submission queue entries (Base 2.0 section 3.3.3.1, NVM Command Set 1.0 section 3.2).
 
-use crate::data::{Layout, List};
+use crate::data::{Layout, List, RANGES_MAX};
 use hal::{CmdError, Command, DmaMem, Op, Segment};
 
 /// A submission queue entry.
@@ -23,6 +23,8 @@ const DATASET_MANAGEMENT: u64 = 0x09;
 
 /// Command dword 12 of read, write, write zeroes: force unit access.
 const FUA: u64 = 1 << 30;
+/// Command dword 12 of write zeroes: deallocate the blocks, if they read as zeroes then (DEAC).
+const DEAC: u64 = 1 << 25;
 /// Command dword 11 of Dataset Management: deallocate.
 const DEALLOCATE: u64 = 1 << 2;
 
@@ -43,20 +45,17 @@ pub(crate) fn encode<'a, D: DmaMem + 'a>(
         Op::Write => WRITE,
         Op::Flush => return Ok(entry(FLUSH, cid, cmd.unit, [0, 0], 0, 0)),
         Op::WriteZeroes => {
-            let length = length(cmd)?;
+            let deac = if cmd.unmap { DEAC } else { 0 };
+            let length = length(cmd)? | deac;
             return Ok(entry(WRITE_ZEROES, cid, cmd.unit, [0, 0], cmd.lba, length));
         }
         Op::Discard => {
-            if cmd.blocks == 0 {
-                return Err(CmdError::Invalid);
-            }
             let list = list().ok_or(CmdError::Invalid)?;
-            // One range: context attributes and length, then the first block.
-            list.write_pair(0, [u64::from(cmd.blocks) << 32, cmd.lba])?;
-            let range = [list.bus(), 0];
+            let ranges = write_ranges(cmd, data, &list)?;
+            let at = [list.bus(), 0];
             // Dword 10: ranges, less one.
-            let dword11 = DEALLOCATE << 32;
-            return Ok(entry(DATASET_MANAGEMENT, cid, cmd.unit, range, dword11, 0));
+            let dwords = ranges.wrapping_sub(1) | (DEALLOCATE << 32);
+            return Ok(entry(DATASET_MANAGEMENT, cid, cmd.unit, at, dwords, 0));
         }
     };
     let length = length(cmd)?;
@@ -68,6 +67,39 @@ pub(crate) fn encode<'a, D: DmaMem + 'a>(
     let pointer = layout.describe(data, bytes, list)?;
     let opcode = opcode | pointer.psdt;
     Ok(entry(opcode, cid, cmd.unit, pointer.words, cmd.lba, length))
+}
+
+/// Writes the ranges of a discard, those of `cmd` or that which it is itself, to `list`; says how many
+/// they are, 1 to [`RANGES_MAX`].
+#[cold]
+fn write_ranges<D: DmaMem>(
+    cmd: &Command,
+    ranges: impl Iterator<Item = Result<Segment, CmdError>>,
+    list: &List<'_, D>,
+) -> Result<u64, CmdError> {
+    let (mut count, mut left) = (0usize, cmd.blocks);
+    let mut write = |range: Segment| {
+        if range.len == 0 || count >= usize::from(RANGES_MAX) {
+            return Err(CmdError::Invalid);
+        }
+        left = left.checked_sub(range.len).ok_or(CmdError::Invalid)?;
+        // Context attributes and length, then the first block.
+        list.write_pair(count, [u64::from(range.len) << 32, range.addr])?;
+        count = count.wrapping_add(1);
+        Ok(())
+    };
+    for range in ranges {
+        write(range?)?;
+    }
+    if count == 0 {
+        let (addr, len) = (cmd.lba, cmd.blocks);
+        list.write_pair(0, [u64::from(len) << 32, addr])?;
+        (count, left) = (1, u32::from(len == 0));
+    }
+    match left {
+        0 => Ok(count as u64),
+        _ => Err(CmdError::Invalid),
+    }
 }
 
 /// Dword 12: blocks, less one, and FUA.
@@ -101,6 +133,7 @@ mod tests {
             blocks: 1,
             block_shift: 9,
             fua: false,
+            unmap: false,
         };
         assert_eq!(length(&cmd), Ok(0));
         cmd.blocks = BLOCKS_MAX;

@@ -9,7 +9,7 @@ use crate::identify::{self, ControllerId};
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
 use crate::regs::{self, Cap};
 use crate::step::{Progress, Step};
-use crate::{bringup, features, interrupt};
+use crate::{bringup, effects, features, interrupt};
 use cell::sync::{AtomicBool, Ordering};
 use cell::{Guard, TryLock};
 use hal::{
@@ -48,6 +48,8 @@ where
 pub(crate) struct State<P: Platform, M: Mmio> {
     /// Known after the first start.
     pub(crate) about: Option<About>,
+    /// What admin commands change, once it was asked for.
+    pub(crate) effects: Option<effects::Log>,
     /// The shadow doorbells, once they exist.
     pub(crate) shadow: Option<Shadow<P::Dma>>,
     /// How many queues exist.
@@ -110,6 +112,7 @@ where
             enabled: AtomicBool::new(false),
             state: TryLock::new(State {
                 about: None,
+                effects: None,
                 shadow: None,
                 queues: 0,
                 kept: (None, None),
@@ -237,6 +240,7 @@ where
                 max_segment: 4096,
                 virt_boundary: 4095,
                 dma_align: 3,
+                segment_boundary: u64::MAX,
             },
             |about| about.limits,
         )

@@ -9,6 +9,9 @@ use hal::{CmdError, DmaMem, Error, Platform, Segment};
 pub(crate) const LIST_MAX: usize = 2048;
 /// Least bytes of a list: a Dataset Management range, and two SGL descriptors.
 const LIST_MIN: usize = 64;
+/// Most ranges of a Dataset Management (NR, less one, is a byte), and bytes of each.
+pub(crate) const RANGES_MAX: u16 = 256;
+const RANGE_BYTES: usize = 16;
 /// Bytes of one allocation for lists: what a fragmented machine still has in one piece.
 const CHUNK_SHIFT: u32 = 15;
 
@@ -61,6 +64,12 @@ impl Layout {
             None => (self.list_bytes() / 8).saturating_add(1),
         };
         u16::try_from(most).unwrap_or(u16::MAX)
+    }
+
+    /// Most ranges of a Dataset Management.
+    pub(crate) fn max_ranges(&self) -> u16 {
+        let room = u16::try_from(self.list_bytes() / RANGE_BYTES).unwrap_or(u16::MAX);
+        room.min(RANGES_MAX)
     }
 
     /// Says where `bytes` of data are, with the list that `list` gives if one is needed.

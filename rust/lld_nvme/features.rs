@@ -8,11 +8,14 @@ const DELETE_CQ: u64 = 0x04;
 const CREATE_SQ: u64 = 0x01;
 const CREATE_CQ: u64 = 0x05;
 const DELETE_SQ: u64 = 0x00;
+const GET_LOG_PAGE: u64 = 0x02;
 const IDENTIFY: u64 = 0x06;
 const SET_FEATURES: u64 = 0x09;
 const ASYNC_EVENT: u64 = 0x0c;
 const DOORBELL_BUFFER_CONFIG: u64 = 0x7c;
 
+/// Log page Commands Supported and Effects (5.16.1.6).
+const EFFECTS_LOG: u64 = 0x05;
 /// Feature Number of Queues (5.27.1.5).
 const NUMBER_OF_QUEUES: u64 = 0x07;
 /// Feature Host Memory Buffer (5.27.1.10).
@@ -28,6 +31,14 @@ pub(crate) fn identify(cns: Cns, nsid: u32, to: u64) -> Sqe {
     // CAST: the enum is a byte.
     let cns = u64::from(cns as u8);
     [IDENTIFY | (u64::from(nsid) << 32), 0, 0, to, 0, cns, 0, 0]
+}
+
+/// Get Log Page (5.16), Commands Supported and Effects, all 4 KiB of it, into the page at `to`.
+pub(crate) fn effects_log(to: u64) -> Sqe {
+    let dwords = (crate::identify::BYTES / 4).saturating_sub(1) as u64;
+    let every = u64::from(u32::MAX) << 32;
+    let dword10 = EFFECTS_LOG | (dwords << 16);
+    [GET_LOG_PAGE | every, 0, 0, to, 0, dword10, 0, 0]
 }
 
 /// Asks for `pairs` I/O queue pairs.

@@ -11,7 +11,7 @@
 //! # Files
 //! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path: `controller`; its steps by name: `step`.
 //! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify` (what the device says about itself), `units`
-//!   (namespaces as disks), `passthrough` (commands of the operator's tools), `interrupt` (the mask that pins need).
+//!   (namespaces as disks), `passthrough` (commands of the operator's tools), `effects` (what those change), `interrupt` (the mask that pins need).
 //! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and `status` after it, `doorbell` between.
 //!
 //! The device is not trusted: whatever it says is checked before it is used.
@@ -27,6 +27,7 @@ mod controller;
 mod cqe;
 mod data;
 mod doorbell;
+mod effects;
 mod features;
 mod identify;
 mod interrupt;
@@ -42,4 +43,5 @@ mod units;
 
 pub use admin::AdminReply;
 pub use controller::NvmeController;
+pub use effects::Effects;
 pub use queue::{NvmeDrain, NvmeIssue, NvmeQueue};

@@ -25,6 +25,7 @@ where
         self.disable()?;
         // Now it touches no memory.
         state.kept = (None, None);
+        state.effects = None;
         self.enable()?;
         if self.is_pin() {
             // Nobody may listen yet.
@@ -104,7 +105,8 @@ where
             tags: TAGS.min(self.cap.mqes()),
             max_transfer: layout.max_transfer,
             max_segments: layout.max_segments(),
-            max_segment: layout.max_transfer,
+            // A descriptor's length has 32 bits; of pages there may be any number.
+            max_segment: u32::MAX,
             virt_boundary: match id.sgls.align() {
                 Some(_) => 0,
                 None => layout.page_mask,
@@ -113,6 +115,7 @@ where
                 Some(0) => 0,
                 _ => 3,
             },
+            segment_boundary: u64::MAX,
         };
         Ok(About { id, limits, layout })
     }

@@ -20,11 +20,12 @@ pub(crate) enum Step {
     IdentifyNamespace,
     NamespaceDescriptors,
     NvmLimits,
+    EffectsLog,
     PassThrough,
     Shutdown,
 }
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "reading the capabilities (CAP)",
     "disabling the controller (CC.EN = 0)",
     "enabling the controller (CC.EN = 1)",
@@ -38,6 +39,7 @@ const NAMES: [&str; 15] = [
     "Identify Namespace",
     "Identify, namespace descriptors",
     "Identify, NVM command set limits",
+    "Get Log Page, commands supported and effects",
     "an admin command passed through",
     "shutting down (CC.SHN)",
 ];

@@ -157,16 +157,18 @@ where
         Unit {
             id: nsid,
             block_shift: id.lbads,
-            physical_shift: id.physical_shift(controller.awupf),
+            physical_shift: id.physical_shift(),
             blocks: id.blocks,
             write_cache: controller.write_cache,
             fua: controller.write_cache,
-            discard: controller.has_discard.then(|| id.discard(limits)),
+            discard: (controller.has_discard)
+                .then(|| id.discard(limits, about.layout.max_ranges())),
             max_write_zeroes: match controller.has_write_zeroes {
                 // CAST: at most 65,536.
                 true => zeroes as u32,
                 false => 0,
             },
+            shape: id.shape(),
             read_only: id.write_protected,
             rotational: false,
             ids: UnitIds {

@@ -4,7 +4,8 @@
 use crate::device::{World, MAX_SEGMENTS};
 use crate::queue::RamQueue;
 use hal::{
-    Cause, Controller, Discard, Error, Limits, NewQueue, Platform, Refused, Shutdown, Unit, UnitIds,
+    Cause, Controller, Discard, Error, Limits, NewQueue, Platform, Refused, Shape, Shutdown, Unit,
+    UnitIds,
 };
 
 /// Bytes that one command moves at most.
@@ -63,9 +64,11 @@ impl<P: Platform, W: World> Ram<P, W> {
             fua: false,
             discard: Some(Discard {
                 max_blocks: 1 << 11,
+                max_ranges: 1,
                 granularity: 1,
             }),
             max_write_zeroes: 1 << 11,
+            shape: Shape::default(),
             read_only: false,
             rotational: false,
             ids: UnitIds::default(),
@@ -105,6 +108,7 @@ impl<P: Platform, W: World> Controller for Ram<P, W> {
             max_segment: u32::MAX,
             virt_boundary: 0,
             dma_align: 0,
+            segment_boundary: u64::MAX,
         }
     }
 

@@ -230,13 +230,20 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 // It has room: the tag came from there. Were it lost, it would be one slot until the next reset.
                 let _ = side.free.push(tag);
                 upper.unmap(&mut rq);
-                if why == CmdError::NotReady {
+                if why != CmdError::NotReady {
+                    ended.end(upper, rq, Err(why));
+                } else if self.gives_up(side) {
+                    if side.starving.is_news() {
+                        upper.starved(&rq);
+                    }
+                    ended.end(upper, rq, Err(CmdError::Invalid));
+                } else {
                     return Err(rq);
                 }
-                ended.end(upper, rq, Err(why));
                 return Ok(());
             }
         };
+        side.starving.end();
         upper.begin_cmd(&mut rq);
         let at = tag.index();
         if let Some(issued_at) = self.issued_at.get(at) {
@@ -258,6 +265,18 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             self.ring_for(side, tag);
         }
         Ok(())
+    }
+
+    /// Whether a request whose data can't be mapped at the moment is to fail: nothing in flight gives
+    /// memory back, and it was waited for long enough.
+    #[cold]
+    fn gives_up(&self, side: &mut IssueSide<Q>) -> bool {
+        let in_flight = !side.bound.is_empty() || self.outstanding() != 0;
+        if in_flight {
+            side.starving.end();
+            return false;
+        }
+        side.starving.gives_up(self.upper.now_ms())
     }
 
     /// Tells the device of a full batch to make room for `tag`.

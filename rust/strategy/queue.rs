@@ -6,6 +6,7 @@ use crate::gather::Gathering;
 use crate::hybrid::Watch;
 use crate::patience::{Patience, GIVING_WAY, POLLING, VISITS};
 use crate::poll::Polling;
+use crate::starving::Starving;
 use crate::stats::Counter;
 use crate::{Context, Upper};
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
@@ -21,6 +22,8 @@ pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) bound: TagBatch<Bound>,
     /// The gate is closed for ever.
     pub(crate) dead: bool,
+    /// Data that can't be mapped.
+    pub(crate) starving: Starving,
 }
 
 /// What the drain token gives access to.
@@ -84,6 +87,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 free: TagBatch::default(),
                 bound: TagBatch::default(),
                 dead: false,
+                starving: Starving::default(),
             }),
             drain: TryLock::new(DrainSide {
                 hw: hw.drain,

@@ -45,6 +45,7 @@ mod pace;
 mod patience;
 mod poll;
 mod queue;
+mod starving;
 mod stats;
 mod thread;
 mod upper;

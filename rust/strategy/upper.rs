@@ -45,6 +45,12 @@ pub trait Upper: Send + Sync + 'static {
     /// `rq` has to wait in the FIFO. May be called without a token.
     fn deferred(&self, rq: &Self::Request);
 
+    /// `rq` is about to fail, the first of maybe many: memory to map its data could not be had, though
+    /// nothing in flight holds any.
+    fn starved(&self, rq: &Self::Request) {
+        let _ = rq;
+    }
+
     /// `rq` is over: parted from its command, which the device no longer knows. It is collected in `ended`.
     /// A request that never began (see [`Upper::begin_cmd`]) may come here too, with an `Err`.
     fn end_cmd(&self, ended: &mut Self::Ended, rq: Self::Request, outcome: Outcome);

@@ -42,6 +42,7 @@ pub fn command(unit: u32, op: Op, lba: u64, blocks: u32) -> Command {
         blocks,
         block_shift: 9,
         fua: false,
+        unmap: false,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::fops;
 use super::lane::{Lane, Sums};
-use super::limits::{check, queue_limits, sectors};
+use super::limits::{check, queue_limits, sectors, set_limits};
 use crate::adapter::Naming;
 use crate::shims;
 use crate::sysfs;
@@ -33,6 +33,8 @@ pub(crate) trait Owner: Send + Sync {
     fn poll_interval_us(&self) -> u32;
     /// Changes it.
     fn set_poll_interval_us(&self, us: u32);
+    /// Has the controller asked anew which disks it has, and what they are, soon.
+    fn rescan(&self);
     /// An ioctl that is not the block layer's own.
     fn ioctl(&self, unit: u32, cmd: u32, arg: usize) -> kernel::error::Result<i32>;
 }
@@ -256,6 +258,49 @@ impl Disk {
     /// The kernel's structure.
     pub(crate) fn as_raw(&self) -> *mut bindings::gendisk {
         self.disk.as_ptr()
+    }
+
+    /// Its queue.
+    pub(crate) fn queue(&self) -> *mut bindings::request_queue {
+        // SAFETY: alive by the invariant; the queue does not change.
+        unsafe { (*self.as_raw()).queue }
+    }
+
+    fn shared(&self) -> &DiskShared {
+        // SAFETY: the driver's reference to the disk keeps it, by the invariant.
+        unsafe { fops::shared(self.as_raw()) }
+    }
+
+    /// The unit that it was made of. What may change of a disk is not read here.
+    pub(crate) fn unit(&self) -> &Unit {
+        &self.shared().unit
+    }
+
+    /// It is what `unit` says from now on. While it is frozen. Sleeps.
+    pub(crate) fn become_unit(&self, limits: &Limits, unit: &Unit) -> Result<(), Error> {
+        check(limits, unit)?;
+        let mut queue = Default::default();
+        // SAFETY: alive by the invariant, and frozen: see the function's contract.
+        let failed = unsafe {
+            shims::hiops_limits_begin(self.as_raw(), &mut queue);
+            set_limits(&mut queue, limits, unit);
+            shims::hiops_limits_end(self.as_raw(), &mut queue)
+        };
+        kernel::error::to_result(failed).map_err(crate::errno::from_errno)?;
+        (self.shared().lanes.iter()).for_each(|lane| lane.format.set(unit));
+        // SAFETY: as above.
+        unsafe {
+            shims::hiops_resize(self.as_raw(), sectors(unit, unit.blocks), unit.read_only);
+        }
+        Ok(())
+    }
+
+    /// No I/O gets through to it, as nothing is known of its blocks, until [`Disk::become_unit`]. While it is
+    /// frozen. Sleeps.
+    pub(crate) fn close(&self) {
+        (self.shared().lanes.iter()).for_each(|lane| lane.format.forget());
+        // SAFETY: alive by the invariant.
+        unsafe { shims::hiops_resize(self.as_raw(), 0, true) };
     }
 
     /// It was taken away already, or never shown.

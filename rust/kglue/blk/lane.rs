@@ -3,6 +3,7 @@
 
 use crate::wait::Way;
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use hal::Unit;
 use kernel::ffi::c_void;
 use strategy::Context;
 
@@ -123,6 +124,49 @@ impl Switches {
     }
 }
 
+/// What commands have to know of how a disk is formatted. It changes only while the disk is frozen.
+pub(crate) struct Format(AtomicU8);
+
+/// Zeroes may be written by giving the space back; below it, the block's shift.
+const UNMAPS: u8 = 1 << 7;
+/// The shift of a block that is larger than any request.
+const UNKNOWN: u8 = 31;
+
+impl Format {
+    /// That of `unit`.
+    pub(crate) fn new(unit: &Unit) -> Self {
+        Self(AtomicU8::new(Self::of(unit)))
+    }
+
+    fn of(unit: &Unit) -> u8 {
+        let unmaps = if unit.shape.zeroes_unmap { UNMAPS } else { 0 };
+        (unit.block_shift & !UNMAPS) | unmaps
+    }
+
+    /// From now on that of `unit`. While the disk is frozen.
+    pub(crate) fn set(&self, unit: &Unit) {
+        self.0.store(Self::of(unit), Ordering::Relaxed);
+    }
+
+    /// Nothing is known of it: in blocks of this size every request is none, which no controller takes.
+    /// While the disk is frozen.
+    pub(crate) fn forget(&self) {
+        self.0.store(UNKNOWN, Ordering::Relaxed);
+    }
+
+    /// Bytes of a logical block, as a power of two.
+    #[inline(always)]
+    pub(crate) fn block_shift(&self) -> u8 {
+        self.0.load(Ordering::Relaxed) & !UNMAPS
+    }
+
+    /// [`hal::Shape::zeroes_unmap`].
+    #[inline]
+    pub(crate) fn unmaps(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & UNMAPS != 0
+    }
+}
+
 /// One disk on one hardware queue: what blk-mq's hardware context of that disk points to.
 pub(crate) struct Lane {
     /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request on the lane.
@@ -132,8 +176,7 @@ pub(crate) struct Lane {
     pub(crate) switches: Switches,
     /// [`hal::Unit::id`] of the disk.
     pub(crate) unit: u32,
-    /// Bytes of its logical block, as a power of two.
-    pub(crate) block_shift: u8,
+    pub(crate) format: Format,
     pub(crate) stats: LaneStats,
 }
 

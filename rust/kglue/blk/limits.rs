@@ -33,8 +33,13 @@ pub(crate) fn check(limits: &Limits, unit: &Unit) -> Result<(), Error> {
     }
 }
 
-/// The queue limits of a disk.
-pub(crate) fn queue_limits(limits: &Limits, unit: &Unit) -> bindings::queue_limits {
+/// The features that are said here; others stay as they are.
+const FEATURES: u32 = shims::HIOPS_FEAT_WRITE_CACHE
+    | shims::HIOPS_FEAT_FUA
+    | shims::HIOPS_FEAT_ROTATIONAL
+    | shims::HIOPS_FEAT_ATOMIC_WRITES;
+
+fn features(unit: &Unit) -> u32 {
     let mut features = 0;
     if unit.write_cache {
         features |= shims::HIOPS_FEAT_WRITE_CACHE;
@@ -45,30 +50,66 @@ pub(crate) fn queue_limits(limits: &Limits, unit: &Unit) -> bindings::queue_limi
     if unit.rotational {
         features |= shims::HIOPS_FEAT_ROTATIONAL;
     }
-    let block = 1u32 << u32::from(unit.block_shift).min(16);
-    let mut queue = bindings::queue_limits {
-        features,
-        logical_block_size: block,
-        physical_block_size: 1u32 << u32::from(unit.physical_shift).min(16),
-        max_hw_sectors: limits.max_transfer >> 9,
-        max_segments: limits.max_segments,
-        // With a virtual boundary the block layer wants segments of any size.
-        max_segment_size: if limits.virt_boundary != 0 {
-            u32::MAX
-        } else {
-            limits.max_segment
-        },
-        // CAST: an address mask of a 64-bit machine.
-        virt_boundary_mask: limits.virt_boundary as kernel::ffi::c_ulong,
-        // 0 would mean the block layer's default of a sector.
-        dma_alignment: limits.dma_align.max(3),
-        max_write_zeroes_sectors: sectors32(unit, unit.max_write_zeroes),
-        ..Default::default()
-    };
-    if let Some(discard) = unit.discard {
-        queue.max_hw_discard_sectors = sectors32(unit, discard.max_blocks);
-        queue.discard_granularity = discard.granularity.max(1).saturating_mul(block);
-        queue.max_discard_segments = 1;
+    if unit.shape.atomic != 0 {
+        features |= shims::HIOPS_FEAT_ATOMIC_WRITES;
     }
+    features
+}
+
+/// The queue limits of a new disk.
+pub(crate) fn queue_limits(limits: &Limits, unit: &Unit) -> bindings::queue_limits {
+    let mut queue = Default::default();
+    set_limits(&mut queue, limits, unit);
     queue
+}
+
+/// Makes `queue` the limits of a disk that may have changed. What a user has set stays.
+pub(crate) fn set_limits(queue: &mut bindings::queue_limits, limits: &Limits, unit: &Unit) {
+    let block = 1u32 << u32::from(unit.block_shift).min(16);
+    let physical = 1u32 << u32::from(unit.physical_shift).min(16);
+    let bytes = |blocks: u32| blocks.saturating_mul(block);
+    let shape = &unit.shape;
+    queue.features = (queue.features & !FEATURES) | features(unit);
+    queue.logical_block_size = block;
+    queue.physical_block_size = physical;
+    queue.alignment_offset = bytes(shape.aligned_at);
+    queue.io_min = bytes(shape.least);
+    queue.io_opt = bytes(shape.best);
+    queue.chunk_sectors = sectors32(unit, shape.stripe);
+    queue.max_hw_sectors = limits.max_transfer >> 9;
+    queue.max_segments = limits.max_segments;
+    // With a virtual boundary the block layer wants segments of any size.
+    queue.max_segment_size = match limits.virt_boundary {
+        0 => limits.max_segment,
+        _ => u32::MAX,
+    };
+    // CAST: address masks of a 64-bit machine.
+    queue.seg_boundary_mask = limits.segment_boundary as kernel::ffi::c_ulong;
+    queue.virt_boundary_mask = limits.virt_boundary as kernel::ffi::c_ulong;
+    // 0 would mean the block layer's default of a sector.
+    queue.dma_alignment = limits.dma_align.max(3);
+    queue.max_write_zeroes_sectors = sectors32(unit, unit.max_write_zeroes);
+    queue.max_hw_wzeroes_unmap_sectors = match shape.zeroes_unmap {
+        true => queue.max_write_zeroes_sectors,
+        false => 0,
+    };
+    queue.atomic_write_hw_max = bytes(shape.atomic);
+    queue.atomic_write_hw_boundary = bytes(shape.atomic_boundary);
+    queue.atomic_write_hw_unit_min = block;
+    queue.atomic_write_hw_unit_max = match shape.atomic.checked_ilog2() {
+        Some(shift) => bytes(1u32.wrapping_shl(shift)),
+        None => block,
+    };
+    match unit.discard {
+        Some(discard) => {
+            queue.max_hw_discard_sectors = sectors32(unit, discard.max_blocks);
+            queue.discard_granularity = bytes(discard.granularity.max(1));
+            queue.max_discard_segments = discard.max_ranges.max(1);
+        }
+        None => {
+            queue.max_hw_discard_sectors = 0;
+            queue.discard_granularity = 0;
+            queue.max_discard_segments = 1;
+        }
+    }
 }

@@ -4,8 +4,8 @@
 use super::lane::Lane;
 use crate::shims;
 use crate::wait::{Offer, Way};
-use core::ptr::NonNull;
-use hal::{Command, Op};
+use core::ptr::{null, NonNull};
+use hal::{CmdError, Command, Op, Segment};
 use kernel::bindings;
 use strategy::Waiter;
 
@@ -26,6 +26,30 @@ pub(crate) struct Head {
     pub(crate) status: u8,
     /// Its completion was swallowed by the kernel's fault injection; the time-out ends it.
     pub(crate) swallowed: bool,
+}
+
+/// The ranges of a discard, as [`hal::Command`] wants them.
+///
+/// # Invariants
+/// `bio` is null or one of a request's, which is owned for as long as this is used.
+pub(crate) struct Ranges {
+    bio: *const bindings::bio,
+    shift: u8,
+}
+
+impl Iterator for Ranges {
+    type Item = Result<Segment, CmdError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // SAFETY: by the invariant.
+        let bio = unsafe { self.bio.as_ref() }?;
+        self.bio = bio.bi_next;
+        let shift = u32::from(self.shift);
+        Some(Ok(Segment {
+            addr: bio.bi_iter.bi_sector.wrapping_shr(shift.wrapping_sub(9)),
+            len: bio.bi_iter.bi_size.wrapping_shr(shift),
+        }))
+    }
 }
 
 /// A request that blk-mq handed to hiops, to be ended exactly once.
@@ -105,6 +129,23 @@ impl Rq {
         }
     }
 
+    /// The ranges of a discard: a bio each, where it has several; else it is its one range itself.
+    #[inline(always)]
+    pub(crate) fn ranges(&self) -> Option<Ranges> {
+        // SAFETY: the request is alive, and hiops owns it.
+        let (flags, count, bio) = unsafe {
+            let rq = self.as_raw();
+            ((*rq).cmd_flags, (*rq).nr_phys_segments, (*rq).bio)
+        };
+        // CAST: the operation is the low byte.
+        let discard = u32::from(flags as u8) == bindings::req_op_REQ_OP_DISCARD;
+        // INVARIANT: the request's own bios.
+        discard.then(|| Ranges {
+            bio: if count > 1 { bio } else { null() },
+            shift: self.lane().format.block_shift(),
+        })
+    }
+
     /// How long it may take, by the clock of [`crate::context::now_ms`]: the queue's `io_timeout`. For a request that was started.
     pub(crate) fn timeout_ms(&self) -> u64 {
         // SAFETY: the request is alive; its timer, set when it was started, is not changed until it ends.
@@ -120,7 +161,7 @@ impl Rq {
             let rq = self.as_raw();
             ((*rq).__sector, (*rq).__data_len, (*rq).cmd_flags)
         };
-        let shift = lane.block_shift;
+        let shift = lane.format.block_shift();
         let op = self.op().unwrap_or(Op::Flush);
         let (lba, blocks) = match op {
             // A flush carries no range; blk-mq leaves all ones in its sector.
@@ -137,6 +178,7 @@ impl Rq {
             blocks,
             block_shift: shift,
             fua: flags & shims::HIOPS_REQ_FUA != 0,
+            unmap: lane.format.unmaps() && flags & shims::HIOPS_REQ_NOUNMAP == 0,
         }
     }
 }

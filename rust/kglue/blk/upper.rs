@@ -4,7 +4,7 @@
 use super::lane::LAZY;
 use super::map::MapKind;
 use super::poller::Poller;
-use super::request::Rq;
+use super::request::{Ranges, Rq};
 use super::retry::Retry;
 use crate::context::now_ms;
 use crate::errno::status;
@@ -13,6 +13,7 @@ use crate::wait::{self, Offer};
 use core::ptr::{null_mut, NonNull};
 use hal::{CmdError, Command, Outcome, Segment};
 use kernel::bindings;
+use kernel::prelude::*;
 use strategy::{Context, Upper};
 
 /// One hardware queue's upper layer.
@@ -94,6 +95,26 @@ impl<M: MapKind> BlkUpper<M> {
     }
 }
 
+/// What comes beside a command.
+enum Pieces<D> {
+    /// Its data, mapped.
+    Data(D),
+    /// Pieces of the disk.
+    Ranges(Ranges),
+}
+
+impl<D: Iterator<Item = Result<Segment, CmdError>>> Iterator for Pieces<D> {
+    type Item = Result<Segment, CmdError>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Data(data) => data.next(),
+            Self::Ranges(ranges) => ranges.next(),
+        }
+    }
+}
+
 /// Ended requests on their way to their submitters.
 pub(crate) struct Ended {
     /// Those that blk-mq ends as a batch.
@@ -161,7 +182,10 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         &'a self,
         rq: &'a mut Rq,
     ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        self.map.segments(rq)
+        match rq.ranges() {
+            Some(ranges) => Pieces::Ranges(ranges),
+            None => Pieces::Data(self.map.segments(rq)),
+        }
     }
 
     #[inline(always)]
@@ -177,6 +201,26 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
     fn deferred(&self, rq: &Rq) {
         rq.lane().stats.deferred();
+    }
+
+    #[cold]
+    fn starved(&self, rq: &Rq) {
+        // SAFETY: owned, so its queue and that queue's disk are there.
+        let (name, bytes) = unsafe {
+            let rq = rq.as_raw();
+            let disk = &*(*(*rq).q).disk;
+            (
+                CStr::from_char_ptr(disk.disk_name.as_ptr()),
+                (*rq).__data_len,
+            )
+        };
+        kernel::pr_err!(
+            "{}: no memory to map {} bytes for DMA in half a minute, with nothing in flight that \
+             holds any: the I/O fails. Give the machine more (swiotlb= on the kernel's command line \
+             where data goes through bounce buffers), or lower queue/max_sectors_kb\n",
+            name,
+            bytes
+        );
     }
 
     #[inline]

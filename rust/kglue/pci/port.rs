@@ -41,6 +41,12 @@ impl Bus for PortBus {
         unsafe { bindings::blk_mq_map_queues(map) }
     }
 
+    /// As in tree (`scsi_add_host_with_dma`, Linux 7.3): what can be mapped at all.
+    fn reach(&self) -> u64 {
+        // SAFETY: as in `map`.
+        unsafe { crate::dma::max_mapping(self.device()) }
+    }
+
     fn can_poll(&self) -> bool {
         true
     }

@@ -36,8 +36,14 @@ fn fetched(rig: &Rig, line: &mut Line, cmd: &Command, data: &[Segment]) -> Resul
     Ok(taken)
 }
 
+/// The entries that say it: of 4 MiB at most.
 fn told(segments: &[Segment]) -> Vec<(u64, u32)> {
-    segments.iter().map(|one| (one.addr, one.len)).collect()
+    let entries = |one: &Segment| {
+        let Segment { addr, len } = *one;
+        let starts = (0..len).step_by(4 << 20);
+        starts.map(move |at| (addr + u64::from(at), (len - at).min(4 << 20)))
+    };
+    segments.iter().flat_map(entries).collect()
 }
 
 #[test]
@@ -53,6 +59,7 @@ fn edges_of_prdts() {
     let good = [
         vec![at(2, 512)],
         vec![at(0x7_0000_0000, limits.max_transfer)],
+        vec![at(0x7_0000_0000, (4 << 20) + 512), at(0x9_0000_0000, 512)],
         vec![at(u64::MAX - 1023, 512)],
         vec![at(0x7_0000_0002, 510), at(0x9_0000_0004, 2)],
         many(limits.max_segments - 1),

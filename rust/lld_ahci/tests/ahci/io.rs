@@ -3,7 +3,7 @@
 
 use crate::model::{Config, Drive};
 use crate::rig::{command, Rig, UNIT};
-use hal::{CmdError, Command, Controller, Op, Queue, TagBatch};
+use hal::{CmdError, Command, Controller, Op, Queue, Segment, TagBatch};
 use testkit::pattern;
 
 fn queued() -> Config {
@@ -136,6 +136,44 @@ fn a_long_discard_is_many_ranges_of_one_command() {
     let most = rig.units(0)[0].unwrap().discard.unwrap().max_blocks;
     for (blocks, why) in [(0, CmdError::Invalid), (most + 1, CmdError::Invalid)] {
         assert_eq!(queue.run(&command(Op::Discard, 0, blocks), &[]), Err(why));
+    }
+    rig.model.check();
+}
+
+#[test]
+fn a_discard_of_many_ranges_is_one_command() {
+    let rig = Rig::started(Config::with(Drive::new(9, 80_000)));
+    let mut queue = rig.queue();
+    let ranges = |all: &[(u64, u32)]| -> Vec<Segment> {
+        let range = |&(addr, len)| Segment { addr, len };
+        all.iter().map(range).collect()
+    };
+    let all = ranges(&[(3, 1), (9, 70_000), (79_999, 1)]);
+    assert_eq!(queue.run(&command(Op::Discard, 3, 70_002), &all), Ok(()));
+    let state = rig.model.state();
+    assert_eq!(state.data_log().len(), 1);
+    let data = &state.ports[0].drive.as_ref().unwrap().data;
+    let marked = data
+        .chunks(512)
+        .enumerate()
+        .filter(|(_, block)| block[0] == 0xdd);
+    let expected = [3].into_iter().chain(9..70_009).chain([79_999]);
+    assert!(marked.map(|(at, _)| at).eq(expected));
+    drop(state);
+    let many: Vec<_> = (0..64).map(|n| (n * 2, 1)).collect();
+    let full = command(Op::Discard, 0, 64);
+    assert_eq!(queue.run(&full, &ranges(&many)), Ok(()));
+    let over: Vec<_> = (0..65).map(|n| (n * 2, 1)).collect();
+    let bad = [
+        (65, over, CmdError::Invalid),
+        (3, vec![(0, 1), (5, 1)], CmdError::Invalid),
+        (1, vec![(0, 1), (5, 1)], CmdError::Invalid),
+        (1, vec![(0, 0), (5, 1)], CmdError::Invalid),
+        (2, vec![(0, 1), (1 << 48, 1)], CmdError::Range),
+    ];
+    for (blocks, all, why) in bad {
+        let refused = queue.run(&command(Op::Discard, 0, blocks), &ranges(&all));
+        assert_eq!(refused, Err(why), "{all:?}");
     }
     rig.model.check();
 }

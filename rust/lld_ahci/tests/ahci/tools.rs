@@ -102,13 +102,6 @@ fn what_is_the_drivers_own_is_refused() {
         let refused = rig.ahci[0].command(&own, &Transfer::Nothing, 0);
         assert_eq!(refused, Err(Error::Invalid), "{opcode:#x}");
     }
-    let cache = AtaCommand {
-        command: 0xef,
-        features: 2,
-        ..AtaCommand::default()
-    };
-    let refused = rig.ahci[0].command(&cache, &Transfer::Nothing, 0);
-    assert_eq!(refused, Err(Error::Invalid));
     for bytes in [0, 511, 514] {
         let transfer = Transfer::FromDevice(&memory, bytes);
         let refused = rig.ahci[0].command(&identify(), &transfer, 0);
@@ -209,4 +202,37 @@ fn errors_of_what_was_under_way_are_not_the_tools() {
         }
         rig.model.check();
     }
+}
+
+#[test]
+fn a_cache_that_is_turned_off_and_on_is_told_of() {
+    let rig = Rig::started(Config::default());
+    let cache = |features| AtaCommand {
+        command: 0xef,
+        features,
+        ..AtaCommand::default()
+    };
+    let told = |features| {
+        let reply = rig.ahci[0].command(&cache(features), &Transfer::Nothing, 0);
+        assert!(!reply.unwrap().is_failure());
+        let unit = rig.units(0)[0].unwrap();
+        (unit.write_cache, unit.fua)
+    };
+    assert!(cache(0x82).turns_cache() && cache(0x02).turns_cache());
+    assert!(!cache(0x90).turns_cache() && !identify().turns_cache());
+    assert_eq!(told(0x82), (false, false));
+    // What it is then is what has to be there after a reset.
+    rig.ahci[0].stop().unwrap();
+    rig.ahci[0].start().unwrap();
+    assert_eq!(told(0x02), (true, true));
+    // A drive whose cache comes back by itself is not the one that was promised.
+    assert_eq!(told(0x82), (false, false));
+    let drive = |write_cache| {
+        let mut state = rig.model.state();
+        state.ports[0].drive.as_mut().unwrap().write_cache = write_cache;
+    };
+    drive(true);
+    rig.ahci[0].stop().unwrap();
+    assert_eq!(rig.ahci[0].start(), Err(Error::Malformed));
+    rig.model.check();
 }

@@ -22,6 +22,7 @@ fn what_a_namespace_says_is_what_the_disk_is() {
     assert!(unit.write_cache && unit.fua && unit.read_only && !unit.rotational);
     let discard = Discard {
         max_blocks: 1000,
+        max_ranges: 64,
         granularity: 1,
     };
     assert_eq!(unit.discard, Some(discard));

@@ -3,7 +3,7 @@
 
 use crate::model::Config;
 use crate::rig::Rig;
-use hal::{DmaMem, Error, Platform};
+use hal::{Controller, DmaMem, Error, Platform};
 
 /// Get Log Page of `bytes`.
 fn log_page(bytes: u64) -> [u64; 8] {
@@ -65,4 +65,62 @@ fn what_would_hurt_the_driver_does_not_pass() {
 fn before_the_start_there_is_nobody_to_ask() {
     let rig = Rig::new(Config::default()).unwrap();
     assert!(rig.nvme.admin(log_page(4), None, 0).is_err());
+}
+
+/// An admin command of namespace 1.
+fn admin(opcode: u64, dword10: u64) -> [u64; 8] {
+    [opcode | (1 << 32), 0, 0, 0, 0, dword10, 0, 0]
+}
+
+#[test]
+fn what_a_command_changes_is_asked_for_once_a_start() {
+    let rig = Rig::started(Config {
+        // Vendor specific: exclusive, changes namespaces, changes the controller.
+        effects: Some(vec![(0xc0, 1 << 16), (0xc1, 1 << 3), (0xff, 1 << 4)]),
+        ..Config::default()
+    });
+    let effects = |opcode| rig.nvme.effects(&admin(opcode, 0)).unwrap();
+    let logs = || {
+        let state = rig.model.state();
+        let log = state.admin_log.iter();
+        log.filter(|(opcode, dword10)| (*opcode, *dword10) == (0x02, 0x03ff_0005))
+            .count()
+    };
+    assert_eq!(logs(), 0, "only for who needs it");
+    assert!(effects(0xc0).exclusive && effects(0xc1).namespaces && effects(0xff).capabilities);
+    assert!(!effects(0xc2).change_disks() && effects(0xc0).change_disks());
+    assert!(effects(0x80).exclusive && effects(0x80).namespaces, "known");
+    assert_eq!(logs(), 1);
+    rig.model.state().config.effects = Some(Vec::new());
+    rig.nvme.stop().unwrap();
+    rig.nvme.start().unwrap();
+    assert!(!rig.nvme.effects(&admin(0xc0, 0)).unwrap().exclusive);
+    rig.model.check();
+}
+
+#[test]
+fn without_the_log_or_when_it_is_refused_what_is_known_holds() {
+    for effects in [None, Some(Vec::new())] {
+        let rig = Rig::started(Config {
+            effects,
+            ..Config::default()
+        });
+        let next = rig.model.state().admin_log.len();
+        rig.model.state().refuse = Some((next, 0x4009));
+        assert!(rig.nvme.effects(&admin(0x84, 0)).unwrap().exclusive);
+        assert!(!rig.nvme.effects(&admin(0x06, 0)).unwrap().change_disks());
+    }
+}
+
+#[test]
+fn after_a_format_the_namespace_is_what_it_says() {
+    let rig = Rig::started(Config::default());
+    let shape = || {
+        let unit = rig.units()[0].unwrap();
+        (unit.block_shift, unit.blocks)
+    };
+    assert_eq!(shape(), (9, 4096));
+    assert_eq!(rig.nvme.admin(admin(0x80, 1), None, 0).unwrap().status, 0);
+    assert_eq!(shape(), (12, 512));
+    rig.model.check();
 }

@@ -41,6 +41,7 @@ pub struct Log {
     pub deferred: AtomicUsize,
     pub unmapped: AtomicUsize,
     pub retries: AtomicUsize,
+    pub starved: AtomicUsize,
     /// Requests that were dropped instead of ended.
     pub dropped: AtomicUsize,
     /// Requests that ended mapped though their command never began, or the other way round.
@@ -119,6 +120,7 @@ impl Upper for Recorder {
             blocks: 1,
             block_shift: 9,
             fua: false,
+            unmap: false,
         }
     }
 
@@ -153,6 +155,10 @@ impl Upper for Recorder {
 
     fn deferred(&self, _: &Rq) {
         self.0.deferred.fetch_add(1, SeqCst);
+    }
+
+    fn starved(&self, _: &Rq) {
+        self.0.starved.fetch_add(1, SeqCst);
     }
 
     fn end_cmd(&self, ended: &mut Vec<Rq>, mut rq: Rq, outcome: Outcome) {

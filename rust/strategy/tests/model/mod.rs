@@ -131,6 +131,7 @@ impl Upper for Top {
             blocks: 0,
             block_shift: 9,
             fua: false,
+            unmap: false,
         }
     }
 

@@ -33,6 +33,11 @@ impl State {
                 self.give(taken, &sector)
             }
             0xef if taken.features == 0x90 && taken.count == 3 => Ok(0),
+            0xef if matches!(taken.features, 0x02 | 0x82) => {
+                let drive = self.ports[at].drive.as_mut().ok_or(ABORTED)?;
+                drive.write_cache = taken.features == 0x02;
+                Ok(0)
+            }
             0xe0 | 0xea => Ok(0),
             0x25 => self.move_out(at, taken, taken.count),
             0x60 => self.move_out(at, taken, taken.features),

@@ -53,10 +53,28 @@ impl State {
                 self.shadow = Some((sqe[3], sqe[4]));
                 Ok(0)
             }
+            // Format NVM: the third format in use gets this many bytes a block, as its number is.
+            0x80 => {
+                let nsid = (sqe[0] >> 32) as u32;
+                let known = (self.config.namespaces.iter_mut()).find(|ns| ns.nsid == nsid);
+                let ns = known.ok_or(INVALID_NAMESPACE)?;
+                let bytes = ns.blocks << ns.lbads;
+                ns.lbads = if dword10 & 0xf == 1 { 12 } else { 9 };
+                ns.blocks = bytes >> ns.lbads;
+                ns.data.fill(0);
+                Ok(0)
+            }
             // Get Log Page: as many bytes as are asked for, a counting pattern.
             0x02 => {
                 let dwords = u64::from((dword10 >> 16) | ((dword11 & 0xffff) << 16)) + 1;
-                let bytes: Vec<u8> = (0..dwords * 4).map(|at| (at % 251) as u8).collect();
+                let mut bytes: Vec<u8> = (0..dwords * 4).map(|at| (at % 251) as u8).collect();
+                if let (0x05, Some(effects)) = (dword10 & 0xff, &self.config.effects) {
+                    bytes.fill(0);
+                    for (opcode, entry) in effects {
+                        let at = usize::from(*opcode) * 4;
+                        bytes[at..at + 4].copy_from_slice(&entry.to_le_bytes());
+                    }
+                }
                 let pieces = self.walk(sqe, bytes.len() as u64)?;
                 let bus = self.platform.bus();
                 let mut left = bytes.as_slice();

@@ -57,6 +57,8 @@ pub struct Config {
     pub doorbell_buffer: bool,
     pub oncs: u16,
     pub vwc: u8,
+    /// The log of commands' effects, if there is one: entries of admin opcodes.
+    pub effects: Option<Vec<(u8, u32)>>,
     pub dmrsl: u32,
     pub wzsl: u8,
     pub kind: u8,
@@ -93,6 +95,7 @@ impl Default for Config {
             doorbell_buffer: false,
             oncs: 0x0c,
             vwc: 1,
+            effects: None,
             dmrsl: 0,
             wzsl: 0,
             kind: 1,

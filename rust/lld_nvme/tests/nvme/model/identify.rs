@@ -18,6 +18,7 @@ pub fn controller(config: &Config) -> Vec<u8> {
     page[111] = config.kind;
     let oacs = u16::from(config.doorbell_buffer) << 8;
     put(&mut page, 256, &oacs.to_le_bytes());
+    page[261] = u8::from(config.effects.is_some()) << 1;
     page[512] = config.sqes;
     page[513] = config.cqes;
     put(&mut page, 516, &config.nn.to_le_bytes());

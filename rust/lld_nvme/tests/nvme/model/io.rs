@@ -69,13 +69,17 @@ impl State {
                 }
                 let pieces = self.walk(sqe, ranges * 16)?;
                 let bus = self.platform.bus();
-                let (addr, _) = pieces[0];
-                let length = bus.read64(addr).map_err(|_| 0x0004u16)? >> 32;
-                let first = bus.read64(addr + 8).map_err(|_| 0x0004u16)?;
-                let end = first.checked_add(length).filter(|end| *end <= capacity);
-                let end = end.ok_or(0x4080u16)?;
-                let range = (first << lbads) as usize..(end << lbads) as usize;
-                self.config.namespaces[at].data[range].fill(0xdd);
+                let words = pieces
+                    .iter()
+                    .flat_map(|(addr, len)| (*addr..addr + u64::from(*len)).step_by(16));
+                for addr in words.collect::<Vec<_>>() {
+                    let length = bus.read64(addr).map_err(|_| 0x0004u16)? >> 32;
+                    let first = bus.read64(addr + 8).map_err(|_| 0x0004u16)?;
+                    let end = first.checked_add(length).filter(|end| *end <= capacity);
+                    let end = end.ok_or(0x4080u16)?;
+                    let range = (first << lbads) as usize..(end << lbads) as usize;
+                    self.config.namespaces[at].data[range].fill(0xdd);
+                }
                 Ok(())
             }
             _ => Err(0x4001),

@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# What a disk says of itself in queue/ is what the in-tree driver's disk of the same drive says; where not, the difference and its reason are in the table
+# below, and in docs/operator.md.
+# image: a.img 512M
+# image: s.img 256M
+# vm: --timeout 1200 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap -device nvme,serial=alike,drive=a,addr=4"
+# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap -device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0,rotation_rate=1"
+. ci/vm-tests/nvme-lib.sh
+SATA=0000:00:06.0
+
+# What may differ: the disk, the file, and how (hiops' value as against the in-tree driver's, 0 meaning no limit where a file says so).
+allowed='
+nvme max_segments less
+nvme max_discard_segments less
+nvme max_integrity_segments 0,any
+sata nr_requests more
+sata async_depth more
+sata scheduler [none] mq-deadline,none [mq-deadline]
+sata max_segments more
+sata max_segment_size more
+sata dma_alignment less
+sata range 0,any
+'
+# told DISK FILE: what each file of its queue says, a line each.
+told() {
+	local file line
+	for file in "/sys/block/$1/queue/"* "/sys/block/$1/"{alignment_offset,discard_alignment,range,ext_range,removable,ro,size}; do
+		[ -f "$file" ] && [ -r "$file" ] && read -r -a line <"$file" && echo "${file##*/} ${line[*]}"
+	done >"$2"
+}
+# compare KIND HIOPS IN-TREE
+compare() {
+	local file ours theirs how differ=0
+	while read -r file ours; do
+		theirs=$(sed -n "s/^$file //p" "$3")
+		echo "$1 $file: $ours, in tree $theirs" >&2
+		how=$(awk -v kind="$1" -v file="$file" '$1 == kind && $2 == file {sub(/^[^ ]+ [^ ]+ /, ""); print}' <<<"$allowed")
+		case $how in
+		'') [ "$ours" = "$theirs" ] ;;
+		less) [ "$ours" -le "$theirs" ] ;;
+		more) [ "$ours" -ge "$theirs" ] ;;
+		*,any) [ "$ours" = "${how%,*}" ] ;;
+		*) [ "$ours,$theirs" = "$how" ] ;;
+		esac || { not_ok "$1-$file" "'$ours', in tree '$theirs'"; differ=1; }
+	done <"$2"
+	same "$1-files" "$(cut -d' ' -f1 "$2" | paste -sd' ')" "$(cut -d' ' -f1 "$3" | paste -sd' ')"
+	same "$1-alike" $differ 0
+}
+disk_of() { local disk; for disk in /sys/block/*; do case $(readlink -f "$disk") in */"$1"/*) basename "$disk"; return ;; esac; done; return 1; }
+
+modprobe sd_mod
+expect in-tree-nvme "$BIND" $PCI nvme
+until_true 60 disk_of $PCI
+told "$(disk_of $PCI)" /run/nvme.theirs
+expect in-tree-ahci "$BIND" $SATA ahci
+until_true 60 disk_of $SATA
+told "$(disk_of $SATA)" /run/sata.theirs
+# The write cache, as a tool has turned it off and on.
+cache() { reads "/sys/block/$1/queue/write_cache" "$2"; }
+disk=$(disk_of $SATA)
+expect in-tree-cache-off hdparm -W0 "/dev/$disk"
+expect in-tree-no-cache until_true 20 cache "$disk" 'write through'
+expect in-tree-cache-on hdparm -W1 "/dev/$disk"
+
+expect nvme "$BIND" $PCI hiops_nvme
+told hiops0n1 /run/nvme.ours
+compare nvme /run/nvme.ours /run/nvme.theirs
+expect ahci "$BIND" $SATA hiops_ahci
+disk=$(disk_of $SATA)
+told "$disk" /run/sata.ours
+compare sata /run/sata.ours /run/sata.theirs
+expect cache-off hdparm -W0 "/dev/$disk"
+same no-cache "$(cat "/sys/block/$disk/queue/write_cache")" 'write through'
+same no-fua "$(cat "/sys/block/$disk/queue/fua")" 0
+expect cache-on hdparm -W1 "/dev/$disk"
+same cache "$(cat "/sys/block/$disk/queue/write_cache")" 'write back'
+
+# What is discarded is, and nothing else.
+for disk in hiops0n1 "$disk"; do
+	expect "$disk-pattern" fio --name=p --filename=/dev/$disk --direct=1 --rw=write --bs=64k --size=16M --verify=pattern --verify_pattern=0x5a --do_verify=0
+	expect "$disk-trim" fio --name=t --filename=/dev/$disk --direct=1 --ioengine=libaio --iodepth=32 --iodepth_batch=32 --rw=randtrim --bs=4k --size=16M --io_size=4M
+	same "$disk-errors" "$(count "$disk" errors)" 0
+	expect "$disk-rest" python3 -c "
+data = open('/dev/$disk', 'rb').read(16 << 20)
+blocks = [data[at:at + 4096] for at in range(0, len(data), 4096)]
+assert all(b in (b'\x5a' * 4096, bytes(4096)) for b in blocks)
+assert blocks.count(b'\x5a' * 4096) == 3072"
+done
+# Many ranges of a discard are one command: XFS discards what it has freed in one plug. The files beside it stay.
+mkdir -p /run/fs
+merged() { local stat; read -r -a stat </sys/block/hiops0n1/stat && [ "${stat[12]}" -gt 0 ]; }
+expect mkfs mkfs.xfs -f -q /dev/hiops0n1
+expect mount mount -o discard /dev/hiops0n1 /run/fs
+for n in {100..299}; do head -c 8192 /dev/zero | tr '\0' "${n:2}" >/run/fs/$n; done
+sync -f /run/fs
+rm /run/fs/*[02468]
+sync -f /run/fs
+expect merged until_true 60 merged
+echo 3 >/proc/sys/vm/drop_caches
+expect files-beside bash -c 'for f in /run/fs/*; do n=${f##*/}; [ "$(tr -d "${n:2}" <$f | wc -c) $(wc -c <$f)" = "0 8192" ] || exit; done'
+expect umount umount /run/fs
+expect sound xfs_repair -n /dev/hiops0n1
+same no-errors "$(count hiops0n1 errors)" 0
+expect none "$BIND" $PCI none
+expect none-ahci "$BIND" $SATA none
+expect rmmod rmmod hiops

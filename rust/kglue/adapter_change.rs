@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Disks that change while they are served: a format, a namespace that comes or goes, a cache that is
+//! turned off.
+//!
+//! # States
+//! ```text
+//!  serving --freeze (what is under way ends)--> frozen --work, look anew, take over--> serving
+//!                                                          +--can't be looked at--> closed, until it can
+//! ```
+//! A request's blocks are counted in the disk's block size, so no request may be between the block layer
+//! and the device while that changes. A disk of which nothing is known any more is *closed*: its
+//! capacity is 0, and what came before that is refused, too.
+
+use crate::adapter::{Adapter, Bus};
+use crate::adapter_recover::NoIo;
+use crate::blk::disk::Disk;
+use crate::blk::ioctl::AdminPath;
+use crate::errno::advice;
+use crate::log::{log_err, log_warn};
+use hal::{Error, Refused, Unit};
+use kernel::bindings;
+use kernel::ffi::c_void;
+use kernel::prelude::*;
+
+/// What the controller says of its disks.
+type Found = KVec<core::result::Result<Unit, Refused>>;
+
+impl<C: AdminPath, B: Bus> Adapter<C, B> {
+    /// Has `work` done with no I/O under way; afterwards the disks are what the controller says then. Disks
+    /// that are gone are taken away, new ones shown. Sleeps.
+    pub(crate) fn change_disks<R>(
+        &self,
+        work: impl FnOnce() -> core::result::Result<R, Error>,
+    ) -> core::result::Result<R, Error> {
+        let closed = self.change.lock();
+        if *closed {
+            return Err(Error::Gone);
+        }
+        let _no_io = NoIo::new();
+        let mut found = Found::new();
+        let done = {
+            let _frozen = Frozen::new(self);
+            let done = work();
+            let known = self.look(&mut found);
+            if let Err(error) = known {
+                log_err!(
+                    self,
+                    "its disks can't be read anew ({}): they take no I/O until that was done, by \
+                     hiops/rescan_controller or by binding it again\n",
+                    advice(error)
+                );
+            }
+            self.each_disk(|disk| match known {
+                Ok(()) => self.take_over(disk, &found),
+                Err(_) => disk.close(),
+            });
+            known.and(done)
+        };
+        if done.is_ok() {
+            self.come_and_go(&found);
+        }
+        done
+    }
+
+    /// Looks anew at the disks, soon, in a thread that none of them waits for.
+    pub(crate) fn begin_rescan(&self) {
+        let adapter: *const Self = self;
+        // SAFETY: the adapter disables this work before it goes.
+        unsafe { self.rescan.begin(adapter.cast(), Self::rescan_now) };
+    }
+
+    /// # Safety
+    /// `adapter` is an `Adapter<C, B>`, alive for the call.
+    unsafe fn rescan_now(adapter: *const c_void) {
+        // SAFETY: by the caller's promise.
+        let adapter = unsafe { &*adapter.cast::<Self>() };
+        // What went wrong is told there.
+        let _ = adapter.change_disks(|| Ok(()));
+    }
+
+    /// Asks the controller what disks it has.
+    pub(crate) fn look(&self, found: &mut Found) -> core::result::Result<(), Error> {
+        let mut failed = Ok(());
+        let _control = self.control.lock();
+        self.controller.units(&mut |unit| {
+            if found.push(unit, GFP_KERNEL).is_err() {
+                failed = Err(Error::NoMemory);
+            }
+        })?;
+        failed
+    }
+
+    /// Makes `disk`, which is frozen, what the controller says.
+    fn take_over(&self, disk: &Disk, found: &Found) {
+        let id = disk.unit().id;
+        let why = match found.iter().find(|one| id_of(one) == id) {
+            Some(Ok(unit)) if unit.ids == disk.unit().ids => {
+                match disk.become_unit(&self.limits, unit) {
+                    Ok(()) => return,
+                    Err(error) => advice(error),
+                }
+            }
+            // Another one in its place: it is exchanged.
+            Some(Ok(_)) | None => return disk.close(),
+            Some(Err(refused)) => refused.why,
+        };
+        disk.close();
+        log_warn!(
+            self,
+            "disk {} takes no I/O any more: {}. Give it a format that is served, or bind it to its \
+             in-tree driver\n",
+            id,
+            why
+        );
+    }
+
+    /// Takes away what is no more, and shows what is new.
+    fn come_and_go(&self, found: &Found) {
+        let stays = |disk: &Disk| {
+            (found.iter()).any(|one| match one {
+                Ok(unit) => unit.id == disk.unit().id && unit.ids == disk.unit().ids,
+                Err(refused) => refused.id == disk.unit().id,
+            })
+        };
+        let gone = |disks: &mut KVec<Disk>| {
+            let at = disks.iter().position(|disk| !stays(disk))?;
+            disks.remove(at).ok()
+        };
+        loop {
+            // Without the lock: it waits for the disk's users.
+            let Some(disk) = gone(&mut self.disks.lock()) else {
+                break;
+            };
+            log_warn!(self, "disk {} is gone\n", disk.unit().id);
+            drop(disk);
+        }
+        for one in found {
+            let there = |id| self.disks.lock().iter().any(|disk| disk.unit().id == id);
+            match one {
+                Ok(unit) if !there(unit.id) => self.show(*unit),
+                _ => {}
+            }
+        }
+    }
+
+    fn show(&self, unit: Unit) {
+        if let Err(error) = self.add_disk(unit) {
+            log_err!(
+                self,
+                "disk {} can't be served: {}\n",
+                unit.id,
+                advice(error)
+            );
+        }
+    }
+
+    /// Calls `f` for each disk. None comes or goes meanwhile: the caller holds `change`.
+    fn each_disk(&self, mut f: impl FnMut(&Disk)) {
+        self.disks.lock().iter().for_each(|disk| f(disk));
+    }
+}
+
+fn id_of(found: &core::result::Result<Unit, Refused>) -> u32 {
+    match found {
+        Ok(unit) => unit.id,
+        Err(refused) => refused.id,
+    }
+}
+
+/// An adapter's disks with no I/O under way; what comes waits until the drop.
+///
+/// # Invariants
+/// Each disk's queue was frozen once by this. The disks are the same until the drop.
+struct Frozen<'a, C: AdminPath, B: Bus>(&'a Adapter<C, B>);
+
+impl<'a, C: AdminPath, B: Bus> Frozen<'a, C, B> {
+    /// Freezes them. By the holder of `change`, who keeps it until the drop. Sleeps until all I/O has
+    /// ended, which a recovery may have to see to: so the control path is free meanwhile.
+    fn new(adapter: &'a Adapter<C, B>) -> Self {
+        // All at once, then all waited for. Without an owner, as in tree for the same purpose: the limits'
+        // lock is taken within.
+        // SAFETY: the disks live, and their queues with them.
+        adapter.each_disk(|disk| unsafe {
+            bindings::blk_freeze_queue_start_non_owner(disk.queue());
+        });
+        let mut at = 0usize;
+        loop {
+            // A recovery that fails takes the lock.
+            let queue = adapter.disks.lock().get(at).map(|disk| disk.queue());
+            let Some(queue) = queue else { break };
+            // SAFETY: as above, by the invariant.
+            unsafe { bindings::blk_mq_freeze_queue_wait(queue) };
+            at = at.saturating_add(1);
+        }
+        // INVARIANT: just done.
+        Self(adapter)
+    }
+}
+
+impl<C: AdminPath, B: Bus> Drop for Frozen<'_, C, B> {
+    fn drop(&mut self) {
+        // SAFETY: frozen once, by the invariant.
+        self.0.each_disk(|disk| unsafe {
+            bindings::blk_mq_unfreeze_queue_non_owner(disk.queue());
+        });
+    }
+}
