@@ -66,6 +66,9 @@ pub struct Unit {
     pub discard: Option<Discard>,
     /// Most logical blocks of one write-zeroes; 0: the device has none.
     pub max_write_zeroes: u32,
+    /// A command that crosses a multiple of so many logical blocks, a power of two, is slow; 0:
+    /// none is.
+    pub stripe_blocks: u32,
     /// Writes are refused by the device.
     pub read_only: bool,
     /// The medium rotates: seeks cost time.
@@ -141,6 +144,12 @@ pub trait Controller: Send + Sync + 'static {
 
     /// Tells the device that power may go away, within its own bound. Sleeps.
     fn shutdown(&self, how: Shutdown) -> Result<(), Error>;
+
+    /// Tells the names of the device's quirks to `named`, those that it was made with and, after
+    /// [`Controller::start`], those of what it named itself. Any context.
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        let _ = named;
+    }
 
     /// Whether and how the device is alive: a cheap register read. `Err(Gone | Fatal)` is a reason to recover. Any context.
     fn alive(&self) -> Result<(), Error>;

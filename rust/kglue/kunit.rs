@@ -20,6 +20,7 @@ fn unit() -> Unit {
         fua: true,
         discard: None,
         max_write_zeroes: 0,
+        stripe_blocks: 0,
         read_only: false,
         rotational: false,
         ids: UnitIds::default(),
@@ -67,6 +68,16 @@ mod limits_suite {
             crate::blk::limits::sectors(&unit(), u64::MAX),
             u64::MAX >> 9
         );
+    }
+
+    #[test]
+    fn a_stripe_is_not_crossed() {
+        assert_eq!(queue_limits(&limits(), &unit()).chunk_sectors, 0);
+        let striped = Unit {
+            stripe_blocks: 32,
+            ..unit()
+        };
+        assert_eq!(queue_limits(&limits(), &striped).chunk_sectors, 256);
     }
 
     #[test]

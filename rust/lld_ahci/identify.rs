@@ -139,6 +139,7 @@ impl DriveId {
                 )),
             }),
             max_write_zeroes: 0,
+            stripe_blocks: 0,
             read_only: false,
             rotational: self.rotational,
             ids: UnitIds {

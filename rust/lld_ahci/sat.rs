@@ -302,6 +302,7 @@ mod tests {
             fua: false,
             discard: None,
             max_write_zeroes: 0,
+            stripe_blocks: 0,
             read_only: false,
             rotational: false,
             ids: hal::UnitIds::default(),

@@ -167,6 +167,7 @@ where
                 true => zeroes as u32,
                 false => 0,
             },
+            stripe_blocks: 0,
             read_only: id.write_protected,
             rotational: false,
             ids: UnitIds {

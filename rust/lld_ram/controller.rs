@@ -66,6 +66,7 @@ impl<P: Platform, W: World> Ram<P, W> {
                 granularity: 1,
             }),
             max_write_zeroes: 1 << 11,
+            stripe_blocks: 0,
             read_only: false,
             rotational: false,
             ids: UnitIds::default(),

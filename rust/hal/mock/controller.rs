@@ -63,6 +63,7 @@ impl<P: Platform> MockController<P> {
             fua: false,
             discard: None,
             max_write_zeroes: 0,
+            stripe_blocks: 0,
             read_only: false,
             rotational: false,
             ids: UnitIds::default(),

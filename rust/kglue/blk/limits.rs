@@ -52,6 +52,7 @@ pub(crate) fn queue_limits(limits: &Limits, unit: &Unit) -> bindings::queue_limi
         physical_block_size: 1u32 << u32::from(unit.physical_shift).min(16),
         max_hw_sectors: limits.max_transfer >> 9,
         max_segments: limits.max_segments,
+        chunk_sectors: sectors32(unit, unit.stripe_blocks),
         // With a virtual boundary the block layer wants segments of any size.
         max_segment_size: if limits.virt_boundary != 0 {
             u32::MAX
