@@ -16,6 +16,7 @@ pub mod adapter;
 mod adapter_config;
 mod adapter_disks;
 mod adapter_queue;
+mod adapter_quirks;
 mod adapter_recover;
 mod adapter_remove;
 mod adapter_serve;

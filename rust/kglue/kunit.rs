@@ -199,6 +199,28 @@ mod sysfs_suite {
     }
 
     #[test]
+    fn quirks_are_names_in_a_line() {
+        use crate::adapter_quirks::write_quirks;
+        let mut any = Ok(false);
+        assert!(writes("one two", |text| {
+            any = write_quirks(text, |named| {
+                named("one");
+                named("two");
+            });
+            any.map(|_| ())
+        }));
+        assert!(any == Ok(true));
+        assert!(writes("", |text| {
+            any = write_quirks(text, |_| {});
+            any.map(|_| ())
+        }));
+        assert!(any == Ok(false));
+        let mut short = [0u8; 4];
+        let mut text = Text::new(&mut short);
+        assert!(write_quirks(&mut text, |named| named("longer")).is_err());
+    }
+
+    #[test]
     fn the_strongest_name_wins() {
         let mut named = unit();
         assert!(writes("hiops.5331--00000003\n", |text| write_wwid(
