@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A PCI driver made of a hal controller.
 
-use hal::{Controller, Error};
+use hal::{Controller, Error, Messages};
 use kernel::prelude::*;
 
 use super::registration::{Binding, Failed};
@@ -82,7 +82,8 @@ impl<T: PciDriver> Binding for Bound<T> {
             .and_then(|()| {
                 // Some are kept for polled I/O; one at least interrupts.
                 let queues = controller.limits().queues;
-                Vectors::new(function, queues.saturating_sub(config.poll_queues).max(1))
+                let interrupting = queues.saturating_sub(config.poll_queues).max(1);
+                Vectors::new(function, interrupting, Messages::ALL)
                     .map_err(step("interrupt vectors"))
             });
         let vectors = match vectors {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A PCI driver made of an HBA whose ports are hal controllers: they share the function, its interrupt and the number in their disks' names, and nothing else.
 
-use hal::Error;
+use hal::{Error, Messages};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
@@ -151,8 +151,8 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         let mut hba = T::hba(window.clone()).map_err(step("reading the capabilities"))?;
         if !T::has_64_bits(&hba) {
             claim
-                .limit_to_32_bits()
-                .map_err(step("limiting addresses to 32 bits"))?;
+                .limit_dma(32)
+                .map_err(step("limiting its addresses"))?;
         }
         // SAFETY: the device is alive and bound until all that is made here is dropped again.
         let platform = unsafe { KernelPlatform::new(function.device()) };
@@ -160,7 +160,9 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         let mask = T::ports(&hba);
         // CAST: 32 at most.
         let numbers = u32::BITS.saturating_sub(mask.leading_zeros()) as u16;
-        let vectors = Vectors::for_ports(function, numbers, || !T::shares_message(&hba))
+        let vectors = Vectors::for_ports(function, numbers, Messages::ALL, || {
+            !T::shares_message(&hba)
+        })
             .map_err(step("interrupt vectors"))?;
         let (io_vectors, pin) = (vectors.io_vectors(), vectors.pin());
         let shared = Shared {
