@@ -42,11 +42,11 @@ pub(crate) fn encode<'a, D: DmaMem + 'a>(
         Op::Read => READ,
         Op::Write => WRITE,
         Op::Flush => return Ok(entry(FLUSH, cid, cmd.unit, [0, 0], 0, 0)),
-        Op::WriteZeroes => {
+        Op::WriteZeroes if !layout.zeroes_by_discard => {
             let length = length(cmd)?;
             return Ok(entry(WRITE_ZEROES, cid, cmd.unit, [0, 0], cmd.lba, length));
         }
-        Op::Discard => {
+        Op::Discard | Op::WriteZeroes => {
             if cmd.blocks == 0 {
                 return Err(CmdError::Invalid);
             }

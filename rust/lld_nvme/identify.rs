@@ -75,6 +75,8 @@ impl Sgls {
 /// Identify Controller (figure 275), as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ControllerId {
+    /// The PCI vendor, as the controller says.
+    pub(crate) vendor: u16,
     pub(crate) serial: [u8; 20],
     pub(crate) model: [u8; 40],
     pub(crate) firmware: [u8; 8],
@@ -82,6 +84,8 @@ pub(crate) struct ControllerId {
     pub(crate) mdts: u8,
     /// Microseconds that a shutdown may take; 0: not said.
     pub(crate) rtd3e_us: u32,
+    /// Autonomous power state transitions are there.
+    pub(crate) has_apst: bool,
     /// 0 (not said) or 1: an I/O controller.
     pub(crate) kind: u8,
     pub(crate) has_doorbell_buffer: bool,
@@ -102,11 +106,13 @@ impl ControllerId {
         let (sqes, cqes) = (at.u8(512), at.u8(513));
         let oncs = at.u16(520);
         Self {
+            vendor: at.u16(0),
             serial: at.bytes(4),
             model: at.bytes(24),
             firmware: at.bytes(64),
             mdts: at.u8(77),
             rtd3e_us: at.u32(88),
+            has_apst: at.u8(265) & 1 != 0,
             kind: at.u8(111),
             has_doorbell_buffer: at.u16(256) & (1 << 8) != 0,
             has_entry_sizes: (sqes & 0xf) <= 6
@@ -163,6 +169,8 @@ pub(crate) struct NamespaceId {
     pub(crate) npdg: Option<u16>,
     /// Blocks, less one, written whole at a power failure; `None`: the controller's AWUPF holds.
     pub(crate) nawupf: Option<u16>,
+    /// Blocks between boundaries that I/O is best kept from crossing; 0: not said.
+    pub(crate) noiob: u16,
     /// An atomic write's first possible boundary; other than 0, nothing follows about the physical block.
     pub(crate) nabo: u16,
     pub(crate) eui64: Option<[u8; 8]>,
@@ -189,6 +197,7 @@ impl NamespaceId {
             npwg: some(nsfeat & 0x30 != 0, at.u16(64)),
             npdg: some(nsfeat & 0x10 != 0, at.u16(68)),
             nawupf: some(nsfeat & (1 << 1) != 0, at.u16(36)),
+            noiob: at.u16(46),
             nabo: at.u16(42),
             eui64: named(at.bytes(120)),
             nguid: named(at.bytes(104)),
