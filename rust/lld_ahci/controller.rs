@@ -2,6 +2,7 @@
 //! The hal control path of a port, and its interrupt.
 
 use crate::fis;
+use crate::identify;
 use crate::pass::{AtaCommand, AtaReply, Transfer};
 use crate::port::{About, Occupant, Port, Site, State};
 use crate::prdt;
@@ -12,9 +13,6 @@ use cell::sync::Ordering;
 use hal::{
     Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, TagTable, Unit,
 };
-
-/// Most bytes of a command.
-const TRANSFER_MAX: u32 = 1 << 20;
 
 /// One port of an HBA as a hal controller: one queue, and one disk if it is served.
 pub struct AhciController<S: Site>(S);
@@ -106,7 +104,9 @@ impl<S: Site> Controller for AhciController<S> {
         Limits {
             queues: 1,
             tags: self.about().map_or(1, |about| u16::from(about.tags)),
-            max_transfer: TRANSFER_MAX,
+            max_transfer: self
+                .about()
+                .map_or(identify::TRANSFER_MAX, |about| about.id.max_transfer),
             // CAST: a small constant.
             max_segments: prdt::ENTRIES as u16,
             max_segment: prdt::ENTRY_MAX,
@@ -160,6 +160,12 @@ impl<S: Site> Controller for AhciController<S> {
             Shutdown::Dead => Ok(()),
             Shutdown::Normal => self.control(|port, state| port.power_off(state)),
         }
+    }
+
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        let port = self.0.port();
+        port.plan.board.each(named);
+        port.quirks().each(named);
     }
 
     fn alive(&self) -> Result<(), Error> {
