@@ -4,8 +4,8 @@
 #   4  four namespaces, one of them with metadata, which is refused by name while the others come up
 #   5  blocks of 4096 bytes    6  transfers of two pages at most (mdts=1)    7  one I/O queue    8  no ioeventfd
 #   9  a controller memory buffer    a  one interrupt vector    b  one vector and the pin only (no MSI-X)
-# And, in the same machine, bad-sectors.
-# instead of: bad-sectors@stock
+# And, in the same machine, bad-sectors and quirks.
+# instead of: bad-sectors@stock quirks@stock
 # image: n1.img 128M
 # image: n2.img 128M
 # image: n3.img 128M
@@ -20,6 +20,11 @@
 # image: kb.img 128M
 # image: bs.img 64M
 # image: bn.img 64M
+# image: qi.img 64M
+# image: qs.img 64M
+# image: qt.img 64M
+# image: qm.img 64M
+# image: qq.img 64M
 # vm: --timeout 900 --cpus 2
 # vm: --qemu "-drive file=$DIR/n1.img,format=raw,if=none,id=n1 -drive file=$DIR/n2.img,format=raw,if=none,id=n2 -drive file=$DIR/n3.img,format=raw,if=none,id=n3"
 # vm: --qemu "-drive file=$DIR/n4.img,format=raw,if=none,id=n4 -drive file=$DIR/n5.img,format=raw,if=none,id=n5 -device nvme,id=c4,serial=four,addr=4"
@@ -35,6 +40,12 @@
 # vm: --qemu "-blockdev driver=blkdebug,config=ci/vm-tests/bad-sectors.conf,node-name=bs,image.driver=file,image.filename=$DIR/bs.img"
 # vm: --qemu "-blockdev driver=blkdebug,config=ci/vm-tests/bad-sectors.conf,node-name=bn,image.driver=file,image.filename=$DIR/bn.img"
 # vm: --qemu "-device ich9-ahci,id=hba-bad,addr=c -device ide-hd,serial=bad-s,drive=bs,bus=hba-bad.0 -device nvme,serial=bad-n,drive=bn,addr=d"
+# vm: --qemu "-drive file=$DIR/qi.img,format=raw,if=none,id=qi -device nvme,serial=qi,drive=qi,addr=e,use-intel-id=on"
+# vm: --qemu "-drive file=$DIR/qs.img,format=raw,if=none,id=qs,discard=unmap -drive file=$DIR/qt.img,format=raw,if=none,id=qt,discard=unmap"
+# vm: --qemu "-drive file=$DIR/qm.img,format=raw,if=none,id=qm,discard=unmap -drive file=$DIR/qq.img,format=raw,if=none,id=qq,discard=unmap"
+# vm: --qemu "-device ich9-ahci,id=hba-q,addr=f -device ide-hd,serial=qs,drive=qs,bus=hba-q.0,model='Samsung SSD 850 PRO 64MB',ver=EXM04B6Q"
+# vm: --qemu "-device ide-hd,serial=qt,drive=qt,bus=hba-q.1,model='SuperSSpeed S238 64MB' -device ide-hd,serial=qq,drive=qq,bus=hba-q.3"
+# vm: --qemu "-device ide-hd,serial=qm,drive=qm,bus=hba-q.2,model=ST380013AS,ver=3.20"
 . ci/vm-tests/nvme-lib.sh
 
 # verified NAME DISK...: mixed sizes at random places of all disks at once, read back and compared.
@@ -87,3 +98,4 @@ expect pin-is-used sh -c "grep hiops_nvme /proc/interrupts | grep -q fasteoi"
 done_with b pin
 expect rmmod rmmod hiops
 ci/vm-tests/bad-sectors.sh || BAD=1
+ci/vm-tests/quirks.sh || BAD=1

@@ -187,6 +187,12 @@ pub trait Controller: Send + Sync + 'static {
     /// Tells the device that power may go away, within its own bound. Sleeps.
     fn shutdown(&self, how: Shutdown) -> Result<(), Error>;
 
+    /// Tells the names of the device's quirks to `named`, those that it was made with and, after
+    /// [`Controller::start`], those of what it named itself. Any context.
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        let _ = named;
+    }
+
     /// Whether and how the device is alive: a cheap register read. `Err(Gone | Fatal)` is a reason to recover. Any context.
     fn alive(&self) -> Result<(), Error>;
 

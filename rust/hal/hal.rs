@@ -10,6 +10,7 @@
 //! * **Tag**: one of the queue's command slots (NVMe CID, AHCI slot). [`Tag`] is a type whose state is part of it.
 //! * **Command**: what a tag is bound to: [`Command`], with its data as [`Segment`]s.
 //! * **Event**: one completion, proven by the LLD to belong to a tag that it issued ([`Event`]).
+//! * **Quirk**: what a device is known to do wrong, and is spared ([`quirk_set`]).
 //!
 //! # A tag's life
 //! ```text
@@ -40,6 +41,7 @@ mod error;
 pub mod mock;
 mod platform;
 mod queue;
+mod quirks;
 mod tag;
 
 pub use command::{Command, Op, Segment};
@@ -49,4 +51,5 @@ pub use controller::{
 pub use error::{CmdError, Error, Outcome};
 pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};
+pub use quirks::{Messages, PciIds};
 pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch, TagTable};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver `hiops_ahci`: lld_ahci on the PCI bus, with its tools' ioctls.
 
-use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
+use hal::{Cause, Controller, Error, Limits, Messages, NewQueue, PciIds, Refused, Shutdown, Unit};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
@@ -11,7 +11,7 @@ use kglue::mmio::Window;
 use kglue::pci::hba::HbaDriver;
 use kglue::platform::KernelPlatform;
 use kglue::slot::{Attended, SlotPort};
-use lld_ahci::{AhciController, AhciQueue, Hba, News, Port, Site};
+use lld_ahci::{boards, AhciController, AhciQueue, Boards, Hba, News, Port, Site};
 
 use crate::{ata_passthru, params};
 
@@ -22,17 +22,31 @@ impl HbaDriver for HiopsAhci {
     const NAME: &'static CStr = c"hiops_ahci";
     // Mass storage, serial ATA, AHCI (AHCI 1.3.1 section 2.1.5).
     const CLASS: u32 = 0x01_06_01;
-    // ABAR (section 2.1.11).
-    const BAR: u8 = 5;
     type Hba = Hba<Window>;
     type Port = Ahci;
 
-    fn hba(window: Window) -> Result<Self::Hba, Error> {
-        Hba::new(window)
+    fn refusal(ids: &PciIds) -> Option<&'static str> {
+        Boards::of(ids).refusal()
     }
 
-    fn has_64_bits(hba: &Self::Hba) -> bool {
-        hba.has_64_bits()
+    fn bar(ids: &PciIds) -> u8 {
+        boards::bar(ids)
+    }
+
+    fn hba(window: Window, ids: &PciIds) -> Result<Self::Hba, Error> {
+        Hba::new(window, ids)
+    }
+
+    fn dma_bits(hba: &Self::Hba) -> u8 {
+        hba.dma_bits()
+    }
+
+    fn messages(hba: &Self::Hba) -> Messages {
+        hba.messages()
+    }
+
+    fn switched_ports(hba: &Self::Hba) -> Option<u32> {
+        hba.switched_ports()
     }
 
     fn start(hba: &mut Self::Hba, platform: &KernelPlatform) -> Result<(), Error> {
@@ -55,6 +69,7 @@ impl HbaDriver for HiopsAhci {
         caller: Caller,
     ) -> Result<Ahci, Error> {
         let plan = hba.port(number).ok_or(Error::Invalid)?;
+        let plan = plan.with_fua(params::ahci_fua()?);
         let port = Port::new(platform.clone(), window, plan)?;
         let place = Arc::new(Placed { port, caller }, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         Ok(Ahci {
@@ -176,6 +191,10 @@ impl Controller for Ahci {
 
     fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
         self.controller.shutdown(how)
+    }
+
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        self.controller.quirks(named);
     }
 
     #[inline]

@@ -61,6 +61,10 @@ module! {
             default: 30000,
             description: "how long a SATA command may take: 1000 to 3600000",
         },
+        ahci_fua: u32 {
+            default: 0,
+            description: "whether SATA drives that have FUA are told to use it: 0 or 1",
+        },
         ram_disks: u32 {
             default: 0,
             description: "RAM disks to make: 0 to 64",
@@ -135,6 +139,7 @@ impl kernel::Module for Hiops {
         let begin = params::begin().map_err(failed)?;
         params::nvme_timeout_ms().map_err(failed)?;
         params::ahci_timeout_ms().map_err(failed)?;
+        params::ahci_fua().map_err(failed)?;
         params::poll_queues().map_err(failed)?;
         let threads = Threads::new().map_err(failed)?;
         let ram = ram::disks(begin).map_err(|error| {

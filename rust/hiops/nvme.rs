@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver `hiops_nvme`: lld_nvme on the PCI bus, with its tools' ioctls.
 
-use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
+use hal::{Cause, Controller, Error, Limits, Messages, NewQueue, PciIds, Refused, Shutdown, Unit};
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
 use kglue::blk::ioctl::{AdminPath, ControlPath};
 use kglue::mmio::Window;
 use kglue::pci::driver::PciDriver;
 use kglue::platform::KernelPlatform;
-use lld_nvme::{NvmeController, NvmeQueue};
+use lld_nvme::{NvmeController, NvmeQueue, Quirks};
 
 use crate::{nvme_passthru, params};
 
@@ -26,11 +26,19 @@ impl PciDriver for HiopsNvme {
     const PAGE_MASK: u32 = 0xfff;
     type Controller = Nvme;
 
-    fn controller(platform: &KernelPlatform, window: Window) -> Result<Nvme, Error> {
+    fn dma_bits(ids: &PciIds) -> u8 {
+        Quirks::of_function(ids).dma_bits()
+    }
+
+    fn controller(platform: &KernelPlatform, window: Window, ids: &PciIds) -> Result<Nvme, Error> {
         Ok(Nvme {
-            controller: NvmeController::new(platform.clone(), window)?,
+            controller: NvmeController::new(platform.clone(), window, ids)?,
             platform: platform.clone(),
         })
+    }
+
+    fn messages(nvme: &Nvme) -> Messages {
+        nvme.controller.quirk_set().messages()
     }
 
     fn use_pin(nvme: &Nvme, pin: bool) {
@@ -98,6 +106,10 @@ impl Controller for Nvme {
 
     fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
         self.controller.shutdown(how)
+    }
+
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        self.controller.quirks(named);
     }
 
     #[inline]

@@ -45,6 +45,15 @@ pub(crate) fn ahci_timeout_ms() -> Result<u32, Error> {
     in_range("ahci_timeout_ms", ms, 1000..=3_600_000)
 }
 
+/// Whether SATA drives are told to force unit access: off as in libata, as many drives say that
+/// they can and lose data by it.
+///
+/// # Errors
+/// As [`begin`].
+pub(crate) fn ahci_fua() -> Result<bool, Error> {
+    in_range("ahci_fua", parameters::ahci_fua.value(), 0..=1).map(|on| on == 1)
+}
+
 /// Queues for polled I/O of the block layer, beside those that interrupt.
 ///
 /// # Errors

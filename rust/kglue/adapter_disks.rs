@@ -14,6 +14,7 @@ use strategy::Mode;
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.
     pub fn add_disks(&self) -> Result<usize, Error> {
+        self.log_quirks();
         let mut units = KVec::<Unit>::new();
         let mut failed = Ok(());
         {

@@ -98,6 +98,10 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         self.begin_rescan();
     }
 
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        self.controller.quirks(named);
+    }
+
     fn ioctl(&self, unit: u32, cmd: u32, arg: usize) -> kernel::error::Result<i32> {
         (self.controller).ioctl(unit, cmd, arg, self)
     }

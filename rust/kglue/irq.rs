@@ -9,7 +9,7 @@
 
 use core::ops::Deref;
 use core::ptr::from_ref;
-use hal::Error;
+use hal::{Error, Messages};
 use kernel::bindings;
 use kernel::ffi::{c_int, c_void};
 use kernel::prelude::*;
@@ -20,6 +20,12 @@ use crate::pci::Function;
 pub(crate) trait Interrupt: Send + Sync + 'static {
     /// `vector` fired. `true`: it was this device. Hard interrupt context.
     fn interrupt(&self, vector: u16) -> bool;
+}
+
+/// The kinds of messages that are `trusted`, as the PCI core has them.
+fn kinds(trusted: Messages) -> u32 {
+    let kind = |is: bool, kind: u32| if is { kind } else { 0 };
+    kind(trusted.msi, bindings::PCI_IRQ_MSI) | kind(trusted.msix, bindings::PCI_IRQ_MSIX)
 }
 
 /// The vectors of one function; given back when dropped, which must be after the handlers are gone.
@@ -35,8 +41,14 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Vectors for up to `queues` I/O queues. Sleeps.
-    pub fn new(function: &Function, queues: u16) -> Result<Self, Error> {
+    /// Vectors for up to `queues` I/O queues, of a device of which no more is expected than
+    /// `trusted`. Sleeps.
+    pub fn new(function: &Function, queues: u16, trusted: Messages) -> Result<Self, Error> {
+        let any = kinds(trusted) | bindings::PCI_IRQ_INTX;
+        if !(trusted.many && trusted.msix) {
+            let count = Self::some(function, 1, any)?;
+            return Self::numbered(function, 0, count);
+        }
         // One queue a CPU is enough.
         let cpus = u16::try_from(kernel::cpu::nr_cpu_ids()).unwrap_or(u16::MAX);
         let queues = queues.min(cpus).max(1);
@@ -56,34 +68,39 @@ impl Vectors {
         };
         let (first, count) = match u16::try_from(had) {
             Ok(had @ 2..) => (1, had.saturating_sub(1)),
-            _ => (0, Self::some(function, 1, bindings::PCI_IRQ_ALL_TYPES)?),
+            _ => (0, Self::some(function, 1, any)?),
         };
         Self::numbered(function, first, count)
     }
 
-    /// Vectors for an HBA whose ports are numbered below `ports`: one for each port, of its number, if the function is granted as many and the HBA, which learns of
-    /// it by that, `agrees`; else one for all. Sleeps.
+    /// Vectors for an HBA whose ports are numbered below `ports`: one for each port, of its number,
+    /// if the function is granted as many, is `trusted` with them, and the HBA, which learns of it
+    /// by that, `agrees`; else one for all. Sleeps.
     pub fn for_ports(
         function: &Function,
         ports: u16,
+        trusted: Messages,
         agrees: impl FnOnce() -> bool,
     ) -> Result<Self, Error> {
-        let messages = bindings::PCI_IRQ_MSIX | bindings::PCI_IRQ_MSI;
-        if ports > 1 && Self::some(function, ports, messages).is_ok() {
+        let messages = kinds(trusted);
+        if ports > 1 && trusted.many && Self::some(function, ports, messages).is_ok() {
             let vectors = Self::numbered(function, 0, ports)?;
             if agrees() {
                 return Ok(vectors);
             }
         }
         // A single MSI is what every HBA is driven by elsewhere; MSI-X with one vector only where there is nothing else.
-        let one = Self::some(function, 1, bindings::PCI_IRQ_MSI)
-            .or_else(|_| Self::some(function, 1, bindings::PCI_IRQ_MSIX))
+        let one = Self::some(function, 1, messages & bindings::PCI_IRQ_MSI)
+            .or_else(|_| Self::some(function, 1, messages & bindings::PCI_IRQ_MSIX))
             .or_else(|_| Self::some(function, 1, bindings::PCI_IRQ_INTX))?;
         Self::numbered(function, 0, one)
     }
 
     /// Allocates exactly `count` vectors of one of these `kinds`, not spread.
     fn some(function: &Function, count: u16, kinds: u32) -> Result<u16, Error> {
+        if kinds == 0 {
+            return Err(Error::Unsupported);
+        }
         // SAFETY: the function is enabled and its driver is bound; no spreading is asked for, so there is no table of it.
         let had = unsafe {
             bindings::pci_alloc_irq_vectors_affinity(

@@ -72,6 +72,19 @@ mod limits_suite {
     }
 
     #[test]
+    fn a_stripe_is_not_crossed() {
+        assert_eq!(queue_limits(&limits(), &unit()).chunk_sectors, 0);
+        let striped = Unit {
+            shape: Shape {
+                stripe: 32,
+                ..Shape::default()
+            },
+            ..unit()
+        };
+        assert_eq!(queue_limits(&limits(), &striped).chunk_sectors, 256);
+    }
+
+    #[test]
     fn a_virtual_boundary_lifts_the_segment_size() {
         assert_eq!(queue_limits(&limits(), &unit()).max_segment_size, u32::MAX);
         let free = Limits {
@@ -240,6 +253,28 @@ mod sysfs_suite {
         let mut sums = Sums::default();
         stats.add_to(&mut sums);
         assert!(sums == Sums::default());
+    }
+
+    #[test]
+    fn quirks_are_names_in_a_line() {
+        use crate::adapter_quirks::write_quirks;
+        let mut any = Ok(false);
+        assert!(writes("one two", |text| {
+            any = write_quirks(text, |named| {
+                named("one");
+                named("two");
+            });
+            any.map(|_| ())
+        }));
+        assert!(any == Ok(true));
+        assert!(writes("", |text| {
+            any = write_quirks(text, |_| {});
+            any.map(|_| ())
+        }));
+        assert!(any == Ok(false));
+        let mut short = [0u8; 4];
+        let mut text = Text::new(&mut short);
+        assert!(write_quirks(&mut text, |named| named("longer")).is_err());
     }
 
     #[test]

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What the operator reads: which device, what happened, what to do. Rare events only; nothing on the data path.
 
+/// A note about an adapter's device. The text ends its line.
+macro_rules! log_info {
+    ($adapter:expr, $($text:tt)*) => {
+        match $adapter.device() {
+            Some(device) => kernel::dev_info!(device, $($text)*),
+            None => kernel::pr_info!("{}: {}", $adapter.label(), kernel::prelude::fmt!($($text)*)),
+        }
+    };
+}
+
 /// A warning about an adapter's device. The text ends its line.
 macro_rules! log_warn {
     ($adapter:expr, $($text:tt)*) => {
@@ -21,4 +31,4 @@ macro_rules! log_err {
     };
 }
 
-pub(crate) use {log_err, log_warn};
+pub(crate) use {log_err, log_info, log_warn};

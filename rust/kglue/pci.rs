@@ -67,6 +67,19 @@ impl Function {
         unsafe { (*self.as_raw()).class }
     }
 
+    /// Who made it.
+    pub fn ids(&self) -> hal::PciIds {
+        // SAFETY: alive by the invariant; all of it is set when the function is found.
+        let pdev = unsafe { &*self.as_raw().cast_const() };
+        hal::PciIds {
+            vendor: pdev.vendor,
+            device: pdev.device,
+            subvendor: pdev.subsystem_vendor,
+            subdevice: pdev.subsystem_device,
+            revision: pdev.revision,
+        }
+    }
+
     /// The device, to name it in the log.
     pub fn log(&self) -> &Device {
         // SAFETY: alive as long as `self`.
@@ -167,15 +180,40 @@ impl Claim {
         Ok(())
     }
 
-    /// The device reaches the lower 4 GiB only. Before DMA memory is asked for.
-    pub fn limit_to_32_bits(&self) -> Result<(), Error> {
-        // SAFETY: the device is bound to this driver, and has no DMA memory yet.
-        let errno = unsafe {
-            bindings::dma_set_mask_and_coherent(self.region.function.device(), u64::from(u32::MAX))
-        };
+    /// The device reaches no address of more than `bits` bits, 1 to 64. Before DMA memory is asked
+    /// for.
+    pub fn limit_dma(&self, bits: u8) -> Result<(), Error> {
+        let beyond = u64::BITS.saturating_sub(u32::from(bits));
+        let mask = u64::MAX.checked_shr(beyond).unwrap_or(0);
+        let device = self.region.function.device();
+        // SAFETY: the device is bound to this driver, and has no DMA memory yet. The mask is what
+        // was set when it was claimed.
+        let reached = unsafe { (*device).coherent_dma_mask };
+        if reached <= mask {
+            return Ok(());
+        }
+        // SAFETY: as above.
+        let errno = unsafe { bindings::dma_set_mask_and_coherent(device, mask) };
         match errno {
             0 => Ok(()),
             _ => Err(Error::Unsupported),
+        }
+    }
+
+    /// Turns on `ports` of an HBA of Intel's, one bit each, in its register PCS: what its reset may
+    /// have turned off. Others stay as they are.
+    pub fn turn_on_ports(&self, ports: u32) {
+        // Port control and status; six ports and more, by the chipset.
+        const PCS: c_int = 0x92;
+        let pdev = self.region.function.as_raw();
+        // CAST: 16 ports are all that the register has.
+        let (ports, mut on) = (ports as u16, 0);
+        // SAFETY: the function is this driver's; the register is its own.
+        unsafe {
+            let read = bindings::pci_read_config_word(pdev, PCS, &mut on);
+            if read == 0 && on & ports != ports {
+                bindings::pci_write_config_word(pdev, PCS, on | ports);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and `/sys/block/<disk>/hiops/`.
 
+use crate::adapter_quirks::write_quirks;
 use crate::blk::disk::{ControllerCounts, DiskShared, Owner};
 use crate::blk::fops;
 use crate::blk::lane::{Sums, COOP, LAZY};
@@ -238,6 +239,13 @@ fn store_stats(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
+fn show_quirks(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    match write_quirks(to, |named| owner(disk).quirks(named))? {
+        true => to.write_str("\n"),
+        false => to.write_str("none\n"),
+    }
+}
+
 /// The name of a disk that no other has: the strongest that the device gives.
 pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit) -> fmt::Result {
     let ids = &unit.ids;
@@ -300,6 +308,7 @@ static RESCAN: Attribute = Attribute::new(
     Some(store_rescan),
 );
 static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
+static QUIRKS: Attribute = Attribute::new(c_str!("quirks"), show_quirks, None);
 
 /// A list of pointers to statics, ended by null.
 #[repr(transparent)]
@@ -316,13 +325,14 @@ static NAMES: List<bindings::attribute, 6> = List([
     NSID.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 7> = List([
+static SWITCHES: List<bindings::attribute, 8> = List([
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),
     POLL_INTERVAL.entry(),
     RESCAN.entry(),
     STATS.entry(),
+    QUIRKS.entry(),
     null_mut(),
 ]);
 

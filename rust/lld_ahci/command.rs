@@ -39,8 +39,8 @@ pub(crate) struct Dialect {
     pub(crate) queued_trim: bool,
     /// Writes with FUA are there.
     pub(crate) fua: bool,
-    /// TRIM is there.
-    pub(crate) trim: bool,
+    /// Most blocks of a TRIM; 0: there is none.
+    pub(crate) trim_blocks: u32,
     /// The port, which is the disk's number.
     pub(crate) unit: u32,
     /// Bytes of a logical block, log2.
@@ -70,7 +70,7 @@ pub(crate) fn write<P: Platform>(
     let bytes = bytes(cmd, dialect)?;
     let taskfile = match dialect.ncq {
         true => queued(cmd, slot, write, dialect),
-        false => unqueued(cmd, write, dialect),
+        false => unqueued(cmd, write),
     };
     let entries = prdt::build(data, bytes, dialect.below, &table)?;
     table.write_cfis(taskfile.encode());
@@ -90,7 +90,10 @@ fn write_other<P: Platform>(
     let table = memory.table(slot).ok_or(CmdError::Invalid)?;
     let (taskfile, entries, queued) = match cmd.op {
         Op::Flush => (flush(), 0, false),
-        Op::Discard if dialect.trim => {
+        Op::Discard if dialect.trim_blocks != 0 => {
+            if cmd.blocks > dialect.trim_blocks {
+                return Err(CmdError::Invalid);
+            }
             trim::write_ranges(cmd, ranges, &table)?;
             prdt::point_to_ranges(&table, crate::memory::SECTOR_BYTES as u32);
             match dialect.queued_trim {
@@ -145,14 +148,13 @@ fn queued(cmd: &Command, slot: u8, write: bool, dialect: &Dialect) -> Taskfile {
     }
 }
 
-/// READ DMA EXT, WRITE DMA EXT, WRITE DMA FUA EXT (7.20, 7.58, 7.60).
+/// READ DMA EXT, WRITE DMA EXT (7.20, 7.58): a drive without queues has no FUA that is trusted.
 #[inline]
-fn unqueued(cmd: &Command, write: bool, dialect: &Dialect) -> Taskfile {
+fn unqueued(cmd: &Command, write: bool) -> Taskfile {
     Taskfile {
-        command: match (write, cmd.fua && dialect.fua) {
-            (false, _) => READ_DMA_EXT,
-            (true, false) => WRITE_DMA_EXT,
-            (true, true) => WRITE_DMA_FUA_EXT,
+        command: match write {
+            false => READ_DMA_EXT,
+            true => WRITE_DMA_EXT,
         },
         // CAST: 65,536 is said as 0.
         count: cmd.blocks as u16,

@@ -2,6 +2,7 @@
 //! The hal control path of a port, and its interrupt.
 
 use crate::fis;
+use crate::identify;
 use crate::pass::{AtaCommand, AtaReply, Transfer};
 use crate::port::{About, Occupant, Port, Site, State};
 use crate::prdt;
@@ -12,10 +13,6 @@ use cell::sync::Ordering;
 use hal::{
     Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, TagTable, Unit,
 };
-
-/// Most bytes of a command: 65,535 sectors, as libata has it (`ATA_MAX_SECTORS_LBA48`, Linux 7.3), which
-/// spares drives the count of 0 that means 65,536.
-const TRANSFER_MAX: u32 = 65_535 << 9;
 
 /// One port of an HBA as a hal controller: one queue, and one disk if it is served.
 pub struct AhciController<S: Site>(S);
@@ -107,7 +104,9 @@ impl<S: Site> Controller for AhciController<S> {
         Limits {
             queues: 1,
             tags: self.about().map_or(1, |about| u16::from(about.tags)),
-            max_transfer: TRANSFER_MAX,
+            max_transfer: self
+                .about()
+                .map_or(identify::TRANSFER_MAX, |about| about.id.max_transfer),
             // CAST: a small constant.
             max_segments: prdt::ENTRIES as u16,
             max_segment: prdt::ENTRY_MAX,
@@ -162,6 +161,12 @@ impl<S: Site> Controller for AhciController<S> {
             Shutdown::Dead => Ok(()),
             Shutdown::Normal => self.control(|port, state| port.power_off(state)),
         }
+    }
+
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        let port = self.0.port();
+        port.plan.board.each(named);
+        port.quirks().each(named);
     }
 
     fn alive(&self) -> Result<(), Error> {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The HBA: what all its ports share. It is brought up once, before any port; afterwards only its interrupt status is touched.
 
+use crate::boards::Boards;
 use crate::handoff;
+use crate::quirks::Surroundings;
 use crate::regs::{
     self, Cap, PortRegs, Reg, CAP, GHC, GHC_AE, GHC_HR, GHC_IE, GHC_MRSM, IS, PI, PORTS, PORTS_MAX,
     PORT_SHIFT,
 };
-use hal::{Error, Mmio, Platform};
+use hal::{Error, Messages, Mmio, PciIds, Platform};
 
 /// How long `GHC.HR` may stay set: beyond it the HBA is hung (10.4.3).
 const RESET_US: u64 = 1_000_000;
@@ -25,6 +27,10 @@ pub(crate) struct Firmware {
 pub struct PortPlan {
     pub(crate) number: u8,
     pub(crate) cap: Cap,
+    pub(crate) board: Boards,
+    pub(crate) around: Surroundings,
+    /// The first address that the HBA does not reach; 0: none.
+    pub(crate) below: u64,
     pub(crate) firmware: Firmware,
 }
 
@@ -33,25 +39,43 @@ impl PortPlan {
     pub const fn number(&self) -> u8 {
         self.number
     }
+
+    /// Likewise, with FUA where the drive has it and is not known to break it.
+    pub const fn with_fua(mut self, fua: bool) -> Self {
+        self.around.fua = fua;
+        self
+    }
 }
 
 /// One host bus adapter.
 ///
-/// `mmio` is its whole register window (BAR 5).
+/// `mmio` is its whole register window ([`crate::boards::bar`]).
 pub struct Hba<M: Mmio> {
     mmio: M,
     cap: Cap,
+    board: Boards,
+    vendor: u16,
+    /// PI.
+    implemented: u32,
+    /// Those of them that are for SATA drives.
     ports: u32,
     firmware: [Firmware; PORTS_MAX as usize],
 }
 
 impl<M: Mmio + Clone> Hba<M> {
-    /// Looks at the capabilities; the device is not touched before [`Hba::start`].
+    /// Looks at the capabilities of an HBA made by `ids`; the device is not touched before
+    /// [`Hba::start`].
     ///
-    /// [`Error::Gone`]: no device answers. [`Error::Malformed`]: it implements no port, or ports beyond the window.
-    pub fn new(mmio: M) -> Result<Self, Error> {
+    /// [`Error::Unsupported`]: [`Boards::refusal`] says why. [`Error::Gone`]: no device answers.
+    /// [`Error::Malformed`]: it implements no port, or ports beyond the window.
+    pub fn new(mmio: M, ids: &PciIds) -> Result<Self, Error> {
+        let board = Boards::of(ids);
+        if board.refusal().is_some() {
+            return Err(Error::Unsupported);
+        }
         let cap = regs::read(&mmio, CAP)?;
-        let ports = mmio.read32(PI);
+        let implemented = mmio.read32(PI);
+        let ports = board.sata_ports(implemented, ids);
         // All ports implemented is possible, all capabilities as well is not.
         let last = match ports.checked_ilog2() {
             Some(last) => last,
@@ -62,16 +86,35 @@ impl<M: Mmio + Clone> Hba<M> {
             return Err(Error::Malformed);
         }
         Ok(Self {
-            cap: Cap(cap),
+            cap: Cap(cap).of(board),
+            board,
+            vendor: ids.vendor,
+            implemented,
             ports,
             firmware: [Firmware::default(); PORTS_MAX as usize],
             mmio,
         })
     }
 
-    /// Whether it reaches memory above 4 GiB: the DMA mask is 64 bits then, else 32. To be set before a port is made.
-    pub const fn has_64_bits(&self) -> bool {
-        self.cap.has_64_bits()
+    /// How many bits of an address it takes, and gets right: the DMA mask, to be set before a port
+    /// is made.
+    pub fn dma_bits(&self) -> u8 {
+        let said = if self.cap.has_64_bits() { 64 } else { 32 };
+        self.board.dma_bits(said)
+    }
+
+    /// How it may interrupt.
+    pub const fn messages(&self) -> Messages {
+        self.board.messages()
+    }
+
+    /// The ports that are to be on in the register PCS of configuration space, which a reset of the
+    /// HBA may have turned off; `None`: there is no such register.
+    pub const fn switched_ports(&self) -> Option<u32> {
+        match self.board.has(Boards::PCS) {
+            true => Some(self.ports),
+            false => None,
+        }
     }
 
     /// The implemented ports, one bit each.
@@ -86,6 +129,13 @@ impl<M: Mmio + Clone> Hba<M> {
         (self.ports & bit != 0).then_some(PortPlan {
             number,
             cap: self.cap,
+            board: self.board,
+            around: Surroundings {
+                vendor: self.vendor,
+                fua: false,
+                sectors: self.board.sectors(),
+            },
+            below: 1u64.checked_shl(u32::from(self.dma_bits())).unwrap_or(0),
             firmware,
         })
     }
@@ -137,9 +187,9 @@ impl<M: Mmio + Clone> Hba<M> {
             platform.sleep_us(PAUSE_US);
         }
         self.enable_ahci()?;
-        if self.mmio.read32(PI) != self.ports {
+        if self.mmio.read32(PI) != self.implemented {
             // Written once by the firmware; some HBAs forget it.
-            self.mmio.write32(PI, self.ports);
+            self.mmio.write32(PI, self.implemented);
         }
         self.mmio.write32(IS, u32::MAX);
         Ok(())
@@ -177,8 +227,9 @@ impl<M: Mmio + Clone> Hba<M> {
     /// last, as it follows the ports' own status.
     #[inline]
     pub fn interrupt(&self, shared: bool, served: u32, mut serve: impl FnMut(u8) -> bool) -> bool {
+        let alone = !shared && served.is_power_of_two() && !self.board.has(Boards::ACK_FIRST);
         // CAST: below 32, or 32 of no port.
-        if !shared && served.is_power_of_two() && serve(served.trailing_zeros() as u8) {
+        if alone && serve(served.trailing_zeros() as u8) {
             self.mmio.write32(IS, served);
             return true;
         }
@@ -187,6 +238,11 @@ impl<M: Mmio + Clone> Hba<M> {
         if pending == 0 || (pending == regs::ABSENT && self.ports != regs::ABSENT) {
             return false;
         }
+        let first = self.board.has(Boards::ACK_FIRST);
+        if first {
+            // What comes from here on interrupts again.
+            self.mmio.write32(IS, pending);
+        }
         let mut ours = false;
         let mut left = pending & self.ports;
         while left != 0 {
@@ -194,8 +250,10 @@ impl<M: Mmio + Clone> Hba<M> {
             ours |= serve(left.trailing_zeros() as u8);
             left &= left.wrapping_sub(1);
         }
-        // Of ports that had nothing to tell, too: the line goes down.
-        self.mmio.write32(IS, pending);
+        if !first {
+            // Of ports that had nothing to tell, too: the line goes down.
+            self.mmio.write32(IS, pending);
+        }
         ours || pending & !served != 0
     }
 }

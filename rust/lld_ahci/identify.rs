@@ -12,7 +12,12 @@ const INTEGRITY: u16 = 0xa5;
 /// Word 217: nothing rotates, or it is not said; from here on it is revolutions a minute.
 const SLOWEST: u16 = 0x401;
 
-/// What a drive says about itself, as far as it matters here.
+/// Most bytes of a command: 65,535 sectors, as libata has it (`ATA_MAX_SECTORS_LBA48`, Linux 7.3), which
+/// spares drives the count of 0 that means 65,536.
+pub(crate) const TRANSFER_MAX: u32 = 65_535 << 9;
+
+/// What a drive says about itself, as far as it matters here, less what its quirks forbid
+/// ([`DriveId::spared`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DriveId {
     pub(crate) serial: [u8; 20],
@@ -28,6 +33,8 @@ pub(crate) struct DriveId {
     pub(crate) depth: Option<u8>,
     /// SEND and RECEIVE FPDMA QUEUED are there.
     pub(crate) sends_queued: bool,
+    /// It knows no more than 1.5 Gbit/s.
+    pub(crate) gen1_only: bool,
     /// Device-initiated power management is on.
     pub(crate) dipm: bool,
     /// General purpose logging: READ LOG EXT is there.
@@ -35,6 +42,10 @@ pub(crate) struct DriveId {
     pub(crate) write_cache: bool,
     pub(crate) fua: bool,
     pub(crate) trim: bool,
+    /// Most blocks of a TRIM.
+    pub(crate) trim_blocks: u32,
+    /// Most bytes of a command.
+    pub(crate) max_transfer: u32,
     pub(crate) rotational: bool,
 }
 
@@ -117,11 +128,14 @@ impl DriveId {
             // CAST: 5 bits.
             depth: ncq.then(|| ((words.word(75) & 0x1f) as u8).wrapping_add(1)),
             sends_queued: ncq && words.bit(77, 6),
+            gen1_only: sata && words.word(76) & 0xe == 2,
             dipm: sata && words.bit(79, 3),
             logs: words.valid(84).is_some() && words.bit(84, 5),
             write_cache: words.bit(82, 5) && words.bit(85, 5),
             fua: words.valid(84).is_some() && words.bit(84, 6),
             trim: words.bit(169, 0),
+            trim_blocks: trim::BLOCKS_MAX,
+            max_transfer: TRANSFER_MAX,
             rotational: words.word(217) >= SLOWEST && words.word(217) != 0xffff,
         })
     }
@@ -136,8 +150,8 @@ impl DriveId {
             write_cache: self.write_cache,
             fua: self.write_cache && self.fua,
             discard: self.trim.then(|| Discard {
-                max_blocks: trim::BLOCKS_MAX,
-                max_ranges: trim::max_ranges(trim::BLOCKS_MAX),
+                max_blocks: self.trim_blocks,
+                max_ranges: trim::max_ranges(self.trim_blocks),
                 granularity: 1u32.wrapping_shl(u32::from(
                     self.physical_shift.wrapping_sub(self.block_shift),
                 )),

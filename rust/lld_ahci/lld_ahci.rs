@@ -12,9 +12,10 @@
 //! nothing in it changes. Its last resort, a reset, takes all ports along, so no port uses it.
 //!
 //! # Serving an HBA
-//! 1. [`Hba::new`] on BAR 5; the DMA mask is 64 bits if [`Hba::has_64_bits`], else 32; [`Hba::start`].
-//! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it, [`AhciController::new`], `start`, `units`. One with a disk gets
-//!    its queue; all of them are kept, since a drive may come.
+//! 1. [`Hba::new`] on the BAR that [`boards::bar`] names; the DMA mask is of [`Hba::dma_bits`];
+//!    [`Hba::start`].
+//! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it, [`AhciController::new`],
+//!    `start`, `units`. One with a disk gets its queue; all of them are kept, since a drive may come.
 //! 3. The handler is registered; [`Hba::set_interrupt`], and `set_interrupt` of each port. Who polls a port turns only the port's off.
 //! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there [`hal::Controller::interrupt`], and then its queue is drained.
 //! 5. After [`Site::call`] a thread lays the queue to rest (`strategy::Paused`), calls [`AhciController::attend`], lets the queue go on, and does what the
@@ -31,13 +32,15 @@
 //! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`, `memory`.
 //! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
 //!   `identify`, `recover` with `log` (which command failed), `pass` (commands of the operator's tools), `shutdown`; its steps by name: `step`.
+//! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
 //! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
 //! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device, `flight` (who has what), `events` (telling and finding
 //!   out), `status` (what an error means).
 //!
 //! # Left alone
 //! ATAPI devices, port multipliers, drives of 28-bit addresses, locked ones, other block sizes than 512 and 4096 bytes: named, and not touched
-//! further. Link power management stays as the firmware has set it, across the HBA's reset; device-initiated power management is turned off.
+//! further. Link power management stays as the firmware has set it, across the HBA's reset, unless
+//! the drive is known to be lost by it; device-initiated power management is turned off.
 //! `PRDBC` is never read: a transfer's length is the device's word against its own status, and no decision hangs on it.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -47,12 +50,15 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod boards;
 mod command;
 mod controller;
+mod drives;
 mod engine;
 mod events;
 mod fis;
 mod flight;
+mod glob;
 mod handoff;
 mod hba;
 mod identify;
@@ -64,6 +70,7 @@ mod pass;
 mod port;
 mod prdt;
 mod queue;
+mod quirks;
 mod recover;
 pub mod regs;
 pub mod sat;
@@ -74,6 +81,7 @@ mod status;
 mod step;
 mod trim;
 
+pub use boards::Boards;
 pub use controller::AhciController;
 pub use hba::{Hba, PortPlan};
 pub use pass::{AtaCommand, AtaReply, Transfer};

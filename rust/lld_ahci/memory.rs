@@ -44,11 +44,12 @@ pub(crate) struct Memory<P: Platform> {
 }
 
 impl<P: Platform> Memory<P> {
-    /// Memory for `slots` slots. [`Error::Unsupported`]: it lies where an HBA of 32-bit addresses does not reach.
-    pub(crate) fn new(platform: &P, slots: u8, has_64_bits: bool) -> Result<Self, Error> {
+    /// Memory for `slots` slots. [`Error::Unsupported`]: it does not lie below `below`, the first
+    /// address that the HBA does not reach; 0: it reaches all.
+    pub(crate) fn new(platform: &P, slots: u8, below: u64) -> Result<Self, Error> {
         let reached = |memory: P::Dma| {
             let end = memory.bus_addr().saturating_add(memory.len() as u64);
-            match has_64_bits || end <= 1 << 32 {
+            match below == 0 || end <= below {
                 true => Ok(memory),
                 false => Err(Error::Unsupported),
             }

@@ -173,7 +173,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let fits = bytes as usize <= memory.len() && bytes <= prdt::ENTRY_MAX;
         let even = bytes & prdt::ALIGN == 0 && memory.bus_addr() & u64::from(prdt::ALIGN) == 0;
         let end = memory.bus_addr().saturating_add(u64::from(bytes));
-        let near = self.plan.cap.has_64_bits() || end <= 1 << 32;
+        let near = self.plan.below == 0 || end <= self.plan.below;
         match bytes != 0 && fits && even && near {
             true => Ok((write, Some((memory.bus_addr(), bytes)))),
             false => Err(Error::Invalid),

@@ -6,9 +6,10 @@ use crate::flight::Flight;
 use crate::hba::PortPlan;
 use crate::identify::DriveId;
 use crate::memory::Memory;
+use crate::quirks::Quirks;
 use crate::regs::{self, PortRegs, Reg};
 use crate::step::Progress;
-use cell::sync::{AtomicBool, Ordering};
+use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
 use hal::{Error, Mmio, Platform};
 
@@ -35,6 +36,8 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) memory: Memory<P>,
     pub(crate) flight: Flight,
     pub(crate) progress: Progress,
+    /// The bits of the drive's [`Quirks`].
+    pub(crate) quirks: AtomicU64,
     /// The layer above wants interrupts.
     pub(crate) listening: AtomicBool,
     /// Something came that the control path has to see to: no interrupts until it has.
@@ -81,16 +84,18 @@ pub(crate) struct About {
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Memory for the port; its registers are not touched before [`hal::Controller::start`]. Sleeps.
     ///
-    /// [`Error::NoMemory`]. [`Error::Unsupported`]: the memory lies beyond the addresses of the HBA; see [`crate::Hba::has_64_bits`].
+    /// [`Error::NoMemory`]. [`Error::Unsupported`]: the memory lies beyond the addresses of the
+    /// HBA; see [`crate::Hba::dma_bits`].
     pub fn new(platform: P, mmio: M, plan: PortPlan) -> Result<Self, Error> {
-        let memory = Memory::new(&platform, plan.cap.slots(), plan.cap.has_64_bits())?;
+        let memory = Memory::new(&platform, plan.cap.slots(), plan.below)?;
         Ok(Self {
             platform,
-            regs: PortRegs::new(mmio, plan.number),
+            regs: PortRegs::of(mmio, plan.number, plan.board),
             plan,
             memory,
             flight: Flight::new(),
             progress: Progress::new(),
+            quirks: AtomicU64::new(0),
             listening: AtomicBool::new(false),
             alarmed: AtomicBool::new(false),
             busy: AtomicBool::new(false),
@@ -113,6 +118,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// What the control path was last doing: names the command or the step that an [`Error`] of it is about.
     pub fn step(&self) -> &'static str {
         self.progress.name()
+    }
+
+    /// What the drive is known for. Any context.
+    pub(crate) fn quirks(&self) -> Quirks {
+        Quirks::from_bits(self.quirks.load(Ordering::Relaxed))
     }
 
     /// The control path's state. [`Error::Invalid`]: two callers at once, against the contract.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! HBA and port registers (AHCI 1.3.1 section 3), decoded where they are declared.
 
+use crate::boards::Boards;
 use hal::{Error, Mmio};
 
 /// HBA capabilities (3.1.1).
@@ -39,11 +40,23 @@ pub const BOHC_OOS: u32 = 1 << 1;
 /// `BOHC.BB`: the BIOS is busy handing it over.
 pub const BOHC_BB: u32 = 1 << 4;
 
+/// `CAP.SNCQ`.
+const CAP_SNCQ: u32 = 1 << 30;
+
 /// The fields of [`CAP`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap(pub u32);
 
 impl Cap {
+    /// The capabilities that an HBA known as `board` has in truth.
+    pub(crate) const fn of(self, board: Boards) -> Self {
+        match (board.has(Boards::NO_NCQ), board.has(Boards::YES_NCQ)) {
+            (true, _) => Self(self.0 & !CAP_SNCQ),
+            (false, true) => Self(self.0 | CAP_SNCQ),
+            (false, false) => self,
+        }
+    }
+
     /// `NCS`: command slots of each port, 1 to 32.
     pub const fn slots(self) -> u8 {
         // CAST: 5 bits.
@@ -62,7 +75,7 @@ impl Cap {
 
     /// `SNCQ`: native command queuing.
     pub const fn has_ncq(self) -> bool {
-        self.0 & (1 << 30) != 0
+        self.0 & CAP_SNCQ != 0
     }
 
     /// `S64A`: 64-bit addresses.
@@ -167,6 +180,12 @@ pub const STATUS_BSY: u32 = 1 << 7;
 pub const SCTL_DET: u32 = 0xf;
 /// `PxSCTL.SPD` and `IPM`: what the firmware set and a reset of the HBA clears.
 pub const SCTL_KEPT: u32 = 0xff0;
+/// `PxSCTL.SPD` = 1: no more than 1.5 Gbit/s.
+pub const SCTL_GEN1: u32 = 1 << 4;
+/// `PxSCTL.SPD` and `PxSSTS.SPD`, the field.
+pub const SPD: u32 = 0xf << 4;
+/// `PxSCTL.IPM` = 3: the link goes neither to partial nor to slumber.
+pub const SCTL_AWAKE: u32 = 3 << 8;
 /// `PxSSTS.DET` = 3: a device is there, and communicates.
 pub const DET_READY: u32 = 3;
 /// `PxSERR.DIAG.N`: PhyRdy changed; `PxSERR.DIAG.X`: a device was exchanged.
@@ -187,25 +206,51 @@ pub fn read(mmio: &impl Mmio, register: usize) -> Result<u32, Error> {
 pub struct PortRegs<M> {
     mmio: M,
     base: usize,
+    /// Bits of `PxIS` that say nothing.
+    blind: u32,
 }
 
 impl<M: Mmio> PortRegs<M> {
     /// Those of port `number`, below [`PORTS_MAX`].
     pub fn new(mmio: M, number: u8) -> Self {
         let base = PORTS.wrapping_add(usize::from(number) << PORT_SHIFT);
-        Self { mmio, base }
+        Self {
+            mmio,
+            base,
+            blind: 0,
+        }
+    }
+
+    /// Likewise, of an HBA known as `board`.
+    pub(crate) fn of(mmio: M, number: u8, board: Boards) -> Self {
+        let blind = match board.has(Boards::IGNORE_IFS) {
+            true => IS_IF,
+            false => 0,
+        };
+        Self {
+            blind,
+            ..Self::new(mmio, number)
+        }
     }
 
     /// Reads a register that may be all ones.
     #[inline]
     pub fn read(&self, reg: Reg) -> u32 {
         // CAST: the enum is a byte.
-        self.mmio.read32(self.base.wrapping_add(reg as usize))
+        let value = self.mmio.read32(self.base.wrapping_add(reg as usize));
+        match reg {
+            Reg::Is if value != ABSENT => value & !self.blind,
+            _ => value,
+        }
     }
 
     /// Writes a register.
     #[inline]
     pub fn write(&self, reg: Reg, value: u32) {
+        let value = match reg {
+            Reg::Ie => value & !self.blind,
+            _ => value,
+        };
         // CAST: the enum is a byte.
         self.mmio
             .write32(self.base.wrapping_add(reg as usize), value);

@@ -6,6 +6,8 @@ use crate::identify::DriveId;
 use crate::link;
 use crate::log;
 use crate::port::{About, Occupant, Port, State};
+use crate::quirks::Quirks;
+use crate::regs::{Reg, CMD_ALPM, SCTL_AWAKE, SCTL_DET, SCTL_GEN1, SPD};
 use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
@@ -61,6 +63,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 return Ok(Occupant::Refused(why));
             }
             match self.run().and_then(|()| self.ask()) {
+                // Once more, at the speed that it is reset to now.
+                Ok(_) if self.slow_down()? => {}
                 Ok(occupant) => return Ok(occupant),
                 Err(Error::Gone) => return Err(Error::Gone),
                 Err(why) => last = why,
@@ -77,12 +81,25 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             Ok(id) => id,
             Err(why) => return Ok(Occupant::Refused(why)),
         };
+        let quirks = Quirks::of(&id.model, &id.firmware);
+        self.quirks.store(quirks.bits(), Ordering::Relaxed);
+        if quirks.has(Quirks::DISABLE) {
+            return Ok(Occupant::Refused("it is the front of a box, and no disk"));
+        }
+        let around = &self.plan.around;
+        let id = DriveId {
+            depth: id.depth.filter(|_| self.plan.cap.has_ncq()),
+            ..id
+        };
+        let id = id.spared(quirks, around);
+        if quirks.is_sleepless(&id, around) {
+            self.keep_link_awake()?;
+        }
         if id.dipm {
             // Not for it to decide alone. A drive that keeps it is served all the same.
             self.unless_refused(self.disable_dipm())?;
         }
-        let ncq = id.depth.filter(|_| self.plan.cap.has_ncq());
-        let queued_trim = match ncq.is_some() && id.sends_queued && id.logs && id.trim {
+        let queued_trim = match id.sends_queued && id.logs && id.trim {
             true => {
                 let asked = self.read_log(log::NCQ_SEND);
                 let says = asked.as_ref().is_ok_and(log::has_queued_trim);
@@ -94,20 +111,39 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let slots = self.plan.cap.slots();
         Ok(Occupant::Drive(About {
             id,
-            tags: ncq.map_or(slots, |depth| depth.min(slots)),
+            tags: id.depth.map_or(slots, |depth| depth.min(slots)),
             dialect: Dialect {
-                ncq: ncq.is_some(),
+                ncq: id.depth.is_some(),
                 queued_trim,
                 fua: id.fua,
-                trim: id.trim,
+                trim_blocks: match id.trim {
+                    true => id.trim_blocks,
+                    false => 0,
+                },
                 unit: u32::from(self.number()),
                 block_shift: id.block_shift,
-                below: match self.plan.cap.has_64_bits() {
-                    true => 0,
-                    false => 1 << 32,
-                },
+                below: self.plan.below,
             },
         }))
+    }
+
+    /// Neither the HBA nor the drive lets the link sleep, whatever the firmware wanted.
+    fn keep_link_awake(&self) -> Result<(), Error> {
+        let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
+        self.regs.write(Reg::Sctl, sctl | SCTL_AWAKE);
+        self.regs.change_cmd(CMD_ALPM, 0)
+    }
+
+    /// Limits the link of a drive that is lost at higher speeds, from the next reset on. Whether
+    /// that is to come.
+    fn slow_down(&self) -> Result<bool, Error> {
+        let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
+        let fast = self.regs.get(Reg::Ssts)? & SPD > SCTL_GEN1;
+        if !(fast && self.quirks().has(Quirks::GEN1)) || sctl & SPD == SCTL_GEN1 {
+            return Ok(false);
+        }
+        self.regs.write(Reg::Sctl, (sctl & !SPD) | SCTL_GEN1);
+        Ok(true)
     }
 
     /// A refusal is an answer; anything else is an error.

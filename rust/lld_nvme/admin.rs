@@ -44,6 +44,8 @@ pub(crate) struct Admin<P: Platform> {
     sq: P::Dma,
     cq: P::Dma,
     stride: usize,
+    /// The largest CID: all bits below its highest are set.
+    cid_mask: u16,
     /// The control path's: where the next command goes, and its CID.
     tail: AtomicU16,
     /// The entry to look at next, and [`SECOND_PASS`].
@@ -61,12 +63,22 @@ pub(crate) struct Admin<P: Platform> {
 }
 
 impl<P: Platform> Admin<P> {
-    pub(crate) fn new(platform: &P, stride: usize, page: usize) -> Result<Self, Error> {
+    /// `small_cids`: as many as there are entries.
+    pub(crate) fn new(
+        platform: &P,
+        stride: usize,
+        page: usize,
+        small_cids: bool,
+    ) -> Result<Self, Error> {
         let bytes = |entry: usize| usize::from(ENTRIES).saturating_mul(entry);
         Ok(Self {
             sq: paged(platform, bytes(command::BYTES), page)?,
             cq: paged(platform, bytes(cqe::BYTES), page)?,
             stride,
+            cid_mask: match small_cids {
+                true => ENTRIES.wrapping_sub(1),
+                false => u16::MAX,
+            },
             tail: AtomicU16::new(0),
             head: AtomicU32::new(0),
             rung: AtomicU16::new(0),
@@ -114,7 +126,7 @@ impl<P: Platform> Admin<P> {
         }
         let at = self.tail.load(Ordering::Relaxed);
         let tail = after(at);
-        let cid = self.cid.load(Ordering::Relaxed).wrapping_add(1);
+        let cid = self.cid.load(Ordering::Relaxed).wrapping_add(1) & self.cid_mask;
         if let Some(first) = sqe.first_mut() {
             *first = (*first & !(0xffff << 16)) | (u64::from(cid) << 16);
         }
@@ -207,3 +219,6 @@ fn after(at: u16) -> u16 {
         next => next,
     }
 }
+
+// Small CIDs are those of a mask, and none of an I/O queue's.
+const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES <= crate::quirks::ADMIN_CIDS);

@@ -32,17 +32,19 @@ pub(crate) enum Patience {
     Over,
 }
 
-/// `CC.EN = 0`, until `CSTS.RDY` says so: afterwards the controller touches no memory.
+/// `CC.EN = 0`, until `CSTS.RDY` says so: afterwards the controller touches no memory. For
+/// `delay_us` it is not even asked.
 pub(crate) fn disable<P: Platform>(
     platform: &P,
     mmio: &impl Mmio,
     cap: Cap,
     patience: Patience,
+    delay_us: u64,
 ) -> Result<(), Error> {
     let limit = ready_us(mmio, cap)?;
     let cc = regs::read(mmio, CC)?;
-    let csts = regs::read(mmio, CSTS)?;
     if cc & CC_EN != 0 {
+        let csts = regs::read(mmio, CSTS)?;
         let settled = csts & (CSTS_RDY | CSTS_CFS | CSTS_SHST) != 0;
         if patience == Patience::Full && !settled {
             if let Err(Error::Gone) = wait(platform, mmio, CSTS_RDY, CSTS_RDY, limit) {
@@ -50,6 +52,10 @@ pub(crate) fn disable<P: Platform>(
             }
         }
         mmio.write32(CC, cc & !(CC_EN | CC_SHN));
+    }
+    // Whoever cleared it, a moment ago perhaps.
+    if delay_us != 0 {
+        platform.sleep_us(delay_us);
     }
     wait(platform, mmio, CSTS_RDY, 0, limit)
 }

@@ -44,12 +44,12 @@ pub(crate) fn encode<'a, D: DmaMem + 'a>(
         Op::Read => READ,
         Op::Write => WRITE,
         Op::Flush => return Ok(entry(FLUSH, cid, cmd.unit, [0, 0], 0, 0)),
-        Op::WriteZeroes => {
+        Op::WriteZeroes if !layout.zeroes_by_discard => {
             let deac = if cmd.unmap { DEAC } else { 0 };
             let length = length(cmd)? | deac;
             return Ok(entry(WRITE_ZEROES, cid, cmd.unit, [0, 0], cmd.lba, length));
         }
-        Op::Discard => {
+        Op::Discard | Op::WriteZeroes => {
             let list = list().ok_or(CmdError::Invalid)?;
             let ranges = write_ranges(cmd, data, &list)?;
             let at = [list.bus(), 0];

@@ -7,13 +7,15 @@ use crate::data::Layout;
 use crate::doorbell::Shadow;
 use crate::identify::{self, ControllerId};
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
+use crate::quirks::Quirks;
 use crate::regs::{self, Cap};
 use crate::step::{Progress, Step};
-use crate::{bringup, effects, features, interrupt};
-use cell::sync::{AtomicBool, Ordering};
+use crate::{bringup, cqe, effects, features, interrupt};
+use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
 use hal::{
-    Cause, Controller, DmaMem, Error, Limits, Mmio, NewQueue, Platform, Refused, Shutdown, Unit,
+    Cause, Controller, DmaMem, Error, Limits, Mmio, NewQueue, PciIds, Platform, Refused, Shutdown,
+    Unit,
 };
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use for more than one a CPU.
@@ -37,6 +39,8 @@ where
     /// The queues that exist, for the start after a reset.
     pub(crate) made: P::Table<TryLock<Option<Made<P::Dma>>>>,
     pub(crate) progress: Progress,
+    /// The bits of [`Quirks`]: the function's, and once it is identified the model's.
+    quirks: AtomicU64,
     /// Interrupts come by a pin.
     pin: AtomicBool,
     /// The device may touch memory.
@@ -85,10 +89,15 @@ where
     ///
     /// [`Error::Gone`]: no device answers. [`Error::Malformed`], [`Error::Unsupported`]: its capabilities contradict the specification or the
     /// window's length, or it has no command set or page size that this driver knows.
-    pub fn new(platform: P, mmio: M) -> Result<Self, Error> {
+    ///
+    /// `ids` says what is known of it: before this, the platform's memory is to be where
+    /// [`Quirks::dma_bits`] of [`Quirks::of_function`] reach, and interrupts are to come as
+    /// [`Quirks::messages`] has it.
+    pub fn new(platform: P, mmio: M, ids: &PciIds) -> Result<Self, Error> {
         let cap = Cap::read(&mmio)?;
+        let quirks = Quirks::of_function(ids);
         let page_shift = cap.page_shift_min();
-        if cap.mqes() == 0 || page_shift > cap.page_shift_max() {
+        if quirks.mqes(cap.mqes()) == 0 || page_shift > cap.page_shift_max() {
             return Err(Error::Malformed);
         }
         if page_shift > PAGE_SHIFT_MAX || !(cap.has_nvm_command_set() || cap.has_command_sets()) {
@@ -101,13 +110,14 @@ where
         }
         let page = 1usize.wrapping_shl(u32::from(page_shift));
         Ok(Self {
-            admin: Admin::new(&platform, cap.stride(), page)?,
+            admin: Admin::new(&platform, cap.stride(), page, small_cids(quirks))?,
             pages: admin::paged(&platform, page.saturating_mul(3), page)?,
             made: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
             platform,
             mmio,
             cap,
             progress: Progress::new(),
+            quirks: AtomicU64::new(quirks.bits()),
             pin: AtomicBool::new(false),
             enabled: AtomicBool::new(false),
             state: TryLock::new(State {
@@ -142,6 +152,16 @@ where
     /// Bytes of the controller's memory page.
     pub(crate) fn page(&self) -> usize {
         1usize.wrapping_shl(u32::from(self.cap.page_shift_min()))
+    }
+
+    /// What it is spared. Any context.
+    pub fn quirk_set(&self) -> Quirks {
+        Quirks::from_bits(self.quirks.load(Ordering::Relaxed))
+    }
+
+    /// It has these, too.
+    pub(crate) fn add_quirks(&self, more: Quirks) {
+        self.quirks.fetch_or(more.bits(), Ordering::Relaxed);
     }
 
     pub(crate) fn is_pin(&self) -> bool {
@@ -191,7 +211,8 @@ where
 
     fn put_out(&self, patience: Patience) -> Result<(), Error> {
         self.admin.close();
-        bringup::disable(&self.platform, &self.mmio, self.cap, patience)?;
+        let delay_us = self.quirk_set().delay_us();
+        bringup::disable(&self.platform, &self.mmio, self.cap, patience, delay_us)?;
         self.enabled.store(false, Ordering::Relaxed);
         Ok(())
     }
@@ -200,7 +221,8 @@ where
     pub(crate) fn announce(&self, qid: u16, made: &Made<P::Dma>) -> Result<(), Error> {
         let create = features::create_cq(qid, made.entries, made.cq.bus_addr(), made.vector);
         self.command(Step::CreateCompletionQueue, create)?;
-        let create = features::create_sq(qid, made.entries, made.sq.bus_addr());
+        let medium = self.quirk_set().has(Quirks::MEDIUM_PRIO_SQ);
+        let create = features::create_sq(qid, made.entries, made.sq.bus_addr(), medium);
         let refused = self.command(Step::CreateSubmissionQueue, create);
         if let Err(Error::Refused(status)) = refused {
             // The one without the other is of no use, and its memory is about to go. What is reported is what failed first.
@@ -258,9 +280,12 @@ where
             return Err(Error::Invalid);
         }
         let qid = index.saturating_add(1);
+        let quirks = self.quirk_set();
         let plan = Plan {
             qid,
             tags: about.limits.tags,
+            cids: cqe::Cids::new(quirks.first_cid(), !quirks.has(Quirks::SKIP_CID_GEN)),
+            sqe_shift: quirks.sqe_shift(),
             layout: about.layout,
             stride: self.cap.stride(),
             mmio: self.mmio.clone(),
@@ -323,6 +348,10 @@ where
         }
     }
 
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        self.quirk_set().each(named);
+    }
+
     fn alive(&self) -> Result<(), Error> {
         bringup::alive(&self.mmio)
     }
@@ -354,6 +383,11 @@ where
             let _ = self.disable();
         }
     }
+}
+
+/// Whether the CIDs of admin commands are no larger than there are entries.
+fn small_cids(quirks: Quirks) -> bool {
+    quirks.has(Quirks::SHARED_TAGS) || quirks.has(Quirks::SKIP_CID_GEN)
 }
 
 // A structure fits the smallest page.

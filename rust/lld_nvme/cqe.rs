@@ -69,16 +69,38 @@ impl Cqe {
     }
 }
 
-/// The slot of `cid`.
-#[inline]
-pub(crate) const fn tag_of(cid: u16) -> u16 {
-    cid & (TAGS_MAX - 1)
+/// How the CIDs of a queue's commands are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cids {
+    /// The CID of the first tag: those below it are others'.
+    first: u16,
+    /// What a slot's CID grows by from one command to the next.
+    generation: u16,
 }
 
-/// The CID of the next command in the slot of `cid`.
-#[inline]
-pub(crate) const fn next_generation(cid: u16) -> u16 {
-    cid.wrapping_add(TAGS_MAX)
+impl Cids {
+    /// From `first` on; with `generations`, unless the device takes small ones only.
+    pub(crate) const fn new(first: u16, generations: bool) -> Self {
+        let generation = if generations { TAGS_MAX } else { 0 };
+        Self { first, generation }
+    }
+
+    /// The first CID of slot `tag`.
+    pub(crate) const fn of(self, tag: u16) -> u16 {
+        tag.wrapping_add(self.first)
+    }
+
+    /// The slot of `cid`; of one that is nobody's here, no slot's number.
+    #[inline]
+    pub(crate) const fn tag_of(self, cid: u16) -> u16 {
+        (cid & (TAGS_MAX - 1)).wrapping_sub(self.first)
+    }
+
+    /// The CID of the next command in the slot of `cid`.
+    #[inline]
+    pub(crate) const fn next(self, cid: u16) -> u16 {
+        cid.wrapping_add(self.generation)
+    }
 }
 
 #[cfg(test)]
@@ -96,11 +118,23 @@ mod tests {
 
     #[test]
     fn generations_wrap_within_the_slot() {
-        let mut cid = 0xfff;
-        for _ in 0..16 {
-            assert_eq!(tag_of(cid), 0xfff);
-            cid = next_generation(cid);
+        let cids = Cids::new(0, true);
+        let mut cid = cids.of(0xfff);
+        for at in 0..16 {
+            assert_eq!(cids.tag_of(cid), 0xfff);
+            assert_eq!(cid, (at << 12) | 0xfff);
+            cid = cids.next(cid);
         }
         assert_eq!(cid, 0xfff);
+    }
+
+    #[test]
+    fn small_cids_begin_where_they_are_told_and_stay() {
+        let cids = Cids::new(32, false);
+        assert_eq!((cids.of(0), cids.of(254)), (32, 286));
+        assert_eq!((cids.tag_of(32), cids.tag_of(286)), (0, 254));
+        assert_eq!(cids.next(286), 286);
+        // An admin command's.
+        assert!(cids.tag_of(31) >= TAGS_MAX);
     }
 }

@@ -4,14 +4,19 @@
 use crate::{prp, sgl};
 use hal::{CmdError, DmaMem, Error, Platform, Segment};
 
-/// Most bytes of a tag's list: 256 PRP entries or 128 SGL descriptors. With the first page in the command this is 1 MiB of 4 KiB pages
-/// at any offset, and as a list never crosses a page, it never needs a chain.
+/// Most bytes of a tag's list that are used: 256 PRP entries or 128 SGL descriptors. With the first
+/// page in the command this is 1 MiB of 4 KiB pages at any offset, and as a list never crosses a
+/// page, it never needs a chain.
 pub(crate) const LIST_MAX: usize = 2048;
 /// Least bytes of a list: a Dataset Management range, and two SGL descriptors.
 const LIST_MIN: usize = 64;
 /// Most ranges of a Dataset Management (NR, less one, is a byte), and bytes of each.
 pub(crate) const RANGES_MAX: u16 = 256;
 const RANGE_BYTES: usize = 16;
+/// Log2 of the bytes that each list has to itself: a page. Some devices read all 256 ranges of a
+/// Dataset Management command, however few they are told of, and some take a list's address for
+/// one that begins at a multiple of 512.
+const PLACE_SHIFT: u32 = 12;
 /// Bytes of one allocation for lists: what a fragmented machine still has in one piece.
 const CHUNK_SHIFT: u32 = 15;
 
@@ -24,6 +29,8 @@ pub(crate) struct Layout {
     pub(crate) sgl_align: Option<u64>,
     /// Most bytes of one command's data.
     pub(crate) max_transfer: u32,
+    /// Zeroes are written by deallocating.
+    pub(crate) zeroes_by_discard: bool,
 }
 
 /// The data pointer of a submission queue entry.
@@ -126,18 +133,17 @@ impl Layout {
     }
 }
 
-/// The lists of all tags of a queue.
+/// The lists of all tags of a queue, each in a page of its own.
 pub(crate) struct Lists<P: Platform> {
     chunks: P::Table<Option<P::Dma>>,
-    /// Log2 of a list's bytes.
-    shift: u32,
+    /// Bytes of a list.
+    bytes: usize,
 }
 
 impl<P: Platform> Lists<P> {
-    /// Lists of `bytes` (a power of two up to [`LIST_MAX`]) for `tags` tags.
+    /// Lists of `bytes`, up to [`LIST_MAX`], for `tags` tags.
     pub(crate) fn new(platform: &P, tags: u16, bytes: usize) -> Result<Self, Error> {
-        let shift = bytes.trailing_zeros();
-        let all = usize::from(tags).wrapping_shl(shift);
+        let all = usize::from(tags).wrapping_shl(PLACE_SHIFT);
         let chunk = 1usize << CHUNK_SHIFT;
         let chunk_at = |at: usize| {
             let left = all.saturating_sub(at << CHUNK_SHIFT);
@@ -153,19 +159,19 @@ impl<P: Platform> Lists<P> {
         })?;
         match failed {
             Some(why) => Err(why),
-            None => Ok(Self { chunks, shift }),
+            None => Ok(Self { chunks, bytes }),
         }
     }
 
     /// The list of tag `index`.
     #[inline]
     pub(crate) fn of(&self, index: usize) -> Option<List<'_, P::Dma>> {
-        let at = index.wrapping_shl(self.shift);
+        let at = index.wrapping_shl(PLACE_SHIFT);
         let memory = self.chunks.get(at >> CHUNK_SHIFT)?.as_ref()?;
         Some(List {
             memory,
             at: at & ((1 << CHUNK_SHIFT) - 1),
-            bytes: 1usize.wrapping_shl(self.shift),
+            bytes: self.bytes,
         })
     }
 }
@@ -209,3 +215,6 @@ impl<D: DmaMem> List<'_, D> {
         Ok(())
     }
 }
+
+// A list fits its place.
+const _: () = assert!(LIST_MAX <= 1 << PLACE_SHIFT);

@@ -18,6 +18,8 @@ const DOORBELL_BUFFER_CONFIG: u64 = 0x7c;
 const EFFECTS_LOG: u64 = 0x05;
 /// Feature Number of Queues (5.27.1.5).
 const NUMBER_OF_QUEUES: u64 = 0x07;
+/// Feature Autonomous Power State Transition (5.27.1.9).
+const POWER_STATES: u64 = 0x0c;
 /// Feature Host Memory Buffer (5.27.1.10).
 const HOST_MEMORY_BUFFER: u64 = 0x0d;
 
@@ -25,6 +27,8 @@ const HOST_MEMORY_BUFFER: u64 = 0x0d;
 const CONTIGUOUS: u64 = 1;
 /// The completion queue interrupts.
 const INTERRUPTS: u64 = 1 << 1;
+/// QPRIO of a submission queue: medium.
+const MEDIUM: u64 = 2 << 1;
 
 /// Identify (5.17) into the page at `to`.
 pub(crate) fn identify(cns: Cns, nsid: u32, to: u64) -> Sqe {
@@ -56,6 +60,11 @@ pub(crate) fn granted(result: u64) -> u16 {
     sq.min(cq).saturating_add(1)
 }
 
+/// Autonomous Power State Transition off; at `table` are 256 bytes of zeroes.
+pub(crate) fn stay_awake(table: u64) -> Sqe {
+    [SET_FEATURES, 0, 0, table, 0, POWER_STATES, 0, 0]
+}
+
 /// Doorbell Buffer Config (5.8).
 pub(crate) fn doorbell_buffer(shadow: u64, events: u64) -> Sqe {
     [DOORBELL_BUFFER_CONFIG, 0, 0, shadow, events, 0, 0, 0]
@@ -69,9 +78,11 @@ pub(crate) fn create_cq(qid: u16, entries: u16, at: u64, vector: Option<u16>) ->
     [CREATE_CQ, 0, 0, at, 0, dword10, 0, 0]
 }
 
-/// Create I/O Submission Queue (5.6), answered in the completion queue of the same number.
-pub(crate) fn create_sq(qid: u16, entries: u16, at: u64) -> Sqe {
-    let dword11 = CONTIGUOUS | (u64::from(qid) << 16);
+/// Create I/O Submission Queue (5.6), answered in the completion queue of the same number, and of
+/// `medium` priority where the controller goes by that.
+pub(crate) fn create_sq(qid: u16, entries: u16, at: u64, medium: bool) -> Sqe {
+    let priority = if medium { MEDIUM } else { 0 };
+    let dword11 = CONTIGUOUS | priority | (u64::from(qid) << 16);
     let dword10 = sized(qid, entries) | (dword11 << 32);
     [CREATE_SQ, 0, 0, at, 0, dword10, 0, 0]
 }
@@ -110,7 +121,8 @@ mod tests {
         assert_eq!(granted(0xffff_ffff), u16::MAX);
         assert_eq!(create_cq(3, 256, 0x1000, Some(9))[5], 0x0009_0003_00ff_0003);
         assert_eq!(create_cq(3, 256, 0x1000, None)[5], 0x0000_0001_00ff_0003);
-        assert_eq!(create_sq(3, 256, 0x1000)[5], 0x0003_0001_00ff_0003);
+        assert_eq!(create_sq(3, 256, 0x1000, false)[5], 0x0003_0001_00ff_0003);
+        assert_eq!(create_sq(3, 256, 0x1000, true)[5], 0x0003_0005_00ff_0003);
     }
 
     #[test]

@@ -76,6 +76,8 @@ impl Sgls {
 /// Identify Controller (figure 275), as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ControllerId {
+    /// The PCI vendor, as the controller says.
+    pub(crate) vendor: u16,
     pub(crate) serial: [u8; 20],
     pub(crate) model: [u8; 40],
     pub(crate) firmware: [u8; 8],
@@ -83,6 +85,8 @@ pub(crate) struct ControllerId {
     pub(crate) mdts: u8,
     /// Microseconds that a shutdown may take; 0: not said.
     pub(crate) rtd3e_us: u32,
+    /// Autonomous power state transitions are there.
+    pub(crate) has_apst: bool,
     /// 0 (not said) or 1: an I/O controller.
     pub(crate) kind: u8,
     pub(crate) has_doorbell_buffer: bool,
@@ -103,11 +107,13 @@ impl ControllerId {
         let (sqes, cqes) = (at.u8(512), at.u8(513));
         let oncs = at.u16(520);
         Self {
+            vendor: at.u16(0),
             serial: at.bytes(4),
             model: at.bytes(24),
             firmware: at.bytes(64),
             mdts: at.u8(77),
             rtd3e_us: at.u32(88),
+            has_apst: at.u8(265) & 1 != 0,
             kind: at.u8(111),
             has_doorbell_buffer: at.u16(256) & (1 << 8) != 0,
             has_effects_log: at.u8(261) & (1 << 1) != 0,
@@ -233,13 +239,13 @@ impl NamespaceId {
     }
 
     /// How I/O is best cut.
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self, stripe: Option<u32>) -> Shape {
         let blocks = |less_one: u16| u32::from(less_one).saturating_add(1);
         let boundary = match self.nabspf {
             blocks if self.nawupf == 0 || blocks == 0 => 0,
             last => blocks(last),
         };
-        let stripe = match u32::from(self.noiob) {
+        let stripe = match stripe.unwrap_or(u32::from(self.noiob)) {
             blocks if blocks.is_power_of_two() => blocks,
             _ => 0,
         };
@@ -428,17 +434,17 @@ mod tests {
                 (44, (noiob << 16) | nabspf),
                 (128, 9 << 16),
             ]);
-            let shape = id.shape();
+            let shape = id.shape(None);
             let said = (shape.atomic, shape.atomic_boundary, shape.stripe);
             assert_eq!(said, told, "{id:?}");
         }
         let id = namespace(&[(24, 0x12), (32, 0x0900), (64, 7), (72, 63)]);
-        let shape = id.shape();
+        let shape = id.shape(None);
         assert_eq!((shape.least, shape.best), (8, 64));
         assert!(shape.zeroes_unmap);
         // Reads as zeroes, but may not; may, but does not read so.
         for dlfeat in [0x01, 0x08, 0x0a] {
-            assert!(!namespace(&[(32, dlfeat << 8)]).shape().zeroes_unmap);
+            assert!(!namespace(&[(32, dlfeat << 8)]).shape(None).zeroes_unmap);
         }
     }
 

@@ -12,6 +12,7 @@
 //! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path: `controller`; its steps by name: `step`.
 //! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify` (what the device says about itself), `units`
 //!   (namespaces as disks), `passthrough` (commands of the operator's tools), `effects` (what those change), `interrupt` (the mask that pins need).
+//! * What controllers do wrong, and who does: `quirks`, `drives`.
 //! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and `status` after it, `doorbell` between.
 //!
 //! The device is not trusted: whatever it says is checked before it is used.
@@ -27,6 +28,7 @@ mod controller;
 mod cqe;
 mod data;
 mod doorbell;
+mod drives;
 mod effects;
 mod features;
 mod identify;
@@ -34,6 +36,7 @@ mod interrupt;
 mod passthrough;
 mod prp;
 mod queue;
+mod quirks;
 pub mod regs;
 mod sgl;
 mod start;
@@ -45,3 +48,4 @@ pub use admin::AdminReply;
 pub use controller::NvmeController;
 pub use effects::Effects;
 pub use queue::{NvmeDrain, NvmeIssue, NvmeQueue};
+pub use quirks::Quirks;

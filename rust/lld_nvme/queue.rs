@@ -4,7 +4,7 @@
 //! The submission queue has one entry more than there are tags, so it is never full, and neither is the completion queue. Entries are written
 //! once, at the staged tail; the doorbell moves when they are issued.
 
-use crate::cqe::{self, Cqe};
+use crate::cqe::{self, Cids, Cqe};
 use crate::data::{Layout, Lists};
 use crate::doorbell::{Doorbells, Shadow};
 use crate::interrupt;
@@ -21,6 +21,10 @@ pub(crate) struct Plan<D, M> {
     pub(crate) qid: u16,
     /// Tags; entries are one more.
     pub(crate) tags: u16,
+    /// How their CIDs are made.
+    pub(crate) cids: Cids,
+    /// Log2 of the bytes from one submission queue entry to the next.
+    pub(crate) sqe_shift: u32,
     /// How data is described.
     pub(crate) layout: Layout,
     /// Bytes from one doorbell to the next.
@@ -41,6 +45,8 @@ pub(crate) struct Plan<D, M> {
 pub struct NvmeQueue<P: Platform, M: Mmio> {
     tags: TagTable<P>,
     cids: P::Table<AtomicU16>,
+    numbers: Cids,
+    sqe_shift: u32,
     sq: P::Dma,
     cq: P::Dma,
     lists: Lists<P>,
@@ -98,9 +104,11 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             tags: TagTable::new(platform, plan.tags)?,
             cids: platform.table(usize::from(plan.tags), |at| {
                 // CAST: at most 65,535 tags.
-                AtomicU16::new(at as u16)
+                AtomicU16::new(plan.cids.of(at as u16))
             })?,
-            sq: memory(command::BYTES)?,
+            numbers: plan.cids,
+            sqe_shift: plan.sqe_shift,
+            sq: memory(1usize.wrapping_shl(plan.sqe_shift))?,
             cq: memory(cqe::BYTES)?,
             lists: Lists::new(platform, plan.tags, plan.layout.list_bytes())?,
             layout: plan.layout,
@@ -124,6 +132,12 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
     /// Entries of each.
     pub(crate) fn entries(&self) -> u16 {
         self.entries
+    }
+
+    /// Where submission queue entry `index` is.
+    #[inline]
+    fn entry(&self, index: u16) -> usize {
+        usize::from(index).wrapping_shl(self.sqe_shift)
     }
 
     #[inline]
@@ -150,14 +164,14 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         if !entry.is_from(self.qid, self.entries) {
             return None;
         }
-        let number = cqe::tag_of(entry.cid());
+        let number = self.numbers.tag_of(entry.cid());
         let cid = self.cids.get(usize::from(number))?;
         if cid.load(Ordering::Relaxed) != entry.cid() {
             return None;
         }
         let tag = self.tags.complete(number)?;
         // From here on the CID that just came back answers nothing. The next issuer gets the slot through the tag table's Release.
-        cid.store(cqe::next_generation(entry.cid()), Ordering::Relaxed);
+        cid.store(self.numbers.next(entry.cid()), Ordering::Relaxed);
         Some(tag)
     }
 
@@ -167,14 +181,14 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         let mut from = side.tail;
         let mut to = side.tail;
         while from != side.next {
-            let at = command::offset(from);
+            let at = self.entry(from);
             // CAST: bits 31:16 of the first word are the CID.
             let cid = (self.sq.read64(at) >> 16) as u16;
-            if cqe::tag_of(cid) != number {
+            if self.numbers.tag_of(cid) != number {
                 if from != to {
                     for word in (0..command::BYTES).step_by(8) {
                         let value = self.sq.read64(at.wrapping_add(word));
-                        let place = command::offset(to);
+                        let place = self.entry(to);
                         self.sq.write64(place.wrapping_add(word), value);
                     }
                 }
@@ -222,7 +236,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         let list = || self.lists.of(index);
         match command::encode(cmd, cid, &self.layout, &mut data, list) {
             Ok(entry) => {
-                let at = command::offset(side.next);
+                let at = self.entry(side.next);
                 self.sq.write_words(at, entry);
                 side.next = self.after(side.next);
                 Ok(tag.bind())
@@ -309,7 +323,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         let number = self.tags.first_issued()?;
         let tag = self.tags.complete(number)?;
         if let Some(cid) = self.cids.get(usize::from(number)) {
-            let next = cqe::next_generation(cid.load(Ordering::Relaxed));
+            let next = self.numbers.next(cid.load(Ordering::Relaxed));
             cid.store(next, Ordering::Relaxed);
         }
         let outcome = Err(CmdError::Aborted);

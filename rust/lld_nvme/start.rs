@@ -4,7 +4,8 @@
 use crate::controller::{About, NvmeController, State};
 use crate::data::{Layout, LIST_MAX};
 use crate::doorbell::Shadow;
-use crate::identify::{Cns, ControllerId, View};
+use crate::identify::{self, Cns, ControllerId, View};
+use crate::quirks::Quirks;
 use crate::regs;
 use crate::step::Step;
 use crate::{admin, cqe, features, interrupt};
@@ -32,6 +33,7 @@ where
             interrupt::mask(&self.mmio, 0);
         }
         let id = self.identify_controller()?;
+        self.keep_awake(&id)?;
         let queues = self.agree_on_queues(state.queues)?;
         let about = self.about(id, queues)?;
         match state.about {
@@ -53,11 +55,28 @@ where
     fn identify_controller(&self) -> Result<ControllerId, Error> {
         let view = self.identify(Step::IdentifyController, Cns::Controller, 0)?;
         let id = ControllerId::decode(&view);
+        self.add_quirks(Quirks::of_model(id.vendor, &id.model, &id.firmware));
         // 1: an I/O controller; 0: one older than the field.
-        if id.kind > 1 || !id.has_entry_sizes {
+        let sized = id.has_entry_sizes || self.quirk_set().has(Quirks::SQES_128_BYTES);
+        if id.kind > 1 || !sized {
             return Err(Error::Unsupported);
         }
         Ok(id)
+    }
+
+    /// Turns autonomous power state transitions off, where they are known to end badly. A
+    /// controller that refuses keeps them: it is no worse off than before.
+    fn keep_awake(&self, id: &ControllerId) -> Result<(), Error> {
+        if !(id.has_apst && self.quirk_set().stays_awake()) {
+            return Ok(());
+        }
+        let base = self.page();
+        self.pages.zero(base, identify::BYTES);
+        let table = self.pages.bus_addr().wrapping_add(base as u64);
+        match self.command(Step::PowerStates, features::stay_awake(table)) {
+            Ok(_) | Err(Error::Refused(_)) => Ok(()),
+            Err(why) => Err(why),
+        }
     }
 
     /// Identify into the second page.
@@ -78,7 +97,7 @@ where
 
     /// Number of Queues: at least those that `exist`.
     fn agree_on_queues(&self, exist: u16) -> Result<u16, Error> {
-        let wanted = self.queues_wanted();
+        let wanted = self.quirk_set().queues(self.queues_wanted());
         let result = self.command(Step::NumberOfQueues, features::number_of_queues(wanted))?;
         let queues = features::granted(result).min(wanted);
         if queues < exist {
@@ -99,10 +118,12 @@ where
             page_mask: page.wrapping_sub(1),
             sgl_align: id.sgls.align(),
             max_transfer: device.min(TRANSFER_MAX),
+            zeroes_by_discard: self.quirk_set().has(Quirks::DEALLOCATE_ZEROES) && id.has_discard,
         };
+        let quirks = self.quirk_set();
         let limits = Limits {
             queues,
-            tags: TAGS.min(self.cap.mqes()),
+            tags: quirks.tags(TAGS.min(quirks.mqes(self.cap.mqes()))),
             max_transfer: layout.max_transfer,
             max_segments: layout.max_segments(),
             // A descriptor's length has 32 bits; of pages there may be any number.

@@ -11,6 +11,7 @@ pub(crate) enum Step {
     Disable,
     Enable,
     IdentifyController,
+    PowerStates,
     NumberOfQueues,
     DoorbellBuffer,
     CreateCompletionQueue,
@@ -25,11 +26,12 @@ pub(crate) enum Step {
     Shutdown,
 }
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "reading the capabilities (CAP)",
     "disabling the controller (CC.EN = 0)",
     "enabling the controller (CC.EN = 1)",
     "Identify Controller",
+    "Set Features, Autonomous Power State Transition",
     "Set Features, Number of Queues",
     "Doorbell Buffer Config",
     "Create I/O Completion Queue",

@@ -5,6 +5,7 @@ use crate::command::BLOCKS_MAX;
 use crate::controller::{About, NvmeController};
 use crate::features;
 use crate::identify::{Cns, Descriptors, NamespaceId, NvmLimits, LIST_LEN};
+use crate::quirks::Quirks;
 use crate::regs::{self, VS};
 use crate::step::Step;
 use hal::{DmaMem, Error, Mmio, Platform, Refused, Unit, UnitIds};
@@ -28,7 +29,7 @@ where
         about: &About,
         found: &mut dyn FnMut(Result<Unit, Refused>),
     ) -> Result<(), Error> {
-        let version = regs::read(&self.mmio, VS)?;
+        let version = self.quirk_set().version(regs::read(&self.mmio, VS)?);
         let limits = self.nvm_limits(version)?;
         let mut last = 0u32;
         let mut named = 0usize;
@@ -111,7 +112,8 @@ where
 
     /// The identification descriptors; none where the device has none.
     fn descriptors(&self, nsid: u32, version: u32) -> Result<Descriptors, Error> {
-        if version < VERSION_1_3 && !self.cap.has_command_sets() {
+        let said = version >= VERSION_1_3 || self.cap.has_command_sets();
+        if !said || self.quirk_set().has(Quirks::NO_NS_DESC_LIST) {
             return Ok(Descriptors::default());
         }
         match self.identify(Step::NamespaceDescriptors, Cns::NamespaceDescriptors, nsid) {
@@ -154,6 +156,27 @@ where
             .checked_shr(u32::from(id.lbads))
             .unwrap_or(0)
             .min(u64::from(BLOCKS_MAX));
+        let quirks = self.quirk_set();
+        let discard = controller
+            .has_discard
+            .then(|| id.discard(limits, about.layout.max_ranges()));
+        let by_discard = discard.filter(|_| about.layout.zeroes_by_discard);
+        let ids = UnitIds {
+            eui64: named.eui64.or(id.eui64),
+            nguid: named.nguid.or(id.nguid),
+            uuid: named.uuid,
+            wwn: None,
+        };
+        // Some are slow across multiples of their largest transfer, and don't say so.
+        let stripe = (quirks.has(Quirks::STRIPE_SIZE))
+            .then(|| {
+                about
+                    .limits
+                    .max_transfer
+                    .checked_shr(u32::from(id.lbads))
+                    .unwrap_or(0)
+            })
+            .filter(|blocks| blocks.is_power_of_two());
         Unit {
             id: nsid,
             block_shift: id.lbads,
@@ -161,21 +184,20 @@ where
             blocks: id.blocks,
             write_cache: controller.write_cache,
             fua: controller.write_cache,
-            discard: (controller.has_discard)
-                .then(|| id.discard(limits, about.layout.max_ranges())),
-            max_write_zeroes: match controller.has_write_zeroes {
+            discard,
+            max_write_zeroes: match by_discard {
+                Some(discard) => discard.max_blocks,
+                None if quirks.has(Quirks::DISABLE_WRITE_ZEROES) => 0,
                 // CAST: at most 65,536.
-                true => zeroes as u32,
-                false => 0,
+                None if controller.has_write_zeroes => zeroes as u32,
+                None => 0,
             },
-            shape: id.shape(),
+            shape: id.shape(stripe),
             read_only: id.write_protected,
             rotational: false,
-            ids: UnitIds {
-                eui64: named.eui64.or(id.eui64),
-                nguid: named.nguid.or(id.nguid),
-                uuid: named.uuid,
-                wwn: None,
+            ids: match quirks.has(Quirks::BOGUS_NID) {
+                true => UnitIds::default(),
+                false => ids,
             },
             serial: controller.serial,
             model: controller.model,

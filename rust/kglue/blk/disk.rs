@@ -35,6 +35,8 @@ pub(crate) trait Owner: Send + Sync {
     fn set_poll_interval_us(&self, us: u32);
     /// Has the controller asked anew which disks it has, and what they are, soon.
     fn rescan(&self);
+    /// Tells the names of the controller's quirks to `named`.
+    fn quirks(&self, named: &mut dyn FnMut(&'static str));
     /// An ioctl that is not the block layer's own.
     fn ioctl(&self, unit: u32, cmd: u32, arg: usize) -> kernel::error::Result<i32>;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A PCI driver made of a hal controller.
 
-use hal::{Controller, Error};
+use hal::{Controller, Error, Messages, PciIds};
 use kernel::prelude::*;
 
 use super::registration::{Binding, Failed};
@@ -27,8 +27,19 @@ pub trait PciDriver: 'static {
     /// The controller.
     type Controller: crate::blk::ioctl::AdminPath;
 
-    /// A controller on the registers in `window`; the device is not touched yet. Sleeps.
-    fn controller(platform: &KernelPlatform, window: Window) -> Result<Self::Controller, Error>;
+    /// How many bits of an address a function made by `ids` gets right.
+    fn dma_bits(ids: &PciIds) -> u8;
+
+    /// A controller made by `ids`, on the registers in `window`; the device is not touched yet.
+    /// Sleeps.
+    fn controller(
+        platform: &KernelPlatform,
+        window: Window,
+        ids: &PciIds,
+    ) -> Result<Self::Controller, Error>;
+
+    /// How it may interrupt, known once it has started.
+    fn messages(controller: &Self::Controller) -> Messages;
 
     /// Called once before the first interrupt: whether that comes as the level of the INTx pin.
     fn use_pin(controller: &Self::Controller, pin: bool);
@@ -71,10 +82,15 @@ impl<T: PciDriver> Binding for Bound<T> {
         // SAFETY: by the caller's promise.
         let claim = unsafe { Claim::new(function, T::BAR, T::NAME, T::PAGE_MASK) }
             .map_err(step("claiming the PCI function"))?;
+        let ids = function.ids();
+        claim
+            .limit_dma(T::dma_bits(&ids))
+            .map_err(step("limiting its addresses"))?;
         let window = claim.map().map_err(step("mapping the registers"))?;
         // SAFETY: the device is alive and bound until all that is made here is dropped again.
         let platform = unsafe { KernelPlatform::new(function.device()) };
-        let controller = T::controller(&platform, window).map_err(step("making the controller"))?;
+        let controller =
+            T::controller(&platform, window, &ids).map_err(step("making the controller"))?;
 
         // From here on the device may use memory: it is stopped before the controller, who owns that, is dropped.
         let vectors = controller
@@ -83,7 +99,8 @@ impl<T: PciDriver> Binding for Bound<T> {
             .and_then(|()| {
                 // Some are kept for polled I/O; one at least interrupts.
                 let queues = controller.limits().queues;
-                Vectors::new(function, queues.saturating_sub(config.poll_queues).max(1))
+                let interrupting = queues.saturating_sub(config.poll_queues).max(1);
+                Vectors::new(function, interrupting, T::messages(&controller))
                     .map_err(step("interrupt vectors"))
             });
         let vectors = match vectors {

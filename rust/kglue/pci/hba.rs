@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A PCI driver made of an HBA whose ports are hal controllers: they share the function, its interrupt and the number in their disks' names, and nothing else.
 
-use hal::Error;
+use hal::{Error, Messages, PciIds};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
@@ -23,18 +23,29 @@ pub trait HbaDriver: Sized + 'static {
     const NAME: &'static CStr;
     /// The class code that a function must have to be touched at all.
     const CLASS: u32;
-    /// The BAR with the registers.
-    const BAR: u8;
     /// What the ports share.
     type Hba: Send + Sync + 'static;
     /// A port.
     type Port: SlotPort;
 
-    /// The HBA on the registers in `window`; the device is not touched yet. Sleeps.
-    fn hba(window: Window) -> Result<Self::Hba, Error>;
+    /// Why a function made by `ids` is not served.
+    fn refusal(ids: &PciIds) -> Option<&'static str>;
 
-    /// Whether it reaches memory above 4 GiB.
-    fn has_64_bits(hba: &Self::Hba) -> bool;
+    /// The BAR with its registers.
+    fn bar(ids: &PciIds) -> u8;
+
+    /// The HBA made by `ids`, on the registers in `window`; the device is not touched yet. Sleeps.
+    fn hba(window: Window, ids: &PciIds) -> Result<Self::Hba, Error>;
+
+    /// How many bits of an address it takes, and gets right.
+    fn dma_bits(hba: &Self::Hba) -> u8;
+
+    /// How it may interrupt.
+    fn messages(hba: &Self::Hba) -> Messages;
+
+    /// The ports that are to be turned on in configuration space after a reset, if it has such a
+    /// register ([`Claim::turn_on_ports`]).
+    fn switched_ports(hba: &Self::Hba) -> Option<u32>;
 
     /// Brings it up, with all ports idle and all interrupts off. Sleeps.
     fn start(hba: &mut Self::Hba, platform: &KernelPlatform) -> Result<(), Error>;
@@ -148,24 +159,31 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
                 Error::Unsupported,
             ));
         }
+        let ids = function.ids();
+        if let Some(why) = T::refusal(&ids) {
+            return Err(Failed(why, Error::Unsupported));
+        }
         // SAFETY: by the caller's promise.
-        let claim = unsafe { Claim::new(function, T::BAR, T::NAME, 0) }
+        let claim = unsafe { Claim::new(function, T::bar(&ids), T::NAME, 0) }
             .map_err(step("claiming the PCI function"))?;
         let window = claim.map().map_err(step("mapping the registers"))?;
-        let mut hba = T::hba(window.clone()).map_err(step("reading the capabilities"))?;
-        if !T::has_64_bits(&hba) {
-            claim
-                .limit_to_32_bits()
-                .map_err(step("limiting addresses to 32 bits"))?;
-        }
+        let mut hba = T::hba(window.clone(), &ids).map_err(step("reading the capabilities"))?;
+        claim
+            .limit_dma(T::dma_bits(&hba))
+            .map_err(step("limiting its addresses"))?;
         // SAFETY: the device is alive and bound until all that is made here is dropped again.
         let platform = unsafe { KernelPlatform::new(function.device()) };
         T::start(&mut hba, &platform).map_err(step("resetting the HBA"))?;
+        if let Some(ports) = T::switched_ports(&hba) {
+            claim.turn_on_ports(ports);
+        }
         let mask = T::ports(&hba);
         // CAST: 32 at most.
         let numbers = u32::BITS.saturating_sub(mask.leading_zeros()) as u16;
-        let vectors = Vectors::for_ports(function, numbers, || !T::shares_message(&hba))
-            .map_err(step("interrupt vectors"))?;
+        let vectors = Vectors::for_ports(function, numbers, T::messages(&hba), || {
+            !T::shares_message(&hba)
+        })
+        .map_err(step("interrupt vectors"))?;
         let (io_vectors, pin) = (vectors.io_vectors(), vectors.pin());
         let shared = Shared {
             hba,

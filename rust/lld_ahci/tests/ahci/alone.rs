@@ -2,7 +2,7 @@
 //! Drives that don't say which command failed: they are told one by one.
 
 use crate::errors::{bad, only, reading, serve, with_bad, MEDIUM};
-use crate::model::{Config, Drive};
+use crate::model::{Config, Drive, KNOWN_GOOD};
 use crate::rig::{command, read, Rig};
 use crate::whole::attend;
 use hal::{CmdError, Error, Op, Platform};
@@ -39,6 +39,7 @@ fn one_by_one_means_the_same_as_queued() {
     let drive = Drive {
         names_errors: false,
         queued_trim: true,
+        model: KNOWN_GOOD,
         ..with_bad(vec![bad(0, MEDIUM)])
     };
     let rig = Rig::started(Config::with(drive));

@@ -2,10 +2,10 @@
 //! From the firmware's hands to drives that take commands, and everything that can be wrong on the way.
 
 use crate::model::config::Bios;
-use crate::model::{Config, Drive, Model, State};
+use crate::model::{Config, Drive, Model, State, KNOWN_GOOD};
 use crate::rig::{command, Rig};
 use hal::mock::MockPlatform;
-use hal::{Controller, Error, Op, Platform};
+use hal::{Controller, Error, Op, PciIds, Platform};
 use lld_ahci::Hba;
 use testkit::{stays_gone, tries_until_well};
 
@@ -13,12 +13,13 @@ use testkit::{stays_gone, tries_until_well};
 fn a_drive_is_named_by_what_it_says() {
     let rig = Rig::started(Config::with(Drive {
         queued_trim: true,
+        model: KNOWN_GOOD,
         ..Drive::new(9, 4096)
     }));
     let unit = rig.units(0)[0].unwrap();
     assert_eq!(unit.id, 0);
     assert_eq!(&unit.serial, b"SERIAL-0            ");
-    assert_eq!(&unit.model[..13], b"A model drive");
+    assert_eq!(&unit.model[..17], KNOWN_GOOD.as_bytes());
     assert_eq!(&unit.firmware, b"FW 1.0  ");
     assert_eq!(unit.ids.wwn, Some(0x5000_5001_5002_5003));
     assert_eq!((unit.blocks, unit.block_shift), (4096, 9));
@@ -96,7 +97,7 @@ fn the_firmware_is_asked_to_let_go_and_not_for_ever() {
             ..Config::default()
         };
         let model = Model::new(State::new(&machine, config));
-        let mut hba = Hba::new(model.clone()).unwrap();
+        let mut hba = Hba::new(model.clone(), &PciIds::default()).unwrap();
         assert_eq!(hba.start(&machine), Ok(()));
         let took = machine.now_us();
         assert!(took < limit + 2_000, "{took} of {limit}");
@@ -113,7 +114,7 @@ fn a_reset_that_never_ends_ends_the_attempt() {
     };
     let machine = MockPlatform::new();
     let model = Model::new(State::new(&machine, config));
-    let mut hba = Hba::new(model.clone()).unwrap();
+    let mut hba = Hba::new(model.clone(), &PciIds::default()).unwrap();
     assert_eq!(hba.start(&machine), Err(Error::Timeout));
     assert!((1_000_000..1_100_000).contains(&machine.now_us()));
     model.check();
@@ -148,7 +149,7 @@ fn windows_and_ports_that_make_no_sense_are_refused() {
     ] {
         let machine = MockPlatform::new();
         let model = Model::new(State::new(&machine, config));
-        assert_eq!(Hba::new(model.clone()).err(), Some(why));
+        assert_eq!(Hba::new(model.clone(), &PciIds::default()).err(), Some(why));
     }
 }
 
@@ -162,8 +163,8 @@ fn memory_beyond_an_hba_of_32_bits_is_refused() {
     let rig = Rig::new(config.clone());
     assert_eq!(rig.err(), Some(Error::Unsupported));
     let machine = MockPlatform::new();
-    let hba = Hba::new(Model::new(State::new(&machine, config))).unwrap();
-    assert!(!hba.has_64_bits());
+    let hba = Hba::new(Model::new(State::new(&machine, config)), &PciIds::default()).unwrap();
+    assert_eq!(hba.dma_bits(), 32);
 }
 
 #[test]

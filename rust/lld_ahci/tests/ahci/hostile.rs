@@ -7,7 +7,7 @@ use crate::model::{Config, Drive, Model, State};
 use crate::rig::{command, read, reads, Rig};
 use crate::whole::attend;
 use hal::mock::MockPlatform;
-use hal::{CmdError, Controller, Error, Mmio, Op, Platform, Queue};
+use hal::{CmdError, Controller, Error, Mmio, Op, PciIds, Platform, Queue};
 use lld_ahci::{AhciController, Hba, Port, Site};
 use std::sync::Arc;
 use strategy::Context;
@@ -266,7 +266,7 @@ fn chaos(seed: u64, one_in: u64) -> Result<bool, Error> {
         dice: Arc::new(std::sync::Mutex::new(Dice(seed))),
         one_in,
     };
-    let mut hba = Hba::new(registers.clone())?;
+    let mut hba = Hba::new(registers.clone(), &PciIds::default())?;
     hba.start(&machine)?;
     let plan = hba.port(0).ok_or(Error::Malformed)?;
     let port = Arc::new(Port::new(machine.clone(), registers, plan)?);

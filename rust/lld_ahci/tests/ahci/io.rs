@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Commands, one port, one thread.
 
-use crate::model::{Config, Drive};
+use crate::model::{Config, Drive, KNOWN_GOOD};
 use crate::rig::{command, Rig, UNIT};
 use hal::{CmdError, Command, Controller, Op, Queue, Segment, TagBatch};
 use testkit::pattern;
@@ -65,6 +65,7 @@ fn the_other_commands_say_what_they_mean() {
     for queued_trim in [false, true] {
         let rig = Rig::started(Config::with(Drive {
             queued_trim,
+            model: KNOWN_GOOD,
             ..Drive::new(9, 4096)
         }));
         let mut queue = rig.queue();
@@ -102,10 +103,11 @@ fn the_other_commands_say_what_they_mean() {
 }
 
 #[test]
-fn fua_without_queues_is_its_own_command() {
+fn a_drive_without_queues_has_no_fua() {
     let rig = Rig::started(unqueued());
     let mut queue = rig.queue();
-    for (fua, opcode) in [(false, 0x35), (true, 0x3d)] {
+    assert!(!rig.units(0)[0].unwrap().fua);
+    for fua in [false, true] {
         let cmd = Command {
             fua,
             ..command(Op::Write, 0, 1)
@@ -113,7 +115,7 @@ fn fua_without_queues_is_its_own_command() {
         let from = rig.map(&[1; 512], 0, 0);
         assert_eq!(queue.run(&cmd, &from.segments()), Ok(()));
         from.unmap();
-        assert_eq!(rig.model.state().log.last().unwrap().command, opcode);
+        assert_eq!(rig.model.state().log.last().unwrap().command, 0x35);
     }
     rig.model.check();
 }

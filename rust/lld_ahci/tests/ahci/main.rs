@@ -21,6 +21,7 @@ mod hotplug;
 mod interrupts;
 mod io;
 mod model;
+mod quirks;
 mod races;
 mod rig;
 mod shutdown;

@@ -9,7 +9,7 @@ pub mod link;
 pub mod port;
 pub mod registers;
 
-pub use config::{Config, Drive};
+pub use config::{Config, Drive, KNOWN_GOOD};
 pub use port::Port;
 
 use hal::mock::MockPlatform;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Issuer and drainer at once, stopped at the very accesses between which something could be mistaken or overlooked.
 
-use crate::model::{Config, Drive, Model, State};
+use crate::model::{Config, Drive, Model, State, KNOWN_GOOD};
 use crate::rig::command;
 use hal::mock::{MockDma, MockPlatform};
-use hal::{Controller, DmaMem, Error, Mmio, NewQueue, Op, Platform, Queue, TagBatch};
+use hal::{Controller, DmaMem, Error, Mmio, NewQueue, Op, PciIds, Platform, Queue, TagBatch};
 use lld_ahci::{AhciController, AhciDrain, AhciQueue, Hba, Port, Site};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -189,11 +189,12 @@ fn rig(depth: Option<u8>) -> (Rig, NewQueue<Line>) {
     let drive = Drive {
         depth,
         queued_trim: depth.is_some(),
+        model: KNOWN_GOOD,
         ..Drive::new(9, 64)
     };
     let model = Model::new(State::new(&machine.0, Config::with(drive)));
     let registers = Gated(model.clone(), Arc::clone(&points));
-    let mut hba = Hba::new(registers.clone()).unwrap();
+    let mut hba = Hba::new(registers.clone(), &PciIds::default()).unwrap();
     hba.start(&machine).unwrap();
     let port = Port::new(machine, registers, hba.port(0).unwrap()).unwrap();
     let ahci = AhciController::new(Place(Arc::new(port)));

@@ -60,11 +60,16 @@ impl Rig {
     }
 
     pub fn on(machine: MockPlatform, model: Model) -> Result<Self, Error> {
-        let mut hba = Hba::new(model.clone())?;
+        let (ids, fua) = {
+            let state = model.state();
+            (state.config.ids, state.config.fua)
+        };
+        let mut hba = Hba::new(model.clone(), &ids)?;
         hba.start(&machine)?;
         let mut places = Vec::new();
         for number in 0..32 {
             if let Some(plan) = hba.port(number) {
+                let plan = plan.with_fua(fua);
                 let port = Port::new(machine.clone(), model.clone(), plan)?;
                 let calls = AtomicUsize::new(0);
                 places.push(Place(Arc::new(Shared { port, calls })));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Strategy and driver together against the model: what an adapter in the kernel does, without the kernel.
 
-use crate::model::{Config, Drive};
+use crate::model::{Config, Drive, KNOWN_GOOD};
 use crate::rig::{read, Queue, Rig, UNIT};
 use hal::{CmdError, Controller, Op};
 use lld_ahci::News;
@@ -31,6 +31,7 @@ fn drives(shift: u8) -> impl Iterator<Item = Drive> {
     .map(move |(depth, queued_trim)| Drive {
         depth,
         queued_trim,
+        model: KNOWN_GOOD,
         ..Drive::new(shift, BLOCKS)
     })
 }

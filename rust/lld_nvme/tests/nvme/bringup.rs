@@ -3,7 +3,7 @@
 
 use crate::model::{Config, Namespace};
 use crate::rig::{command, Rig};
-use hal::{Controller, Error, Limits, Op, Platform, Queue, Shutdown};
+use hal::{Controller, Error, Limits, Op, PciIds, Platform, Queue, Shutdown};
 
 #[test]
 fn limits_follow_from_what_the_device_says() {
@@ -202,7 +202,8 @@ fn a_controller_left_running_by_someone_else_is_reset_first() {
     let rig = Rig::started(Config::default());
     rig.queue(0);
     // Another driver finds it so.
-    let other = crate::rig::Nvme::new(rig.machine.clone(), rig.model.clone()).unwrap();
+    let other = crate::rig::Nvme::new(rig.machine.clone(), rig.model.clone(), &PciIds::default());
+    let other = other.unwrap();
     other.start().unwrap();
     assert_eq!(rig.model.state().cqs.len(), 1, "only the admin queue");
     rig.model.check();

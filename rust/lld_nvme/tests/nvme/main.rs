@@ -14,6 +14,7 @@ mod io;
 mod model;
 mod namespaces;
 mod pin;
+mod quirks;
 mod reset;
 mod rig;
 mod tools;

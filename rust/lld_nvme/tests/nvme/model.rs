@@ -9,7 +9,7 @@ pub mod io;
 pub mod queues;
 pub mod registers;
 
-pub use config::{Config, Namespace};
+pub use config::{Config, Frail, Namespace};
 
 use hal::mock::MockPlatform;
 use queues::{Completion, Cq, Sq};
@@ -27,6 +27,10 @@ pub struct State {
     /// Register writes to doorbells so far.
     pub doorbells: u64,
     pub cc: u32,
+    /// When CC.EN was cleared last.
+    pub cleared_at: Option<u64>,
+    /// QPRIO of the I/O submission queues, as they were made.
+    pub priorities: Vec<u8>,
     /// When CSTS.RDY becomes what CC.EN says.
     pub ready_at: u64,
     pub ready: bool,
@@ -69,6 +73,8 @@ impl State {
             config,
             doorbells: 0,
             cc: 0,
+            cleared_at: None,
+            priorities: Vec::new(),
             ready_at: 0,
             ready: false,
             fatal: false,

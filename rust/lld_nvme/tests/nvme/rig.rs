@@ -29,7 +29,8 @@ impl Rig {
     }
 
     pub fn on(machine: MockPlatform, model: Model) -> Result<Self, Error> {
-        let nvme = Nvme::new(machine.clone(), model.clone())?;
+        let ids = model.state().config.ids;
+        let nvme = Nvme::new(machine.clone(), model.clone(), &ids)?;
         Ok(Self {
             machine,
             model,

@@ -14,6 +14,7 @@ impl State {
         if failed.is_some() && (taken.command, taken.lba) != (0x2f, 0x10) {
             return Err(ABORTED);
         }
+        self.check_link(at, taken);
         let drive = self.ports[at].drive.as_ref().ok_or(ABORTED)?;
         match taken.command {
             0xec => {
@@ -49,6 +50,19 @@ impl State {
                 self.trim(at, taken)
             }
             _ => Err(ABORTED),
+        }
+    }
+
+    /// A link that the drive does not survive, under a command of the data path.
+    fn check_link(&mut self, at: usize, taken: &Taken) {
+        let port = &self.ports[at];
+        let Some(drive) = &port.drive else {
+            return;
+        };
+        let may_sleep = port.sctl >> 8 & 3 != 3 || port.cmd & (3 << 26) != 0;
+        let lost = (drive.sleepless && may_sleep) || (drive.slow && port.speed > 1);
+        if lost && !matches!(taken.command, 0xec | 0x2f | 0xef) {
+            self.complain("the drive is lost: its link sleeps, or is too fast");
         }
     }
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What kind of HBA the model is, and what its drives are.
 
+use hal::PciIds;
+
+/// A model whose queued TRIM is known to be good, whatever its firmware.
+pub const KNOWN_GOOD: &str = "Micron_M510_MODEL";
+
 /// A sector that fails.
 #[derive(Clone, Debug)]
 pub struct Bad {
@@ -16,6 +21,13 @@ pub struct Bad {
 pub struct Drive {
     pub signature: u32,
     pub serial: &'static str,
+    pub model: &'static str,
+    pub firmware: &'static str,
+    /// Speeds that it knows: word 76, bits 3:1.
+    pub speeds: u16,
+    /// It is lost when its link may sleep, and when it is faster than 1.5 Gbit/s.
+    pub sleepless: bool,
+    pub slow: bool,
     pub block_shift: u8,
     pub blocks: u64,
     /// Commands that it queues.
@@ -45,6 +57,11 @@ impl Drive {
         Self {
             signature: 0x0000_0101,
             serial: "SERIAL-0",
+            model: "A model drive",
+            firmware: "FW 1.0",
+            speeds: 6,
+            sleepless: false,
+            slow: false,
             block_shift,
             blocks,
             depth: Some(32),
@@ -86,6 +103,9 @@ pub struct Bios {
 /// The HBA's properties.
 #[derive(Clone, Debug)]
 pub struct Config {
+    pub ids: PciIds,
+    /// What the operator says of FUA.
+    pub fua: bool,
     pub slots: u8,
     pub ncq: bool,
     pub s64a: bool,
@@ -132,6 +152,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            ids: PciIds::default(),
+            fua: true,
             slots: 32,
             ncq: true,
             s64a: true,

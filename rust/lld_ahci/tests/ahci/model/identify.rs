@@ -21,16 +21,16 @@ pub fn device(drive: &Drive) -> [u8; 512] {
         }
     };
     text(10, 10, drive.serial);
-    text(23, 4, "FW 1.0");
-    text(27, 20, "A model drive");
+    text(23, 4, drive.firmware);
+    text(27, 20, drive.model);
     let flag = |on: bool, bit: u32| u16::from(on) << bit;
     put(49, 0x300);
     if let Some(depth) = drive.depth {
         put(75, u16::from(depth - 1));
-        put(76, 0x100 | 6);
+        put(76, 0x100 | drive.speeds);
         put(77, flag(drive.queued_trim, 6));
     } else {
-        put(76, 6);
+        put(76, drive.speeds);
     }
     put(79, flag(drive.dipm, 3));
     put(82, flag(drive.write_cache, 5));

@@ -25,6 +25,10 @@ impl State {
             if port.link_at.is_some_and(|at| now >= at) {
                 port.link_at = None;
                 port.link = port.drive.is_some();
+                port.speed = match port.sctl >> 4 & 0xf {
+                    0 => 2,
+                    limit => limit.min(2),
+                };
                 port.serr |= PHY | EXCHANGED;
                 port.tfd = 0xff;
                 let ready = port.drive.as_ref().and_then(|drive| {

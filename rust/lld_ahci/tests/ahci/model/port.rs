@@ -15,6 +15,8 @@ pub struct Port {
     pub tfd: u32,
     pub sig: u32,
     pub sctl: u32,
+    /// Of the link, 1 to 3.
+    pub speed: u32,
     pub serr: u32,
     pub sact: u32,
     pub ci: u32,
@@ -52,6 +54,7 @@ impl Port {
             tfd: 0x7f,
             sig: u32::MAX,
             sctl: 0x300,
+            speed: 2,
             serr: 0,
             sact: 0,
             ci: 0,

@@ -156,7 +156,7 @@ impl State {
             0x18 => port.cmd,
             0x20 => port.tfd,
             0x24 => port.sig,
-            0x28 if port.link => 0x123,
+            0x28 if port.link => 0x103 | (port.speed << 4),
             0x28 => 0,
             0x2c => port.sctl,
             0x30 => port.serr,

@@ -46,6 +46,16 @@ impl State {
                 let cq = granted.min(dword11 >> 16);
                 Ok(u64::from((cq << 16) | sq))
             }
+            // Autonomous Power State Transition, with its table.
+            0x09 if dword10 & 0xff == 0x0c && self.config.apsta => {
+                let pieces = self.walk(sqe, 256)?;
+                let mut table = [0xff; 256];
+                let read = self.platform.bus().read(pieces[0].0, &mut table);
+                match (read, dword11, table) {
+                    (Ok(()), 0, table) if table == [0; 256] => Ok(0),
+                    _ => Err(INVALID_FIELD),
+                }
+            }
             0x7c if self.config.doorbell_buffer => {
                 if (sqe[3] | sqe[4]) & (self.page() - 1) != 0 || sqe[3] == sqe[4] {
                     return Err(INVALID_FIELD);
@@ -93,7 +103,11 @@ impl State {
         let nsid = (sqe[0] >> 32) as u32;
         let config = &self.config;
         let known = config.namespaces.iter().find(|ns| ns.nsid == nsid);
-        let bytes = match sqe[5] as u8 {
+        let cns = match config.frail.one_bit_of_cns {
+            true => sqe[5] as u8 & 1,
+            false => sqe[5] as u8,
+        };
+        let bytes = match cns {
             0x00 if nsid == 0 || nsid > config.nn => return Err(INVALID_NAMESPACE),
             // An inactive namespace reads as zeroes.
             0x00 => known.map_or(vec![0; 4096], identify::namespace),
@@ -155,6 +169,7 @@ impl State {
         if !self.cqs.contains_key(&cq) {
             return Err(0x4100);
         }
+        self.priorities.push(((sqe[5] >> 33) & 3) as u8);
         self.sqs.insert(qid, Sq::new(sqe[3], entries, cq));
         Ok(0)
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What kind of controller the model is.
 
+use hal::PciIds;
+
 /// One namespace.
 #[derive(Clone, Debug)]
 pub struct Namespace {
@@ -14,6 +16,8 @@ pub struct Namespace {
     pub command_set: u8,
     pub write_protected: bool,
     pub blocks: u64,
+    /// NOIOB.
+    pub noiob: u16,
     pub data: Vec<u8>,
 }
 
@@ -27,7 +31,41 @@ impl Namespace {
             command_set: 0,
             write_protected: false,
             blocks,
+            noiob: 0,
             data: vec![0; (blocks << lbads) as usize],
+        }
+    }
+}
+
+/// What the controller does not survive, or does wrong.
+#[derive(Clone, Debug)]
+pub struct Frail {
+    /// Microseconds after `CC.EN` was cleared for which `CSTS` must not be read.
+    pub csts_us: u64,
+    /// Identify looks at one bit of CNS.
+    pub one_bit_of_cns: bool,
+    /// Bytes from one I/O submission queue entry to the next.
+    pub sqe_bytes: u64,
+    /// CIDs are below this, and those of the admin queue below 32, others not.
+    pub shared_cids: Option<u16>,
+    /// An I/O queue must not hold two commands.
+    pub one_at_a_time: bool,
+    /// What a PRP list's address is a multiple of.
+    pub lists_at: u64,
+    /// Dataset Management reads 256 ranges, whatever it is told.
+    pub reads_all_ranges: bool,
+}
+
+impl Default for Frail {
+    fn default() -> Self {
+        Self {
+            csts_us: 0,
+            one_bit_of_cns: false,
+            sqe_bytes: 64,
+            shared_cids: None,
+            one_at_a_time: false,
+            lists_at: 8,
+            reads_all_ranges: false,
         }
     }
 }
@@ -35,6 +73,14 @@ impl Namespace {
 /// The controller's properties.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// What its configuration space says, and VID, MN and FR of Identify Controller.
+    pub ids: PciIds,
+    pub vid: u16,
+    pub model: &'static str,
+    pub firmware: &'static str,
+    pub frail: Frail,
+    /// APSTA.
+    pub apsta: bool,
     pub mqes: u16,
     /// CAP.TO, half seconds.
     pub to: u8,
@@ -78,6 +124,12 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            ids: PciIds::default(),
+            vid: 0,
+            model: "Model controller",
+            firmware: "1.0",
+            frail: Frail::default(),
+            apsta: false,
             mqes: 0x7ff,
             to: 4,
             dstrd: 0,

@@ -44,7 +44,7 @@ impl State {
             return Ok(pieces);
         }
         let mut at = prp2;
-        if at & 7 != 0 {
+        if at % self.config.frail.lists_at != 0 {
             return Err(PRP_OFFSET);
         }
         while left != 0 {

@@ -10,8 +10,9 @@ fn put(page: &mut [u8], at: usize, bytes: &[u8]) {
 pub fn controller(config: &Config) -> Vec<u8> {
     let mut page = vec![0; 4096];
     put(&mut page, 4, b"SERIAL-0123456789   ");
-    put(&mut page, 24, b"Model controller                        ");
-    put(&mut page, 64, b"1.0     ");
+    put(&mut page, 0, &config.vid.to_le_bytes());
+    put(&mut page, 24, format!("{:<40}", config.model).as_bytes());
+    put(&mut page, 64, format!("{:<8}", config.firmware).as_bytes());
     page[77] = config.mdts;
     put(&mut page, 80, &config.version.to_le_bytes());
     put(&mut page, 88, &config.rtd3e_us.to_le_bytes());
@@ -19,6 +20,7 @@ pub fn controller(config: &Config) -> Vec<u8> {
     let oacs = u16::from(config.doorbell_buffer) << 8;
     put(&mut page, 256, &oacs.to_le_bytes());
     page[261] = u8::from(config.effects.is_some()) << 1;
+    page[265] = u8::from(config.apsta);
     page[512] = config.sqes;
     page[513] = config.cqes;
     put(&mut page, 516, &config.nn.to_le_bytes());
@@ -37,6 +39,7 @@ pub fn namespace(ns: &Namespace) -> Vec<u8> {
     page[25] = 3;
     page[26] = 2;
     page[29] = ns.protection;
+    put(&mut page, 46, &ns.noiob.to_le_bytes());
     page[99] = u8::from(ns.write_protected);
     put(&mut page, 104, &[0xa5; 16]);
     for (at, format) in [

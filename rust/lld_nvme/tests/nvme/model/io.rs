@@ -67,7 +67,16 @@ impl State {
                 if (lba >> 32) & 4 == 0 {
                     return Ok(());
                 }
-                let pieces = self.walk(sqe, ranges * 16)?;
+                let read = match self.config.frail.reads_all_ranges {
+                    true => 256,
+                    false => ranges,
+                };
+                let pieces = self.walk(sqe, read * 16)?;
+                for (addr, len) in &pieces {
+                    let mut all = vec![0; *len as usize];
+                    let read = self.platform.bus().read(*addr, &mut all);
+                    read.map_err(|_| 0x0004u16)?;
+                }
                 let bus = self.platform.bus();
                 let words = pieces
                     .iter()

@@ -162,7 +162,12 @@ impl State {
                 let Some(sq) = self.sqs.get_mut(&number).filter(|sq| sq.head != sq.tail) else {
                     break;
                 };
-                let at = sq.base + u64::from(sq.head) * 64;
+                let bytes = match number {
+                    0 => 64,
+                    _ => self.config.frail.sqe_bytes,
+                };
+                let at = sq.base + u64::from(sq.head) * bytes;
+                let held = (sq.tail + sq.entries - sq.head) % sq.entries;
                 sq.head = (sq.head + 1) % sq.entries;
                 let (sq_head, cq) = (sq.head, sq.cq);
                 let mut sqe = [0u64; 8];
@@ -170,6 +175,7 @@ impl State {
                     *word = self.platform.bus().read64(at + offset).unwrap_or(u64::MAX);
                 }
                 executed += 1;
+                self.check_frailty(number, held, (sqe[0] >> 16) as u16);
                 let answer = match number {
                     0 => self.admin(&sqe),
                     _ => Some(self.io(&sqe)),
@@ -188,6 +194,18 @@ impl State {
             }
         }
         executed
+    }
+
+    fn check_frailty(&mut self, number: u16, held: u16, cid: u16) {
+        let frail = self.config.frail.clone();
+        if number != 0 && held > 1 && frail.one_at_a_time {
+            self.complain(format!("{held} commands at once"));
+        }
+        if let Some(most) = frail.shared_cids {
+            if cid >= most || (cid < 32) != (number == 0) {
+                self.complain(format!("CID {cid:#x} on queue {number}"));
+            }
+        }
     }
 
     /// A command is over: its completion waits for room in queue `cq`.

@@ -23,6 +23,7 @@ impl Device for State {
             }
             0x14 => self.cc,
             0x1c => {
+                self.is_asked_too_soon();
                 let over = self.shut_down && self.platform.now_us() >= self.ready_at;
                 let shst = match (self.shut_down, over) {
                     (false, _) => 0,
@@ -84,6 +85,14 @@ impl State {
             | (u64::from(config.mpsmax) << 52)
     }
 
+    fn is_asked_too_soon(&mut self) {
+        let rest = self.config.frail.csts_us;
+        let now = self.platform.now_us();
+        if self.cleared_at.is_some_and(|at| now < at + rest) {
+            self.complain("CSTS was read too soon after CC.EN was cleared");
+        }
+    }
+
     fn settle(&mut self) {
         let enabled = self.cc & EN != 0;
         if self.ready != enabled
@@ -117,6 +126,7 @@ impl State {
                     .insert(0, Cq::new(self.acq, cq as u16 + 1, true, 0));
             }
             (true, false) => {
+                self.cleared_at = Some(now);
                 self.ready_at = now + delay;
                 self.sqs.clear();
                 self.cqs.clear();
