@@ -46,7 +46,7 @@ pub use command::{Command, Op, Segment};
 pub use controller::{
     Cause, Controller, Discard, Limits, NewQueue, Refused, Shutdown, Unit, UnitIds,
 };
-pub use error::{CmdError, Error, Outcome};
+pub use error::{Again, CmdError, Error, Failure, Outcome};
 pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};
 pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch, TagTable};

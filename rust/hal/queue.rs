@@ -88,7 +88,9 @@ pub trait Queue: Send + Sync + 'static {
     /// How many completions the device reported that answer nothing it was told. More than a few are a reason to reset.
     fn violations(&self, side: &Self::Drain) -> u32;
 
-    /// Takes back one command that the device has not finished, as [`CmdError::Aborted`]; `None` when none is left.
+    /// Takes back one command that the device has not finished, as [`CmdError::Aborted`] that may
+    /// be tried again, or as [`crate::Again::Untold`] if the device was never told of it; `None`
+    /// when none is left.
     ///
     /// Only while [`crate::Controller::stop`] has stopped the device, which is the proof that it no longer touches memory.
     fn reap_tag(&self, side: &mut Self::Drain) -> Option<Event>;

@@ -7,7 +7,7 @@ use crate::shims;
 use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use hal::{CmdError, Command, Controller, Error, Shutdown};
+use hal::{CmdError, Command, Controller, Error, Failure, Shutdown};
 use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
@@ -203,7 +203,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             return;
         }
         adapter.resets.fetch_add(1, Ordering::Relaxed);
-        match adapter.restart(CmdError::Timeout, Then::Start) {
+        match adapter.restart(CmdError::Timeout.again(), Then::Start) {
             Ok(()) => crate::log::log_warn!(adapter, "it is back\n"),
             Err(error) => {
                 crate::log::log_err!(
@@ -216,15 +216,15 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
     }
 
-    /// Lays the queues to rest, stops the controller, ends what it had with `outcome`; then brings it back, or closes the gate for
+    /// Lays the queues to rest, stops the controller, ends what it had as `why` says; then brings it back, or closes the gate for
     /// good. An error: it could not be brought back, and the gate is closed. Sleeps.
-    pub(crate) fn restart(&self, outcome: CmdError, then: Then) -> Result<(), Error> {
+    pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<(), Error> {
         let _control = self.control.lock();
         if self.set_allocated {
             // SAFETY: allocated. What is in dispatch gets to the FIFO at most.
             unsafe { bindings::blk_mq_quiesce_tagset(self.set.get()) };
         }
-        let result = self.restart_quiesced(outcome, then);
+        let result = self.restart_quiesced(why, then);
         if self.set_allocated {
             // SAFETY: quiesced above.
             unsafe { bindings::blk_mq_unquiesce_tagset(self.set.get()) };
@@ -232,7 +232,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         result
     }
 
-    fn restart_quiesced(&self, outcome: CmdError, then: Then) -> Result<(), Error> {
+    fn restart_quiesced(&self, why: Failure, then: Then) -> Result<(), Error> {
         let mut paused = self.paused.lock();
         for queue in &self.queues {
             // SAFETY: the vector is emptied before this function returns, and the adapter outlives the call.
@@ -254,7 +254,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         crate::wait::take_all();
         for queue in &mut *paused {
             let _stay = PreemptOff::new();
-            queue.reap(outcome);
+            queue.reap(why);
             queue.rewind();
         }
         let started = match then {
@@ -310,7 +310,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     pub(crate) fn lose(&self) {
         self.state.store(DEAD, Ordering::Release);
         self.mark_dead();
-        let _ = self.restart(CmdError::Gone, Then::Die);
+        let _ = self.restart(CmdError::Gone.finally(), Then::Die);
     }
 
     /// User space and file systems learn that the disks are gone.

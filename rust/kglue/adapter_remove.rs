@@ -20,7 +20,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if gone {
             // Dead first: nobody waits for what will not come.
             self.mark_dead();
-            let _ = self.restart(CmdError::Gone, Then::Die);
+            let _ = self.restart(CmdError::Gone.finally(), Then::Die);
         }
         crate::wait::take_all();
         self.take_disks();
@@ -45,7 +45,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
         self.state.store(DEAD, Ordering::Release);
         self.recovery.cancel();
-        let _ = self.restart(CmdError::Aborted, Then::PowerOff);
+        let _ = self.restart(CmdError::Aborted.finally(), Then::PowerOff);
         self.stopped.store(1, Ordering::Release);
     }
 

@@ -254,7 +254,6 @@ mod errno_suite {
             CmdError::Range,
             CmdError::Protection,
             CmdError::NotReady,
-            CmdError::ReadOnly,
             CmdError::NoSpace,
             CmdError::Reserved,
             CmdError::Unsupported,
@@ -262,9 +261,12 @@ mod errno_suite {
             CmdError::Timeout,
             CmdError::Aborted,
             CmdError::Gone,
+            CmdError::Path,
+            CmdError::Fault,
             CmdError::Io,
         ] {
-            assert!(status(Err(error)) != 0);
+            assert!(status(Err(error.finally())) != 0);
+            assert!(status(Err(error.finally())) == status(Err(error.again())));
         }
     }
 

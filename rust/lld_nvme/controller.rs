@@ -261,6 +261,7 @@ where
             stride: self.cap.stride(),
             mmio: self.mmio.clone(),
             shadow: state.shadow.clone(),
+            delays: about.id.retry_delays,
             pin: vector.filter(|_| self.is_pin()),
         };
         let queue = NvmeQueue::new(&self.platform, plan, self.page())?;

@@ -15,6 +15,8 @@ const DOORBELL_BUFFER_CONFIG: u64 = 0x7c;
 
 /// Feature Number of Queues (5.27.1.5).
 const NUMBER_OF_QUEUES: u64 = 0x07;
+/// Feature Host Behavior Support (5.27.1.18).
+const HOST_BEHAVIOR: u64 = 0x16;
 /// Feature Host Memory Buffer (5.27.1.10).
 const HOST_MEMORY_BUFFER: u64 = 0x0d;
 
@@ -43,6 +45,17 @@ pub(crate) fn granted(result: u64) -> u16 {
     // CAST: bits 15:0 and 31:16.
     let (sq, cq) = (result as u16, (result >> 16) as u16);
     sq.min(cq).saturating_add(1)
+}
+
+/// Bytes of the data structure of [`host_behavior`].
+pub(crate) const HOST_BEHAVIOR_BYTES: usize = 512;
+
+/// Its first dword: `ACRE` (byte 0), Command Retry Delays are made use of.
+pub(crate) const RETRY_DELAYS: u32 = 1;
+
+/// Host Behavior Support: what the host makes use of, as the data structure at `from` says.
+pub(crate) fn host_behavior(from: u64) -> Sqe {
+    [SET_FEATURES, 0, 0, from, 0, HOST_BEHAVIOR, 0, 0]
 }
 
 /// Doorbell Buffer Config (5.8).

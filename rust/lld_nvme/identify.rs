@@ -2,6 +2,7 @@
 //! What Identify returns (Base 2.0 section 5.17, NVM Command Set 1.0 section 4.1.5), decoded field by field from memory that the device
 //! wrote. Each field is read once.
 
+use crate::status::RetryDelays;
 use hal::{Discard, DmaMem, UnitIds};
 
 /// Bytes of every Identify data structure.
@@ -84,6 +85,8 @@ pub(crate) struct ControllerId {
     pub(crate) rtd3e_us: u32,
     /// 0 (not said) or 1: an I/O controller.
     pub(crate) kind: u8,
+    /// CRDT1 to CRDT3; all zero: it asks for no delays.
+    pub(crate) retry_delays: RetryDelays,
     pub(crate) has_doorbell_buffer: bool,
     /// Submission and completion entries of 64 and 16 bytes are taken.
     pub(crate) has_entry_sizes: bool,
@@ -108,6 +111,7 @@ impl ControllerId {
             mdts: at.u8(77),
             rtd3e_us: at.u32(88),
             kind: at.u8(111),
+            retry_delays: [at.u16(128), at.u16(130), at.u16(132)],
             has_doorbell_buffer: at.u16(256) & (1 << 8) != 0,
             has_entry_sizes: (sqes & 0xf) <= 6
                 && (sqes >> 4) >= 6

@@ -8,6 +8,7 @@ use crate::cqe::{self, Cqe};
 use crate::data::{Layout, Lists};
 use crate::doorbell::{Doorbells, Shadow};
 use crate::interrupt;
+use crate::status::RetryDelays;
 use crate::{command, regs, status};
 use cell::sync::{fence, AtomicU16, Ordering};
 use hal::{
@@ -29,6 +30,8 @@ pub(crate) struct Plan<D, M> {
     pub(crate) mmio: M,
     /// Shadow doorbells, where the controller has them.
     pub(crate) shadow: Option<Shadow<D>>,
+    /// After how long it wants what failed to be tried again.
+    pub(crate) delays: RetryDelays,
     /// The vector to unmask after a drain: a pin that [`interrupt`] masks.
     pub(crate) pin: Option<u16>,
 }
@@ -50,6 +53,7 @@ pub struct NvmeQueue<P: Platform, M: Mmio> {
     head_doorbell: usize,
     qid: u16,
     entries: u16,
+    delays: RetryDelays,
     pin: Option<u16>,
 }
 
@@ -109,6 +113,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             head_doorbell: regs::cq_doorbell(plan.qid, plan.stride),
             qid: plan.qid,
             entries,
+            delays: plan.delays,
             pin: plan.pin,
         })
     }
@@ -273,7 +278,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
             side.head = self.after(side.head);
             side.phase ^= side.head == 0;
             if let Some(tag) = self.proven(entry) {
-                let outcome = status::outcome(entry.status());
+                let outcome = status::outcome(entry.status(), &self.delays);
                 return Some(Event { tag, outcome });
             }
             side.violations = side.violations.saturating_add(1);
@@ -312,7 +317,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
             let next = cqe::next_generation(cid.load(Ordering::Relaxed));
             cid.store(next, Ordering::Relaxed);
         }
-        let outcome = Err(CmdError::Aborted);
+        let outcome = Err(CmdError::Aborted.again());
         Some(Event { tag, outcome })
     }
 

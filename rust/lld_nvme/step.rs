@@ -11,6 +11,7 @@ pub(crate) enum Step {
     Disable,
     Enable,
     IdentifyController,
+    HostBehavior,
     NumberOfQueues,
     DoorbellBuffer,
     CreateCompletionQueue,
@@ -24,11 +25,12 @@ pub(crate) enum Step {
     Shutdown,
 }
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "reading the capabilities (CAP)",
     "disabling the controller (CC.EN = 0)",
     "enabling the controller (CC.EN = 1)",
     "Identify Controller",
+    "Set Features, Host Behavior Support",
     "Set Features, Number of Queues",
     "Doorbell Buffer Config",
     "Create I/O Completion Queue",
