@@ -185,12 +185,19 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if self.state.load(Ordering::Acquire) != LIVE {
             return;
         }
+        // One at a time: all that are late at once say so one after the other, and the first has
+        // begun to work by then.
+        if self.recovering.swap(1, Ordering::AcqRel) != 0 {
+            return;
+        }
+        crate::log::log_err!(
+            self,
+            "{}: resetting it; what it was told is tried again\n",
+            reason
+        );
         let adapter: *const Self = self;
         // SAFETY: the adapter cancels its recovery before it goes.
-        if unsafe { self.recovery.begin(adapter.cast(), Self::recover_now) } {
-            // Once for each recovery.
-            crate::log::log_err!(self, "{}: resetting it; what it was told fails\n", reason);
-        }
+        unsafe { self.recovery.begin(adapter.cast(), Self::recover_now) };
     }
 
     /// # Safety
@@ -216,8 +223,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
     }
 
-    /// Lays the queues to rest, stops the controller, ends what it had as `why` says; then brings it back, or closes the gate for
-    /// good. An error: it could not be brought back, and the gate is closed. Sleeps.
+    /// Lays the queues to rest, stops the controller, ends what it had as `why` says; then brings
+    /// it back, or closes the gate for good. An error: it could not be brought back, and the gate
+    /// is closed. Sleeps.
     pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<(), Error> {
         let _control = self.control.lock();
         if self.set_allocated {
@@ -225,6 +233,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             unsafe { bindings::blk_mq_quiesce_tagset(self.set.get()) };
         }
         let result = self.restart_quiesced(why, then);
+        // With the control path still held: whoever finds something wrong from here on begins
+        // another.
+        self.recovering.store(0, Ordering::Release);
         if self.set_allocated {
             // SAFETY: quiesced above.
             unsafe { bindings::blk_mq_unquiesce_tagset(self.set.get()) };
@@ -281,6 +292,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 Err(_) => queue.kill(),
             }
         }
+        if started.is_err() {
+            // What waits to be tried again learns now that it is in vain.
+            self.disks.lock().iter().for_each(|disk| disk.hurry());
+        }
         started
     }
 
@@ -309,8 +324,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The device is gone for good: what it has fails, and so does what comes, until the adapter is removed. Sleeps.
     pub(crate) fn lose(&self) {
         self.state.store(DEAD, Ordering::Release);
-        self.mark_dead();
+        // Before anybody is told: a file system that learns of it waits for what it has under way.
         let _ = self.restart(CmdError::Gone.finally(), Then::Die);
+        self.mark_dead();
     }
 
     /// User space and file systems learn that the disks are gone.

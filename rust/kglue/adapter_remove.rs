@@ -18,9 +18,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     pub fn remove(&self) {
         let gone = self.controller.alive() == Err(Error::Gone);
         if gone {
-            // Dead first: nobody waits for what will not come.
-            self.mark_dead();
+            // What is under way ends first: a file system that learns that the disk is gone waits
+            // for it.
             let _ = self.restart(CmdError::Gone.finally(), Then::Die);
+            self.mark_dead();
         }
         crate::wait::take_all();
         self.take_disks();

@@ -163,6 +163,7 @@ mod sysfs_suite {
         ] {
             stats.completed(n, by);
         }
+        (0..6).for_each(|_| stats.retried());
         let mut sums = Sums::default();
         stats.add_to(&mut sums);
         stats.add_to(&mut sums);
@@ -177,7 +178,7 @@ mod sysfs_suite {
         };
         assert!(writes(
             "submitted 2\ncompleted 20\ncompleted_irq 2\ncompleted_lazy 4\ncompleted_coop 6\n\
-             completed_poll 8\nfifo_deferred 0\ninterrupts 5\ndoorbell_writes 6\nerrors 0\ntimeouts 0\n\
+             completed_poll 8\nfifo_deferred 0\ninterrupts 5\ndoorbell_writes 6\nerrors 0\nretried 12\ntimeouts 0\n\
              resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\n",
             |text| write_stats(text, &sums, &counts)
         ));
