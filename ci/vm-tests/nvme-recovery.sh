@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A drive that stops answering: after its time the controller is reset and brought back, what was in flight is tried again, and nothing fails.
+# A drive that stops answering: after its time the controller is reset and brought back, what was in flight is tried again, and nothing fails. The log says
+# what the controller was doing.
 # host
 # image: a.img 256M
 # kernels: stock debug
@@ -31,6 +32,8 @@ if [ "${1:-}" = guest ]; then
 	expect time-outs test "$(stat_of timeouts)" -ge 1
 	told() { dmesg | grep hiops_nvme | grep -q "$1"; }
 	expect told told 'no answer to a Read of .*: resetting it; what it was told is tried again'
+	expect told-the-status told 'it says that it is well: CSTS 0x1, CC 0x46'
+	expect told-the-queue told 'queue [0-9]*: .*it is late'
 	# All that were late together are one reset.
 	same a-reset-each "$(dmesg | grep -c ': resetting it')" "$(stat_of resets)"
 	expect reads-again cmp -n $((4 << 20)) /run/data $D

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver `hiops_ahci`: lld_ahci on the PCI bus, with its tools' ioctls.
 
+use core::fmt;
 use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
 use kernel::prelude::*;
 use kernel::sync::Arc;
@@ -172,6 +173,10 @@ impl Controller for Ahci {
 
     fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
         self.controller.shutdown(how)
+    }
+
+    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        self.controller.silence(to)
     }
 
     #[inline]

@@ -81,7 +81,7 @@ fn in_a_row(vectors: impl Iterator<Item = u16>) -> Option<u16> {
 
 /// The hardware queues at rest. In truth they live as long as the adapter.
 type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
-type PausedQueue<C, B> =
+pub(crate) type PausedQueue<C, B> =
     Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>>;
 
 /// A controller being served.

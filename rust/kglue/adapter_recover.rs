@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A controller that does not answer, or not sensibly, is stopped, reaped and brought back.
 
-use crate::adapter::{Adapter, Bus, HwQueue, DEAD, LIVE};
+use crate::adapter::{Adapter, Bus, HwQueue, PausedQueue, DEAD, LIVE};
 use crate::context::PreemptOff;
 use crate::shims;
+use crate::text::Text;
 use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -13,6 +14,9 @@ use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::types::Opaque;
 use strategy::Context;
+
+/// Bytes of a line of the log.
+const LINE: usize = 512;
 
 /// The work item of an adapter's recovery, with a queue of its own that memory pressure can't stall.
 ///
@@ -251,6 +255,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             // Room for all was reserved when they were made.
             let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
         }
+        if then == Then::Start {
+            self.tell_silence(&paused);
+        }
         for vector in self.queues.iter().filter_map(|queue| queue.vector) {
             self.controller.set_interrupt(vector, false);
         }
@@ -297,6 +304,26 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             self.disks.lock().iter().for_each(|disk| disk.hurry());
         }
         started
+    }
+
+    /// Tells the operator what the device was doing, before anything is done about it.
+    fn tell_silence(&self, paused: &KVec<PausedQueue<C, B>>) {
+        let tell = |say: &dyn Fn(&mut dyn fmt::Write) -> fmt::Result| {
+            let mut line = [0u8; LINE];
+            let mut text = Text::new(&mut line);
+            // What does not fit is cut.
+            let _ = say(&mut text);
+            let len = text.len();
+            match line.get(..len).map(core::str::from_utf8) {
+                Some(Ok(text)) if !text.is_empty() => crate::log::log_err!(self, "{}\n", text),
+                _ => {}
+            }
+        };
+        tell(&|to| self.controller.silence(to));
+        // Those without commands say nothing.
+        paused
+            .iter()
+            .for_each(|queue| tell(&|to| queue.silence(to)));
     }
 
     /// Has `work` done by the controller while its queues are at rest; afterwards they go on, and what it has ended is ended. Sleeps.

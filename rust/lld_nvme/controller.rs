@@ -8,10 +8,12 @@ use crate::doorbell::Shadow;
 use crate::identify::{self, ControllerId};
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
 use crate::regs::{self, Cap};
+use crate::silence::Registers;
 use crate::step::{Progress, Step};
 use crate::{bringup, features, interrupt};
 use cell::sync::{AtomicBool, Ordering};
 use cell::{Guard, TryLock};
+use core::fmt;
 use hal::{
     Cause, Controller, DmaMem, Error, Limits, Mmio, NewQueue, Platform, Refused, Shutdown, Unit,
 };
@@ -318,6 +320,15 @@ where
                 bringup::shutdown(&self.platform, &self.mmio, rtd3e_us)
             }
         }
+    }
+
+    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        let registers = Registers {
+            csts: self.mmio.read32(regs::CSTS),
+            cc: self.mmio.read32(regs::CC),
+            admin: self.admin.is_lost().then(|| self.admin.silence()),
+        };
+        write!(to, "{registers}")
     }
 
     fn alive(&self) -> Result<(), Error> {

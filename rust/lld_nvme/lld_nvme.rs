@@ -9,7 +9,9 @@
 //! * **Doorbell**: the register that tells the controller of a queue's new tail or head; **shadow** doorbells are the same in memory.
 //!
 //! # Files
-//! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path: `controller`; its steps by name: `step`.
+//! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path:
+//!   `controller`; its steps by name: `step`;
+//!   what the log says of an answer that was missed: `silence`.
 //! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify` (what the device says about itself), `units`
 //!   (namespaces as disks), `passthrough` (commands of the operator's tools), `interrupt` (the mask that pins need).
 //! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and `status` after it, `doorbell` between.
@@ -19,6 +21,9 @@
 #![forbid(unsafe_code)]
 // The kernel is built with overflow checks: an operator that could overflow is a panic in it.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+#[cfg(test)]
+extern crate std;
 
 mod admin;
 mod bringup;
@@ -35,6 +40,7 @@ mod prp;
 mod queue;
 pub mod regs;
 mod sgl;
+mod silence;
 mod start;
 mod status;
 mod step;

@@ -8,9 +8,11 @@ use crate::cqe::{self, Cqe};
 use crate::data::{Layout, Lists};
 use crate::doorbell::{Doorbells, Shadow};
 use crate::interrupt;
+use crate::silence::{self, Silence};
 use crate::status::RetryDelays;
 use crate::{command, regs, status};
 use cell::sync::{fence, AtomicU16, Ordering};
+use core::fmt;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, DmaMem, Error, Event, Free, Mmio, Platform,
     Queue, Segment, Tag, TagBatch, TagTable, Unbound,
@@ -308,6 +310,29 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
 
     fn violations(&self, side: &NvmeDrain) -> u32 {
         side.violations
+    }
+
+    fn silence(
+        &self,
+        issue: &NvmeIssue,
+        drain: &NvmeDrain,
+        to: &mut dyn fmt::Write,
+    ) -> fmt::Result {
+        let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
+        let before = drain
+            .head
+            .checked_sub(1)
+            .unwrap_or(self.entries.saturating_sub(1));
+        let last = second_half(before);
+        let silence = Silence {
+            qid: self.qid,
+            tail: issue.tail,
+            fetched: silence::fetched(last, drain.head, drain.phase),
+            head: drain.head,
+            phase: drain.phase,
+            entry: second_half(drain.head),
+        };
+        write!(to, "{silence}")
     }
 
     fn reap_tag(&self, _side: &mut NvmeDrain) -> Option<Event> {

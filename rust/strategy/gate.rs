@@ -9,6 +9,7 @@ use crate::queue::{DrainSide, IoQueue, IssueSide};
 use crate::upper::Ending;
 use crate::{Context, Upper};
 use cell::{Guard, TryLock};
+use core::fmt;
 use hal::{Again, Failure, Platform, Queue};
 
 /// How long to sleep between two looks at a token. Its holder has preemption off and bounded work to do.
@@ -59,6 +60,17 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
 
     pub(crate) fn drain_side(&mut self) -> Option<&mut DrainSide<Q>> {
         self.tokens.as_mut().map(|tokens| &mut *tokens.drain)
+    }
+
+    /// Says what the controller's queue is like, if commands are outstanding: see
+    /// [`hal::Queue::silence`].
+    pub fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        match &self.tokens {
+            Some(Tokens { issue, drain }) if self.queue.in_flight() != 0 => {
+                self.queue.hw.silence(&issue.hw, &drain.hw, to)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Ends everything that holds a tag: what the device has finished with its own outcome, the

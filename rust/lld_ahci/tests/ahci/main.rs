@@ -24,6 +24,7 @@ mod model;
 mod races;
 mod rig;
 mod shutdown;
+mod silence;
 mod threads;
 mod tools;
 mod turns;

@@ -16,5 +16,6 @@ mod namespaces;
 mod pin;
 mod reset;
 mod rig;
+mod silence;
 mod tools;
 mod whole;
