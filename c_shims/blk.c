@@ -163,6 +163,26 @@ bool hiops_fake_timeout(struct request *rq)
 	return unlikely(blk_should_fake_timeout(rq->q));
 }
 
+bool hiops_is_dying(const struct request *rq)
+{
+	return blk_queue_dying(rq->q);
+}
+
+void hiops_requeue(struct request *rq, unsigned int delay_ms)
+{
+	struct request_queue *q = rq->q;
+
+	/* blk-mq does not merge such a request, and keeps its PDU. */
+	rq->rq_flags |= RQF_DONTPREP;
+	blk_mq_requeue_request(rq, !delay_ms);
+	/*
+	 * The work that is pending takes this request along. It must not be
+	 * put off: others may be in a greater hurry.
+	 */
+	if (delay_ms && !delayed_work_pending(&q->requeue_work))
+		blk_mq_delay_kick_requeue_list(q, delay_ms);
+}
+
 unsigned int hiops_payload_bytes(struct request *rq)
 {
 	return blk_rq_payload_bytes(rq);

@@ -17,6 +17,8 @@ static const u32 HIOPS_FEAT_ROTATIONAL = (__force u32)BLK_FEAT_ROTATIONAL;
 static const u32 HIOPS_FEAT_ATOMIC_WRITES = (__force u32)BLK_FEAT_ATOMIC_WRITES;
 static const u32 HIOPS_REQ_FUA = (__force u32)REQ_FUA;
 static const u32 HIOPS_REQ_NOUNMAP = (__force u32)REQ_NOUNMAP;
+static const u32 HIOPS_REQ_FAILFAST = (__force u32)REQ_FAILFAST_MASK;
+static const u32 HIOPS_RQF_DONTPREP = (__force u32)RQF_DONTPREP;
 static const u8 HIOPS_STS_OK = (__force u8)BLK_STS_OK;
 static const u8 HIOPS_STS_NOTSUPP = (__force u8)BLK_STS_NOTSUPP;
 static const u8 HIOPS_STS_TIMEOUT = (__force u8)BLK_STS_TIMEOUT;
@@ -70,6 +72,10 @@ bool hiops_vec_next(struct hiops_vec_iter *it, struct hiops_segment *seg);
 
 bool hiops_add_to_batch(struct request *rq, struct io_comp_batch *iob);
 bool hiops_fake_timeout(struct request *rq);
+/* Whether the request's queue is going away. */
+bool hiops_is_dying(const struct request *rq);
+/* Gives a request back to blk-mq, which submits it anew in delay_ms, or earlier. Any context. */
+void hiops_requeue(struct request *rq, unsigned int delay_ms);
 unsigned int hiops_payload_bytes(struct request *rq);
 
 struct gendisk *hiops_alloc_disk(struct blk_mq_tag_set *set,

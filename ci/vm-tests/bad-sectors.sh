@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Sectors that can be read or written no more (bad-sectors.conf), of a SATA drive whose slots are all taken and of an NVMe drive: the I/Os that
-# touch them fail, each once; all others are right; the errors are counted; and the drive goes on.
+# touch them are tried six times, as neither drive says that this is of no use, and fail, each once; those that fail once are right in the end, as are
+# all others; errors and tries are counted; and the drive goes on.
 # image: bs.img 64M
 # image: bn.img 64M
 # vm: --timeout 900 --qemu "-blockdev driver=blkdebug,config=ci/vm-tests/bad-sectors.conf,node-name=bs,image.driver=file,image.filename=$DIR/bs.img"
@@ -11,12 +12,14 @@
 
 # What is to fail: lines "read OFFSET", "write OFFSET" of blocks of 4 KiB, sorted.
 to_fail() {
-	sed -nE 's/^(iotype|sector) = "(.*)"/\2/p' ci/vm-tests/bad-sectors.conf | while read -r what && read -r sector; do echo "$what $((sector * 512 & ~4095))"; done | sort
+	# Those that are not told to fail once.
+	sed -nE 's/^(iotype|sector|once) = "(.*)"/\2/p' ci/vm-tests/bad-sectors.conf | paste -sd' ' | sed -E 's/(read|write) [0-9]+ on//g' | xargs -n 2 |
+		while read -r what sector; do echo "$what $((sector * 512 & ~4095))"; done | sort
 }
 # What failed, as fio tells it, with the error ERROR.
 failed() { sed -nE "s/.*io_u error on file .*: $1: (read|write) offset=([0-9]+),.*/\1 \2/p" /run/fio.err | sort; }
 
-# drive WHAT ADDRESS DRIVER DISK ERROR
+# drive WHAT ADDRESS DRIVER DISK ERROR ONCE: so many of those that fail once are tried again.
 drive() {
 	local disk=$4 wrong
 	wrong=$(to_fail | wc -l)
@@ -34,12 +37,15 @@ drive() {
 	all_over() { [ "$(count "$disk" submitted)" = "$(count "$disk" completed)" ]; }
 	expect "$1-over" until_true 5 all_over
 	same "$1-counted" "$(count "$disk" errors) $(count "$disk" timeouts) $(count "$disk" resets)" "$wrong 0 0"
+	# Five times more each, and those that failed once.
+	same "$1-retried" "$(count "$disk" retried)" "$((5 * wrong + $6))"
 	expect "$1-goes-on" fio --name=good --filename="/dev/$disk" --direct=1 --ioengine=libaio --iodepth=64 --rw=randwrite --bsrange=512-64k --blockalign=512 \
 		--offset=32M --size=8M --verify=crc32c --verify_fatal=1 --minimal
 	same "$1-no-more" "$(count "$disk" errors)" "$wrong"
 	expect "$1-unbind" "$BIND" "$2" none
 }
-# This HBA tells no more than that a command failed; NVMe drives tell that it was the medium.
-drive sata 0000:00:0c.0 hiops_ahci hiops0d0 'Input\/output error'
-drive nvme 0000:00:0d.0 hiops_nvme hiops0n1 'No data available'
+# This HBA tells no more than that a command failed, of all that it had: the driver tells it each anew to find out which, and those that fail once are well then.
+# NVMe drives tell that it was the medium.
+drive sata 0000:00:0c.0 hiops_ahci hiops0d0 'Input\/output error' 0
+drive nvme 0000:00:0d.0 hiops_nvme hiops0n1 'No data available' 2
 expect rmmod rmmod hiops

@@ -100,20 +100,66 @@ expect inventor-told told 'hiops_ram0: it reports completions of commands that i
 expect inventor-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-inventor rmmod hiops
 
-# It loses some: they time out, the device is reset, and goes on.
+# It loses some: they time out, the device is reset, and what it had is tried again, so nothing fails.
 dmesg -C
 expect load-loser modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_drop=50 ram_timeout_ms=1000
-fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --io_size=1M --continue_on_error=all
+expect loser-verify fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --verify=crc32c --size=512k
 expect loser-timeouts is "$(stat timeouts) > 0"
 expect loser-resets is "$(stat resets) > 0"
-expect loser-errors is "$(stat errors) > 0"
-expect loser-told told 'hiops_ram0: no answer to a Read of .* blocks at .* on disk 1: resetting it'
+expect loser-retried is "$(stat retried) > 0"
+expect loser-no-errors is "$(stat errors) == 0"
+expect loser-told told 'hiops_ram0: no answer to a .* of .* blocks at .* on disk 1: resetting it; what it was told is tried again'
 expect loser-back told 'hiops_ram0: it is back'
+# All that were late together are one reset.
+expect loser-reset-once is "$(dmesg | grep -c ': resetting it') == $(stat resets)"
 expect loser-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-loser rmmod hiops
 
+# Where nothing is tried again, what it loses fails.
+expect load-strict modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_drop=50 ram_timeout_ms=1000 max_retries=0
+fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --io_size=1M --continue_on_error=all
+expect strict-errors is "$(stat errors) > 0"
+expect strict-not-retried is "$(stat retried) == 0"
+expect strict-over is "$(stat submitted) == $(stat completed)"
+expect rmmod-strict rmmod hiops
+
+# It fails some for now: they are tried again, however they are waited for, and nobody notices.
+expect load-failer modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_fail=7 ram_queues=2 poll_queues=1
+for mode in irq poll hybrid; do
+	for lazy in 0 1; do
+		expect "failer-$mode-$lazy" put $mode $H/mode
+		expect "failer-lazy-$mode-$lazy" put $lazy $H/lazy
+		put reset $H/stats
+		expect "failer-sync-$mode-$lazy" fio --name=s --rw=randwrite --bs=4k --ioengine=psync --numjobs=4 --offset_increment=1M --verify=crc32c --size=256k
+		expect "failer-async-$mode-$lazy" fio --name=a --rw=randwrite --bsrange=512-64k --blockalign=512 --ioengine=libaio --iodepth=32 --verify=crc32c --size=$SIZE
+		expect "failer-retried-$mode-$lazy" is "$(stat retried) > 0"
+		expect "failer-well-$mode-$lazy" is "$(stat errors) + $(stat timeouts) + $(stat resets) == 0"
+		expect "failer-over-$mode-$lazy" is "$(stat submitted) == $(stat completed)"
+	done
+done
+put reset $H/stats
+expect failer-polled fio --name=p --rw=randwrite --bs=4k --ioengine=io_uring --hipri=1 --iodepth=8 --verify=crc32c --size=256k
+expect failer-polled-retried is "$(stat retried) > 0"
+expect failer-polled-well is "$(stat errors) == 0"
+# What is read ahead is not tried again: who needs it reads it.
+mkfs.ext4 -q $D
+mount $D /mnt
+cp /bin/bash /mnt/bash
+umount /mnt
+mount $D /mnt
+expect failer-file cmp /bin/bash /mnt/bash
+umount /mnt
+expect rmmod-failer rmmod hiops
+
+# It fails all for now: each is tried six times, and then it has failed.
+expect load-wreck modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_fail=1
+put reset $H/stats
+refused wreck-fails 'Input/output error' dd if=$D of=/dev/null bs=4k count=1 iflag=direct
+same wreck-tries "$(stat errors) $(stat retried) $(stat submitted) $(stat completed)" '1 5 1 1'
+expect rmmod-wreck rmmod hiops
+
 # It loses all: it comes up without a partition table, and goes.
-expect load-mute timeout 60 modprobe hiops ram_disks=1 ram_size_mb=8 ram_drop=1 ram_timeout_ms=200
+expect load-mute timeout 60 modprobe hiops ram_disks=1 ram_size_mb=8 ram_drop=1 ram_timeout_ms=200 max_retries=0
 expect mute-there test -b $D
 expect rmmod-mute timeout 60 rmmod hiops
 
@@ -124,4 +170,6 @@ expect too-many-told told 'ram_disks=65 is out of range: 0 to 64'
 refused no-block 'nvalid argument' modprobe hiops ram_disks=1 ram_block_size=600
 refused no-size 'nvalid argument' modprobe hiops ram_disks=1 ram_size_mb=0
 refused no-queue 'nvalid argument' modprobe hiops ram_disks=1 ram_queues=65
+refused too-many-retries 'nvalid argument' modprobe hiops max_retries=256
+expect too-many-retries-told told 'max_retries=256 is out of range: 0 to 255'
 expect not-there test ! -d /sys/module/hiops

@@ -5,6 +5,7 @@
 //! called by one thread at a time (the glue holds a mutex across each call).
 
 use crate::{Error, Queue};
+use core::fmt;
 
 /// What a controller can do, known after [`Controller::start`]. The strategy and the layer above keep to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +192,14 @@ pub trait Controller: Send + Sync + 'static {
     /// [`Controller::start`], those of what it named itself. Any context.
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         let _ = named;
+    }
+
+    /// Says in one line, for the operator's log, what the device was doing when an answer was
+    /// missed, so that one that is late is told from a completion that was lost. Before
+    /// [`Controller::stop`], with the queues at rest; says nothing if there is nothing to say.
+    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        let _ = to;
+        Ok(())
     }
 
     /// Whether and how the device is alive: a cheap register read. `Err(Gone | Fatal)` is a reason to recover. Any context.

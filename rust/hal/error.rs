@@ -2,7 +2,48 @@
 //! Errors as kinds: of a command, and of the control path.
 
 /// How a command ended.
-pub type Outcome = Result<(), CmdError>;
+pub type Outcome = Result<(), Failure>;
+
+/// Why a command failed, and what another try is good for. The LLD alone knows both; the layer
+/// above decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Why.
+    pub error: CmdError,
+    /// Whether the same command may succeed later.
+    pub again: Again,
+}
+
+impl Failure {
+    /// The same failure of a command that the device was never told of; one that is final stays so.
+    pub const fn untold(self) -> Self {
+        let again = match self.again {
+            Again::Never => Again::Never,
+            _ => Again::Untold,
+        };
+        Self { again, ..self }
+    }
+}
+
+/// A failure of which nothing more is known is final.
+impl From<CmdError> for Failure {
+    fn from(error: CmdError) -> Self {
+        error.finally()
+    }
+}
+
+/// Whether, and when, a command that failed is worth another try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It would fail again.
+    Never,
+    /// At once.
+    Now,
+    /// After so many tenths of a second (the unit of NVMe's Command Retry Delay Times).
+    After(u16),
+    /// At once, and as often as it takes: the device was never told of it, so nothing was tried.
+    Untold,
+}
 
 /// Why a command failed, in the terms of the layer above. An LLD maps its device's status codes to these once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +56,6 @@ pub enum CmdError {
     Protection,
     /// The disk is not ready now; the same command may succeed later.
     NotReady,
-    /// The disk accepts no writes.
-    ReadOnly,
     /// No capacity is left for the write (thin provisioning).
     NoSpace,
     /// A reservation held by another host forbids it.
@@ -31,8 +70,30 @@ pub enum CmdError {
     Aborted,
     /// The device is gone.
     Gone,
+    /// The way to the device failed, not the device.
+    Path,
+    /// The device reports a fault of its own, of no block in particular.
+    Fault,
     /// Any other failure that the device or the bus reported.
     Io,
+}
+
+impl CmdError {
+    /// A failure of this kind that another try does not mend.
+    pub const fn finally(self) -> Failure {
+        Failure {
+            error: self,
+            again: Again::Never,
+        }
+    }
+
+    /// One that another try may mend.
+    pub const fn again(self) -> Failure {
+        Failure {
+            error: self,
+            again: Again::Now,
+        }
+    }
 }
 
 /// Why a control-path step failed. Each kind is a different advice to the operator.

@@ -48,7 +48,7 @@ pub use command::{Command, Op, Segment};
 pub use controller::{
     Cause, Controller, Discard, Limits, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds,
 };
-pub use error::{CmdError, Error, Outcome};
+pub use error::{Again, CmdError, Error, Failure, Outcome};
 pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};
 pub use quirks::{Messages, PciIds};

@@ -3,6 +3,7 @@
 
 use crate::tag::{Bound, Completed, Detached, Free, Tag, TagBatch};
 use crate::{CmdError, Command, Outcome, Segment};
+use core::fmt;
 
 /// One completion, proven by the LLD to answer a command that it issued.
 #[derive(Debug)]
@@ -88,7 +89,20 @@ pub trait Queue: Send + Sync + 'static {
     /// How many completions the device reported that answer nothing it was told. More than a few are a reason to reset.
     fn violations(&self, side: &Self::Drain) -> u32;
 
-    /// Takes back one command that the device has not finished, as [`CmdError::Aborted`]; `None` when none is left.
+    /// Likewise [`crate::Controller::silence`], of a queue that has commands outstanding.
+    fn silence(
+        &self,
+        issue: &Self::Issue,
+        drain: &Self::Drain,
+        to: &mut dyn fmt::Write,
+    ) -> fmt::Result {
+        let _ = (issue, drain, to);
+        Ok(())
+    }
+
+    /// Takes back one command that the device has not finished, as [`CmdError::Aborted`] that may
+    /// be tried again, or as [`crate::Again::Untold`] if the device was never told of it; `None`
+    /// when none is left.
     ///
     /// Only while [`crate::Controller::stop`] has stopped the device, which is the proof that it no longer touches memory.
     fn reap_tag(&self, side: &mut Self::Drain) -> Option<Event>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver `hiops_ahci`: lld_ahci on the PCI bus, with its tools' ioctls.
 
+use core::fmt;
 use hal::{Cause, Controller, Error, Limits, Messages, NewQueue, PciIds, Refused, Shutdown, Unit};
 use kernel::prelude::*;
 use kernel::sync::Arc;
@@ -195,6 +196,10 @@ impl Controller for Ahci {
 
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         self.controller.quirks(named);
+    }
+
+    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        self.controller.silence(to)
     }
 
     #[inline]

@@ -53,6 +53,10 @@ module! {
             default: 0,
             description: "queues for polled I/O beside the others, of each controller: 0 to 64",
         },
+        max_retries: u32 {
+            default: 5,
+            description: "how often a request is tried again: 0 to 255",
+        },
         nvme_timeout_ms: u32 {
             default: 30000,
             description: "how long an NVMe command may take: 1000 to 3600000",
@@ -104,6 +108,10 @@ module! {
         ram_timeout_ms: u32 {
             default: 30000,
             description: "how long a command may take: 100 to 3600000",
+        },
+        ram_fail: u32 {
+            default: 0,
+            description: "for tests: fail one command in so many, which may be tried again",
         },
         ram_drop: u32 {
             default: 0,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver `hiops_nvme`: lld_nvme on the PCI bus, with its tools' ioctls.
 
+use core::fmt;
 use hal::{Cause, Controller, Error, Limits, Messages, NewQueue, PciIds, Refused, Shutdown, Unit};
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
@@ -110,6 +111,10 @@ impl Controller for Nvme {
 
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         self.controller.quirks(named);
+    }
+
+    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        self.controller.silence(to)
     }
 
     #[inline]

@@ -19,11 +19,14 @@ pub(crate) fn begin() -> Result<Begin, Error> {
         _ => Mode::Hybrid,
     };
     let interval = parameters::poll_interval_us.value();
+    let retries = in_range("max_retries", parameters::max_retries.value(), 0..=255)?;
     Ok(Begin {
         mode,
         lazy: switch("lazy", parameters::lazy.value())?,
         coop: switch("coop", parameters::coop.value())?,
         poll_interval_us: in_range("poll_interval_us", interval, POLL_INTERVAL_US)?,
+        // CAST: at most 255.
+        max_retries: retries as u8,
     })
 }
 

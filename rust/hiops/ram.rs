@@ -62,6 +62,7 @@ pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
     for number in 0..count {
         let disk = RamDisk::new(number, config, timeout, begin, poll_queues)?;
         let faults = disk.faults();
+        faults.fail.one_in(parameters::ram_fail.value());
         faults.drop.one_in(parameters::ram_drop.value());
         faults.duplicate.one_in(parameters::ram_duplicate.value());
         faults.lie.one_in(parameters::ram_lie.value());

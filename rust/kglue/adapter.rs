@@ -113,6 +113,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) paused: PausedQueues<C, B>,
     pub(crate) state: AtomicU8,
     pub(crate) stopped: AtomicU8,
+    /// A recovery was begun, and has not brought the controller back yet.
+    pub(crate) recovering: AtomicU8,
     pub(crate) gate: Arc<Gate>,
     pub(crate) resets: AtomicU64,
     pub(crate) doorbells_before: AtomicU64,
@@ -234,6 +236,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             paused,
             state: AtomicU8::new(LIVE),
             stopped: AtomicU8::new(0),
+            recovering: AtomicU8::new(0),
             gate,
             resets: AtomicU64::new(0),
             doorbells_before: AtomicU64::new(0),

@@ -47,7 +47,7 @@ pub enum Naming {
     Ram(u32),
 }
 
-/// What an operator may change later: how queues and disks begin.
+/// What an operator decides for all drives alike: how queues and disks begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin {
     /// How completions are noticed.
@@ -58,6 +58,8 @@ pub struct Begin {
     pub coop: bool,
     /// Microseconds between two polls.
     pub poll_interval_us: u32,
+    /// How often a request is tried again.
+    pub max_retries: u8,
 }
 
 /// What the composition decides about an adapter.

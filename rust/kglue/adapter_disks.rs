@@ -98,6 +98,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 queue: core::ptr::from_ref(queue).cast(),
                 unit: unit.id,
                 format: Format::new(&unit),
+                max_retries: self.config.begin.max_retries,
                 way: &queue.way,
                 switches: Switches::new(self.switches(), queue.useful_switches()),
                 stats: Default::default(),

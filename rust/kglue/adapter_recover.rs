@@ -4,15 +4,19 @@
 use crate::adapter::{Adapter, Bus, HwQueue, PausedQueue, DEAD, LIVE};
 use crate::context::PreemptOff;
 use crate::shims;
+use crate::text::Text;
 use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use hal::{CmdError, Command, Controller, Error, Shutdown};
+use hal::{CmdError, Command, Controller, Error, Failure, Shutdown};
 use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::types::Opaque;
 use strategy::Context;
+
+/// Bytes of a line of the log.
+const LINE: usize = 512;
 
 /// The work item of an adapter's recovery, with a queue of its own that memory pressure can't stall.
 ///
@@ -168,6 +172,8 @@ impl kernel::fmt::Display for Reason {
 pub(crate) enum Then {
     /// The controller is started again.
     Start,
+    /// It rests until it is resumed.
+    Rest,
     /// Nothing gets through to it any more.
     Die,
     /// Likewise, and it is told first that power may go away.
@@ -185,12 +191,19 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if self.state.load(Ordering::Acquire) != LIVE {
             return;
         }
+        // One at a time: all that are late at once say so one after the other, and the first has
+        // begun to work by then.
+        if self.recovering.swap(1, Ordering::AcqRel) != 0 {
+            return;
+        }
+        crate::log::log_err!(
+            self,
+            "{}: resetting it; what it was told is tried again\n",
+            reason
+        );
         let adapter: *const Self = self;
         // SAFETY: the adapter cancels its recovery before it goes.
-        if unsafe { self.recovery.begin(adapter.cast(), Self::recover_now) } {
-            // Once for each recovery.
-            crate::log::log_err!(self, "{}: resetting it; what it was told fails\n", reason);
-        }
+        unsafe { self.recovery.begin(adapter.cast(), Self::recover_now) };
     }
 
     /// # Safety
@@ -203,7 +216,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             return;
         }
         adapter.resets.fetch_add(1, Ordering::Relaxed);
-        match adapter.restart(CmdError::Timeout, Then::Start) {
+        match adapter.restart(CmdError::Timeout.again(), Then::Start) {
             Ok(()) => crate::log::log_warn!(adapter, "it is back\n"),
             Err(error) => {
                 crate::log::log_err!(
@@ -216,15 +229,19 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
     }
 
-    /// Lays the queues to rest, stops the controller, ends what it had with `outcome`; then brings it back, or closes the gate for
-    /// good. An error: it could not be brought back, and the gate is closed. Sleeps.
-    pub(crate) fn restart(&self, outcome: CmdError, then: Then) -> Result<(), Error> {
+    /// Lays the queues to rest, stops the controller, ends what it had as `why` says; then brings
+    /// it back, or closes the gate for good. An error: it could not be brought back, and the gate
+    /// is closed. Sleeps.
+    pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<(), Error> {
         let _control = self.control.lock();
         if self.set_allocated {
             // SAFETY: allocated. What is in dispatch gets to the FIFO at most.
             unsafe { bindings::blk_mq_quiesce_tagset(self.set.get()) };
         }
-        let result = self.restart_quiesced(outcome, then);
+        let result = self.restart_quiesced(why, then);
+        // With the control path still held: whoever finds something wrong from here on begins
+        // another.
+        self.recovering.store(0, Ordering::Release);
         if self.set_allocated {
             // SAFETY: quiesced above.
             unsafe { bindings::blk_mq_unquiesce_tagset(self.set.get()) };
@@ -232,31 +249,29 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         result
     }
 
-    fn restart_quiesced(&self, outcome: CmdError, then: Then) -> Result<(), Error> {
+    fn restart_quiesced(&self, why: Failure, then: Then) -> Result<(), Error> {
         let mut paused = self.paused.lock();
-        self.halt(&mut paused, outcome, then);
+        self.halt(&mut paused, why, then);
         let started = match then {
             Then::Start => self.start_again(),
-            Then::Die | Then::PowerOff => Err(Error::Gone),
+            Then::Rest | Then::Die | Then::PowerOff => Err(Error::Gone),
         };
         self.go_on(&mut paused, started);
         started
     }
 
-    /// Lays the queues to rest, in `paused`, stops the controller, and ends what it had with
-    /// `outcome`. Under `control`, which `paused` is locked under; [`Adapter::go_on`] follows. Sleeps.
-    pub(crate) fn halt(
-        &self,
-        paused: &mut KVec<PausedQueue<C, B>>,
-        outcome: CmdError,
-        then: Then,
-    ) {
+    /// Lays the queues to rest, in `paused`, stops the controller, and ends what it had as `why`
+    /// says. Under `control`, which `paused` is locked under; [`Adapter::go_on`] follows. Sleeps.
+    pub(crate) fn halt(&self, paused: &mut KVec<PausedQueue<C, B>>, why: Failure, then: Then) {
         for queue in &self.queues {
             // SAFETY: the vector is emptied before the adapter goes, by `go_on`: within the same
             // call, or at the end of a suspension, which a removal ends first.
             let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
             // Room for all was reserved when they were made.
             let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
+        }
+        if then == Then::Start {
+            self.tell_silence(paused);
         }
         for vector in self.queues.iter().filter_map(|queue| queue.vector) {
             self.controller.set_interrupt(vector, false);
@@ -272,7 +287,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         crate::wait::take_all();
         for queue in paused {
             let _stay = PreemptOff::new();
-            queue.reap(outcome);
+            queue.reap(why);
             queue.rewind();
         }
     }
@@ -288,11 +303,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// Lets the queues of a controller that was `started` go on, or closes the gate for good, after
     /// [`Adapter::halt`]. Sleeps.
-    pub(crate) fn go_on(
-        &self,
-        paused: &mut KVec<PausedQueue<C, B>>,
-        started: Result<(), Error>,
-    ) {
+    pub(crate) fn go_on(&self, paused: &mut KVec<PausedQueue<C, B>>, started: Result<(), Error>) {
         if started.is_ok() {
             for queue in &self.queues {
                 queue.trust_again();
@@ -310,6 +321,30 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 Err(_) => queue.kill(),
             }
         }
+        if started.is_err() {
+            // What waits to be tried again learns now that it is in vain.
+            self.disks.lock().iter().for_each(|disk| disk.hurry());
+        }
+    }
+
+    /// Tells the operator what the device was doing, before anything is done about it.
+    fn tell_silence(&self, paused: &KVec<PausedQueue<C, B>>) {
+        let tell = |say: &dyn Fn(&mut dyn fmt::Write) -> fmt::Result| {
+            let mut line = [0u8; LINE];
+            let mut text = Text::new(&mut line);
+            // What does not fit is cut.
+            let _ = say(&mut text);
+            let len = text.len();
+            match line.get(..len).map(core::str::from_utf8) {
+                Some(Ok(text)) if !text.is_empty() => crate::log::log_err!(self, "{}\n", text),
+                _ => {}
+            }
+        };
+        tell(&|to| self.controller.silence(to));
+        // Those without commands say nothing.
+        paused
+            .iter()
+            .for_each(|queue| tell(&|to| queue.silence(to)));
     }
 
     /// Has `work` done by the controller while its queues are at rest; afterwards they go on, and what it has ended is ended. Sleeps.
@@ -338,8 +373,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     pub(crate) fn lose(&self) {
         self.abandon();
         self.state.store(DEAD, Ordering::Release);
+        // Before anybody is told: a file system that learns of it waits for what it has under way.
+        let _ = self.restart(CmdError::Gone.finally(), Then::Die);
         self.mark_dead();
-        let _ = self.restart(CmdError::Gone, Then::Die);
     }
 
     /// User space and file systems learn that the disks are gone.

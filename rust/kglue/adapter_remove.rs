@@ -22,9 +22,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.abandon();
         let gone = self.controller.alive() == Err(Error::Gone);
         if gone {
-            // Dead first: nobody waits for what will not come.
+            // What is under way ends first: a file system that learns that the disk is gone waits
+            // for it.
+            let _ = self.restart(CmdError::Gone.finally(), Then::Die);
             self.mark_dead();
-            let _ = self.restart(CmdError::Gone, Then::Die);
         }
         crate::wait::take_all();
         self.take_disks();
@@ -41,7 +42,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.wait_for_last_io();
         self.state.store(DEAD, Ordering::Release);
         self.recovery.cancel();
-        let _ = self.restart(CmdError::Aborted, Then::PowerOff);
+        let _ = self.restart(CmdError::Aborted.finally(), Then::PowerOff);
         self.stopped.store(1, Ordering::Release);
     }
 

@@ -51,12 +51,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if why != Suspend::Frozen {
             self.wait_for_last_io();
         }
-        let begun = (self.state).compare_exchange(
-            LIVE,
-            SUSPENDED,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
+        let begun =
+            (self.state).compare_exchange(LIVE, SUSPENDED, Ordering::AcqRel, Ordering::Acquire);
         // One that runs goes to its end, which may be that the controller is dead.
         self.recovery.cancel();
         let control = self.control.lock();
@@ -66,10 +62,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
         let then = match why {
             Suspend::Sleep => Then::PowerOff,
-            Suspend::Reset | Suspend::Frozen => Then::Start,
+            Suspend::Reset | Suspend::Frozen => Then::Rest,
         };
         let mut paused = self.paused.lock();
-        self.halt(&mut paused, CmdError::Aborted, then);
+        self.halt(&mut paused, CmdError::Aborted.again(), then);
     }
 
     /// Brings back what [`Adapter::suspend`] has put to rest; without that, does nothing. An error:
@@ -101,6 +97,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         let state = if started.is_ok() { LIVE } else { DEAD };
         self.state.store(state, Ordering::Release);
         self.go_on(&mut self.paused.lock(), started);
+        // One that was begun before has come to nothing.
+        self.recovering.store(0, Ordering::Release);
         self.let_in();
         started
     }

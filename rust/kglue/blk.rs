@@ -2,11 +2,13 @@
 //! blk-mq disks over the strategy.
 //!
 //! * [`request`], [`map`], [`direct`]: one request, and its data as the controller sees it, by DMA or not.
-//! * [`upper`]: blk-mq as the strategy's upper layer; [`retry`], [`poller`]: its timers.
+//! * [`upper`]: blk-mq as the strategy's upper layer; [`retry`], [`poller`]: its timers;
+//!   [`again`]: requests that are tried again.
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
 //! * [`disk`], [`fops`]: a disk as user space sees it. [`ioctl`]: what passes through to the controller.
 
+pub(crate) mod again;
 pub(crate) mod direct;
 pub(crate) mod disk;
 pub(crate) mod fops;

@@ -47,7 +47,7 @@ pub fn advice(error: Error) -> &'static str {
 pub(crate) fn status(outcome: Outcome) -> u8 {
     match outcome {
         Ok(()) => shims::HIOPS_STS_OK,
-        Err(error) => failed(error),
+        Err(failure) => failed(failure.error),
     }
 }
 
@@ -55,15 +55,15 @@ pub(crate) fn status(outcome: Outcome) -> u8 {
 fn failed(error: CmdError) -> u8 {
     match error {
         CmdError::Medium => shims::HIOPS_STS_MEDIUM,
-        CmdError::Range | CmdError::ReadOnly => shims::HIOPS_STS_TARGET,
+        CmdError::Range | CmdError::NotReady | CmdError::Fault => shims::HIOPS_STS_TARGET,
         CmdError::Protection => shims::HIOPS_STS_PROTECTION,
-        CmdError::NotReady => shims::HIOPS_STS_TARGET,
         CmdError::NoSpace => shims::HIOPS_STS_NOSPC,
         CmdError::Reserved => shims::HIOPS_STS_RESV_CONFLICT,
         CmdError::Unsupported => shims::HIOPS_STS_NOTSUPP,
         CmdError::Invalid => shims::HIOPS_STS_INVAL,
         CmdError::Timeout => shims::HIOPS_STS_TIMEOUT,
         CmdError::Gone => shims::HIOPS_STS_OFFLINE,
+        CmdError::Path => shims::HIOPS_STS_TRANSPORT,
         CmdError::Aborted | CmdError::Io => shims::HIOPS_STS_IOERR,
     }
 }

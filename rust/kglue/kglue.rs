@@ -9,7 +9,7 @@
 //! * [`wait`]: threads that wait for their I/O. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
-//! * `kunit`, `kunit_slots`, `kunit_strategy`: tests that need a kernel.
+//! * `kunit`, `kunit_again`, `kunit_slots`, `kunit_strategy`: tests that need a kernel.
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
@@ -33,6 +33,8 @@ mod hrtimer;
 pub mod irq;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit_again;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit_slots;
 #[cfg(CONFIG_KUNIT = "y")]

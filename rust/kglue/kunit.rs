@@ -10,7 +10,7 @@ use crate::text::{Padded, Text};
 use hal::{CmdError, Discard, Limits, Shape, Unit, UnitIds};
 use kernel::prelude::*;
 
-fn unit() -> Unit {
+pub(crate) fn unit() -> Unit {
     Unit {
         id: 3,
         block_shift: 12,
@@ -231,6 +231,7 @@ mod sysfs_suite {
         ] {
             stats.completed(n, by);
         }
+        (0..6).for_each(|_| stats.retried());
         let mut sums = Sums::default();
         stats.add_to(&mut sums);
         stats.add_to(&mut sums);
@@ -245,7 +246,7 @@ mod sysfs_suite {
         };
         assert!(writes(
             "submitted 2\ncompleted 20\ncompleted_irq 2\ncompleted_lazy 4\ncompleted_coop 6\n\
-             completed_poll 8\nfifo_deferred 0\ninterrupts 5\ndoorbell_writes 6\nerrors 0\ntimeouts 0\n\
+             completed_poll 8\nfifo_deferred 0\ninterrupts 5\ndoorbell_writes 6\nerrors 0\nretried 12\ntimeouts 0\n\
              resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\n",
             |text| write_stats(text, &sums, &counts)
         ));
@@ -344,7 +345,6 @@ mod errno_suite {
             CmdError::Range,
             CmdError::Protection,
             CmdError::NotReady,
-            CmdError::ReadOnly,
             CmdError::NoSpace,
             CmdError::Reserved,
             CmdError::Unsupported,
@@ -352,9 +352,12 @@ mod errno_suite {
             CmdError::Timeout,
             CmdError::Aborted,
             CmdError::Gone,
+            CmdError::Path,
+            CmdError::Fault,
             CmdError::Io,
         ] {
-            assert!(status(Err(error)) != 0);
+            assert!(status(Err(error.finally())) != 0);
+            assert!(status(Err(error.finally())) == status(Err(error.again())));
         }
     }
 

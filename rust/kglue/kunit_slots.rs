@@ -228,6 +228,7 @@ impl Home for Shelf {
                 mode: Mode::Poll,
                 lazy: false,
                 coop: true,
+                max_retries: 5,
                 poll_interval_us: 100,
             },
         })

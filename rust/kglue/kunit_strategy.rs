@@ -161,7 +161,7 @@ mod strategy_suite {
             rig.io.submit(10, true);
             assert_eq!(get(&rig.order.next), 0);
             assert!(rig.ram.stop().is_ok());
-            paused.reap(CmdError::Gone);
+            paused.reap(CmdError::Gone.finally());
             paused.kill();
             rig.io.submit(11, true);
             // In no promised order: what held tags ends by tag.

@@ -209,7 +209,7 @@ pub(crate) fn write_stats(
 ) -> fmt::Result {
     let [irq, lazy, coop, poll] = sums.completed;
     let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
-    let lines: [(&str, u64); 16] = [
+    let lines: [(&str, u64); 17] = [
         ("submitted", sums.submitted),
         ("completed", completed),
         ("completed_irq", irq),
@@ -220,6 +220,7 @@ pub(crate) fn write_stats(
         ("interrupts", counts.interrupts),
         ("doorbell_writes", counts.doorbell_writes),
         ("errors", sums.errors),
+        ("retried", sums.retried),
         ("timeouts", sums.timeouts),
         ("resets", counts.resets),
         ("max_irq_ns", counts.max_irq_ns),

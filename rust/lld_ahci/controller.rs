@@ -10,6 +10,7 @@ use crate::queue::{AhciDrain, AhciQueue};
 use crate::recover::News;
 use crate::regs::{self, Reg, ABSENT, IS_DONE, IS_TROUBLE};
 use cell::sync::Ordering;
+use core::fmt;
 use hal::{
     Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, TagTable, Unit,
 };
@@ -167,6 +168,10 @@ impl<S: Site> Controller for AhciController<S> {
         let port = self.0.port();
         port.plan.board.each(named);
         port.quirks().each(named);
+    }
+
+    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        write!(to, "{}", self.0.port().take_silence())
     }
 
     fn alive(&self) -> Result<(), Error> {

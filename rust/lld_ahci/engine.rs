@@ -150,6 +150,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     pub(crate) fn open(&self) {
         self.memory.clear_sdb();
         self.memory.clear_rfis();
+        // What was missed was mastered.
+        let _ = self.missed.take();
         self.flight.resume();
     }
 

@@ -128,6 +128,12 @@ impl Flight {
         self.turns.load(Ordering::SeqCst) & OTHER != 0
     }
 
+    /// Whether the device was told of the command in `slot`, which is not over; else it waits for
+    /// its turn.
+    pub(crate) fn was_told(&self, slot: u8) -> bool {
+        self.turns.load(Ordering::SeqCst) & 1u64.wrapping_shl(u32::from(slot)) == 0
+    }
+
     /// Lets `bits` wait for their turn.
     pub(crate) fn hold(&self, bits: u32) {
         self.turns.fetch_or(u64::from(bits), Ordering::SeqCst);
@@ -219,24 +225,27 @@ impl Flight {
 }
 
 /// The outcomes that recoveries know, as bytes.
-const VERDICTS: [Outcome; 6] = [
+const VERDICTS: [Outcome; 9] = [
     Ok(()),
-    Err(CmdError::Medium),
-    Err(CmdError::Range),
-    Err(CmdError::Timeout),
-    Err(CmdError::Gone),
-    Err(CmdError::Io),
+    Err(CmdError::Medium.finally()),
+    Err(CmdError::Medium.again()),
+    Err(CmdError::Range.again()),
+    Err(CmdError::Timeout.again()),
+    Err(CmdError::Gone.finally()),
+    Err(CmdError::Fault.again()),
+    Err(CmdError::Io.again()),
+    Err(CmdError::Io.finally()),
 ];
 
 fn encode(outcome: Outcome) -> u8 {
     let at = VERDICTS.iter().position(|known| *known == outcome);
-    // CAST: 6 at most. An unknown one is an error of no special kind, never a success.
+    // CAST: 9 at most. An unknown one is an error of no special kind, never a success.
     at.unwrap_or(VERDICTS.len()) as u8
 }
 
 fn decode(verdict: u8) -> Outcome {
     let known = VERDICTS.get(usize::from(verdict)).copied();
-    known.unwrap_or(Err(CmdError::Io))
+    known.unwrap_or(Err(CmdError::Io.finally()))
 }
 
 #[cfg(test)]
@@ -290,8 +299,9 @@ mod tests {
             assert_eq!(flight.take_judged(), 1 << 31);
             assert_eq!(flight.verdict(31), outcome);
         }
-        flight.judge(1, Err(CmdError::Reserved));
-        assert_eq!(flight.verdict(0), Err(CmdError::Io), "never a success");
-        assert_eq!(flight.verdict(32), Err(CmdError::Io));
+        flight.judge(1, Err(CmdError::Reserved.finally()));
+        let unknown = Err(CmdError::Io.finally());
+        assert_eq!(flight.verdict(0), unknown, "never a success");
+        assert_eq!(flight.verdict(32), unknown);
     }
 }

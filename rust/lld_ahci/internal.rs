@@ -43,6 +43,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 return self.refused();
             }
             if status & (IS_BROKEN | IS_HOTPLUG) != 0 {
+                self.miss(bit);
                 return Err(Error::Fatal);
             }
             if issued & bit == 0 {
@@ -52,6 +53,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 };
             }
             if waited >= timeout_us {
+                self.miss(bit);
                 return Err(Error::Timeout);
             }
             self.platform.sleep_us(pause);

@@ -31,7 +31,9 @@
 //! # Files
 //! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`, `memory`.
 //! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
-//!   `identify`, `recover` with `log` (which command failed), `pass` (commands of the operator's tools), `shutdown`; its steps by name: `step`.
+//!   `identify`, `recover` with `log` (which command failed), `pass` (commands of the operator's
+//!   tools), `shutdown`; its steps by name: `step`; what the log says of an answer that was missed:
+//!   `silence`.
 //! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
 //! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
 //! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device, `flight` (who has what), `events` (telling and finding
@@ -76,6 +78,7 @@ pub mod regs;
 pub mod sat;
 mod sense;
 mod shutdown;
+mod silence;
 mod start;
 mod status;
 mod step;

@@ -6,7 +6,7 @@ use crate::identify::DriveId;
 use crate::port::{About, Occupant, Port, State};
 use crate::prdt;
 use crate::recover::News;
-use crate::regs::{STATUS_DF, STATUS_ERR};
+use crate::regs::{Reg, STATUS_DF, STATUS_ERR};
 use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{DmaMem, Error, Mmio, Platform};
@@ -105,6 +105,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 _ => return Err(Error::Gone),
             }
         }
+        let told = self.flight.told.load(Ordering::SeqCst);
+        if told != 0 && (self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci)) & told != 0 {
+            self.progress.at(Step::LetFinish);
+            self.miss(told);
+        }
         self.settle();
         if self.flight.told.load(Ordering::SeqCst) != 0 {
             self.put_out()?;
@@ -183,7 +188,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// What the device answered to a command that did not fail.
     fn reply(&self) -> Result<AtaReply, Error> {
         let [first, second, third, fourth] = self.memory.rfis();
-        let tfd = self.regs.get(crate::regs::Reg::Tfd)?;
+        let tfd = self.regs.get(Reg::Tfd)?;
         // CAST: bytes, and a word of 16 bits.
         let mut reply = AtaReply {
             status: tfd as u8,

@@ -8,9 +8,10 @@ use crate::identify::DriveId;
 use crate::memory::Memory;
 use crate::quirks::Quirks;
 use crate::regs::{self, PortRegs, Reg};
+use crate::silence::Silence;
 use crate::step::Progress;
 use cell::sync::{AtomicBool, AtomicU64, Ordering};
-use cell::{Guard, TryLock};
+use cell::{Guard, Slot, TryLock};
 use hal::{Error, Mmio, Platform};
 
 /// Where a port's state lives, and how its control path is called for. In the kernel a counted reference, with a work item.
@@ -48,6 +49,8 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) departed: AtomicBool,
     /// The drive has a command of the driver's own, or one that was told alone, and did not answer it in time.
     pub(crate) unanswered: AtomicBool,
+    /// The first answer that the control path has missed.
+    pub(crate) missed: Slot<Silence>,
     state: TryLock<State>,
 }
 
@@ -101,6 +104,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             busy: AtomicBool::new(false),
             departed: AtomicBool::new(false),
             unanswered: AtomicBool::new(false),
+            missed: Slot::default(),
             state: TryLock::new(State {
                 occupant: Occupant::Nobody,
                 has_queue: false,

@@ -174,7 +174,10 @@ impl<S: Site> Queue for AhciQueue<S> {
     fn reap_tag(&self, _side: &mut AhciDrain) -> Option<Event> {
         let number = self.tags.first_issued()?;
         let tag = self.tags.complete(number)?;
-        let outcome = Err(CmdError::Aborted);
+        // CAST: below 32.
+        let told = self.site.port().flight.was_told(number as u8);
+        let why = CmdError::Aborted.again();
+        let outcome = Err(if told { why } else { why.untold() });
         Some(Event { tag, outcome })
     }
 

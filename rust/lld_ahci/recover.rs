@@ -98,7 +98,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
         if other && told.is_power_of_two() {
             let outcome = match status::outcome(tfd) {
-                Ok(()) => Err(CmdError::Io),
+                Ok(()) => Err(CmdError::Io.again()),
                 failed => failed,
             };
             self.flight.judge(told, outcome);
@@ -187,8 +187,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 Err(why) => {
                     lost = lost.saturating_add(1);
                     match self.renew(state)? {
-                        News::Nothing if why == Error::Timeout => Err(CmdError::Timeout),
-                        News::Nothing => Err(CmdError::Io),
+                        News::Nothing if why == Error::Timeout => Err(CmdError::Timeout.again()),
+                        News::Nothing => Err(CmdError::Io.again()),
                         gone => return Ok(gone),
                     }
                 }
@@ -211,7 +211,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         match self.run_alone(slot, ALONE_US) {
             Ok(()) => Ok(Ok(())),
             Err(Error::Refused(tfd)) => Ok(match status::outcome(u32::from(tfd)) {
-                Ok(()) => Err(CmdError::Io),
+                Ok(()) => Err(CmdError::Io.again()),
                 failed => failed,
             }),
             Err(why) => Err(why),
@@ -227,7 +227,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let held = held as u32;
         let all = held | self.flight.told.fetch_or(held, Ordering::SeqCst);
         self.flight.release(all);
-        self.flight.judge(all, Err(CmdError::Gone));
+        self.flight.judge(all, Err(CmdError::Gone.finally()));
         self.forget_errors();
         Ok(news)
     }

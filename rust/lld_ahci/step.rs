@@ -16,12 +16,13 @@ pub(crate) enum Step {
     SetFeatures,
     ReadLog,
     OneByOne,
+    LetFinish,
     PassThrough,
     Flush,
     Standby,
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "making the port",
     "stopping the port (PxCMD.ST, FRE = 0)",
     "waiting for the link (PxSSTS.DET)",
@@ -31,6 +32,7 @@ const NAMES: [&str; 12] = [
     "SET FEATURES",
     "READ LOG EXT",
     "telling the drive its commands one by one",
+    "letting the drive finish before a command is passed through",
     "a command passed through",
     "FLUSH CACHE EXT",
     "STANDBY IMMEDIATE",

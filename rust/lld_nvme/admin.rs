@@ -6,6 +6,7 @@
 
 use crate::command::{self, Sqe};
 use crate::cqe::{self, Cqe};
+use crate::silence::{self, Silence};
 use crate::{bringup, regs};
 use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use hal::{DmaMem, Error, Mmio, Platform};
@@ -195,6 +196,29 @@ impl<P: Platform> Admin<P> {
             }
         }
         self.ring_head(mmio);
+    }
+
+    /// The queue as it is, for the log.
+    pub(crate) fn silence(&self) -> Silence {
+        let state = self.head.load(Ordering::Acquire);
+        // CAST: the low half is the index.
+        let head = state as u16;
+        let phase = state & SECOND_PASS == 0;
+        let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
+        let last = second_half(head.checked_sub(1).unwrap_or(ENTRIES - 1));
+        Silence {
+            qid: 0,
+            tail: self.tail.load(Ordering::Relaxed),
+            fetched: silence::fetched(last, head, phase),
+            head,
+            phase,
+            entry: second_half(head),
+        }
+    }
+
+    /// A command was not answered, or none can be sent.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
     }
 
     /// Tells the controller of the head, if that has not been done. Where a handler interrupts a thread that was about to, both do it:

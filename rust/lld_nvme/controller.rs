@@ -9,10 +9,12 @@ use crate::identify::{self, ControllerId};
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
 use crate::quirks::Quirks;
 use crate::regs::{self, Cap};
+use crate::silence::Registers;
 use crate::step::{Progress, Step};
 use crate::{bringup, cqe, effects, features, interrupt};
 use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
+use core::fmt;
 use hal::{
     Cause, Controller, DmaMem, Error, Limits, Mmio, NewQueue, PciIds, Platform, Refused, Shutdown,
     Unit,
@@ -290,6 +292,7 @@ where
             stride: self.cap.stride(),
             mmio: self.mmio.clone(),
             shadow: state.shadow.clone(),
+            delays: about.id.retry_delays,
             pin: vector.filter(|_| self.is_pin()),
         };
         let queue = NvmeQueue::new(&self.platform, plan, self.page())?;
@@ -350,6 +353,15 @@ where
 
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         self.quirk_set().each(named);
+    }
+
+    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        let registers = Registers {
+            csts: self.mmio.read32(regs::CSTS),
+            cc: self.mmio.read32(regs::CC),
+            admin: self.admin.is_lost().then(|| self.admin.silence()),
+        };
+        write!(to, "{registers}")
     }
 
     fn alive(&self) -> Result<(), Error> {

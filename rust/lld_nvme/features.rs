@@ -20,6 +20,8 @@ const EFFECTS_LOG: u64 = 0x05;
 const NUMBER_OF_QUEUES: u64 = 0x07;
 /// Feature Autonomous Power State Transition (5.27.1.9).
 const POWER_STATES: u64 = 0x0c;
+/// Feature Host Behavior Support (5.27.1.18).
+const HOST_BEHAVIOR: u64 = 0x16;
 /// Feature Host Memory Buffer (5.27.1.10).
 const HOST_MEMORY_BUFFER: u64 = 0x0d;
 
@@ -63,6 +65,17 @@ pub(crate) fn granted(result: u64) -> u16 {
 /// Autonomous Power State Transition off; at `table` are 256 bytes of zeroes.
 pub(crate) fn stay_awake(table: u64) -> Sqe {
     [SET_FEATURES, 0, 0, table, 0, POWER_STATES, 0, 0]
+}
+
+/// Bytes of the data structure of [`host_behavior`].
+pub(crate) const HOST_BEHAVIOR_BYTES: usize = 512;
+
+/// Its first dword: `ACRE` (byte 0), Command Retry Delays are made use of.
+pub(crate) const RETRY_DELAYS: u32 = 1;
+
+/// Host Behavior Support: what the host makes use of, as the data structure at `from` says.
+pub(crate) fn host_behavior(from: u64) -> Sqe {
+    [SET_FEATURES, 0, 0, from, 0, HOST_BEHAVIOR, 0, 0]
 }
 
 /// Doorbell Buffer Config (5.8).

@@ -3,6 +3,7 @@
 //! wrote. Each field is read once.
 
 use crate::data::RANGES_MAX;
+use crate::status::RetryDelays;
 use hal::{Discard, DmaMem, Shape, UnitIds};
 
 /// Bytes of every Identify data structure.
@@ -89,6 +90,8 @@ pub(crate) struct ControllerId {
     pub(crate) has_apst: bool,
     /// 0 (not said) or 1: an I/O controller.
     pub(crate) kind: u8,
+    /// CRDT1 to CRDT3; all zero: it asks for no delays.
+    pub(crate) retry_delays: RetryDelays,
     pub(crate) has_doorbell_buffer: bool,
     /// The log page Commands Supported and Effects is there (LPA).
     pub(crate) has_effects_log: bool,
@@ -115,6 +118,7 @@ impl ControllerId {
             rtd3e_us: at.u32(88),
             has_apst: at.u8(265) & 1 != 0,
             kind: at.u8(111),
+            retry_delays: [at.u16(128), at.u16(130), at.u16(132)],
             has_doorbell_buffer: at.u16(256) & (1 << 8) != 0,
             has_effects_log: at.u8(261) & (1 << 1) != 0,
             has_entry_sizes: (sqes & 0xf) <= 6

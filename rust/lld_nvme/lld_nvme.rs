@@ -9,7 +9,9 @@
 //! * **Doorbell**: the register that tells the controller of a queue's new tail or head; **shadow** doorbells are the same in memory.
 //!
 //! # Files
-//! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path: `controller`; its steps by name: `step`.
+//! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path:
+//!   `controller`; its steps by name: `step`;
+//!   what the log says of an answer that was missed: `silence`.
 //! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify` (what the device says about itself), `units`
 //!   (namespaces as disks), `passthrough` (commands of the operator's tools), `effects` (what those change), `interrupt` (the mask that pins need).
 //! * What controllers do wrong, and who does: `quirks`, `drives`.
@@ -20,6 +22,9 @@
 #![forbid(unsafe_code)]
 // The kernel is built with overflow checks: an operator that could overflow is a panic in it.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
+
+#[cfg(test)]
+extern crate std;
 
 mod admin;
 mod bringup;
@@ -39,6 +44,7 @@ mod queue;
 mod quirks;
 pub mod regs;
 mod sgl;
+mod silence;
 mod start;
 mod status;
 mod step;

@@ -8,8 +8,11 @@ use crate::cqe::{self, Cids, Cqe};
 use crate::data::{Layout, Lists};
 use crate::doorbell::{Doorbells, Shadow};
 use crate::interrupt;
+use crate::silence::{self, Silence};
+use crate::status::RetryDelays;
 use crate::{command, regs, status};
 use cell::sync::{fence, AtomicU16, Ordering};
+use core::fmt;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, DmaMem, Error, Event, Free, Mmio, Platform,
     Queue, Segment, Tag, TagBatch, TagTable, Unbound,
@@ -33,6 +36,8 @@ pub(crate) struct Plan<D, M> {
     pub(crate) mmio: M,
     /// Shadow doorbells, where the controller has them.
     pub(crate) shadow: Option<Shadow<D>>,
+    /// After how long it wants what failed to be tried again.
+    pub(crate) delays: RetryDelays,
     /// The vector to unmask after a drain: a pin that [`interrupt`] masks.
     pub(crate) pin: Option<u16>,
 }
@@ -56,6 +61,7 @@ pub struct NvmeQueue<P: Platform, M: Mmio> {
     head_doorbell: usize,
     qid: u16,
     entries: u16,
+    delays: RetryDelays,
     pin: Option<u16>,
 }
 
@@ -117,6 +123,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             head_doorbell: regs::cq_doorbell(plan.qid, plan.stride),
             qid: plan.qid,
             entries,
+            delays: plan.delays,
             pin: plan.pin,
         })
     }
@@ -287,7 +294,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
             side.head = self.after(side.head);
             side.phase ^= side.head == 0;
             if let Some(tag) = self.proven(entry) {
-                let outcome = status::outcome(entry.status());
+                let outcome = status::outcome(entry.status(), &self.delays);
                 return Some(Event { tag, outcome });
             }
             side.violations = side.violations.saturating_add(1);
@@ -319,6 +326,29 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         side.violations
     }
 
+    fn silence(
+        &self,
+        issue: &NvmeIssue,
+        drain: &NvmeDrain,
+        to: &mut dyn fmt::Write,
+    ) -> fmt::Result {
+        let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
+        let before = drain
+            .head
+            .checked_sub(1)
+            .unwrap_or(self.entries.saturating_sub(1));
+        let last = second_half(before);
+        let silence = Silence {
+            qid: self.qid,
+            tail: issue.tail,
+            fetched: silence::fetched(last, drain.head, drain.phase),
+            head: drain.head,
+            phase: drain.phase,
+            entry: second_half(drain.head),
+        };
+        write!(to, "{silence}")
+    }
+
     fn reap_tag(&self, _side: &mut NvmeDrain) -> Option<Event> {
         let number = self.tags.first_issued()?;
         let tag = self.tags.complete(number)?;
@@ -326,7 +356,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
             let next = self.numbers.next(cid.load(Ordering::Relaxed));
             cid.store(next, Ordering::Relaxed);
         }
-        let outcome = Err(CmdError::Aborted);
+        let outcome = Err(CmdError::Aborted.again());
         Some(Event { tag, outcome })
     }
 

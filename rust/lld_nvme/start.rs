@@ -34,6 +34,7 @@ where
         }
         let id = self.identify_controller()?;
         self.keep_awake(&id)?;
+        self.ask_for_retry_delays(&id)?;
         let queues = self.agree_on_queues(state.queues)?;
         let about = self.about(id, queues)?;
         match state.about {
@@ -93,6 +94,23 @@ where
             memory: &self.pages,
             base,
         })
+    }
+
+    /// Has the controller say with a failure how long to wait before the next try, where it has
+    /// such delays (Base 2.0 section 5.27.1.18). That it refuses is no reason to do without it:
+    /// then it names none.
+    fn ask_for_retry_delays(&self, id: &ControllerId) -> Result<(), Error> {
+        if id.retry_delays == [0; 3] {
+            return Ok(());
+        }
+        let base = self.page();
+        self.pages.zero(base, features::HOST_BEHAVIOR_BYTES);
+        self.pages.write32(base, features::RETRY_DELAYS);
+        let from = self.pages.bus_addr().wrapping_add(base as u64);
+        match self.command(Step::HostBehavior, features::host_behavior(from)) {
+            Ok(_) | Err(Error::Refused(_)) => Ok(()),
+            Err(why) => Err(why),
+        }
     }
 
     /// Number of Queues: at least those that `exist`.

@@ -12,6 +12,7 @@ pub(crate) enum Step {
     Enable,
     IdentifyController,
     PowerStates,
+    HostBehavior,
     NumberOfQueues,
     DoorbellBuffer,
     CreateCompletionQueue,
@@ -26,12 +27,13 @@ pub(crate) enum Step {
     Shutdown,
 }
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "reading the capabilities (CAP)",
     "disabling the controller (CC.EN = 0)",
     "enabling the controller (CC.EN = 1)",
     "Identify Controller",
     "Set Features, Autonomous Power State Transition",
+    "Set Features, Host Behavior Support",
     "Set Features, Number of Queues",
     "Doorbell Buffer Config",
     "Create I/O Completion Queue",

@@ -109,6 +109,8 @@ pub struct Faults {
     pub delay: Fault,
     /// How much longer.
     pub delay_ns: AtomicU64,
+    /// Reports it failed, though it may be tried again.
+    pub fail: Fault,
     /// Never reports it.
     pub drop: Fault,
     /// Reports it twice.
@@ -141,6 +143,7 @@ impl Device {
                 reorder: Fault::never(),
                 delay: Fault::never(),
                 delay_ns: AtomicU64::new(0),
+                fail: Fault::never(),
                 drop: Fault::never(),
                 duplicate: Fault::never(),
                 lie: Fault::never(),

@@ -243,7 +243,10 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
             };
             match tag {
                 Some(tag) => {
-                    let outcome = self.commands.carry_out(&self.world, word);
+                    let outcome = match self.world.device().faults.fail.strikes() {
+                        false => self.commands.carry_out(&self.world, word),
+                        true => Err(CmdError::Io.again()),
+                    };
                     return Some(Event { tag, outcome });
                 }
                 None => side.violations = side.violations.saturating_add(1),
@@ -268,7 +271,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         let number = self.tags.first_issued()?;
         Some(Event {
             tag: self.tags.complete(number)?,
-            outcome: Err(CmdError::Aborted),
+            outcome: Err(CmdError::Aborted.again()),
         })
     }
 

@@ -146,7 +146,7 @@ impl<P: Platform> Commands<P> {
     /// Does what the command of `word` says. By the drainer, before it is reported.
     pub(crate) fn carry_out(&self, world: &impl World, word: u32) -> Outcome {
         let tag = tag_of(word);
-        let place = self.places.get(tag).ok_or(CmdError::Io)?;
+        let place = self.places.get(tag).ok_or(CmdError::Io.finally())?;
         let kind = place.kind.load(Ordering::Relaxed);
         if kind == NOTHING {
             return Ok(());
@@ -157,7 +157,7 @@ impl<P: Platform> Commands<P> {
             .checked_add(len)
             .is_some_and(|end| end <= world.device().config.bytes);
         if !inside {
-            return Err(CmdError::Range);
+            return Err(CmdError::Range.finally());
         }
         if kind == ZERO {
             world.zero(at, len);

@@ -9,7 +9,8 @@ use crate::queue::{DrainSide, IoQueue, IssueSide};
 use crate::upper::Ending;
 use crate::{Context, Upper};
 use cell::{Guard, TryLock};
-use hal::{CmdError, Platform, Queue};
+use core::fmt;
+use hal::{Again, Failure, Platform, Queue};
 
 /// How long to sleep between two looks at a token. Its holder has preemption off and bounded work to do.
 const LOOK_AGAIN_US: u64 = 50;
@@ -61,9 +62,21 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
         self.tokens.as_mut().map(|tokens| &mut *tokens.drain)
     }
 
-    /// Ends everything that holds a tag: what the device has finished with its own outcome, the rest with `outcome`. Only
-    /// while the device is stopped, or cut off the bus: see [`hal::Controller::stop`].
-    pub fn reap(&mut self, outcome: CmdError) {
+    /// Says what the controller's queue is like, if commands are outstanding: see
+    /// [`hal::Queue::silence`].
+    pub fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        match &self.tokens {
+            Some(Tokens { issue, drain }) if self.queue.in_flight() != 0 => {
+                self.queue.hw.silence(&issue.hw, &drain.hw, to)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends everything that holds a tag: what the device has finished with its own outcome, the
+    /// rest with `why`, or as [`Failure::untold`] where the device was never told of it. Only while
+    /// the device is stopped, or cut off the bus: see [`hal::Controller::stop`].
+    pub fn reap(&mut self, why: Failure) {
         let queue = self.queue;
         let Some(Tokens { issue, drain }) = &mut self.tokens else {
             return;
@@ -82,7 +95,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
         queue.hw.unget_tags(hw, free);
         for tag in bound.drain() {
             if let Some(rq) = queue.slots.get(tag.index()).and_then(|slot| slot.take()) {
-                ended.end(&queue.upper, rq, Err(outcome));
+                ended.end(&queue.upper, rq, Err(why.untold()));
             }
             // It has room: it was emptied above, and both are equally long.
             let _ = free.push(tag.unbind());
@@ -94,9 +107,13 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
             let Some(event) = queue.hw.reap_tag(&mut drain.hw) else {
                 break;
             };
+            let why = match event.outcome {
+                Err(failure) if failure.again == Again::Untold => why.untold(),
+                _ => why,
+            };
             let tag = queue.hw.detach_tag_cmd(&mut drain.hw, event.tag);
             if let Some(rq) = queue.slots.get(tag.index()).and_then(|slot| slot.take()) {
-                ended.end(&queue.upper, rq, Err(outcome));
+                ended.end(&queue.upper, rq, Err(why));
             }
             if let Err(tag) = drain.detached.push(tag) {
                 queue.release(drain);
@@ -106,7 +123,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
         queue.release(drain);
         // No request stays behind, whatever the controller says of its tags.
         for rq in queue.slots.iter().filter_map(|slot| slot.take()) {
-            ended.end(&queue.upper, rq, Err(outcome));
+            ended.end(&queue.upper, rq, Err(why));
         }
         // Tags that the controller has lost are over, too.
         queue.done.equal(&queue.issued);

@@ -89,7 +89,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         ended: &mut Ending<U>,
     ) -> Result<(), Held<U::Request>> {
         if side.dead {
-            ended.end(&self.upper, rq, Err(CmdError::Gone));
+            ended.end(&self.upper, rq, Err(CmdError::Gone.finally()));
             return Ok(());
         }
         if !self.fifo.is_empty() {
@@ -131,7 +131,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.upper.deferred(&rq);
         if let Err(rq) = self.fifo.push(rq) {
             // More requests than the queue was made for: the caller's bug, not to be made worse by losing one.
-            ended.end(&self.upper, rq, Err(CmdError::Io));
+            ended.end(&self.upper, rq, Err(CmdError::Io.finally()));
         }
     }
 
@@ -203,7 +203,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         ended: &mut Ending<U>,
     ) -> Result<(), (U::Request, Left)> {
         if side.dead {
-            ended.end(&self.upper, rq, Err(CmdError::Gone));
+            ended.end(&self.upper, rq, Err(CmdError::Gone.finally()));
             return Ok(());
         }
         match side.free.pop() {
@@ -231,12 +231,12 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 let _ = side.free.push(tag);
                 upper.unmap(&mut rq);
                 if why != CmdError::NotReady {
-                    ended.end(upper, rq, Err(why));
+                    ended.end(upper, rq, Err(why.finally()));
                 } else if self.gives_up(side) {
                     if side.starving.is_news() {
                         upper.starved(&rq);
                     }
-                    ended.end(upper, rq, Err(CmdError::Invalid));
+                    ended.end(upper, rq, Err(CmdError::Invalid.finally()));
                 } else {
                     return Err(rq);
                 }
@@ -258,7 +258,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             // until the next reset.
             let _ = tag.unbind();
             self.issue_strays.add(1);
-            ended.end(upper, rq, Err(CmdError::Io));
+            ended.end(upper, rq, Err(CmdError::Io.finally()));
             return Ok(());
         }
         if let Err(tag) = side.bound.push(tag) {

@@ -34,6 +34,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod again;
 mod drain;
 mod fifo;
 mod gate;
@@ -51,6 +52,7 @@ mod thread;
 mod upper;
 mod waiter;
 
+pub use again::{Retry, Tries};
 pub use gate::Paused;
 pub use linger::{Next, Turn, Waiting};
 pub use pace::Pace;

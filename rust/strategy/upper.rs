@@ -52,7 +52,9 @@ pub trait Upper: Send + Sync + 'static {
     }
 
     /// `rq` is over: parted from its command, which the device no longer knows. It is collected in `ended`.
-    /// A request that never began (see [`Upper::begin_cmd`]) may come here too, with an `Err`.
+    /// A request that never began (see [`Upper::begin_cmd`]) may come here too, with an `Err`. An
+    /// `Err` says whether another try is worth while ([`crate::Tries`]): then the layer above may
+    /// submit the request anew, once it is finished.
     fn end_cmd(&self, ended: &mut Self::Ended, rq: Self::Request, outcome: Outcome);
 
     /// Ends a batch of at least one request towards its submitters; the batch is not used any more. No token is held by the caller, save by

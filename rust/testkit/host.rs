@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The layer above the strategy, without a kernel: requests with data, mapped for the device and compared afterwards.
 
+use crate::{kind, Ended};
 use hal::mock::{MockMapping, MockPlatform};
-use hal::{CmdError, Command, NewQueue, Outcome, Platform, Queue, Segment};
+use hal::{Again, CmdError, Command, NewQueue, Outcome, Platform, Queue, Segment};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use strategy::{Context, IoQueue, Upper};
@@ -43,7 +44,9 @@ impl Job {
 /// The layer above: keeps what ended.
 pub struct Host {
     platform: MockPlatform,
-    ended: Mutex<Vec<(Job, Outcome)>>,
+    ended: Mutex<Vec<(Job, Ended)>>,
+    /// What each that failed said of another try.
+    agains: Mutex<Vec<(usize, Again)>>,
     /// How many ended so far.
     pub count: AtomicUsize,
 }
@@ -54,6 +57,7 @@ impl Host {
         Arc::new(Self {
             platform: platform.clone(),
             ended: Mutex::default(),
+            agains: Mutex::default(),
             count: AtomicUsize::new(0),
         })
     }
@@ -66,21 +70,29 @@ impl Host {
     }
 
     /// What ended since it was taken last, in that order.
-    pub fn take(&self) -> Vec<(Job, Outcome)> {
+    pub fn take(&self) -> Vec<(Job, Ended)> {
         std::mem::take(&mut self.ended.lock().unwrap())
     }
 
     /// Of that, the request `id`.
-    pub fn take_one(&self, id: usize) -> Option<(Job, Outcome)> {
+    pub fn take_one(&self, id: usize) -> Option<(Job, Ended)> {
         let mut ended = self.ended.lock().unwrap();
         let at = ended.iter().position(|(job, _)| job.id == id)?;
         Some(ended.swap_remove(at))
     }
 
     /// How all of that ended, in the order of the names.
-    pub fn outcomes(&self) -> Vec<(usize, Outcome)> {
+    pub fn outcomes(&self) -> Vec<(usize, Ended)> {
         let ended = self.take();
         let mut all: Vec<_> = ended.iter().map(|(job, out)| (job.id, *out)).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all
+    }
+
+    /// What those that failed since this was asked last said of another try, in the order of the
+    /// names.
+    pub fn agains(&self) -> Vec<(usize, Again)> {
+        let mut all = std::mem::take(&mut *self.agains.lock().unwrap());
         all.sort_by_key(|(id, _)| *id);
         all
     }
@@ -94,7 +106,7 @@ pub type Io<Q> = IoQueue<MockPlatform, Q, Layer>;
 
 impl Upper for Layer {
     type Request = Box<Job>;
-    type Ended = Vec<(Box<Job>, Outcome)>;
+    type Ended = Vec<(Box<Job>, Ended)>;
 
     fn command(&self, rq: &Box<Job>) -> Command {
         rq.cmd
@@ -123,7 +135,11 @@ impl Upper for Layer {
 
     fn end_cmd(&self, ended: &mut Self::Ended, mut rq: Box<Job>, outcome: Outcome) {
         self.unmap(&mut rq);
-        ended.push((rq, outcome));
+        if let Err(failure) = outcome {
+            let mut agains = self.0.agains.lock().unwrap();
+            agains.push((rq.id, failure.again));
+        }
+        ended.push((rq, kind(outcome)));
     }
 
     fn finish(&self, ended: &mut Self::Ended, _: Context) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One queue of a driver, verb by verb.
 
-use crate::{command, pattern};
+use crate::{command, kind, pattern, Ended};
 use hal::mock::MockPlatform;
 use hal::{
-    Bound, CmdError, Command, Controller, Detached, Event, Free, NewQueue, Op, Outcome, Queue,
-    Segment, Tag, TagBatch,
+    Bound, CmdError, Command, Controller, Detached, Event, Failure, Free, NewQueue, Op, Outcome,
+    Queue, Segment, Tag, TagBatch,
 };
 
 /// One queue, used from one thread.
@@ -74,7 +74,7 @@ impl<Q: Queue> Line<Q> {
     }
 
     /// All completions that are there: drains until one finds nothing.
-    pub fn drain(&mut self) -> Vec<(u16, Outcome)> {
+    pub fn drain(&mut self) -> Vec<(u16, Ended)> {
         let mut all = Vec::new();
         loop {
             let now = self.drain_once();
@@ -86,19 +86,26 @@ impl<Q: Queue> Line<Q> {
     }
 
     /// What one drain finds: as much as a batch holds.
-    pub fn drain_once(&mut self) -> Vec<(u16, Outcome)> {
-        self.take(|new| new.queue.fetch_event(&mut new.drain))
+    pub fn drain_once(&mut self) -> Vec<(u16, Ended)> {
+        let events = self.take(|new| new.queue.fetch_event(&mut new.drain));
+        let kinds = events
+            .into_iter()
+            .map(|(tag, outcome)| (tag, kind(outcome)));
+        kinds.collect()
     }
 
     /// Takes back what the device still has.
-    pub fn reap(&mut self) -> Vec<(u16, Outcome)> {
+    pub fn reap(&mut self) -> Vec<(u16, Failure)> {
         let mut all = Vec::new();
         loop {
             let now = self.take(|new| new.queue.reap_tag(&mut new.drain));
             if now.is_empty() {
                 return all;
             }
-            all.extend(now);
+            all.extend(
+                now.into_iter()
+                    .map(|(tag, outcome)| (tag, outcome.unwrap_err())),
+            );
         }
     }
 
@@ -122,11 +129,22 @@ impl<Q: Queue> Line<Q> {
 
     /// One command from start to end.
     #[track_caller]
-    pub fn run(&mut self, cmd: &Command, data: &[Segment]) -> Outcome {
+    pub fn run(&mut self, cmd: &Command, data: &[Segment]) -> Ended {
         let number = self.start(cmd, data)?;
         match self.drain().as_slice() {
             [(tag, outcome)] if *tag == number => *outcome,
             other => panic!("instead of tag {number}: {other:?}"),
+        }
+    }
+
+    /// How one command fails that is expected to.
+    #[track_caller]
+    pub fn failure(&mut self, cmd: &Command, data: &[Segment]) -> Failure {
+        let number = self.start(cmd, data).unwrap();
+        let events = self.take(|new| new.queue.fetch_event(&mut new.drain));
+        match events.as_slice() {
+            [(tag, Err(failure))] if *tag == number => *failure,
+            other => panic!("instead of a failure of tag {number}: {other:?}"),
         }
     }
 

@@ -31,7 +31,15 @@ pub use model::{Bench, Device, Model};
 pub use tries::{stays_gone, tries_until_well};
 pub use whole::Whole;
 
-use hal::{Command, Op};
+use hal::{CmdError, Command, Op, Outcome};
+
+/// How a command ended, without what is to be said of another try: [`Host::agains`] and
+/// [`Line::failure`] have that.
+pub type Ended = Result<(), CmdError>;
+
+fn kind(outcome: Outcome) -> Ended {
+    outcome.map_err(|failure| failure.error)
+}
 
 /// A command for `unit`, in blocks of 512 bytes.
 pub fn command(unit: u32, op: Op, lba: u64, blocks: u32) -> Command {

@@ -3,7 +3,7 @@
 
 use crate::{command, Device, Dice, Host, Io, Job, Line, Model};
 use hal::mock::MockPlatform;
-use hal::{CmdError, Controller, Op};
+use hal::{Again, CmdError, Controller, Op};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use strategy::Context;
@@ -47,7 +47,8 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
         Job::new(id, command(self.unit, Op::Read, id as u64, 1), vec![0; 512])
     }
 
-    /// Of 20 reads `tags` are with the device when it is reset: those time out, the others find it well again.
+    /// Of 20 reads `tags` are with the device when it is reset: those time out, and may be tried
+    /// again; the others find it well again.
     #[track_caller]
     pub fn survives_resets(&self, tags: usize) {
         let queue = &self.queues[0];
@@ -59,7 +60,7 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
             assert_eq!((queue.in_flight(), queue.queued()), (tags, 20 - tags));
             let mut paused = queue.pause(self.machine);
             self.controller.stop().unwrap();
-            paused.reap(CmdError::Timeout);
+            paused.reap(CmdError::Timeout.again());
             paused.rewind();
             self.model.state().hold = false;
             self.controller.start().unwrap();
@@ -75,6 +76,10 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
                 };
                 assert_eq!(outcome, expected, "{id} of reset {reset}");
             }
+            // The first was told; those that were held back behind it may not have been.
+            let agains = self.host.agains();
+            assert_eq!((agains.len(), agains[0].1), (tags, Again::Now));
+            assert!(agains.iter().all(|(_, again)| *again != Again::Never));
         }
         self.model.check();
     }
@@ -90,13 +95,15 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
         self.model.vanish();
         let mut paused = queue.pause(self.machine);
         assert!(self.controller.stop().is_err());
-        paused.reap(CmdError::Gone);
+        paused.reap(CmdError::Gone.finally());
         paused.rewind();
         assert!(self.controller.start().is_err());
         paused.kill();
         queue.submit(self.read(10), true);
         let gone: Vec<_> = (0..11).map(|id| (id, Err(CmdError::Gone))).collect();
         assert_eq!(self.host.outcomes(), gone);
+        let never: Vec<_> = (0..11).map(|id| (id, Again::Never)).collect();
+        assert_eq!(self.host.agains(), never);
     }
 
     /// Four threads that submit, on all queues in turn, one that drains as `drain` says, and a device that only registers wake.

@@ -73,12 +73,18 @@ impl MockDevice {
     }
 
     /// Posts a completion for tag `number`, true or not.
-    pub fn post(&self, number: u16, outcome: Outcome) {
+    pub fn post(&self, number: u16, outcome: Result<(), CmdError>) {
+        let outcome = outcome.map_err(CmdError::finally);
         self.state().posted.push_back((number, outcome));
     }
 
-    /// Takes the oldest command and posts its completion.
-    pub fn complete_next(&self, outcome: Outcome) -> Option<Issued> {
+    /// Takes the oldest command and posts its completion; a failure is final.
+    pub fn complete_next(&self, outcome: Result<(), CmdError>) -> Option<Issued> {
+        self.end_next(outcome.map_err(CmdError::finally))
+    }
+
+    /// Takes the oldest command and posts how it ended.
+    pub fn end_next(&self, outcome: Outcome) -> Option<Issued> {
         let mut state = self.state();
         let issued = state.issued.pop_front()?;
         state.posted.push_back((issued.number, outcome));
@@ -86,7 +92,7 @@ impl MockDevice {
     }
 
     /// Takes everything and posts its completion; returns how many commands there were.
-    pub fn complete_all(&self, outcome: Outcome) -> usize {
+    pub fn complete_all(&self, outcome: Result<(), CmdError>) -> usize {
         core::iter::from_fn(|| self.complete_next(outcome)).count()
     }
 
@@ -298,7 +304,7 @@ impl<P: Platform> Queue for MockQueue<P> {
         let tag = self.tags.complete(self.tags.first_issued()?)?;
         Some(Event {
             tag,
-            outcome: Err(CmdError::Aborted),
+            outcome: Err(CmdError::Aborted.again()),
         })
     }
 

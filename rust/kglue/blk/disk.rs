@@ -321,6 +321,12 @@ impl Disk {
         unsafe { bindings::blk_mark_disk_dead(self.as_raw()) };
     }
 
+    /// What waits to be tried again is submitted now.
+    pub(crate) fn hurry(&self) {
+        // SAFETY: alive by the invariant, and so is its queue; may be called in any context.
+        unsafe { bindings::blk_mq_kick_requeue_list((*self.as_raw()).queue) };
+    }
+
     /// Takes it away from user space; returns when all its I/O has ended. Sleeps.
     pub(crate) fn remove(&mut self) {
         if core::mem::take(&mut self.added) {

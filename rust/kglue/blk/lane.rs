@@ -15,6 +15,7 @@ pub(crate) struct LaneStats {
     completed: [AtomicU64; 4],
     deferred: AtomicU64,
     errors: AtomicU64,
+    retried: AtomicU64,
     timeouts: AtomicU64,
 }
 
@@ -26,6 +27,7 @@ pub(crate) struct Sums {
     pub(crate) completed: [u64; 4],
     pub(crate) deferred: u64,
     pub(crate) errors: u64,
+    pub(crate) retried: u64,
     pub(crate) timeouts: u64,
 }
 
@@ -62,6 +64,11 @@ impl LaneStats {
     }
 
     #[cold]
+    pub(crate) fn retried(&self) {
+        count(&self.retried, 1);
+    }
+
+    #[cold]
     pub(crate) fn timeout(&self) {
         count(&self.timeouts, 1);
     }
@@ -75,6 +82,7 @@ impl LaneStats {
         }
         sums.deferred = sums.deferred.wrapping_add(get(&self.deferred));
         sums.errors = sums.errors.wrapping_add(get(&self.errors));
+        sums.retried = sums.retried.wrapping_add(get(&self.retried));
         sums.timeouts = sums.timeouts.wrapping_add(get(&self.timeouts));
     }
 
@@ -85,6 +93,7 @@ impl LaneStats {
         self.completed.iter().for_each(zero);
         zero(&self.deferred);
         zero(&self.errors);
+        zero(&self.retried);
         zero(&self.timeouts);
     }
 }
@@ -177,6 +186,8 @@ pub(crate) struct Lane {
     /// [`hal::Unit::id`] of the disk.
     pub(crate) unit: u32,
     pub(crate) format: Format,
+    /// How often a request is tried again.
+    pub(crate) max_retries: u8,
     pub(crate) stats: LaneStats,
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq's callbacks. Each recovers its pointer, calls safe code, converts the result.
 
+use super::again::is_retry;
 use super::lane::{Lane, COOP, LAZY};
 use super::request::Rq;
 use super::upper::{end_swallowed, BlkUpper};
@@ -100,6 +101,13 @@ fn enlist(lane: &Lane, rq: &Rq, coop: bool, visits: impl FnOnce() -> bool) {
     unsafe { (*rq.head()).waiter = waiter };
 }
 
+/// Notes that it is not known who waits for `rq`.
+#[cold]
+fn enlist_nobody(rq: &Rq) {
+    // SAFETY: as in `enlist`.
+    unsafe { (*rq.head()).waiter = null() };
+}
+
 impl<C: Controller, B: Bus> Ops<C, B> {
     /// The table that the tag set points to.
     pub(crate) const TABLE: bindings::blk_mq_ops = bindings::blk_mq_ops {
@@ -136,10 +144,15 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         if rq.op().is_none() {
             return shims::HIOPS_STS_NOTSUPP;
         }
-        lane.stats.submitted(1);
         let _stay = PreemptOff::new();
         let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
-        enlist(lane, &rq, coop, || queue.io.is_worth_a_visit());
+        if is_retry(&rq) {
+            // Counted before. Whoever brings it is not who waits for it.
+            enlist_nobody(&rq);
+        } else {
+            lane.stats.submitted(1);
+            enlist(lane, &rq, coop, || queue.io.is_worth_a_visit());
+        }
         queue.io.submit(rq, last);
         queue.pass_by(coop);
         shims::HIOPS_STS_OK
@@ -154,6 +167,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         while let Some((lane, left)) = plugged.run() {
             // SAFETY: a lane outlives its requests, and the first of the list is one.
             let lane = unsafe { &*lane };
+            // Who is tried again does not come in a plug.
             lane.stats.submitted(left as u64);
             let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
             let run = Run {

@@ -24,6 +24,10 @@ pub(crate) struct Head {
     pub(crate) waiter: *const Waiter<Offer, Way>,
     /// The `blk_status_t` with which it ends.
     pub(crate) status: u8,
+    /// How often it was tried again; of one that never was, of no meaning.
+    pub(crate) tries: u8,
+    /// In how many milliseconds it is tried again, if it is.
+    pub(crate) delay_ms: u32,
     /// Its completion was swallowed by the kernel's fault injection; the time-out ends it.
     pub(crate) swallowed: bool,
 }

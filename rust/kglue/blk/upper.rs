@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq as the strategy's upper layer.
 
+use super::again;
 use super::lane::LAZY;
 use super::map::MapKind;
 use super::poller::Poller;
@@ -11,7 +12,7 @@ use crate::errno::status;
 use crate::shims;
 use crate::wait::{self, Offer};
 use core::ptr::{null_mut, NonNull};
-use hal::{CmdError, Command, Outcome, Segment};
+use hal::{CmdError, Command, Failure, Outcome, Segment};
 use kernel::bindings;
 use kernel::prelude::*;
 use strategy::{Context, Upper};
@@ -66,6 +67,19 @@ impl<M: MapKind> BlkUpper<M> {
             rq.lane().stats.error();
         }
         push(&mut ended.single, rq);
+    }
+
+    /// `rq` failed: it is over, or is tried again.
+    #[cold]
+    fn fail(&self, ended: &mut Ended, rq: Rq, failure: Failure) {
+        if !again::is_worth_a_try(&rq, failure) {
+            return self.conclude(ended, rq);
+        }
+        self.map.unmap(&rq);
+        if let Some(waiter) = rq.waiter() {
+            waiter.ended();
+        }
+        push(&mut ended.again, rq);
     }
 
     /// Offers each of `offers` to the thread that waits for it; what is not taken is the caller's to end, in `ended`.
@@ -123,6 +137,8 @@ pub(crate) struct Ended {
     single: Option<Chain>,
     /// Those whose owners are asleep.
     offers: Option<Chain>,
+    /// Those that are not over, but tried again.
+    again: Option<Chain>,
 }
 
 impl Default for Ended {
@@ -141,6 +157,7 @@ impl Default for Ended {
             },
             single: None,
             offers: None,
+            again: None,
         }
     }
 }
@@ -227,11 +244,12 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     fn end_cmd(&self, ended: &mut Ended, rq: Rq, outcome: Outcome) {
         // SAFETY: owned; the head is the request's own.
         unsafe { (*rq.head()).status = status(outcome) };
+        if let Err(failure) = outcome {
+            return self.fail(ended, rq, failure);
+        }
         match rq.waiter() {
             // What is left to do is its own, if it is asleep still when the token is free.
-            Some(waiter)
-                if waiter.is_asleep() && outcome.is_ok() && rq.lane().switches.on(LAZY) =>
-            {
+            Some(waiter) if waiter.is_asleep() && rq.lane().switches.on(LAZY) => {
                 push(&mut ended.offers, rq);
             }
             _ => self.conclude(ended, rq),
@@ -252,6 +270,9 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         }
         if let Some(chain) = ended.single.take() {
             end_one_by_one(chain, by);
+        }
+        if let Some(chain) = ended.again.take() {
+            requeue_all(chain);
         }
         if bh_off {
             // SAFETY: pairs with `hiops_bh_off`.
@@ -365,5 +386,16 @@ fn end_one_by_one(chain: Chain, by: Context) {
         let status = unsafe { (*rq.head()).status };
         // SAFETY: owned, over, and ended only here.
         unsafe { bindings::blk_mq_end_request(rq.into_raw(), status) };
+    }
+}
+
+#[cold]
+fn requeue_all(chain: Chain) {
+    let mut rest = Some(chain.0);
+    while let Some(raw) = rest {
+        // SAFETY: the chain owns its requests.
+        let (rq, next) = unsafe { (Rq::from_raw(raw), *next_of(raw.as_ptr())) };
+        rest = NonNull::new(next);
+        again::requeue(rq);
     }
 }

@@ -230,8 +230,8 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
 
     fn resume(&self) -> Result<(), Error> {
         let home = self.ports.home();
-        let restarted = enable_bus_master(&home.function)
-            .and_then(|()| T::restart(&home.hba, &home.platform));
+        let restarted =
+            enable_bus_master(&home.function).and_then(|()| T::restart(&home.hba, &home.platform));
         if restarted.is_ok() {
             T::listen(&home.hba);
         }

@@ -68,7 +68,7 @@ impl Port {
         }
         self.stopped.store(true, Ordering::SeqCst);
         let told = self.flight.told.load(Ordering::SeqCst);
-        self.flight.judge(told, Err(CmdError::Medium));
+        self.flight.judge(told, Err(CmdError::Medium.finally()));
     }
 }
 
@@ -94,7 +94,7 @@ fn a_drain_beside_a_recovery() {
             0,
             "finished by a register that was cleared"
         );
-        assert_eq!(port.flight.verdict(1), Err(CmdError::Medium));
+        assert_eq!(port.flight.verdict(1), Err(CmdError::Medium.finally()));
         if judged & OVER != 0 {
             assert_eq!(port.flight.verdict(0), Ok(()), "it was finished");
         }

@@ -11,7 +11,7 @@
 mod common;
 
 use common::*;
-use hal::{CmdError, Controller, Op};
+use hal::{Again, CmdError, Controller, Op};
 use lld_ram::{Faults, World};
 use std::sync::atomic::Ordering;
 
@@ -83,6 +83,25 @@ fn lied_about() {
 }
 
 #[test]
+fn failed_for_now() {
+    let mut rig = Rig::new(config());
+    faults(&rig).fail.one_in(4);
+    let ids: Vec<usize> = (0..100)
+        .map(|n| rig.submit(Op::Write, n, pattern(n as usize, 1)))
+        .collect();
+    rig.run();
+    let failed = (ids.into_iter())
+        .map(|id| rig.over(id).expect("it ended").outcome)
+        .filter(|outcome| *outcome == Err(CmdError::Io));
+    assert_eq!(failed.count(), 25);
+    let agains = rig.host.agains();
+    assert_eq!(agains.len(), 25);
+    assert!(agains.iter().all(|(_, again)| *again == Again::Now));
+    faults(&rig).fail.one_in(0);
+    all_is_well(&mut rig);
+}
+
+#[test]
 fn lost_and_recovered() {
     let mut rig = Rig::new(config());
     faults(&rig).drop.one_in(4);
@@ -95,7 +114,7 @@ fn lost_and_recovered() {
         // All tags are lost, or nothing is left to come: what a time-out finds.
         let mut paused = rig.io.pause(&rig.platform);
         rig.ram.stop().unwrap();
-        paused.reap(CmdError::Timeout);
+        paused.reap(CmdError::Timeout.again());
         paused.rewind();
         rig.ram.start().unwrap();
         paused.resume();
@@ -126,7 +145,7 @@ fn pulled_in_the_middle() {
     rig.run();
     let mut paused = rig.io.pause(&rig.platform);
     rig.ram.stop().unwrap();
-    paused.reap(CmdError::Gone);
+    paused.reap(CmdError::Gone.finally());
     paused.kill();
     for id in ids {
         assert_eq!(rig.over(id).expect("it ended").outcome, Err(CmdError::Gone));

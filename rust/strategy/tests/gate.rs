@@ -5,7 +5,7 @@
 mod common;
 
 use common::Rig;
-use hal::CmdError;
+use hal::{Again, CmdError, Failure};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use strategy::Context;
@@ -63,7 +63,7 @@ fn a_reset_fails_what_was_issued_and_issues_what_waited() {
     rig.submit(0..6);
     let mut paused = rig.queue.pause(&rig.platform);
     rig.submit([6]);
-    paused.reap(CmdError::Timeout);
+    paused.reap(CmdError::Timeout.again());
     let mut failed = rig.log.ended();
     failed.sort_unstable_by_key(|ended| ended.0);
     let timeout = Err(CmdError::Timeout);
@@ -88,7 +88,7 @@ fn a_reap_keeps_the_outcome_of_what_the_device_finished() {
     rig.device.complete_next(Ok(()));
     rig.device.complete_next(Err(CmdError::Medium));
     let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Timeout);
+    paused.reap(CmdError::Timeout.again());
     let outcomes = [
         (0, Ok(())),
         (1, Err(CmdError::Medium)),
@@ -103,7 +103,9 @@ fn a_reap_takes_what_was_staged_and_never_told() {
     rig.queue.submit(rig.rq(0), false);
     rig.queue.submit(rig.rq(1), false);
     let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Aborted);
+    paused.reap(CmdError::Aborted.again());
+    let agains = rig.log.agains.lock().unwrap().clone();
+    assert_eq!(agains, [(0, Again::Untold), (1, Again::Untold)]);
     paused.rewind();
     paused.resume();
     rig.queue.commit();
@@ -114,6 +116,40 @@ fn a_reap_takes_what_was_staged_and_never_told() {
 }
 
 #[test]
+fn a_reap_says_of_each_whether_it_was_tried() {
+    // Request 2 is staged, 3 waits in the FIFO.
+    for (why, told, staged) in [
+        (CmdError::Timeout.again(), Again::Now, Again::Untold),
+        (CmdError::Gone.finally(), Again::Never, Again::Never),
+    ] {
+        let rig = Rig::new(3, 16);
+        rig.submit(0..2);
+        rig.queue.submit(rig.rq(2), false);
+        rig.queue.submit(rig.rq(3), false);
+        let mut paused = rig.queue.pause(&rig.platform);
+        paused.reap(why);
+        let mut agains = rig.log.agains.lock().unwrap().clone();
+        agains.sort_unstable_by_key(|again| again.0);
+        assert_eq!(agains, [(0, told), (1, told), (2, staged)]);
+        assert_eq!(rig.queue.queued(), 1, "nothing became of what waits");
+    }
+}
+
+#[test]
+fn what_a_device_asks_for_comes_up() {
+    let rig = Rig::new(3, 16);
+    let agains = [Again::Never, Again::Now, Again::After(7)];
+    rig.submit(0..3);
+    for again in agains {
+        let error = CmdError::NotReady;
+        rig.device.end_next(Err(Failure { error, again }));
+    }
+    rig.queue.drain(Context::Irq);
+    let expected: Vec<_> = (0..).zip(agains).collect();
+    assert_eq!(*rig.log.agains.lock().unwrap(), expected);
+}
+
+#[test]
 fn a_reap_of_more_than_a_batch() {
     for count in [65, 64, 63, 200] {
         if cfg!(miri) && count != 65 {
@@ -121,7 +157,9 @@ fn a_reap_of_more_than_a_batch() {
         }
         let rig = Rig::new(count as u16, count as usize);
         rig.submit_many(0..count);
-        rig.queue.pause(&rig.platform).reap(CmdError::Timeout);
+        rig.queue
+            .pause(&rig.platform)
+            .reap(CmdError::Timeout.again());
         rig.log.assert_each_once(count);
         rig.submit_many(count..2 * count);
         assert_eq!(
@@ -137,7 +175,7 @@ fn a_dead_queue_fails_the_fifo_and_all_that_come() {
     let rig = Rig::new(2, 300);
     rig.submit(0..250);
     let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Gone);
+    paused.reap(CmdError::Gone.finally());
     paused.kill();
     rig.log.assert_each_once(250);
     rig.submit(250..252);
@@ -164,7 +202,7 @@ fn completions_after_a_rewind_answer_nothing() {
     rig.submit(0..2);
     let stale = rig.device.issued();
     let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Timeout);
+    paused.reap(CmdError::Timeout.again());
     paused.rewind();
     paused.resume();
     for issued in stale {
@@ -182,7 +220,7 @@ fn a_rewind_starts_the_count_of_lies_anew() {
     rig.queue.drain(Context::Irq);
     assert_eq!(rig.queue.violations(), 5);
     let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Timeout);
+    paused.reap(CmdError::Timeout.again());
     paused.rewind();
     assert_eq!(
         rig.queue.violations(),
@@ -214,7 +252,7 @@ fn a_pause_waits_for_the_holders_and_ends_under_load() {
         });
         for _ in 0..if cfg!(miri) { 2 } else { 50 } {
             let mut paused = rig.queue.pause(&rig.platform);
-            paused.reap(CmdError::Aborted);
+            paused.reap(CmdError::Aborted.again());
             paused.rewind();
             assert_eq!(rig.queue.in_flight(), 0);
             paused.resume();

@@ -233,7 +233,7 @@ fn looks_are_left_to_who_comes_next() {
 fn a_reset_ends_what_was_held() {
     let rig = holding(3);
     let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Aborted);
+    paused.reap(CmdError::Aborted.again());
     paused.rewind();
     paused.resume();
     rig.log.assert_each_once(FILLED + 3);

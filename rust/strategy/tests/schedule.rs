@@ -85,7 +85,7 @@ impl Run {
             Step::Bind(why) => rig.device.answer_binds([Some(why)]),
             Step::Reset => {
                 let mut paused = rig.queue.pause(&rig.platform);
-                paused.reap(CmdError::Timeout);
+                paused.reap(CmdError::Timeout.again());
                 paused.rewind();
                 paused.resume();
             }

@@ -115,7 +115,7 @@ fn resets_in_between() {
     stress(8, 2, 2, |rig| {
         if rig.log.ended_count() % 16 == 0 {
             let mut paused = rig.queue.pause(&rig.platform);
-            paused.reap(CmdError::Timeout);
+            paused.reap(CmdError::Timeout.again());
             paused.rewind();
             paused.resume();
         }

@@ -5,11 +5,11 @@ use crate::model::config::Bad;
 use crate::model::{Config, Drive};
 use crate::rig::{read, reads, Queue, Rig};
 use crate::whole::attend;
-use hal::{CmdError, Controller, Outcome};
+use hal::{Again, CmdError, Controller};
 use lld_ahci::News;
 use std::sync::Arc;
 use strategy::Context;
-use testkit::{Host, Job};
+use testkit::{Ended, Host, Job};
 
 pub const MEDIUM: u16 = 0x4041;
 
@@ -56,8 +56,8 @@ pub fn serve(rig: &Rig, queue: &Queue) -> usize {
 }
 
 #[track_caller]
-pub fn only(ended: Vec<(usize, Outcome)>, count: usize, failed: &[(usize, CmdError)]) {
-    let expected: Vec<(usize, Outcome)> = (0..count)
+pub fn only(ended: Vec<(usize, Ended)>, count: usize, failed: &[(usize, CmdError)]) {
+    let expected: Vec<(usize, Ended)> = (0..count)
         .map(|id| {
             let failed = failed.iter().find(|(at, _)| *at == id);
             (id, failed.map_or(Ok(()), |(_, why)| Err(*why)))
@@ -68,11 +68,11 @@ pub fn only(ended: Vec<(usize, Outcome)>, count: usize, failed: &[(usize, CmdErr
 
 #[test]
 fn the_log_names_the_one_that_failed() {
-    for (tfd, why) in [
-        (MEDIUM, CmdError::Medium),
-        (0x1041, CmdError::Range),
-        (0x8441, CmdError::Io),
-        (0x0061, CmdError::Io),
+    for (tfd, why, again) in [
+        (MEDIUM, CmdError::Medium, Again::Never),
+        (0x1041, CmdError::Range, Again::Now),
+        (0x8441, CmdError::Io, Again::Now),
+        (0x0061, CmdError::Fault, Again::Now),
     ] {
         for (batches, reverses) in [(true, false), (false, true)] {
             let (rig, host, queue) = reading(
@@ -85,6 +85,7 @@ fn the_log_names_the_one_that_failed() {
             );
             assert_eq!(serve(&rig, &queue), 1);
             only(host.outcomes(), 20, &[(7, why)]);
+            assert_eq!(host.agains(), [(7, again)], "{tfd:#x}");
             // Read once, and nothing that was done is done again.
             let log = rig.model.state().log.clone();
             let logs = log.iter().filter(|taken| taken.command == 0x2f);
@@ -348,7 +349,7 @@ fn an_hba_that_was_reset_by_somebody_else_has_finished_nothing() {
         assert_eq!(rig.model.state().ports[0].ie, 0x0040_0040, "it is at rest");
         let mut paused = queue.pause(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));
-        paused.reap(CmdError::Timeout);
+        paused.reap(CmdError::Timeout.again());
         paused.rewind();
         let ended = host.take();
         assert_eq!(ended.len(), 6);

@@ -110,7 +110,7 @@ fn a_device_that_hears_nothing_is_recovered_by_the_layer_above() {
         assert!(queue.overdue(rig.machine.now_us() / 1000, 30_000));
         let mut paused = queue.pause(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));
-        paused.reap(CmdError::Timeout);
+        paused.reap(CmdError::Timeout.again());
         paused.rewind();
         rig.model.state().config.deaf = false;
         assert_eq!(rig.ahci[0].start(), Ok(()));
@@ -147,7 +147,7 @@ fn a_device_that_falls_silent_in_a_recovery_is_given_up_in_bounded_time() {
         // The layer above: everything from scratch, and in the end nothing is lost.
         let mut paused = queue.pause(&rig.machine);
         let _ = rig.ahci[0].stop();
-        paused.reap(CmdError::Timeout);
+        paused.reap(CmdError::Timeout.again());
         paused.rewind();
         rig.model.state().config.deaf = false;
         assert_eq!(rig.ahci[0].start(), Ok(()));
@@ -179,7 +179,7 @@ fn a_link_that_breaks_for_ever_ends_in_bounded_time() {
     assert!(rig.machine.now_us() - before < 1_000_000);
     let mut paused = queue.pause(&rig.machine);
     assert_eq!(rig.ahci[0].stop(), Ok(()));
-    paused.reap(CmdError::Timeout);
+    paused.reap(CmdError::Timeout.again());
     paused.kill();
     let ended = host.take();
     assert_eq!(ended.len(), 20);

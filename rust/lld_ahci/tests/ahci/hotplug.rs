@@ -36,7 +36,7 @@ fn a_drive_that_goes_fails_its_io_and_its_port_stays_quiet() {
     assert_eq!(queue.in_flight(), 8);
     let mut paused = queue.pause(&rig.machine);
     assert_eq!(rig.ahci[0].stop(), Ok(()));
-    paused.reap(CmdError::Gone);
+    paused.reap(CmdError::Gone.finally());
     paused.kill();
     assert!(host.take().iter().all(gone));
     assert_eq!(rig.ahci[0].start(), Err(Error::Gone));

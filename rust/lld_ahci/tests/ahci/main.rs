@@ -25,6 +25,7 @@ mod quirks;
 mod races;
 mod rig;
 mod shutdown;
+mod silence;
 mod threads;
 mod tools;
 mod turns;

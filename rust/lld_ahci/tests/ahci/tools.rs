@@ -164,6 +164,16 @@ fn a_command_that_is_not_answered_leaves_the_port_stopped() {
     assert_eq!(lost, Err(Error::Timeout));
     assert!(rig.machine.now_us() - before < 2_100_000);
     assert_eq!(rig.ahci[0].step(), "a command passed through");
+    // The log has what the registers said before the port was stopped.
+    let mut line = String::new();
+    rig.ahci[0].silence(&mut line).unwrap();
+    assert!(
+        line.starts_with(
+            "the drive has taken it, and is late (a command passed through): \
+             waited for 0x00000001, PxCI 0x00000001"
+        ),
+        "{line}"
+    );
     assert_eq!(rig.model.state().ports[0].cmd & 1, 0);
     assert_eq!(rig.ahci[0].stop(), Ok(()));
     assert_eq!(rig.ahci[0].start(), Ok(()));

@@ -3,7 +3,7 @@
 
 use crate::model::Config;
 use crate::rig::{command, Rig};
-use hal::Op;
+use hal::{Again, Controller, Op};
 
 #[test]
 fn queued_and_other_commands_take_turns() {
@@ -51,6 +51,26 @@ fn flushes_do_not_keep_queued_commands_away_for_ever() {
         }
         assert!(round < 3, "starved");
     }
+    data.unmap();
+    rig.model.check();
+}
+
+#[test]
+fn what_waits_for_its_turn_was_not_tried() {
+    let rig = Rig::started(Config::default());
+    let mut queue = rig.queue();
+    let data = rig.map(&[0; 512], 0, 0);
+    rig.model.state().hold = true;
+    let read = command(Op::Read, 0, 1);
+    let flush = command(Op::Flush, 0, 0);
+    let told = queue.start(&read, &data.segments()).unwrap();
+    let held = queue.start(&flush, &[]).unwrap();
+    rig.ahci[0].stop().unwrap();
+    let mut reaped = queue.reap();
+    reaped.sort_by_key(|(tag, _)| *tag);
+    let agains = reaped.iter().map(|(tag, why)| (*tag, why.again));
+    let expected = [(told, Again::Now), (held, Again::Untold)];
+    assert_eq!(agains.collect::<Vec<_>>(), expected);
     data.unmap();
     rig.model.check();
 }

@@ -186,7 +186,7 @@ fn what_was_finished_before_a_stop_is_a_success_and_nothing_else_is() {
         }
         let mut paused = queue.pause(&rig.machine);
         rig.ahci[0].stop().unwrap();
-        paused.reap(CmdError::Timeout);
+        paused.reap(CmdError::Timeout.again());
         let late = Err(CmdError::Timeout);
         assert_eq!(
             host.outcomes(),

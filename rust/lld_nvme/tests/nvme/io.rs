@@ -3,7 +3,7 @@
 
 use crate::model::{Config, Namespace};
 use crate::rig::{command, Rig, UNIT};
-use hal::{CmdError, Command, Controller, Op, Queue, Segment, TagBatch};
+use hal::{Again, CmdError, Command, Controller, Op, Queue, Segment, TagBatch};
 use testkit::pattern;
 
 /// Writes and reads back through every way of describing data.
@@ -285,7 +285,7 @@ fn statuses_come_through() {
         (0x4281, Err(CmdError::Medium)),
         (0x4080, Err(CmdError::Range)),
         (0x0082, Err(CmdError::NotReady)),
-        (0x4082, Err(CmdError::Io)),
+        (0x4082, Err(CmdError::NotReady)),
         (0x0081, Err(CmdError::NoSpace)),
         (0x0083, Err(CmdError::Reserved)),
     ];
@@ -298,6 +298,64 @@ fn statuses_come_through() {
     let past = queue.run(&command(Op::Read, 4096, 1), &data.segments());
     assert_eq!(past, Err(CmdError::Range));
     data.unmap();
+}
+
+#[test]
+fn a_failure_says_whether_and_when_again() {
+    let rig = Rig::started(Config {
+        retry_delays: [2, 0, 700],
+        ..Config::default()
+    });
+    let behavior = rig.model.state().host_behavior.clone().unwrap();
+    assert_eq!(behavior[0], 1, "ACRE");
+    assert!(behavior[1..].iter().all(|byte| *byte == 0));
+    let mut queue = rig.queue(0);
+    let cases = [
+        (0x0281, Again::Now),
+        (0x4281, Again::Never),
+        (0x0a81, Again::After(2)),
+        (0x1281, Again::Now),
+        (0x1a81, Again::After(700)),
+    ];
+    for (status, again) in cases {
+        rig.model.state().io_status.push(status);
+        let failure = queue.failure(&command(Op::Flush, 0, 0), &[]);
+        assert_eq!(
+            (failure.error, failure.again),
+            (CmdError::Medium, again),
+            "{status:#06x}"
+        );
+    }
+    rig.model.check();
+}
+
+#[test]
+fn a_controller_without_delays_is_not_asked_for_them() {
+    let rig = Rig::started(Config::default());
+    assert_eq!(rig.model.state().host_behavior, None);
+    let mut queue = rig.queue(0);
+    rig.model.state().io_status.push(0x1a81);
+    let failure = queue.failure(&command(Op::Flush, 0, 0), &[]);
+    assert_eq!(failure.again, Again::Now, "a delay that it does not have");
+}
+
+#[test]
+fn a_controller_may_refuse_to_name_delays() {
+    let rig = Rig::new(Config {
+        retry_delays: [1; 3],
+        ..Config::default()
+    })
+    .unwrap();
+    // After Identify Controller.
+    rig.model.state().refuse = Some((1, 0x4002));
+    rig.nvme.start().unwrap();
+    let log = rig.model.state().admin_log.clone();
+    assert_eq!(log[1], (0x09, 0x16));
+    assert_eq!(rig.model.state().host_behavior, None);
+    // It is asked again after each reset.
+    rig.nvme.stop().unwrap();
+    rig.nvme.start().unwrap();
+    assert!(rig.model.state().host_behavior.is_some());
 }
 
 #[test]

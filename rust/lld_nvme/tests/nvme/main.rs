@@ -17,5 +17,6 @@ mod pin;
 mod quirks;
 mod reset;
 mod rig;
+mod silence;
 mod tools;
 mod whole;

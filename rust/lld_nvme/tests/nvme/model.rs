@@ -47,6 +47,8 @@ pub struct State {
     pub cqs: BTreeMap<u16, Cq>,
     /// Bus addresses of shadow doorbells and EventIdx.
     pub shadow: Option<(u64, u64)>,
+    /// What the host makes use of, as it said last.
+    pub host_behavior: Option<Vec<u8>>,
     /// Admin commands as they came: opcode and dword 10.
     pub admin_log: Vec<(u8, u32)>,
     /// The n-th admin command (from 0) is answered with this status instead of being carried out.
@@ -87,6 +89,7 @@ impl State {
             sqs: BTreeMap::new(),
             cqs: BTreeMap::new(),
             shadow: None,
+            host_behavior: None,
             admin_log: Vec::new(),
             refuse: None,
             ignore: None,

@@ -182,7 +182,7 @@ fn a_lying_device_ends_nothing_twice_and_is_found_out() {
         if queue.in_flight() > 200 {
             let mut paused = queue.pause(&rig.machine);
             rig.nvme.stop().unwrap();
-            paused.reap(CmdError::Timeout);
+            paused.reap(CmdError::Timeout.again());
             paused.rewind();
             rig.nvme.start().unwrap();
             paused.resume();
@@ -191,7 +191,7 @@ fn a_lying_device_ends_nothing_twice_and_is_found_out() {
     assert!(queue.violations() > 0);
     let mut paused = queue.pause(&rig.machine);
     rig.nvme.stop().unwrap();
-    paused.reap(CmdError::Timeout);
+    paused.reap(CmdError::Timeout.again());
     paused.kill();
     for (job, _) in host.take() {
         seen[job.id] += 1;

@@ -8,13 +8,13 @@
 )]
 
 use hal::mock::{MockBus, MockPlatform};
-use hal::{Controller, Op, Outcome, Segment};
+use hal::{Controller, Op, Segment};
 use lld_ram::{Config, Device, Latency, Ram, RamQueue, World};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use strategy::Context;
-use testkit::{command, Host, Io, Job};
+use testkit::{command, Ended, Host, Io, Job};
 
 pub const BLOCK: usize = 512;
 
@@ -100,7 +100,7 @@ impl World for HostWorld {
 /// What became of a request.
 #[derive(Debug)]
 pub struct Over {
-    pub outcome: Outcome,
+    pub outcome: Ended,
     pub data: Vec<u8>,
 }
 

@@ -7,7 +7,7 @@
 )]
 
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
-use hal::{CmdError, Command, Op, Outcome, Segment};
+use hal::{Again, CmdError, Command, Op, Outcome, Segment};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,9 @@ impl Drop for Rq {
 /// What happened so far.
 #[derive(Debug, Default)]
 pub struct Log {
-    pub ended: Mutex<Vec<(u32, Outcome)>>,
+    pub ended: Mutex<Vec<(u32, Result<(), CmdError>)>>,
+    /// What each of those that failed said of another try.
+    pub agains: Mutex<Vec<(u32, Again)>>,
     pub finished: Mutex<Vec<(Context, usize)>>,
     pub deferred: AtomicUsize,
     pub unmapped: AtomicUsize,
@@ -58,7 +60,7 @@ pub struct Log {
 }
 
 impl Log {
-    pub fn ended(&self) -> Vec<(u32, Outcome)> {
+    pub fn ended(&self) -> Vec<(u32, Result<(), CmdError>)> {
         self.ended.lock().unwrap().clone()
     }
 
@@ -166,7 +168,12 @@ impl Upper for Recorder {
             self.0.misused.fetch_add(1, SeqCst);
         }
         rq.ended = true;
-        self.0.ended.lock().unwrap().push((rq.id, outcome));
+        if let Err(failure) = outcome {
+            let mut agains = self.0.agains.lock().unwrap();
+            agains.push((rq.id, failure.again));
+        }
+        let kind = outcome.map_err(|failure| failure.error);
+        self.0.ended.lock().unwrap().push((rq.id, kind));
         ended.push(rq);
     }
 

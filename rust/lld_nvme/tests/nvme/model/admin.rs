@@ -56,6 +56,20 @@ impl State {
                     _ => Err(INVALID_FIELD),
                 }
             }
+            // Host Behavior Support.
+            0x09 if dword10 & 0xff == 0x16 => {
+                let pieces = self.walk(sqe, 512)?;
+                let mut bytes = vec![0; 512];
+                let bus = self.platform.bus();
+                let mut left = bytes.as_mut_slice();
+                for (addr, len) in pieces {
+                    let (now, rest) = left.split_at_mut(len as usize);
+                    let _ = bus.read(addr, now);
+                    left = rest;
+                }
+                self.host_behavior = Some(bytes);
+                Ok(0)
+            }
             0x7c if self.config.doorbell_buffer => {
                 if (sqe[3] | sqe[4]) & (self.page() - 1) != 0 || sqe[3] == sqe[4] {
                     return Err(INVALID_FIELD);

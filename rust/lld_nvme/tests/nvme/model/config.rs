@@ -108,6 +108,8 @@ pub struct Config {
     pub dmrsl: u32,
     pub wzsl: u8,
     pub kind: u8,
+    /// CRDT1 to CRDT3.
+    pub retry_delays: [u16; 3],
     pub sqes: u8,
     pub cqes: u8,
     /// NN.
@@ -151,6 +153,7 @@ impl Default for Config {
             dmrsl: 0,
             wzsl: 0,
             kind: 1,
+            retry_delays: [0; 3],
             sqes: 0x66,
             cqes: 0x44,
             nn: 256,

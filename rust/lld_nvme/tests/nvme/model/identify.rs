@@ -17,6 +17,9 @@ pub fn controller(config: &Config) -> Vec<u8> {
     put(&mut page, 80, &config.version.to_le_bytes());
     put(&mut page, 88, &config.rtd3e_us.to_le_bytes());
     page[111] = config.kind;
+    for (at, delay) in (128..).step_by(2).zip(config.retry_delays) {
+        put(&mut page, at, &delay.to_le_bytes());
+    }
     let oacs = u16::from(config.doorbell_buffer) << 8;
     put(&mut page, 256, &oacs.to_le_bytes());
     page[261] = u8::from(config.effects.is_some()) << 1;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+//! KUnit suite of what is tried again, with a request that no queue has.
+
+use kernel::prelude::*;
+
+#[kunit_tests(hiops_again)]
+mod again_suite {
+    use crate::blk::again::is_worth_a_try;
+    use crate::blk::lane::{Format, Lane, Switches};
+    use crate::blk::request::{Pdu, Rq};
+    use crate::shims;
+    use core::ptr::{null, NonNull};
+    use hal::{Again, CmdError, Failure};
+    use kernel::alloc::flags::{GFP_KERNEL, __GFP_ZERO};
+    use kernel::bindings;
+    use kernel::prelude::*;
+
+    /// A request with what hiops has behind it.
+    #[repr(C)]
+    struct Whole {
+        rq: bindings::request,
+        pdu: Pdu<()>,
+    }
+
+    /// The request, and what it points to.
+    struct Rig {
+        whole: KBox<Whole>,
+        queue: KBox<bindings::request_queue>,
+        _hctx: KBox<bindings::blk_mq_hw_ctx>,
+        _lane: KBox<Lane>,
+    }
+
+    /// # Safety
+    /// Zeroes are a `T`.
+    unsafe fn zeroed<T>() -> Result<KBox<T>> {
+        let place = KBox::<T>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
+        // SAFETY: zeroed, by the flag; that is a `T` by the caller's promise.
+        Ok(unsafe { place.assume_init() })
+    }
+
+    fn rig(max_retries: u8) -> Result<Rig> {
+        let lane = Lane {
+            queue: null(),
+            way: null(),
+            switches: Switches::new(0, 0),
+            unit: 1,
+            format: Format::new(&crate::kunit::unit()),
+            max_retries,
+            stats: Default::default(),
+        };
+        let lane = KBox::new(lane, GFP_KERNEL)?;
+        // SAFETY: structures of C, and a PDU that blk-mq zeroes as well.
+        let (mut hctx, mut queue, mut whole) = unsafe {
+            (
+                zeroed::<bindings::blk_mq_hw_ctx>()?,
+                zeroed()?,
+                zeroed::<Whole>()?,
+            )
+        };
+        hctx.driver_data = core::ptr::from_ref(&*lane).cast_mut().cast();
+        whole.rq.mq_hctx = &mut *hctx;
+        whole.rq.q = &mut *queue;
+        Ok(Rig {
+            whole,
+            queue,
+            _hctx: hctx,
+            _lane: lane,
+        })
+    }
+
+    impl Rig {
+        /// Whether it is tried again after a failure of that kind. If it is, it comes again.
+        fn fails(&mut self, again: Again) -> bool {
+            let error = CmdError::Io;
+            let rq = NonNull::from(&mut self.whole.rq);
+            // SAFETY: the request has what a handle needs: PDU, lane, queue. The handle is not
+            // kept.
+            let worth = is_worth_a_try(&unsafe { Rq::from_raw(rq) }, Failure { error, again });
+            if worth {
+                self.whole.rq.rq_flags |= shims::HIOPS_RQF_DONTPREP;
+            }
+            worth
+        }
+    }
+
+    #[test]
+    fn five_times_and_no_more() {
+        for most in [0, 1, 5, u8::MAX] {
+            let rig = rig(most);
+            assert!(rig.is_ok());
+            if let Ok(mut rig) = rig {
+                assert!((0..most).all(|_| rig.fails(Again::Now)));
+                assert!(!rig.fails(Again::Now));
+                assert!(rig.fails(Again::Untold));
+                assert!(!rig.fails(Again::After(1)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_request_begins_anew() {
+        if let Ok(mut rig) = rig(2) {
+            // What the one before it has left behind.
+            rig.whole.pdu.head.tries = 2;
+            assert!(rig.fails(Again::Now) && rig.fails(Again::After(7)));
+            assert_eq!(rig.whole.pdu.head.delay_ms, 700);
+            assert_eq!(rig.whole.pdu.head.tries, 2);
+            assert!(!rig.fails(Again::Now));
+        }
+    }
+
+    #[test]
+    fn who_wants_to_know_at_once_is_told() {
+        let flags = [
+            bindings::req_flag_bits___REQ_FAILFAST_DEV,
+            bindings::req_flag_bits___REQ_FAILFAST_TRANSPORT,
+            bindings::req_flag_bits___REQ_FAILFAST_DRIVER,
+        ];
+        for flag in flags {
+            if let Ok(mut rig) = rig(5) {
+                assert!(rig.fails(Again::Now));
+                rig.whole.rq.cmd_flags |= 1u32.wrapping_shl(flag);
+                assert!(!rig.fails(Again::Now));
+                assert!(rig.fails(Again::Untold));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_tried_again_of_a_queue_that_goes() {
+        if let Ok(mut rig) = rig(5) {
+            assert!(rig.fails(Again::Now));
+            rig.queue.queue_flags |= 1 << bindings::QUEUE_FLAG_DYING;
+            assert!(!rig.fails(Again::Now));
+        }
+    }
+
+    #[test]
+    fn what_is_final_is_final() {
+        if let Ok(mut rig) = rig(5) {
+            assert!(!rig.fails(Again::Never));
+        }
+    }
+}
