@@ -98,7 +98,7 @@ expect rescan python3 -c "import fcntl; fcntl.ioctl(open('$A'), 0x4e46)"
 # A controller list of one, whose ID is 0; Namespace Attachment with SEL 1 detaches.
 printf '\1\0\0\0' >/run/list && truncate -s 4096 /run/list
 attachment() { nvme admin-passthru "$1" --opcode=0x15 --namespace-id=2 --cdw10="$2" --data-len=4096 --input-file=/run/list --write; }
-disks() { ls -d /sys/block/hiops0n* | paste -sd' '; }
+disks() { local all=(/sys/block/hiops0n*); echo "${all[*]}"; }
 same two "$(disks)" '/sys/block/hiops0n1 /sys/block/hiops0n2'
 # Also on the word of the disk that goes.
 expect detach attachment /dev/hiops0n2 1

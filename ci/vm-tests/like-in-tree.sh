@@ -98,6 +98,8 @@ rm /run/fs/*[02468]
 sync -f /run/fs
 expect merged until_true 60 merged
 echo 3 >/proc/sys/vm/drop_caches
+# The inner shell is to expand it.
+# shellcheck disable=SC2016
 expect files-beside bash -c 'for f in /run/fs/*; do n=${f##*/}; [ "$(tr -d "${n:2}" <$f | wc -c) $(wc -c <$f)" = "0 8192" ] || exit; done'
 expect umount umount /run/fs
 expect sound xfs_repair -n /dev/hiops0n1

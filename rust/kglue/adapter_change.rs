@@ -155,8 +155,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     }
 
     /// Calls `f` for each disk. None comes or goes meanwhile: the caller holds `change`.
-    fn each_disk(&self, mut f: impl FnMut(&Disk)) {
-        self.disks.lock().iter().for_each(|disk| f(disk));
+    fn each_disk(&self, f: impl FnMut(&Disk)) {
+        self.disks.lock().iter().for_each(f);
     }
 }
 

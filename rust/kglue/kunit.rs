@@ -72,19 +72,6 @@ mod limits_suite {
     }
 
     #[test]
-    fn a_stripe_is_not_crossed() {
-        assert_eq!(queue_limits(&limits(), &unit()).chunk_sectors, 0);
-        let striped = Unit {
-            shape: Shape {
-                stripe: 32,
-                ..Shape::default()
-            },
-            ..unit()
-        };
-        assert_eq!(queue_limits(&limits(), &striped).chunk_sectors, 256);
-    }
-
-    #[test]
     fn a_virtual_boundary_lifts_the_segment_size() {
         assert_eq!(queue_limits(&limits(), &unit()).max_segment_size, u32::MAX);
         let free = Limits {

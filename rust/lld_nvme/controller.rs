@@ -5,7 +5,7 @@ use crate::admin::{self, Admin};
 use crate::bringup::Patience;
 use crate::data::Layout;
 use crate::doorbell::Shadow;
-use crate::identify::{self, ControllerId};
+use crate::identify::ControllerId;
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
 use crate::quirks::Quirks;
 use crate::regs::{self, Cap};
@@ -112,7 +112,7 @@ where
         }
         let page = 1usize.wrapping_shl(u32::from(page_shift));
         Ok(Self {
-            admin: Admin::new(&platform, cap.stride(), page, small_cids(quirks))?,
+            admin: Admin::new(&platform, cap.stride(), page, quirks.has_small_cids())?,
             pages: admin::paged(&platform, page.saturating_mul(3), page)?,
             made: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
             platform,
@@ -396,11 +396,3 @@ where
         }
     }
 }
-
-/// Whether the CIDs of admin commands are no larger than there are entries.
-fn small_cids(quirks: Quirks) -> bool {
-    quirks.has(Quirks::SHARED_TAGS) || quirks.has(Quirks::SKIP_CID_GEN)
-}
-
-// A structure fits the smallest page.
-const _: () = assert!(identify::BYTES <= 4096);

@@ -96,6 +96,11 @@ const MQES_MEANT: u16 = 63;
 pub(crate) const ADMIN_CIDS: u16 = 32;
 
 impl Quirks {
+    /// Whether the CIDs of admin commands are no larger than there are entries.
+    pub(crate) const fn has_small_cids(self) -> bool {
+        self.has(Self::SHARED_TAGS) || self.has(Self::SKIP_CID_GEN)
+    }
+
     /// How many bits of an address the device gets right.
     pub const fn dma_bits(self) -> u8 {
         match self.has(Self::DMA_ADDRESS_BITS_48) {

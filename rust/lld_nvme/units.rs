@@ -4,7 +4,8 @@
 use crate::command::BLOCKS_MAX;
 use crate::controller::{About, NvmeController};
 use crate::features;
-use crate::identify::{Cns, Descriptors, NamespaceId, NvmLimits, LIST_LEN};
+use crate::identify::{Cns, Descriptors, NvmLimits, LIST_LEN};
+use crate::namespace::NamespaceId;
 use crate::quirks::Quirks;
 use crate::regs::{self, VS};
 use crate::step::Step;

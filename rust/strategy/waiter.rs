@@ -273,6 +273,7 @@ fn is_of(word: u64, thread: Thread) -> bool {
 }
 
 #[cfg(all(test, not(loom)))]
+#[expect(clippy::unwrap_used, reason = "a test fails loudly")]
 mod tests {
     use super::*;
 

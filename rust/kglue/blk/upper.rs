@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq as the strategy's upper layer.
 
-use super::again;
-use super::lane::LAZY;
 use super::map::MapKind;
 use super::poller::Poller;
 use super::request::{Ranges, Rq};
 use super::retry::Retry;
+use super::{again, lane::LAZY};
 use crate::context::now_ms;
 use crate::errno::status;
 use crate::shims;

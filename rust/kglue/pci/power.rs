@@ -9,7 +9,6 @@
 use core::marker::PhantomData;
 use kernel::bindings;
 use kernel::ffi::c_int;
-use kernel::prelude::*;
 
 use super::registration::{bound, Binding};
 use crate::adapter_suspend::Suspend;

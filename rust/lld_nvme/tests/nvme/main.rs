@@ -8,6 +8,7 @@
 
 mod bringup;
 mod data;
+mod discards;
 mod faults;
 mod hostile;
 mod io;
@@ -18,5 +19,6 @@ mod quirks;
 mod reset;
 mod rig;
 mod silence;
+mod t2;
 mod tools;
 mod whole;
