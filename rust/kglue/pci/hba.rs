@@ -144,7 +144,7 @@ impl<T: HbaDriver> Interrupt for Slots<Shared<T>> {
 pub struct BoundHba<T: HbaDriver> {
     // Dropped in this order: handlers, ports (with queues, DMA memory, vectors), claim.
     ports: Handlers<Slots<Shared<T>>>,
-    _claim: Claim,
+    claim: Claim,
 }
 
 impl<T: HbaDriver> Binding for BoundHba<T> {
@@ -204,7 +204,7 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         let bound = KBox::new(
             Self {
                 ports,
-                _claim: claim,
+                claim,
             },
             GFP_KERNEL,
         )
@@ -233,6 +233,9 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         let restarted =
             enable_bus_master(&home.function).and_then(|()| T::restart(&home.hba, &home.platform));
         if restarted.is_ok() {
+            if let Some(ports) = T::switched_ports(&home.hba) {
+                self.claim.turn_on_ports(ports);
+            }
             T::listen(&home.hba);
         }
         self.ports.resume(restarted);

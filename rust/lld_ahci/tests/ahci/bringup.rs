@@ -135,6 +135,27 @@ fn implemented_ports_survive_a_reset_that_forgets_them() {
 }
 
 #[test]
+fn an_hba_that_lost_its_registers_is_brought_back_and_its_drive_serves() {
+    let rig = Rig::started(Config {
+        forgets_ports: true,
+        ..Config::with(Drive::new(9, 64))
+    });
+    rig.ahci[0].stop().unwrap();
+    {
+        let mut state = rig.model.state();
+        state.reset_beneath();
+        // As a power-on leaves it: not in AHCI mode, and nothing of it on.
+        (state.ghc, state.pi) = (0, 0);
+    }
+    assert_eq!(rig.hba.restart(&rig.machine), Ok(()));
+    assert_eq!(rig.model.state().pi, rig.hba.ports());
+    assert_eq!(rig.model.state().ghc, 0x8000_0000, "AHCI mode, no interrupts");
+    rig.ahci[0].start().unwrap();
+    rig.queue().moves_data(&rig.machine, 0, &[(512, 0, 0)]);
+    rig.model.check();
+}
+
+#[test]
 fn windows_and_ports_that_make_no_sense_are_refused() {
     let ports = |ports, bar| Config {
         ports,
