@@ -201,14 +201,7 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         let ports = Handlers::request(function, io_vectors, T::NAME, ports)
             .map_err(step("interrupt handlers"))?;
         T::listen(&ports.home().hba);
-        let bound = KBox::new(
-            Self {
-                ports,
-                claim,
-            },
-            GFP_KERNEL,
-        )
-        .map_err(no_memory)?;
+        let bound = KBox::new(Self { ports, claim }, GFP_KERNEL).map_err(no_memory)?;
         if let Err(error) = bound.ports.open() {
             bound.remove();
             return Err(Failed("adding the disks", error));

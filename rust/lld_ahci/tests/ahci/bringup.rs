@@ -149,7 +149,11 @@ fn an_hba_that_lost_its_registers_is_brought_back_and_its_drive_serves() {
     }
     assert_eq!(rig.hba.restart(&rig.machine), Ok(()));
     assert_eq!(rig.model.state().pi, rig.hba.ports());
-    assert_eq!(rig.model.state().ghc, 0x8000_0000, "AHCI mode, no interrupts");
+    assert_eq!(
+        rig.model.state().ghc,
+        0x8000_0000,
+        "AHCI mode, no interrupts"
+    );
     rig.ahci[0].start().unwrap();
     rig.queue().moves_data(&rig.machine, 0, &[(512, 0, 0)]);
     rig.model.check();
