@@ -20,6 +20,9 @@ sata scheduler [none] mq-deadline,none [mq-deadline]
 sata max_segments more
 sata max_segment_size more
 sata dma_alignment less
+sata discard_max_bytes less
+sata discard_max_hw_bytes less
+sata max_discard_segments more
 sata range 0,any
 '
 # told DISK FILE: what each file of its queue says, a line each.
