@@ -49,7 +49,7 @@ same trim-trusted "$(about hiops0d0 queue/discard_max_hw_bytes)" $((64 * 65535 *
 same trim-broken "$(about hiops0d1 queue/discard_max_hw_bytes)" 0
 same trim-unlisted "$(about hiops0d3 queue/discard_max_hw_bytes)" $((128 << 20))
 same longest-maxsec "$(about hiops0d2 queue/max_hw_sectors_kb)" 512
-same longest-unlisted "$(about hiops0d3 queue/max_hw_sectors_kb)" 1024
+same longest-unlisted "$(about hiops0d3 queue/max_hw_sectors_kb)" 32767
 same fua "$(cat /sys/block/hiops0d*/queue/fua | paste -sd' ')" '0 0 0 0'
 expect discard blkdiscard -o 1M -l 4M /dev/hiops0d0
 expect no-discard sh -c '! blkdiscard -o 1M -l 4M /dev/hiops0d1'
