@@ -78,7 +78,8 @@ if [ "${1:-}" = awake ]; then
 		for what in errors timeouts resets; do expect "$disk-no-$what" [ "$(count "$disk" $what)" = 0 ]; done
 	done
 	expect all-told true
-	echo o >/proc/sysrq-trigger
+	# After a sleep QEMU does not end when the machine turns itself off, but it does at a reset.
+	echo b >/proc/sysrq-trigger
 	while :; do read -r -t 100 <>/tmp/nothing; done
 fi
 
@@ -90,6 +91,6 @@ cat "$DIR/err" >&2
 sed -nE 's/.*result: ((not )?ok )/\1/p' "$HIOPS_VM_LOG"
 # Without the last one the guest did not come to its end.
 grep -q 'result: ok all-told' "$HIOPS_VM_LOG" || echo "not ok end: the guest did not come to its end"
-# Once by the in-tree driver, from which hiops took it; then by hiops, each time and at the end.
+# Once by the in-tree driver, from which hiops took it; then by hiops, each time.
 told=$(grep -c pci_nvme_mmio_shutdown_set "$DIR/trace")
-if [ "$told" = $((2 + 2 * ROUNDS)) ]; then echo "ok drive-told"; else echo "not ok drive-told: $told times CC.SHN instead of $((2 + 2 * ROUNDS))"; fi
+if [ "$told" = $((1 + 2 * ROUNDS)) ]; then echo "ok drive-told"; else echo "not ok drive-told: $told times CC.SHN instead of $((1 + 2 * ROUNDS))"; fi
