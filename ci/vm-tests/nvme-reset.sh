@@ -3,7 +3,7 @@
 # The function is reset by others, by its own file in sysfs, with I/O and administrative commands under way: all of it comes to its end, and nothing fails.
 # image: a.img 256M
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=rst0,drive=a,max_ioqpairs=4,addr=4"
-# kernels: stock debug
+# kernels: stock
 . ci/vm-tests/nvme-lib.sh
 D=/dev/hiops0n1
 function=/sys/bus/pci/devices/$PCI
