@@ -81,7 +81,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Asks the controller what disks it has.
     pub(crate) fn look(&self, found: &mut Found) -> core::result::Result<(), Error> {
         let mut failed = Ok(());
-        let _control = self.control.lock();
+        let _control = self.control();
         self.controller.units(&mut |unit| {
             if found.push(unit, GFP_KERNEL).is_err() {
                 failed = Err(Error::NoMemory);
