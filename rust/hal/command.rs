@@ -23,9 +23,10 @@ impl Op {
     }
 }
 
-/// One command. Its data, if [`Op::has_data`], comes beside it as [`Segment`]s whose lengths add up to
-/// `blocks` logical blocks. So do the ranges of a discard that has several, `blocks` in sum: there, a
-/// segment's address is a range's first logical block, and its length is in logical blocks.
+/// One command. Its data, if [`Op::has_data`], comes beside it as [`Segment`]s whose lengths add up
+/// to `blocks` logical blocks. So do the ranges of a discard that has several, `blocks` in sum:
+/// there, a segment's address is a range's first logical block, and its length is in logical
+/// blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// What to do.

@@ -24,14 +24,14 @@ pub struct Limits {
     pub virt_boundary: u64,
     /// Segments start and end where `address & mask == 0`.
     pub dma_align: u32,
-    /// No segment goes on beyond an address of which `address & mask == mask`: a mask of low bits; all
-    /// ones: there is no such boundary.
+    /// No segment goes on beyond an address of which `address & mask == mask`: a mask of low bits;
+    /// all ones: there is no such boundary.
     pub segment_boundary: u64,
 }
 
 impl Limits {
-    /// These limits on a machine that maps at most `bytes` at once for the device: where that is less,
-    /// whole pages of it, and never less than one.
+    /// These limits on a machine that maps at most `bytes` at once for the device: where that is
+    /// less, whole pages of it, and never less than one.
     pub fn within(self, bytes: u64) -> Self {
         let most = match u32::try_from(bytes) {
             Ok(bytes) => (bytes & !PAGE_MASK).max(PAGE_MASK.saturating_add(1)),
@@ -72,7 +72,8 @@ pub struct Discard {
     pub granularity: u32,
 }
 
-/// How I/O to a disk is best cut, and what of it is whole: in logical blocks, 0 where nothing is said.
+/// How I/O to a disk is best cut, and what of it is whole: in logical blocks, 0 where nothing is
+/// said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// Most that is written all or nothing, even when power fails.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Disks that change while they are served: a format, a namespace that comes or goes, a cache that is
-//! turned off.
+//! Disks that change while they are served: a format, a namespace that comes or goes, a cache that
+//! is turned off.
 //!
 //! # States
 //! ```text
 //!  serving --freeze (what is under way ends)--> frozen --work, look anew, take over--> serving
 //!                                                          +--can't be looked at--> closed, until it can
 //! ```
-//! A request's blocks are counted in the disk's block size, so no request may be between the block layer
-//! and the device while that changes. A disk of which nothing is known any more is *closed*: its
-//! capacity is 0, and what came before that is refused, too.
+//! A request's blocks are counted in the disk's block size, so no request may be between the block
+//! layer and the device while that changes. A disk of which nothing is known any more is *closed*:
+//! its capacity is 0, and what came before that is refused, too.
 
 use crate::adapter::{Adapter, Bus};
 use crate::adapter_recover::NoIo;
@@ -26,8 +26,8 @@ use kernel::prelude::*;
 type Found = KVec<core::result::Result<Unit, Refused>>;
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
-    /// Has `work` done with no I/O under way; afterwards the disks are what the controller says then. Disks
-    /// that are gone are taken away, new ones shown. Sleeps.
+    /// Has `work` done with no I/O under way; afterwards the disks are what the controller says
+    /// then. Disks that are gone are taken away, new ones shown. Sleeps.
     pub(crate) fn change_disks<R>(
         &self,
         work: impl FnOnce() -> core::result::Result<R, Error>,
@@ -174,12 +174,11 @@ fn id_of(found: &core::result::Result<Unit, Refused>) -> u32 {
 struct Frozen<'a, C: AdminPath, B: Bus>(&'a Adapter<C, B>);
 
 impl<'a, C: AdminPath, B: Bus> Frozen<'a, C, B> {
-    /// Freezes them. By the holder of `change`, who keeps it until the drop. Sleeps until all I/O has
-    /// ended, which a recovery may have to see to: so the control path is free meanwhile.
+    /// Freezes them. By the holder of `change`, who keeps it until the drop. Sleeps until all I/O
+    /// has ended, which a recovery may have to see to: so the control path is free meanwhile.
     fn new(adapter: &'a Adapter<C, B>) -> Self {
-        // All at once, then all waited for. Without an owner, as in tree for the same purpose: the limits'
-        // lock is taken within.
-        // SAFETY: the disks live, and their queues with them.
+        // All at once, then all waited for. Without an owner, as in tree for the same purpose: the
+        // limits' lock is taken within. SAFETY: the disks live, and their queues with them.
         adapter.each_disk(|disk| unsafe {
             bindings::blk_freeze_queue_start_non_owner(disk.queue());
         });

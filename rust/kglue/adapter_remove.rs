@@ -9,8 +9,8 @@ use hal::{CmdError, Controller, Error, Platform, Shutdown};
 use kernel::bindings;
 use strategy::Context;
 
-/// How long a reboot or a suspension waits for I/O that is under way. TIMEOUT: user space is gone or
-/// frozen by then; what is left is a file system's last writes, and a controller that has not
+/// How long a reboot or a suspension waits for I/O that is under way. TIMEOUT: user space is gone
+/// or frozen by then; what is left is a file system's last writes, and a controller that has not
 /// answered in this time is not worth holding the machine up for.
 const LAST_IO_US: u64 = 5_000_000;
 pub(crate) const LOOK_AGAIN_US: u64 = 1_000;

@@ -2,9 +2,9 @@
 //! A controller that is put to rest for a while, with its disks staying: the machine sleeps, or the
 //! function is about to be reset by somebody else.
 //!
-//! Between [`Adapter::suspend`] and [`Adapter::resume`] the queues are at rest, and blk-mq gives them
-//! nothing. No thread holds a lock meanwhile, as another one may resume: who wants the control path
-//! waits in [`Adapter::control`].
+//! Between [`Adapter::suspend`] and [`Adapter::resume`] the queues are at rest, and blk-mq gives
+//! them nothing. No thread holds a lock meanwhile, as another one may resume: who wants the control
+//! path waits in [`Adapter::control`].
 
 use crate::adapter::{Adapter, Bus, DEAD, LIVE, SUSPENDED};
 use crate::adapter_recover::{NoIo, Then};

@@ -4,8 +4,9 @@
 //! * [`Function`]: a reference to one PCI function.
 //! * [`Claim`]: the function enabled, its register window reserved, bus master on; undone in reverse order when dropped.
 //! * [`PciBus`]: what the [`crate::adapter::Adapter`] needs of the function.
-//! * [`registration`]: a driver with the PCI core: probe, remove, shutdown, and what [`power`] adds: sleep, errors, resets. [`driver`]: one made of a hal controller. [`hba`]: one made of an HBA, whose ports
-//!   are the controllers ([`port`]).
+//! * [`registration`]: a driver with the PCI core: probe, remove, shutdown, and what [`power`]
+//!   adds: sleep, errors, resets. [`driver`]: one made of a hal controller. [`hba`]: one made of an
+//!   HBA, whose ports are the controllers ([`port`]).
 
 use core::ptr::{addr_of_mut, NonNull};
 use hal::Error;

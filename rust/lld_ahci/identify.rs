@@ -12,8 +12,8 @@ const INTEGRITY: u16 = 0xa5;
 /// Word 217: nothing rotates, or it is not said; from here on it is revolutions a minute.
 const SLOWEST: u16 = 0x401;
 
-/// Most bytes of a command: 65,535 sectors, as libata has it (`ATA_MAX_SECTORS_LBA48`, Linux 7.3), which
-/// spares drives the count of 0 that means 65,536.
+/// Most bytes of a command: 65,535 sectors, as libata has it (`ATA_MAX_SECTORS_LBA48`, Linux 7.3),
+/// which spares drives the count of 0 that means 65,536.
 pub(crate) const TRANSFER_MAX: u32 = 65_535 << 9;
 
 /// What a drive says about itself, as far as it matters here, less what its quirks forbid
@@ -228,8 +228,8 @@ fn shifts(words: &Words<'_>) -> Option<(u8, u8)> {
     (BLOCK_SHIFTS.contains(&logical)).then(|| (logical, logical.saturating_add(more)))
 }
 
-/// Where the first physical block of 2^`shift` logical ones begins: word 209 says how far into one the
-/// first logical block lies.
+/// Where the first physical block of 2^`shift` logical ones begins: word 209 says how far into one
+/// the first logical block lies.
 fn aligned_at(words: &Words<'_>, shift: u8) -> u32 {
     let physical = 1u32.wrapping_shl(shift.into());
     match words.valid(209).map_or(0, |word| u32::from(word & 0x3fff)) {

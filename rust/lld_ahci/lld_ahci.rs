@@ -14,8 +14,9 @@
 //! # Serving an HBA
 //! 1. [`Hba::new`] on the BAR that [`boards::bar`] names; the DMA mask is of [`Hba::dma_bits`];
 //!    [`Hba::start`].
-//! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it, [`AhciController::new`],
-//!    `start`, `units`. One with a disk gets its queue; all of them are kept, since a drive may come.
+//! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it,
+//!    [`AhciController::new`], `start`, `units`. One with a disk gets its queue; all of them are
+//!    kept, since a drive may come.
 //! 3. The handler is registered; [`Hba::set_interrupt`], and `set_interrupt` of each port. Who polls a port turns only the port's off.
 //! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there [`hal::Controller::interrupt`], and then its queue is drained.
 //! 5. After [`Site::call`] a thread lays the queue to rest (`strategy::Paused`), calls [`AhciController::attend`], lets the queue go on, and does what the

@@ -12,17 +12,17 @@ pub(crate) const RANGE_BLOCKS: u32 = 0xffff;
 /// Most blocks of one command.
 pub(crate) const BLOCKS_MAX: u32 = RANGE_BLOCKS * RANGES_MAX as u32;
 
-/// Most ranges of the layer above in a command of up to `blocks` blocks: whatever their lengths, they
-/// fit the sector, where each takes an entry for every [`RANGE_BLOCKS`] that it begins.
+/// Most ranges of the layer above in a command of up to `blocks` blocks: whatever their lengths,
+/// they fit the sector, where each takes an entry for every [`RANGE_BLOCKS`] that it begins.
 pub(crate) fn max_ranges(blocks: u32) -> u16 {
     let full = usize::try_from(blocks / RANGE_BLOCKS).unwrap_or(RANGES_MAX);
     // CAST: at most 64.
     RANGES_MAX.saturating_sub(full).max(1) as u16
 }
 
-/// Writes `ranges`, or, if there are none, that which `cmd` is itself, to its table, the rest of the
-/// sector as none. [`CmdError::Range`]: not on a disk of 48 bits. [`CmdError::Invalid`]: they are not
-/// the blocks of `cmd`, or don't fit.
+/// Writes `ranges`, or, if there are none, that which `cmd` is itself, to its table, the rest of
+/// the sector as none. [`CmdError::Range`]: not on a disk of 48 bits. [`CmdError::Invalid`]: they
+/// are not the blocks of `cmd`, or don't fit.
 pub(crate) fn write_ranges<D: DmaMem>(
     cmd: &Command,
     ranges: impl Iterator<Item = Result<Segment, CmdError>>,

@@ -69,8 +69,8 @@ pub(crate) fn encode<'a, D: DmaMem + 'a>(
     Ok(entry(opcode, cid, cmd.unit, pointer.words, cmd.lba, length))
 }
 
-/// Writes the ranges of a discard, those of `cmd` or that which it is itself, to `list`; says how many
-/// they are, 1 to [`RANGES_MAX`].
+/// Writes the ranges of a discard, those of `cmd` or that which it is itself, to `list`; says how
+/// many they are, 1 to [`RANGES_MAX`].
 #[cold]
 fn write_ranges<D: DmaMem>(
     cmd: &Command,

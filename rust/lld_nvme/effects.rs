@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an admin command does beside what it is told to: to the namespaces, to I/O that is under way
-//! (Base 2.0 section 5.16.1.6, the log page Commands Supported and Effects).
+//! What an admin command does beside what it is told to: to the namespaces, to I/O that is under
+//! way (Base 2.0 section 5.16.1.6, the log page Commands Supported and Effects).
 //!
 //! The log is read once after each start of the controller, when a command is first passed through:
 //! other firmware may say other things.
@@ -27,8 +27,8 @@ pub struct Effects {
 const NCC_NIC: u32 = (1 << 2) | (1 << 3);
 /// Controller capability change.
 const CCC: u32 = 1 << 4;
-/// Command submission and execution relaxations (2.0): where one is said, CSE is for hosts that don't
-/// know them.
+/// Command submission and execution relaxations (2.0): where one is said, CSE is for hosts that
+/// don't know them.
 const CSER: u32 = 3 << 14;
 /// Command submission and execution: beside what it may not run.
 const CSE: u32 = 7 << 16;
@@ -50,9 +50,9 @@ impl Effects {
         }
     }
 
-    /// What the log says of `opcode`, if there is one, and what is known whatever it says. Format, Sanitize
-    /// and Security Receive are as in tree (`nvme_init_known_nvm_effects`, Linux 7.3); the namespaces'
-    /// own commands are here because their asynchronous event is not waited for.
+    /// What the log says of `opcode`, if there is one, and what is known whatever it says. Format,
+    /// Sanitize and Security Receive are as in tree (`nvme_init_known_nvm_effects`, Linux 7.3); the
+    /// namespaces' own commands are here because their asynchronous event is not waited for.
     fn of(opcode: u8, entry: u32) -> Self {
         let said = Self::decode(entry);
         match opcode {
@@ -108,8 +108,8 @@ impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
     P::Dma: Clone,
 {
-    /// What the admin command `sqe` does beside what it is told to. Sleeps; under the same mutex as the
-    /// control path.
+    /// What the admin command `sqe` does beside what it is told to. Sleeps; under the same mutex as
+    /// the control path.
     pub fn effects(&self, sqe: &Sqe) -> Result<Effects, Error> {
         // CAST: bits 7:0 are the opcode.
         let opcode = sqe[0] as u8;

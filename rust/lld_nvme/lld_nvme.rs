@@ -12,8 +12,10 @@
 //! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path:
 //!   `controller`; its steps by name: `step`;
 //!   what the log says of an answer that was missed: `silence`.
-//! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify`, `namespace` (what the device says about itself), `units`
-//!   (namespaces as disks), `passthrough` (commands of the operator's tools), `effects` (what those change), `interrupt` (the mask that pins need).
+//! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify`,
+//!   `namespace` (what the device says about itself), `units` (namespaces as disks), `passthrough`
+//!   (commands of the operator's tools), `effects` (what those change), `interrupt` (the mask that
+//!   pins need).
 //! * What controllers do wrong, and who does: `quirks`, `drives`.
 //! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and `status` after it, `doorbell` between.
 //!

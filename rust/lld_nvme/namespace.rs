@@ -42,7 +42,8 @@ impl NamespaceId {
     pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
         let nsfeat = at.u8(24);
         let flbas = at.u8(26);
-        // Bits 6:5 extend the index when there are more than 16 formats (NLBAF counts them, less one).
+        // Bits 6:5 extend the index when there are more than 16 formats (NLBAF counts them, less
+        // one).
         let high = if at.u8(25) > 15 { (flbas >> 5) & 3 } else { 0 };
         let index = usize::from(flbas & 0xf | (high << 4));
         // 64 formats of 4 bytes end before byte 384.

@@ -267,8 +267,8 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         Ok(())
     }
 
-    /// Whether a request whose data can't be mapped at the moment is to fail: nothing in flight gives
-    /// memory back, and it was waited for long enough.
+    /// Whether a request whose data can't be mapped at the moment is to fail: nothing in flight
+    /// gives memory back, and it was waited for long enough.
     #[cold]
     fn gives_up(&self, side: &mut IssueSide<Q>) -> bool {
         let in_flight = !side.bound.is_empty() || self.outstanding() != 0;

@@ -6,8 +6,9 @@
 //! completion, and some mappings succeed never: more bytes than the machine maps at once, a bounce
 //! buffer that others hold for good. Such a request would keep all behind it waiting for ever.
 
-/// How often it is tried in vain, and for how many milliseconds, until a mapping is given up: as long
-/// as a device gets for its answer, as memory may be held by what other devices have in flight.
+/// How often it is tried in vain, and for how many milliseconds, until a mapping is given up: as
+/// long as a device gets for its answer, as memory may be held by what other devices have in
+/// flight.
 const TRIES: u32 = 64;
 const PATIENCE_MS: u64 = 30_000;
 
@@ -36,8 +37,8 @@ impl Starving {
         !core::mem::replace(&mut self.told, true)
     }
 
-    /// A mapping has failed at `now_ms`, with nothing in flight. Whether to give that request up; what
-    /// comes after it is then given up at its first failure, until some data is mapped again.
+    /// A mapping has failed at `now_ms`, with nothing in flight. Whether to give that request up;
+    /// what comes after it is then given up at its first failure, until some data is mapped again.
     #[cold]
     pub(crate) fn gives_up(&mut self, now_ms: u64) -> bool {
         if self.tries == 0 {

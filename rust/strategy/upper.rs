@@ -45,8 +45,8 @@ pub trait Upper: Send + Sync + 'static {
     /// `rq` has to wait in the FIFO. May be called without a token.
     fn deferred(&self, rq: &Self::Request);
 
-    /// `rq` is about to fail, the first of maybe many: memory to map its data could not be had, though
-    /// nothing in flight holds any.
+    /// `rq` is about to fail, the first of maybe many: memory to map its data could not be had,
+    /// though nothing in flight holds any.
     fn starved(&self, rq: &Self::Request) {
         let _ = rq;
     }

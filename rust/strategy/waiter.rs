@@ -15,7 +15,8 @@ use cell::Slot;
 use core::ptr::null_mut;
 use hal::{Error, Platform};
 
-/// A place's word, from its top: the thread's number, whether it is asleep, how much it has outstanding.
+/// A place's word, from its top: the thread's number, whether it is asleep, how much it has
+/// outstanding.
 const NUMBER_AT: u32 = u64::BITS - Thread::BITS;
 const ASLEEP: u64 = 1 << (NUMBER_AT - 1);
 const COUNT: u64 = ASLEEP - 1;
@@ -220,8 +221,8 @@ impl<O: Send + 'static, W> Waiter<O, W> {
     }
 
     /// `thread`, the caller, is about to sleep, and takes offers from now on, if the place is its
-    /// own still: what it had outstanding may be over, and another have taken the place. It has made
-    /// itself wakeable before.
+    /// own still: what it had outstanding may be over, and another have taken the place. It has
+    /// made itself wakeable before.
     #[inline]
     pub fn sleep(&self, thread: Thread) {
         let mut word = self.word.load(Ordering::Relaxed);

@@ -297,8 +297,8 @@ impl Disk {
         Ok(())
     }
 
-    /// No I/O gets through to it, as nothing is known of its blocks, until [`Disk::become_unit`]. While it is
-    /// frozen. Sleeps.
+    /// No I/O gets through to it, as nothing is known of its blocks, until [`Disk::become_unit`].
+    /// While it is frozen. Sleeps.
     pub(crate) fn close(&self) {
         (self.shared().lanes.iter()).for_each(|lane| lane.format.forget());
         // SAFETY: alive by the invariant.

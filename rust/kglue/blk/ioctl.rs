@@ -39,11 +39,11 @@ pub trait ControlPath {
         work: impl FnOnce() -> Result<R, hal::Error>,
     ) -> Result<R, hal::Error>;
 
-    /// Has `work`, which may change the controller's disks, done with no I/O under way on any of them; it
-    /// holds the control path itself. Afterwards they are what the controller says then: block size,
-    /// capacity and limits; some may be gone, some new. Not even then does a request get to the device
-    /// that was counted in other blocks than the device's. [`hal::Error::Gone`]: the disks are going
-    /// away. Sleeps.
+    /// Has `work`, which may change the controller's disks, done with no I/O under way on any of
+    /// them; it holds the control path itself. Afterwards they are what the controller says then:
+    /// block size, capacity and limits; some may be gone, some new. Not even then does a request
+    /// get to the device that was counted in other blocks than the device's. [`hal::Error::Gone`]:
+    /// the disks are going away. Sleeps.
     fn change<R>(&self, work: impl FnOnce() -> Result<R, hal::Error>) -> Result<R, hal::Error>;
 }
 

@@ -157,8 +157,8 @@ impl Format {
         self.0.store(Self::of(unit), Ordering::Relaxed);
     }
 
-    /// Nothing is known of it: in blocks of this size every request is none, which no controller takes.
-    /// While the disk is frozen.
+    /// Nothing is known of it: in blocks of this size every request is none, which no controller
+    /// takes. While the disk is frozen.
     pub(crate) fn forget(&self) {
         self.0.store(UNKNOWN, Ordering::Relaxed);
     }

@@ -3,8 +3,8 @@
 //! (Documentation/power/pci.rst, Documentation/PCI/pci-error-recovery.rst in Linux 7.3).
 //!
 //! The function's configuration, and its state of power, are saved and restored by the PCI core. A
-//! machine's sleep and the image of a hibernation are one to a controller: it is told that power may
-//! go away. Runtime PM is left off, as it is for any driver that does not allow it.
+//! machine's sleep and the image of a hibernation are one to a controller: it is told that power
+//! may go away. Runtime PM is left off, as it is for any driver that does not allow it.
 
 use core::marker::PhantomData;
 use kernel::bindings;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A PCI driver with the PCI core: registration, probe, remove, shutdown; sleep and errors are in [`super::power`].
+//! A PCI driver with the PCI core: registration, probe, remove, shutdown; sleep and errors are in
+//! [`super::power`].
 //!
 //! It has an empty ID table: nothing is ever bound by class or by ID, and no modalias leads to it. A function comes here only when the operator
 //! wrote the driver's name to its `driver_override`.
