@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Namespaces that are formatted to another block size while I/O is under way, taken away and given back, all by nvme-cli: the disk is what the namespace is
-# at every moment, and data is right.
+# at every moment, and data is right. Likewise where another controller does that, of which this one tells by an event.
 # image: a.img 256M
 # image: b.img 128M
 # vm: --timeout 1500 --qemu "-device nvme-subsys,id=sub -device nvme,id=c,serial=format,subsys=sub,addr=4"
-# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap -device nvme-ns,drive=a,bus=c,nsid=1"
+# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap -device nvme-ns,drive=a,bus=c,nsid=1,shared=off"
 # vm: --qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b,discard=unmap -device nvme-ns,drive=b,bus=c,nsid=2,shared=on"
+# vm: --qemu "-device nvme,id=other,serial=format,subsys=sub,addr=7"
 . ci/vm-tests/nvme-lib.sh
 A=/dev/hiops0n1
 SIZE=$((256 << 20))
@@ -107,6 +108,18 @@ expect rescan-file put 1 /sys/block/hiops0n1/hiops/rescan_controller
 expect attach attachment $A 0
 same two-again "$(disks)" '/sys/block/hiops0n1 /sys/block/hiops0n2'
 expect back-io fio --name=v --filename=/dev/hiops0n2 --direct=1 --rw=randwrite --bs=4k --size=4M --verify=crc32c --verify_fatal=1
+# By another controller of the subsystem: the event tells, before and after a reset.
+expect other "$BIND" 0000:00:07.0 nvme
+appears() { [ -e /sys/block/hiops0n2 ]; }
+for round in told after-reset; do
+	expect "$round-detach" attachment /dev/nvme0 1
+	expect "$round-gone" until_true 60 absent /sys/block/hiops0n2
+	expect "$round-attach" attachment /dev/nvme0 0
+	expect "$round-there" until_true 60 appears
+	put 1 /sys/bus/pci/devices/$PCI/reset
+done
+expect told-io fio --name=v --filename=/dev/hiops0n2 --direct=1 --rw=randwrite --bs=4k --size=4M --verify=crc32c --verify_fatal=1
+expect other-none "$BIND" 0000:00:07.0 none
 verified last 512
 expect none "$BIND" $PCI none
 expect rmmod rmmod hiops

@@ -39,6 +39,18 @@ if [ "${1:-}" = guest ]; then
 	expect reads-again cmp -n $((4 << 20)) /run/data $D
 	expect writes-again dd if=/run/data of=$D bs=64k seek=100 oflag=direct
 	expect admin-again sh -c "nvme id-ctrl $D | grep -q rec0"
+	# What the drive reports by itself, also after a reset: to the log and to programs.
+	python3 -c "
+import socket
+events = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)
+events.bind((0, 1))
+open('/run/listens', 'w')
+while b'NVME_AEN=0x02' not in (event := events.recv(65536)): pass
+open('/run/uevent', 'wb').write(event.replace(b'\\0', b'\\n'))" &
+	expect listens until_true 60 test -e /run/listens
+	echo host: overheat
+	expect warned until_true 60 told 'critical warning: its temperature is beyond a threshold (0x02'
+	expect uevent until_true 60 grep -q "^DEVPATH=.*$PCI" /run/uevent
 	expect unbind "$BIND" "$PCI" nvme
 	expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
 	exit
@@ -46,13 +58,15 @@ fi
 
 set -uo pipefail
 qmp() { ci/in-root python3 ci/vm-tests/qmp.py "$DIR/qmp" "$@" >&2; }
+warn() { qmp qom-set "{\"path\": \"/machine/peripheral/rec\", \"property\": \"smart_critical_warning\", \"value\": $1}"; }
 limit() { qmp qom-set "{\"path\": \"/objects/tg\", \"property\": \"limits\", \"value\": {\"iops-total\": $1}}"; }
 ci/vm --kernel "$KERNEL" --timeout 600 --qmp "$DIR/qmp" --qemu "-object throttle-group,id=tg -blockdev driver=file,filename=$DIR/a.img,node-name=f \
-	-blockdev driver=throttle,throttle-group=tg,file=f,node-name=a -device nvme,serial=rec0,drive=a,addr=4" -- "$0" guest |
+	-blockdev driver=throttle,throttle-group=tg,file=f,node-name=a -device nvme,id=rec,serial=rec0,drive=a,addr=4" -- "$0" guest |
 	while read -r line; do
 		case $line in
 		'host: stop answering') limit 1 ;;
 		'host: answer again') limit 0 ;;
+		'host: overheat') warn 2 ;;
 		*) echo "$line" ;;
 		esac
 	done

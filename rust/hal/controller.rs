@@ -4,7 +4,7 @@
 //! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time by the device's specification, and is
 //! called by one thread at a time (the glue holds a mutex across each call).
 
-use crate::{Error, Queue};
+use crate::{Error, Notice, Queue, Queues, Wish};
 use core::fmt;
 
 /// What a controller can do, known after [`Controller::start`]. The strategy and the layer above keep to it.
@@ -153,6 +153,8 @@ pub enum Cause {
     None,
     /// Look at the queues of this vector.
     Queues,
+    /// Likewise; and [`Controller::attend`] is to be called soon.
+    Attention,
 }
 
 /// How the machine goes on after a shutdown.
@@ -201,6 +203,14 @@ pub trait Controller: Send + Sync + 'static {
     fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         let _ = to;
         Ok(())
+    }
+
+    /// Sees to what the device has called for ([`Cause::Attention`]), or would have while nobody
+    /// listened, and says what it was to `tell`. A call for nothing is harmless. Bounded work,
+    /// however often the device calls ([`Wish::Later`]). An error: it has to be recovered. Sleeps.
+    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+        let _ = (queues, tell);
+        Ok(Wish::Nothing)
     }
 
     /// Whether and how the device is alive: a cheap register read. `Err(Gone | Fatal)` is a reason to recover. Any context.

@@ -34,6 +34,7 @@
 #[cfg(any(test, feature = "mock"))]
 extern crate std;
 
+mod attention;
 mod command;
 mod controller;
 mod error;
@@ -44,6 +45,7 @@ mod queue;
 mod quirks;
 mod tag;
 
+pub use attention::{Notice, Queues, Weight, Wish};
 pub use command::{Command, Op, Segment};
 pub use controller::{
     Cause, Controller, Discard, Limits, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds,

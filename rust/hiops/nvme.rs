@@ -2,7 +2,10 @@
 //! The driver `hiops_nvme`: lld_nvme on the PCI bus, with its tools' ioctls.
 
 use core::fmt;
-use hal::{Cause, Controller, Error, Limits, Messages, NewQueue, PciIds, Refused, Shutdown, Unit};
+use hal::{
+    Cause, Controller, Error, Limits, Messages, NewQueue, Notice, PciIds, Queues, Refused,
+    Shutdown, Unit, Wish,
+};
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
 use kglue::blk::ioctl::{AdminPath, ControlPath};
@@ -115,6 +118,10 @@ impl Controller for Nvme {
 
     fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         self.controller.silence(to)
+    }
+
+    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+        self.controller.attend(queues, tell)
     }
 
     #[inline]

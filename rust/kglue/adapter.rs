@@ -12,9 +12,11 @@
 //!
 //! * [`Bus`], [`Config`]: what the adapter is given (`adapter_config`).
 //! * `adapter_queue`: one hardware queue. `adapter_disks`: disks are made and shown. `adapter_serve`:
-//!   interrupts, and the disks' files. `adapter_change`: they change. `adapter_recover`: recovery.
-//!   `adapter_suspend`: sleep, and resets by others. `adapter_remove`: the way out.
+//!   interrupts, and the disks' files. `adapter_attend`: what the controller reports by itself.
+//!   `adapter_change`: they change. `adapter_recover`: recovery. `adapter_suspend`: sleep, and
+//!   resets by others. `adapter_remove`: the way out.
 
+use crate::adapter_attend::Attention;
 use crate::adapter_recover::Recovery;
 use crate::blk::disk::{Disk, Gate};
 use crate::blk::ioctl::AdminPath;
@@ -78,8 +80,7 @@ fn lock<T>(
 }
 
 /// The first of `vectors`, if they are in a row.
-fn in_a_row(vectors: impl Iterator<Item = u16>) -> Option<u16> {
-    let mut vectors = vectors;
+fn in_a_row(mut vectors: impl Iterator<Item = u16>) -> Option<u16> {
     let first = vectors.next()?;
     let next = |last: u16, vector| (vector == last.wrapping_add(1)).then_some(vector);
     vectors.try_fold(first, next).is_some().then_some(first)
@@ -97,8 +98,8 @@ pub(crate) type PausedQueue<C, B> =
 /// `set` was allocated.
 pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) recovery: Recovery,
-    /// The work item that looks at the disks anew.
-    pub(crate) rescan: Recovery,
+    /// What sees to the controller's calls, and looks at the disks anew.
+    pub(crate) attention: Attention,
     pub(crate) queues: KVec<HwQueue<C, B>>,
     /// The vector of the first queue, if each that interrupts has its own, one after the other.
     pub(crate) own_vectors: Option<u16>,
@@ -172,10 +173,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 Naming::Namespace => Some(Number::new()?),
                 Naming::Port(_) | Naming::Ram(_) => None,
             };
-            let number = match (config.naming, &numbered) {
-                (Naming::Port(number), _) => number,
-                (_, Some(own)) => own.get(),
-                (_, None) => -1,
+            let number = match config.naming {
+                Naming::Port(number) => number,
+                _ => numbered.as_ref().map_or(-1, Number::get),
             };
             let set = KBox::new(Opaque::new(bindings::blk_mq_tag_set::default()), GFP_KERNEL)
                 .map_err(|_| Error::NoMemory)?;
@@ -197,11 +197,11 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             let hook = KBox::pin_init(lock(None, NAMES.hook, static_lock_class!()), GFP_KERNEL)
                 .map_err(no_memory)?;
             let recovery = Recovery::new(number)?;
-            let rescan = Recovery::that_waits(number)?;
+            let attention = Self::attention(number)?;
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
             Ok((
-                number, numbered, set, disks, change, control, paused, hook, recovery, rescan,
+                number, numbered, set, disks, change, control, paused, hook, recovery, attention,
                 place, gate,
             ))
         };
@@ -219,13 +219,13 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             paused,
             hook,
             recovery,
-            rescan,
+            attention,
             place,
             gate,
         ) = parts;
         Ok(place.write(Self {
             recovery,
-            rescan,
+            attention,
             queues: KVec::new(),
             own_vectors: None,
             set,

@@ -19,11 +19,10 @@ use crate::errno::advice;
 use crate::log::{log_err, log_warn};
 use hal::{Error, Refused, Unit};
 use kernel::bindings;
-use kernel::ffi::c_void;
 use kernel::prelude::*;
 
 /// What the controller says of its disks.
-type Found = KVec<core::result::Result<Unit, Refused>>;
+pub(crate) type Found = KVec<core::result::Result<Unit, Refused>>;
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Has `work` done with no I/O under way; afterwards the disks are what the controller says
@@ -58,24 +57,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         };
         if done.is_ok() {
             self.come_and_go(&found);
+            self.attention.know(found);
         }
         done
-    }
-
-    /// Looks anew at the disks, soon, in a thread that none of them waits for.
-    pub(crate) fn begin_rescan(&self) {
-        let adapter: *const Self = self;
-        // SAFETY: the adapter disables this work before it goes.
-        unsafe { self.rescan.begin(adapter.cast(), Self::rescan_now) };
-    }
-
-    /// # Safety
-    /// `adapter` is an `Adapter<C, B>`, alive for the call.
-    unsafe fn rescan_now(adapter: *const c_void) {
-        // SAFETY: by the caller's promise.
-        let adapter = unsafe { &*adapter.cast::<Self>() };
-        // What went wrong is told there.
-        let _ = adapter.change_disks(|| Ok(()));
     }
 
     /// Asks the controller what disks it has.

@@ -2,6 +2,7 @@
 //! An adapter's disks: named by the controller, made and shown.
 
 use crate::adapter::{Adapter, Bus};
+use crate::adapter_change::Found;
 use crate::blk::disk::{Disk, DiskShared, OwnerPtr};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::lane::{Format, Lane, Switches, COOP, LAZY};
@@ -15,27 +16,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.
     pub fn add_disks(&self) -> Result<usize, Error> {
         self.log_quirks();
-        let mut units = KVec::<Unit>::new();
-        let mut failed = Ok(());
-        {
-            let _control = self.control.lock();
-            self.controller.units(&mut |found| match found {
-                Ok(unit) => {
-                    if units.push(unit, GFP_KERNEL).is_err() {
-                        failed = Err(Error::NoMemory);
-                    }
-                }
-                Err(refused) => {
-                    crate::log::log_warn!(
-                        self,
-                        "disk {} is not served: {}\n",
-                        refused.id,
-                        refused.why
-                    );
-                }
-            })?;
-        }
-        failed?;
+        let mut found = Found::new();
+        self.look(&mut found)?;
         // SAFETY: the gate is closed before the adapter goes (`remove`, `drop`).
         unsafe { self.gate.open(self.owner()) };
         self.begin();
@@ -43,7 +25,19 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         let _change = self.change.lock();
         let mut added = 0usize;
         let mut last = Ok(());
-        for unit in &units {
+        for one in &found {
+            let unit = match one {
+                Ok(unit) => unit,
+                Err(refused) => {
+                    crate::log::log_warn!(
+                        self,
+                        "disk {} is not served: {}\n",
+                        refused.id,
+                        refused.why
+                    );
+                    continue;
+                }
+            };
             match self.add_disk(*unit) {
                 Ok(()) => added = added.saturating_add(1),
                 Err(error) => {
@@ -61,6 +55,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         if added == 0 {
             last?;
         }
+        self.attention.know(found);
+        // What came before its interrupts were heard.
+        self.call();
         Ok(added)
     }
 

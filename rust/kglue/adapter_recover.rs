@@ -217,7 +217,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
         adapter.resets.fetch_add(1, Ordering::Relaxed);
         match adapter.restart(CmdError::Timeout.again(), Then::Start) {
-            Ok(()) => crate::log::log_warn!(adapter, "it is back\n"),
+            Ok(()) => {
+                crate::log::log_warn!(adapter, "it is back\n");
+                // What it would have called for meanwhile.
+                adapter.call();
+            }
             Err(error) => {
                 crate::log::log_err!(
                     adapter,

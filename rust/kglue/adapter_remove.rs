@@ -84,7 +84,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     fn retire(&self, how: Shutdown) {
         self.gate.close();
-        self.rescan.disable();
+        self.attention.disable();
         self.state.store(DEAD, Ordering::Release);
         self.recovery.cancel();
         if self.stopped.swap(1, Ordering::AcqRel) != 0 {

@@ -15,8 +15,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     #[inline]
     pub fn interrupt(&self, vector: u16) -> bool {
         let begin = stamp();
-        if self.controller.interrupt(vector) == Cause::None {
-            return false;
+        match self.controller.interrupt(vector) {
+            Cause::None => return false,
+            Cause::Queues => {}
+            Cause::Attention => self.call(),
         }
         if let Some(queue) = self.queue_of(vector) {
             queue.io.drain(Context::Irq);

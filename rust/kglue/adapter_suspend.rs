@@ -100,6 +100,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         // One that was begun before has come to nothing.
         self.recovering.store(0, Ordering::Release);
         self.let_in();
+        if started.is_ok() {
+            // What it would have called for meanwhile.
+            self.call();
+        }
         started
     }
 

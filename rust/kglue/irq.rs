@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A PCI function's interrupt vectors, and the handlers on them.
 //!
-//! With MSI-X the first vector is the admin queue's: it is allocated but never requested, so the PCI core keeps it masked and the polled admin
-//! commands raise no interrupt. The others are managed: spread over the CPUs by the interrupt core, one I/O queue each. Where that can't be
+//! With MSI-X the first vector is the admin queue's, whose interrupts tell what the device reports by
+//! itself; commands of the driver's own are polled. The others are managed: spread over the CPUs by the interrupt core, one I/O queue each. Where that can't be
 //! had, one vector (MSI-X, MSI or the INTx line) serves everything. An HBA has a message for each port, or one vector for all.
 //!
 //! Vectors and handlers live from probe to unbind; a reset only silences the device and waits for the handlers that run.
@@ -38,6 +38,8 @@ pub struct Vectors {
     first: u16,
     /// The kernel's numbers of the vectors for I/O, at least one. The PCI core tells them only where sleeping is allowed.
     irqs: KVec<c_uint>,
+    /// Likewise that of the admin queue's own.
+    admin: Option<c_uint>,
 }
 
 impl Vectors {
@@ -124,13 +126,19 @@ impl Vectors {
             function: function.clone(),
             first,
             irqs: KVec::new(),
+            admin: None,
         };
-        for vector in (first..).take(usize::from(count)) {
+        let number = |vector| {
             // SAFETY: the function has this vector.
             let irq = unsafe { bindings::pci_irq_vector(function.as_raw(), u32::from(vector)) };
-            let irq = c_uint::try_from(irq).map_err(|_| Error::Unsupported)?;
-            let pushed = vectors.irqs.push(irq, GFP_KERNEL);
+            c_uint::try_from(irq).map_err(|_| Error::Unsupported)
+        };
+        for vector in (first..).take(usize::from(count)) {
+            let pushed = vectors.irqs.push(number(vector)?, GFP_KERNEL);
             pushed.map_err(|_| Error::NoMemory)?;
+        }
+        if first != 0 {
+            vectors.admin = Some(number(0)?);
         }
         Ok(vectors)
     }
@@ -177,15 +185,20 @@ impl Vectors {
 
     /// Waits until no handler runs that was running when this was called. Sleeps.
     pub fn synchronize(&self) {
-        for &irq in &self.irqs {
+        for &irq in Iterator::chain(self.irqs.iter(), &self.admin) {
             // SAFETY: may be called with any interrupt number, where sleeping is allowed.
             unsafe { bindings::synchronize_irq(irq) }
         }
     }
 
-    /// The vectors that have handlers.
+    /// The vectors for I/O.
     pub fn io_vectors(&self) -> core::ops::Range<u16> {
         self.first..self.first.saturating_add(self.queues())
+    }
+
+    /// The vectors that have handlers: those for I/O, and the admin queue's.
+    pub fn all(&self) -> core::ops::Range<u16> {
+        0..self.io_vectors().end
     }
 }
 

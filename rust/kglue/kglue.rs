@@ -13,6 +13,7 @@
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
+mod adapter_attend;
 mod adapter_change;
 mod adapter_config;
 mod adapter_disks;

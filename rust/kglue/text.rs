@@ -19,6 +19,19 @@ impl<'a> Text<'a> {
         self.len
     }
 
+    /// What was written.
+    pub(crate) fn as_str(&self) -> &str {
+        let written = self.to.get(..self.len).unwrap_or_default();
+        match core::str::from_utf8(written) {
+            Ok(text) => text,
+            // Cut within a character.
+            Err(cut) => written
+                .get(..cut.valid_up_to())
+                .and_then(|text| core::str::from_utf8(text).ok())
+                .unwrap_or_default(),
+        }
+    }
+
     /// Ends it with a zero byte, for which the last written one makes room if need be.
     pub(crate) fn terminate(&mut self) {
         let last = self.to.len().saturating_sub(1);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The admin queue pair (Base 2.0 section 5): one command at a time, polled with sleeps.
+//! The admin queue pair (Base 2.0 section 5): one command at a time, polled with sleeps; beside it
+//! an Asynchronous Event Request, which is answered when the controller has something to say.
 //!
 //! Whoever sees a completion takes it: normally the thread that waits; with a pin also the interrupt handler, because an entry that nobody
 //! takes keeps the line up. The two agree by one atomic exchange of the head, so the handler never depends on the thread that it interrupted.
 
 use crate::command::{self, Sqe};
 use crate::cqe::{self, Cqe};
+use crate::event::{EventSlot, EVENT_CID};
 use crate::silence::{self, Silence};
 use crate::{bringup, regs};
 use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -59,6 +61,8 @@ pub(crate) struct Admin<P: Platform> {
     result: AtomicU64,
     status: AtomicU16,
     answered: AtomicBool,
+    /// The Asynchronous Event Request and its answer.
+    pub(crate) event: EventSlot,
     /// A command was not answered in time, so its memory and the queue are the device's until it is disabled.
     lost: AtomicBool,
 }
@@ -87,6 +91,7 @@ impl<P: Platform> Admin<P> {
             result: AtomicU64::new(0),
             status: AtomicU16::new(0),
             answered: AtomicBool::new(false),
+            event: EventSlot::new(),
             lost: AtomicBool::new(true),
         })
     }
@@ -98,6 +103,7 @@ impl<P: Platform> Admin<P> {
         self.rung.store(0, Ordering::Relaxed);
         self.head.store(0, Ordering::Relaxed);
         self.answered.store(false, Ordering::Relaxed);
+        self.event.forget();
         self.lost.store(false, Ordering::Release);
         bringup::AdminBase {
             sq: self.sq.bus_addr(),
@@ -118,28 +124,44 @@ impl<P: Platform> Admin<P> {
         &self,
         platform: &P,
         mmio: &M,
-        mut sqe: Sqe,
+        sqe: Sqe,
         timeout_us: u64,
     ) -> Result<AdminReply, Error> {
         bringup::alive(mmio)?;
         if self.lost.load(Ordering::Acquire) {
             return Err(Error::Timeout);
         }
+        let cid = match self.cid.load(Ordering::Relaxed).wrapping_add(1) & self.cid_mask {
+            EVENT_CID => EVENT_CID.wrapping_add(1),
+            cid => cid,
+        };
+        self.answered.store(false, Ordering::Relaxed);
+        self.cid.store(cid, Ordering::Release);
+        self.put(mmio, sqe, cid);
+        self.wait(platform, mmio, timeout_us)
+    }
+
+    /// Sends the Asynchronous Event Request `sqe`, unless one is with the controller. One caller at
+    /// a time, which is that of [`Admin::submit`].
+    pub(crate) fn arm<M: Mmio>(&self, mmio: &M, sqe: Sqe) {
+        if !self.is_lost() && self.event.arm() {
+            self.put(mmio, sqe, EVENT_CID);
+        }
+    }
+
+    /// Tells the controller of `sqe`, as command `cid`. There is room: two are outstanding at most.
+    fn put<M: Mmio>(&self, mmio: &M, mut sqe: Sqe, cid: u16) {
         let at = self.tail.load(Ordering::Relaxed);
         let tail = after(at);
-        let cid = self.cid.load(Ordering::Relaxed).wrapping_add(1) & self.cid_mask;
         if let Some(first) = sqe.first_mut() {
             *first = (*first & !(0xffff << 16)) | (u64::from(cid) << 16);
         }
-        self.answered.store(false, Ordering::Relaxed);
-        self.cid.store(cid, Ordering::Release);
         self.sq.write_words(command::offset(at), sqe);
         self.tail.store(tail, Ordering::Relaxed);
         mmio.write32(
             regs::DOORBELLS.wrapping_add(regs::sq_doorbell(0, self.stride)),
             u32::from(tail),
         );
-        self.wait(platform, mmio, timeout_us)
     }
 
     fn wait<M: Mmio>(&self, platform: &P, mmio: &M, timeout_us: u64) -> Result<AdminReply, Error> {
@@ -168,19 +190,25 @@ impl<P: Platform> Admin<P> {
         }
     }
 
-    /// Takes what the controller has completed, at most once around. Any context; several may at once.
-    pub(crate) fn collect<M: Mmio>(&self, mmio: &M) {
+    /// Takes what the controller has completed, at most once around; whether an event was among
+    /// it. Any context; several may at once.
+    pub(crate) fn collect<M: Mmio>(&self, mmio: &M) -> bool {
+        let mut any = false;
         for _ in 0..ENTRIES {
             let state = self.head.load(Ordering::Acquire);
+            let Some(entry) = self.next(state) else {
+                break;
+            };
+            fence(Ordering::Acquire);
             // CAST: the low half is the index.
             let at = state as u16;
-            let offset = cqe::offset(at);
-            let entry = Cqe(self.cq.read64(offset | cqe::SECOND_HALF));
-            if entry.phase() == (state & SECOND_PASS != 0) {
-                break;
+            let result = self.cq.read64(cqe::offset(at));
+            let ours = entry.is_from(0, ENTRIES);
+            if ours && entry.cid() == EVENT_CID {
+                any = true;
+                // Before the head moves: who finds it moved finds the event.
+                self.event.answer(result, entry.status());
             }
-            fence(Ordering::Acquire);
-            let result = self.cq.read64(offset);
             let head = after(at);
             let wrapped = if head == 0 { SECOND_PASS } else { 0 };
             let next = (state & SECOND_PASS ^ wrapped) | u32::from(head);
@@ -188,14 +216,37 @@ impl<P: Platform> Admin<P> {
                 .head
                 .compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok();
+            // Before the next entry is looked at: see `is_called`.
+            fence(Ordering::SeqCst);
             // One that nobody waits for is dropped.
-            if won && entry.is_from(0, ENTRIES) && entry.cid() == self.cid.load(Ordering::Acquire) {
+            let cid = self.cid.load(Ordering::Acquire);
+            if won && ours && entry.cid() == cid && cid != EVENT_CID {
                 self.result.store(result, Ordering::Relaxed);
                 self.status.store(entry.status(), Ordering::Relaxed);
                 self.answered.store(true, Ordering::Release);
             }
         }
         self.ring_head(mmio);
+        any
+    }
+
+    /// The entry at the head `state`, if it is new.
+    fn next(&self, state: u32) -> Option<Cqe> {
+        // CAST: the low half is the index.
+        let entry = Cqe(self.cq.read64(cqe::offset(state as u16) | cqe::SECOND_HALF));
+        (entry.phase() != (state & SECOND_PASS != 0)).then_some(entry)
+    }
+
+    /// Whether an event has come that nobody has seen to. For a handler of messages, which takes
+    /// nothing: an entry that it does not see here is behind one that a thread is about to take,
+    /// and that thread looks at it afterwards.
+    pub(crate) fn is_called(&self) -> bool {
+        if self.event.has_come() {
+            return true;
+        }
+        let next = || self.next(self.head.load(Ordering::SeqCst));
+        self.event.is_armed()
+            && next().is_some_and(|entry| entry.cid() != self.cid.load(Ordering::Acquire))
     }
 
     /// The queue as it is, for the log.

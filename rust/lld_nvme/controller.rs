@@ -2,6 +2,7 @@
 //! The controller: what it owns, and the hal control path.
 
 use crate::admin::{self, Admin};
+use crate::attend::Events;
 use crate::bringup::Patience;
 use crate::data::Layout;
 use crate::doorbell::Shadow;
@@ -11,13 +12,13 @@ use crate::quirks::Quirks;
 use crate::regs::{self, Cap};
 use crate::silence::Registers;
 use crate::step::{Progress, Step};
-use crate::{bringup, cqe, effects, features, interrupt};
+use crate::{bringup, cqe, effects, interrupt};
 use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
 use core::fmt;
 use hal::{
-    Cause, Controller, DmaMem, Error, Limits, Mmio, NewQueue, PciIds, Platform, Refused, Shutdown,
-    Unit,
+    Cause, Controller, Error, Limits, Mmio, NewQueue, Notice, PciIds, Platform, Queues, Refused,
+    Shutdown, Unit, Wish,
 };
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use for more than one a CPU.
@@ -56,6 +57,8 @@ pub(crate) struct State<P: Platform, M: Mmio> {
     pub(crate) about: Option<About>,
     /// What admin commands change, once it was asked for.
     pub(crate) effects: Option<effects::Log>,
+    /// What is known of the events that it has reported.
+    pub(crate) events: Events,
     /// The shadow doorbells, once they exist.
     pub(crate) shadow: Option<Shadow<P::Dma>>,
     /// How many queues exist.
@@ -125,6 +128,7 @@ where
             state: TryLock::new(State {
                 about: None,
                 effects: None,
+                events: Events::default(),
                 shadow: None,
                 queues: 0,
                 kept: (None, None),
@@ -217,23 +221,6 @@ where
         bringup::disable(&self.platform, &self.mmio, self.cap, patience, delay_us)?;
         self.enabled.store(false, Ordering::Relaxed);
         Ok(())
-    }
-
-    /// Tells the controller of queue `qid`.
-    pub(crate) fn announce(&self, qid: u16, made: &Made<P::Dma>) -> Result<(), Error> {
-        let create = features::create_cq(qid, made.entries, made.cq.bus_addr(), made.vector);
-        self.command(Step::CreateCompletionQueue, create)?;
-        let medium = self.quirk_set().has(Quirks::MEDIUM_PRIO_SQ);
-        let create = features::create_sq(qid, made.entries, made.sq.bus_addr(), medium);
-        let refused = self.command(Step::CreateSubmissionQueue, create);
-        if let Err(Error::Refused(status)) = refused {
-            // The one without the other is of no use, and its memory is about to go. What is reported is what failed first.
-            self.command(Step::DeleteCompletionQueue, features::delete_cq(qid))
-                .map_err(|_| Error::Fatal)?;
-            self.progress.at(Step::CreateSubmissionQueue);
-            return Err(Error::Refused(status));
-        }
-        refused.map(|_| ())
     }
 }
 
@@ -355,6 +342,11 @@ where
         self.quirk_set().each(named);
     }
 
+    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+        let mut state = self.state()?;
+        self.attend_events(&mut state, queues, tell)
+    }
+
     fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         let registers = Registers {
             csts: self.mmio.read32(regs::CSTS),
@@ -371,9 +363,11 @@ where
     fn interrupt(&self, vector: u16) -> Cause {
         if self.is_pin() {
             interrupt::mask(&self.mmio, vector);
-            self.admin.collect(&self.mmio);
         }
-        Cause::Queues
+        match self.is_called(vector) {
+            true => Cause::Attention,
+            false => Cause::Queues,
+        }
     }
 
     fn set_interrupt(&self, vector: u16, enabled: bool) {

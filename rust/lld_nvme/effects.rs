@@ -8,7 +8,7 @@
 use crate::command::Sqe;
 use crate::controller::{NvmeController, State};
 use crate::features;
-use crate::identify::View;
+use crate::identify::{View, BYTES};
 use crate::step::Step;
 use hal::{DmaMem, Error, Mmio, Platform};
 
@@ -32,6 +32,9 @@ const CCC: u32 = 1 << 4;
 const CSER: u32 = 3 << 14;
 /// Command submission and execution: beside what it may not run.
 const CSE: u32 = 7 << 16;
+
+/// The log page.
+const LOG: u8 = 0x05;
 
 /// Opcodes of admin commands (figure 138).
 const NAMESPACE_MANAGEMENT: u8 = 0x0d;
@@ -128,7 +131,7 @@ where
         if about.id.has_effects_log {
             let base = self.page();
             let to = self.pages.bus_addr().wrapping_add(base as u64);
-            match self.command(Step::EffectsLog, features::effects_log(to)) {
+            match self.command(Step::EffectsLog, features::log_page(LOG, BYTES, to)) {
                 Ok(_) => {
                     let view = View {
                         memory: &self.pages,

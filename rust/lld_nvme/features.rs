@@ -14,10 +14,10 @@ const SET_FEATURES: u64 = 0x09;
 const ASYNC_EVENT: u64 = 0x0c;
 const DOORBELL_BUFFER_CONFIG: u64 = 0x7c;
 
-/// Log page Commands Supported and Effects (5.16.1.6).
-const EFFECTS_LOG: u64 = 0x05;
 /// Feature Number of Queues (5.27.1.5).
 const NUMBER_OF_QUEUES: u64 = 0x07;
+/// Feature Asynchronous Event Configuration (5.27.1.8).
+const EVENTS: u64 = 0x0b;
 /// Feature Autonomous Power State Transition (5.27.1.9).
 const POWER_STATES: u64 = 0x0c;
 /// Feature Host Behavior Support (5.27.1.18).
@@ -39,11 +39,23 @@ pub(crate) fn identify(cns: Cns, nsid: u32, to: u64) -> Sqe {
     [IDENTIFY | (u64::from(nsid) << 32), 0, 0, to, 0, cns, 0, 0]
 }
 
-/// Get Log Page (5.16), Commands Supported and Effects, all 4 KiB of it, into the page at `to`.
-pub(crate) fn effects_log(to: u64) -> Sqe {
-    let dwords = (crate::identify::BYTES / 4).saturating_sub(1) as u64;
+/// Asynchronous Event Request (5.2).
+pub(crate) fn async_event() -> Sqe {
+    [ASYNC_EVENT, 0, 0, 0, 0, 0, 0, 0]
+}
+
+/// Asynchronous Event Configuration: the controller reports what `events` says.
+pub(crate) fn report(events: u32) -> Sqe {
+    let dword10 = EVENTS | (u64::from(events) << 32);
+    [SET_FEATURES, 0, 0, 0, 0, dword10, 0, 0]
+}
+
+/// Get Log Page `id` of the whole controller, its first `bytes` (a multiple of 4, up to a page),
+/// into the page at `to`. Its events are reported again afterwards.
+pub(crate) fn log_page(id: u8, bytes: usize, to: u64) -> Sqe {
+    let dwords = (bytes / 4).saturating_sub(1) as u64;
     let every = u64::from(u32::MAX) << 32;
-    let dword10 = EFFECTS_LOG | (dwords << 16);
+    let dword10 = u64::from(id) | (dwords << 16);
     [GET_LOG_PAGE | every, 0, 0, to, 0, dword10, 0, 0]
 }
 

@@ -87,6 +87,11 @@ pub(crate) struct ControllerId {
     pub(crate) mdts: u8,
     /// Microseconds that a shutdown may take; 0: not said.
     pub(crate) rtd3e_us: u32,
+    /// The optional events that it reports (OAES).
+    pub(crate) events: u32,
+    /// Most tenths of a second for which it takes no commands while it activates firmware; 0: not
+    /// said.
+    pub(crate) mtfa: u16,
     /// Autonomous power state transitions are there.
     pub(crate) has_apst: bool,
     /// 0 (not said) or 1: an I/O controller.
@@ -117,6 +122,8 @@ impl ControllerId {
             firmware: at.bytes(64),
             mdts: at.u8(77),
             rtd3e_us: at.u32(88),
+            events: at.u32(92),
+            mtfa: at.u16(270),
             has_apst: at.u8(265) & 1 != 0,
             kind: at.u8(111),
             retry_delays: [at.u16(128), at.u16(130), at.u16(132)],

@@ -16,6 +16,8 @@
 //!   `namespace` (what the device says about itself), `units` (namespaces as disks), `passthrough`
 //!   (commands of the operator's tools), `effects` (what those change), `interrupt` (the mask that
 //!   pins need).
+//! * What the device reports by itself: `event`, `attend` (what is done about it), `pace` (how
+//!   often at most).
 //! * What controllers do wrong, and who does: `quirks`, `drives`.
 //! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and `status` after it, `doorbell` between.
 //!
@@ -29,6 +31,7 @@
 extern crate std;
 
 mod admin;
+mod attend;
 mod bringup;
 mod command;
 mod controller;
@@ -37,10 +40,12 @@ mod data;
 mod doorbell;
 mod drives;
 mod effects;
+mod event;
 mod features;
 mod identify;
 mod interrupt;
 mod namespace;
+mod pace;
 mod passthrough;
 mod prp;
 mod queue;

@@ -43,6 +43,8 @@ pub const CSTS_CFS: u32 = 1 << 1;
 pub const CSTS_SHST: u32 = 3 << 2;
 /// `CSTS.SHST` = 10b: shutdown processing is complete.
 pub const CSTS_SHST_DONE: u32 = 2 << 2;
+/// `CSTS.PP`: it takes no commands for a while.
+pub const CSTS_PP: u32 = 1 << 5;
 
 /// Log2 of a submission queue entry's size, for `CC.IOSQES`.
 pub const SQE_SHIFT: u8 = 6;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From any state to a controller that takes commands (Base 2.0 section 3.5.1): reset, ask, agree, re-create what was there.
 
-use crate::controller::{About, NvmeController, State};
+use crate::controller::{About, Made, NvmeController, State};
 use crate::data::{Layout, LIST_MAX};
 use crate::doorbell::Shadow;
 use crate::identify::{self, Cns, ControllerId, View};
@@ -50,7 +50,25 @@ where
             let made = made.as_ref().and_then(|made| made.as_ref());
             self.announce(qid, made.ok_or(Error::Invalid)?)?;
         }
-        Ok(())
+        state.events.begin_again();
+        self.listen(&about.id)
+    }
+
+    /// Tells the controller of queue `qid`.
+    pub(crate) fn announce(&self, qid: u16, made: &Made<P::Dma>) -> Result<(), Error> {
+        let create = features::create_cq(qid, made.entries, made.cq.bus_addr(), made.vector);
+        self.command(Step::CreateCompletionQueue, create)?;
+        let medium = self.quirk_set().has(Quirks::MEDIUM_PRIO_SQ);
+        let create = features::create_sq(qid, made.entries, made.sq.bus_addr(), medium);
+        let refused = self.command(Step::CreateSubmissionQueue, create);
+        if let Err(Error::Refused(status)) = refused {
+            // The one without the other is of no use, and its memory is about to go. What is reported is what failed first.
+            self.command(Step::DeleteCompletionQueue, features::delete_cq(qid))
+                .map_err(|_| Error::Fatal)?;
+            self.progress.at(Step::CreateSubmissionQueue);
+            return Err(Error::Refused(status));
+        }
+        refused.map(|_| ())
     }
 
     fn identify_controller(&self) -> Result<ControllerId, Error> {

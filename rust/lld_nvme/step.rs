@@ -23,11 +23,14 @@ pub(crate) enum Step {
     NamespaceDescriptors,
     NvmLimits,
     EffectsLog,
+    EventConfiguration,
+    EventLog,
+    Activation,
     PassThrough,
     Shutdown,
 }
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 21] = [
     "reading the capabilities (CAP)",
     "disabling the controller (CC.EN = 0)",
     "enabling the controller (CC.EN = 1)",
@@ -44,6 +47,9 @@ const NAMES: [&str; 18] = [
     "Identify, namespace descriptors",
     "Identify, NVM command set limits",
     "Get Log Page, commands supported and effects",
+    "Set Features, Asynchronous Event Configuration",
+    "Get Log Page, for an asynchronous event",
+    "waiting for new firmware to be active (CSTS.PP)",
     "an admin command passed through",
     "shutting down (CC.SHN)",
 ];

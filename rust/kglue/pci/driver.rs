@@ -116,11 +116,11 @@ impl<T: PciDriver> Binding for Bound<T> {
                 return Err(failed);
             }
         };
-        let io_vectors = vectors.io_vectors();
+        let (io_vectors, all) = (vectors.io_vectors(), vectors.all());
         let bus = PciBus::new(function, vectors);
         let adapter =
             Adapter::new(&platform, controller, bus, config).map_err(step("making the queues"))?;
-        let adapter = Handlers::request(function, io_vectors.clone(), T::NAME, adapter)
+        let adapter = Handlers::request(function, all, T::NAME, adapter)
             .map_err(step("interrupt handlers"))?;
         for vector in io_vectors {
             adapter.controller().set_interrupt(vector, true);

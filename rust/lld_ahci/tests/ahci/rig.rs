@@ -139,7 +139,7 @@ impl Rig {
                 let at = usize::from(port);
                 match self.ahci[at].interrupt(0) {
                     Cause::None => false,
-                    Cause::Queues => {
+                    Cause::Queues | Cause::Attention => {
                         drain(at);
                         true
                     }

@@ -9,6 +9,7 @@
 mod bringup;
 mod data;
 mod discards;
+mod events;
 mod faults;
 mod hostile;
 mod io;

@@ -4,6 +4,7 @@
 pub mod admin;
 pub mod config;
 pub mod data;
+pub mod events;
 pub mod identify;
 pub mod io;
 pub mod queues;
@@ -11,6 +12,7 @@ pub mod registers;
 
 pub use config::{Config, Frail, Namespace};
 
+use events::Reporter;
 use hal::mock::MockPlatform;
 use queues::{Completion, Cq, Sq};
 use std::collections::BTreeMap;
@@ -51,6 +53,10 @@ pub struct State {
     pub host_behavior: Option<Vec<u8>>,
     /// Admin commands as they came: opcode and dword 10.
     pub admin_log: Vec<(u8, u32)>,
+    /// What it reports by itself.
+    pub reporter: Reporter,
+    /// CSTS.PP is set until then.
+    pub paused_until: u64,
     /// The n-th admin command (from 0) is answered with this status instead of being carried out.
     pub refuse: Option<(usize, u16)>,
     /// The n-th admin command (from 0) is never answered.
@@ -91,6 +97,8 @@ impl State {
             shadow: None,
             host_behavior: None,
             admin_log: Vec::new(),
+            reporter: Reporter::default(),
+            paused_until: 0,
             refuse: None,
             ignore: None,
             io_log: Vec::new(),

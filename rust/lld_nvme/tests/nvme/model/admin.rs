@@ -3,6 +3,7 @@
 
 use super::queues::{Cq, Sq};
 use super::{identify, State};
+use hal::Platform;
 
 const INVALID_OPCODE: u16 = 0x4001;
 const INVALID_FIELD: u16 = 0x4002;
@@ -19,6 +20,12 @@ impl State {
         }
         if let Some((_, status)) = self.refuse.filter(|(at, _)| *at == nth) {
             return Some((status, 0));
+        }
+        if opcode == 0x0c {
+            return self.await_event((sqe[0] >> 16) as u16);
+        }
+        if self.platform.now_us() < self.paused_until {
+            self.complain(format!("admin command {opcode:#x} while CSTS.PP is set"));
         }
         Some(match self.carry_out(opcode, sqe) {
             Ok(result) => (0, result),
@@ -55,6 +62,11 @@ impl State {
                     (Ok(()), 0, table) if table == [0; 256] => Ok(0),
                     _ => Err(INVALID_FIELD),
                 }
+            }
+            // Asynchronous Event Configuration.
+            0x09 if dword10 & 0xff == 0x0b => {
+                self.reporter.config = dword11;
+                Ok(0)
             }
             // Host Behavior Support.
             0x09 if dword10 & 0xff == 0x16 => {
@@ -99,6 +111,9 @@ impl State {
                         bytes[at..at + 4].copy_from_slice(&entry.to_le_bytes());
                     }
                 }
+                if dword10 & 0xff == 0x02 {
+                    bytes[0] = self.config.warnings;
+                }
                 let pieces = self.walk(sqe, bytes.len() as u64)?;
                 let bus = self.platform.bus();
                 let mut left = bytes.as_slice();
@@ -106,6 +121,9 @@ impl State {
                     let (now, rest) = left.split_at(len as usize);
                     let _ = bus.write(addr, now);
                     left = rest;
+                }
+                if dword10 & (1 << 15) == 0 {
+                    self.reporter.read(dword10 as u8);
                 }
                 Ok(0x1234)
             }

@@ -105,6 +105,10 @@ pub struct Config {
     pub vwc: u8,
     /// The log of commands' effects, if there is one: entries of admin opcodes.
     pub effects: Option<Vec<(u8, u32)>>,
+    /// OAES, MTFA, critical warnings of the health log.
+    pub oaes: u32,
+    pub mtfa: u16,
+    pub warnings: u8,
     pub dmrsl: u32,
     pub wzsl: u8,
     pub kind: u8,
@@ -150,6 +154,9 @@ impl Default for Config {
             oncs: 0x0c,
             vwc: 1,
             effects: None,
+            oaes: 0x300,
+            mtfa: 10,
+            warnings: 0,
             dmrsl: 0,
             wzsl: 0,
             kind: 1,

@@ -16,6 +16,8 @@ pub fn controller(config: &Config) -> Vec<u8> {
     page[77] = config.mdts;
     put(&mut page, 80, &config.version.to_le_bytes());
     put(&mut page, 88, &config.rtd3e_us.to_le_bytes());
+    put(&mut page, 92, &config.oaes.to_le_bytes());
+    put(&mut page, 270, &config.mtfa.to_le_bytes());
     page[111] = config.kind;
     for (at, delay) in (128..).step_by(2).zip(config.retry_delays) {
         put(&mut page, at, &delay.to_le_bytes());

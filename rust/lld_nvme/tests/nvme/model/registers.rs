@@ -30,7 +30,11 @@ impl Device for State {
                     (true, false) => 1,
                     (true, true) => 2,
                 };
-                u32::from(self.ready) | (u32::from(self.fatal) << 1) | (shst << 2)
+                let paused = self.platform.now_us() < self.paused_until;
+                u32::from(self.ready)
+                    | (u32::from(self.fatal) << 1)
+                    | (shst << 2)
+                    | (u32::from(paused) << 5)
             }
             0x24 => self.aqa,
             _ => {
@@ -131,6 +135,7 @@ impl State {
                 self.sqs.clear();
                 self.cqs.clear();
                 self.shadow = None;
+                self.reporter.forget();
                 self.masked = 0;
                 self.fatal = false;
                 self.shut_down = false;

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A controller calls for attention, or an operator has it looked at: in a thread that no disk waits
+//! for.
+//!
+//! What it says goes to the log and, as a uevent of its device, to programs; what it wishes is done:
+//! its disks are looked at anew, it is recovered, or it is attended with its queues at rest. An
+//! unasked look at the disks disturbs nobody as long as they are what they were.
+
+use crate::adapter::{Adapter, Bus, LIVE};
+use crate::adapter_change::Found;
+use crate::adapter_recover::{NoIo, Recovery, Run};
+use crate::blk::ioctl::AdminPath;
+use crate::errno::advice;
+use crate::hrtimer::HrTimer;
+use crate::log::{log_err, log_info, log_warn};
+use crate::text::Text;
+use core::fmt::Write;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, Ordering};
+use hal::{Controller, Error, Notice, Queues, Weight, Wish};
+use kernel::bindings;
+use kernel::ffi::c_void;
+use kernel::prelude::*;
+use kernel::sync::{new_mutex, Mutex};
+
+/// Wishes that are seen to in one go.
+const ROUNDS: u32 = 16;
+/// Bytes of a line of the log.
+const LINE: usize = 256;
+/// Bytes of a variable of a uevent.
+const VARIABLE: usize = 48;
+
+/// The work item of it, and the timer that puts it off.
+pub(crate) struct Attention {
+    work: Recovery,
+    run: Run,
+    timer: KBox<HrTimer>,
+    /// The disks are to be looked at anew, whatever the controller says.
+    look: AtomicBool,
+    /// What the controller said of its disks when they last became that.
+    known: Pin<KBox<Mutex<Found>>>,
+}
+
+impl Attention {
+    fn make(number: i32, run: Run, expired: Run) -> Result<Self, Error> {
+        let no_memory = |_| Error::NoMemory;
+        let known = new_mutex!(Found::new(), "hiops_known");
+        Ok(Self {
+            work: Recovery::that_waits(number)?,
+            run,
+            timer: HrTimer::new(expired).map_err(no_memory)?,
+            look: AtomicBool::new(false),
+            known: KBox::pin_init(known, GFP_KERNEL).map_err(no_memory)?,
+        })
+    }
+
+    /// Nothing is attended any more, whoever calls. Sleeps.
+    pub(crate) fn disable(&self) {
+        self.work.disable();
+        // Nobody starts it any more.
+        self.timer.cancel();
+    }
+
+    /// The disks are what is `found`.
+    pub(crate) fn know(&self, found: Found) {
+        *self.known.lock() = found;
+    }
+
+    fn knows(&self, found: &Found) -> bool {
+        let known = self.known.lock();
+        known.len() == found.len() && known.iter().eq(found.iter())
+    }
+}
+
+impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// The controller is attended soon. Any context.
+    pub(crate) fn call(&self) {
+        let adapter: *const Self = self;
+        // SAFETY: the adapter disables this work before it goes.
+        unsafe {
+            self.attention
+                .work
+                .begin(adapter.cast(), self.attention.run)
+        };
+    }
+}
+
+impl<C: AdminPath, B: Bus> Adapter<C, B> {
+    /// What attends an adapter of this type. Sleeps.
+    pub(crate) fn attention(number: i32) -> Result<Attention, Error> {
+        Attention::make(number, Self::attend_now, Self::expired)
+    }
+
+    /// Looks anew at the disks, soon, in a thread that none of them waits for.
+    pub(crate) fn begin_rescan(&self) {
+        self.attention.look.store(true, Ordering::Release);
+        self.call();
+    }
+
+    /// # Safety
+    /// `adapter` is an `Adapter<C, B>`, alive for the call.
+    unsafe fn expired(adapter: *const c_void) {
+        // SAFETY: by the caller's promise.
+        unsafe { &*adapter.cast::<Self>() }.call();
+    }
+
+    /// # Safety
+    /// `adapter` is an `Adapter<C, B>`, alive for the call.
+    unsafe fn attend_now(adapter: *const c_void) {
+        // SAFETY: by the caller's promise.
+        let adapter = unsafe { &*adapter.cast::<Self>() };
+        if adapter.attention.look.swap(false, Ordering::AcqRel) {
+            // What went wrong is told there.
+            let _ = adapter.change_disks(|| Ok(()));
+        }
+        let _no_io = NoIo::new();
+        for _ in 0..ROUNDS {
+            if !adapter.attend() {
+                return;
+            }
+        }
+        adapter.call();
+    }
+
+    /// Sees to one wish; whether there may be more.
+    fn attend(&self) -> bool {
+        // One that sleeps is attended when it is awake, one that recovers when it is back.
+        if self.state.load(Ordering::Acquire) != LIVE
+            || self.recovering.load(Ordering::Acquire) != 0
+        {
+            return false;
+        }
+        let live = {
+            let _control = self.control();
+            let mut tell = |notice: Notice<'_>| self.tell(&notice);
+            self.controller.attend(Queues::Live, &mut tell)
+        };
+        let wish = match live {
+            Ok(Wish::Rest) => self.at_rest(|controller| {
+                controller.attend(Queues::AtRest, &mut |notice| self.tell(&notice))
+            }),
+            other => other,
+        };
+        match wish {
+            Ok(Wish::LookAnew) => {
+                self.look_if_changed();
+                true
+            }
+            Ok(Wish::Later(us)) => {
+                let adapter: *const Self = self;
+                // SAFETY: the timer is cancelled before the adapter goes, after this work.
+                unsafe { self.attention.timer.aim(adapter.cast()) };
+                self.attention.timer.start(us);
+                false
+            }
+            Ok(Wish::Recover) => {
+                self.recover();
+                false
+            }
+            Ok(Wish::Nothing | Wish::Rest) => false,
+            // What is wrong is told there.
+            Err(_) => {
+                self.recover();
+                false
+            }
+        }
+    }
+
+    /// Asks the controller for its disks with I/O going on; only if they are not what they were, they
+    /// are frozen and become what it says. One that can't tell keeps them as they are.
+    fn look_if_changed(&self) {
+        let mut found = Found::new();
+        match self.look(&mut found) {
+            Ok(()) if self.attention.knows(&found) => {}
+            Ok(()) => {
+                let _ = self.change_disks(|| Ok(()));
+            }
+            Err(error) => {
+                log_err!(
+                    self,
+                    "its disks may have changed, and can't be read anew ({}): they stay as they \
+                     were; hiops/rescan_controller asks again\n",
+                    advice(error)
+                );
+                if matches!(error, Error::Timeout | Error::Fatal) {
+                    self.recover();
+                }
+            }
+        }
+    }
+
+    fn tell(&self, notice: &Notice<'_>) {
+        let mut line = [0u8; LINE];
+        let mut text = Text::new(&mut line);
+        // What does not fit is cut.
+        let _ = write!(text, "{}", notice.text);
+        match notice.weight {
+            Weight::Info => log_info!(self, "{}\n", text.as_str()),
+            Weight::Warning => log_warn!(self, "{}\n", text.as_str()),
+            Weight::Error => log_err!(self, "{}\n", text.as_str()),
+        }
+        if let Some((name, value)) = notice.uevent {
+            self.announce(name, value);
+        }
+    }
+
+    /// Has user space told that the controller's device has changed, with the variable `name`.
+    fn announce(&self, name: &str, value: u32) {
+        let device = self.bus.device();
+        if device.is_null() {
+            return;
+        }
+        let mut line = [0u8; VARIABLE];
+        let mut text = Text::new(&mut line);
+        // What does not fit is cut.
+        let _ = write!(text, "{name}={value:#08x}");
+        text.terminate();
+        let mut variables = [line.as_mut_ptr().cast(), null_mut()];
+        // SAFETY: the device is alive, by the contract of `Bus`; the list ends with null, and what
+        // it points to ends with zero.
+        unsafe {
+            bindings::kobject_uevent_env(
+                &raw mut (*device).kobj,
+                bindings::kobject_action_KOBJ_CHANGE,
+                variables.as_mut_ptr(),
+            );
+        }
+    }
+}
