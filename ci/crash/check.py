@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Is all there that was acknowledged? In the guest: check.py DRIVE FS FOLDER, with lines "PLACE ENTRY
+FILES SLOTS" of cuts.py on its standard input; FS is the file systems' type, FOLDER where to mount.
+
+Prints a line "ok NAME" or "not ok NAME: why" for each.
+"""
+
+import os
+import subprocess
+import sys
+
+import layout
+
+# What looks at a file system that was mounted, and so has replayed its journal, and changes nothing.
+FSCK = {"ext4": ["e2fsck", "-fn"], "xfs": ["xfs_repair", "-n"]}
+
+
+class Lost(Exception):
+    """What is not there, or not right."""
+
+
+def run(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise Lost(f"{command[0]}: {done.stdout.strip()[-300:]}")
+    return done.stdout.strip()
+
+
+def check_files(folder, count):
+    for number in range(count):
+        try:
+            with open(f"{folder}/{number}", "rb") as file:
+                found = file.read()
+        except OSError as why:
+            raise Lost(f"file {number} of {count}: {why.strerror}") from why
+        if found != layout.file_data(number):
+            raise Lost(f"file {number} of {count} is not what was written")
+
+
+def check_slots(drive, offset, count):
+    """Each slot is as it was acknowledged last, or, block by block, newer."""
+    with open(drive, "rb") as file:
+        for oldest in range(max(0, count - layout.SLOTS), count):
+            file.seek(offset + layout.slot_at(oldest))
+            for place in range(layout.SLOT_BLOCKS):
+                found = layout.version_of(file.read(layout.BLOCK), place)
+                if found is None or found < oldest or (found - oldest) % layout.SLOTS:
+                    raise Lost(f"slot of version {oldest} of {count}, block {place}: {found}")
+
+
+def check(drive, kind, folder, place, files, slots):
+    offset = place * layout.DRIVE
+    loop = run("losetup", "-f", "--show", "-o", str(offset), "--sizelimit",
+               str(layout.FILE_SYSTEM), drive)
+    try:
+        run("mount", "-t", kind, loop, folder)
+        try:
+            check_files(folder, files)
+        finally:
+            run("umount", folder)
+        run(*FSCK[kind], loop)
+        check_slots(drive, offset, slots)
+    finally:
+        run("losetup", "-d", loop)
+
+
+def main(drive, kind, folder):
+    os.makedirs(folder, exist_ok=True)
+    for line in sys.stdin:
+        place, entry, files, slots = map(int, line.split())
+        name = f"{os.path.basename(folder)}-{entry}"
+        try:
+            check(drive, kind, folder, place, files, slots)
+            print(f"ok {name}", flush=True)
+        except Lost as why:
+            print(f"not ok {name}: {why}", flush=True)
+
+
+main(*sys.argv[1:])
