@@ -3,6 +3,8 @@
 # The function is reset by others, by its own file in sysfs, with I/O and administrative commands under way: all of it comes to its end, and nothing fails.
 # image: a.img 256M
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=rst0,drive=a,max_ioqpairs=4,addr=4"
+# image: b.img 16M
+# vm: --qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b,throttling.bps-write=8192 -device nvme,serial=rst1,drive=b,max_ioqpairs=1,addr=5"
 # kernels: stock
 . ci/vm-tests/nvme-lib.sh
 D=/dev/hiops0n1
@@ -40,5 +42,48 @@ same no-error "$(count hiops0n1 errors)" 0
 same no-time-out "$(count hiops0n1 timeouts)" 0
 expect reads-again cmp -n $((4 << 20)) /run/data $D
 
+# Programs whose memory does not come hold up nobody: neither other tools nor a reset nor a removal.
+begin_stuck() {
+	coproc STUCK { exec python3 ci/vm-tests/stuck.py $D "$1" 2>&1; }
+	exec {let_go}>&"${STUCK[1]}" {told}<&"${STUCK[0]}"
+	answers "stuck-$2" stuck
+}
+answers() {
+	local answer=
+	read -r -t 120 -u "$told" answer
+	same "$1" "$answer" "$2"
+}
+begin_stuck argument on-argument
+expect tool-beside-argument nvme id-ctrl $D
+echo >&"$let_go"
+# All zeroes: Delete I/O Submission Queue, which does not pass.
+answers ended-on-argument 'ended EACCES'
+wait "$STUCK_PID"
+begin_stuck data on-data
+expect tool-beside nvme id-ctrl $D
+expect reset-beside put 1 "$function/reset"
+expect read-beside cmp -n $((4 << 20)) /run/data $D
+echo >&"$let_go"
+answers ended-on-data 'ended 0'
+wait "$STUCK_PID"
+begin_stuck data at-the-end
+
+# A reset waits for no tool's command that takes long: here a format, after a write that the drive takes a minute to get over.
+slow=0000:00:05.0
+expect bind-slow "$BIND" $slow hiops_nvme
+F=/dev/hiops1n1
+expect slow-write dd if=/run/data of=$F bs=512k count=1 oflag=direct
+nvme format $F --lbaf=0 --force --timeout=600000 >/run/format 2>&1 &
+format=$!
+in_format() { grep -q hiops "/proc/$format/stack"; }
+expect format-begun until_true 60 in_format
+expect reset-slow put 1 /sys/bus/pci/devices/$slow/reset
+if wait $format; then not_ok format-given-up "it ended before the reset"; else ok format-given-up; fi
+expect read-slow dd if=$F of=/dev/null bs=4k count=8 iflag=direct
+same size-slow "$(blockdev --getsize64 $F)" $((16 << 20))
+expect unbind-slow "$BIND" $slow none
+
 expect unbind "$BIND" "$PCI" nvme
 expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
+echo >&"$let_go"
+answers ended-at-the-end 'ended 0'

@@ -37,6 +37,7 @@ extern crate std;
 mod attention;
 mod command;
 mod controller;
+mod deadline;
 mod error;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
@@ -50,6 +51,7 @@ pub use command::{Command, Op, Segment};
 pub use controller::{
     Cause, Controller, Discard, Limits, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds,
 };
+pub use deadline::{Deadline, GRACE_US};
 pub use error::{Again, CmdError, Error, Failure, Outcome};
 pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};

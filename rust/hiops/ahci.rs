@@ -6,7 +6,7 @@ use hal::{Cause, Controller, Error, Limits, Messages, NewQueue, PciIds, Refused,
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
-use kglue::blk::ioctl::{AdminPath, ControlPath};
+use kglue::blk::ioctl::{AdminPath, Way};
 use kglue::caller::Caller;
 use kglue::mmio::Window;
 use kglue::pci::hba::HbaDriver;
@@ -133,18 +133,13 @@ impl Site for Place {
 
 /// A port, with memory for commands that are passed through.
 pub(crate) struct Ahci {
-    controller: AhciController<Place>,
-    platform: KernelPlatform,
+    pub(crate) controller: AhciController<Place>,
+    pub(crate) platform: KernelPlatform,
 }
 
 impl AdminPath for Ahci {
-    fn ioctl(&self, _unit: u32, cmd: u32, arg: usize, control: &impl ControlPath) -> Result<i32> {
-        let path = ata_passthru::Path {
-            ahci: &self.controller,
-            platform: &self.platform,
-            control,
-        };
-        path.ioctl(cmd, arg).map(|()| 0)
+    fn ioctl(_unit: u32, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+        ata_passthru::ioctl(way, cmd, arg).map(|()| 0)
     }
 }
 

@@ -8,7 +8,7 @@ use hal::{
 };
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
-use kglue::blk::ioctl::{AdminPath, ControlPath};
+use kglue::blk::ioctl::{AdminPath, Way};
 use kglue::mmio::Window;
 use kglue::pci::driver::PciDriver;
 use kglue::platform::KernelPlatform;
@@ -66,18 +66,13 @@ impl PciDriver for HiopsNvme {
 
 /// lld_nvme's controller, with memory for commands that are passed through.
 pub(crate) struct Nvme {
-    controller: NvmeController<KernelPlatform, Window>,
-    platform: KernelPlatform,
+    pub(crate) controller: NvmeController<KernelPlatform, Window>,
+    pub(crate) platform: KernelPlatform,
 }
 
 impl AdminPath for Nvme {
-    fn ioctl(&self, unit: u32, cmd: u32, arg: usize, control: &impl ControlPath) -> Result<i32> {
-        let path = nvme_passthru::Path {
-            nvme: &self.controller,
-            platform: &self.platform,
-            control,
-        };
-        path.ioctl(unit, cmd, arg)
+    fn ioctl(unit: u32, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+        nvme_passthru::ioctl(way, unit, cmd, arg)
     }
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! NVMe's ioctls, as the kernel's in-tree driver defines them (`linux/nvme_ioctl.h`), so that nvme-cli and smartctl find what they know.
 
-use hal::{Error, Platform};
+use hal::{DmaMem, Error, Platform};
 use kernel::prelude::*;
-use kglue::blk::ioctl::{ControlPath, Right};
+use kglue::blk::ioctl::{ControlPath, Right, Way};
 use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
-use kglue::mmio::Window;
-use kglue::platform::KernelPlatform;
-use lld_nvme::{AdminReply, NvmeController};
+use lld_nvme::AdminReply;
 
-use crate::user::{copy_in, copy_out, get, put, DATA_MAX};
+use crate::nvme::Nvme;
+use crate::user::{fetch, fill, get, put, room};
 
 /// `_IO('N', 0x40)`: the namespace's ID.
 const ID: u32 = 0x4e40;
@@ -74,83 +73,87 @@ impl Request {
     }
 }
 
-/// The way to a controller's admin queue.
-pub(crate) struct Path<'a, W> {
-    pub(crate) nvme: &'a NvmeController<KernelPlatform, Window>,
-    pub(crate) platform: &'a KernelPlatform,
-    pub(crate) control: &'a W,
+/// Carries out `cmd` with its argument at `arg` for namespace `nsid` of the controller that `way`
+/// leads to. The status of a command that the device refused is a positive result. Admin commands
+/// are for administrators.
+pub(crate) fn ioctl(way: &impl Way<Nvme>, nsid: u32, cmd: u32, arg: usize) -> Result<i32> {
+    match cmd {
+        // CAST: the value goes through an int, as in tree.
+        ID => Ok(nsid as i32),
+        ADMIN | ADMIN64 | RESCAN if !Right::Administer.is_held() => Err(EACCES),
+        RESCAN => {
+            way.with(|_, control| control.change(|| Ok(())).map_err(to_errno))?;
+            Ok(0)
+        }
+        ADMIN => {
+            let reply = admin(way, arg)?;
+            // CAST: dword 0 of the completion, by this ioctl's definition.
+            put(arg, RESULT32, &(reply.result as u32).to_le_bytes())?;
+            Ok(i32::from(reply.status))
+        }
+        ADMIN64 => {
+            let reply = admin(way, arg)?;
+            put(arg, RESULT64, &reply.result.to_le_bytes())?;
+            Ok(i32::from(reply.status))
+        }
+        _ => Err(ENOTTY),
+    }
 }
 
-impl<W: ControlPath> Path<'_, W> {
-    /// Carries out `cmd` with its argument at `arg` for namespace `nsid`. The status of an admin command that the device refused is a positive
-    /// result. Admin commands are for administrators.
-    pub(crate) fn ioctl(&self, nsid: u32, cmd: u32, arg: usize) -> Result<i32> {
-        match cmd {
-            // CAST: the value goes through an int, as in tree.
-            ID => Ok(nsid as i32),
-            ADMIN | ADMIN64 | RESCAN if !Right::Administer.is_held() => Err(EACCES),
-            RESCAN => {
-                self.control.change(|| Ok(())).map_err(to_errno)?;
-                Ok(0)
-            }
-            ADMIN => {
-                let reply = self.admin(arg)?;
-                // CAST: dword 0 of the completion, by this ioctl's definition.
-                put(arg, RESULT32, &(reply.result as u32).to_le_bytes())?;
-                Ok(i32::from(reply.status))
-            }
-            ADMIN64 => {
-                let reply = self.admin(arg)?;
-                put(arg, RESULT64, &reply.result.to_le_bytes())?;
-                Ok(i32::from(reply.status))
-            }
-            _ => Err(ENOTTY),
-        }
-    }
-
-    /// Runs the command described at `arg`.
-    fn admin(&self, arg: usize) -> Result<AdminReply> {
-        let mut bytes = [0; COMMAND_BYTES];
-        get(arg, &mut bytes)?;
-        let request = Request::parse(&bytes)?;
-        if request.data_len > DATA_MAX {
-            return Err(EINVAL);
-        }
-        let memory = match request.data_len {
+/// Runs the admin command described at `arg`.
+fn admin(way: &impl Way<Nvme>, arg: usize) -> Result<AdminReply> {
+    let mut bytes = [0; COMMAND_BYTES];
+    get(arg, &mut bytes)?;
+    let request = Request::parse(&bytes)?;
+    let to_device = request.opcode & TO_DEVICE != 0;
+    let mut data = match to_device {
+        true => fetch(request.data, request.data_len)?,
+        false => room(request.data_len)?,
+    };
+    let reply = way.with(|nvme, control| {
+        let memory = match data.len() {
             0 => None,
-            len => Some((self.platform.dma(len.next_multiple_of(4))).map_err(to_errno)?),
+            len => Some((nvme.platform.dma(len.next_multiple_of(4))).map_err(to_errno)?),
         };
-        let to_device = request.opcode & TO_DEVICE != 0;
         if let (Some(memory), true) = (&memory, to_device) {
-            copy_in(memory, request.data, request.data_len)?;
+            fill(memory, &data);
         }
-        let reply = self
-            .run(&request, memory.as_ref())
-            .map_err(|error| match error {
-                // Not a command to be passed.
-                Error::Invalid => EACCES,
-                error => to_errno(error),
-            })?;
+        let reply = run(nvme, control, &request, memory.as_ref()).map_err(|error| match error {
+            // Not a command to be passed.
+            Error::Invalid => EACCES,
+            error => to_errno(error),
+        })?;
         if let (Some(memory), false) = (&memory, to_device) {
-            copy_out(memory, request.data, request.data_len)?;
+            memory.read_bytes(0, &mut data);
         }
         Ok(reply)
+    })?;
+    if !to_device {
+        put(request.data, 0, &data)?;
     }
+    Ok(reply)
+}
 
-    /// Sends it; where it changes what disks are, with no I/O under way.
-    fn run(&self, request: &Request, memory: Option<&DmaBlock>) -> Result<AdminReply, Error> {
-        let send = || (self.nvme).admin(request.sqe, memory, request.timeout_ms);
-        let effects = self.control.hold(|| self.nvme.effects(&request.sqe))?;
-        let reply = match effects.change_disks() {
-            true => self.control.change(|| self.control.hold(send))?,
-            false => self.control.hold(send)?,
-        };
-        if effects.capabilities && reply.status == 0 {
-            pr_info!(
-                "an NVMe command has changed what its controller can do: bind it again for that to \
-                 take effect\n"
-            );
-        }
-        Ok(reply)
+/// Sends it; where it changes what disks are, with no I/O under way.
+fn run(
+    nvme: &Nvme,
+    control: &impl ControlPath,
+    request: &Request,
+    memory: Option<&DmaBlock>,
+) -> Result<AdminReply, Error> {
+    let nvme = &nvme.controller;
+    let wanted = || control.is_wanted();
+    let send = || nvme.admin(request.sqe, memory, request.timeout_ms, &wanted);
+    let effects = control.hold(|| nvme.effects(&request.sqe))?;
+    let reply = match effects.change_disks() {
+        true => control.change(|| control.hold(send))?,
+        false => control.hold(send)?,
+    };
+    if effects.capabilities && reply.status == 0 {
+        pr_info!(
+            "an NVMe command has changed what its controller can do: bind it again for that to \
+             take effect\n"
+        );
     }
+    Ok(reply)
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Arguments of ioctls: structures and data in user space, which may change at any time and need not be there.
+//! Arguments of ioctls: structures and data in user space, which may change at any time and need
+//! not be there. Data is copied by way of the kernel's own memory: a page of the caller's may never
+//! come, and memory of a device's is to be given back when its driver goes.
 
 use hal::DmaMem;
+use kernel::alloc::KVVec;
 use kernel::prelude::*;
 use kernel::uaccess::{UserPtr, UserSlice};
 use kglue::dma::DmaBlock;
 
 /// Most data of one command. What it needs is contiguous memory.
 pub(crate) const DATA_MAX: usize = 1 << 20;
-/// Copied at a time between user space and the device's memory.
-const CHUNK: usize = 256;
 
 fn slice(at: usize, len: usize) -> UserSlice {
     UserSlice::new(UserPtr::from_addr(at), len)
@@ -26,31 +27,26 @@ pub(crate) fn put(arg: usize, offset: usize, bytes: &[u8]) -> Result {
     slice(at, bytes.len()).writer().write_slice(bytes)
 }
 
-/// The first `len` bytes of `memory` become those at `from`.
-pub(crate) fn copy_in(memory: &DmaBlock, from: usize, len: usize) -> Result {
-    let mut reader = slice(from, len).reader();
-    for offset in (0..len).step_by(CHUNK) {
-        let mut chunk = [0; CHUNK];
-        let part = len.saturating_sub(offset).min(CHUNK);
-        reader.read_slice(chunk.get_mut(..part).ok_or(EINVAL)?)?;
-        let words = chunk.chunks_exact(4).take(part.div_ceil(4));
-        for (at, word) in (offset..).step_by(4).zip(words) {
-            let word = word.first_chunk::<4>().copied().unwrap_or_default();
-            memory.write32(at, u32::from_le_bytes(word));
-        }
+/// Room for `len` bytes, at most [`DATA_MAX`], with zeroes in it.
+pub(crate) fn room(len: usize) -> Result<KVVec<u8>> {
+    match len {
+        0..=DATA_MAX => Ok(KVVec::zeroed(len, GFP_KERNEL)?),
+        _ => Err(EINVAL),
     }
-    Ok(())
 }
 
-/// Those at `to` become the first `len` bytes of `memory`.
-pub(crate) fn copy_out(memory: &DmaBlock, to: usize, len: usize) -> Result {
-    let mut writer = slice(to, len).writer();
-    for offset in (0..len).step_by(CHUNK) {
-        let mut chunk = [0; CHUNK];
-        let part = len.saturating_sub(offset).min(CHUNK);
-        let chunk = chunk.get_mut(..part).ok_or(EINVAL)?;
-        memory.read_bytes(offset, chunk);
-        writer.write_slice(chunk)?;
+/// The `len` bytes at `from`, at most [`DATA_MAX`].
+pub(crate) fn fetch(from: usize, len: usize) -> Result<KVVec<u8>> {
+    let mut data = room(len)?;
+    get(from, data.as_mut_slice())?;
+    Ok(data)
+}
+
+/// The first bytes of `memory` become `data`.
+pub(crate) fn fill(memory: &DmaBlock, data: &[u8]) {
+    for (at, part) in (0..).step_by(4).zip(data.chunks(4)) {
+        let mut word = [0; 4];
+        word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+        memory.write32(at, u32::from_le_bytes(word));
     }
-    Ok(())
 }

@@ -28,7 +28,7 @@ use crate::platform::KernelPlatform;
 use crate::shims;
 use crate::wait::Hook;
 use core::mem::size_of;
-use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Controller, Error, Limits};
 use kernel::bindings;
 use kernel::c_str;
@@ -39,8 +39,8 @@ use kernel::sync::{Arc, LockClassKey, Mutex};
 use kernel::types::Opaque;
 use strategy::Paused;
 
-pub(crate) use crate::adapter_config::Label;
 pub use crate::adapter_config::{Begin, Bus, Config, Naming};
+pub(crate) use crate::adapter_config::{Label, Number};
 pub(crate) use crate::adapter_queue::HwQueue;
 
 /// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the FIFO holds the rest. Enough that who has 256 in flight
@@ -110,6 +110,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) change: Pin<KBox<Mutex<bool>>>,
     /// Held across each call of the controller's control path.
     pub(crate) control: Pin<KBox<Mutex<()>>>,
+    /// How many wait for it who can't be kept waiting.
+    pub(crate) urgent: AtomicU32,
     /// Empty save within [`Adapter::restart`] and while it is suspended, for which room for all queues is reserved here: a recovery can't fail for want of memory.
     pub(crate) paused: PausedQueues<C, B>,
     pub(crate) state: AtomicU8,
@@ -233,6 +235,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             disks,
             change,
             control,
+            urgent: AtomicU32::new(0),
             paused,
             state: AtomicU8::new(LIVE),
             stopped: AtomicU8::new(0),
@@ -364,32 +367,6 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         let device = self.bus.device();
         // SAFETY: alive, by the contract of `Bus`.
         (!device.is_null()).then(|| unsafe { Device::from_raw(device) })
-    }
-}
-
-/// A number in disks' names: the lowest that was free.
-pub(crate) struct Number(i32);
-
-impl Number {
-    /// Takes one. Sleeps.
-    pub(crate) fn new() -> Result<Self, Error> {
-        // SAFETY: may sleep.
-        match unsafe { shims::hiops_number_get() } {
-            number @ 0.. => Ok(Self(number)),
-            _ => Err(Error::NoMemory),
-        }
-    }
-
-    /// The number.
-    pub(crate) fn get(&self) -> i32 {
-        self.0
-    }
-}
-
-impl Drop for Number {
-    fn drop(&mut self) {
-        // SAFETY: given by `hiops_number_get`, and given back once.
-        unsafe { shims::hiops_number_put(self.0) };
     }
 }
 

@@ -2,6 +2,7 @@
 //! What an adapter is given: a bus, and how it is to serve.
 
 use crate::blk::MapKind;
+use crate::shims;
 use hal::Error;
 use kernel::bindings;
 use strategy::Mode;
@@ -86,5 +87,31 @@ impl kernel::fmt::Display for Label {
             Naming::Ram(number) => write!(f, "hiops_ram{number}"),
             _ => write!(f, "hiops{}", self.1),
         }
+    }
+}
+
+/// A number in disks' names: the lowest that was free.
+pub(crate) struct Number(i32);
+
+impl Number {
+    /// Takes one. Sleeps.
+    pub(crate) fn new() -> Result<Self, Error> {
+        // SAFETY: may sleep.
+        match unsafe { shims::hiops_number_get() } {
+            number @ 0.. => Ok(Self(number)),
+            _ => Err(Error::NoMemory),
+        }
+    }
+
+    /// The number.
+    pub(crate) fn get(&self) -> i32 {
+        self.0
+    }
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        // SAFETY: given by `hiops_number_get`, and given back once.
+        unsafe { shims::hiops_number_put(self.0) };
     }
 }

@@ -237,7 +237,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// it back, or closes the gate for good. An error: it could not be brought back, and the gate
     /// is closed. Sleeps.
     pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<(), Error> {
-        let _control = self.control.lock();
+        let _control = self.control_now();
         if self.set_allocated {
             // SAFETY: allocated. What is in dispatch gets to the FIFO at most.
             unsafe { bindings::blk_mq_quiesce_tagset(self.set.get()) };

@@ -66,6 +66,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     pub(crate) fn take_disks(&self) {
+        // A tool's command that takes long would keep what it holds.
+        self.gate.close();
         // None comes any more.
         let mut closed = self.change.lock();
         *closed = true;
@@ -83,14 +85,13 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     fn retire(&self, how: Shutdown) {
-        self.gate.close();
         self.attention.disable();
         self.state.store(DEAD, Ordering::Release);
         self.recovery.cancel();
         if self.stopped.swap(1, Ordering::AcqRel) != 0 {
             return;
         }
-        let _control = self.control.lock();
+        let _control = self.control_now();
         if self.controller.shutdown(how).is_err() && how == Shutdown::Normal {
             crate::log::log_warn!(self, "it did not confirm the shutdown\n");
         }

@@ -4,10 +4,13 @@
 use crate::adapter::{Adapter, Bus, HwQueue};
 use crate::adapter_recover::NoIo;
 use crate::blk::disk::{ControllerCounts, Owner};
-use crate::blk::ioctl::{AdminPath, ControlPath};
+use crate::blk::gate::Gate;
+use crate::blk::ioctl::{AdminPath, ControlPath, Ioctl, Way};
 use crate::context::stamp;
+use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use hal::{Cause, Controller, Error};
+use kernel::error::code::ENODEV;
 use strategy::{Context, Mode};
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
@@ -104,8 +107,40 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         self.controller.quirks(named);
     }
 
-    fn ioctl(&self, unit: u32, cmd: u32, arg: usize) -> kernel::error::Result<i32> {
-        (self.controller).ioctl(unit, cmd, arg, self)
+    fn ioctls(&self) -> Ioctl {
+        |disk, cmd, arg| {
+            // INVARIANT: a gate is opened by one adapter only, who has given this function.
+            let way = DiskWay {
+                gate: &disk.gate,
+                adapter: PhantomData::<Self>,
+            };
+            C::ioctl(disk.unit.id, cmd, arg, &way)
+        }
+    }
+}
+
+/// The way of a disk's ioctls to its adapter.
+///
+/// # Invariants
+/// The owner behind the gate, if any, is an `A`.
+struct DiskWay<'a, A> {
+    gate: &'a Gate,
+    adapter: PhantomData<A>,
+}
+
+impl<C: AdminPath, B: Bus> Way<C> for DiskWay<'_, Adapter<C, B>> {
+    type Control = Adapter<C, B>;
+
+    fn with<R>(
+        &self,
+        f: impl FnOnce(&C, &Adapter<C, B>) -> kernel::error::Result<R>,
+    ) -> kernel::error::Result<R> {
+        let visited = self.gate.with(|owner| {
+            // SAFETY: it is one, by the invariant.
+            let adapter = unsafe { &*core::ptr::from_ref(owner).cast::<Adapter<C, B>>() };
+            f(&adapter.controller, adapter)
+        });
+        visited.unwrap_or(Err(ENODEV))
     }
 }
 
@@ -114,7 +149,12 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
         self.change_disks(work)
     }
 
+    fn is_wanted(&self) -> bool {
+        self.urgent.load(Ordering::Acquire) != 0 || self.gate.is_closing()
+    }
+
     fn hold<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+        self.still_served()?;
         let done = {
             let _control = self.control();
             work()
@@ -126,6 +166,7 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
     }
 
     fn hold_at_rest<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+        self.still_served()?;
         let _no_io = NoIo::new();
         let is_lost = |done: &Result<R, Error>| !matches!(done, Ok(_) | Err(Error::Invalid));
         let done = self.at_rest(|controller| {
@@ -139,5 +180,15 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
             self.recover();
         }
         done
+    }
+}
+
+impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// [`Error::Gone`]: it is going away, and waits for who is inside.
+    fn still_served(&self) -> Result<(), Error> {
+        match self.gate.is_closing() {
+            true => Err(Error::Gone),
+            false => Ok(()),
+        }
     }
 }

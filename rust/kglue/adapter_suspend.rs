@@ -27,17 +27,37 @@ pub enum Suspend {
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// The control path, for the caller alone, with a controller that is not suspended. Sleeps: for
-    /// as long as the function is being reset. (While the machine sleeps, nobody is awake to call.)
+    /// The control path, for the caller alone, with a controller that is neither suspended nor
+    /// about to be recovered. Sleeps: for as long as the function is being reset. (While the machine
+    /// sleeps, nobody is awake to call.)
     pub(crate) fn control(&self) -> Guard<'_, (), MutexBackend> {
         loop {
             let control = self.control.lock();
-            if self.state.load(Ordering::Acquire) != SUSPENDED {
+            let others_turn = match self.state.load(Ordering::Acquire) {
+                SUSPENDED => true,
+                LIVE => {
+                    self.recovering.load(Ordering::Acquire) != 0
+                        || self.urgent.load(Ordering::Acquire) != 0
+                }
+                _ => false,
+            };
+            if !others_turn {
                 return control;
             }
             drop(control);
             self.platform.sleep_us(LOOK_AGAIN_US);
         }
+    }
+
+    /// The control path for a reset or for the end, whatever the controller's state: a tool's
+    /// command that takes long is given up for it ([`ControlPath::is_wanted`]). Sleeps.
+    ///
+    /// [`ControlPath::is_wanted`]: crate::blk::ioctl::ControlPath::is_wanted
+    pub(crate) fn control_now(&self) -> Guard<'_, (), MutexBackend> {
+        self.urgent.fetch_add(1, Ordering::AcqRel);
+        let control = self.control.lock();
+        self.urgent.fetch_sub(1, Ordering::AcqRel);
+        control
     }
 
     /// Lays the queues to rest and stops the controller; what comes waits in the block layer until
@@ -55,7 +75,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             (self.state).compare_exchange(LIVE, SUSPENDED, Ordering::AcqRel, Ordering::Acquire);
         // One that runs goes to its end, which may be that the controller is dead.
         self.recovery.cancel();
-        let control = self.control.lock();
+        let control = self.control_now();
         if begun.is_err() || self.state.load(Ordering::Acquire) != SUSPENDED {
             drop(control);
             return self.let_in();
@@ -89,7 +109,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     fn end_suspension(&self, start: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        let _control = self.control.lock();
+        let _control = self.control_now();
         if self.state.load(Ordering::Acquire) != SUSPENDED {
             return Ok(());
         }

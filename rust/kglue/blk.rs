@@ -6,12 +6,14 @@
 //!   [`again`]: requests that are tried again.
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
-//! * [`disk`], [`fops`]: a disk as user space sees it. [`ioctl`]: what passes through to the controller.
+//! * [`disk`], [`fops`]: a disk as user space sees it. [`ioctl`]: what passes through to the
+//!   controller; [`gate`]: the way there.
 
 pub(crate) mod again;
 pub(crate) mod direct;
 pub(crate) mod disk;
 pub(crate) mod fops;
+pub(crate) mod gate;
 pub mod ioctl;
 pub(crate) mod lane;
 pub(crate) mod limits;

@@ -48,7 +48,8 @@ impl<S: Site> AhciController<S> {
     }
 
     /// Has the drive carry out a command of the operator's tools, alone: what it has finishes first. Called as [`AhciController::attend`] is, with the
-    /// queue at rest. `timeout_ms` of 0 is the driver's own, 30 s. Sleeps. A command that failed is a reply whose status says so.
+    /// queue at rest. `timeout_ms` of 0 is the driver's own, 30 s; it is up soon where `wanted` says that
+    /// the control path is ([`hal::Deadline::unless`]). Sleeps. A command that failed is a reply whose status says so.
     ///
     /// [`Error::Invalid`]: no drive is served; a command that would take the drive from under the driver; data that can't be described.
     /// [`Error::Gone`], [`Error::Timeout`], [`Error::Fatal`]: the port has to be stopped and started again; the memory of the data must
@@ -58,8 +59,9 @@ impl<S: Site> AhciController<S> {
         command: &AtaCommand,
         transfer: &Transfer<'_, <S::Platform as Platform>::Dma>,
         timeout_ms: u32,
+        wanted: &dyn Fn() -> bool,
     ) -> Result<AtaReply, Error> {
-        self.control(|port, state| port.pass(state, command, transfer, timeout_ms))
+        self.control(|port, state| port.pass(state, command, transfer, timeout_ms, wanted))
     }
 
     /// Whether [`AhciController::attend`] is called for.

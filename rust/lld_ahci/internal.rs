@@ -8,7 +8,7 @@ use crate::port::Port;
 use crate::regs::{Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, STATUS_DF, STATUS_ERR};
 use crate::step::Step;
 use cell::sync::Ordering;
-use hal::{Error, Mmio, Platform};
+use hal::{Deadline, Error, Mmio, Platform};
 
 /// How long a command without much to do may take. TIMEOUT: a drive that has just been reset may be busy with itself.
 const QUICK_US: u64 = 5_000_000;
@@ -21,15 +21,15 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     ///
     /// [`Error::Refused`]: it failed, with its error byte above its status byte; the list runs again. [`Error::Timeout`], [`Error::Fatal`]:
     /// the link has to be reset. [`Error::Gone`].
-    pub(crate) fn run_alone(&self, slot: u8, timeout_us: u64) -> Result<(), Error> {
-        let ran = self.tell_alone(slot, timeout_us);
+    pub(crate) fn run_alone(&self, slot: u8, deadline: Deadline<'_>) -> Result<(), Error> {
+        let ran = self.tell_alone(slot, deadline);
         if matches!(ran, Err(Error::Timeout | Error::Fatal)) {
             self.unanswered.store(true, Ordering::Relaxed);
         }
         ran
     }
 
-    fn tell_alone(&self, slot: u8, timeout_us: u64) -> Result<(), Error> {
+    fn tell_alone(&self, slot: u8, mut deadline: Deadline<'_>) -> Result<(), Error> {
         let bit = 1u32.wrapping_shl(u32::from(slot));
         self.regs.write(Reg::Ci, bit);
         let start = self.platform.now_us();
@@ -52,7 +52,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                     _ => self.refused(),
                 };
             }
-            if waited >= timeout_us {
+            if deadline.has_come(waited) {
                 self.miss(bit);
                 return Err(Error::Timeout);
             }
@@ -70,7 +70,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// A command of the driver's own, in the place of what is in slot 0.
     pub(crate) fn own(&self, step: Step, taskfile: Taskfile, timeout_us: u64) -> Result<(), Error> {
-        self.command(step, taskfile, false, None, timeout_us)
+        self.command(step, taskfile, false, None, Deadline::after(timeout_us))
     }
 
     /// Likewise, with `data`, which the device reads if it `writes`.
@@ -80,11 +80,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         taskfile: Taskfile,
         writes: bool,
         data: Option<(u64, u32)>,
-        timeout_us: u64,
+        deadline: Deadline<'_>,
     ) -> Result<(), Error> {
         self.progress.at(step);
         let was = self.memory.borrow(taskfile.encode(), writes, data);
-        let ran = self.run_alone(0, timeout_us);
+        let ran = self.run_alone(0, deadline);
         self.memory.give_back(was);
         if ran.is_err() {
             // What failed is named, not what was done about it.
@@ -97,7 +97,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     fn sector(&self, step: Step, taskfile: Taskfile) -> Result<[u8; SECTOR_BYTES], Error> {
         self.memory.spoil_sector();
         let data = Some(self.memory.sector_bus());
-        self.command(step, taskfile, false, data, QUICK_US)?;
+        self.command(step, taskfile, false, data, Deadline::after(QUICK_US))?;
         Ok(self.memory.sector())
     }
 

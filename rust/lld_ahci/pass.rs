@@ -9,7 +9,7 @@ use crate::recover::News;
 use crate::regs::{Reg, STATUS_DF, STATUS_ERR};
 use crate::step::Step;
 use cell::sync::Ordering;
-use hal::{DmaMem, Error, Mmio, Platform};
+use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 /// ATA registers of a command, those of 48 bits with both halves (ACS-4 section 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         command: &AtaCommand,
         transfer: &Transfer<'_, P::Dma>,
         timeout_ms: u32,
+        wanted: &dyn Fn() -> bool,
     ) -> Result<AtaReply, Error> {
         let Occupant::Drive(about) = state.occupant else {
             return Err(Error::Invalid);
@@ -119,6 +120,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             0 => TIMEOUT_US,
             ms => u64::from(ms).saturating_mul(1000),
         };
+        let deadline = Deadline::unless(timeout_us, wanted);
         self.memory.clear_rfis();
         let taskfile = Taskfile {
             command: command.command,
@@ -128,7 +130,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             device: command.device,
             auxiliary: 0,
         };
-        let ran = match self.command(Step::PassThrough, taskfile, write, data, timeout_us) {
+        let ran = match self.command(Step::PassThrough, taskfile, write, data, deadline) {
             Ok(()) => self.reply(),
             Err(Error::Refused(tfd)) => self.failure(tfd),
             Err(why) => Err(why),

@@ -22,7 +22,7 @@ use crate::regs::{self, Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, STATUS_DF, STATUS_ER
 use crate::status;
 use crate::step::Step;
 use cell::sync::Ordering;
-use hal::{CmdError, Error, Mmio, Outcome, Platform};
+use hal::{CmdError, Deadline, Error, Mmio, Outcome, Platform};
 
 /// What [`crate::AhciController::attend`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +208,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let table = self.memory.table(slot).ok_or(Error::Invalid)?;
         let taskfile = command::singly(Taskfile::decode(table.read_cfis()));
         table.write_cfis(taskfile.encode());
-        match self.run_alone(slot, ALONE_US) {
+        match self.run_alone(slot, Deadline::after(ALONE_US)) {
             Ok(()) => Ok(Ok(())),
             Err(Error::Refused(tfd)) => Ok(match status::outcome(u32::from(tfd)) {
                 Ok(()) => Err(CmdError::Io.again()),

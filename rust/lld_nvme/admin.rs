@@ -11,7 +11,7 @@ use crate::event::{EventSlot, EVENT_CID};
 use crate::silence::{self, Silence};
 use crate::{bringup, regs};
 use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
-use hal::{DmaMem, Error, Mmio, Platform};
+use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 /// Entries of each of the two queues; 2 would do.
 pub(crate) const ENTRIES: u16 = 16;
@@ -125,7 +125,7 @@ impl<P: Platform> Admin<P> {
         platform: &P,
         mmio: &M,
         sqe: Sqe,
-        timeout_us: u64,
+        deadline: Deadline<'_>,
     ) -> Result<AdminReply, Error> {
         bringup::alive(mmio)?;
         if self.lost.load(Ordering::Acquire) {
@@ -138,7 +138,7 @@ impl<P: Platform> Admin<P> {
         self.answered.store(false, Ordering::Relaxed);
         self.cid.store(cid, Ordering::Release);
         self.put(mmio, sqe, cid);
-        self.wait(platform, mmio, timeout_us)
+        self.wait(platform, mmio, deadline)
     }
 
     /// Sends the Asynchronous Event Request `sqe`, unless one is with the controller. One caller at
@@ -164,7 +164,12 @@ impl<P: Platform> Admin<P> {
         );
     }
 
-    fn wait<M: Mmio>(&self, platform: &P, mmio: &M, timeout_us: u64) -> Result<AdminReply, Error> {
+    fn wait<M: Mmio>(
+        &self,
+        platform: &P,
+        mmio: &M,
+        mut deadline: Deadline<'_>,
+    ) -> Result<AdminReply, Error> {
         let start = platform.now_us();
         let mut pause = PAUSE_US.0;
         loop {
@@ -181,7 +186,7 @@ impl<P: Platform> Admin<P> {
                 self.close();
                 return Err(why);
             }
-            if waited >= timeout_us {
+            if deadline.has_come(waited) {
                 self.close();
                 return Err(Error::Timeout);
             }

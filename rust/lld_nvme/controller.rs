@@ -17,8 +17,8 @@ use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
 use core::fmt;
 use hal::{
-    Cause, Controller, Error, Limits, Mmio, NewQueue, Notice, PciIds, Platform, Queues, Refused,
-    Shutdown, Unit, Wish,
+    Cause, Controller, Deadline, Error, Limits, Mmio, NewQueue, Notice, PciIds, Platform, Queues,
+    Refused, Shutdown, Unit, Wish,
 };
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use for more than one a CPU.
@@ -186,9 +186,8 @@ where
     /// Sends a command of the driver's own; any status but success is [`Error::Refused`] with it.
     pub(crate) fn command(&self, step: Step, sqe: crate::command::Sqe) -> Result<u64, Error> {
         self.progress.at(step);
-        let reply = self
-            .admin
-            .submit(&self.platform, &self.mmio, sqe, admin::TIMEOUT_US)?;
+        let deadline = Deadline::after(admin::TIMEOUT_US);
+        let reply = (self.admin).submit(&self.platform, &self.mmio, sqe, deadline)?;
         match reply.status {
             0 => Ok(reply.result),
             status => Err(Error::Refused(status)),

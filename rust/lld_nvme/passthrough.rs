@@ -6,7 +6,7 @@ use crate::command::Sqe;
 use crate::controller::NvmeController;
 use crate::features;
 use crate::step::Step;
-use hal::{DmaMem, Error, Mmio, Platform};
+use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 /// Bits 15:14 (PSDT) and 9:8 (FUSE) of the first dword, which are the driver's to say.
 const DRIVERS_BITS: u64 = 0xc300;
@@ -16,7 +16,9 @@ where
     P::Dma: Clone,
 {
     /// Sends the admin command `sqe`, all of whose `data` (a multiple of 4 bytes, up to 2 MiB) the device may read or write. CID, data pointer
-    /// and metadata pointer are filled in. `timeout_ms` of 0 is the driver's own, a minute. Sleeps; under the same mutex as the control path.
+    /// and metadata pointer are filled in. `timeout_ms` of 0 is the driver's own, a minute; it is up
+    /// soon where `wanted` says that the control path is ([`Deadline::unless`]). Sleeps; under the
+    /// same mutex as the control path.
     ///
     /// A status other than success is in the reply. [`Error::Invalid`]: a command that would take queues or memory from under the driver, or too
     /// much data. [`Error::Timeout`]: the controller has to be stopped and started again; until then it keeps a handle of `data`, which
@@ -26,6 +28,7 @@ where
         mut sqe: Sqe,
         data: Option<&P::Dma>,
         timeout_ms: u32,
+        wanted: &dyn Fn() -> bool,
     ) -> Result<AdminReply, Error> {
         let mut state = self.state()?;
         if !features::may_pass(&sqe) {
@@ -43,9 +46,8 @@ where
             0 => TIMEOUT_US,
             ms => u64::from(ms).saturating_mul(1000),
         };
-        let reply = self
-            .admin
-            .submit(&self.platform, &self.mmio, sqe, timeout_us);
+        let deadline = Deadline::unless(timeout_us, wanted);
+        let reply = self.admin.submit(&self.platform, &self.mmio, sqe, deadline);
         if reply.is_err() && state.kept.0.is_none() {
             state.kept.0 = data.cloned();
         }

@@ -2,6 +2,8 @@
 //! One disk: made, shown, and taken away.
 
 use super::fops;
+pub(crate) use super::gate::{Gate, OwnerPtr};
+use super::ioctl::Ioctl;
 use super::lane::{Lane, Sums};
 use super::limits::{check, queue_limits, sectors, set_limits};
 use crate::adapter::Naming;
@@ -15,7 +17,7 @@ use hal::{Error, Limits, Unit};
 use kernel::bindings;
 use kernel::error::from_err_ptr;
 use kernel::prelude::*;
-use kernel::sync::{new_mutex, Arc, Mutex};
+use kernel::sync::Arc;
 use kernel::time::{delay::fsleep, Delta};
 use strategy::Mode;
 
@@ -37,8 +39,8 @@ pub(crate) trait Owner: Send + Sync {
     fn rescan(&self);
     /// Tells the names of the controller's quirks to `named`.
     fn quirks(&self, named: &mut dyn FnMut(&'static str));
-    /// An ioctl that is not the block layer's own.
-    fn ioctl(&self, unit: u32, cmd: u32, arg: usize) -> kernel::error::Result<i32>;
+    /// Who carries out the ioctls of its disks that are not the block layer's own.
+    fn ioctls(&self) -> Ioctl;
 }
 
 /// What is counted for a controller as a whole.
@@ -51,66 +53,6 @@ pub(crate) struct ControllerCounts {
     pub(crate) max_tick_ns: u64,
     pub(crate) ticks: u64,
     pub(crate) turns: u64,
-}
-
-/// A way to the adapter for those who may outlive it.
-#[pin_data]
-pub(crate) struct Gate {
-    #[pin]
-    owner: Mutex<Option<OwnerPtr>>,
-}
-
-/// # Invariants
-/// While a [`Gate`] holds it, the owner is alive.
-#[derive(Clone, Copy)]
-pub(crate) struct OwnerPtr(NonNull<dyn Owner>);
-
-// SAFETY: owners are `Send` and `Sync`.
-unsafe impl Send for OwnerPtr {}
-// SAFETY: as above.
-unsafe impl Sync for OwnerPtr {}
-
-impl OwnerPtr {
-    /// # Safety
-    /// The result is used only while `owner` is alive.
-    pub(crate) unsafe fn new(owner: &(dyn Owner + 'static)) -> Self {
-        Self(NonNull::from(owner))
-    }
-
-    /// # Safety
-    /// The owner is alive for as long as the result is used.
-    pub(crate) unsafe fn get<'a>(self) -> &'a dyn Owner {
-        // SAFETY: by the caller's promise.
-        unsafe { &*self.0.as_ptr() }
-    }
-}
-
-impl Gate {
-    /// A closed gate.
-    pub(crate) fn new() -> Result<Arc<Self>, Error> {
-        let init = pin_init!(Self { owner <- new_mutex!(None, "hiops_gate") });
-        Arc::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)
-    }
-
-    /// Opens it.
-    ///
-    /// # Safety
-    /// It is closed before the owner goes.
-    pub(crate) unsafe fn open(&self, owner: OwnerPtr) {
-        *self.owner.lock() = Some(owner);
-    }
-
-    /// Closes it; returns when nobody is inside any more. Sleeps.
-    pub(crate) fn close(&self) {
-        *self.owner.lock() = None;
-    }
-
-    /// Lets `f` have the owner; `None` when the gate is closed. Sleeps.
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&dyn Owner) -> R) -> Option<R> {
-        let owner = self.owner.lock();
-        // SAFETY: alive while the gate holds it, and it can't close before the lock is given back.
-        (*owner).map(|owner| f(unsafe { owner.get() }))
-    }
 }
 
 /// What lives as long as somebody has the disk open, which may be longer than the adapter.

@@ -11,23 +11,33 @@ pub const SG_IO: u32 = 0x2285;
 
 /// A controller's own ioctls, as far as it has some.
 pub trait AdminPath: hal::Controller {
-    /// Carries out `cmd` with the user-space argument `arg` for the disk [`hal::Unit::id`] `unit`, on behalf of the calling task, which could open
-    /// the disk; what takes more than that, [`Right`] tells. The controller's control path is called within `control` only. ENOTTY for a command
-    /// that it does not know. Sleeps.
-    fn ioctl(
-        &self,
-        unit: u32,
-        cmd: u32,
-        arg: usize,
-        control: &impl ControlPath,
-    ) -> Result<i32, Error> {
-        let _ = (unit, cmd, arg, control);
+    /// Carries out `cmd` with the user-space argument `arg` for the disk [`hal::Unit::id`] `unit`,
+    /// on behalf of the calling task, which could open the disk; what takes more than that,
+    /// [`Right`] tells. ENOTTY for a command that it does not know. Sleeps.
+    ///
+    /// User memory is touched here and not within `way`: a page of it may have to be read from this
+    /// very disk, or from a program that never answers.
+    fn ioctl(unit: u32, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32, Error>
+    where
+        Self: Sized,
+    {
+        let _ = (unit, cmd, arg, way);
         Err(ENOTTY)
     }
 }
 
-/// The way to a controller's control path, which takes one caller at a time. User memory is not touched within: it may have to be read from this
-/// very disk.
+/// The way to a controller that may be taken away at any time.
+pub trait Way<C> {
+    /// Its control path.
+    type Control: ControlPath;
+
+    /// Lets `f` have the controller, which stays for as long; its control path is called within
+    /// the other one only. ENODEV: it is gone. Sleeps.
+    fn with<R>(&self, f: impl FnOnce(&C, &Self::Control) -> Result<R, Error>) -> Result<R, Error>;
+}
+
+/// The way to a controller's control path, which takes one caller at a time. Who finds the
+/// controller going away gets [`hal::Error::Gone`], and `work` is not done.
 pub trait ControlPath {
     /// Has `work` done with the control path to itself. [`hal::Error::Timeout`] of it makes the controller recover. Sleeps.
     fn hold<R>(&self, work: impl FnOnce() -> Result<R, hal::Error>) -> Result<R, hal::Error>;
@@ -45,6 +55,10 @@ pub trait ControlPath {
     /// get to the device that was counted in other blocks than the device's. [`hal::Error::Gone`]:
     /// the disks are going away. Sleeps.
     fn change<R>(&self, work: impl FnOnce() -> Result<R, hal::Error>) -> Result<R, hal::Error>;
+
+    /// Somebody waits for the control path who can't be kept waiting: a reset, a removal. A command
+    /// of `work` that takes long is then given up. Sleeps.
+    fn is_wanted(&self) -> bool;
 }
 
 /// A right that a task may have beyond those to files (capabilities(7)).
@@ -69,6 +83,9 @@ impl Right {
     }
 }
 
+/// Carries out an ioctl of a disk whose controller is of a kind that the function knows.
+pub(crate) type Ioctl = fn(&DiskShared, u32, usize) -> Result<i32, Error>;
+
 /// Hands an ioctl to the disk's controller, if that is still there.
 pub(crate) fn dispatch(
     disk: &DiskShared,
@@ -80,7 +97,6 @@ pub(crate) fn dispatch(
     if partition {
         return Err(ENOTTY);
     }
-    disk.gate
-        .with(|owner| owner.ioctl(disk.unit.id, cmd, arg))
-        .unwrap_or(Err(ENODEV))
+    let ioctl = (disk.gate.with(|owner| owner.ioctls())).ok_or(ENODEV)?;
+    ioctl(disk, cmd, arg)
 }

@@ -73,7 +73,7 @@ fn what_does_not_finish_before_a_tools_command() {
         ..AtaCommand::default()
     };
     let sector = Transfer::FromDevice(&memory, 512);
-    let lost = rig.ahci[0].command(&identify, &sector, 0);
+    let lost = rig.ahci[0].command(&identify, &sector, 0, &|| false);
     assert_eq!(lost, Err(Error::Timeout));
     let line = says(&rig);
     assert!(
@@ -106,7 +106,9 @@ fn what_was_mastered_is_not_told_later() {
         ..AtaCommand::default()
     };
     let sector = Transfer::FromDevice(&memory, 512);
-    assert!(rig.ahci[0].command(&mute, &sector, 2000).is_err());
+    assert!(rig.ahci[0]
+        .command(&mute, &sector, 2000, &|| false)
+        .is_err());
     rig.ahci[0].stop().unwrap();
     rig.ahci[0].start().unwrap();
     assert!(says(&rig).starts_with("the drive has nothing to do"));

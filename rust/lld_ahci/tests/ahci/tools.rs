@@ -21,7 +21,9 @@ fn data_comes_and_goes() {
     let rig = Rig::started(Config::default());
     let memory = rig.machine.dma(4096).unwrap();
     let sector = Transfer::FromDevice(&memory, 512);
-    let reply = rig.ahci[0].command(&identify(), &sector, 0).unwrap();
+    let reply = rig.ahci[0]
+        .command(&identify(), &sector, 0, &|| false)
+        .unwrap();
     assert_eq!((reply.status, reply.error), (0x50, 0));
     // "SE", the first character in the upper half.
     assert_eq!(memory.read32(20) & 0xffff, 0x5345);
@@ -34,7 +36,9 @@ fn data_comes_and_goes() {
         ..AtaCommand::default()
     };
     let sectors = Transfer::ToDevice(&memory, 1024);
-    let reply = rig.ahci[0].command(&write, &sectors, 1000).unwrap();
+    let reply = rig.ahci[0]
+        .command(&write, &sectors, 1000, &|| false)
+        .unwrap();
     assert_eq!(reply.status, 0x50);
     let state = rig.model.state();
     let data = &state.ports[0].drive.as_ref().unwrap().data;
@@ -56,7 +60,10 @@ fn what_the_drive_refuses_is_a_reply() {
         error: 0x04,
         ..AtaReply::default()
     };
-    assert_eq!(rig.ahci[0].command(&unknown, &nothing, 0), Ok(expected));
+    assert_eq!(
+        rig.ahci[0].command(&unknown, &nothing, 0, &|| false),
+        Ok(expected)
+    );
     // And the port goes on.
     let mut line = rig.queue();
     assert_eq!(line.run(&command(Op::Flush, 0, 0), &[]), Ok(()));
@@ -73,7 +80,7 @@ fn a_failure_is_over_with_its_answer() {
         command: 0xf1,
         ..AtaCommand::default()
     };
-    let reply = rig.ahci[0].command(&unknown, &Transfer::Nothing, 0);
+    let reply = rig.ahci[0].command(&unknown, &Transfer::Nothing, 0, &|| false);
     assert!(reply.unwrap().is_failure());
     let (host, queue) = rig.io();
     queue.submit_many(reads(1));
@@ -99,12 +106,12 @@ fn what_is_the_drivers_own_is_refused() {
             command: opcode,
             ..AtaCommand::default()
         };
-        let refused = rig.ahci[0].command(&own, &Transfer::Nothing, 0);
+        let refused = rig.ahci[0].command(&own, &Transfer::Nothing, 0, &|| false);
         assert_eq!(refused, Err(Error::Invalid), "{opcode:#x}");
     }
     for bytes in [0, 511, 514] {
         let transfer = Transfer::FromDevice(&memory, bytes);
-        let refused = rig.ahci[0].command(&identify(), &transfer, 0);
+        let refused = rig.ahci[0].command(&identify(), &transfer, 0, &|| false);
         assert_eq!(refused, Err(Error::Invalid), "{bytes}");
     }
     assert_eq!(rig.model.state().log.len(), before);
@@ -129,7 +136,9 @@ fn what_is_under_way_finishes_first_and_goes_on_afterwards() {
     let paused = queue.pause(&rig.machine);
     let memory = rig.machine.dma(512).unwrap();
     let sector = Transfer::FromDevice(&memory, 512);
-    assert!(rig.ahci[0].command(&identify(), &sector, 0).is_ok());
+    assert!(rig.ahci[0]
+        .command(&identify(), &sector, 0, &|| false)
+        .is_ok());
     paused.resume();
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
@@ -160,7 +169,7 @@ fn a_command_that_is_not_answered_leaves_the_port_stopped() {
     };
     let sector = Transfer::FromDevice(&memory, 512);
     let before = rig.machine.now_us();
-    let lost = rig.ahci[0].command(&mute, &sector, 2000);
+    let lost = rig.ahci[0].command(&mute, &sector, 2000, &|| false);
     assert_eq!(lost, Err(Error::Timeout));
     assert!(rig.machine.now_us() - before < 2_100_000);
     assert_eq!(rig.ahci[0].step(), "a command passed through");
@@ -183,6 +192,38 @@ fn a_command_that_is_not_answered_leaves_the_port_stopped() {
 }
 
 #[test]
+fn a_command_is_given_up_for_a_reset() {
+    let rig = Rig::started(Config::with(Drive {
+        mute: Some(9),
+        ..Drive::new(9, 64)
+    }));
+    let memory = rig.machine.dma(512).unwrap();
+    let read = |lba| AtaCommand {
+        command: 0x25,
+        count: 1,
+        lba,
+        device: 0x40,
+        ..AtaCommand::default()
+    };
+    let sector = Transfer::FromDevice(&memory, 512);
+    // What is answered soon is not lost to a reset.
+    assert!(rig.ahci[0]
+        .command(&read(1), &sector, 600_000, &|| true)
+        .is_ok());
+    let begin = rig.machine.now_us();
+    let wanted = || rig.machine.now_us() >= begin + 3_000_000;
+    let lost = rig.ahci[0].command(&read(9), &sector, 600_000, &wanted);
+    assert_eq!(lost, Err(Error::Timeout));
+    let waited = rig.machine.now_us() - begin;
+    assert!((3_500_000..4_500_000).contains(&waited), "{waited} us");
+    assert_eq!(rig.ahci[0].stop(), Ok(()));
+    assert_eq!(rig.ahci[0].start(), Ok(()));
+    let mut line = rig.queue();
+    assert_eq!(line.run(&command(Op::Flush, 0, 0), &[]), Ok(()));
+    rig.model.check();
+}
+
+#[test]
 fn errors_of_what_was_under_way_are_not_the_tools() {
     for names_errors in [true, false] {
         let rig = Rig::started(Config::with(Drive {
@@ -196,7 +237,9 @@ fn errors_of_what_was_under_way_are_not_the_tools() {
         let memory = rig.machine.dma(512).unwrap();
         let sector = Transfer::FromDevice(&memory, 512);
         let before = rig.machine.now_us();
-        let reply = rig.ahci[0].command(&identify(), &sector, 0).unwrap();
+        let reply = rig.ahci[0]
+            .command(&identify(), &sector, 0, &|| false)
+            .unwrap();
         assert_eq!(reply.status & 1, 0);
         assert!(rig.machine.now_us() - before < 1_000_000);
         paused.resume();
@@ -223,7 +266,7 @@ fn a_cache_that_is_turned_off_and_on_is_told_of() {
         ..AtaCommand::default()
     };
     let told = |features| {
-        let reply = rig.ahci[0].command(&cache(features), &Transfer::Nothing, 0);
+        let reply = rig.ahci[0].command(&cache(features), &Transfer::Nothing, 0, &|| false);
         assert!(!reply.unwrap().is_failure());
         let unit = rig.units(0)[0].unwrap();
         (unit.write_cache, unit.fua)

@@ -301,7 +301,7 @@ fn a_shutdown_waits_for_its_end_within_the_bound() {
     // It takes no commands any more, and comes back by a reset.
     let mut sqe = [0; 8];
     sqe[0] = 6;
-    assert!(rig.nvme.admin(sqe, None, 0).is_err());
+    assert!(rig.nvme.admin(sqe, None, 0, &|| false).is_err());
     rig.nvme.start().unwrap();
     rig.model.check();
 

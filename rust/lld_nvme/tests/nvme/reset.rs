@@ -115,10 +115,16 @@ fn unanswered(stop: bool) {
     let at = data.bus_addr();
     let mut sqe = [0; 8];
     sqe[0] = 2;
-    assert_eq!(rig.nvme.admin(sqe, Some(&data), 100), Err(Error::Timeout));
+    assert_eq!(
+        rig.nvme.admin(sqe, Some(&data), 100, &|| false),
+        Err(Error::Timeout)
+    );
     drop(data);
     assert!(bus.write32(at, 1).is_ok(), "a late answer hits its memory");
-    assert_eq!(rig.nvme.admin(sqe, None, 100), Err(Error::Timeout));
+    assert_eq!(
+        rig.nvme.admin(sqe, None, 100, &|| false),
+        Err(Error::Timeout)
+    );
     if stop {
         rig.nvme.stop().unwrap();
         assert!(bus.write32(at, 1).is_err(), "now it is gone");
@@ -181,4 +187,27 @@ fn a_dropped_controller_is_disabled_first() {
     drop(rig);
     assert_eq!(model.state().cc & 1, 0);
     model.check();
+}
+
+#[test]
+fn a_tools_command_is_given_up_for_a_reset() {
+    let rig = Rig::started(Config::default());
+    let next = rig.model.state().admin_log.len();
+    rig.model.state().ignore = Some(next);
+    let begin = rig.machine.now_us();
+    let urgent = begin + 3_000_000;
+    let wanted = || rig.machine.now_us() >= urgent;
+    let lost = rig
+        .nvme
+        .admin([0x80, 0, 0, 0, 0, 0, 0, 0], None, 600_000, &wanted);
+    assert_eq!(lost, Err(Error::Timeout));
+    let waited = rig.machine.now_us() - begin;
+    assert!((3_500_000..3_600_000).contains(&waited), "{waited} us");
+    rig.nvme.stop().unwrap();
+    rig.nvme.start().unwrap();
+    // What is answered soon is not lost to a reset.
+    let mut sqe = [0; 8];
+    sqe[0] = 0xc1;
+    assert!(rig.nvme.admin(sqe, None, 600_000, &|| true).is_ok());
+    rig.model.check();
 }

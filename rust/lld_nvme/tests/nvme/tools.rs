@@ -21,7 +21,7 @@ fn data_of_any_length_comes_back() {
         let data = rig.machine.dma(bytes).unwrap();
         let reply = rig
             .nvme
-            .admin(log_page(bytes as u64), Some(&data), 1000)
+            .admin(log_page(bytes as u64), Some(&data), 1000, &|| false)
             .unwrap();
         assert_eq!((reply.status, reply.result), (0, 0x1234));
         let mut got = vec![0; bytes];
@@ -35,7 +35,9 @@ fn data_of_any_length_comes_back() {
 #[test]
 fn a_status_is_an_answer_and_not_an_error() {
     let rig = Rig::started(Config::default());
-    let reply = rig.nvme.admin([0xc1, 0, 0, 0, 0, 0, 0, 0], None, 0);
+    let reply = rig
+        .nvme
+        .admin([0xc1, 0, 0, 0, 0, 0, 0, 0], None, 0, &|| false);
     assert_eq!(reply.unwrap().status, 0x4001);
 }
 
@@ -45,17 +47,17 @@ fn what_would_hurt_the_driver_does_not_pass() {
     let before = rig.model.state().admin_log.len();
     for opcode in [0x00, 0x01, 0x04, 0x05, 0x0c, 0x7c] {
         let sqe = [opcode, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(rig.nvme.admin(sqe, None, 0), Err(Error::Invalid));
+        assert_eq!(rig.nvme.admin(sqe, None, 0, &|| false), Err(Error::Invalid));
     }
     for feature in [0x07, 0x0d] {
         let sqe = [0x09, 0, 0, 0, 0, feature, 0, 0];
-        assert_eq!(rig.nvme.admin(sqe, None, 0), Err(Error::Invalid));
+        assert_eq!(rig.nvme.admin(sqe, None, 0, &|| false), Err(Error::Invalid));
     }
     let odd = rig.machine.dma(6).unwrap();
     assert_eq!(odd.len() % 4, 0, "the machine rounds up");
     let large = rig.machine.dma((2 << 20) + 8192).unwrap();
     assert_eq!(
-        rig.nvme.admin(log_page(4), Some(&large), 0),
+        rig.nvme.admin(log_page(4), Some(&large), 0, &|| false),
         Err(Error::Invalid)
     );
     assert_eq!(rig.model.state().admin_log.len(), before);
@@ -64,7 +66,7 @@ fn what_would_hurt_the_driver_does_not_pass() {
 #[test]
 fn before_the_start_there_is_nobody_to_ask() {
     let rig = Rig::new(Config::default()).unwrap();
-    assert!(rig.nvme.admin(log_page(4), None, 0).is_err());
+    assert!(rig.nvme.admin(log_page(4), None, 0, &|| false).is_err());
 }
 
 /// An admin command of namespace 1.
@@ -120,7 +122,13 @@ fn after_a_format_the_namespace_is_what_it_says() {
         (unit.block_shift, unit.blocks)
     };
     assert_eq!(shape(), (9, 4096));
-    assert_eq!(rig.nvme.admin(admin(0x80, 1), None, 0).unwrap().status, 0);
+    assert_eq!(
+        rig.nvme
+            .admin(admin(0x80, 1), None, 0, &|| false)
+            .unwrap()
+            .status,
+        0
+    );
     assert_eq!(shape(), (12, 512));
     rig.model.check();
 }
