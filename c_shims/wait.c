@@ -3,7 +3,8 @@
  * The VFS wait hook, by ftrace: a thread that waits for I/O of its own on a
  * hiops disk passes through hiops_wait_enter() before it sleeps and through
  * hiops_wait_leave() after it was woken. Every other thread is left alone by
- * the callback itself, so that it never has this module's text on its stack.
+ * the callback itself, so that it never has this module's text on its stack,
+ * and so is one that makes a pause.
  */
 
 #include <linux/blk-mq.h>
@@ -146,6 +147,14 @@ static unsigned long hiops_hooked[] = {
 	(unsigned long)io_schedule_timeout,
 };
 
+/*
+ * Shorter than this is a pause that somebody has to make, and nothing that ends
+ * with I/O: balance_dirty_pages() slows writers down by up to HZ / 5. Who waits
+ * for I/O with a time-out wants to be seen alive, and comes back after half of
+ * kernel.hung_task_timeout_secs, which is a second at least.
+ */
+#define HIOPS_SHORTEST_WAIT (HZ / 2)
+
 /* It calls nothing that is traced, so it can't recurse. */
 static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops,
@@ -158,8 +167,12 @@ static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
 	if (within_module_mem_type(parent_ip, THIS_MODULE, MOD_TEXT))
 		return;
 	/* The call to the tracer is at the function's beginning, behind its landing pad. */
-	if (ip - (unsigned long)io_schedule_timeout < 16)
+	if (ip - (unsigned long)io_schedule_timeout < 16) {
+		if ((long)ftrace_regs_get_argument(fregs, 0) <
+		    HIOPS_SHORTEST_WAIT)
+			return;
 		to = hiops_io_schedule_timeout;
+	}
 	ftrace_regs_set_instruction_pointer(fregs, (unsigned long)to);
 }
 

@@ -21,6 +21,10 @@ use kernel::prelude::*;
 use kernel::time::{delay::fsleep, Delta};
 use strategy::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "kunit_wait.rs"]
+mod kunit;
+
 /// As a power of two, the places in the table: several times as many as threads wait at once.
 const PLACES: u32 = 10;
 /// CPUs that are told apart.

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+//! KUnit suite of the wait hook: which waits of a thread with I/O of its own pass through it.
+
+use super::{table, Hook, Way};
+use crate::shims;
+use core::mem::MaybeUninit;
+use core::ptr::from_ref;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use kernel::bindings;
+use kernel::ffi::{c_ulong, c_void};
+use kernel::prelude::*;
+use strategy::{Context, Next, Thread, Turn};
+
+/// Ticks of a second. CAST: a small constant.
+const HZ: c_ulong = shims::HIOPS_HZ as c_ulong;
+
+/// A queue whose I/O is over whenever somebody looks.
+struct Instant {
+    visits: AtomicU32,
+    over: AtomicPtr<bindings::completion>,
+}
+
+/// # Safety
+/// `queue` is an [`Instant`] whose completion is alive.
+unsafe fn linger(queue: *const c_void, _: Option<Turn>, _: bool) -> Next {
+    // SAFETY: by the caller's promise.
+    let queue = unsafe { &*queue.cast::<Instant>() };
+    queue.visits.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: as above; may be called in any context.
+    unsafe { bindings::complete(queue.over.load(Ordering::Relaxed)) };
+    Next::GoOn
+}
+
+/// Nothing is offered here.
+unsafe fn end(_: *const c_void, _: crate::blk::request::Rq, _: Context) {}
+
+/// How often a thread that has I/O outstanding looks for it, in a wait of `ticks` at most that only
+/// its look ends, and how many ticks are left then.
+fn wait(ticks: c_ulong) -> Option<(u32, c_ulong)> {
+    let _hook = Hook::new()?;
+    let mut over = MaybeUninit::<bindings::completion>::zeroed();
+    let completion = over.as_mut_ptr();
+    // SAFETY: zeroed is not done; its queue is made here. It is not moved until the end.
+    unsafe {
+        bindings::__init_swait_queue_head(
+            &raw mut (*completion).wait,
+            c"hiops_kunit".as_ptr().cast(),
+            kernel::static_lock_class!().as_ptr(),
+        );
+    }
+    let queue = Instant {
+        visits: AtomicU32::new(0),
+        over: AtomicPtr::new(completion),
+    };
+    let way = Way {
+        queue: from_ref(&queue).cast(),
+        linger,
+        end,
+    };
+    // SAFETY: may be called in any thread.
+    let this = Thread::at(unsafe { shims::hiops_this_thread() })?;
+    let waiter = table()?.waiters.place(this)?;
+    if !waiter.enlist(this, from_ref(&way).cast_mut()) {
+        return None;
+    }
+    // SAFETY: may sleep; the completion is this function's.
+    let left = unsafe { bindings::wait_for_completion_io_timeout(completion, ticks) };
+    waiter.ended();
+    Some((queue.visits.load(Ordering::Relaxed), left))
+}
+
+#[kunit_tests(hiops_wait)]
+mod wait_suite {
+    use super::*;
+
+    #[test]
+    fn a_pause_keeps_its_length() {
+        // The longest of balance_dirty_pages().
+        assert!(wait(HZ / 5) == Some((0, 0)));
+    }
+
+    #[test]
+    fn a_wait_for_io_ends_with_it() {
+        // The shortest of blk_io_schedule(): nothing of it passes.
+        let waited = wait(HZ / 2);
+        assert!(waited.is_some_and(|(visits, left)| visits == 1 && left > 0));
+    }
+}
