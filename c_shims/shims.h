@@ -6,6 +6,8 @@
 #ifndef HIOPS_SHIMS_H
 #define HIOPS_SHIMS_H
 
+#include "config.h"
+
 #include <linux/blk-mq.h>
 #include <linux/blk-mq-dma.h>
 #include <linux/blkdev.h>
