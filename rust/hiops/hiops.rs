@@ -61,6 +61,10 @@ module! {
             default: 30000,
             description: "how long an NVMe command may take: 1000 to 3600000",
         },
+        nvme_shared: u32 {
+            default: 0,
+            description: "whether namespaces that others may write, too, are disks: 0 or 1",
+        },
         ahci_timeout_ms: u32 {
             default: 30000,
             description: "how long a SATA command may take: 1000 to 3600000",
@@ -146,6 +150,7 @@ impl kernel::Module for Hiops {
         let failed = |error| kglue::errno::to_errno(error);
         let begin = params::begin().map_err(failed)?;
         params::nvme_timeout_ms().map_err(failed)?;
+        params::nvme_shared().map_err(failed)?;
         params::ahci_timeout_ms().map_err(failed)?;
         params::ahci_fua().map_err(failed)?;
         params::poll_queues().map_err(failed)?;

@@ -35,8 +35,10 @@ impl PciDriver for HiopsNvme {
     }
 
     fn controller(platform: &KernelPlatform, window: Window, ids: &PciIds) -> Result<Nvme, Error> {
+        let controller = NvmeController::new(platform.clone(), window, ids)?;
+        controller.serve_shared(params::nvme_shared()?);
         Ok(Nvme {
-            controller: NvmeController::new(platform.clone(), window, ids)?,
+            controller,
             platform: platform.clone(),
         })
     }

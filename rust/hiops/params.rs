@@ -39,6 +39,14 @@ pub(crate) fn nvme_timeout_ms() -> Result<u32, Error> {
     in_range("nvme_timeout_ms", ms, 1000..=3_600_000)
 }
 
+/// Whether NVMe namespaces that other controllers or ports may write, too, become disks.
+///
+/// # Errors
+/// As [`begin`].
+pub(crate) fn nvme_shared() -> Result<bool, Error> {
+    in_range("nvme_shared", parameters::nvme_shared.value(), 0..=1).map(|on| on == 1)
+}
+
 /// How long a SATA command may be with the drive, in milliseconds.
 ///
 /// # Errors

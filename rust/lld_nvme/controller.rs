@@ -46,6 +46,8 @@ where
     quirks: AtomicU64,
     /// Interrupts come by a pin.
     pin: AtomicBool,
+    /// Namespaces that other controllers have, too, are disks.
+    pub(crate) shared: AtomicBool,
     /// The device may touch memory.
     enabled: AtomicBool,
     state: TryLock<State<P, M>>,
@@ -124,6 +126,7 @@ where
             progress: Progress::new(),
             quirks: AtomicU64::new(quirks.bits()),
             pin: AtomicBool::new(false),
+            shared: AtomicBool::new(false),
             enabled: AtomicBool::new(false),
             state: TryLock::new(State {
                 about: None,

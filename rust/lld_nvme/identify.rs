@@ -83,6 +83,8 @@ pub(crate) struct ControllerId {
     pub(crate) serial: [u8; 20],
     pub(crate) model: [u8; 40],
     pub(crate) firmware: [u8; 8],
+    /// The NVM subsystem has more than one port, or more than one controller (CMIC).
+    pub(crate) has_siblings: bool,
     /// Most data of a command, log2 of smallest pages; 0: no limit.
     pub(crate) mdts: u8,
     /// Microseconds that a shutdown may take; 0: not said.
@@ -120,6 +122,7 @@ impl ControllerId {
             serial: at.bytes(4),
             model: at.bytes(24),
             firmware: at.bytes(64),
+            has_siblings: at.u8(76) & 0b11 != 0,
             mdts: at.u8(77),
             rtd3e_us: at.u32(88),
             events: at.u32(92),

@@ -17,6 +17,8 @@ pub(crate) struct NamespaceId {
     /// End-to-end protection is on.
     pub(crate) protected: bool,
     pub(crate) write_protected: bool,
+    /// More than one controller may have it (NMIC).
+    pub(crate) may_be_shared: bool,
     /// Blocks, less one, that are best written together; `None`: not said.
     pub(crate) npwg: Option<u16>,
     /// Blocks, less one, that are best deallocated together, and at multiples of which.
@@ -58,6 +60,7 @@ impl NamespaceId {
             metadata: format as u16,
             protected: at.u8(29) & 7 != 0,
             write_protected: at.u8(99) & 1 != 0,
+            may_be_shared: at.u8(30) & 1 != 0,
             npwg: some(best, at.u16(64)),
             npdg: some(npdg, at.u16(68)),
             npda: some(best, at.u16(70)),

@@ -9,6 +9,7 @@ use crate::namespace::NamespaceId;
 use crate::quirks::Quirks;
 use crate::regs::{self, VS};
 use crate::step::Step;
+use cell::sync::Ordering;
 use hal::{DmaMem, Error, Mmio, Platform, Refused, Unit, UnitIds};
 
 /// Most namespaces that are named; a device that lists more is not believed.
@@ -17,6 +18,10 @@ const UNITS_MAX: usize = 1024;
 const VERSION_1_1: u32 = 0x0001_0100;
 const VERSION_1_3: u32 = 0x0001_0300;
 const VERSION_2_0: u32 = 0x0002_0000;
+/// Why a shared namespace is not served: each of its controllers has a disk of it, so a file system
+/// may be mounted twice. There is nothing here that makes one disk of them (multipath).
+const SHARED: &str =
+    "other controllers or ports may write it, too: load hiops with nvme_shared=1 to have it";
 /// Log2 of the block sizes that are served.
 const BLOCK_SHIFTS: [u8; 2] = [9, 12];
 
@@ -24,6 +29,12 @@ impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
     P::Dma: Clone,
 {
+    /// Whether a namespace that other controllers or ports of its subsystem may write, too, is a
+    /// disk; it is refused unless this says so. For [`hal::Controller::units`]; any context.
+    pub fn serve_shared(&self, shared: bool) {
+        self.shared.store(shared, Ordering::Relaxed);
+    }
+
     /// Names every active namespace to `found`.
     pub(crate) fn each_unit(
         &self,
@@ -105,7 +116,11 @@ where
             return Ok(None);
         }
         let said = self.descriptors(nsid, version)?;
-        Ok(Some(match refusal(&id, &said) {
+        // Some drives say of each namespace that it may be shared, and are alone: then it is not.
+        let shared = id.may_be_shared && about.id.has_siblings;
+        let why = refusal(&id, &said)
+            .or_else(|| (shared && !self.shared.load(Ordering::Relaxed)).then_some(SHARED));
+        Ok(Some(match why {
             Some(why) => Err(Refused { id: nsid, why }),
             None => Ok(self.describe(nsid, about, limits, &id, said.ids)),
         }))

@@ -122,6 +122,42 @@ fn unsupported_namespaces_are_refused_by_name_and_the_others_come() {
 }
 
 #[test]
+fn what_others_may_write_is_refused_unless_it_is_wanted() {
+    // CMIC: ports, controllers, virtual functions, ANA; NMIC: shared, and what else may be there.
+    for (cmic, nmic, shared) in [
+        (0b0000, 0b00, false),
+        (0b0000, 0b01, false),
+        (0b1100, 0b01, false),
+        (0b0011, 0b00, false),
+        (0b0011, 0b10, false),
+        (0b0001, 0b01, true),
+        (0b0010, 0b01, true),
+        (0b1111, 0b11, true),
+    ] {
+        let rig = Rig::started(Config {
+            cmic,
+            namespaces: vec![
+                Namespace {
+                    nmic,
+                    ..Namespace::new(1, 9, 8)
+                },
+                Namespace::new(2, 9, 8),
+            ],
+            ..Config::default()
+        });
+        let served = |rig: &Rig| rig.units().iter().map(Result::is_ok).collect::<Vec<_>>();
+        assert_eq!(served(&rig), [!shared, true], "CMIC {cmic}, NMIC {nmic}");
+        if let Err(Refused { id, why }) = rig.units()[0] {
+            assert_eq!(id, 1);
+            assert!(why.contains("nvme_shared=1"), "{why}");
+        }
+        rig.nvme.serve_shared(true);
+        assert_eq!(served(&rig), [true, true]);
+        rig.nvme.serve_shared(false);
+    }
+}
+
+#[test]
 fn shifts_that_no_block_has_are_refused() {
     for lbads in [0, 8, 10, 63, 64, 255] {
         let rig = Rig::started(Config {

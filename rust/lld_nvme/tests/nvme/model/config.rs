@@ -15,6 +15,8 @@ pub struct Namespace {
     /// Command set: 0 NVM, 2 zoned.
     pub command_set: u8,
     pub write_protected: bool,
+    /// NMIC.
+    pub nmic: u8,
     pub blocks: u64,
     /// NOIOB.
     pub noiob: u16,
@@ -30,6 +32,7 @@ impl Namespace {
             protection: 0,
             command_set: 0,
             write_protected: false,
+            nmic: 0,
             blocks,
             noiob: 0,
             data: vec![0; (blocks << lbads) as usize],
@@ -96,6 +99,8 @@ pub struct Config {
     /// Microseconds until CSTS.SHST is complete.
     pub shutdown_us: u64,
     pub rtd3e_us: u32,
+    /// CMIC.
+    pub cmic: u8,
     /// Queue pairs that are granted.
     pub queues: u16,
     pub mdts: u8,
@@ -147,6 +152,7 @@ impl Default for Config {
             ready_us: Some(1_000),
             shutdown_us: 1_000,
             rtd3e_us: 0,
+            cmic: 0,
             queues: 4,
             mdts: 7,
             sgls: 0,

@@ -13,6 +13,7 @@ pub fn controller(config: &Config) -> Vec<u8> {
     put(&mut page, 0, &config.vid.to_le_bytes());
     put(&mut page, 24, format!("{:<40}", config.model).as_bytes());
     put(&mut page, 64, format!("{:<8}", config.firmware).as_bytes());
+    page[76] = config.cmic;
     page[77] = config.mdts;
     put(&mut page, 80, &config.version.to_le_bytes());
     put(&mut page, 88, &config.rtd3e_us.to_le_bytes());
@@ -44,6 +45,7 @@ pub fn namespace(ns: &Namespace) -> Vec<u8> {
     page[25] = 3;
     page[26] = 2;
     page[29] = ns.protection;
+    page[30] = ns.nmic;
     put(&mut page, 46, &ns.noiob.to_le_bytes());
     page[99] = u8::from(ns.write_protected);
     put(&mut page, 104, &[0xa5; 16]);
