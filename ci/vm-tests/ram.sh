@@ -71,9 +71,20 @@ expect rmmod rmmod hiops
 # Sixteen at once for two tags, each of which takes far longer than it takes to hand over all of them: fourteen have to wait.
 expect load-slow modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=500000 ram_tags=2 ram_queues=1
 expect no-merges put 2 /sys/block/hiops_ram0/queue/nomerges
+# With a scheduler they wait there, which has an order of its own; one may wait for whoever is issuing.
+expect scheduler-slow put mq-deadline /sys/block/hiops_ram0/queue/scheduler
+expect slow-scheduled fio --name=e --rw=write --bs=4k --ioengine=libaio --iodepth=8 --iodepth_batch=8 --size=32k
+expect not-deferred is "$(stat fifo_deferred) < 2"
+expect scheduled-over is "$(stat submitted) == $(stat completed)"
+expect no-scheduler-slow put none /sys/block/hiops_ram0/queue/scheduler
+# Without, some wait longer for a tag than a request may take: that is said and counted, but the device does its best.
+expect time-slow put 1000 /sys/block/hiops_ram0/queue/io_timeout
 expect slow fio --name=d --rw=write --bs=4k --ioengine=libaio --iodepth=16 --iodepth_batch=16 --size=64k
 expect deferred is "$(stat fifo_deferred) > 0"
 expect deferred-over is "$(stat submitted) == $(stat completed)"
+expect waits-are-told told 'some wait longer for a tag than'
+expect waits-are-counted is "$(stat timeouts) > 0"
+expect slow-is-well is "$(stat errors) + $(stat resets) == 0"
 expect rmmod-slow rmmod hiops
 
 # More queues than there are CPUs.

@@ -15,7 +15,7 @@ use crate::here::Here;
 use crate::platform::KernelPlatform;
 use crate::wait::Way;
 use core::ptr::null;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hal::{Controller, Error, NewQueue};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
@@ -55,6 +55,8 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     turns: AtomicU64,
     /// Violations that a reset has settled.
     settled: AtomicU64,
+    /// That requests wait for long was told.
+    told_to_wait: AtomicBool,
 }
 
 // SAFETY: the pointer is to what is shared anyway; the rest is `Send`.
@@ -96,6 +98,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             ticks: AtomicU64::new(0),
             turns: AtomicU64::new(0),
             settled: AtomicU64::new(0),
+            told_to_wait: AtomicBool::new(false),
         })
     }
 
@@ -251,10 +254,41 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         if self.io.overdue(now_ms(), limit) {
             rq.lane().stats.timeout();
             adapter.recover_from(Reason::Late(rq.command()));
+        } else if rq.is_waiting() {
+            self.late_in_fifo(rq, adapter, limit);
         } else if overdue {
             // As the in-tree drivers say it; ci/splat.sh knows the words.
             crate::log::log_warn!(adapter, "a completion was noticed only at its deadline\n");
         }
+    }
+
+    /// `rq` waits for a tag longer than a command may take. Where others are given tags meanwhile
+    /// there is more to do than the device can; else it is the device that keeps them.
+    fn late_in_fifo(&self, rq: &Rq, adapter: &Adapter<C, B>, limit: u64) {
+        // Meanwhile it is a reset that all wait for.
+        if !adapter.is_live() || adapter.recovering.load(Ordering::Acquire) != 0 {
+            return;
+        }
+        {
+            let _stay = PreemptOff::new();
+            self.io.kick();
+        }
+        if !rq.is_waiting() {
+            return;
+        }
+        rq.lane().stats.timeout();
+        if self.io.is_stalled(now_ms(), limit) {
+            return adapter.recover_from(Reason::NoTag(rq.command()));
+        }
+        if self.told_to_wait.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        crate::log::log_warn!(
+            adapter,
+            "more requests than it ends within their time: some wait longer for a tag than \
+             queue/io_timeout, and are counted as time-outs; fewer at once (queue/nr_requests), or \
+             more time, is the way out\n"
+        );
     }
 
     #[cold]

@@ -145,6 +145,8 @@ impl Drop for NoIo {
 pub(crate) enum Reason {
     /// This command is not answered.
     Late(Command),
+    /// This command waits, and no other was begun for as long as one may take.
+    NoTag(Command),
     /// It reports completions of what it was not told.
     Lies,
     /// Another part of the kernel or of hiops wants it.
@@ -157,6 +159,11 @@ impl kernel::fmt::Display for Reason {
             Reason::Late(cmd) => write!(
                 f,
                 "no answer to a {:?} of {} blocks at {} on disk {}",
+                cmd.op, cmd.blocks, cmd.lba, cmd.unit
+            ),
+            Reason::NoTag(cmd) => write!(
+                f,
+                "no tag was free in time for a {:?} of {} blocks at {} on disk {}",
                 cmd.op, cmd.blocks, cmd.lba, cmd.unit
             ),
             Reason::Lies => f.write_str("it reports completions of commands that it does not have"),

@@ -50,6 +50,35 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.leave(side, left, &mut ended);
     }
 
+    /// As [`IoQueue::submit`], but gives `rq` back when no tag is free and others wait for one: for a
+    /// layer above that has its own order of what waits. It comes again after some completion, or
+    /// after a while. One may wait in the FIFO for whoever is issuing at this moment.
+    #[cold]
+    pub fn try_submit(&self, rq: U::Request, last: bool) -> Result<(), U::Request> {
+        let mut ended = Ending::new();
+        let Some(mut side) = self.issue.try_lock() else {
+            if !self.fifo.is_empty() {
+                return Err(rq);
+            }
+            self.push(rq, &mut ended);
+            self.issue_again(&mut ended);
+            return Ok(());
+        };
+        let (left, back) = match self.issue_direct(&mut side, rq, &mut ended) {
+            Ok(()) => (Left::Idle, Ok(())),
+            Err(Held::Behind(rq)) => (self.issue_batch(&mut side, &mut ended), Err(rq)),
+            Err(held) => {
+                let none = core::iter::empty();
+                (self.issue_behind(&mut side, held, none, &mut ended), Ok(()))
+            }
+        };
+        if last || back.is_err() {
+            self.ring_or_hold(&mut side);
+        }
+        self.leave(side, left, &mut ended);
+        back
+    }
+
     /// Takes all of `rqs` over as [`IoQueue::submit`] does, with one doorbell for each [`TagBatch::MAX`] of them. `rqs` is
     /// advanced with the issue token held.
     pub fn submit_many(&self, rqs: impl Iterator<Item = U::Request>) {

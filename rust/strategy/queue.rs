@@ -148,6 +148,14 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         (self.slots.iter().zip(self.issued_at.iter())).any(|(slot, at)| slot.is_full() && late(at))
     }
 
+    /// Whether requests wait for a tag, and none was given out for `limit_ms`, at `now_ms`. As
+    /// [`IoQueue::overdue`].
+    pub fn is_stalled(&self, now_ms: u64, limit_ms: u64) -> bool {
+        let long_ago =
+            |at: &AtomicU64| at.load(Ordering::Relaxed).saturating_add(limit_ms) <= now_ms;
+        !self.fifo.is_empty() && self.issued_at.iter().all(long_ago)
+    }
+
     /// Register writes that announced commands or taken completions.
     pub fn doorbell_writes(&self) -> u64 {
         let issued = self.issue_doorbells.get();

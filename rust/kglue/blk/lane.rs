@@ -42,6 +42,11 @@ impl LaneStats {
         count(&self.submitted, n);
     }
 
+    /// One that was counted as submitted has not been.
+    pub(crate) fn not_submitted(&self) {
+        self.submitted.fetch_sub(1, Ordering::Relaxed);
+    }
+
     #[inline(always)]
     pub(crate) fn completed(&self, n: u64, by: Context) {
         let place = match by {

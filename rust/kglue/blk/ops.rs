@@ -101,6 +101,32 @@ fn enlist(lane: &Lane, rq: &Rq, coop: bool, visits: impl FnOnce() -> bool) {
     unsafe { (*rq.head()).waiter = waiter };
 }
 
+/// Takes over `rq`, which comes from an elevator: it goes back where no tag is free, as the order
+/// of what waits is the elevator's, and ioprio's. blk-mq comes again when a request ends.
+fn scheduled<C: Controller, B: Bus>(
+    lane: &Lane,
+    queue: &HwQueue<C, B>,
+    rq: Rq,
+    last: bool,
+) -> bindings::blk_status_t {
+    let is_new = !is_retry(&rq);
+    enlist_nobody(&rq);
+    // Before anybody can end it; taken back where it does not come to that.
+    if is_new {
+        lane.stats.submitted(1);
+    }
+    match queue.io.try_submit(rq, last) {
+        Ok(()) => shims::HIOPS_STS_OK,
+        Err(back) => {
+            if is_new {
+                lane.stats.not_submitted();
+            }
+            let _ = back.into_raw();
+            shims::HIOPS_STS_RESOURCE
+        }
+    }
+}
+
 /// Notes that it is not known who waits for `rq`.
 #[cold]
 fn enlist_nobody(rq: &Rq) {
@@ -146,6 +172,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         }
         let _stay = PreemptOff::new();
         let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
+        if rq.is_scheduled() {
+            return scheduled(lane, queue, rq, last);
+        }
         if is_retry(&rq) {
             // Counted before. Whoever brings it is not who waits for it.
             enlist_nobody(&rq);

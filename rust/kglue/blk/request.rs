@@ -5,6 +5,7 @@ use super::lane::Lane;
 use crate::shims;
 use crate::wait::{Offer, Way};
 use core::ptr::{null, NonNull};
+use core::sync::atomic::{AtomicBool, Ordering};
 use hal::{CmdError, Command, Op, Segment};
 use kernel::bindings;
 use strategy::Waiter;
@@ -28,6 +29,8 @@ pub(crate) struct Head {
     pub(crate) tries: u8,
     /// In how many milliseconds it is tried again, if it is.
     pub(crate) delay_ms: u32,
+    /// It waits in the FIFO for a tag, and blk-mq's timer runs: looked at by its time-out.
+    pub(crate) waits: AtomicBool,
     /// Its completion was swallowed by the kernel's fault injection; the time-out ends it.
     pub(crate) swallowed: bool,
 }
@@ -117,6 +120,13 @@ impl Rq {
         unsafe { &*(*(*self.as_raw()).mq_hctx).driver_data.cast::<Lane>() }
     }
 
+    /// Whether it comes from an elevator.
+    #[inline(always)]
+    pub(crate) fn is_scheduled(&self) -> bool {
+        // SAFETY: owned.
+        unsafe { (*self.as_raw()).rq_flags & shims::HIOPS_RQF_SCHED_TAGS != 0 }
+    }
+
     /// The operation, if hiops knows it.
     #[inline(always)]
     pub(crate) fn op(&self) -> Option<Op> {
@@ -148,6 +158,39 @@ impl Rq {
             bio: if count > 1 { bio } else { null() },
             shift: self.lane().format.block_shift(),
         })
+    }
+
+    /// It waits in the FIFO from now on, which is counted; blk-mq's timer starts.
+    pub(crate) fn start_waiting(&self) {
+        self.lane().stats.deferred();
+        // SAFETY: owned; the head is the request's own.
+        unsafe { (*self.head()).waits.store(true, Ordering::Relaxed) };
+        // SAFETY: owned, and not started before: it waits once at most, and before it begins.
+        unsafe { bindings::blk_mq_start_request(self.as_raw()) };
+    }
+
+    /// It is about to be issued; blk-mq's timer runs from now on, if it did not before.
+    #[inline(always)]
+    pub(crate) fn begin(&self) {
+        // SAFETY: owned; the head is the request's own.
+        let waits = unsafe { &(*self.head()).waits };
+        if waits.load(Ordering::Relaxed) {
+            return waits.store(false, Ordering::Relaxed);
+        }
+        // SAFETY: owned, and not started before: a request begins once.
+        unsafe { bindings::blk_mq_start_request(self.as_raw()) };
+    }
+
+    /// It has ended, maybe without having been issued.
+    pub(crate) fn stop_waiting(&self) {
+        // SAFETY: owned; the head is the request's own.
+        unsafe { (*self.head()).waits.store(false, Ordering::Relaxed) };
+    }
+
+    /// Whether it waits in the FIFO. For a time-out, which does not own it.
+    pub(crate) fn is_waiting(&self) -> bool {
+        // SAFETY: the PDU is there as long as the request is.
+        unsafe { (*self.head()).waits.load(Ordering::Relaxed) }
     }
 
     /// How long it may take, by the clock of [`crate::context::now_ms`]: the queue's `io_timeout`. For a request that was started.

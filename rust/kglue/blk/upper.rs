@@ -206,8 +206,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
     #[inline(always)]
     fn begin_cmd(&self, rq: &mut Rq) {
-        // SAFETY: owned, and not started before: a request begins once.
-        unsafe { bindings::blk_mq_start_request(rq.as_raw()) };
+        rq.begin();
     }
 
     #[inline]
@@ -216,7 +215,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     fn deferred(&self, rq: &Rq) {
-        rq.lane().stats.deferred();
+        rq.start_waiting();
     }
 
     #[cold]
@@ -244,6 +243,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         // SAFETY: owned; the head is the request's own.
         unsafe { (*rq.head()).status = status(outcome) };
         if let Err(failure) = outcome {
+            rq.stop_waiting();
             return self.fail(ended, rq, failure);
         }
         match rq.waiter() {

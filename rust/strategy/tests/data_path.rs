@@ -338,6 +338,42 @@ fn a_command_is_overdue_from_its_issue_on() {
 }
 
 #[test]
+fn a_queue_is_stalled_while_no_tag_is_given_out() {
+    const LIMIT_MS: u64 = 1000;
+    let rig = Rig::new(2, 8);
+    rig.log.now.store(500, SeqCst);
+    rig.submit([0, 1]);
+    assert!(!rig.queue.is_stalled(u64::MAX, 0), "nothing waits");
+    rig.submit([2, 3]);
+    assert!(!rig.queue.is_stalled(500 + LIMIT_MS - 1, LIMIT_MS));
+    assert!(rig.queue.is_stalled(500 + LIMIT_MS, LIMIT_MS));
+    // One of the two tags comes back, and is given to another.
+    rig.log.now.store(5000, SeqCst);
+    rig.complete_one();
+    assert!(!rig.queue.is_stalled(5000 + LIMIT_MS - 1, LIMIT_MS));
+    assert!(rig.queue.is_stalled(5000 + LIMIT_MS, LIMIT_MS));
+    rig.complete_all();
+    assert!(!rig.queue.is_stalled(u64::MAX, 0));
+}
+
+#[test]
+fn what_may_not_wait_is_given_back_until_a_tag_is_free() {
+    let rig = Rig::new(2, 8);
+    let offer = |id| match rig.queue.try_submit(rig.rq(id), true) {
+        Ok(()) => None,
+        Err(rq) => Some(rq),
+    };
+    assert!(offer(0).is_none() && offer(1).is_none());
+    let back = offer(2).unwrap();
+    assert!(!back.begun && !back.mapped);
+    assert_eq!(rig.queue.queued(), 0);
+    assert_eq!(rig.complete_one(), Some(0));
+    assert!(rig.queue.try_submit(back, true).is_ok());
+    assert_eq!(rig.complete_all(), [1, 2]);
+    rig.log.assert_each_once(3);
+}
+
+#[test]
 fn what_new_refuses() {
     let platform = MockPlatform::new();
     let make = |depth| {
