@@ -10,7 +10,8 @@
 //! little before the HBA clears the bits in the register. So where the last FIS names a tag whose bit is still there, another look
 //! is owed; and an interrupt, which comes after both, always looks at the register.
 //!
-//! An error of the link is in no FIS. Interrupts tell of it; a polled port, which has none, reads `PxIS` once in [`RARELY`] looks.
+//! An error of the link is in no FIS. Interrupts tell of it; a polled port, which has none, reads `PxIS` once in [`RARELY`] looks. From the
+//! moment at which an error is seen until it is seen to, the device is told nothing.
 //!
 //! # Proof
 //! A slot is finished when its bit is gone from the register, provided that it had been there: a bit that the issuer has not written yet looks
@@ -87,19 +88,19 @@ impl<S: Site> AhciQueue<S> {
             return true;
         }
         side.looks = side.looks.wrapping_add(1);
-        if side.looks & (RARELY - 1) == 0 {
+        // Errors that no interrupt tells of, as there are none.
+        if side.looks & (RARELY - 1) == 0 && !port.listening.load(Ordering::Relaxed) {
             self.look_for_trouble();
         }
         false
     }
 
-    /// Errors that no interrupt tells of, as there are none.
+    /// Reads whether there is an error, if the device has anything.
     #[cold]
     fn look_for_trouble(&self) {
         let port = self.site.port();
-        let polled = !port.listening.load(Ordering::Relaxed);
         let told = port.flight.told.load(Ordering::Relaxed) != 0;
-        if polled && told && !port.flight.is_halted() {
+        if told && !port.flight.is_halted() {
             // All ones, too: it is gone.
             if port.regs.read(Reg::Is) & IS_TROUBLE != 0 {
                 self.alarm();
@@ -173,6 +174,8 @@ impl<S: Site> AhciQueue<S> {
         fence(Ordering::SeqCst);
         if fis::is_error(sdb) || fis::is_error(rfis) {
             self.alarm();
+        } else if fis::has_error_code(sdb) {
+            self.look_for_trouble();
         }
         if fis::is_garbage(sdb, rfis) {
             side.violations = side.violations.saturating_add(1);

@@ -68,6 +68,14 @@ pub(crate) const fn is_error(word: u32) -> bool {
     word & ((STATUS_ERR | STATUS_DF) << 16) != 0
 }
 
+/// Whether the first word of a Set Device Bits FIS has an error's code, whatever its status says:
+/// that of an earlier one, perhaps, which this one has covered. Without an error the standard leaves
+/// it open what stands there.
+#[inline]
+pub(crate) const fn has_error_code(sdb: u32) -> bool {
+    sdb >> 24 != 0
+}
+
 /// Whether the first word of the D2H Register FIS ends a command: a device also accepts each queued one with such a FIS, silently.
 #[inline]
 pub(crate) const fn ends_command(rfis: u32) -> bool {
@@ -114,6 +122,7 @@ mod tests {
         assert!(ends_command(0x0050_4034));
         assert!(ends_command(0x0451_0034));
         assert!(is_error(0x4041_40a1) && !is_error(0x0040_40a1));
+        assert!(has_error_code(0x0440_40a1) && !has_error_code(0x0040_40a1));
         assert!(!is_garbage(0, 0) && !is_garbage(0x40a1, 0x34));
         assert!(is_garbage(0x4034, 0) && is_garbage(0, 0xa1));
     }

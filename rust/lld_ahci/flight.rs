@@ -23,12 +23,16 @@ use hal::{CmdError, Outcome};
 pub(crate) const OTHER: u64 = 1 << 32;
 /// In `turns`: the device does not look for commands.
 pub(crate) const HALTED: u64 = 1 << 33;
+/// In `turns`: something is to be seen to, and until then the device is told nothing. A device that
+/// has reported an error takes no command anyhow; QEMU's takes it, and carries it out once more with
+/// each that follows, when it was answered long ago.
+const TROUBLED: u64 = 1 << 34;
 
 /// The record of a port's commands.
 pub(crate) struct Flight {
     /// With the device.
     pub(crate) told: AtomicU32,
-    /// Held commands in the low half, [`OTHER`], [`HALTED`].
+    /// Held commands in the low half, [`OTHER`], [`HALTED`], [`TROUBLED`].
     pub(crate) turns: AtomicU64,
     /// How often [`HALTED`] was set: for who reads a register that a halt clears.
     halts: AtomicU32,
@@ -149,7 +153,7 @@ impl Flight {
     /// Whose turn it is. What is returned is held no longer, and is to be told at once. By the holder of `turn`, whose value is `last`.
     pub(crate) fn next(&self, last: &mut bool) -> Turn {
         let turns = self.turns.load(Ordering::SeqCst);
-        if turns & HALTED != 0 || self.told.load(Ordering::SeqCst) != 0 {
+        if turns & (HALTED | TROUBLED) != 0 || self.told.load(Ordering::SeqCst) != 0 {
             return Turn::Nothing;
         }
         // CAST: the low half.
@@ -208,6 +212,16 @@ impl Flight {
     pub(crate) fn verdict(&self, slot: u8) -> Outcome {
         let place = self.verdicts.get(usize::from(slot));
         decode(place.map_or(u8::MAX, |place| place.load(Ordering::Relaxed)))
+    }
+
+    /// From now on the device is told nothing, until [`Flight::trust`].
+    pub(crate) fn suspect(&self) {
+        self.turns.fetch_or(TROUBLED, Ordering::SeqCst);
+    }
+
+    /// What there was to see to is seen to. The caller then gives turns.
+    pub(crate) fn trust(&self) {
+        self.turns.fetch_and(!TROUBLED, Ordering::SeqCst);
     }
 
     /// It looks for them again.

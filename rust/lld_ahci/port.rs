@@ -142,6 +142,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// The control path is done, and so is what it was called for.
     pub(crate) fn end(&self) {
+        self.flight.trust();
+        self.give_turns();
         self.alarmed.store(false, Ordering::SeqCst);
         self.busy.store(false, Ordering::SeqCst);
         self.arm();
@@ -161,9 +163,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.regs.write(Reg::Ie, enabled);
     }
 
-    /// Something came that the control path has to see to. Whether it has to be called.
+    /// Something came that the control path has to see to, and until then nothing is told. Whether it
+    /// has to be called.
     #[cold]
     pub(crate) fn alarm(&self) -> bool {
+        self.flight.suspect();
         let first = !self.alarmed.swap(true, Ordering::SeqCst);
         self.regs.write(Reg::Ie, 0);
         first

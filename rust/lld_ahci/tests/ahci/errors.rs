@@ -98,6 +98,43 @@ fn the_log_names_the_one_that_failed() {
 }
 
 #[test]
+fn nothing_is_told_between_an_error_and_its_recovery() {
+    let (rig, host, queue) = reading(Config::with(with_bad(vec![bad(0, MEDIUM)])), 1);
+    rig.interrupts(|_| {
+        queue.drain(Context::Irq);
+    });
+    assert!(rig.ahci[0].is_alarmed());
+    queue.submit_many([read(1, 1)].into_iter());
+    let told = |rig: &Rig| {
+        let state = rig.model.state();
+        state.ports[0].sact | state.ports[0].ci
+    };
+    assert_eq!(told(&rig).count_ones(), 1, "the one that failed");
+    rig.places[0].calls();
+    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    assert_eq!(serve(&rig, &queue), 0);
+    only(host.outcomes(), 2, &[(0, CmdError::Medium)]);
+}
+
+#[test]
+fn an_error_that_a_later_answer_covers_is_seen_by_its_code() {
+    let (rig, host, queue) = reading(Config::with(with_bad(vec![bad(0, MEDIUM)])), 1);
+    // Polled: no interrupt tells of it.
+    rig.ahci[0].set_interrupt(0, false);
+    let fis = rig.model.state().ports[0].fb + 0x58;
+    let bus = rig.machine.bus();
+    bus.write32(fis, 0x0040_40a1).unwrap();
+    queue.drain(Context::Poll);
+    assert!(!rig.ahci[0].is_alarmed(), "it says nothing of an error");
+    bus.write32(fis, 0x0440_40a1).unwrap();
+    queue.drain(Context::Poll);
+    assert!(rig.ahci[0].is_alarmed());
+    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    queue.drain(Context::Poll);
+    only(host.outcomes(), 1, &[(0, CmdError::Medium)]);
+}
+
+#[test]
 fn several_bad_blocks_fail_one_after_the_other() {
     // From either end: slot 0, which log 10h is read through, is among those that are told again.
     for reverses in [false, true] {
