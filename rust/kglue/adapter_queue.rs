@@ -170,6 +170,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         count(&queue.ticks);
         queue.io.tick();
         queue.took(begin, &queue.max_tick);
+        queue.judge();
     }
 
     /// # Safety
@@ -221,6 +222,13 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         // One handler a vector at a time: no exchange is needed.
         count(&self.interrupts);
         self.took(begin, &self.max_irq);
+        self.judge();
+    }
+
+    /// Has the controller reset if it has contradicted itself too often. Whoever else drains leaves
+    /// that to the interrupt, or where it is off to the timer.
+    #[inline]
+    fn judge(&self) {
         let settled = self.settled.load(Ordering::Relaxed);
         if self.io.violations().saturating_sub(settled) > MOST_VIOLATIONS {
             self.distrust();
