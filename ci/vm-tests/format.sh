@@ -119,6 +119,19 @@ for round in told after-reset; do
 	put 1 /sys/bus/pci/devices/$PCI/reset
 done
 expect told-io fio --name=v --filename=/dev/hiops0n2 --direct=1 --rw=randwrite --bs=4k --size=4M --verify=crc32c --verify_fatal=1
+# The controller's own node.
+C=/dev/hiops0
+expect id-ctrl sh -c "nvme id-ctrl $C | grep -q '^sn .*format'"
+expect smart-log nvme smart-log $C
+expect node-detach nvme detach-ns $C --namespace-id=2 --controllers=0
+same node-one "$(disks)" /sys/block/hiops0n1
+expect node-attach nvme attach-ns $C --namespace-id=2 --controllers=0
+same node-two "$(disks)" '/sys/block/hiops0n1 /sys/block/hiops0n2'
+expect ns-rescan nvme ns-rescan $C
+before=$(count hiops0n1 resets)
+expect node-reset nvme reset $C
+expect file-reset put 1 /sys/block/hiops0n1/hiops/reset_controller
+same two-resets "$(($(count hiops0n1 resets) - before))" 2
 expect other-none "$BIND" 0000:00:07.0 none
 verified last 512
 expect none "$BIND" $PCI none

@@ -47,4 +47,22 @@ expect fsck fsck.ext4 -fn /dev/nvme0n1
 mount /dev/nvme0n1 /mnt
 expect file cmp /run/data /mnt/data
 umount /mnt
+# A node that is open for longer than its controller is there: it leads nowhere, and keeps the module.
+expect node-bind "$BIND" "$PCI" hiops_nvme
+exec 7</dev/hiops0
+expect node-unbind "$BIND" "$PCI" none
+expect node-gone absent /dev/hiops0
+leads_nowhere() {
+	python3 -c "
+import errno, fcntl
+for cmd in 0x4e40, 0x4e44, 0x4e46, 0xc0484e41, 0xc0504e47, 0:
+    try:
+        fcntl.ioctl(7, cmd, bytearray(80))
+        raise SystemExit(f'{cmd:#x} was done')
+    except OSError as error:
+        assert error.errno == errno.ENODEV, error"
+}
+expect node-nowhere leads_nowhere
+refused module-in-use 'in use' rmmod hiops
+exec 7<&-
 expect rmmod rmmod hiops

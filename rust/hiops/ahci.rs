@@ -138,7 +138,7 @@ pub(crate) struct Ahci {
 }
 
 impl AdminPath for Ahci {
-    fn ioctl(_unit: u32, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+    fn ioctl(_unit: Option<u32>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
         ata_passthru::ioctl(way, cmd, arg).map(|()| 0)
     }
 }

@@ -73,7 +73,7 @@ pub(crate) struct Nvme {
 }
 
 impl AdminPath for Nvme {
-    fn ioctl(unit: u32, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+    fn ioctl(unit: Option<u32>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
         nvme_passthru::ioctl(way, unit, cmd, arg)
     }
 }

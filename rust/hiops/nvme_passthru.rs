@@ -18,6 +18,8 @@ const ADMIN: u32 = 0xc048_4e41;
 /// `_IOWR('N', 0x47, struct nvme_passthru_cmd64)`: the same with 64 bits of result.
 const ADMIN64: u32 = 0xc050_4e47;
 
+/// `_IO('N', 0x44)`: reset the controller.
+const RESET: u32 = 0x4e44;
 /// `_IO('N', 0x46)`: look anew which namespaces there are, and what they are.
 const RESCAN: u32 = 0x4e46;
 
@@ -73,14 +75,19 @@ impl Request {
     }
 }
 
-/// Carries out `cmd` with its argument at `arg` for namespace `nsid` of the controller that `way`
-/// leads to. The status of a command that the device refused is a positive result. Admin commands
+/// Carries out `cmd` with its argument at `arg` for namespace `nsid`, or for the controller, to which
+/// `way` leads. The status of a command that the device refused is a positive result. Admin commands
 /// are for administrators.
-pub(crate) fn ioctl(way: &impl Way<Nvme>, nsid: u32, cmd: u32, arg: usize) -> Result<i32> {
+pub(crate) fn ioctl(way: &impl Way<Nvme>, nsid: Option<u32>, cmd: u32, arg: usize) -> Result<i32> {
     match cmd {
         // CAST: the value goes through an int, as in tree.
-        ID => Ok(nsid as i32),
-        ADMIN | ADMIN64 | RESCAN if !Right::Administer.is_held() => Err(EACCES),
+        ID => nsid.map(|nsid| nsid as i32).ok_or(ENOTTY),
+        ADMIN | ADMIN64 | RESCAN | RESET if !Right::Administer.is_held() => Err(EACCES),
+        // Of the controller's node alone, as in tree.
+        RESET if nsid.is_none() => {
+            way.with(|_, control| control.reset().map_err(to_errno))?;
+            Ok(0)
+        }
         RESCAN => {
             way.with(|_, control| control.change(|| Ok(())).map_err(to_errno))?;
             Ok(0)

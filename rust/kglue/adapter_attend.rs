@@ -97,6 +97,18 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         self.call();
     }
 
+    /// Resets the controller for an operator; an error: it did not come back. Sleeps until then.
+    pub(crate) fn reset_now(&self) -> Result<(), Error> {
+        // One that is being reset by others comes back first.
+        drop(self.control());
+        self.recover();
+        self.recovery.flush();
+        match self.is_live() {
+            true => Ok(()),
+            false => Err(Error::Gone),
+        }
+    }
+
     /// # Safety
     /// `adapter` is an `Adapter<C, B>`, alive for the call.
     unsafe fn expired(adapter: *const c_void) {

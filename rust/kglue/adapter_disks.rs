@@ -6,6 +6,7 @@ use crate::adapter_change::Found;
 use crate::blk::disk::{Disk, DiskShared, OwnerPtr};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::lane::{Format, Lane, Switches, COOP, LAZY};
+use crate::node::Node;
 use crate::wait::Hook;
 use hal::{Error, Unit};
 use kernel::bindings;
@@ -59,6 +60,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         // What came before its interrupts were heard.
         self.call();
         Ok(added)
+    }
+
+    /// The controller's own node. Sleeps.
+    ///
+    /// # Safety
+    /// As [`Node::new`]; the node goes before the adapter.
+    pub(crate) unsafe fn node(&self, parent: *mut bindings::device) -> Result<Node, Error> {
+        // SAFETY: by the caller's promise.
+        unsafe { Node::new(self.number, self.gate.clone(), parent) }
     }
 
     /// What is on when a disk begins.

@@ -88,6 +88,12 @@ impl Recovery {
         }
     }
 
+    /// Returns when a recovery that was begun is over. Sleeps.
+    pub(crate) fn flush(&self) {
+        // SAFETY: valid by the invariants.
+        unsafe { bindings::flush_work(self.item.work.get()) };
+    }
+
     /// No recovery runs any more, nor will unless begun again. Sleeps.
     pub(crate) fn cancel(&self) {
         // SAFETY: valid by the invariants.

@@ -103,32 +103,36 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         self.begin_rescan();
     }
 
+    fn reset(&self) -> Result<(), Error> {
+        self.reset_now()
+    }
+
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         self.controller.quirks(named);
     }
 
     fn ioctls(&self) -> Ioctl {
-        |disk, cmd, arg| {
+        |gate, unit, cmd, arg| {
             // INVARIANT: a gate is opened by one adapter only, who has given this function.
-            let way = DiskWay {
-                gate: &disk.gate,
+            let way = GateWay {
+                gate,
                 adapter: PhantomData::<Self>,
             };
-            C::ioctl(disk.unit.id, cmd, arg, &way)
+            C::ioctl(unit, cmd, arg, &way)
         }
     }
 }
 
-/// The way of a disk's ioctls to its adapter.
+/// The way of ioctls to the adapter behind a gate.
 ///
 /// # Invariants
 /// The owner behind the gate, if any, is an `A`.
-struct DiskWay<'a, A> {
+struct GateWay<'a, A> {
     gate: &'a Gate,
     adapter: PhantomData<A>,
 }
 
-impl<C: AdminPath, B: Bus> Way<C> for DiskWay<'_, Adapter<C, B>> {
+impl<C: AdminPath, B: Bus> Way<C> for GateWay<'_, Adapter<C, B>> {
     type Control = Adapter<C, B>;
 
     fn with<R>(
@@ -147,6 +151,10 @@ impl<C: AdminPath, B: Bus> Way<C> for DiskWay<'_, Adapter<C, B>> {
 impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
     fn change<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
         self.change_disks(work)
+    }
+
+    fn reset(&self) -> Result<(), Error> {
+        self.reset_now()
     }
 
     fn is_wanted(&self) -> bool {

@@ -6,6 +6,7 @@
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
 //! * [`slot`], `slots`: places for drives that come and go. [`caller`]: how a controller calls for attention.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
+//! * `node`: a controller's own node, `/dev/hiops<C>`.
 //! * [`wait`]: threads that wait for their I/O. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
@@ -42,6 +43,7 @@ mod kunit_slots;
 mod kunit_strategy;
 mod log;
 pub mod mmio;
+mod node;
 pub mod pci;
 pub mod platform;
 pub mod ram;

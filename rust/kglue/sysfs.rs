@@ -196,6 +196,13 @@ fn store_rescan(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     }
 }
 
+fn store_reset(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    match number(text)? {
+        1 => owner(disk).reset().map_err(crate::errno::to_errno),
+        _ => Err(EINVAL),
+    }
+}
+
 fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     let counts = owner(disk).counts();
     write_stats(to, &disk.sums(), &counts)
@@ -308,6 +315,11 @@ static RESCAN: Attribute = Attribute::new(
     |_, to| to.write_str("0\n"),
     Some(store_rescan),
 );
+static RESET: Attribute = Attribute::new(
+    c_str!("reset_controller"),
+    |_, to| to.write_str("0\n"),
+    Some(store_reset),
+);
 static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
 static QUIRKS: Attribute = Attribute::new(c_str!("quirks"), show_quirks, None);
 
@@ -326,12 +338,13 @@ static NAMES: List<bindings::attribute, 6> = List([
     NSID.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 8> = List([
+static SWITCHES: List<bindings::attribute, 9> = List([
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),
     POLL_INTERVAL.entry(),
     RESCAN.entry(),
+    RESET.entry(),
     STATS.entry(),
     QUIRKS.entry(),
     null_mut(),

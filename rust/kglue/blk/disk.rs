@@ -39,7 +39,9 @@ pub(crate) trait Owner: Send + Sync {
     fn rescan(&self);
     /// Tells the names of the controller's quirks to `named`.
     fn quirks(&self, named: &mut dyn FnMut(&'static str));
-    /// Who carries out the ioctls of its disks that are not the block layer's own.
+    /// Resets the controller; an error: it did not come back. Sleeps until then.
+    fn reset(&self) -> Result<(), Error>;
+    /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's own.
     fn ioctls(&self) -> Ioctl;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What of a disk's ioctls passes through to its controller.
 
-use super::disk::DiskShared;
+use super::disk::{DiskShared, Gate};
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
@@ -12,12 +12,12 @@ pub const SG_IO: u32 = 0x2285;
 /// A controller's own ioctls, as far as it has some.
 pub trait AdminPath: hal::Controller {
     /// Carries out `cmd` with the user-space argument `arg` for the disk [`hal::Unit::id`] `unit`,
-    /// on behalf of the calling task, which could open the disk; what takes more than that,
+    /// `None`: for the controller itself, on behalf of the calling task, which could open the disk; what takes more than that,
     /// [`Right`] tells. ENOTTY for a command that it does not know. Sleeps.
     ///
     /// User memory is touched here and not within `way`: a page of it may have to be read from this
     /// very disk, or from a program that never answers.
-    fn ioctl(unit: u32, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32, Error>
+    fn ioctl(unit: Option<u32>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32, Error>
     where
         Self: Sized,
     {
@@ -48,6 +48,9 @@ pub trait ControlPath {
         &self,
         work: impl FnOnce() -> Result<R, hal::Error>,
     ) -> Result<R, hal::Error>;
+
+    /// Has the controller reset and brought back. An error: it did not come back. Sleeps until then.
+    fn reset(&self) -> Result<(), hal::Error>;
 
     /// Has `work`, which may change the controller's disks, done with no I/O under way on any of
     /// them; it holds the control path itself. Afterwards they are what the controller says then:
@@ -83,8 +86,15 @@ impl Right {
     }
 }
 
-/// Carries out an ioctl of a disk whose controller is of a kind that the function knows.
-pub(crate) type Ioctl = fn(&DiskShared, u32, usize) -> Result<i32, Error>;
+/// Hands an ioctl of the controller's own node to it, if it is still there.
+pub(crate) fn dispatch_controller(gate: &Gate, cmd: u32, arg: usize) -> Result<i32, Error> {
+    let ioctl = gate.with(|owner| owner.ioctls()).ok_or(ENODEV)?;
+    ioctl(gate, None, cmd, arg)
+}
+
+/// Carries out an ioctl for the disk of that number, or for the controller, whose owner is behind the
+/// gate and of a kind that the function knows.
+pub(crate) type Ioctl = fn(&Gate, Option<u32>, u32, usize) -> Result<i32, Error>;
 
 /// Hands an ioctl to the disk's controller, if that is still there.
 pub(crate) fn dispatch(
@@ -98,5 +108,5 @@ pub(crate) fn dispatch(
         return Err(ENOTTY);
     }
     let ioctl = (disk.gate.with(|owner| owner.ioctls())).ok_or(ENODEV)?;
-    ioctl(disk, cmd, arg)
+    ioctl(&disk.gate, Some(disk.unit.id), cmd, arg)
 }

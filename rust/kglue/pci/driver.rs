@@ -9,8 +9,10 @@ use super::{Claim, Function, PciBus};
 use crate::adapter::{Adapter, Config};
 use crate::adapter_suspend::Suspend;
 use crate::blk::ioctl::AdminPath;
+use crate::errno::advice;
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
+use crate::node::Node;
 use crate::platform::KernelPlatform;
 
 /// What makes a hal controller a PCI driver.
@@ -62,7 +64,8 @@ impl<C: AdminPath> Interrupt for Adapter<C, PciBus> {
 
 /// A function that is bound to driver `T`; what probe leaves behind for remove.
 pub struct Bound<T: PciDriver> {
-    // Dropped in this order: handlers, adapter (with queues, DMA memory, vectors), claim.
+    // Dropped in this order: node, handlers, adapter (with queues, DMA memory, vectors), claim.
+    node: Option<Node>,
     adapter: Handlers<PciAdapter<T>>,
     _claim: Claim,
 }
@@ -125,8 +128,9 @@ impl<T: PciDriver> Binding for Bound<T> {
         for vector in io_vectors {
             adapter.controller().set_interrupt(vector, true);
         }
-        let bound = KBox::new(
+        let mut bound = KBox::new(
             Self {
+                node: None,
                 adapter,
                 _claim: claim,
             },
@@ -136,6 +140,15 @@ impl<T: PciDriver> Binding for Bound<T> {
         if let Err(error) = bound.adapter.add_disks() {
             bound.adapter.remove();
             return Err(Failed("adding the disks", error));
+        }
+        // SAFETY: the device is bound, hence alive, until what is made here is dropped.
+        match unsafe { bound.adapter.node(function.device()) } {
+            Ok(node) => bound.node = Some(node),
+            Err(error) => dev_warn!(
+                function.log(),
+                "it has no node of its own ({}): tools use its disks'\n",
+                advice(error)
+            ),
         }
         Ok(bound)
     }
