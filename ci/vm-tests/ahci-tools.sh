@@ -77,7 +77,20 @@ same none-of-them "$(sg "$(ata 06 20 e5 00)" 0 sbp=0)" ''
 # What else of SCSI there is, and is not.
 same inquiry "$(sg 120000002400 36)" 'good 000005021f0000024154412020202020'
 same ready "$(sg 000000000000)" good
-same vital-product-data "$(sg 120180002400 36)" $wrong
+same pages "$(sg 120100002400 36)" 'good 0000000700808389b0b1b2'
+same page-of-serial "$(sg 120180002400 36)" 'good 00800014736174612d30202020202020'
+same page-of-names "$(sg 12018300ff00 255 | cut -c 1-21)" 'good 0083006002000014'
+same page-of-ata "$(sg 120189023c00 572)" 'good 008902380000000068696f7073202020'
+same page-of-limits "$(sg 1201b0004000 64)" 'good 00b0003c000000010000000000000000'
+same page-of-none "$(sg 1201c0004000 64)" $wrong
+same capacity "$(sg 25000000000000000000 8)" 'good 0007ffff00000200'
+same long-capacity "$(sg 9e100000000000000000000000200000 32)" 'good 000000000007ffff0000020000008000'
+same caching "$(sg 1a0008004000 64)" 'good 1f000008000800000000020008120400'
+same control "$(sg 5a080a00000000004000 64)" 'good 00120000000000000a0a061000000000'
+same saved "$(sg 1a00c8004000 64)" 7205390000000000
+same sense "$(sg 030000001200 18)" 'good 700000000000000a0000000000000000'
+same flush "$(sg 35000000000000000000)" good
+same flush-16 "$(sg 91000000000000000000000000000000)" good
 same scsi-read "$(sg 28000000000000000100 512)" 7205200000000000
 # READ FPDMA QUEUED is the driver's own, whatever it is called. READ LOG EXT is not known to this drive.
 same queued-read "$(sg "$(ata 18 0e 60 01)" 512)" $wrong

@@ -8,7 +8,7 @@ use kernel::time::{Instant, Monotonic};
 use kglue::blk::ioctl::{ControlPath, Right, Way, SG_IO};
 use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
-use lld_ahci::sat::{self, Data, Request};
+use lld_ahci::sat::{self, Ask, Data, Identity, Request};
 use lld_ahci::{AtaCommand, AtaReply, Sense, Transfer};
 
 use crate::ahci::Ahci;
@@ -62,8 +62,15 @@ fn scsi(way: &impl Way<Ahci>, header: &Header, cdb: &[u8]) -> Result<(Option<Sen
     match sat::decode(cdb, header.data) {
         Err(sense) => Ok((Some(sense), 0)),
         Ok(Request::Ready) => Ok((None, 0)),
-        Ok(Request::Inquiry(room)) => Ok((None, inquiry(way, header, room)?)),
-        Ok(Request::Ata { .. }) if !Right::RawIo.is_held() => Err(EPERM),
+        Ok(Request::Tell { ask, room }) => tell(way, header, &ask, room),
+        Ok(Request::Ata { .. } | Request::Flush(_)) if !Right::RawIo.is_held() => Err(EPERM),
+        Ok(Request::Flush(command)) => {
+            let Some(reply) = pass(way, &command, Data::Nothing, 0, header.timeout_ms)? else {
+                return Ok((Some(Sense::INVALID_FIELD), 0));
+            };
+            let failed = reply.is_failure();
+            Ok((failed.then(|| Sense::of_registers(&reply, true)), 0))
+        }
         Ok(Request::Ata {
             command,
             extend,
@@ -80,25 +87,34 @@ fn scsi(way: &impl Way<Ahci>, header: &Header, cdb: &[u8]) -> Result<(Option<Sen
     }
 }
 
-/// Copies out what an INQUIRY with an allocation length of `room` returns, and says how much that is.
-fn inquiry(way: &impl Way<Ahci>, header: &Header, room: u16) -> Result<u32> {
+/// Copies out no more than `most` bytes of the answer to `ask`, and says how many they are.
+fn tell(
+    way: &impl Way<Ahci>,
+    header: &Header,
+    ask: &Ask,
+    most: u32,
+) -> Result<(Option<Sense>, u32)> {
     let mut unit = None;
     way.with(|ahci, control| {
         let asked = || (ahci.controller).units(&mut |found| unit = found.ok());
         control.hold(asked).map_err(to_errno)
     })?;
-    let page = sat::inquiry(&unit.ok_or(ENODEV)?);
-    let Data::FromDevice(bytes) = header.data else {
-        return Ok(0);
+    let identity = Identity::new(identify(way)?);
+    let page = match ask.answer(&unit.ok_or(ENODEV)?, &identity) {
+        Ok(page) => page,
+        Err(sense) => return Ok((Some(sense), 0)),
     };
-    let most = bytes.min(room.into());
-    let part = page.get(..most as usize).unwrap_or(&page);
+    let Data::FromDevice(bytes) = header.data else {
+        return Ok((None, 0));
+    };
+    let part = page.first(bytes.min(most));
     put(header.data_at, 0, part)?;
-    // CAST: a few bytes.
-    Ok(part.len() as u32)
+    // CAST: less than a thousand bytes.
+    Ok((None, part.len() as u32))
 }
 
-fn get_identity(way: &impl Way<Ahci>, arg: usize) -> Result {
+/// What the drive says of itself.
+fn identify(way: &impl Way<Ahci>) -> Result<[u8; hdio::BLOCK]> {
     let mut sector = [0; hdio::BLOCK];
     let reply = way.with(|ahci, control| {
         let memory = ahci.platform.dma(sector.len()).map_err(to_errno)?;
@@ -109,6 +125,11 @@ fn get_identity(way: &impl Way<Ahci>, arg: usize) -> Result {
         Ok(reply)
     })?;
     worked(&reply)?;
+    Ok(sector)
+}
+
+fn get_identity(way: &impl Way<Ahci>, arg: usize) -> Result {
+    let mut sector = identify(way)?;
     hdio::identity(&mut sector);
     put(arg, 0, &sector)
 }

@@ -1,45 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
-//! SCSI commands by which tools speak to a SATA drive (SAT-4): ATA PASS-THROUGH (sections 12.2.2 and 12.2.3), and INQUIRY and TEST UNIT READY,
-//! by which they find out what they speak to. Nothing else of SCSI is here: the disk is none.
+//! SCSI commands by which tools speak to a SATA drive (SAT-4): ATA PASS-THROUGH, and what sg3-utils
+//! and their like ask a disk for. Nothing that reads or writes the medium is here: the disk is none.
+//!
+//! * `through`: ATA PASS-THROUGH. `answer`: what is answered from what is known of the drive, with
+//!   `inquiry`, `mode`, and `page`, in which an answer is built.
 
+mod answer;
+mod inquiry;
+mod mode;
+mod page;
+mod through;
+
+use crate::command::FLUSH_CACHE_EXT;
 use crate::pass::AtaCommand;
 use crate::sense::Sense;
-use hal::Unit;
+use through::{lba, pass_through, EXTEND};
+
+pub use answer::{Ask, Identity};
+pub use mode::Mode;
+pub use page::Page;
 
 /// Operation codes.
 const TEST_UNIT_READY: u8 = 0x00;
+const REQUEST_SENSE: u8 = 0x03;
 const INQUIRY: u8 = 0x12;
+const MODE_SENSE_6: u8 = 0x1a;
+const READ_CAPACITY_10: u8 = 0x25;
+const SYNCHRONIZE_CACHE_10: u8 = 0x35;
+const MODE_SENSE_10: u8 = 0x5a;
 const ATA_16: u8 = 0x85;
+const SYNCHRONIZE_CACHE_16: u8 = 0x91;
+/// With READ CAPACITY (16) as its service action, in bits 4:0.
+const SERVICE_ACTION_IN: u8 = 0x9e;
+const READ_CAPACITY_16: u8 = 0x10;
 const ATA_12: u8 = 0xa1;
 
-/// PROTOCOL, byte 1 bits 4:1.
-const NON_DATA: u8 = 3;
-const PIO_IN: u8 = 4;
-const PIO_OUT: u8 = 5;
-const DMA: u8 = 6;
-const UDMA_IN: u8 = 10;
-const UDMA_OUT: u8 = 11;
-/// EXTEND, byte 1.
-const EXTEND: u8 = 1;
-
-/// Byte 2: where the length of the data is said,
-const T_LENGTH: u8 = 0b11;
-const IN_FEATURES: u8 = 1;
-const IN_COUNT: u8 = 2;
-/// that it is in blocks,
-const BYT_BLOK: u8 = 1 << 2;
-/// that the data comes from the drive,
-const T_DIR: u8 = 1 << 3;
-/// that the registers are wanted in any case.
-const CK_COND: u8 = 1 << 5;
-
-/// A block of [`BYT_BLOK`] has at least so many bytes.
-const BLOCK: u32 = 512;
-/// Device register: the second of two drives on a cable, which serial ATA does not have.
-const SECOND: u8 = 1 << 4;
-
-/// Bytes of standard INQUIRY data.
-pub const INQUIRY_BYTES: usize = 36;
+/// Of MODE SENSE, byte 1: no block descriptor.
+const DBD: u8 = 1 << 3;
+/// Device register: the address is that of a block.
+const LBA_MODE: u8 = 1 << 6;
 
 /// Data that a caller of tools gives or has room for, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +66,15 @@ impl Data {
 pub enum Request {
     /// TEST UNIT READY.
     Ready,
-    /// INQUIRY, for [`inquiry`]: no more than so many bytes.
-    Inquiry(u16),
+    /// No more than `room` bytes of the answer to `ask`.
+    Tell {
+        /// What it asks for.
+        ask: Ask,
+        /// Its allocation length.
+        room: u32,
+    },
+    /// SYNCHRONIZE CACHE, by this command; the whole cache, whatever part of it is meant.
+    Flush(AtaCommand),
     /// ATA PASS-THROUGH: all of the caller's data is the command's.
     Ata {
         /// The command.
@@ -82,11 +88,45 @@ pub enum Request {
 
 /// What the command descriptor block `cdb` asks for, with the caller's `data`.
 pub fn decode(cdb: &[u8], data: Data) -> Result<Request, Sense> {
+    let tell = |ask, room| Ok(Request::Tell { ask, room });
+    let word = |high, low| u32::from(u16::from_be_bytes([high, low]));
     match *cdb {
         [TEST_UNIT_READY, ..] => Ok(Request::Ready),
-        [INQUIRY, 0, 0, high, low, ..] => Ok(Request::Inquiry(u16::from_be_bytes([high, low]))),
-        // Pages of vital product data: nobody asks for them who knows that the drive is an ATA one.
+        [REQUEST_SENSE, how, _, _, room, ..] => tell(Ask::Sense(how & 1 != 0), room.into()),
+        [INQUIRY, 0, 0, high, low, ..] => tell(Ask::Inquiry(None), word(high, low)),
+        [INQUIRY, 1, page, high, low, ..] => tell(Ask::Inquiry(Some(page)), word(high, low)),
+        // A page code without EVPD.
         [INQUIRY, ..] => Err(Sense::INVALID_FIELD),
+        [MODE_SENSE_6, how, page, subpage, room, ..] => {
+            let mode = Mode {
+                long: false,
+                bare: how & DBD != 0,
+                page,
+                subpage,
+            };
+            tell(Ask::Mode(mode), room.into())
+        }
+        [MODE_SENSE_10, how, page, subpage, _, _, _, high, low, ..] => {
+            let mode = Mode {
+                long: true,
+                bare: how & DBD != 0,
+                page,
+                subpage,
+            };
+            tell(Ask::Mode(mode), word(high, low))
+        }
+        [READ_CAPACITY_10, _, _, _, _, _, _, _, _, _, ..] => tell(Ask::Capacity, 8),
+        [SERVICE_ACTION_IN, action, _, _, _, _, _, _, _, _, a, b, c, d, _, _, ..]
+            if action & 0x1f == READ_CAPACITY_16 =>
+        {
+            tell(Ask::LongCapacity, u32::from_be_bytes([a, b, c, d]))
+        }
+        [SERVICE_ACTION_IN, ..] => Err(Sense::INVALID_FIELD),
+        [SYNCHRONIZE_CACHE_10 | SYNCHRONIZE_CACHE_16, ..] => Ok(Request::Flush(AtaCommand {
+            command: FLUSH_CACHE_EXT,
+            device: LBA_MODE,
+            ..AtaCommand::default()
+        })),
         [ATA_12, how, what, features, count, low, mid, high, device, command, _, _, ..] => {
             let command = AtaCommand {
                 command,
@@ -112,64 +152,6 @@ pub fn decode(cdb: &[u8], data: Data) -> Result<Request, Sense> {
         }
         _ => Err(Sense::UNKNOWN_COMMAND),
     }
-}
-
-fn lba([low, mid, high, low_hob, mid_hob, high_hob]: [u8; 6]) -> u64 {
-    u64::from_le_bytes([low, mid, high, low_hob, mid_hob, high_hob, 0, 0])
-}
-
-/// `how` and `what` are bytes 1 and 2.
-fn pass_through(how: u8, what: u8, command: AtaCommand, data: Data) -> Result<Request, Sense> {
-    let from_device = what & T_DIR != 0;
-    let bytes = match ((how >> 1) & 0xf, data) {
-        (NON_DATA, Data::Nothing) => 0,
-        (PIO_IN | DMA | UDMA_IN, Data::FromDevice(bytes)) if from_device => bytes,
-        (PIO_OUT | DMA | UDMA_OUT, Data::ToDevice(bytes)) if !from_device => bytes,
-        // Resets, queued commands, and what does not agree.
-        _ => return Err(Sense::INVALID_FIELD),
-    };
-    // What the command says of the data's length: the drive may transfer as much, so there has to be room for it.
-    let said = match what & T_LENGTH {
-        0 if bytes != 0 => return Err(Sense::INVALID_FIELD),
-        IN_FEATURES => u32::from(command.features),
-        IN_COUNT => u32::from(command.count),
-        // Nothing, or that it is as long as it is.
-        _ => 0,
-    };
-    let unit = match what & BYT_BLOK {
-        0 => 1,
-        _ => BLOCK,
-    };
-    if said.saturating_mul(unit) > bytes {
-        return Err(Sense::INVALID_FIELD);
-    }
-    Ok(Request::Ata {
-        command: AtaCommand {
-            device: command.device & !SECOND,
-            ..command
-        },
-        extend: how & EXTEND != 0,
-        registers: what & CK_COND != 0,
-    })
-}
-
-/// The standard INQUIRY data of a drive (SAT-4 section 8.1.2, SPC-5 section 6.7.2).
-pub fn inquiry(unit: &Unit) -> [u8; INQUIRY_BYTES] {
-    let mut page = [0; INQUIRY_BYTES];
-    // SPC-3; this response format; so many bytes follow; command queuing.
-    let head = [0, 0, 5, 2, (INQUIRY_BYTES - 5) as u8, 0, 0, 2];
-    // The last four characters of the revision say most of it, where there are any.
-    let (first, last) = unit.firmware.split_at(4);
-    let revision = match last.iter().all(|byte| matches!(byte, 0 | b' ')) {
-        true => first,
-        false => last,
-    };
-    let fields = head.iter().chain(b"ATA     ");
-    let fields = fields.chain(unit.model.iter().take(16)).chain(revision);
-    page.iter_mut()
-        .zip(fields)
-        .for_each(|(to, from)| *to = *from);
-    page
 }
 
 #[cfg(test)]
@@ -271,50 +253,67 @@ mod tests {
         assert!(ata(&cdb, Data::FromDevice(65_535 * 512)).is_ok());
     }
 
+    fn told(cdb: &[u8]) -> Result<(Ask, u32), Sense> {
+        match decode(cdb, SECTOR)? {
+            Request::Tell { ask, room } => Ok((ask, room)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_and_how_much_of_it() {
+        let mode = |long, bare, page, subpage| {
+            Ask::Mode(Mode {
+                long,
+                bare,
+                page,
+                subpage,
+            })
+        };
+        assert_eq!(
+            told(&[0x12, 0, 0, 1, 2, 0]),
+            Ok((Ask::Inquiry(None), 0x102))
+        );
+        assert_eq!(
+            told(&[0x12, 1, 0x83, 0, 252, 0]),
+            Ok((Ask::Inquiry(Some(0x83)), 252))
+        );
+        assert_eq!(told(&[0x12, 0, 0x83, 0, 252, 0]), Err(Sense::INVALID_FIELD));
+        assert_eq!(told(&[0x03, 1, 0, 0, 18, 0]), Ok((Ask::Sense(true), 18)));
+        assert_eq!(told(&[0x03, 0, 0, 0, 252, 0]), Ok((Ask::Sense(false), 252)));
+        assert_eq!(
+            told(&[0x1a, 8, 0x3f, 0xff, 4, 0]),
+            Ok((mode(false, true, 0x3f, 0xff), 4))
+        );
+        let long = [0x5a, 0x10, 0x48, 0, 0, 0, 0, 1, 2, 0];
+        assert_eq!(told(&long), Ok((mode(true, false, 0x48, 0), 0x102)));
+        assert_eq!(told(&long[..8]), Err(Sense::UNKNOWN_COMMAND));
+        assert_eq!(
+            told(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+            Ok((Ask::Capacity, 8))
+        );
+        let mut capacity = [0; 16];
+        (capacity[0], capacity[1], capacity[12], capacity[13]) = (0x9e, 0x10, 1, 2);
+        assert_eq!(told(&capacity), Ok((Ask::LongCapacity, 0x102)));
+        capacity[1] = 0x12;
+        assert_eq!(told(&capacity), Err(Sense::INVALID_FIELD));
+    }
+
     #[test]
     fn other_commands() {
         let none = Data::Nothing;
         assert_eq!(decode(&[0; 6], none), Ok(Request::Ready));
-        assert_eq!(
-            decode(&[0x12, 0, 0, 1, 2, 0], SECTOR),
-            Ok(Request::Inquiry(0x0102))
-        );
-        // A page of vital product data.
-        assert_eq!(
-            decode(&[0x12, 1, 0x80, 0, 36, 0], SECTOR),
-            Err(Sense::INVALID_FIELD)
-        );
+        for opcode in [0x35, 0x91] {
+            let Ok(Request::Flush(command)) = decode(&[opcode, 0, 0, 0, 0, 0], none) else {
+                panic!("{opcode:#x}");
+            };
+            assert_eq!((command.command, command.device), (0xea, 0x40));
+        }
         // READ (10), START STOP UNIT, ATA PASS-THROUGH (32), nothing at all.
         for opcode in [0x28, 0x1b, 0x7f] {
             assert_eq!(decode(&[opcode; 16], none), Err(Sense::UNKNOWN_COMMAND));
         }
         assert_eq!(decode(&[], none), Err(Sense::UNKNOWN_COMMAND));
-    }
-
-    #[test]
-    fn a_drive_says_what_it_is() {
-        let mut unit = Unit {
-            id: 0,
-            block_shift: 9,
-            physical_shift: 9,
-            blocks: 1,
-            write_cache: false,
-            fua: false,
-            discard: None,
-            max_write_zeroes: 0,
-            shape: hal::Shape::default(),
-            read_only: false,
-            rotational: false,
-            ids: hal::UnitIds::default(),
-            serial: [b' '; 20],
-            model: *b"A DRIVE WITH A LONG NAME                ",
-            firmware: *b"2.5+    ",
-        };
-        let page = inquiry(&unit);
-        assert_eq!(page[..8], [0, 0, 5, 2, 31, 0, 0, 2]);
-        assert_eq!(page[8..], *b"ATA     A DRIVE WITH A L2.5+");
-        unit.firmware = *b"FW 12345";
-        assert_eq!(inquiry(&unit)[32..], *b"2345");
     }
 
     proptest::proptest! {

@@ -33,6 +33,9 @@ impl Sense {
     /// A field of the command is not supported, or contradicts another or the data.
     pub const INVALID_FIELD: Self = Self::illegal([0x24, 0x00]);
 
+    /// Mode pages are not saved.
+    pub const NOT_SAVED: Self = Self::illegal([0x39, 0x00]);
+
     const fn illegal([asc, ascq]: [u8; 2]) -> Self {
         let mut bytes = [0; LEN];
         [bytes[0], bytes[1], bytes[2], bytes[3]] = [DESCRIPTORS, ILLEGAL_REQUEST, asc, ascq];

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is answered from what is known of the drive.
+
+use super::inquiry;
+use super::mode::{self, Mode};
+use super::page::Page;
+use crate::sense::Sense;
+use hal::Unit;
+
+/// What a command wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// INQUIRY: the standard data, or a page of vital product data.
+    Inquiry(Option<u8>),
+    /// READ CAPACITY (10).
+    Capacity,
+    /// READ CAPACITY (16).
+    LongCapacity,
+    /// MODE SENSE.
+    Mode(Mode),
+    /// REQUEST SENSE, in descriptor format or not.
+    Sense(bool),
+}
+
+/// The data of IDENTIFY DEVICE.
+pub struct Identity([u8; 512]);
+
+impl Identity {
+    /// As the drive sent it.
+    pub const fn new(sector: [u8; 512]) -> Self {
+        Self(sector)
+    }
+
+    pub(super) fn word(&self, at: usize) -> u16 {
+        let word = self.0.chunks_exact(2).nth(at);
+        let word = word.and_then(|word| word.first_chunk::<2>());
+        word.copied().map_or(0, u16::from_le_bytes)
+    }
+
+    pub(super) fn bit(&self, at: usize, bit: u32) -> bool {
+        self.word(at)
+            .checked_shr(bit)
+            .is_some_and(|word| word & 1 != 0)
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Ask {
+    /// The answer, by what is known of the drive and what it says itself.
+    pub fn answer(&self, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
+        match self {
+            Self::Inquiry(None) => Ok(inquiry::standard(unit)),
+            Self::Inquiry(Some(page)) => inquiry::vital(*page, unit, identity),
+            Self::Capacity => Ok(capacity(unit)),
+            Self::LongCapacity => Ok(long_capacity(unit)),
+            Self::Mode(mode) => mode::sense(mode, unit, identity),
+            // Whatever there was to be said was said with the command that it was about.
+            Self::Sense(true) => Ok(Page::new().put(&[0x72]).zero_to(8)),
+            Self::Sense(false) => Ok(Page::new().put(&[0x70]).zero_to(18).count::<1>(7, 0)),
+        }
+    }
+}
+
+fn last(unit: &Unit) -> u64 {
+    unit.blocks.saturating_sub(1)
+}
+
+fn block(unit: &Unit) -> [u8; 4] {
+    1u32.wrapping_shl(unit.block_shift.into()).to_be_bytes()
+}
+
+/// The last block, or all ones where the number does not fit, and the size of one (SBC-4 5.15).
+fn capacity(unit: &Unit) -> Page {
+    let last = u32::try_from(last(unit)).unwrap_or(u32::MAX);
+    Page::new().put(&last.to_be_bytes()).put(&block(unit))
+}
+
+/// Likewise; physical blocks and where they begin; whether blocks can be given back (SBC-4 5.16).
+fn long_capacity(unit: &Unit) -> Page {
+    const LBPME: u16 = 1 << 15;
+    const LBPRZ: u16 = 1 << 14;
+    let exponent = unit.physical_shift.saturating_sub(unit.block_shift) & 0xf;
+    // CAST: fourteen bits.
+    let aligned = (unit.shape.aligned_at & 0x3fff) as u16;
+    let gives_back = match (unit.discard, unit.shape.zeroes_unmap) {
+        (None, _) => 0,
+        (Some(_), false) => LBPME,
+        (Some(_), true) => LBPME | LBPRZ,
+    };
+    Page::new()
+        .put(&last(unit).to_be_bytes())
+        .put(&block(unit))
+        .put(&[0, exponent])
+        .put(&(aligned | gives_back).to_be_bytes())
+        .zero_to(32)
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+
+    fn unit() -> Unit {
+        Unit {
+            id: 0,
+            block_shift: 9,
+            physical_shift: 12,
+            blocks: 0x0102_0304,
+            write_cache: true,
+            fua: true,
+            discard: None,
+            max_write_zeroes: 0,
+            shape: hal::Shape {
+                aligned_at: 1,
+                ..hal::Shape::default()
+            },
+            read_only: false,
+            rotational: false,
+            ids: hal::UnitIds {
+                wwn: Some(0x5000_c500_1234_5678),
+                ..hal::UnitIds::default()
+            },
+            serial: *b"SERIAL              ",
+            model: *b"A DRIVE WITH A LONG NAME                ",
+            firmware: *b"2.5+    ",
+        }
+    }
+
+    /// Write cache and look-ahead on, 7,200 rpm, 3.5 inch.
+    fn identity() -> Identity {
+        let mut sector = [0; 512];
+        for (word, value) in [(85, 0x0060u16), (217, 7200), (168, 0xfff2)] {
+            sector[word * 2..][..2].copy_from_slice(&value.to_le_bytes());
+        }
+        Identity::new(sector)
+    }
+
+    fn bytes(ask: Ask) -> std::vec::Vec<u8> {
+        ask.answer(&unit(), &identity()).unwrap().first(4096).into()
+    }
+
+    fn vital(page: u8) -> std::vec::Vec<u8> {
+        bytes(Ask::Inquiry(Some(page)))
+    }
+
+    #[test]
+    fn a_drive_says_what_it_is() {
+        let page = bytes(Ask::Inquiry(None));
+        assert_eq!(page[..8], [0, 0, 5, 2, 31, 0, 0, 2]);
+        assert_eq!(page[8..], *b"ATA     A DRIVE WITH A L2.5+");
+        let later = Unit {
+            firmware: *b"FW 12345",
+            ..unit()
+        };
+        let page = Ask::Inquiry(None).answer(&later, &identity()).unwrap();
+        assert_eq!(page.first(36)[32..], *b"2345");
+        assert_eq!(page.first(5).len(), 5);
+    }
+
+    #[test]
+    fn vital_product_data() {
+        let all = vital(0x00);
+        assert_eq!(all, [0, 0, 0, 7, 0x00, 0x80, 0x83, 0x89, 0xb0, 0xb1, 0xb2]);
+        for page in &all[4..] {
+            let told = vital(*page);
+            assert_eq!(told[1], *page);
+            let follow = u16::from_be_bytes([told[2], told[3]]);
+            assert_eq!(usize::from(follow) + 4, told.len(), "{page:#x}");
+        }
+        assert_eq!(vital(0x80)[4..], unit().serial);
+        let names = vital(0x83);
+        assert_eq!(names[..8], [0, 0x83, 0, 108, 2, 0, 0, 20]);
+        assert_eq!(names[28..40], *b"\x02\x01\0\x44ATA     ");
+        let wwn = [1, 3, 0, 8, 0x50, 0, 0xc5, 0, 0x12, 0x34, 0x56, 0x78];
+        assert_eq!(names[100..], wwn);
+        let about = vital(0x89);
+        assert_eq!(
+            (about.len(), about[36], about[40], about[48], about[56]),
+            (572, 0x34, 1, 1, 0xec)
+        );
+        assert_eq!(about[60..], *identity().as_bytes());
+        assert_eq!(vital(0xb0)[..8], [0, 0xb0, 0, 60, 0, 0, 0, 8]);
+        assert_eq!(vital(0xb1)[..8], [0, 0xb1, 0, 60, 0x1c, 0x20, 0, 2]);
+        assert_eq!(vital(0xb2), [0, 0xb2, 0, 4, 0, 0, 0, 0]);
+        let unknown = Ask::Inquiry(Some(0x84)).answer(&unit(), &identity());
+        assert_eq!(unknown.unwrap_err(), Sense::INVALID_FIELD);
+    }
+
+    #[test]
+    fn capacity_in_ten_and_in_sixteen_bytes() {
+        assert_eq!(bytes(Ask::Capacity), [1, 2, 3, 3, 0, 0, 2, 0]);
+        let long = bytes(Ask::LongCapacity);
+        assert_eq!(long.len(), 32);
+        assert_eq!(long[..16], [0, 0, 0, 0, 1, 2, 3, 3, 0, 0, 2, 0, 0, 3, 0, 1]);
+        let lasts = [
+            (1 << 32, u32::MAX),
+            ((1 << 32) - 1, 0xffff_fffe),
+            (1 << 33, u32::MAX),
+            (0, 0),
+        ];
+        for (blocks, last) in lasts {
+            let large = Unit {
+                blocks,
+                discard: Some(hal::Discard {
+                    max_blocks: 1,
+                    max_ranges: 1,
+                    granularity: 1,
+                }),
+                ..unit()
+            };
+            let page = Ask::Capacity.answer(&large, &identity()).unwrap();
+            assert_eq!(page.first(4), last.to_be_bytes(), "{blocks}");
+            let page = Ask::LongCapacity.answer(&large, &identity()).unwrap();
+            assert_eq!(page.first(8), blocks.saturating_sub(1).to_be_bytes());
+            assert_eq!(page.first(16)[14], 0x80);
+        }
+    }
+
+    #[test]
+    fn mode_pages() {
+        let mode = |long, bare, page, subpage| {
+            Ask::Mode(Mode {
+                long,
+                bare,
+                page,
+                subpage,
+            })
+        };
+        let caching = bytes(mode(false, true, 0x08, 0));
+        assert_eq!(caching[..8], [23, 0, 0x10, 0, 0x08, 18, 4, 0]);
+        assert_eq!((caching.len(), caching[16]), (24, 0));
+        let control = bytes(mode(true, true, 0x8a, 0));
+        assert_eq!(control[..8], [0, 18, 0, 0x10, 0, 0, 0, 0]);
+        assert_eq!(
+            control[8..],
+            [0x0a, 10, 6, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]
+        );
+        let changeable = bytes(mode(true, true, 0x48, 0));
+        assert_eq!(changeable[8..10], [0x08, 18]);
+        assert!(changeable[10..].iter().all(|byte| *byte == 0));
+        let all = bytes(mode(false, false, 0x3f, 0xff));
+        assert_eq!(all[..12], [55, 0, 0x10, 8, 1, 2, 3, 4, 0, 0, 2, 0]);
+        assert_eq!(
+            (all.len(), all[12], all[24], all[44]),
+            (56, 0x01, 0x08, 0x0a)
+        );
+        for (page, subpage, why) in [
+            (0xc8, 0, Sense::NOT_SAVED),
+            (0x08, 1, Sense::INVALID_FIELD),
+            (0x3f, 1, Sense::INVALID_FIELD),
+            (0x1c, 0, Sense::INVALID_FIELD),
+        ] {
+            let told = mode(false, false, page, subpage).answer(&unit(), &identity());
+            assert_eq!(told.unwrap_err(), why, "{page:#x} {subpage:#x}");
+        }
+    }
+
+    #[test]
+    fn there_is_nothing_more_to_be_said() {
+        assert_eq!(bytes(Ask::Sense(true)), [0x72, 0, 0, 0, 0, 0, 0, 0]);
+        let fixed = bytes(Ask::Sense(false));
+        assert_eq!((fixed[0], fixed[7], fixed.len()), (0x70, 10, 18));
+        assert!(fixed[1..7].iter().chain(&fixed[8..]).all(|byte| *byte == 0));
+    }
+}
