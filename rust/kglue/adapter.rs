@@ -13,8 +13,8 @@
 //! * [`Bus`], [`Config`]: what the adapter is given (`adapter_config`).
 //! * `adapter_queue`: one hardware queue. `adapter_disks`: disks are made and shown. `adapter_serve`:
 //!   interrupts, and the disks' files. `adapter_attend`: what the controller reports by itself.
-//!   `adapter_change`: they change. `adapter_recover`: recovery. `adapter_suspend`: sleep, and
-//!   resets by others. `adapter_remove`: the way out.
+//!   `adapter_change`: they change. `adapter_recover`: recovery, `adapter_reason`: why.
+//!   `adapter_suspend`: sleep, and resets by others. `adapter_remove`: the way out.
 
 use crate::adapter_attend::Attention;
 use crate::adapter_recover::Recovery;

@@ -2,7 +2,7 @@
 //! One hardware queue of an adapter.
 
 use crate::adapter::{Adapter, Bus};
-use crate::adapter_recover::Reason;
+use crate::adapter_reason::Reason;
 use crate::blk::disk::ControllerCounts;
 use crate::blk::lane::{COOP, LAZY};
 use crate::blk::ops::Io;

@@ -2,13 +2,14 @@
 //! A controller that does not answer, or not sensibly, is stopped, reaped and brought back.
 
 use crate::adapter::{Adapter, Bus, HwQueue, PausedQueue, DEAD, LIVE};
+use crate::adapter_reason::Reason;
 use crate::context::PreemptOff;
 use crate::shims;
 use crate::text::Text;
 use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use hal::{CmdError, Command, Controller, Error, Failure, Shutdown};
+use hal::{CmdError, Controller, Error, Failure, Shutdown};
 use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
@@ -143,40 +144,6 @@ impl Drop for NoIo {
     fn drop(&mut self) {
         // SAFETY: pairs with the call in `new`.
         unsafe { shims::hiops_noio_restore(self.0) };
-    }
-}
-
-/// Why a controller is reset.
-#[derive(Clone, Copy)]
-pub(crate) enum Reason {
-    /// This command is not answered.
-    Late(Command),
-    /// This command waits, and no other was begun for as long as one may take.
-    NoTag(Command),
-    /// It reports completions of what it was not told.
-    Lies,
-    /// Another part of the kernel or of hiops wants it.
-    Asked,
-}
-
-impl kernel::fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Late(cmd) => write!(
-                f,
-                "no answer to a {:?} of {} blocks at {} on disk {}",
-                cmd.op, cmd.blocks, cmd.lba, cmd.unit
-            ),
-            Reason::NoTag(cmd) => write!(
-                f,
-                "no tag was free in time for a {:?} of {} blocks at {} on disk {}",
-                cmd.op, cmd.blocks, cmd.lba, cmd.unit
-            ),
-            Reason::Lies => f.write_str("it reports completions of commands that it does not have"),
-            Reason::Asked => {
-                f.write_str("an administrative command was not answered, or a reset was asked for")
-            }
-        }
     }
 }
 

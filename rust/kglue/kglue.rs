@@ -20,6 +20,7 @@ mod adapter_config;
 mod adapter_disks;
 mod adapter_queue;
 mod adapter_quirks;
+mod adapter_reason;
 mod adapter_recover;
 mod adapter_remove;
 mod adapter_serve;

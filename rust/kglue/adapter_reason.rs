@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Why a controller is reset, in the log's words.
+
+use core::fmt;
+use hal::Command;
+
+/// Why a controller is reset.
+#[derive(Clone, Copy)]
+pub(crate) enum Reason {
+    /// This command is not answered.
+    Late(Command),
+    /// This command waits, and no other was begun for as long as one may take.
+    NoTag(Command),
+    /// It reports completions of what it was not told.
+    Lies,
+    /// Another part of the kernel or of hiops wants it.
+    Asked,
+}
+
+impl kernel::fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Late(cmd) => write!(
+                f,
+                "no answer to a {:?} of {} blocks at {} on disk {}",
+                cmd.op, cmd.blocks, cmd.lba, cmd.unit
+            ),
+            Reason::NoTag(cmd) => write!(
+                f,
+                "no tag was free in time for a {:?} of {} blocks at {} on disk {}",
+                cmd.op, cmd.blocks, cmd.lba, cmd.unit
+            ),
+            Reason::Lies => f.write_str("it reports completions of commands that it does not have"),
+            Reason::Asked => {
+                f.write_str("an administrative command was not answered, or a reset was asked for")
+            }
+        }
+    }
+}
