@@ -98,25 +98,6 @@ fn the_log_names_the_one_that_failed() {
 }
 
 #[test]
-fn nothing_is_told_between_an_error_and_its_recovery() {
-    let (rig, host, queue) = reading(Config::with(with_bad(vec![bad(0, MEDIUM)])), 1);
-    rig.interrupts(|_| {
-        queue.drain(Context::Irq);
-    });
-    assert!(rig.ahci[0].is_alarmed());
-    queue.submit_many([read(1, 1)].into_iter());
-    let told = |rig: &Rig| {
-        let state = rig.model.state();
-        state.ports[0].sact | state.ports[0].ci
-    };
-    assert_eq!(told(&rig).count_ones(), 1, "the one that failed");
-    rig.places[0].calls();
-    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
-    assert_eq!(serve(&rig, &queue), 0);
-    only(host.outcomes(), 2, &[(0, CmdError::Medium)]);
-}
-
-#[test]
 fn an_error_that_a_later_answer_covers_is_seen_by_its_code() {
     let (rig, host, queue) = reading(Config::with(with_bad(vec![bad(0, MEDIUM)])), 1);
     // Polled: no interrupt tells of it.

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Queued commands and others are never with the drive at once.
+//! Queued commands and others are never with the drive at once, and none is told to one in trouble.
 
+use crate::errors::{bad, only, reading, serve, with_bad, MEDIUM};
 use crate::model::Config;
-use crate::rig::{command, Rig};
-use hal::{Again, Controller, Op};
+use crate::rig::{command, read, Rig};
+use crate::whole::attend;
+use hal::{Again, CmdError, Controller, Op};
+use lld_ahci::News;
+use strategy::Context;
 
 #[test]
 fn queued_and_other_commands_take_turns() {
@@ -73,4 +77,23 @@ fn what_waits_for_its_turn_was_not_tried() {
     assert_eq!(agains.collect::<Vec<_>>(), expected);
     data.unmap();
     rig.model.check();
+}
+
+#[test]
+fn nothing_is_told_between_an_error_and_its_recovery() {
+    let (rig, host, queue) = reading(Config::with(with_bad(vec![bad(0, MEDIUM)])), 1);
+    rig.interrupts(|_| {
+        queue.drain(Context::Irq);
+    });
+    assert!(rig.ahci[0].is_alarmed());
+    queue.submit_many([read(1, 1)].into_iter());
+    let told = |rig: &Rig| {
+        let state = rig.model.state();
+        state.ports[0].sact | state.ports[0].ci
+    };
+    assert_eq!(told(&rig).count_ones(), 1, "the one that failed");
+    rig.places[0].calls();
+    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    assert_eq!(serve(&rig, &queue), 0);
+    only(host.outcomes(), 2, &[(0, CmdError::Medium)]);
 }
