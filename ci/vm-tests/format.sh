@@ -30,6 +30,13 @@ formats = json.load(sys.stdin)['lbafs']
 print(next(i for i, f in enumerate(formats) if f['ms'] == 0 and 1 << f['ds'] == $1))"; }
 format() { nvme format $A --lbaf="$1" --force --timeout=120000; }
 
+# One of the namespaces is shared with the other controller: it is left alone, unless that is wanted.
+expect bind-without "$BIND" $PCI hiops_nvme
+same left-alone "$(compgen -G '/sys/block/hiops0n*')" /sys/block/hiops0n1
+expect told-why grep -q 'nvme_shared=1' <(dmesg)
+expect unbind-without "$BIND" $PCI none
+expect rmmod-without rmmod hiops
+expect load modprobe hiops nvme_shared=1
 expect bind "$BIND" $PCI hiops_nvme
 small=$(format_of 512) large=$(format_of 4096)
 shape begin 512
