@@ -31,7 +31,8 @@ unsafe fn linger(queue: *const c_void, _: Option<Turn>, _: bool) -> Next {
     Next::GoOn
 }
 
-/// Nothing is offered here.
+/// # Safety
+/// None is asked: nothing is offered here.
 unsafe fn end(_: *const c_void, _: crate::blk::request::Rq, _: Context) {}
 
 /// How often a thread that has I/O outstanding looks for it, in a wait of `ticks` at most that only
@@ -44,7 +45,7 @@ fn wait(ticks: c_ulong) -> Option<(u32, c_ulong)> {
     unsafe {
         bindings::__init_swait_queue_head(
             &raw mut (*completion).wait,
-            c"hiops_kunit".as_ptr().cast(),
+            c"hiops_kunit".as_char_ptr(),
             kernel::static_lock_class!().as_ptr(),
         );
     }
