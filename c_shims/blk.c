@@ -216,15 +216,20 @@ void hiops_resize(struct gendisk *disk, sector_t sectors, bool ro)
 	set_disk_ro(disk, ro);
 }
 
-/* Each INIT_WORK is a lockdep class: work that waits for other work is not of
- * the others' kind.
- */
-void hiops_init_work(struct work_struct *work, work_func_t fn, bool waits)
+/* Each INIT_WORK is a lockdep class: work waits for that of lower ranks alone. */
+void hiops_init_work(struct work_struct *work, work_func_t fn,
+		     unsigned int rank)
 {
-	if (waits)
+	switch (rank) {
+	case 0:
 		INIT_WORK(work, fn);
-	else
+		break;
+	case 1:
 		INIT_WORK(work, fn);
+		break;
+	default:
+		INIT_WORK(work, fn);
+	}
 }
 
 struct workqueue_struct *hiops_alloc_wq(int number)

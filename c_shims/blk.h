@@ -90,7 +90,8 @@ int hiops_limits_end(struct gendisk *disk, struct queue_limits *lim);
 /* Likewise of a disk that is shown: user space is told. */
 void hiops_resize(struct gendisk *disk, sector_t sectors, bool ro);
 
-void hiops_init_work(struct work_struct *work, work_func_t fn, bool waits);
+void hiops_init_work(struct work_struct *work, work_func_t fn,
+		     unsigned int rank);
 struct workqueue_struct *hiops_alloc_wq(int number);
 void hiops_timer_setup(struct timer_list *timer,
 		       void (*fn)(struct timer_list *));

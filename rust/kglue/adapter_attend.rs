@@ -46,7 +46,7 @@ impl Attention {
         let no_memory = |_| Error::NoMemory;
         let known = new_mutex!(Found::new(), "hiops_known");
         Ok(Self {
-            work: Recovery::that_waits(number)?,
+            work: Recovery::that_attends(number)?,
             run,
             timer: HrTimer::new(expired).map_err(no_memory)?,
             look: AtomicBool::new(false),

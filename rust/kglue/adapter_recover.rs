@@ -44,15 +44,21 @@ pub(crate) type Run = unsafe fn(*const c_void);
 
 impl Recovery {
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
-        Self::make(number, false)
+        Self::make(number, 0)
     }
 
-    /// Work that cancels other work of this kind, and is not cancelled by it.
-    pub(crate) fn that_waits(number: i32) -> Result<Self, Error> {
-        Self::make(number, true)
+    /// Work that waits for recoveries.
+    pub(crate) fn that_attends(number: i32) -> Result<Self, Error> {
+        Self::make(number, 1)
     }
 
-    fn make(number: i32, waits: bool) -> Result<Self, Error> {
+    /// Work that ends all other work of this kind, and is not ended by it.
+    pub(crate) fn that_removes(number: i32) -> Result<Self, Error> {
+        Self::make(number, 2)
+    }
+
+    /// Work waits for, or cancels, that of lower ranks alone.
+    fn make(number: i32, rank: u32) -> Result<Self, Error> {
         let item = Item {
             work: Opaque::uninit(),
             adapter: AtomicPtr::new(null_mut()),
@@ -60,7 +66,7 @@ impl Recovery {
         };
         let item = KBox::new(item, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: it stays in its box until no work is pending.
-        unsafe { shims::hiops_init_work(item.work.get(), Some(Self::work), waits) };
+        unsafe { shims::hiops_init_work(item.work.get(), Some(Self::work), rank) };
         // SAFETY: may sleep.
         let queue = unsafe { shims::hiops_alloc_wq(number) };
         if queue.is_null() {

@@ -68,7 +68,7 @@ impl<H: Home> Slots<H> {
         .map_err(|_| Error::NoMemory)?;
         let all = KBox::new(
             Self {
-                exchange: Recovery::that_waits(home.number())?,
+                exchange: Recovery::that_removes(home.number())?,
                 slots,
                 doors,
                 served: AtomicU32::new(0),
