@@ -14,11 +14,12 @@ each_cpu() {
 	same "$1-vectors-used" "$(grep -c ' hiops_nvme-' /proc/interrupts) $(awk '/ hiops_nvme-/ { n = 0; for (i = 2; i <= 9; i++) n += $i; if (n == 0) print "unused", $1 }' /proc/interrupts)" "$2 "
 	same "$1-cpus" "$(cat /sys/block/hiops0n1/mq/*/cpu_list | tr -d ' ' | paste -sd,  | tr ',' '\n' | sort -n | paste -sd' ')" "0 1 2 3 4 5 6 7"
 }
+# A message for each queue, and one for administrative commands and events.
 expect bind-three "$BIND" 00:04.0 hiops_nvme
-each_cpu three-queues 3
+each_cpu three-queues 4
 expect none-three "$BIND" 00:04.0 none
 expect bind-many "$BIND" 00:05.0 hiops_nvme
-each_cpu eight-queues 8
+each_cpu eight-queues 9
 # The managed vectors of a CPU that goes offline and comes back.
 echo 0 >/sys/devices/system/cpu/cpu7/online
 expect io-without-cpu-7 dd if=/dev/hiops0n1 of=/dev/null bs=64k count=64 iflag=direct
