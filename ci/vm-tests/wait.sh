@@ -36,9 +36,9 @@ expect aio fio --name=a --filename=$A --direct=1 --ioengine=libaio --iodepth=16 
 expect by-the-drainer grew completed_irq 900
 # The steps of an I/O that its owner ends, as the tool tells them.
 if [ "${HIOPS_VM_KERNEL:-stock}" = stock ]; then
-	timeout 120 tools/hiops-trace hiops_ram0 20 >/run/trace 2>&1 &
+	timeout 480 tools/hiops-trace hiops_ram0 20 >/run/trace 2>&1 &
 	trace=$!
-	expect trace-begins until_true 60 grep -q context /run/trace
+	expect trace-begins until_true 240 grep -q context /run/trace
 	fio --name=t --filename=$A --direct=1 --ioengine=psync --rw=randread --bs=4k --numjobs=4 --thread --number_ios=20 >/dev/null
 	expect trace-ends wait $trace
 	for step in 'issue R[A-Z]* of 8 sectors' 'hand-over to fio/' 'sleep' 'woken' 'end of that at .* status 0'; do
