@@ -159,6 +159,7 @@ def ram():
     common = ["hiops", "ram_disks=1", "ram_size_mb=48", "ram_latency_us=50", "ram_timeout_ms=1000"]
     for name, arguments, fault in (
             ("drop", ["ram_drop=100"], counted("timeouts", "resets", "retried")),
+            ("stick", ["ram_stick=100"], counted("timeouts", "aborts", "retried")),
             ("duplicate", ["ram_duplicate=20", "ram_reorder=3"], none),
             ("lie", ["ram_lie=20"], counted("resets")),
             ("fail", ["ram_fail=7"], counted("retried"))):

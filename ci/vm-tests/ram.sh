@@ -119,12 +119,26 @@ expect loser-timeouts is "$(stat timeouts) > 0"
 expect loser-resets is "$(stat resets) > 0"
 expect loser-retried is "$(stat retried) > 0"
 expect loser-no-errors is "$(stat errors) == 0"
-expect loser-told told 'hiops_ram0: no answer to a .* of .* blocks at .* on disk 1: resetting it; what it was told is tried again'
+expect loser-asked told 'hiops_ram0: no answer to a .* of .* blocks at .* on disk 1: it is asked to abort that'
+expect loser-told told 'hiops_ram0: it does not abort that: resetting it; what it was told is tried again'
 expect loser-back told 'hiops_ram0: it is back'
 # All that were late together are one reset.
 expect loser-reset-once is "$(dmesg | grep -c ': resetting it') == $(stat resets)"
 expect loser-over is "$(stat submitted) == $(stat completed)"
+expect loser-aborts-none is "$(stat aborts) == 0"
 expect rmmod-loser rmmod hiops
+
+# It is stuck with some, and gives them up when it is asked to: that much is tried again, and no reset is needed.
+dmesg -C
+expect load-sticker modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_stick=50 ram_timeout_ms=1000
+expect sticker-verify fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --verify=crc32c --size=512k
+expect sticker-timeouts is "$(stat timeouts) > 0"
+expect sticker-aborts is "$(stat aborts) > 0"
+expect sticker-retried is "$(stat retried) == $(stat aborts)"
+expect sticker-well is "$(stat resets) + $(stat errors) == 0"
+expect sticker-told told 'hiops_ram0: nothing is late any more; what it aborted is tried again'
+expect sticker-over is "$(stat submitted) == $(stat completed)"
+expect rmmod-sticker rmmod hiops
 
 # Where nothing is tried again, what it loses fails.
 expect load-strict modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_drop=50 ram_timeout_ms=1000 max_retries=0

@@ -213,6 +213,18 @@ pub trait Controller: Send + Sync + 'static {
         Ok(Wish::Nothing)
     }
 
+    /// Whether [`Controller::abort`] may help.
+    const ABORTS: bool = false;
+
+    /// Asks the device to give up the command that `tag` of `queue` is bound to, and waits for its
+    /// word, `limit_us` at most. `true`: it has, and the command's completion is to be drained, now
+    /// or within a moment; `false`: it has not, or has no such command any more. The queues are
+    /// live. An error: it has to be recovered. Sleeps.
+    fn abort(&self, queue: &Self::Queue, tag: usize, limit_us: u64) -> Result<bool, Error> {
+        let _ = (queue, tag, limit_us);
+        Ok(false)
+    }
+
     /// Whether and how the device is alive: a cheap register read. `Err(Gone | Fatal)` is a reason to recover. Any context.
     fn alive(&self) -> Result<(), Error>;
 

@@ -121,6 +121,10 @@ module! {
             default: 0,
             description: "for tests: lose one completion in so many",
         },
+        ram_stick: u32 {
+            default: 0,
+            description: "for tests: finish one command in so many only when it is aborted",
+        },
         ram_duplicate: u32 {
             default: 0,
             description: "for tests: report one in so many twice",

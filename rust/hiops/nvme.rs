@@ -121,6 +121,12 @@ impl Controller for Nvme {
         self.controller.attend(queues, tell)
     }
 
+    const ABORTS: bool = lld_nvme::NvmeController::<KernelPlatform, Window>::ABORTS;
+
+    fn abort(&self, queue: &Self::Queue, tag: usize, limit_us: u64) -> Result<bool, Error> {
+        self.controller.abort(queue, tag, limit_us)
+    }
+
     #[inline]
     fn alive(&self) -> Result<(), Error> {
         self.controller.alive()

@@ -64,6 +64,7 @@ pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
         let faults = disk.faults();
         faults.fail.one_in(parameters::ram_fail.value());
         faults.drop.one_in(parameters::ram_drop.value());
+        faults.stick.one_in(parameters::ram_stick.value());
         faults.duplicate.one_in(parameters::ram_duplicate.value());
         faults.lie.one_in(parameters::ram_lie.value());
         faults.reorder.one_in(parameters::ram_reorder.value());

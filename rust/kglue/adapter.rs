@@ -16,6 +16,7 @@
 //!   `adapter_change`: they change. `adapter_recover`: recovery, `adapter_reason`: why.
 //!   `adapter_suspend`: sleep, and resets by others. `adapter_remove`: the way out.
 
+use crate::adapter_abort::WELL;
 use crate::adapter_attend::Attention;
 use crate::adapter_recover::Recovery;
 use crate::blk::disk::{Disk, Gate};
@@ -116,10 +117,13 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) paused: PausedQueues<C, B>,
     pub(crate) state: AtomicU8,
     pub(crate) stopped: AtomicU8,
-    /// A recovery was begun, and has not brought the controller back yet.
+    /// What is being done about the controller: [`crate::adapter_abort`].
     pub(crate) recovering: AtomicU8,
+    /// How long the command that is the reason may have taken, in milliseconds.
+    pub(crate) late_ms: AtomicU64,
     pub(crate) gate: Arc<Gate>,
     pub(crate) resets: AtomicU64,
+    pub(crate) aborts: AtomicU64,
     pub(crate) doorbells_before: AtomicU64,
     pub(crate) platform: KernelPlatform,
     /// The number in its disks' names; negative: none.
@@ -239,9 +243,11 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             paused,
             state: AtomicU8::new(LIVE),
             stopped: AtomicU8::new(0),
-            recovering: AtomicU8::new(0),
+            recovering: AtomicU8::new(WELL),
+            late_ms: AtomicU64::new(0),
             gate,
             resets: AtomicU64::new(0),
+            aborts: AtomicU64::new(0),
             doorbells_before: AtomicU64::new(0),
             platform: platform.clone(),
             number,

@@ -7,6 +7,7 @@
 //! unasked look at the disks disturbs nobody as long as they are what they were.
 
 use crate::adapter::{Adapter, Bus, LIVE};
+use crate::adapter_abort::WELL;
 use crate::adapter_change::Found;
 use crate::adapter_recover::{NoIo, Recovery, Run};
 use crate::blk::ioctl::AdminPath;
@@ -138,7 +139,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     fn attend(&self) -> bool {
         // One that sleeps is attended when it is awake, one that recovers when it is back.
         if self.state.load(Ordering::Acquire) != LIVE
-            || self.recovering.load(Ordering::Acquire) != 0
+            || self.recovering.load(Ordering::Acquire) != WELL
         {
             return false;
         }

@@ -2,6 +2,7 @@
 //! One hardware queue of an adapter.
 
 use crate::adapter::{Adapter, Bus};
+use crate::adapter_abort::WELL;
 use crate::adapter_reason::Reason;
 use crate::blk::disk::ControllerCounts;
 use crate::blk::lane::{COOP, LAZY};
@@ -53,6 +54,8 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     ticks: AtomicU64,
     /// How often the interrupt was turned on or off.
     turns: AtomicU64,
+    /// Completions that only a time-out found.
+    missed: AtomicU64,
     /// Violations that a reset has settled.
     settled: AtomicU64,
     /// That requests wait for long was told.
@@ -97,6 +100,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             max_tick: AtomicU64::new(0),
             ticks: AtomicU64::new(0),
             turns: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             told_to_wait: AtomicBool::new(false),
         })
@@ -244,7 +248,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         }
     }
 
-    /// `rq` is late, says blk-mq. Looks for its completion first; recovers if a command is overdue still.
+    /// `rq` is late, says blk-mq. The first rung: looks for its completion. If a command is overdue
+    /// still, the adapter climbs on ([`Adapter::recover_from`]).
     #[cold]
     pub(crate) fn late(&self, rq: &Rq) {
         // SAFETY: by the invariant; requests end before the adapter goes.
@@ -253,18 +258,20 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         };
         // Both clocks tick alike, but the block layer's began a moment earlier.
         let limit = rq.timeout_ms().saturating_sub(TICK_MS);
-        let overdue = self.io.overdue(now_ms(), limit);
+        let overdue = self.io.overdue(now_ms(), limit).is_some();
         {
             let _stay = PreemptOff::new();
             self.io.drain(Context::Coop);
         }
         crate::wait::take_all();
-        if self.io.overdue(now_ms(), limit) {
+        if self.io.overdue(now_ms(), limit).is_some() {
             rq.lane().stats.timeout();
+            adapter.late_ms.store(limit, Ordering::Relaxed);
             adapter.recover_from(Reason::Late(rq.command()));
         } else if rq.is_waiting() {
             self.late_in_fifo(rq, adapter, limit);
         } else if overdue {
+            count(&self.missed);
             // As the in-tree drivers say it; ci/splat.sh knows the words.
             crate::log::log_warn!(adapter, "a completion was noticed only at its deadline\n");
         }
@@ -274,7 +281,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// there is more to do than the device can; else it is the device that keeps them.
     fn late_in_fifo(&self, rq: &Rq, adapter: &Adapter<C, B>, limit: u64) {
         // Meanwhile it is a reset that all wait for.
-        if !adapter.is_live() || adapter.recovering.load(Ordering::Acquire) != 0 {
+        if !adapter.is_live() || adapter.recovering.load(Ordering::Acquire) != WELL {
             return;
         }
         {
@@ -320,6 +327,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         counts.ticks = counts.ticks.wrapping_add(ticks);
         let turns = self.turns.load(Ordering::Relaxed);
         counts.turns = counts.turns.wrapping_add(turns);
+        let missed = self.missed.load(Ordering::Relaxed);
+        counts.missed = counts.missed.wrapping_add(missed);
     }
 
     pub(crate) fn reset_counts(&self) {
@@ -328,5 +337,6 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.max_tick.store(0, Ordering::Relaxed);
         self.ticks.store(0, Ordering::Relaxed);
         self.turns.store(0, Ordering::Relaxed);
+        self.missed.store(0, Ordering::Relaxed);
     }
 }

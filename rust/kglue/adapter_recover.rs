@@ -2,6 +2,7 @@
 //! A controller that does not answer, or not sensibly, is stopped, reaped and brought back.
 
 use crate::adapter::{Adapter, Bus, HwQueue, PausedQueue, DEAD, LIVE};
+use crate::adapter_abort::{ABORT, WELL};
 use crate::adapter_reason::Reason;
 use crate::context::PreemptOff;
 use crate::shims;
@@ -177,16 +178,25 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if self.state.load(Ordering::Acquire) != LIVE {
             return;
         }
+        let rung = self.rung_for(&reason);
         // One at a time: all that are late at once say so one after the other, and the first has
         // begun to work by then.
-        if self.recovering.swap(1, Ordering::AcqRel) != 0 {
+        let before = self.recovering.fetch_max(rung, Ordering::AcqRel);
+        if before >= rung {
             return;
         }
-        crate::log::log_err!(
-            self,
-            "{}: resetting it; what it was told is tried again\n",
-            reason
-        );
+        match rung {
+            ABORT => crate::log::log_warn!(self, "{}: it is asked to abort that\n", reason),
+            _ => crate::log::log_err!(
+                self,
+                "{}: resetting it; what it was told is tried again\n",
+                reason
+            ),
+        }
+        if before != WELL {
+            // Whoever works on it climbs on.
+            return;
+        }
         let adapter: *const Self = self;
         // SAFETY: the adapter cancels its recovery before it goes.
         unsafe { self.recovery.begin(adapter.cast(), Self::recover_now) };
@@ -200,6 +210,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         let _no_io = NoIo::new();
         if adapter.state.load(Ordering::Acquire) != LIVE {
             return;
+        }
+        if adapter.is_settled_by_abort() {
+            // As below.
+            return adapter.call();
         }
         adapter.resets.fetch_add(1, Ordering::Relaxed);
         match adapter.restart(CmdError::Timeout.again(), Then::Start) {
@@ -231,7 +245,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         let result = self.restart_quiesced(why, then);
         // With the control path still held: whoever finds something wrong from here on begins
         // another.
-        self.recovering.store(0, Ordering::Release);
+        self.recovering.store(WELL, Ordering::Release);
         if self.set_allocated {
             // SAFETY: quiesced above.
             unsafe { bindings::blk_mq_unquiesce_tagset(self.set.get()) };

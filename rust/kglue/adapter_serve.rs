@@ -62,6 +62,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     fn counts(&self) -> ControllerCounts {
         let mut counts = ControllerCounts {
             resets: self.resets.load(Ordering::Relaxed),
+            aborts: self.aborts.load(Ordering::Relaxed),
             ..Default::default()
         };
         for queue in &self.queues {
@@ -74,6 +75,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn reset_counts(&self) {
         self.resets.store(0, Ordering::Relaxed);
+        self.aborts.store(0, Ordering::Relaxed);
         let writes = self.queues.iter().map(|queue| queue.io.doorbell_writes());
         self.doorbells_before
             .store(writes.fold(0, u64::wrapping_add), Ordering::Relaxed);

@@ -7,6 +7,7 @@
 //! path waits in [`Adapter::control`].
 
 use crate::adapter::{Adapter, Bus, DEAD, LIVE, SUSPENDED};
+use crate::adapter_abort::WELL;
 use crate::adapter_recover::{NoIo, Then};
 use crate::adapter_remove::LOOK_AGAIN_US;
 use core::sync::atomic::Ordering;
@@ -36,7 +37,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             let others_turn = match self.state.load(Ordering::Acquire) {
                 SUSPENDED => true,
                 LIVE => {
-                    self.recovering.load(Ordering::Acquire) != 0
+                    self.recovering.load(Ordering::Acquire) != WELL
                         || self.urgent.load(Ordering::Acquire) != 0
                 }
                 _ => false,
@@ -118,7 +119,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.state.store(state, Ordering::Release);
         self.go_on(&mut self.paused.lock(), started);
         // One that was begun before has come to nothing.
-        self.recovering.store(0, Ordering::Release);
+        self.recovering.store(WELL, Ordering::Release);
         self.let_in();
         if started.is_ok() {
             // What it would have called for meanwhile.

@@ -14,6 +14,7 @@
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
+mod adapter_abort;
 mod adapter_attend;
 mod adapter_change;
 mod adapter_config;

@@ -216,7 +216,7 @@ pub(crate) fn write_stats(
 ) -> fmt::Result {
     let [irq, lazy, coop, poll] = sums.completed;
     let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
-    let lines: [(&str, u64); 17] = [
+    let lines: [(&str, u64); 19] = [
         ("submitted", sums.submitted),
         ("completed", completed),
         ("completed_irq", irq),
@@ -234,6 +234,8 @@ pub(crate) fn write_stats(
         ("max_tick_ns", counts.max_tick_ns),
         ("ticks", counts.ticks),
         ("turns", counts.turns),
+        ("missed_interrupts", counts.missed),
+        ("aborts", counts.aborts),
     ];
     (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
 }

@@ -358,6 +358,12 @@ where
         write!(to, "{registers}")
     }
 
+    const ABORTS: bool = true;
+
+    fn abort(&self, queue: &Self::Queue, tag: usize, limit_us: u64) -> Result<bool, Error> {
+        self.abort_command(queue, tag, limit_us)
+    }
+
     fn alive(&self) -> Result<(), Error> {
         bringup::alive(&self.mmio)
     }

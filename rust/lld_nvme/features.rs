@@ -10,6 +10,7 @@ const CREATE_CQ: u64 = 0x05;
 const DELETE_SQ: u64 = 0x00;
 const GET_LOG_PAGE: u64 = 0x02;
 const IDENTIFY: u64 = 0x06;
+const ABORT: u64 = 0x08;
 const SET_FEATURES: u64 = 0x09;
 const ASYNC_EVENT: u64 = 0x0c;
 const DOORBELL_BUFFER_CONFIG: u64 = 0x7c;
@@ -37,6 +38,12 @@ pub(crate) fn identify(cns: Cns, nsid: u32, to: u64) -> Sqe {
     // CAST: the enum is a byte.
     let cns = u64::from(cns as u8);
     [IDENTIFY | (u64::from(nsid) << 32), 0, 0, to, 0, cns, 0, 0]
+}
+
+/// Abort (5.1) of command `cid` of submission queue `qid`.
+pub(crate) fn abort(qid: u16, cid: u16) -> Sqe {
+    let dword10 = u64::from(qid) | (u64::from(cid) << 16);
+    [ABORT, 0, 0, 0, 0, dword10, 0, 0]
 }
 
 /// Asynchronous Event Request (5.2).

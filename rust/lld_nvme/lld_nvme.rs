@@ -30,6 +30,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod abort;
 mod admin;
 mod attend;
 mod bringup;

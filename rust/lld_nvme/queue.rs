@@ -141,6 +141,13 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         self.entries
     }
 
+    /// By which Abort names the command of `tag`: queue and command identifier. By the time that
+    /// it gets there the latter may be that of a command which is over.
+    pub(crate) fn name_of(&self, tag: usize) -> Option<(u16, u16)> {
+        let cid = self.cids.get(tag)?.load(Ordering::Relaxed);
+        Some((self.qid, cid))
+    }
+
     /// Where submission queue entry `index` is.
     #[inline]
     fn entry(&self, index: u16) -> usize {

@@ -26,11 +26,12 @@ pub(crate) enum Step {
     EventConfiguration,
     EventLog,
     Activation,
+    Abort,
     PassThrough,
     Shutdown,
 }
 
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "reading the capabilities (CAP)",
     "disabling the controller (CC.EN = 0)",
     "enabling the controller (CC.EN = 1)",
@@ -50,6 +51,7 @@ const NAMES: [&str; 21] = [
     "Set Features, Asynchronous Event Configuration",
     "Get Log Page, for an asynchronous event",
     "waiting for new firmware to be active (CSTS.PP)",
+    "Abort",
     "an admin command passed through",
     "shutting down (CC.SHN)",
 ];

@@ -146,6 +146,13 @@ impl<P: Platform, W: World> Controller for Ram<P, W> {
         }
     }
 
+    const ABORTS: bool = true;
+
+    fn abort(&self, queue: &Self::Queue, tag: usize, _limit_us: u64) -> Result<bool, Error> {
+        self.there()?;
+        Ok(queue.abort(tag))
+    }
+
     fn alive(&self) -> Result<(), Error> {
         self.there()
     }

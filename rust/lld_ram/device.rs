@@ -113,6 +113,8 @@ pub struct Faults {
     pub fail: Fault,
     /// Never reports it.
     pub drop: Fault,
+    /// Does not finish it until it is told to abort it.
+    pub stick: Fault,
     /// Reports it twice.
     pub duplicate: Fault,
     /// Before it reports it, reports one that was not issued.
@@ -145,6 +147,7 @@ impl Device {
                 delay_ns: AtomicU64::new(0),
                 fail: Fault::never(),
                 drop: Fault::never(),
+                stick: Fault::never(),
                 duplicate: Fault::never(),
                 lie: Fault::never(),
             },

@@ -119,6 +119,28 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         }
     }
 
+    /// Gives up the command of `tag`, if it is stuck; whether it was. Control path.
+    pub(crate) fn abort(&self, tag: usize) -> bool {
+        let aborted = self.commands.abort(tag);
+        if aborted {
+            self.ring_at(self.world.now_ns());
+        }
+        aborted
+    }
+
+    /// The command that was aborted, as it ended.
+    fn aborted(&self) -> Option<Event> {
+        let word = self.commands.take_aborted()?;
+        if !self.commands.answers(word) {
+            return None;
+        }
+        Some(Event {
+            // CAST: the tag is the low half.
+            tag: self.tags.complete(tag_of(word) as u16)?,
+            outcome: Err(CmdError::Aborted.again()),
+        })
+    }
+
     /// What the device reports next, true or not.
     fn report(&self, side: &mut RamDrain<P>) -> Option<u32> {
         if let Some(word) = side.truth.take().or_else(|| side.again.take()) {
@@ -128,6 +150,10 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         loop {
             let word = side.heap.pop(self.world.now_ns())?;
             if faults.drop.strikes() {
+                continue;
+            }
+            if faults.stick.strikes() {
+                self.commands.stick(word);
                 continue;
             }
             if faults.duplicate.strikes() {
@@ -214,7 +240,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
             return false;
         }
         self.pull(side);
-        if side.truth.is_some() || side.again.is_some() {
+        if side.truth.is_some() || side.again.is_some() || self.commands.has_aborted() {
             return true;
         }
         let now = self.world.now_ns();
@@ -228,6 +254,9 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
     fn fetch_event(&self, side: &mut RamDrain<P>) -> Option<Event> {
         if !self.world.device().runs() {
             return None;
+        }
+        if let Some(event) = self.aborted() {
+            return Some(event);
         }
         loop {
             self.pull(side);
@@ -284,5 +313,6 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         drain.head = self.commands.tail();
         drain.again = None;
         drain.truth = None;
+        let _ = self.commands.take_aborted();
     }
 }

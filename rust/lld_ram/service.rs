@@ -2,13 +2,15 @@
 //! The device's side of a queue: commands as it reads them, and carrying them out.
 
 use crate::device::{World, MAX_SEGMENTS};
-use cell::sync::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{CmdError, Command, Error, Op, Outcome, Platform, Segment};
 
 const READ: u8 = 0;
 const WRITE: u8 = 1;
 const ZERO: u8 = 2;
 const NOTHING: u8 = 3;
+/// No command's word: of a tag that there is not.
+const NONE: u32 = u32::MAX;
 
 /// One tag's command, as the device reads it: written by the issuer before it is issued, by nobody until it is released.
 #[derive(Default)]
@@ -24,6 +26,8 @@ struct Place {
     due: AtomicU64,
     /// The word that reports it.
     word: AtomicU32,
+    /// It is stuck.
+    stuck: AtomicBool,
 }
 
 /// The commands of a queue, and the ring in which the device finds them.
@@ -32,6 +36,8 @@ pub(crate) struct Commands<P: Platform> {
     /// By tag, [`MAX_SEGMENTS`] each: address and length.
     segments: P::Table<(AtomicU64, AtomicU32)>,
     ring: P::Table<AtomicU32>,
+    /// The word of the command that was aborted; [`NONE`]: there is none.
+    aborted: AtomicU32,
     /// Free-running; the issuer's.
     tail: AtomicU32,
 }
@@ -45,6 +51,7 @@ impl<P: Platform> Commands<P> {
             segments: platform.table(segments, |_| (AtomicU64::new(0), AtomicU32::new(0)))?,
             // A power of two, so that the free-running indices may wrap.
             ring: platform.table(tags.next_power_of_two(), |_| AtomicU32::new(0))?,
+            aborted: AtomicU32::new(NONE),
             tail: AtomicU32::new(0),
         })
     }
@@ -107,6 +114,7 @@ impl<P: Platform> Commands<P> {
         if let Some(place) = self.places.get(usize::from(tag)) {
             place.due.store(due, Ordering::Relaxed);
             place.word.store(word, Ordering::Relaxed);
+            place.stuck.store(false, Ordering::Relaxed);
         }
         let tail = self.tail.load(Ordering::Relaxed);
         if let Some(entry) = self.ring_at(tail) {
@@ -130,6 +138,42 @@ impl<P: Platform> Commands<P> {
         let due =
             (self.places.get(tag_of(word))).map_or(0, |place| place.due.load(Ordering::Relaxed));
         Some((word, due))
+    }
+
+    /// The command of `word` is not finished. By the drainer.
+    #[cold]
+    pub(crate) fn stick(&self, word: u32) {
+        if let Some(place) = self.places.get(tag_of(word)) {
+            place.stuck.store(true, Ordering::Release);
+        }
+    }
+
+    /// The command of `tag` is given up, if it is stuck; whether it was. One caller at a time.
+    pub(crate) fn abort(&self, tag: usize) -> bool {
+        let Some(place) = self.places.get(tag) else {
+            return false;
+        };
+        let stuck = place.stuck.swap(false, Ordering::Acquire);
+        if stuck {
+            let word = place.word.load(Ordering::Relaxed);
+            self.aborted.store(word, Ordering::Release);
+        }
+        stuck
+    }
+
+    /// The word of the command that was aborted. By the drainer.
+    #[inline]
+    pub(crate) fn take_aborted(&self) -> Option<u32> {
+        if !self.has_aborted() {
+            return None;
+        }
+        Some(self.aborted.swap(NONE, Ordering::Acquire)).filter(|word| *word != NONE)
+    }
+
+    /// Whether there is one.
+    #[inline]
+    pub(crate) fn has_aborted(&self) -> bool {
+        self.aborted.load(Ordering::Relaxed) != NONE
     }
 
     /// Where the issuer is, for a drainer that starts over.

@@ -13,6 +13,20 @@ use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use cell::{Slot, TryLock};
 use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
 
+/// From the look at the clock until the command is in its slot, in milliseconds, with preemption
+/// off. TIMEOUT: a virtual machine's CPU may be stopped in between; what is noticed later for it is
+/// noticed at its next time-out.
+const ISSUE_MS: u64 = 1_000;
+
+/// A command that was not answered in time: the oldest comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Overdue {
+    /// When it was issued, by the clock of [`Upper::now_ms`].
+    pub issued_at: u64,
+    /// Its tag.
+    pub tag: usize,
+}
+
 /// What the issue token gives access to.
 pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) hw: Q::Issue,
@@ -51,6 +65,8 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
     pub(crate) slots: P::Table<Slot<U::Request>>,
     /// By tag: when the command that it is bound to was issued, by the clock of [`Upper::now_ms`].
     pub(crate) issued_at: P::Table<AtomicU64>,
+    /// No command that is with the device was issued before this.
+    none_before: AtomicU64,
     pub(crate) gathering: Gathering,
     pub(crate) poll: Polling,
     /// Whether it pays to poll before a sleep, and to give way instead of one.
@@ -98,6 +114,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             fifo: Fifo::new(platform, depth)?,
             slots: platform.table(tags, |_| Slot::default())?,
             issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
+            none_before: AtomicU64::new(0),
             gathering: Gathering::new(hw.queue.batch(), tags),
             poll: Polling::new(),
             patience: Patience::new(POLLING),
@@ -141,11 +158,27 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.fifo.len()
     }
 
-    /// Whether some command is with the device for `limit_ms` or longer, at `now_ms`. Looks at every tag: for a
-    /// timer or a time-out handler, after a [`IoQueue::drain`].
-    pub fn overdue(&self, now_ms: u64, limit_ms: u64) -> bool {
-        let late = |at: &AtomicU64| at.load(Ordering::Relaxed).saturating_add(limit_ms) <= now_ms;
-        (self.slots.iter().zip(self.issued_at.iter())).any(|(slot, at)| slot.is_full() && late(at))
+    /// The command that is with the device longest, if that is `limit_ms` or longer, at `now_ms`.
+    /// For a timer or a time-out handler, after a [`IoQueue::drain`]. The tags are looked at only
+    /// when the oldest command known may be that old.
+    pub fn overdue(&self, now_ms: u64, limit_ms: u64) -> Option<Overdue> {
+        let late = |at: u64| at.saturating_add(limit_ms) <= now_ms;
+        if !late(self.none_before.load(Ordering::Relaxed)) {
+            return None;
+        }
+        let places = self.slots.iter().zip(self.issued_at.iter()).enumerate();
+        let outstanding = places.filter(|(_, (slot, _))| slot.is_full());
+        let oldest = outstanding
+            .map(|(tag, (_, at))| Overdue {
+                issued_at: at.load(Ordering::Relaxed),
+                tag,
+            })
+            .min();
+        // Who is issuing at this moment has read the clock already.
+        let issuing = now_ms.saturating_sub(ISSUE_MS);
+        let before = oldest.map_or(issuing, |oldest| oldest.issued_at.min(issuing));
+        self.none_before.store(before, Ordering::Relaxed);
+        oldest.filter(|oldest| late(oldest.issued_at))
     }
 
     /// Whether requests wait for a tag, and none was given out for `limit_ms`, at `now_ms`. As

@@ -57,7 +57,7 @@ pub use gate::Paused;
 pub use linger::{Next, Turn, Waiting};
 pub use pace::Pace;
 pub use poll::{Mode, DEFAULT_POLL_INTERVAL_US};
-pub use queue::IoQueue;
+pub use queue::{IoQueue, Overdue};
 pub use thread::Thread;
 pub use upper::{Context, Upper};
 pub use waiter::{Waiter, Waiters};

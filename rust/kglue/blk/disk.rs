@@ -55,6 +55,8 @@ pub(crate) struct ControllerCounts {
     pub(crate) max_tick_ns: u64,
     pub(crate) ticks: u64,
     pub(crate) turns: u64,
+    pub(crate) missed: u64,
+    pub(crate) aborts: u64,
 }
 
 /// What lives as long as somebody has the disk open, which may be longer than the adapter.

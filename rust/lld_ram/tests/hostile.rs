@@ -136,6 +136,36 @@ fn lost_and_recovered() {
 }
 
 #[test]
+fn stuck_until_aborted() {
+    let mut rig = Rig::new(config());
+    faults(&rig).stick.one_in(4);
+    let ids: Vec<usize> = (0..100)
+        .map(|n| rig.submit(Op::Write, n, pattern(n as usize, 1)))
+        .collect();
+    let mut aborts = 0;
+    rig.run();
+    while let Some(late) = rig.io.overdue(0, 0) {
+        let queue = rig.io.hardware();
+        assert_eq!(rig.ram.abort(queue, late.tag, 1), Ok(true));
+        assert_eq!(rig.ram.abort(queue, late.tag, 1), Ok(false), "only once");
+        rig.run();
+        aborts += 1;
+        assert!(aborts <= 100, "it does not come to an end");
+    }
+    assert_eq!(rig.io.in_flight() + rig.io.queued(), 0);
+    let ended = ids.into_iter().map(|id| rig.over(id).expect("it ended"));
+    let aborted = ended.filter(|over| match over.outcome {
+        Ok(()) => false,
+        Err(why) => why == CmdError::Aborted,
+    });
+    assert_eq!((aborted.count(), aborts), (25, 25));
+    assert_eq!(rig.io.violations(), 0);
+    faults(&rig).stick.one_in(0);
+    assert_eq!(rig.ram.abort(rig.io.hardware(), 0, 1), Ok(false));
+    all_is_well(&mut rig);
+}
+
+#[test]
 fn pulled_in_the_middle() {
     let mut rig = Rig::new(config());
     let ids: Vec<usize> = (0..100)

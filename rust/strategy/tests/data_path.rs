@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One thread: direct issue, the FIFO, errors, doorbells, deadlines.
+//! One thread: direct issue, the FIFO, errors, doorbells, and what is refused.
 #![cfg(not(loom))]
 
 mod common;
@@ -315,45 +315,6 @@ fn the_fifo_s_indices_go_round() {
     }
     rig.complete_all();
     rig.log.assert_each_once(rounds);
-}
-
-#[test]
-fn a_command_is_overdue_from_its_issue_on() {
-    const TIMEOUT_MS: u64 = 1000;
-    let rig = Rig::new(1, 4);
-    assert!(!rig.queue.overdue(u64::MAX, 0), "there is no command");
-    rig.log.now.store(500, SeqCst);
-    rig.submit([0, 1]);
-    assert!(!rig.queue.overdue(500 + TIMEOUT_MS - 1, TIMEOUT_MS));
-    assert!(rig.queue.overdue(500 + TIMEOUT_MS, TIMEOUT_MS));
-    rig.log.now.store(5000, SeqCst);
-    rig.complete_one();
-    assert!(
-        !rig.queue.overdue(5000 + TIMEOUT_MS - 1, TIMEOUT_MS),
-        "waiting in the FIFO does not count"
-    );
-    assert!(rig.queue.overdue(5000 + TIMEOUT_MS, TIMEOUT_MS));
-    rig.complete_all();
-    assert!(!rig.queue.overdue(u64::MAX, 0));
-}
-
-#[test]
-fn a_queue_is_stalled_while_no_tag_is_given_out() {
-    const LIMIT_MS: u64 = 1000;
-    let rig = Rig::new(2, 8);
-    rig.log.now.store(500, SeqCst);
-    rig.submit([0, 1]);
-    assert!(!rig.queue.is_stalled(u64::MAX, 0), "nothing waits");
-    rig.submit([2, 3]);
-    assert!(!rig.queue.is_stalled(500 + LIMIT_MS - 1, LIMIT_MS));
-    assert!(rig.queue.is_stalled(500 + LIMIT_MS, LIMIT_MS));
-    // One of the two tags comes back, and is given to another.
-    rig.log.now.store(5000, SeqCst);
-    rig.complete_one();
-    assert!(!rig.queue.is_stalled(5000 + LIMIT_MS - 1, LIMIT_MS));
-    assert!(rig.queue.is_stalled(5000 + LIMIT_MS, LIMIT_MS));
-    rig.complete_all();
-    assert!(!rig.queue.is_stalled(u64::MAX, 0));
 }
 
 #[test]

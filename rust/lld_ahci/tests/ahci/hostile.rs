@@ -111,7 +111,7 @@ fn a_device_that_hears_nothing_is_recovered_by_the_layer_above() {
         rig.model.state().config.deaf = true;
         queue.submit_many((0..40).map(|id| read(id, 0)));
         rig.machine.advance(31_000_000);
-        assert!(queue.overdue(rig.machine.now_us() / 1000, 30_000));
+        assert!(queue.overdue(rig.machine.now_us() / 1000, 30_000).is_some());
         let mut paused = queue.pause(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));
         paused.reap(CmdError::Timeout.again());

@@ -6,6 +6,7 @@
     reason = "a test fails loudly, and its names say what it is"
 )]
 
+mod aborts;
 mod bringup;
 mod data;
 mod discards;

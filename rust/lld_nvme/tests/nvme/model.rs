@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A model NVMe controller: registers, queues, phases, namespaces, all of it in the test's hands.
 
+pub mod aborts;
 pub mod admin;
 pub mod config;
 pub mod data;
@@ -12,6 +13,7 @@ pub mod registers;
 
 pub use config::{Config, Frail, Namespace};
 
+use aborts::Stuck;
 use events::Reporter;
 use hal::mock::MockPlatform;
 use queues::{Completion, Cq, Sq};
@@ -67,6 +69,8 @@ pub struct State {
     pub pieces: Vec<(u64, u32)>,
     /// Status with which the next I/O commands are answered.
     pub io_status: Vec<u16>,
+    /// What it does not finish.
+    pub stuck: Stuck,
     pub liar: Option<Liar>,
     pub admin_liar: Option<Liar>,
 }
@@ -104,6 +108,7 @@ impl State {
             io_log: Vec::new(),
             pieces: Vec::new(),
             io_status: Vec::new(),
+            stuck: Stuck::default(),
             liar: None,
             admin_liar: None,
         }

@@ -43,6 +43,7 @@ impl State {
             }
             0x05 => self.create_cq(sqe),
             0x06 => self.identify(sqe),
+            0x08 => self.abort(dword10),
             // Set Features.
             0x09 if dword10 & 0xff == 7 => {
                 if self.cqs.len() > 1 {

@@ -190,7 +190,9 @@ impl State {
                     cid: (sqe[0] >> 16) as u16,
                     status,
                 };
-                self.finish(cq, completion);
+                if !self.keeps(cq, completion) {
+                    self.finish(cq, completion);
+                }
             }
         }
         executed

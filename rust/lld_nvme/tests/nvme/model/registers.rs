@@ -133,6 +133,7 @@ impl State {
                 self.cleared_at = Some(now);
                 self.ready_at = now + delay;
                 self.sqs.clear();
+                self.stuck.held.clear();
                 self.cqs.clear();
                 self.shadow = None;
                 self.reporter.forget();

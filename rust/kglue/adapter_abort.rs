@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The ladder that is climbed when a command is late: its completion is looked for
+//! ([`HwQueue::late`]); the device is asked to give it up; the controller is reset
+//! ([`Adapter::restart`]); it is dead. Each rung has its time, and who asks for a higher one
+//! meanwhile gets it.
+
+use crate::adapter::{Adapter, Bus, HwQueue};
+use crate::adapter_reason::Reason;
+use crate::context::{now_ms, PreemptOff};
+use crate::log::{log_err, log_info};
+use core::sync::atomic::Ordering;
+use hal::{Controller, Platform};
+use strategy::{Context, Overdue};
+
+/// What is being done about a controller, of [`Adapter::recovering`]: nothing.
+pub(crate) const WELL: u8 = 0;
+/// What it has not answered is aborted.
+pub(crate) const ABORT: u8 = 1;
+/// It is reset.
+pub(crate) const RESET: u8 = 2;
+
+/// How long the completion of a command may take that was aborted, says the device. TIMEOUT: the
+/// specification has it posted by then (NVMe Base 2.0 section 5.1); QEMU's drives post it later.
+const GRACE_MS: u64 = 1_000;
+/// Between two looks for it, in microseconds.
+const LOOK_US: u64 = 1_000;
+const US_PER_MS: u64 = 1_000;
+
+impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// The rung at which `reason` begins. One that is not alive is not asked for anything.
+    pub(crate) fn rung_for(&self, reason: &Reason) -> u8 {
+        match reason {
+            Reason::Late(_) if C::ABORTS && self.controller.alive().is_ok() => ABORT,
+            _ => RESET,
+        }
+    }
+
+    /// Has the device abort what is late, if it may be left at that; whether nothing is late any
+    /// more, and nobody has asked for a reset. Sleeps: as long as a command may take.
+    pub(crate) fn is_settled_by_abort(&self) -> bool {
+        if self.recovering.load(Ordering::Acquire) != ABORT {
+            return false;
+        }
+        let _control = self.control_now();
+        if !self.is_live() {
+            // Suspended meanwhile, or dead: it is stopped, and what it had is tried again or over.
+            return true;
+        }
+        let limit_ms = self.late_ms.load(Ordering::Relaxed);
+        let until_ms = now_ms().saturating_add(limit_ms);
+        let mut queues = self.queues.iter();
+        let settled = queues.all(|queue| self.abort_late(queue, limit_ms, until_ms));
+        if !settled {
+            log_err!(
+                self,
+                "it does not abort that: resetting it; what it was told is tried again\n"
+            );
+            return false;
+        }
+        log_info!(
+            self,
+            "nothing is late any more; what it aborted is tried again\n"
+        );
+        // With the control path still held, as in `restart`.
+        let done =
+            (self.recovering).compare_exchange(ABORT, WELL, Ordering::AcqRel, Ordering::Acquire);
+        done.is_ok()
+    }
+
+    /// Likewise of one queue: the oldest first, until `until_ms` by the clock of [`now_ms`].
+    fn abort_late(&self, queue: &HwQueue<C, B>, limit_ms: u64, until_ms: u64) -> bool {
+        while let Some(late) = queue.io.overdue(now_ms(), limit_ms) {
+            let left_us = until_ms.saturating_sub(now_ms()).saturating_mul(US_PER_MS);
+            if left_us == 0 {
+                return false;
+            }
+            let hardware = queue.io.hardware();
+            let grace_ms = match self.controller.abort(hardware, late.tag, left_us) {
+                Ok(true) => GRACE_MS,
+                // It may have finished it in the meantime.
+                Ok(false) => 0,
+                Err(_) => return false,
+            };
+            if !self.is_over(queue, late, grace_ms) {
+                return false;
+            }
+            self.aborts.fetch_add(1, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Whether the command `late` ends within `grace_ms`. Sleeps.
+    fn is_over(&self, queue: &HwQueue<C, B>, late: Overdue, grace_ms: u64) -> bool {
+        let until_ms = now_ms().saturating_add(grace_ms);
+        loop {
+            // The clock first: a late wake-up is not the device's fault.
+            let now_ms = now_ms();
+            {
+                let _stay = PreemptOff::new();
+                queue.io.drain(Context::Coop);
+            }
+            crate::wait::take_all();
+            // It is still the oldest, and as old as it was.
+            if queue.io.overdue(late.issued_at, 0) != Some(late) {
+                return true;
+            }
+            if now_ms >= until_ms {
+                return false;
+            }
+            self.platform.sleep_us(LOOK_US);
+        }
+    }
+}
