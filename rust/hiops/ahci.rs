@@ -2,7 +2,10 @@
 //! The driver `hiops_ahci`: lld_ahci on the PCI bus, with its tools' ioctls.
 
 use core::fmt;
-use hal::{Cause, Controller, Error, Limits, Messages, NewQueue, PciIds, Refused, Shutdown, Unit};
+use hal::{
+    Cause, Controller, Error, Limits, Messages, NewQueue, Notice, PciIds, Queues, Refused,
+    Shutdown, Unit, Wish,
+};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
@@ -195,6 +198,10 @@ impl Controller for Ahci {
 
     fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         self.controller.silence(to)
+    }
+
+    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+        Controller::attend(&self.controller, queues, tell)
     }
 
     #[inline]

@@ -29,7 +29,7 @@ use crate::platform::KernelPlatform;
 use crate::shims;
 use crate::wait::Hook;
 use core::mem::size_of;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Controller, Error, Limits};
 use kernel::bindings;
 use kernel::c_str;
@@ -119,6 +119,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(crate) stopped: AtomicU8,
     /// What is being done about the controller: [`crate::adapter_abort`].
     pub(crate) recovering: AtomicU8,
+    /// An answer of it is missed.
+    pub(crate) misses: AtomicBool,
     /// How long the command that is the reason may have taken, in milliseconds.
     pub(crate) late_ms: AtomicU64,
     pub(crate) gate: Arc<Gate>,
@@ -244,6 +246,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             state: AtomicU8::new(LIVE),
             stopped: AtomicU8::new(0),
             recovering: AtomicU8::new(WELL),
+            misses: AtomicBool::new(false),
             late_ms: AtomicU64::new(0),
             gate,
             resets: AtomicU64::new(0),

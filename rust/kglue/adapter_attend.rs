@@ -9,6 +9,7 @@
 use crate::adapter::{Adapter, Bus, LIVE};
 use crate::adapter_abort::WELL;
 use crate::adapter_change::Found;
+use crate::adapter_reason::Reason;
 use crate::adapter_recover::{NoIo, Recovery, Run};
 use crate::blk::ioctl::AdminPath;
 use crate::errno::advice;
@@ -102,7 +103,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     pub(crate) fn reset_now(&self) -> Result<(), Error> {
         // One that is being reset by others comes back first.
         drop(self.control());
-        self.recover();
+        self.recover_from(Reason::Asked);
         self.recovery.flush();
         match self.is_live() {
             true => Ok(()),
@@ -167,13 +168,13 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 false
             }
             Ok(Wish::Recover) => {
-                self.recover();
+                self.recover_from(Reason::Asked);
                 false
             }
             Ok(Wish::Nothing | Wish::Rest) => false,
             // What is wrong is told there.
             Err(_) => {
-                self.recover();
+                self.recover_from(Reason::Unanswered);
                 false
             }
         }
@@ -196,7 +197,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                     advice(error)
                 );
                 if matches!(error, Error::Timeout | Error::Fatal) {
-                    self.recover();
+                    self.recover_from(Reason::Unanswered);
                 }
             }
         }

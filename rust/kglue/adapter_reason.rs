@@ -13,7 +13,9 @@ pub(crate) enum Reason {
     NoTag(Command),
     /// It reports completions of what it was not told.
     Lies,
-    /// Another part of the kernel or of hiops wants it.
+    /// A command of the control path is not answered, or nothing sensible is.
+    Unanswered,
+    /// An operator wants it, or the device itself.
     Asked,
 }
 
@@ -31,9 +33,10 @@ impl kernel::fmt::Display for Reason {
                 cmd.op, cmd.blocks, cmd.lba, cmd.unit
             ),
             Reason::Lies => f.write_str("it reports completions of commands that it does not have"),
-            Reason::Asked => {
-                f.write_str("an administrative command was not answered, or a reset was asked for")
+            Reason::Unanswered => {
+                f.write_str("an administrative command was not answered as it should be")
             }
+            Reason::Asked => f.write_str("a reset was asked for"),
         }
     }
 }

@@ -168,17 +168,15 @@ pub(crate) enum Then {
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// Has the controller recovered, soon, on somebody else's word. Any context.
-    pub fn recover(&self) {
-        self.recover_from(Reason::Asked);
-    }
-
     /// Has the controller recovered, soon. Any context.
     pub(crate) fn recover_from(&self, reason: Reason) {
         if self.state.load(Ordering::Acquire) != LIVE {
             return;
         }
         let rung = self.rung_for(&reason);
+        if !matches!(reason, Reason::Asked) {
+            self.misses.store(true, Ordering::Relaxed);
+        }
         // One at a time: all that are late at once say so one after the other, and the first has
         // begun to work by then.
         let before = self.recovering.fetch_max(rung, Ordering::AcqRel);
@@ -274,7 +272,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             // Room for all was reserved when they were made.
             let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
         }
-        if then == Then::Start {
+        if self.misses.swap(false, Ordering::Relaxed) && then == Then::Start {
             self.tell_silence(paused);
         }
         for vector in self.queues.iter().filter_map(|queue| queue.vector) {

@@ -2,6 +2,7 @@
 //! What an adapter does while it serves: interrupts, its disks' files, and the way to its controller for their ioctls.
 
 use crate::adapter::{Adapter, Bus, HwQueue};
+use crate::adapter_reason::Reason;
 use crate::adapter_recover::NoIo;
 use crate::blk::disk::{ControllerCounts, Owner};
 use crate::blk::gate::Gate;
@@ -170,7 +171,7 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
             work()
         };
         if matches!(done, Err(Error::Timeout)) {
-            self.recover();
+            self.recover_from(Reason::Unanswered);
         }
         done
     }
@@ -187,7 +188,7 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
             done
         });
         if is_lost(&done) {
-            self.recover();
+            self.recover_from(Reason::Unanswered);
         }
         done
     }

@@ -8,6 +8,7 @@ use kernel::ffi::c_void;
 use kernel::prelude::*;
 
 use crate::adapter::{Adapter, Bus, Config};
+use crate::adapter_reason::Reason;
 use crate::adapter_recover::NoIo;
 use crate::blk::ioctl::AdminPath;
 use crate::caller::Caller;
@@ -142,11 +143,15 @@ pub(crate) unsafe fn attend<H: Home>(slot: *const c_void) {
 fn attend_served<H: Home>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
     match adapter.at_rest(|port| port.attend()) {
         Ok(Attended::Nothing | Attended::Came) => {}
-        Ok(Attended::Recovered) => log_warn!(
-            adapter,
-            "port {}: recovered from errors of the drive or its link\n",
-            slot.number
-        ),
+        Ok(Attended::Recovered) => {
+            log_warn!(
+                adapter,
+                "port {}: recovered from errors of the drive or its link\n",
+                slot.number
+            );
+            // For what it has to say of that.
+            adapter.call();
+        }
         Ok(Attended::Gone) => {
             log_err!(
                 adapter,
@@ -157,6 +162,6 @@ fn attend_served<H: Home>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
             slot.call_for_exchange();
         }
         // What was wrong is told there.
-        Err(_) => adapter.recover(),
+        Err(_) => adapter.recover_from(Reason::Unanswered),
     }
 }

@@ -49,11 +49,13 @@ pub(crate) struct Dialect {
     pub(crate) below: u64,
 }
 
-/// Writes `cmd` with its `data` to `slot`. Returns whether it is a queued command.
+/// Writes `cmd` with its `data` to `slot`, as a queued command where `ncq` (which the drive has) and
+/// there is one. Returns whether it is a queued command.
 #[inline]
 pub(crate) fn write<P: Platform>(
     memory: &Memory<P>,
     dialect: &Dialect,
+    ncq: bool,
     slot: u8,
     cmd: &Command,
     data: impl Iterator<Item = Result<Segment, CmdError>>,
@@ -65,17 +67,18 @@ pub(crate) fn write<P: Platform>(
     let write = match cmd.op {
         Op::Read => false,
         Op::Write => true,
-        _ => return write_other(memory, dialect, slot, cmd, data),
+        _ => return write_other(memory, dialect, ncq, slot, cmd, data),
     };
     let bytes = bytes(cmd, dialect)?;
-    let taskfile = match dialect.ncq {
-        true => queued(cmd, slot, write, dialect),
-        false => unqueued(cmd, write),
+    let taskfile = match (dialect.ncq, ncq) {
+        (true, true) => queued(cmd, slot, write, dialect),
+        (true, false) => singly(queued(cmd, slot, write, dialect)),
+        (false, _) => unqueued(cmd, write),
     };
     let entries = prdt::build(data, bytes, dialect.below, &table)?;
     table.write_cfis(taskfile.encode());
     memory.write_header(slot, write, entries);
-    Ok(dialect.ncq)
+    Ok(ncq)
 }
 
 /// Commands without data of the layer above.
@@ -83,6 +86,7 @@ pub(crate) fn write<P: Platform>(
 fn write_other<P: Platform>(
     memory: &Memory<P>,
     dialect: &Dialect,
+    ncq: bool,
     slot: u8,
     cmd: &Command,
     ranges: impl Iterator<Item = Result<Segment, CmdError>>,
@@ -96,7 +100,7 @@ fn write_other<P: Platform>(
             }
             trim::write_ranges(cmd, ranges, &table)?;
             prdt::point_to_ranges(&table, crate::memory::SECTOR_BYTES as u32);
-            match dialect.queued_trim {
+            match ncq && dialect.queued_trim {
                 true => (queued_trim(slot), 1, true),
                 false => (unqueued_trim(), 1, false),
             }

@@ -12,7 +12,8 @@ use crate::regs::{self, Reg, ABSENT, IS_DONE, IS_TROUBLE};
 use cell::sync::Ordering;
 use core::fmt;
 use hal::{
-    Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, TagTable, Unit,
+    Cause, Controller, Error, Limits, NewQueue, Notice, Platform, Queues, Refused, Shutdown,
+    TagTable, Unit, Weight, Wish,
 };
 
 /// One port of an HBA as a hal controller: one queue, and one disk if it is served.
@@ -170,10 +171,33 @@ impl<S: Site> Controller for AhciController<S> {
         let port = self.0.port();
         port.plan.board.each(named);
         port.quirks().each(named);
+        if port.is_unqueued() {
+            named("noncq");
+        }
+    }
+
+    /// Says what was taken from the drive. (What the port calls for is seen to by
+    /// [`AhciController::attend`].)
+    fn attend(&self, _queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+        if let Some(taken) = self.0.port().taken.take() {
+            tell(Notice {
+                weight: Weight::Warning,
+                text: &taken,
+                uevent: None,
+            });
+        }
+        Ok(Wish::Nothing)
     }
 
     fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        write!(to, "{}", self.0.port().take_silence())
+        let port = self.0.port();
+        let silence = port.take_silence();
+        if silence.awaited != 0 {
+            // The next start weighs it.
+            let generation = port.generation().saturating_add(1);
+            port.silent.store(generation, Ordering::Relaxed);
+        }
+        write!(to, "{silence}")
     }
 
     fn alive(&self) -> Result<(), Error> {

@@ -79,14 +79,21 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     fn stop_list(&self) -> Result<(), Error> {
         self.regs.change_cmd(CMD_ST, 0)?;
-        match self.wait(Reg::Cmd, CMD_CR, 0, STOP_US) {
-            Err(Error::Timeout) if self.plan.cap.has_clo() => {
-                // Some HBAs wait for a busy drive.
-                self.override_busy()?;
-                self.wait(Reg::Cmd, CMD_CR, 0, STOP_US)
-            }
-            waited => waited,
+        let stopped = || self.wait(Reg::Cmd, CMD_CR, 0, STOP_US);
+        match stopped() {
+            Err(Error::Timeout) => {}
+            waited => return waited,
         }
+        if self.plan.cap.has_clo() {
+            // Some HBAs wait for a busy drive.
+            match self.override_busy().and_then(|()| stopped()) {
+                Err(Error::Timeout) => {}
+                waited => return waited,
+            }
+        }
+        // It is hung: the drive may be reset all the same (10.4.2).
+        self.pulse()?;
+        stopped()
     }
 
     /// `PxCMD.CLO`: BSY and DRQ are cleared whatever the drive says (3.3.7).

@@ -36,7 +36,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// the HBA wants that (`CAP.SSS`).
     pub(crate) fn spin_up(&self) -> Result<(), Error> {
         let firmware = self.plan.firmware;
-        self.regs.write(Reg::Sctl, firmware.sctl & SCTL_KEPT);
+        let sctl = self.limited(firmware.sctl & SCTL_KEPT);
+        self.regs.write(Reg::Sctl, sctl);
         let set = CMD_POD | CMD_SUD | CMD_ICC_ACTIVE | firmware.cmd;
         self.regs.change_cmd(CMD_ALPM, set)
     }

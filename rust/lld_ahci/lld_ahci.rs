@@ -32,7 +32,8 @@
 //! # Files
 //! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`, `memory`.
 //! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
-//!   `identify`, `recover` with `log` (which command failed), `pass` (commands of the operator's
+//!   `identify`, `recover` with `log` (which command failed), `decline` (what a drive
+//!   loses that fails often), `pass` (commands of the operator's
 //!   tools), `shutdown`; its steps by name: `step`; what the log says of an answer that was missed:
 //!   `silence`.
 //! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
@@ -56,6 +57,7 @@ extern crate std;
 pub mod boards;
 mod command;
 mod controller;
+mod decline;
 mod drives;
 mod engine;
 mod events;

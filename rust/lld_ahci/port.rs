@@ -2,6 +2,7 @@
 //! A port: what it owns. Controller and queue are two faces of it, for the control path and for the data path.
 
 use crate::command::Dialect;
+use crate::decline::{History, Taken};
 use crate::flight::Flight;
 use crate::hba::PortPlan;
 use crate::identify::DriveId;
@@ -10,7 +11,7 @@ use crate::quirks::Quirks;
 use crate::regs::{self, PortRegs, Reg};
 use crate::silence::Silence;
 use crate::step::Progress;
-use cell::sync::{AtomicBool, AtomicU64, Ordering};
+use cell::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cell::{Guard, Slot, TryLock};
 use hal::{Error, Mmio, Platform};
 
@@ -51,6 +52,14 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) unanswered: AtomicBool,
     /// The first answer that the control path has missed.
     pub(crate) missed: Slot<Silence>,
+    /// A drive that has a queue is told everything singly.
+    pub(crate) unqueued: AtomicBool,
+    /// The link's generation is limited to this; 0: it is not.
+    pub(crate) generation_max: AtomicU32,
+    /// Commands were not answered in time: the link's generation at that moment, and one more.
+    pub(crate) silent: AtomicU32,
+    /// What was taken, and was not told yet.
+    pub(crate) taken: Slot<Taken>,
     state: TryLock<State>,
 }
 
@@ -63,6 +72,8 @@ pub(crate) struct State {
     pub(crate) strikes: u32,
     /// and when the last one was.
     pub(crate) struck_us: u64,
+    /// Errors that speak against queue or link.
+    pub(crate) history: History,
 }
 
 /// What is at the port.
@@ -105,11 +116,16 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             departed: AtomicBool::new(false),
             unanswered: AtomicBool::new(false),
             missed: Slot::default(),
+            unqueued: AtomicBool::new(false),
+            generation_max: AtomicU32::new(0),
+            silent: AtomicU32::new(0),
+            taken: Slot::default(),
             state: TryLock::new(State {
                 occupant: Occupant::Nobody,
                 has_queue: false,
                 strikes: 0,
                 struck_us: 0,
+                history: History::default(),
             }),
         })
     }

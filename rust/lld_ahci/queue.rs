@@ -99,7 +99,8 @@ impl<S: Site> Queue for AhciQueue<S> {
         let port = self.site.port();
         // CAST: below 32.
         let slot = tag.number() as u8;
-        match command::write(&port.memory, &self.dialect, slot, cmd, data) {
+        let ncq = self.dialect.ncq && !port.is_unqueued();
+        match command::write(&port.memory, &self.dialect, ncq, slot, cmd, data) {
             Ok(queued) => {
                 port.flight.bind(bit(u32::from(slot)), queued);
                 Ok(tag.bind())

@@ -8,17 +8,19 @@
 //!                                                        v
 //!  error of others: one --> fails it                  COMRESET --> all one by one, not queued, each with its own outcome
 //!                   several ------------------------------------------^
+//!                 (and what it has too many errors for is taken from the drive: `decline`)
 //!  link or bus --> COMRESET --> same drive --> all again; the third time in short order one by one
 //!                     +--> nobody, or another drive: everything fails
 //! ```
 //! What this ladder does not master is for the layer above: it fails everything and starts the port from scratch, or gives it up.
 
 use crate::command;
+use crate::decline::{Taken, Trouble};
 use crate::fis::Taskfile;
 use crate::link::GRACE_US;
 use crate::log;
 use crate::port::{Occupant, Port, State};
-use crate::regs::{self, Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, STATUS_DF, STATUS_ERR};
+use crate::regs::{self, Reg, IS_BROKEN, IS_HOTPLUG, IS_IF, IS_TFE, STATUS_DF, STATUS_ERR};
 use crate::status;
 use crate::step::Step;
 use cell::sync::Ordering;
@@ -72,6 +74,9 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let failed = self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) != 0;
         if changed || !link || status & IS_BROKEN != 0 {
             let told = self.quiesce()?;
+            if status & IS_IF != 0 {
+                self.weigh(state, Trouble::Link, self.generation())?;
+            }
             return self.reset_link(state, told);
         }
         if status & IS_TFE != 0 || failed {
@@ -103,7 +108,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             };
             self.flight.judge(told, outcome);
             self.end_failure()?;
-            return self.go_on(0);
+            // CAST: the error byte.
+            return self.blame(state, status::trouble((tfd >> 8) as u8), 0);
         }
         if other {
             return self.one_by_one(state, told);
@@ -123,7 +129,23 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         };
         let failed = status::failure(error.status, error.error);
         self.flight.judge(bit, Err(failed));
-        self.go_on(told & !bit)
+        self.blame(state, status::trouble(error.error), told & !bit)
+    }
+
+    /// Goes on with `told` after an error of the drive, without what that costs it.
+    fn blame(&self, state: &mut State, trouble: Option<Trouble>, told: u32) -> Result<News, Error> {
+        let taken = match trouble {
+            Some(trouble) => self.weigh(state, trouble, self.generation())?,
+            None => None,
+        };
+        match taken {
+            None => self.go_on(told),
+            Some(Taken::Queue) => self.one_by_one(state, told),
+            Some(Taken::Speed(_)) => match self.renew(state)? {
+                News::Nothing => self.go_on(told),
+                gone => Ok(gone),
+            },
+        }
     }
 
     /// The link or the bus failed, or the drive is not ready: resets the link.

@@ -2,6 +2,7 @@
 //! From any state to a port that takes commands: stopped, link up, drive ready and recognized, command list running.
 
 use crate::command::Dialect;
+use crate::decline::Trouble;
 use crate::identify::DriveId;
 use crate::link;
 use crate::log;
@@ -20,6 +21,9 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     pub(crate) fn bring_up(&self, state: &mut State) -> Result<(), Error> {
         self.progress.at(Step::Halt);
         self.put_out()?;
+        if let Some(generation) = self.silent.swap(0, Ordering::Relaxed).checked_sub(1) {
+            self.weigh(state, Trouble::Silence, generation)?;
+        }
         self.receive()?;
         self.spin_up()?;
         state.strikes = 0;

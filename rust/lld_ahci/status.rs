@@ -6,6 +6,7 @@
 //! drivers/ata/libata-eh.c. A block that can't be read is not read again: the drive has tried for
 //! long enough. Everything else of a file system is: the link may have spoilt it.
 
+use crate::decline::Trouble;
 use crate::regs::{STATUS_DF, STATUS_ERR};
 use hal::{CmdError, Failure, Outcome};
 
@@ -33,6 +34,15 @@ pub(crate) fn failure(status: u8, error: u8) -> Failure {
     }
 }
 
+/// What `error` says of queue and link, as `ata_eh_categorize_error` sees it.
+pub(crate) fn trouble(error: u8) -> Option<Trouble> {
+    match error {
+        error if error & ICRC != 0 => Some(Trouble::Link),
+        error if error & (UNC | AMNF | IDNF) != 0 => None,
+        _ => Some(Trouble::Drive),
+    }
+}
+
 /// `PxTFD`, with the status in its first byte and the error in its second, as an outcome.
 pub(crate) fn outcome(tfd: u32) -> Outcome {
     match tfd & (STATUS_ERR | STATUS_DF) {
@@ -45,6 +55,14 @@ pub(crate) fn outcome(tfd: u32) -> Outcome {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn medium_and_address_speak_neither_against_queue_nor_link() {
+        assert_eq!(trouble(ICRC | ABRT), Some(Trouble::Link));
+        assert_eq!(trouble(ICRC | UNC), Some(Trouble::Link));
+        assert_eq!([UNC, AMNF, IDNF, UNC | ABRT].map(trouble), [None; 4]);
+        assert_eq!([0, ABRT].map(trouble), [Some(Trouble::Drive); 2]);
+    }
 
     #[test]
     fn bytes_become_kinds() {

@@ -15,6 +15,7 @@
 mod alone;
 mod bringup;
 mod data;
+mod decline;
 mod errors;
 mod hostile;
 mod hotplug;

@@ -135,7 +135,7 @@ pub struct Config {
     pub lag: usize,
     /// A queued command is accepted with the status of the one before, even if that failed.
     pub harps: bool,
-    /// `PxCMD.CR` stays set; 1: until CLO.
+    /// `PxCMD.CR` stays set; 1: until CLO or COMRESET; 2: until COMRESET.
     pub stuck: u8,
     /// The engine is hung: what is told is not looked at.
     pub deaf: bool,

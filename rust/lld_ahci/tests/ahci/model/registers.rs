@@ -199,13 +199,21 @@ impl State {
                     (0, 1) => {
                         port.held_at = Some(now);
                         port.link = false;
-                        if port.cmd & ((1 << 15) | 1) != 0 {
+                        // One that hangs may be.
+                        let runs = match self.config.stuck {
+                            0 => (1 << 15) | 1,
+                            _ => 1,
+                        };
+                        if port.cmd & runs != 0 {
                             self.complain("COMRESET of a running port");
                         }
                     }
                     (1, 0) => {
                         if port.held_at.is_none_or(|since| now < since + 1_000) {
                             self.complain("COMRESET of less than 1 ms");
+                        }
+                        if self.config.stuck < 3 {
+                            self.ports[at].cmd &= !(1 << 15);
                         }
                         self.begin_link(at);
                     }
