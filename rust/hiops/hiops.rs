@@ -65,6 +65,10 @@ module! {
             default: 0,
             description: "whether namespaces that others may write, too, are disks: 0 or 1",
         },
+        nvme_hmb_mb: u32 {
+            default: 128,
+            description: "MiB of memory that an NVMe controller may borrow: 0 to 4096",
+        },
         ahci_timeout_ms: u32 {
             default: 30000,
             description: "how long a SATA command may take: 1000 to 3600000",
@@ -155,6 +159,7 @@ impl kernel::Module for Hiops {
         let begin = params::begin().map_err(failed)?;
         params::nvme_timeout_ms().map_err(failed)?;
         params::nvme_shared().map_err(failed)?;
+        params::nvme_hmb_bytes().map_err(failed)?;
         params::ahci_timeout_ms().map_err(failed)?;
         params::ahci_fua().map_err(failed)?;
         params::poll_queues().map_err(failed)?;

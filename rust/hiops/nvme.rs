@@ -37,6 +37,7 @@ impl PciDriver for HiopsNvme {
     fn controller(platform: &KernelPlatform, window: Window, ids: &PciIds) -> Result<Nvme, Error> {
         let controller = NvmeController::new(platform.clone(), window, ids)?;
         controller.serve_shared(params::nvme_shared()?);
+        controller.lend_at_most(params::nvme_hmb_bytes()?);
         Ok(Nvme {
             controller,
             platform: platform.clone(),

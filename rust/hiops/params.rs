@@ -47,6 +47,16 @@ pub(crate) fn nvme_shared() -> Result<bool, Error> {
     in_range("nvme_shared", parameters::nvme_shared.value(), 0..=1).map(|on| on == 1)
 }
 
+/// How many bytes of memory an NVMe controller may borrow (host memory buffer): by default as in
+/// tree (`max_host_mem_size_mb`).
+///
+/// # Errors
+/// As [`begin`].
+pub(crate) fn nvme_hmb_bytes() -> Result<u64, Error> {
+    let mib = in_range("nvme_hmb_mb", parameters::nvme_hmb_mb.value(), 0..=4096)?;
+    Ok(u64::from(mib).wrapping_shl(20))
+}
+
 /// How long a SATA command may be with the drive, in milliseconds.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 use core::mem::size_of;
 use core::ptr::{read_volatile, write_volatile, NonNull};
 use hal::{DmaMem, Error};
+use kernel::alloc::flags::__GFP_NOWARN;
 use kernel::bindings;
 use kernel::device::{Bound, Device};
 use kernel::dma::Coherent;
@@ -58,7 +59,9 @@ impl DmaBlock {
         if bytes == 0 {
             return Err(Error::Invalid);
         }
-        let memory = Coherent::zeroed_slice(device, bytes.div_ceil(size_of::<u64>()), GFP_KERNEL)
+        // That there is none is told where it is missed, or there is a way without.
+        let flags = GFP_KERNEL | __GFP_NOWARN;
+        let memory = Coherent::zeroed_slice(device, bytes.div_ceil(size_of::<u64>()), flags)
             .map_err(|_| Error::NoMemory)?;
         // INVARIANT: asked of the memory itself.
         Ok(Self {

@@ -11,6 +11,7 @@ use crate::event::{
     wanted, Event, CHANGED_LOG, ERROR_LOG, FIRMWARE_LOG, HEALTH_LOG, WARNING_NAMES,
 };
 use crate::features;
+use crate::host_memory::Lent;
 use crate::identify::{ControllerId, View, BYTES};
 use crate::pace::Pace;
 use crate::regs::{self, CSTS, CSTS_PP};
@@ -95,6 +96,13 @@ where
         tell: Tell<'_>,
     ) -> Result<Wish, Error> {
         self.admin.collect(&self.mmio);
+        if let Some(lent) = state.lent.take() {
+            let weight = match lent {
+                Lent::Bytes(..) => Weight::Info,
+                _ => Weight::Warning,
+            };
+            say(tell, weight, format_args!("{lent}"));
+        }
         if core::mem::take(&mut state.events.missed) {
             return Ok(Wish::LookAnew);
         }

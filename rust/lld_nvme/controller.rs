@@ -6,6 +6,7 @@ use crate::attend::Events;
 use crate::bringup::Patience;
 use crate::data::Layout;
 use crate::doorbell::Shadow;
+use crate::host_memory::{HostMemory, Lent};
 use crate::identify::ControllerId;
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
 use crate::quirks::Quirks;
@@ -22,7 +23,7 @@ use hal::{
 };
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use for more than one a CPU.
-const QUEUES_MAX: u16 = 128;
+pub(crate) const QUEUES_MAX: u16 = 128;
 /// Largest memory page, log2, of which tables are still allocated without thought.
 const PAGE_SHIFT_MAX: u8 = 16;
 
@@ -48,6 +49,8 @@ where
     pin: AtomicBool,
     /// Namespaces that other controllers have, too, are disks.
     pub(crate) shared: AtomicBool,
+    /// Most bytes of memory that it may borrow.
+    pub(crate) lendable: AtomicU64,
     /// The device may touch memory.
     enabled: AtomicBool,
     state: TryLock<State<P, M>>,
@@ -61,6 +64,9 @@ pub(crate) struct State<P: Platform, M: Mmio> {
     pub(crate) effects: Option<effects::Log>,
     /// What is known of the events that it has reported.
     pub(crate) events: Events,
+    /// Memory that it has borrowed, and what is to be told of that.
+    pub(crate) host_memory: Option<HostMemory<P>>,
+    pub(crate) lent: Option<Lent>,
     /// The shadow doorbells, once they exist.
     pub(crate) shadow: Option<Shadow<P::Dma>>,
     /// How many queues exist.
@@ -127,11 +133,14 @@ where
             quirks: AtomicU64::new(quirks.bits()),
             pin: AtomicBool::new(false),
             shared: AtomicBool::new(false),
+            lendable: AtomicU64::new(0),
             enabled: AtomicBool::new(false),
             state: TryLock::new(State {
                 about: None,
                 effects: None,
                 events: Events::default(),
+                host_memory: None,
+                lent: None,
                 shadow: None,
                 queues: 0,
                 kept: (None, None),
@@ -175,15 +184,6 @@ where
 
     pub(crate) fn is_pin(&self) -> bool {
         self.pin.load(Ordering::Relaxed)
-    }
-
-    /// Queues worth asking for: as many as have doorbells in the window.
-    pub(crate) fn queues_wanted(&self) -> u16 {
-        let doorbells = self.mmio.len().saturating_sub(regs::DOORBELLS);
-        let pairs = regs::pairs_within(doorbells, self.cap.stride());
-        u16::try_from(pairs.saturating_sub(1))
-            .unwrap_or(QUEUES_MAX)
-            .min(QUEUES_MAX)
     }
 
     /// Sends a command of the driver's own; any status but success is [`Error::Refused`] with it.

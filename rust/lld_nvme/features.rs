@@ -26,6 +26,10 @@ const HOST_BEHAVIOR: u64 = 0x16;
 /// Feature Host Memory Buffer (5.27.1.10).
 const HOST_MEMORY_BUFFER: u64 = 0x0d;
 
+/// EHM, and MR: the buffer is there; it is the one that was there before a reset.
+const ENABLE_MEMORY: u64 = 1;
+const MEMORY_RETURN: u64 = 1 << 1;
+
 /// The queue is physically contiguous.
 const CONTIGUOUS: u64 = 1;
 /// The completion queue interrupts.
@@ -95,6 +99,16 @@ pub(crate) const RETRY_DELAYS: u32 = 1;
 /// Host Behavior Support: what the host makes use of, as the data structure at `from` says.
 pub(crate) fn host_behavior(from: u64) -> Sqe {
     [SET_FEATURES, 0, 0, from, 0, HOST_BEHAVIOR, 0, 0]
+}
+
+/// Host Memory Buffer: `pages` of memory are the controller's, in the `count` pieces of the list at
+/// `list`; `again`: they are as it left them.
+pub(crate) fn lend(pages: u32, list: u64, count: u32, again: bool) -> Sqe {
+    let dword11 = ENABLE_MEMORY | if again { MEMORY_RETURN } else { 0 };
+    let dword10 = HOST_MEMORY_BUFFER | (dword11 << 32);
+    let low = u64::from(pages) | (list << 32);
+    let high = (list >> 32) | (u64::from(count) << 32);
+    [SET_FEATURES, 0, 0, 0, 0, dword10, low, high]
 }
 
 /// Doorbell Buffer Config (5.8).

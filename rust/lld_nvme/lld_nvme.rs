@@ -18,6 +18,7 @@
 //!   pins need).
 //! * What the device reports by itself: `event`, `attend` (what is done about it), `pace` (how
 //!   often at most).
+//! * What it is lent: `host_memory`. What it is asked to give up: `abort`.
 //! * What controllers do wrong, and who does: `quirks`, `drives`.
 //! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and `status` after it, `doorbell` between.
 //!
@@ -43,6 +44,7 @@ mod drives;
 mod effects;
 mod event;
 mod features;
+mod host_memory;
 mod identify;
 mod interrupt;
 mod namespace;

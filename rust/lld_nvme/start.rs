@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From any state to a controller that takes commands (Base 2.0 section 3.5.1): reset, ask, agree, re-create what was there.
 
-use crate::controller::{About, Made, NvmeController, State};
+use crate::controller::{About, Made, NvmeController, State, QUEUES_MAX};
 use crate::data::{Layout, LIST_MAX};
 use crate::doorbell::Shadow;
 use crate::identify::{self, Cns, ControllerId, View};
@@ -35,6 +35,7 @@ where
         let id = self.identify_controller()?;
         self.keep_awake(&id)?;
         self.ask_for_retry_delays(&id)?;
+        self.lend(state, &id)?;
         let queues = self.agree_on_queues(state.queues)?;
         let about = self.about(id, queues)?;
         match state.about {
@@ -140,6 +141,15 @@ where
             return Err(Error::Malformed);
         }
         Ok(queues)
+    }
+
+    /// Queues worth asking for: as many as have doorbells in the window.
+    fn queues_wanted(&self) -> u16 {
+        let doorbells = self.mmio.len().saturating_sub(regs::DOORBELLS);
+        let pairs = regs::pairs_within(doorbells, self.cap.stride());
+        u16::try_from(pairs.saturating_sub(1))
+            .unwrap_or(QUEUES_MAX)
+            .min(QUEUES_MAX)
     }
 
     fn about(&self, id: ControllerId, queues: u16) -> Result<About, Error> {

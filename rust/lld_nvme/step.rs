@@ -13,6 +13,7 @@ pub(crate) enum Step {
     IdentifyController,
     PowerStates,
     HostBehavior,
+    HostMemory,
     NumberOfQueues,
     DoorbellBuffer,
     CreateCompletionQueue,
@@ -31,13 +32,14 @@ pub(crate) enum Step {
     Shutdown,
 }
 
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "reading the capabilities (CAP)",
     "disabling the controller (CC.EN = 0)",
     "enabling the controller (CC.EN = 1)",
     "Identify Controller",
     "Set Features, Autonomous Power State Transition",
     "Set Features, Host Behavior Support",
+    "Set Features, Host Memory Buffer",
     "Set Features, Number of Queues",
     "Doorbell Buffer Config",
     "Create I/O Completion Queue",

@@ -20,6 +20,8 @@ struct Shared {
     now_us: AtomicU64,
     /// Allocations that still succeed.
     budget: AtomicUsize,
+    /// Bytes of the largest piece of DMA memory.
+    largest: AtomicUsize,
 }
 
 impl Default for Shared {
@@ -28,6 +30,7 @@ impl Default for Shared {
             bus: Arc::default(),
             now_us: AtomicU64::new(0),
             budget: AtomicUsize::new(usize::MAX),
+            largest: AtomicUsize::new(usize::MAX),
         }
     }
 }
@@ -51,6 +54,11 @@ impl MockPlatform {
     /// Lets `n` more allocations succeed, and then none; `usize::MAX`: all.
     pub fn fail_allocations_after(&self, n: usize) {
         self.shared.budget.store(n, Ordering::SeqCst);
+    }
+
+    /// From now on no piece of DMA memory is larger than `bytes`.
+    pub fn fragment(&self, bytes: usize) {
+        self.shared.largest.store(bytes, Ordering::SeqCst);
     }
 
     /// Maps a copy of `data` for a device, see [`MockMapping::new`].
@@ -85,6 +93,9 @@ impl Platform for MockPlatform {
 
     fn dma(&self, bytes: usize) -> Result<MockDma, Error> {
         self.allocate()?;
+        if bytes > self.shared.largest.load(Ordering::SeqCst) {
+            return Err(Error::NoMemory);
+        }
         let block = self.shared.bus.insert(bytes, 0);
         let owner = Owner {
             addr: block.addr,

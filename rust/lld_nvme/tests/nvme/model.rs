@@ -3,6 +3,7 @@
 
 pub mod aborts;
 pub mod admin;
+pub mod borrowed;
 pub mod config;
 pub mod data;
 pub mod events;
@@ -14,6 +15,7 @@ pub mod registers;
 pub use config::{Config, Frail, Namespace};
 
 use aborts::Stuck;
+use borrowed::Borrowed;
 use events::Reporter;
 use hal::mock::MockPlatform;
 use queues::{Completion, Cq, Sq};
@@ -69,6 +71,8 @@ pub struct State {
     pub pieces: Vec<(u64, u32)>,
     /// Status with which the next I/O commands are answered.
     pub io_status: Vec<u16>,
+    /// The memory that it has borrowed.
+    pub borrowed: Borrowed,
     /// What it does not finish.
     pub stuck: Stuck,
     pub liar: Option<Liar>,
@@ -108,6 +112,7 @@ impl State {
             io_log: Vec::new(),
             pieces: Vec::new(),
             io_status: Vec::new(),
+            borrowed: Borrowed::default(),
             stuck: Stuck::default(),
             liar: None,
             admin_liar: None,

@@ -69,6 +69,8 @@ impl State {
                 self.reporter.config = dword11;
                 Ok(0)
             }
+            // Host Memory Buffer.
+            0x09 if dword10 & 0xff == 0x0d && self.config.host_memory.0 != 0 => self.borrow(sqe),
             // Host Behavior Support.
             0x09 if dword10 & 0xff == 0x16 => {
                 let pieces = self.walk(sqe, 512)?;

@@ -121,6 +121,8 @@ pub struct Config {
     pub retry_delays: [u16; 3],
     pub sqes: u8,
     pub cqes: u8,
+    /// HMPRE, HMMIN, HMMINDS in units of 4 KiB, and HMMAXD.
+    pub host_memory: (u32, u32, u32, u16),
     /// NN.
     pub nn: u32,
     /// The register access from which on the device is gone.
@@ -169,6 +171,7 @@ impl Default for Config {
             retry_delays: [0; 3],
             sqes: 0x66,
             cqes: 0x44,
+            host_memory: (0, 0, 0, 0),
             nn: 256,
             vanish_at: None,
             pin: false,

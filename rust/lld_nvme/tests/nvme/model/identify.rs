@@ -27,6 +27,11 @@ pub fn controller(config: &Config) -> Vec<u8> {
     put(&mut page, 256, &oacs.to_le_bytes());
     page[261] = u8::from(config.effects.is_some()) << 1;
     page[265] = u8::from(config.apsta);
+    let (preferred, least, piece, pieces) = config.host_memory;
+    put(&mut page, 272, &preferred.to_le_bytes());
+    put(&mut page, 276, &least.to_le_bytes());
+    put(&mut page, 332, &piece.to_le_bytes());
+    put(&mut page, 336, &pieces.to_le_bytes());
     page[512] = config.sqes;
     page[513] = config.cqes;
     put(&mut page, 516, &config.nn.to_le_bytes());

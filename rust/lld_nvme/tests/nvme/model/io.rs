@@ -7,6 +7,7 @@ impl State {
     /// Status and result.
     pub fn io(&mut self, sqe: &[u64; 8]) -> (u16, u64) {
         self.io_log.push(*sqe);
+        self.use_borrowed();
         if !self.io_status.is_empty() {
             return (self.io_status.remove(0), 0);
         }

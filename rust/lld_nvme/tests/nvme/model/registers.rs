@@ -134,6 +134,7 @@ impl State {
                 self.ready_at = now + delay;
                 self.sqs.clear();
                 self.stuck.held.clear();
+                self.borrowed.give_back();
                 self.cqs.clear();
                 self.shadow = None;
                 self.reporter.forget();
