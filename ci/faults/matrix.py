@@ -119,7 +119,8 @@ def unreadable(row):
 
 
 def gone(row):
-    """Its registers read as all ones: all fails, and soon. It comes back when it is bound anew."""
+    """Its registers are out of reach (QEMU's read as zero): all fails, and soon. It comes back when
+    it is bound anew."""
     row.disk.command(clear=MEMORY)
     wanted(until(lambda: row.load.failed), "nothing fails")
     row.load.stop(PATIENCE)

@@ -45,10 +45,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             return;
         }
         let left = match self.flight.has_other() {
-            _ if !self.is_running() => told,
             false => self.regs.read(Reg::Sact),
             true => self.others_left(told),
         };
+        // Afterwards: until then it said the truth.
+        let left = if self.is_running() { left } else { told };
         self.flight.judge(told & !left, Ok(()));
     }
 
@@ -112,7 +113,9 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             self.pulse()?;
         }
         self.regs.change_cmd(CMD_FRE, 0)?;
-        self.wait(Reg::Cmd, CMD_FR, 0, STOP_US)
+        self.wait(Reg::Cmd, CMD_FR, 0, STOP_US)?;
+        // Zeroes would have said the same of a port that runs.
+        self.regs.are_there()
     }
 
     /// Gives a stopped port its memory, and lets it receive FISes.

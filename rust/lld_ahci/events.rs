@@ -20,6 +20,10 @@
 //! is what proves that all of them were, as they are told in one write and none is told after it before all are over. For an answer to count,
 //! it is read after `told` is: an earlier one was cleared before the commands were counted as told. A bit that the device sets or
 //! clears beyond what it was told is not looked at.
+//!
+//! A register of an HBA that somebody has reset, or whose memory space was turned off, reads as zero:
+//! as if everything were finished. So where it says that of more than was announced, and of all, it is
+//! believed only of a command list that runs, by a register that is read after it.
 
 use crate::fis;
 use crate::flight::Turn;
@@ -151,8 +155,10 @@ impl<S: Site> AhciQueue<S> {
             return side.judged;
         }
         let done = told & !active;
-        if done & !side.owed != 0 && sdb == 0 && !port.is_running() {
-            // Finished without a word: the HBA was reset.
+        let unsaid = done & !side.owed != 0;
+        if unsaid && (sdb == 0 || active == 0) && !port.is_running() {
+            // Finished without a word, or with one for the last of all: the HBA was reset, or its
+            // registers are out of reach.
             self.alarm();
             return side.judged;
         }
@@ -205,6 +211,11 @@ impl<S: Site> AhciQueue<S> {
             return 0;
         }
         let done = told & !issued;
+        if issued == 0 && !done.is_power_of_two() && !port.is_running() {
+            // As above.
+            self.alarm();
+            return 0;
+        }
         // One FIS may have covered another, so it can't be said which are announced: from the first answer on, all are.
         side.owed = told & issued;
         self.finish(side, done)

@@ -47,6 +47,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 return Err(Error::Fatal);
             }
             if issued & bit == 0 {
+                if !self.is_running() {
+                    // It was reset, or its registers are out of reach: they say nothing.
+                    self.miss(bit);
+                    return Err(Error::Fatal);
+                }
                 return match self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) {
                     0 => Ok(()),
                     _ => self.refused(),

@@ -244,6 +244,15 @@ impl<M: Mmio> PortRegs<M> {
         }
     }
 
+    /// [`Error::Gone`]: the HBA's registers say nothing, as its memory space is off or it is not there.
+    /// Its capabilities are never all zeroes or all ones.
+    pub fn are_there(&self) -> Result<(), Error> {
+        match read(&self.mmio, CAP)? {
+            0 => Err(Error::Gone),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes a register.
     #[inline]
     pub fn write(&self, reg: Reg, value: u32) {

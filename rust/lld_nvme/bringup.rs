@@ -57,7 +57,12 @@ pub(crate) fn disable<P: Platform>(
     if delay_us != 0 {
         platform.sleep_us(delay_us);
     }
-    wait(platform, mmio, CSTS_RDY, 0, limit)
+    wait(platform, mmio, CSTS_RDY, 0, limit)?;
+    // Zeroes, as of a device whose memory space is off, would have said the same of one that runs.
+    match Cap::read(mmio)? {
+        Cap(0) => Err(Error::Gone),
+        _ => Ok(()),
+    }
 }
 
 /// Gives a disabled controller its admin queues and enables it.

@@ -30,4 +30,5 @@ mod silence;
 mod threads;
 mod tools;
 mod turns;
+mod unreachable;
 mod whole;

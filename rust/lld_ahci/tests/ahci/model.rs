@@ -37,6 +37,8 @@ pub struct State {
     bench: Bench,
     pub config: Config,
     pub ports: Vec<Port>,
+    /// Its memory space is off: its registers read as zero, and it goes on.
+    pub out_of_reach: bool,
     pub ghc: u32,
     pub pi: u32,
     /// When the reset under way is over.
@@ -63,6 +65,7 @@ impl State {
             bohc: u32::from(config.bios.is_some()),
             ports: config.drives.iter().cloned().map(Port::new).collect(),
             config,
+            out_of_reach: false,
             ghc: 0,
             reset_at: None,
             latched: 0,

@@ -42,6 +42,8 @@ pub struct State {
     pub ready: bool,
     pub fatal: bool,
     pub shut_down: bool,
+    /// Its memory space is off: its registers read as zero, and it goes on.
+    pub out_of_reach: bool,
     pub aqa: u32,
     pub asq: u64,
     pub acq: u64,
@@ -95,6 +97,7 @@ impl State {
             ready: false,
             fatal: false,
             shut_down: false,
+            out_of_reach: false,
             aqa: 0,
             asq: 0,
             acq: 0,

@@ -211,3 +211,16 @@ fn a_tools_command_is_given_up_for_a_reset() {
     assert!(rig.nvme.admin(sqe, None, 600_000, &|| true).is_ok());
     rig.model.check();
 }
+
+#[test]
+fn a_controller_whose_registers_read_as_zero_is_not_taken_for_a_stopped_one() {
+    let rig = Rig::started(Config::default());
+    let _queue = rig.queue(0);
+    rig.model.state().out_of_reach = true;
+    assert_eq!(rig.nvme.stop(), Err(Error::Gone), "its memory is in use");
+    assert_eq!(rig.nvme.start(), Err(Error::Gone));
+    rig.model.state().out_of_reach = false;
+    assert_eq!(rig.nvme.stop(), Ok(()));
+    assert_eq!(rig.nvme.start(), Ok(()));
+    rig.model.check();
+}

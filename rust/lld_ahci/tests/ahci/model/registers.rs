@@ -7,6 +7,9 @@ use testkit::Device;
 impl Device for State {
     fn read(&mut self, offset: usize) -> u32 {
         self.settle();
+        if self.out_of_reach {
+            return 0;
+        }
         match offset {
             0x100.. => self.read_port((offset - 0x100) / 0x80, offset % 0x80),
             _ => self.read_hba(offset),
@@ -15,6 +18,9 @@ impl Device for State {
 
     fn write(&mut self, offset: usize, value: u32) {
         self.settle();
+        if self.out_of_reach {
+            return;
+        }
         match offset {
             0x100.. => self.write_port((offset - 0x100) / 0x80, offset % 0x80, value),
             _ => self.write_hba(offset, value),

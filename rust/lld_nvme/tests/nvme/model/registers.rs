@@ -11,6 +11,9 @@ const EN: u32 = 1;
 impl Device for State {
     fn read(&mut self, offset: usize) -> u32 {
         self.settle();
+        if self.out_of_reach {
+            return 0;
+        }
         match offset {
             0x00 => self.cap() as u32,
             0x04 => (self.cap() >> 32) as u32,
@@ -46,6 +49,9 @@ impl Device for State {
 
     fn write(&mut self, offset: usize, value: u32) {
         self.settle();
+        if self.out_of_reach {
+            return;
+        }
         match offset {
             0x0c | 0x10 if !self.config.pin => {
                 self.complain("the interrupt mask was written with MSI-X");

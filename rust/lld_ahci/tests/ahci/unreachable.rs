@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+//! An HBA whose registers read as zero, because its memory space was turned off, and which goes on
+//! with what it has.
+
+use crate::errors::with_bad;
+use crate::model::{Config, Drive};
+use crate::rig::{reads, Rig};
+use crate::whole::attend;
+use hal::{Controller, Error};
+use lld_ahci::{AtaCommand, Transfer};
+use strategy::Context;
+
+#[test]
+fn an_hba_whose_registers_read_as_zero_has_finished_nothing_that_it_did_not_say() {
+    for depth in [Some(32), None] {
+        let rig = Rig::started(Config::with(Drive {
+            depth,
+            ..with_bad(Vec::new())
+        }));
+        let (host, queue) = rig.io();
+        rig.model.state().hold = true;
+        queue.submit_many(reads(6));
+        // It finishes one of them, and says so in memory; then its memory space is turned off.
+        let fis = rig.model.state().ports[0].fb;
+        let bus = rig.machine.bus();
+        match depth {
+            Some(_) => {
+                bus.write32(fis + 0x58, 0x0040_40a1).unwrap();
+                bus.write32(fis + 0x5c, 1).unwrap();
+            }
+            None => bus.write32(fis + 0x40, 0x0050_4034).unwrap(),
+        }
+        rig.model.state().out_of_reach = true;
+        queue.drain(Context::Irq);
+        assert!(host.take().is_empty(), "it may not have: {depth:?}");
+        assert_eq!(attend(&rig, &queue), Err(Error::Fatal));
+        assert_eq!(rig.ahci[0].stop(), Err(Error::Gone), "it is cut off");
+        rig.model.state().out_of_reach = false;
+        assert_eq!(rig.ahci[0].stop(), Ok(()));
+    }
+}
+
+#[test]
+fn no_command_of_a_tool_s_has_worked_because_registers_read_as_zero() {
+    let rig = Rig::started(Config::default());
+    rig.model.state().hold = true;
+    let transfer = Transfer::Nothing;
+    let flush = AtaCommand {
+        command: 0xea,
+        ..AtaCommand::default()
+    };
+    rig.model.state().out_of_reach = true;
+    let ended = rig.ahci[0].command(&flush, &transfer, 1000, &|| false);
+    assert!(ended.is_err(), "{ended:?}");
+}
