@@ -16,6 +16,7 @@
 #include <linux/workqueue.h>
 
 #include "blk.h"
+#include "hwmon.h"
 #include "pci.h"
 #include "wait.h"
 

@@ -58,6 +58,14 @@ disk_of() { local disk; for disk in /sys/block/*; do case $(readlink -f "$disk")
 modprobe sd_mod
 expect in-tree-nvme "$BIND" $PCI nvme
 until_true 60 disk_of $PCI
+# heat: what monitoring is told of a controller's temperature: each file's name and what it says.
+heat() {
+	local file line
+	for file in /sys/bus/pci/devices/$PCI/{,nvme/*/}hwmon*/{,hwmon*/}{name,temp*_*}; do
+		[ ! -f "$file" ] || { read -r line <"$file" && echo "${file##*/} $line"; }
+	done
+}
+theirs=$(heat | grep -v -e _min -e _max)
 told "$(disk_of $PCI)" /run/nvme.theirs
 expect in-tree-ahci "$BIND" $SATA ahci
 until_true 60 disk_of $SATA
@@ -70,6 +78,7 @@ expect in-tree-no-cache until_true 20 cache "$disk" 'write through'
 expect in-tree-cache-on hdparm -W1 "/dev/$disk"
 
 expect nvme "$BIND" $PCI hiops_nvme
+same heat "$(heat | grep -v _max)" "$theirs"
 told hiops0n1 /run/nvme.ours
 compare nvme /run/nvme.ours /run/nvme.theirs
 expect ahci "$BIND" $SATA hiops_ahci

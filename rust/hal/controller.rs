@@ -4,7 +4,7 @@
 //! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time by the device's specification, and is
 //! called by one thread at a time (the glue holds a mutex across each call).
 
-use crate::{Error, Notice, Queue, Queues, Wish};
+use crate::{Error, Heat, Notice, Queue, Queues, Wish};
 use core::fmt;
 
 /// What a controller can do, known after [`Controller::start`]. The strategy and the layer above keep to it.
@@ -211,6 +211,12 @@ pub trait Controller: Send + Sync + 'static {
     fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
         let _ = (queues, tell);
         Ok(Wish::Nothing)
+    }
+
+    /// How hot it is; `None`: it does not say. An error that is none of [`Error::Refused`]: it has to
+    /// be recovered. Sleeps.
+    fn heat(&self) -> Result<Option<Heat>, Error> {
+        Ok(None)
     }
 
     /// Whether [`Controller::abort`] may help.

@@ -39,6 +39,7 @@ mod command;
 mod controller;
 mod deadline;
 mod error;
+mod heat;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
 mod platform;
@@ -53,6 +54,7 @@ pub use controller::{
 };
 pub use deadline::{Deadline, GRACE_US};
 pub use error::{Again, CmdError, Error, Failure, Outcome};
+pub use heat::{Heat, SENSORS};
 pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};
 pub use quirks::{Messages, PciIds};

@@ -3,7 +3,7 @@
 
 use core::fmt;
 use hal::{
-    Cause, Controller, Error, Limits, Messages, NewQueue, Notice, PciIds, Queues, Refused,
+    Cause, Controller, Error, Heat, Limits, Messages, NewQueue, Notice, PciIds, Queues, Refused,
     Shutdown, Unit, Wish,
 };
 use kernel::prelude::*;
@@ -120,6 +120,10 @@ impl Controller for Nvme {
 
     fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
         self.controller.attend(queues, tell)
+    }
+
+    fn heat(&self) -> Result<Option<Heat>, Error> {
+        self.controller.heat()
     }
 
     const ABORTS: bool = lld_nvme::NvmeController::<KernelPlatform, Window>::ABORTS;

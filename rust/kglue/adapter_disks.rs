@@ -6,6 +6,7 @@ use crate::adapter_change::Found;
 use crate::blk::disk::{Disk, DiskShared, OwnerPtr};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::lane::{Format, Lane, Switches, COOP, LAZY};
+use crate::heat::Thermometer;
 use crate::node::Node;
 use crate::wait::Hook;
 use hal::{Error, Unit};
@@ -69,6 +70,18 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     pub(crate) unsafe fn node(&self, parent: *mut bindings::device) -> Result<Node, Error> {
         // SAFETY: by the caller's promise.
         unsafe { Node::new(self.number, self.gate.clone(), parent) }
+    }
+
+    /// The controller's temperatures, if it says any. Sleeps.
+    ///
+    /// # Safety
+    /// As [`Thermometer::new`]; they go before the adapter.
+    pub(crate) unsafe fn thermometer(
+        &self,
+        parent: *mut bindings::device,
+    ) -> Result<Option<Thermometer>, Error> {
+        // SAFETY: by the caller's promise.
+        unsafe { Thermometer::new(self.gate.clone(), parent) }
     }
 
     /// What is on when a disk begins.

@@ -10,7 +10,7 @@ use crate::blk::ioctl::{AdminPath, ControlPath, Ioctl, Way};
 use crate::context::stamp;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
-use hal::{Cause, Controller, Error};
+use hal::{Cause, Controller, Error, Heat};
 use kernel::error::code::ENODEV;
 use strategy::{Context, Mode};
 
@@ -108,6 +108,18 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn reset(&self) -> Result<(), Error> {
         self.reset_now()
+    }
+
+    fn heat(&self) -> Result<Option<Heat>, Error> {
+        self.still_served()?;
+        let heat = {
+            let _control = self.control();
+            self.controller.heat()
+        };
+        if matches!(heat, Err(Error::Timeout)) {
+            self.recover_from(Reason::Unanswered);
+        }
+        heat
     }
 
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {

@@ -32,6 +32,7 @@ mod compat;
 mod context;
 pub mod dma;
 pub mod errno;
+mod heat;
 mod here;
 mod hrtimer;
 pub mod irq;

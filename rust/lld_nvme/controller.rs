@@ -18,8 +18,8 @@ use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
 use core::fmt;
 use hal::{
-    Cause, Controller, Deadline, Error, Limits, Mmio, NewQueue, Notice, PciIds, Platform, Queues,
-    Refused, Shutdown, Unit, Wish,
+    Cause, Controller, Deadline, Error, Heat, Limits, Mmio, NewQueue, Notice, PciIds, Platform,
+    Queues, Refused, Shutdown, Unit, Wish,
 };
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use for more than one a CPU.
@@ -44,7 +44,7 @@ where
     pub(crate) made: P::Table<TryLock<Option<Made<P::Dma>>>>,
     pub(crate) progress: Progress,
     /// The bits of [`Quirks`]: the function's, and once it is identified the model's.
-    quirks: AtomicU64,
+    pub(crate) quirks: AtomicU64,
     /// Interrupts come by a pin.
     pin: AtomicBool,
     /// Namespaces that other controllers have, too, are disks.
@@ -170,16 +170,6 @@ where
     /// Bytes of the controller's memory page.
     pub(crate) fn page(&self) -> usize {
         1usize.wrapping_shl(u32::from(self.cap.page_shift_min()))
-    }
-
-    /// What it is spared. Any context.
-    pub fn quirk_set(&self) -> Quirks {
-        Quirks::from_bits(self.quirks.load(Ordering::Relaxed))
-    }
-
-    /// It has these, too.
-    pub(crate) fn add_quirks(&self, more: Quirks) {
-        self.quirks.fetch_or(more.bits(), Ordering::Relaxed);
     }
 
     pub(crate) fn is_pin(&self) -> bool {
@@ -356,6 +346,10 @@ where
             admin: self.admin.is_lost().then(|| self.admin.silence()),
         };
         write!(to, "{registers}")
+    }
+
+    fn heat(&self) -> Result<Option<Heat>, Error> {
+        self.read_heat()
     }
 
     const ABORTS: bool = true;

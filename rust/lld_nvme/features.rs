@@ -70,6 +70,16 @@ pub(crate) fn log_page(id: u8, bytes: usize, to: u64) -> Sqe {
     [GET_LOG_PAGE | every, 0, 0, to, 0, dword10, 0, 0]
 }
 
+/// RAE: the events of the page go on being reported as if it had not been read.
+const RETAIN_EVENT: u64 = 1 << 15;
+
+/// Likewise, for one who wants to know how things are.
+pub(crate) fn look_at_log(id: u8, bytes: usize, to: u64) -> Sqe {
+    let mut sqe = log_page(id, bytes, to);
+    sqe[5] |= RETAIN_EVENT;
+    sqe
+}
+
 /// Asks for `pairs` I/O queue pairs.
 pub(crate) fn number_of_queues(pairs: u16) -> Sqe {
     let wanted = u64::from(pairs.saturating_sub(1));

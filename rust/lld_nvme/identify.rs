@@ -2,6 +2,7 @@
 //! What Identify returns (Base 2.0 section 5.17, NVM Command Set 1.0 section 4.1.5), decoded field by field from memory that the device
 //! wrote. Each field is read once.
 
+use crate::heat::Bounds;
 use crate::host_memory::Appetite;
 use crate::status::RetryDelays;
 use hal::{DmaMem, UnitIds};
@@ -99,6 +100,8 @@ pub(crate) struct ControllerId {
     pub(crate) has_apst: bool,
     /// 0 (not said) or 1: an I/O controller.
     pub(crate) kind: u8,
+    /// How hot it may be.
+    pub(crate) heat: Bounds,
     /// The memory that it wants.
     pub(crate) appetite: Appetite,
     /// CRDT1 to CRDT3; all zero: it asks for no delays.
@@ -132,6 +135,10 @@ impl ControllerId {
             mtfa: at.u16(270),
             has_apst: at.u8(265) & 1 != 0,
             kind: at.u8(111),
+            heat: Bounds {
+                warning: at.u16(266),
+                critical: at.u16(268),
+            },
             appetite: Appetite::new(at.u32(272), at.u32(276), at.u32(332), at.u16(336)),
             retry_delays: [at.u16(128), at.u16(130), at.u16(132)],
             has_doorbell_buffer: at.u16(256) & (1 << 8) != 0,

@@ -13,7 +13,7 @@
 //!   `controller`; its steps by name: `step`;
 //!   what the log says of an answer that was missed: `silence`.
 //! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify`,
-//!   `namespace` (what the device says about itself), `units` (namespaces as disks), `passthrough`
+//!   `namespace` (what the device says about itself), `heat`, `units` (namespaces as disks), `passthrough`
 //!   (commands of the operator's tools), `effects` (what those change), `interrupt` (the mask that
 //!   pins need).
 //! * What the device reports by itself: `event`, `attend` (what is done about it), `pace` (how
@@ -44,6 +44,7 @@ mod drives;
 mod effects;
 mod event;
 mod features;
+mod heat;
 mod host_memory;
 mod identify;
 mod interrupt;

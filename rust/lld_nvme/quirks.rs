@@ -33,7 +33,9 @@
 //! Left out, of what in-tree nvme has: quirks of a drive in one make of machine (its `dmi_match`),
 //! which are about APST that the host turns on, and about suspend.
 
-use hal::{Messages, PciIds};
+use crate::controller::NvmeController;
+use cell::sync::Ordering;
+use hal::{Messages, Mmio, PciIds, Platform};
 
 hal::quirk_set! {
     /// What a controller is known to do wrong. The names are those of in-tree nvme.
@@ -193,3 +195,17 @@ impl Quirks {
 
 const VERSION_1_0: u32 = 0x0001_0000;
 const VERSION_1_2: u32 = 0x0001_0200;
+impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    /// What it is spared. Any context.
+    pub fn quirk_set(&self) -> Quirks {
+        Quirks::from_bits(self.quirks.load(Ordering::Relaxed))
+    }
+
+    /// It has these, too.
+    pub(crate) fn add_quirks(&self, more: Quirks) {
+        self.quirks.fetch_or(more.bits(), Ordering::Relaxed);
+    }
+}

@@ -26,13 +26,14 @@ pub(crate) enum Step {
     EffectsLog,
     EventConfiguration,
     EventLog,
+    HealthLog,
     Activation,
     Abort,
     PassThrough,
     Shutdown,
 }
 
-const NAMES: [&str; 23] = [
+const NAMES: [&str; 24] = [
     "reading the capabilities (CAP)",
     "disabling the controller (CC.EN = 0)",
     "enabling the controller (CC.EN = 1)",
@@ -52,6 +53,7 @@ const NAMES: [&str; 23] = [
     "Get Log Page, commands supported and effects",
     "Set Features, Asynchronous Event Configuration",
     "Get Log Page, for an asynchronous event",
+    "Get Log Page, health",
     "waiting for new firmware to be active (CSTS.PP)",
     "Abort",
     "an admin command passed through",

@@ -13,7 +13,7 @@ use crate::text::Text;
 use core::fmt::Write;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use hal::{Error, Limits, Unit};
+use hal::{Error, Heat, Limits, Unit};
 use kernel::bindings;
 use kernel::error::from_err_ptr;
 use kernel::prelude::*;
@@ -37,6 +37,8 @@ pub(crate) trait Owner: Send + Sync {
     fn set_poll_interval_us(&self, us: u32);
     /// Has the controller asked anew which disks it has, and what they are, soon.
     fn rescan(&self);
+    /// How hot the controller is; `None`: it does not say. Sleeps.
+    fn heat(&self) -> Result<Option<Heat>, Error>;
     /// Tells the names of the controller's quirks to `named`.
     fn quirks(&self, named: &mut dyn FnMut(&'static str));
     /// Resets the controller; an error: it did not come back. Sleeps until then.

@@ -10,6 +10,7 @@ use crate::adapter::{Adapter, Config};
 use crate::adapter_suspend::Suspend;
 use crate::blk::ioctl::AdminPath;
 use crate::errno::advice;
+use crate::heat::Thermometer;
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
 use crate::node::Node;
@@ -64,7 +65,8 @@ impl<C: AdminPath> Interrupt for Adapter<C, PciBus> {
 
 /// A function that is bound to driver `T`; what probe leaves behind for remove.
 pub struct Bound<T: PciDriver> {
-    // Dropped in this order: node, handlers, adapter (with queues, DMA memory, vectors), claim.
+    // Dropped in this order: temperatures, node, handlers, adapter (with queues, DMA memory, vectors), claim.
+    thermometer: Option<Thermometer>,
     node: Option<Node>,
     adapter: Handlers<PciAdapter<T>>,
     _claim: Claim,
@@ -130,6 +132,7 @@ impl<T: PciDriver> Binding for Bound<T> {
         }
         let mut bound = KBox::new(
             Self {
+                thermometer: None,
                 node: None,
                 adapter,
                 _claim: claim,
@@ -147,6 +150,15 @@ impl<T: PciDriver> Binding for Bound<T> {
             Err(error) => dev_warn!(
                 function.log(),
                 "it has no node of its own ({}): tools use its disks'\n",
+                advice(error)
+            ),
+        }
+        // SAFETY: as above.
+        match unsafe { bound.adapter.thermometer(function.device()) } {
+            Ok(thermometer) => bound.thermometer = thermometer,
+            Err(error) => dev_warn!(
+                function.log(),
+                "its temperatures are not shown ({})\n",
                 advice(error)
             ),
         }

@@ -116,6 +116,12 @@ impl State {
                 }
                 if dword10 & 0xff == 0x02 {
                     bytes[0] = self.config.warnings;
+                    let [whole, sensors @ ..] = self.config.kelvins;
+                    bytes[1..3].copy_from_slice(&whole.to_le_bytes());
+                    bytes[200..216].fill(0);
+                    for (at, kelvins) in (200..).step_by(2).zip(sensors) {
+                        bytes[at..at + 2].copy_from_slice(&kelvins.to_le_bytes());
+                    }
                 }
                 let pieces = self.walk(sqe, bytes.len() as u64)?;
                 let bus = self.platform.bus();

@@ -114,6 +114,9 @@ pub struct Config {
     pub oaes: u32,
     pub mtfa: u16,
     pub warnings: u8,
+    /// WCTEMP, CCTEMP; and of the health log the composite temperature and those of two sensors: kelvins.
+    pub hot: (u16, u16),
+    pub kelvins: [u16; 3],
     pub dmrsl: u32,
     pub wzsl: u8,
     pub kind: u8,
@@ -164,6 +167,8 @@ impl Default for Config {
             effects: None,
             oaes: 0x300,
             mtfa: 10,
+            hot: (343, 373),
+            kelvins: [323, 0, 0],
             warnings: 0,
             dmrsl: 0,
             wzsl: 0,

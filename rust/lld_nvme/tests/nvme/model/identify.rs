@@ -18,6 +18,8 @@ pub fn controller(config: &Config) -> Vec<u8> {
     put(&mut page, 80, &config.version.to_le_bytes());
     put(&mut page, 88, &config.rtd3e_us.to_le_bytes());
     put(&mut page, 92, &config.oaes.to_le_bytes());
+    put(&mut page, 266, &config.hot.0.to_le_bytes());
+    put(&mut page, 268, &config.hot.1.to_le_bytes());
     put(&mut page, 270, &config.mtfa.to_le_bytes());
     page[111] = config.kind;
     for (at, delay) in (128..).step_by(2).zip(config.retry_delays) {
