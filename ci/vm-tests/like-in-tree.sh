@@ -61,7 +61,7 @@ until_true 60 disk_of $PCI
 # heat: what monitoring is told of a controller's temperature: each file's name and what it says.
 heat() {
 	local file line
-	for file in /sys/bus/pci/devices/$PCI/{,nvme/*/}hwmon*/{,hwmon*/}{name,temp*_*}; do
+	for file in "/sys/bus/pci/devices/$PCI/"{,nvme/*/}hwmon*/{,hwmon*/}{name,temp*_*}; do
 		[ ! -f "$file" ] || { read -r line <"$file" && echo "${file##*/} $line"; }
 	done
 }
