@@ -127,13 +127,13 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn ioctls(&self) -> Ioctl {
-        |gate, unit, cmd, arg| {
+        |gate, disk, cmd, arg| {
             // INVARIANT: a gate is opened by one adapter only, who has given this function.
             let way = GateWay {
                 gate,
                 adapter: PhantomData::<Self>,
             };
-            C::ioctl(unit, cmd, arg, &way)
+            C::ioctl(disk, cmd, arg, &way)
         }
     }
 }
@@ -179,6 +179,8 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
     fn hold<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
         self.still_served()?;
         let done = {
+            // A recovery wants the control path: what `work` allocates must not wait for one.
+            let _no_io = NoIo::new();
             let _control = self.control();
             work()
         };
