@@ -216,6 +216,11 @@ void hiops_resize(struct gendisk *disk, sector_t sectors, bool ro)
 	set_disk_ro(disk, ro);
 }
 
+bool hiops_is_read_only(struct block_device *bdev)
+{
+	return bdev_read_only(bdev);
+}
+
 /* Each INIT_WORK is a lockdep class: work waits for that of lower ranks alone. */
 void hiops_init_work(struct work_struct *work, work_func_t fn,
 		     unsigned int rank)

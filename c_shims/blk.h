@@ -97,6 +97,9 @@ void hiops_timer_setup(struct timer_list *timer,
 		       void (*fn)(struct timer_list *));
 struct module *hiops_this_module(void);
 
+/* Whether nothing on the disk may be changed. */
+bool hiops_is_read_only(struct block_device *bdev);
+
 /* Controller numbers: the lowest free one, or a negative errno. */
 int hiops_number_get(void);
 void hiops_number_put(int number);

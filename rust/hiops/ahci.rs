@@ -9,7 +9,7 @@ use hal::{
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
-use kglue::blk::ioctl::{AdminPath, Way};
+use kglue::blk::ioctl::{AdminPath, OfDisk, Way};
 use kglue::caller::Caller;
 use kglue::mmio::Window;
 use kglue::pci::hba::HbaDriver;
@@ -141,7 +141,7 @@ pub(crate) struct Ahci {
 }
 
 impl AdminPath for Ahci {
-    fn ioctl(_unit: Option<u32>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+    fn ioctl(_disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
         ata_passthru::ioctl(way, cmd, arg).map(|()| 0)
     }
 }

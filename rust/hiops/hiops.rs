@@ -2,7 +2,7 @@
 //! The module: which drivers and which RAM disks there are, and what their tools may ask.
 //!
 //! * `nvme`, `ahci`, `ram`: composition. `params`: module parameters.
-//! * `nvme_passthru`; `ata_passthru` with `sg` and `hdio`: the ioctls of tools. `user`: their arguments in user space.
+//! * `nvme_passthru`, `nvme_io`; `ata_passthru` with `sg` and `hdio`: the ioctls of tools. `user`: their arguments in user space.
 //! * `kunit`: tests that need a kernel.
 
 use hal::Error;
@@ -20,6 +20,7 @@ mod hdio;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 mod nvme;
+mod nvme_io;
 mod nvme_passthru;
 mod params;
 mod ram;

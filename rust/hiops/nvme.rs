@@ -8,7 +8,7 @@ use hal::{
 };
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
-use kglue::blk::ioctl::{AdminPath, Way};
+use kglue::blk::ioctl::{AdminPath, OfDisk, Way};
 use kglue::mmio::Window;
 use kglue::pci::driver::PciDriver;
 use kglue::platform::KernelPlatform;
@@ -74,8 +74,8 @@ pub(crate) struct Nvme {
 }
 
 impl AdminPath for Nvme {
-    fn ioctl(unit: Option<u32>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
-        nvme_passthru::ioctl(way, unit, cmd, arg)
+    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+        nvme_passthru::ioctl(way, disk, cmd, arg)
     }
 }
 

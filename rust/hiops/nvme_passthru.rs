@@ -3,12 +3,13 @@
 
 use hal::{DmaMem, Error, Platform};
 use kernel::prelude::*;
-use kglue::blk::ioctl::{ControlPath, Right, Way};
+use kglue::blk::ioctl::{ControlPath, OfDisk, Right, Way};
 use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
 use lld_nvme::AdminReply;
 
 use crate::nvme::Nvme;
+use crate::nvme_io::{self, IO, IO64, SUBMIT};
 use crate::user::{fetch, fill, get, put, room};
 
 /// `_IO('N', 0x40)`: the namespace's ID.
@@ -33,13 +34,13 @@ const RESULT64: usize = 72;
 const TO_DEVICE: u8 = 1;
 
 /// What of `struct nvme_passthru_cmd` matters here.
-struct Request {
-    opcode: u8,
+pub(crate) struct Request {
+    pub(crate) opcode: u8,
     /// The submission queue entry; the driver fills in the pointers.
-    sqe: [u64; 8],
-    data: usize,
-    data_len: usize,
-    timeout_ms: u32,
+    pub(crate) sqe: [u64; 8],
+    pub(crate) data: usize,
+    pub(crate) data_len: usize,
+    pub(crate) timeout_ms: u32,
 }
 
 impl Request {
@@ -75,16 +76,23 @@ impl Request {
     }
 }
 
-/// Carries out `cmd` with its argument at `arg` for namespace `nsid`, or for the controller, to which
-/// `way` leads. The status of a command that the device refused is a positive result. Admin commands
-/// are for administrators.
-pub(crate) fn ioctl(way: &impl Way<Nvme>, nsid: Option<u32>, cmd: u32, arg: usize) -> Result<i32> {
+/// Carries out `cmd` with its argument at `arg` for `disk`, or for the controller, to which `way`
+/// leads. The status of a command that the device refused is a positive result. Commands are for
+/// administrators.
+pub(crate) fn ioctl(
+    way: &impl Way<Nvme>,
+    disk: Option<OfDisk>,
+    cmd: u32,
+    arg: usize,
+) -> Result<i32> {
     match cmd {
         // CAST: the value goes through an int, as in tree.
-        ID => nsid.map(|nsid| nsid as i32).ok_or(ENOTTY),
-        ADMIN | ADMIN64 | RESCAN | RESET if !Right::Administer.is_held() => Err(EACCES),
+        ID => disk.map(|disk| disk.unit as i32).ok_or(ENOTTY),
+        ADMIN | ADMIN64 | SUBMIT | IO | IO64 | RESCAN | RESET if !Right::Administer.is_held() => {
+            Err(EACCES)
+        }
         // Of the controller's node alone, as in tree.
-        RESET if nsid.is_none() => {
+        RESET if disk.is_none() => {
             way.with(|_, control| control.reset().map_err(to_errno))?;
             Ok(0)
         }
@@ -92,26 +100,52 @@ pub(crate) fn ioctl(way: &impl Way<Nvme>, nsid: Option<u32>, cmd: u32, arg: usiz
             way.with(|_, control| control.change(|| Ok(())).map_err(to_errno))?;
             Ok(0)
         }
-        ADMIN => {
-            let reply = admin(way, arg)?;
-            // CAST: dword 0 of the completion, by this ioctl's definition.
-            put(arg, RESULT32, &(reply.result as u32).to_le_bytes())?;
+        SUBMIT => {
+            let reply = nvme_io::submit(way, disk.ok_or(ENOTTY)?, arg)?;
             Ok(i32::from(reply.status))
         }
-        ADMIN64 => {
-            let reply = admin(way, arg)?;
-            put(arg, RESULT64, &reply.result.to_le_bytes())?;
+        ADMIN | ADMIN64 | IO | IO64 => {
+            let reply = match (cmd, disk) {
+                (ADMIN | ADMIN64, _) => admin(way, &read(arg)?)?,
+                (_, Some(disk)) => nvme_io::pass(way, disk, &read(arg)?)?,
+                // Of a controller's node none of its namespaces is meant.
+                (_, None) => return Err(ENOTTY),
+            };
+            match cmd {
+                // CAST: dword 0 of the completion, by this ioctl's definition.
+                ADMIN | IO => put(arg, RESULT32, &(reply.result as u32).to_le_bytes())?,
+                _ => put(arg, RESULT64, &reply.result.to_le_bytes())?,
+            }
             Ok(i32::from(reply.status))
         }
         _ => Err(ENOTTY),
     }
 }
 
-/// Runs the admin command described at `arg`.
-fn admin(way: &impl Way<Nvme>, arg: usize) -> Result<AdminReply> {
+/// The command described at `arg`.
+fn read(arg: usize) -> Result<Request> {
     let mut bytes = [0; COMMAND_BYTES];
     get(arg, &mut bytes)?;
-    let request = Request::parse(&bytes)?;
+    Request::parse(&bytes)
+}
+
+/// Runs an admin command.
+fn admin(way: &impl Way<Nvme>, request: &Request) -> Result<AdminReply> {
+    exchange(way, request, |nvme, control, memory| {
+        run(nvme, control, request, memory).map_err(|error| match error {
+            // Not a command to be passed.
+            Error::Invalid => EACCES,
+            error => to_errno(error),
+        })
+    })
+}
+
+/// Has `send` carry out a `request`, with its data in memory of the device's.
+pub(crate) fn exchange<W: Way<Nvme>>(
+    way: &W,
+    request: &Request,
+    send: impl FnOnce(&Nvme, &W::Control, Option<&DmaBlock>) -> Result<AdminReply>,
+) -> Result<AdminReply> {
     let to_device = request.opcode & TO_DEVICE != 0;
     let mut data = match to_device {
         true => fetch(request.data, request.data_len)?,
@@ -125,11 +159,7 @@ fn admin(way: &impl Way<Nvme>, arg: usize) -> Result<AdminReply> {
         if let (Some(memory), true) = (&memory, to_device) {
             fill(memory, &data);
         }
-        let reply = run(nvme, control, &request, memory.as_ref()).map_err(|error| match error {
-            // Not a command to be passed.
-            Error::Invalid => EACCES,
-            error => to_errno(error),
-        })?;
+        let reply = send(nvme, control, memory.as_ref())?;
         if let (Some(memory), false) = (&memory, to_device) {
             memory.read_bytes(0, &mut data);
         }

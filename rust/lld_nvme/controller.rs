@@ -8,6 +8,7 @@ use crate::data::Layout;
 use crate::doorbell::Shadow;
 use crate::host_memory::{HostMemory, Lent};
 use crate::identify::ControllerId;
+use crate::kept::Kept;
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
 use crate::quirks::Quirks;
 use crate::regs::{self, Cap};
@@ -71,9 +72,8 @@ pub(crate) struct State<P: Platform, M: Mmio> {
     pub(crate) shadow: Option<Shadow<P::Dma>>,
     /// How many queues exist.
     pub(crate) queues: u16,
-    /// Memory that the device may still touch: of a command it did not answer, of a queue it did not let go. Freed after the next time
-    /// that it was disabled.
-    pub(crate) kept: (Option<P::Dma>, Option<NvmeQueue<P, M>>),
+    /// Memory that the device may still touch.
+    pub(crate) kept: Kept<P, M>,
 }
 
 /// What the controller said about itself, and what follows.
@@ -143,7 +143,7 @@ where
                 lent: None,
                 shadow: None,
                 queues: 0,
-                kept: (None, None),
+                kept: Kept::nothing(),
             }),
         })
     }
@@ -257,7 +257,7 @@ where
         let mut state = self.state()?;
         let about = state.about.ok_or(Error::Invalid)?;
         let place = self.made.get(usize::from(index)).ok_or(Error::Invalid)?;
-        if index != state.queues || index >= about.limits.queues {
+        if index != state.queues || index >= about.limits.queues || state.kept.tools.is_some() {
             return Err(Error::Invalid);
         }
         let qid = index.saturating_add(1);
@@ -288,7 +288,7 @@ where
             Err(why) => {
                 // The device may have the queue: its memory stays until it is proven not to.
                 let _ = self.disable_quietly();
-                state.kept.1 = Some(queue);
+                state.kept.queue = Some(queue);
                 return Err(why);
             }
         }
@@ -312,7 +312,7 @@ where
     fn stop(&self) -> Result<(), Error> {
         let mut state = self.state()?;
         self.disable()?;
-        state.kept = (None, None);
+        state.kept = Kept::nothing();
         Ok(())
     }
 

@@ -13,9 +13,10 @@
 //!   `controller`; its steps by name: `step`;
 //!   what the log says of an answer that was missed: `silence`.
 //! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify`,
-//!   `namespace` (what the device says about itself), `heat`, `units` (namespaces as disks), `passthrough`
-//!   (commands of the operator's tools), `effects` (what those change), `interrupt` (the mask that
-//!   pins need).
+//!   `namespace` (what the device says about itself), `heat`, `units` (namespaces as disks),
+//!   `passthrough` (commands of the operator's tools), `effects` (what those change),
+//!   `io_passthrough` and `tool_queue` (their I/O commands), `kept` (memory that outlives its use),
+//!   `interrupt` (the mask that pins need).
 //! * What the device reports by itself: `event`, `attend` (what is done about it), `pace` (how
 //!   often at most).
 //! * What it is lent: `host_memory`. What it is asked to give up: `abort`.
@@ -48,6 +49,8 @@ mod heat;
 mod host_memory;
 mod identify;
 mod interrupt;
+mod io_passthrough;
+mod kept;
 mod namespace;
 mod pace;
 mod passthrough;
@@ -60,10 +63,12 @@ mod silence;
 mod start;
 mod status;
 mod step;
+mod tool_queue;
 mod units;
 
 pub use admin::AdminReply;
 pub use controller::NvmeController;
 pub use effects::Effects;
+pub use io_passthrough::may_change;
 pub use queue::{NvmeDrain, NvmeIssue, NvmeQueue};
 pub use quirks::Quirks;

@@ -9,7 +9,7 @@ use crate::step::Step;
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 /// Bits 15:14 (PSDT) and 9:8 (FUSE) of the first dword, which are the driver's to say.
-const DRIVERS_BITS: u64 = 0xc300;
+pub(crate) const DRIVERS_BITS: u64 = 0xc300;
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -48,14 +48,14 @@ where
         };
         let deadline = Deadline::unless(timeout_us, wanted);
         let reply = self.admin.submit(&self.platform, &self.mmio, sqe, deadline);
-        if reply.is_err() && state.kept.0.is_none() {
-            state.kept.0 = data.cloned();
+        if reply.is_err() && state.kept.data.is_none() {
+            state.kept.data = data.cloned();
         }
         reply
     }
 
     /// PRP 1 and 2 of contiguous `data`, with the list in the third page.
-    fn point_at(&self, data: &P::Dma) -> Result<[u64; 2], Error> {
+    pub(crate) fn point_at(&self, data: &P::Dma) -> Result<[u64; 2], Error> {
         let page = self.page();
         let (bus, bytes) = (data.bus_addr(), data.len());
         let mask = page.wrapping_sub(1) as u64;

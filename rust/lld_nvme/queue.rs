@@ -4,6 +4,8 @@
 //! The submission queue has one entry more than there are tags, so it is never full, and neither is the completion queue. Entries are written
 //! once, at the staged tail; the doorbell moves when they are issued.
 
+mod whole;
+
 use crate::cqe::{self, Cids, Cqe};
 use crate::data::{Layout, Lists};
 use crate::doorbell::{Doorbells, Shadow};
@@ -164,6 +166,10 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         }
     }
 
+    fn before(&self, at: u16) -> u16 {
+        at.checked_sub(1).unwrap_or(self.entries.saturating_sub(1))
+    }
+
     /// The entry at the head, if the controller has written it since the last pass.
     #[inline]
     fn peek(&self, side: &NvmeDrain) -> Option<Cqe> {
@@ -187,6 +193,24 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         // From here on the CID that just came back answers nothing. The next issuer gets the slot through the tag table's Release.
         cid.store(self.numbers.next(entry.cid()), Ordering::Relaxed);
         Some(tag)
+    }
+
+    /// Takes the next completion: whose it is, and its entry.
+    #[inline(always)]
+    fn fetch(&self, side: &mut NvmeDrain) -> Option<(Tag<Completed>, Cqe)> {
+        // No further than once around, however fast a broken device writes.
+        for _ in 0..self.entries {
+            let entry = self.peek(side)?;
+            // The data came before the entry that announces it.
+            fence(Ordering::Acquire);
+            side.head = self.after(side.head);
+            side.phase ^= side.head == 0;
+            if let Some(tag) = self.proven(entry) {
+                return Some((tag, entry));
+            }
+            side.violations = side.violations.saturating_add(1);
+        }
+        None
     }
 
     /// Takes the entries of tags that were bound, and are given back unissued, out of the staged ones.
@@ -293,20 +317,9 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
 
     #[inline(always)]
     fn fetch_event(&self, side: &mut NvmeDrain) -> Option<Event> {
-        // No further than once around, however fast a broken device writes.
-        for _ in 0..self.entries {
-            let entry = self.peek(side)?;
-            // The data came before the entry that announces it.
-            fence(Ordering::Acquire);
-            side.head = self.after(side.head);
-            side.phase ^= side.head == 0;
-            if let Some(tag) = self.proven(entry) {
-                let outcome = status::outcome(entry.status(), &self.delays);
-                return Some(Event { tag, outcome });
-            }
-            side.violations = side.violations.saturating_add(1);
-        }
-        None
+        let (tag, entry) = self.fetch(side)?;
+        let outcome = status::outcome(entry.status(), &self.delays);
+        Some(Event { tag, outcome })
     }
 
     #[inline]
@@ -340,11 +353,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         to: &mut dyn fmt::Write,
     ) -> fmt::Result {
         let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
-        let before = drain
-            .head
-            .checked_sub(1)
-            .unwrap_or(self.entries.saturating_sub(1));
-        let last = second_half(before);
+        let last = second_half(self.before(drain.head));
         let silence = Silence {
             qid: self.qid,
             tail: issue.tail,

@@ -5,6 +5,7 @@ use crate::controller::{About, Made, NvmeController, State, QUEUES_MAX};
 use crate::data::{Layout, LIST_MAX};
 use crate::doorbell::Shadow;
 use crate::identify::{self, Cns, ControllerId, View};
+use crate::kept::Kept;
 use crate::quirks::Quirks;
 use crate::regs;
 use crate::step::Step;
@@ -25,7 +26,7 @@ where
     pub(crate) fn bring_up(&self, state: &mut State<P, M>) -> Result<(), Error> {
         self.disable()?;
         // Now it touches no memory.
-        state.kept = (None, None);
+        state.kept = Kept::nothing();
         state.effects = None;
         self.enable()?;
         if self.is_pin() {

@@ -30,10 +30,11 @@ pub(crate) enum Step {
     Activation,
     Abort,
     PassThrough,
+    IoPassThrough,
     Shutdown,
 }
 
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 25] = [
     "reading the capabilities (CAP)",
     "disabling the controller (CC.EN = 0)",
     "enabling the controller (CC.EN = 1)",
@@ -57,6 +58,7 @@ const NAMES: [&str; 24] = [
     "waiting for new firmware to be active (CSTS.PP)",
     "Abort",
     "an admin command passed through",
+    "an I/O command passed through",
     "shutting down (CC.SHN)",
 ];
 

@@ -3,6 +3,7 @@
 
 use super::disk::DiskShared;
 use crate::compat::{zeroed, COMPAT_IOCTL};
+use crate::shims;
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::ffi::{c_int, c_uint, c_ulong};
@@ -38,13 +39,19 @@ pub(crate) unsafe fn shared<'a>(disk: *mut bindings::gendisk) -> &'a DiskShared 
 /// Called by the block layer for a disk of ours that is open.
 unsafe extern "C" fn ioctl(
     bdev: *mut bindings::block_device,
-    mode: bindings::blk_mode_t,
+    _mode: bindings::blk_mode_t,
     cmd: c_uint,
     arg: c_ulong,
 ) -> c_int {
     // SAFETY: the disk is open, hence alive.
-    let (disk, partition) = unsafe { (shared((*bdev).bd_disk), is_partition(bdev)) };
-    match super::ioctl::dispatch(disk, partition, mode, cmd, arg) {
+    let (disk, partition, read_only) = unsafe {
+        (
+            shared((*bdev).bd_disk),
+            is_partition(bdev),
+            shims::hiops_is_read_only(bdev),
+        )
+    };
+    match super::ioctl::dispatch(disk, partition, read_only, cmd, arg) {
         Ok(result) => result,
         Err(error) => error.to_errno(),
     }

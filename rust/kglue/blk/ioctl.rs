@@ -9,19 +9,28 @@ use kernel::error::Error;
 /// `SG_IO` (`scsi/sg.h`): a SCSI command, of whose structure 32-bit programs have another.
 pub const SG_IO: u32 = 0x2285;
 
+/// The disk that an ioctl is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfDisk {
+    /// [`hal::Unit::id`].
+    pub unit: u32,
+    /// Nothing on it may be changed: the device says so, or the operator (blockdev(8) `--setro`).
+    pub read_only: bool,
+}
+
 /// A controller's own ioctls, as far as it has some.
 pub trait AdminPath: hal::Controller {
-    /// Carries out `cmd` with the user-space argument `arg` for the disk [`hal::Unit::id`] `unit`,
-    /// `None`: for the controller itself, on behalf of the calling task, which could open the disk; what takes more than that,
+    /// Carries out `cmd` with the user-space argument `arg` for `disk`, `None`: for the controller
+    /// itself, on behalf of the calling task, which could open the disk; what takes more than that,
     /// [`Right`] tells. ENOTTY for a command that it does not know. Sleeps.
     ///
     /// User memory is touched here and not within `way`: a page of it may have to be read from this
     /// very disk, or from a program that never answers.
-    fn ioctl(unit: Option<u32>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32, Error>
+    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32, Error>
     where
         Self: Sized,
     {
-        let _ = (unit, cmd, arg, way);
+        let _ = (disk, cmd, arg, way);
         Err(ENOTTY)
     }
 }
@@ -92,15 +101,15 @@ pub(crate) fn dispatch_controller(gate: &Gate, cmd: u32, arg: usize) -> Result<i
     ioctl(gate, None, cmd, arg)
 }
 
-/// Carries out an ioctl for the disk of that number, or for the controller, whose owner is behind the
+/// Carries out an ioctl for that disk, or for the controller, whose owner is behind the
 /// gate and of a kind that the function knows.
-pub(crate) type Ioctl = fn(&Gate, Option<u32>, u32, usize) -> Result<i32, Error>;
+pub(crate) type Ioctl = fn(&Gate, Option<OfDisk>, u32, usize) -> Result<i32, Error>;
 
 /// Hands an ioctl to the disk's controller, if that is still there.
 pub(crate) fn dispatch(
     disk: &DiskShared,
     partition: bool,
-    _mode: bindings::blk_mode_t,
+    read_only: bool,
     cmd: u32,
     arg: usize,
 ) -> Result<i32, Error> {
@@ -108,5 +117,9 @@ pub(crate) fn dispatch(
         return Err(ENOTTY);
     }
     let ioctl = (disk.gate.with(|owner| owner.ioctls())).ok_or(ENODEV)?;
-    ioctl(&disk.gate, Some(disk.unit.id), cmd, arg)
+    let of = OfDisk {
+        unit: disk.unit.id,
+        read_only,
+    };
+    ioctl(&disk.gate, Some(of), cmd, arg)
 }

@@ -16,6 +16,7 @@ mod heat;
 mod host_memory;
 mod hostile;
 mod io;
+mod io_tools;
 mod model;
 mod namespaces;
 mod pin;
