@@ -5,10 +5,10 @@ use crate::model::Config;
 use crate::rig::Rig;
 use hal::{Controller, DmaMem, Error, Platform};
 
-/// Get Log Page of `bytes`.
+/// Get Log Page of `bytes`, a vendor's.
 fn log_page(bytes: u64) -> [u64; 8] {
     let dwords = bytes / 4 - 1;
-    let dword10 = 0x02 | ((dwords & 0xffff) << 16);
+    let dword10 = 0xc0 | ((dwords & 0xffff) << 16);
     // PSDT, fused bits, metadata and data pointers of the caller's are the driver's to fill in.
     let dword11 = dwords >> 16;
     [0xc302, 0, 77, 88, 99, dword10 | (dword11 << 32), 0, 0]

@@ -114,7 +114,7 @@ impl State {
                         bytes[at..at + 4].copy_from_slice(&entry.to_le_bytes());
                     }
                 }
-                if dword10 & 0xff == 0x02 {
+                if dword10 & 0xff == 0x02 && bytes.len() >= 216 {
                     bytes[0] = self.config.warnings;
                     let [whole, sensors @ ..] = self.config.kelvins;
                     bytes[1..3].copy_from_slice(&whole.to_le_bytes());
