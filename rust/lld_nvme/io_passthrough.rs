@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn what_is_transferred_is_what_the_command_says() {
         let sqe = |opcode: u8, dword10, dword12| {
-            let first = u64::from(opcode) | 1 << 32;
+            let first = u64::from(opcode) | (1 << 32);
             [first, 0, 0, 0, 0, dword10, dword12, 0]
         };
         for opcode in [READ, WRITE, COMPARE] {

@@ -9,7 +9,7 @@ use hal::{Controller, DmaMem, Error, Op, Platform};
 /// An I/O command of namespace 1.
 fn io(opcode: u64, lba: u64, blocks: u64) -> [u64; 8] {
     // PSDT, fused bits, metadata and data pointers of the caller's are the driver's to fill in.
-    [opcode | 0xc300 | 1 << 32, 0, 77, 88, 99, lba, blocks - 1, 0]
+    [opcode | 0xc300 | (1 << 32), 0, 77, 88, 99, lba, blocks - 1, 0]
 }
 
 /// Memory with bytes in it that tell where they are.
@@ -80,7 +80,7 @@ fn what_names_another_namespace_or_more_than_its_data_does_not_pass() {
     let other = |nsid: u64| {
         let [first, rest @ ..] = io(2, 0, 1);
         let [a, b, c, d, e, f, g] = rest;
-        [first & 0xffff_ffff | nsid << 32, a, b, c, d, e, f, g]
+        [(first & 0xffff_ffff) | (nsid << 32), a, b, c, d, e, f, g]
     };
     for (sqe, data) in [
         (other(0), Some(&page)),
@@ -111,7 +111,7 @@ fn blocks_are_as_large_as_they_are_at_that_moment() {
     let rig = Rig::started(Config::default());
     let data = rig.machine.dma(512).unwrap();
     assert_eq!(send(&rig, io(2, 0, 1), Some(&data)), Ok(0));
-    let format = [0x80 | 1 << 32, 0, 0, 0, 0, 1, 0, 0];
+    let format = [0x80 | (1 << 32), 0, 0, 0, 0, 1, 0, 0];
     assert_eq!(
         rig.nvme.admin(format, None, 0, &|| false).unwrap().status,
         0
