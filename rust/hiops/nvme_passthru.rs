@@ -131,6 +131,10 @@ fn read(arg: usize) -> Result<Request> {
 
 /// Runs an admin command.
 fn admin(way: &impl Way<Nvme>, request: &Request) -> Result<AdminReply> {
+    let needed = lld_nvme::admin_bytes(&request.sqe).unwrap_or(0);
+    if needed > request.data_len as u64 {
+        return Err(EINVAL);
+    }
     exchange(way, request, |nvme, control, memory| {
         run(nvme, control, request, memory).map_err(|error| match error {
             // Not a command to be passed.

@@ -70,5 +70,6 @@ pub use admin::AdminReply;
 pub use controller::NvmeController;
 pub use effects::Effects;
 pub use io_passthrough::may_change;
+pub use passthrough::admin_bytes;
 pub use queue::{NvmeDrain, NvmeIssue, NvmeQueue};
 pub use quirks::Quirks;

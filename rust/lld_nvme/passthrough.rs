@@ -5,11 +5,36 @@ use crate::admin::{AdminReply, TIMEOUT_US};
 use crate::command::Sqe;
 use crate::controller::NvmeController;
 use crate::features;
+use crate::identify;
 use crate::step::Step;
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 /// Bits 15:14 (PSDT) and 9:8 (FUSE) of the first dword, which are the driver's to say.
 pub(crate) const DRIVERS_BITS: u64 = 0xc300;
+
+const GET_LOG_PAGE: u8 = 0x02;
+const IDENTIFY: u8 = 0x06;
+const FIRMWARE_DOWNLOAD: u8 = 0x11;
+const SECURITY_SEND: u8 = 0x81;
+const SECURITY_RECEIVE: u8 = 0x82;
+
+/// Bytes that the device transfers for the admin command `sqe`, where that follows from the command
+/// alone: with less room its data would go where nobody has said.
+pub fn admin_bytes(sqe: &Sqe) -> Option<u64> {
+    let [first, _, _, _, _, dwords, _, _] = *sqe;
+    let (dword10, dword11) = (dwords & 0xffff_ffff, dwords >> 32);
+    // CAST: bits 7:0 are the opcode.
+    match first as u8 {
+        IDENTIFY => Some(identify::BYTES as u64),
+        GET_LOG_PAGE => {
+            let dwords = (dword10 >> 16) | (dword11 & 0xffff) << 16;
+            Some(dwords.wrapping_add(1).wrapping_mul(4))
+        }
+        FIRMWARE_DOWNLOAD => Some(dword10.wrapping_add(1).wrapping_mul(4)),
+        SECURITY_SEND | SECURITY_RECEIVE => Some(dword11),
+        _ => None,
+    }
+}
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -76,6 +101,12 @@ where
         for n in 0..further {
             let place = list.wrapping_add(n.wrapping_mul(8));
             self.pages.write64(place, address(n.wrapping_add(1)));
+        }
+        // The rest is the data's last page, and not what an earlier command has left there: a device
+        // that transfers more than the tool has room for reaches nobody else's memory by it.
+        for n in further..page / 8 {
+            self.pages
+                .write64(list.wrapping_add(n.wrapping_mul(8)), address(further));
         }
         Ok([bus, self.pages.bus_addr().wrapping_add(list as u64)])
     }

@@ -3,6 +3,7 @@
 
 use crate::model::Config;
 use crate::rig::Rig;
+use hal::mock::MockDma;
 use hal::{Controller, DmaMem, Error, Platform};
 
 /// Get Log Page of `bytes`, a vendor's.
@@ -30,6 +31,35 @@ fn data_of_any_length_comes_back() {
         assert_eq!(got, expected);
     }
     rig.model.check();
+}
+
+#[test]
+fn what_transfers_more_than_its_room_reaches_no_memory_of_others() {
+    let rig = Rig::started(Config::default());
+    let large = rig.machine.dma(64 << 10).unwrap();
+    let send = |bytes, data: &MockDma| rig.nvme.admin(log_page(bytes), Some(data), 1000, &|| false);
+    assert_eq!(send(64 << 10, &large).unwrap().status, 0);
+    // Its list is left behind; its memory is somebody else's now.
+    drop(large);
+    let small = rig.machine.dma(3 * 4096).unwrap();
+    assert_eq!(send(64 << 10, &small).unwrap().status, 0);
+    assert_eq!(rig.machine.bus().faults(), 0);
+    rig.model.check();
+}
+
+#[test]
+fn how_much_a_command_transfers_is_known_of_those_that_say_it() {
+    let sqe = |opcode, dword10: u64, dword11: u64| {
+        let dwords = dword10 | dword11 << 32;
+        [opcode, 0, 0, 0, 0, dwords, 0, 0]
+    };
+    let bytes = |opcode, dword10, dword11| lld_nvme::admin_bytes(&sqe(opcode, dword10, dword11));
+    assert_eq!(bytes(0x06, 1, 0), Some(4096));
+    assert_eq!(bytes(0x02, 0x007f_0002, 0), Some(512));
+    assert_eq!(bytes(0x02, 0xffff_00ff, 0xffff_ffff), Some(1 << 34));
+    assert_eq!(bytes(0x11, 0x3ff, 7), Some(4096));
+    assert_eq!(bytes(0x82, 0, 512), Some(512));
+    assert_eq!(bytes(0x09, 0x0c, 1), None);
 }
 
 #[test]
