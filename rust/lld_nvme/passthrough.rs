@@ -27,7 +27,7 @@ pub fn admin_bytes(sqe: &Sqe) -> Option<u64> {
     match first as u8 {
         IDENTIFY => Some(identify::BYTES as u64),
         GET_LOG_PAGE => {
-            let dwords = (dword10 >> 16) | (dword11 & 0xffff) << 16;
+            let dwords = (dword10 >> 16) | ((dword11 & 0xffff) << 16);
             Some(dwords.wrapping_add(1).wrapping_mul(4))
         }
         FIRMWARE_DOWNLOAD => Some(dword10.wrapping_add(1).wrapping_mul(4)),

@@ -9,7 +9,8 @@ use hal::{Controller, DmaMem, Error, Op, Platform};
 /// An I/O command of namespace 1.
 fn io(opcode: u64, lba: u64, blocks: u64) -> [u64; 8] {
     // PSDT, fused bits, metadata and data pointers of the caller's are the driver's to fill in.
-    [opcode | 0xc300 | (1 << 32), 0, 77, 88, 99, lba, blocks - 1, 0]
+    let first = opcode | 0xc300 | (1 << 32);
+    [first, 0, 77, 88, 99, lba, blocks - 1, 0]
 }
 
 /// Memory with bytes in it that tell where they are.

@@ -50,7 +50,7 @@ fn what_transfers_more_than_its_room_reaches_no_memory_of_others() {
 #[test]
 fn how_much_a_command_transfers_is_known_of_those_that_say_it() {
     let sqe = |opcode, dword10: u64, dword11: u64| {
-        let dwords = dword10 | dword11 << 32;
+        let dwords = dword10 | (dword11 << 32);
         [opcode, 0, 0, 0, 0, dwords, 0, 0]
     };
     let bytes = |opcode, dword10, dword11| lld_nvme::admin_bytes(&sqe(opcode, dword10, dword11));
