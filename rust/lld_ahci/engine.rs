@@ -44,9 +44,14 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         if told == 0 {
             return;
         }
+        let (sdb, rfis) = self.memory.fises();
+        let answered = self.flight.answered.load(Ordering::Relaxed);
         let left = match self.flight.has_other() {
-            false => self.regs.read(Reg::Sact),
-            true => self.others_left(told),
+            true if answered || fis::ends_command(rfis) => self.others_left(told),
+            false if sdb != 0 => self.regs.read(Reg::Sact),
+            // Without a word from the drive a register says no more than that it has not heard of
+            // them: what was written to it may have got lost.
+            _ => told,
         };
         // Afterwards: until then it said the truth.
         let left = if self.is_running() { left } else { told };

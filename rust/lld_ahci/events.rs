@@ -197,7 +197,10 @@ impl<S: Site> AhciQueue<S> {
             port.flight.answered.store(true, Ordering::Relaxed);
         }
         side.owed = 0;
-        if !port.flight.answered.load(Ordering::Relaxed) {
+        // After an error, whose FIS may have been cleared by an earlier look: some HBAs clear PxCI of
+        // the command that failed, too.
+        let alarmed = port.alarmed.load(Ordering::SeqCst);
+        if alarmed || !port.flight.answered.load(Ordering::Relaxed) {
             return 0;
         }
         let issued = port.regs.read(Reg::Ci);

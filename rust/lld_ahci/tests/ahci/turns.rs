@@ -2,7 +2,7 @@
 //! Queued commands and others are never with the drive at once, and none is told to one in trouble.
 
 use crate::errors::{bad, only, reading, serve, with_bad, MEDIUM};
-use crate::model::Config;
+use crate::model::{Config, Drive};
 use crate::rig::{command, read, Rig};
 use crate::whole::attend;
 use hal::{Again, CmdError, Controller, Op};
@@ -96,4 +96,26 @@ fn nothing_is_told_between_an_error_and_its_recovery() {
     assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
     assert_eq!(serve(&rig, &queue), 0);
     only(host.outcomes(), 2, &[(0, CmdError::Medium)]);
+}
+
+#[test]
+fn nobody_who_looks_between_an_error_and_its_recovery_takes_what_failed_for_finished() {
+    let drive = Drive {
+        depth: None,
+        ..with_bad(vec![bad(0, MEDIUM)])
+    };
+    let config = Config {
+        clears_failed: true,
+        ..Config::with(drive)
+    };
+    // The highest block is read first, and the one that fails is the last.
+    let (rig, host, queue) = reading(config, 2);
+    queue.drain(Context::Poll);
+    // Another port's interrupt, or a timer.
+    queue.drain(Context::Irq);
+    let early = host.outcomes();
+    assert!(early.iter().all(|(id, _)| *id != 0), "{early:?}");
+    serve(&rig, &queue);
+    assert!(host.outcomes().contains(&(0, Err(CmdError::Medium))));
+    rig.model.check();
 }

@@ -6,7 +6,7 @@ use crate::errors::with_bad;
 use crate::model::{Config, Drive};
 use crate::rig::{reads, Rig};
 use crate::whole::attend;
-use hal::{Controller, Error};
+use hal::{CmdError, Controller, Error};
 use lld_ahci::{AtaCommand, Transfer};
 use strategy::Context;
 
@@ -52,4 +52,24 @@ fn no_command_of_a_tool_s_has_worked_because_registers_read_as_zero() {
     rig.model.state().out_of_reach = true;
     let ended = rig.ahci[0].command(&flush, &transfer, 1000, &|| false);
     assert!(ended.is_err(), "{ended:?}");
+}
+
+#[test]
+fn what_was_told_in_vain_is_not_finished_because_a_register_knows_nothing_of_it() {
+    for depth in [Some(32), None] {
+        let rig = Rig::started(Config::with(Drive {
+            depth,
+            ..Drive::new(9, 64)
+        }));
+        let (host, queue) = rig.io();
+        rig.model.state().out_of_reach = true;
+        queue.submit_many(reads(2));
+        rig.model.state().out_of_reach = false;
+        let mut paused = queue.pause(&rig.machine);
+        assert_eq!(rig.ahci[0].stop(), Ok(()));
+        paused.reap(CmdError::Timeout.again());
+        paused.kill();
+        let late = Err(CmdError::Timeout);
+        assert_eq!(host.outcomes(), [(0, late), (1, late)], "{depth:?}");
+    }
 }
