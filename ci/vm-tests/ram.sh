@@ -136,6 +136,8 @@ expect sticker-timeouts is "$(stat timeouts) > 0"
 expect sticker-aborts is "$(stat aborts) > 0"
 expect sticker-retried is "$(stat retried) == $(stat aborts)"
 expect sticker-well is "$(stat resets) + $(stat errors) == 0"
+# What was given up for another that was late at the same time was not missed.
+expect sticker-none-missed is "$(stat missed_interrupts) == 0"
 expect sticker-told told 'hiops_ram0: nothing is late any more; what it aborted is tried again'
 expect sticker-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-sticker rmmod hiops

@@ -35,6 +35,15 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
     }
 
+    /// How often what was late was aborted or reset, while nobody is at it; `None`: somebody is. What
+    /// ends between two answers that are alike has ended by itself.
+    pub(crate) fn climbs(&self) -> Option<u64> {
+        // What it did is counted before it is well again, so the count is looked at first.
+        let climbs = self.aborts.load(Ordering::Acquire);
+        let climbs = climbs.wrapping_add(self.resets.load(Ordering::Acquire));
+        (self.recovering.load(Ordering::Acquire) == WELL).then_some(climbs)
+    }
+
     /// Has the device abort what is late, if it may be left at that; whether nothing is late any
     /// more, and nobody has asked for a reset. Sleeps: as long as a command may take.
     pub(crate) fn is_settled_by_abort(&self) -> bool {
@@ -84,7 +93,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             if !self.is_over(queue, late, grace_ms) {
                 return false;
             }
-            self.aborts.fetch_add(1, Ordering::Relaxed);
+            self.aborts.fetch_add(1, Ordering::Release);
         }
         true
     }

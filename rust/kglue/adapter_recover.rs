@@ -213,7 +213,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             // As below.
             return adapter.call();
         }
-        adapter.resets.fetch_add(1, Ordering::Relaxed);
+        adapter.resets.fetch_add(1, Ordering::Release);
         match adapter.restart(CmdError::Timeout.again(), Then::Start) {
             Ok(()) => {
                 crate::log::log_warn!(adapter, "it is back\n");
