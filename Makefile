@@ -4,7 +4,7 @@
 
 KVER ?= stock
 
-.PHONY: help run test soak blktests bench modules vm env install uninstall
+.PHONY: help run test soak fuzz blktests bench modules vm env install uninstall
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
@@ -19,6 +19,10 @@ test: ## every test; the last line is "N passed, N failed"
 soak: ## every switch at random under verified load, SECONDS of it on each kernel (600)
 	@ci/env --with-debug
 	@HIOPS_SOAK_S=$(or $(SECONDS),600) ci/check-vm soak
+
+fuzz: ## devices that do whatever breaks a driver, SECONDS of it for each (600)
+	@ci/fuzz nvme $(or $(SECONDS),600)
+	@ci/fuzz ahci $(or $(SECONDS),600)
 
 blktests: ## other people's tests, on either driver's disk: make blktests SUITE=DIR, a checkout of blktests
 	@ci/env

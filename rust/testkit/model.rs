@@ -4,6 +4,7 @@
 //! It reaches memory by bus address only, as hardware does, and it is strict: whatever the driver does that the specification does not allow is
 //! a complaint, and [`Model::check`] fails the test with it.
 
+use crate::Lies;
 use hal::mock::MockPlatform;
 use hal::Mmio;
 use std::ops::DerefMut;
@@ -27,6 +28,8 @@ pub struct Bench {
     pub detached: bool,
     /// It was woken.
     pub woken: bool,
+    /// What it says instead of the truth.
+    pub lies: Lies,
     /// Rules that were broken.
     pub complaints: Vec<String>,
 }
@@ -43,6 +46,7 @@ impl Bench {
             hold: false,
             detached: false,
             woken: false,
+            lies: Lies::default(),
             complaints: Vec::new(),
         }
     }
@@ -148,7 +152,8 @@ impl<D: Device> Mmio for Model<D> {
         if state.gone() || offset >= state.window {
             return u32::MAX;
         }
-        state.read(offset)
+        let truth = state.read(offset);
+        state.lies.register(offset, truth)
     }
 
     fn write32(&self, offset: usize, value: u32) {

@@ -17,6 +17,7 @@ mod bringup;
 mod data;
 mod decline;
 mod errors;
+mod fuzz;
 mod hostile;
 mod hotplug;
 mod interrupts;

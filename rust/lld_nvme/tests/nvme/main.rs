@@ -12,6 +12,7 @@ mod data;
 mod discards;
 mod events;
 mod faults;
+mod fuzz;
 mod heat;
 mod host_memory;
 mod hostile;

@@ -68,7 +68,9 @@ impl State {
 
     /// The sector goes where the PRDT says.
     fn give(&mut self, taken: &Taken, bytes: &[u8]) -> Result<u32, u16> {
-        let mut left = bytes;
+        let mut said = bytes.to_vec();
+        self.lies.page(&mut said);
+        let mut left = said.as_slice();
         for (addr, len) in &taken.pieces {
             let (now, rest) = left.split_at(left.len().min(*len as usize));
             let _ = self.platform.bus().write(*addr, now);

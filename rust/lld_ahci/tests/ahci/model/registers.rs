@@ -229,7 +229,9 @@ impl State {
             0x30 => port.serr &= !value,
             0x34 => {
                 let (stopped, again) = (port.cmd & 1 == 0, port.sact & value);
-                port.sact |= value;
+                if !stopped {
+                    port.sact |= value;
+                }
                 if stopped || again != 0 {
                     self.complain(format!("PxSACT: stopped {stopped}, told twice {again:#x}"));
                 }

@@ -123,6 +123,7 @@ impl State {
                         bytes[at..at + 2].copy_from_slice(&kelvins.to_le_bytes());
                     }
                 }
+                self.lies.page(&mut bytes);
                 let pieces = self.walk(sqe, bytes.len() as u64)?;
                 let bus = self.platform.bus();
                 let mut left = bytes.as_slice();
@@ -148,7 +149,7 @@ impl State {
             true => sqe[5] as u8 & 1,
             false => sqe[5] as u8,
         };
-        let bytes = match cns {
+        let mut bytes = match cns {
             0x00 if nsid == 0 || nsid > config.nn => return Err(INVALID_NAMESPACE),
             // An inactive namespace reads as zeroes.
             0x00 => known.map_or(vec![0; 4096], identify::namespace),
@@ -160,6 +161,7 @@ impl State {
             0x06 if config.version >= 0x0002_0000 => identify::nvm_limits(config),
             _ => return Err(INVALID_FIELD),
         };
+        self.lies.page(&mut bytes);
         let pieces = self.walk(sqe, 4096)?;
         let bus = self.platform.bus();
         let mut left = bytes.as_slice();

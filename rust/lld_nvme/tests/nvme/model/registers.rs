@@ -95,6 +95,12 @@ impl State {
             | (u64::from(config.mpsmax) << 52)
     }
 
+    /// It loses power, and has it again.
+    pub fn power_cycle(&mut self) {
+        self.configure(0);
+        self.ready = false;
+    }
+
     fn is_asked_too_soon(&mut self) {
         let rest = self.config.frail.csts_us;
         let now = self.platform.now_us();

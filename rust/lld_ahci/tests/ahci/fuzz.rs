@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+//! An HBA and a drive that do what an input says, and what has to hold whatever that is: what
+//! `ci/fuzz` looks for inputs for. Those that it has found to do something new are in `corpus`.
+
+use crate::model::config::Bad;
+use crate::model::{Config, Drive, Model, State, KNOWN_GOOD};
+use crate::rig::{Ahci, Rig};
+use hal::mock::{MockDma, MockPlatform};
+use hal::{Cause, Controller, Error, Platform, Queues, Wish};
+use lld_ahci::{AtaCommand, News, Transfer};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use testkit::{Foe, Siege, Tape};
+
+/// Those of the HBA and of its first port.
+const REGISTERS: [usize; 16] = [
+    0x00, 0x04, 0x08, 0x0c, 0x24, 0x28, 0x110, 0x114, 0x118, 0x120, 0x124, 0x128, 0x12c, 0x130,
+    0x134, 0x138,
+];
+/// Blocks of the drive.
+const BLOCKS: u64 = 256;
+
+struct Enemy {
+    rig: Rig,
+    /// Memory of tools whose commands were not answered: the device may still have it.
+    kept: Mutex<Vec<MockDma>>,
+    /// It was reset, and the driver can't have known.
+    beneath: AtomicBool,
+}
+
+impl Foe for Enemy {
+    type Controller = Ahci;
+    type Device = State;
+
+    fn machine(&self) -> &MockPlatform {
+        &self.rig.machine
+    }
+
+    fn model(&self) -> &Model {
+        &self.rig.model
+    }
+
+    fn controller(&self) -> &Ahci {
+        &self.rig.ahci[0]
+    }
+
+    fn registers(&self) -> &'static [usize] {
+        &REGISTERS
+    }
+
+    fn attend(&self, queues: Queues) -> Result<Wish, Error> {
+        if queues == Queues::Live {
+            return Ok(Wish::Rest);
+        }
+        match self.rig.ahci[0].attend()? {
+            News::Nothing | News::Recovered | News::Came => Ok(Wish::Nothing),
+            News::Left | News::Exchanged => Err(Error::Gone),
+        }
+    }
+
+    fn interrupt(&self) -> bool {
+        let mut calls = false;
+        self.rig.hba.interrupt(true, self.rig.ports(), |port| {
+            let cause = self.rig.ahci[usize::from(port)].interrupt(0);
+            calls |= cause == Cause::Attention;
+            cause != Cause::None
+        });
+        calls | (self.rig.places[0].calls() != 0)
+    }
+
+    fn cut_off(&self) {
+        self.rig.model.state().reset_beneath();
+        // One that can't be brought back is found out when the port is started.
+        let _ = self.rig.hba.restart(&self.rig.machine);
+        self.rig.hba.set_interrupt(true);
+    }
+
+    fn recover(&self) {
+        let mut state = self.rig.model.state();
+        if !state.gone() {
+            state.vanish_at = None;
+        }
+        state.lies.end();
+        state.out_of_reach = false;
+        state.hold = false;
+        let config = &mut state.config;
+        (config.garbage, config.prdbc, config.breaks) = (None, None, None);
+        (config.phantoms, config.lag, config.stuck) = (0, 0, 0);
+        (config.deaf, config.harps) = (false, false);
+        config.reset_us = Some(1_000);
+        if let Some(drive) = &mut state.ports[0].drive {
+            drive.bad.clear();
+            drive.mute = None;
+            drive.ready_us = Some(3_000);
+            drive.resets_needed = 0;
+        }
+        drop(state);
+        self.cut_off();
+        self.rig.model.run();
+    }
+
+    fn act(&self, tape: &Tape) -> Result<Wish, Error> {
+        let mut state = self.rig.model.state();
+        match tape.byte() % 20 {
+            // It does not come back.
+            0 if state.gone() => {}
+            0 => state.vanish_at = Some(state.accesses + u64::from(tape.byte())),
+            1 => {
+                // What was written meanwhile got lost, and nobody can know.
+                state.lies.is_liar |= state.out_of_reach;
+                state.out_of_reach = tape.coin();
+            }
+            2 => state.config.deaf = tape.coin(),
+            3 => state.config.harps = tape.coin(),
+            4 => state.config.lag = usize::from(tape.byte() & 7),
+            5 => state.config.stuck = tape.byte() % 3,
+            6 => state.config.clears_failed = tape.coin(),
+            7 => {
+                state.config.breaks = Some((usize::from(tape.byte()), usize::from(tape.byte() & 7)))
+            }
+            8 => state.config.prdbc = tape.coin().then(|| tape.word()),
+            9 => {
+                state.lies.is_liar = true;
+                state.config.garbage = tape.coin().then(|| tape.word());
+            }
+            10 => {
+                state.lies.is_liar = true;
+                state.config.phantoms = tape.word();
+            }
+            11 => scribble(&mut state, tape),
+            12 => {
+                // Trouble that it tells of, and that nobody sees.
+                state.lies.is_liar = true;
+                state.ports[0].is |= tape.word();
+            }
+            13 => {
+                let bad = Bad {
+                    lba: tape.below(BLOCKS),
+                    tfd: [0x4051, 0x1051, 0x0451, 0x8451, 0x0061][usize::from(tape.byte() % 5)],
+                    times: usize::from(tape.byte() & 7),
+                };
+                if let Some(drive) = &mut state.ports[0].drive {
+                    drive.bad.push(bad);
+                }
+            }
+            14 => {
+                let lba = tape.coin().then(|| tape.below(BLOCKS));
+                if let Some(drive) = &mut state.ports[0].drive {
+                    drive.mute = lba;
+                }
+            }
+            15 => {
+                let us = [None, Some(3_000), Some(11_000_000)][usize::from(tape.byte() % 3)];
+                if let Some(drive) = &mut state.ports[0].drive {
+                    drive.ready_us = us;
+                }
+            }
+            16 => {
+                if let Some(mut drive) = state.unplug(0) {
+                    drive.serial = [drive.serial, "SERIAL-1"][usize::from(tape.byte() & 1)];
+                    state.plug(0, drive);
+                }
+            }
+            17 => {
+                state.reset_beneath();
+                self.beneath.store(true, Ordering::Relaxed);
+            }
+            18 => state.config.reverses = tape.coin(),
+            _ => {
+                drop(state);
+                return self.pass(tape);
+            }
+        }
+        Ok(Wish::Nothing)
+    }
+}
+
+impl Enemy {
+    /// A command of a tool's, with as much room as it takes.
+    fn pass(&self, tape: &Tape) -> Result<Wish, Error> {
+        let how = tape.byte();
+        let bytes = 4096 * (1 + u32::from(how >> 6));
+        let Ok(data) = self.rig.machine.dma(bytes as usize) else {
+            return Ok(Wish::Nothing);
+        };
+        let (opcode, transfer) = match how & 7 {
+            0 => (0xec, Transfer::FromDevice(&data, 512)),
+            1 => (0x2f, Transfer::FromDevice(&data, 512)),
+            2 => (0x25, Transfer::FromDevice(&data, bytes)),
+            3 => (0x35, Transfer::ToDevice(&data, bytes)),
+            4 => (0xea, Transfer::Nothing),
+            5 => (0xef, Transfer::Nothing),
+            // Nothing that this drive knows.
+            _ => (0xf0 | tape.byte(), Transfer::FromDevice(&data, bytes)),
+        };
+        let shift = self.rig.units(0).into_iter().flatten().next();
+        let shift = shift.map_or(9, |unit| unit.block_shift.min(12));
+        let command = AtaCommand {
+            command: opcode,
+            features: tape.byte().into(),
+            count: match how & 7 {
+                2 | 3 => (bytes >> shift) as u16,
+                _ => tape.byte().into(),
+            },
+            lba: tape.below(BLOCKS + 1),
+            device: tape.byte(),
+        };
+        let timeout_ms = u32::from(tape.byte());
+        let answer = self.rig.ahci[0].command(&command, &transfer, timeout_ms, &|| false);
+        match answer {
+            Err(error @ (Error::Timeout | Error::Fatal | Error::Gone)) => {
+                self.kept.lock().unwrap().push(data);
+                Err(error)
+            }
+            _ => Ok(Wish::LookAnew),
+        }
+    }
+}
+
+/// A word into the memory in which FISes are received.
+fn scribble(state: &mut State, tape: &Tape) {
+    state.lies.is_liar = true;
+    let base = state.ports[0].fb;
+    for _ in 0..=tape.byte() & 3 {
+        // Most often where those are that are looked at.
+        let at = match tape.byte() & 3 {
+            0 => 0x40,
+            1 => 0x58,
+            2 => 0x5c,
+            _ => tape.below(64) * 4,
+        };
+        let _ = state.platform.bus().write32(base + at, tape.word());
+    }
+}
+
+fn config(tape: &Tape) -> Config {
+    let (how, drive) = (tape.byte(), tape.byte());
+    Config {
+        slots: [1, 2, 5, 32][usize::from(how & 3)],
+        ncq: how & 4 == 0,
+        clo: how & 8 == 0,
+        sss: how & 0x10 != 0,
+        batches: how & 0x20 == 0,
+        reverses: how & 0x40 != 0,
+        reverts: how & 0x80 != 0,
+        ..Config::with(Drive {
+            depth: [Some(32), Some(4), Some(1), None][usize::from(drive & 3)],
+            queued_trim: drive & 4 != 0,
+            model: KNOWN_GOOD,
+            names_errors: drive & 8 == 0,
+            write_cache: drive & 0x10 == 0,
+            dipm: drive & 0x20 != 0,
+            lba48: drive & 0x40 == 0,
+            ..Drive::new(if drive & 0x80 == 0 { 9 } else { 12 }, BLOCKS)
+        })
+    }
+}
+
+/// One input.
+pub fn run(input: &[u8]) {
+    let tape = Tape::new(input);
+    let machine = {
+        let Ok(rig) = Rig::new(config(&tape)) else {
+            return;
+        };
+        if rig.ahci[0].start().is_err() || rig.units(0).iter().all(Result::is_err) {
+            return;
+        }
+        rig.hba.set_interrupt(true);
+        rig.ahci[0].set_interrupt(0, true);
+        let line = rig.queue();
+        let enemy = Enemy {
+            rig,
+            kept: Mutex::default(),
+            beneath: AtomicBool::new(false),
+        };
+        Siege::run(&enemy, &tape, [line]);
+        let mut state = enemy.rig.model.state();
+        if enemy.beneath.load(Ordering::Relaxed) {
+            let excused = ["PxCI written to a stopped port", "PxSACT: stopped true"];
+            let is_excused = |told: &String| excused.iter().any(|why| told.starts_with(why));
+            state.complaints.retain(|told| !is_excused(told));
+        }
+        if !state.lies.is_liar {
+            assert_eq!(state.complaints, Vec::<String>::new());
+            assert_eq!(state.platform.bus().faults(), 0, "accesses to no memory");
+        }
+        state.complaints.clear();
+        drop(state);
+        enemy.rig.machine.clone()
+    };
+    assert_eq!(
+        machine.bus().blocks_alive(),
+        0,
+        "memory that nobody gave back"
+    );
+}
+
+#[test]
+fn nothing_that_was_found_breaks_anything() {
+    testkit::replay(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus"), run);
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A controller that does what an input says, and what has to hold whatever that is: what `ci/fuzz`
+//! looks for inputs for. Those that it has found to do something new are in `corpus/nvme`.
+
+use crate::model::queues::Completion;
+use crate::model::{Config, Model, Namespace, State};
+use crate::rig::{Nvme, Rig, UNIT};
+use hal::mock::{MockDma, MockPlatform};
+use hal::{Cause, Controller, Error, Platform, Queues, Wish};
+use std::sync::Mutex;
+use testkit::{Foe, Siege, Tape};
+
+/// Of a page of registers those that have a meaning, and the doorbells of three queues.
+const REGISTERS: [usize; 6] = [0x00, 0x04, 0x08, 0x14, 0x1c, 0x24];
+const FORMAT: u8 = 0x80;
+/// Queue pairs for I/O.
+const QUEUES: u16 = 2;
+
+struct Enemy {
+    rig: Rig,
+    /// Memory of tools whose commands were not answered: the device may still have it.
+    kept: Mutex<Vec<MockDma>>,
+}
+
+impl Foe for Enemy {
+    type Controller = Nvme;
+    type Device = State;
+
+    fn machine(&self) -> &MockPlatform {
+        &self.rig.machine
+    }
+
+    fn model(&self) -> &Model {
+        &self.rig.model
+    }
+
+    fn controller(&self) -> &Nvme {
+        &self.rig.nvme
+    }
+
+    fn registers(&self) -> &'static [usize] {
+        &REGISTERS
+    }
+
+    fn attend(&self, queues: Queues) -> Result<Wish, Error> {
+        self.rig.nvme.attend(queues, &mut |_| {})
+    }
+
+    fn interrupt(&self) -> bool {
+        let vectors = 0..=QUEUES;
+        let calls = vectors.filter(|vector| self.rig.nvme.interrupt(*vector) == Cause::Attention);
+        calls.count() != 0
+    }
+
+    fn cut_off(&self) {
+        self.rig.model.state().power_cycle();
+    }
+
+    fn recover(&self) {
+        let mut state = self.rig.model.state();
+        if !state.gone() {
+            state.vanish_at = None;
+        }
+        state.lies.end();
+        state.liar = None;
+        state.admin_liar = None;
+        state.hold = false;
+        state.out_of_reach = false;
+        state.reporter.forever = None;
+        (state.refuse, state.ignore) = (None, None);
+        state.io_status.clear();
+        state.stuck.next = 0;
+        state.work_queues();
+    }
+
+    fn act(&self, tape: &Tape) -> Result<Wish, Error> {
+        let mut state = self.rig.model.state();
+        let now = state.admin_log.len();
+        match tape.byte() & 15 {
+            // It does not come back.
+            0 if state.gone() => {}
+            0 => state.vanish_at = Some(state.accesses + u64::from(tape.byte())),
+            1 => state.out_of_reach = tape.coin(),
+            2 => state.fatal = tape.coin(),
+            3 => {
+                // No success: nothing is transferred.
+                let status = tape.word() as u16 | 1;
+                state.io_status.push(status);
+            }
+            4 => {
+                let status = tape.word() as u16 | 1;
+                state.refuse = Some((now + usize::from(tape.byte() & 7), status));
+            }
+            5 => state.ignore = Some(now + usize::from(tape.byte() & 7)),
+            6 => state.stuck.next = usize::from(tape.byte() & 3),
+            7 => state.stuck.for_good = tape.coin(),
+            8 => state.raise(tape.word()),
+            9 => state.reporter.forever = tape.coin().then(|| tape.word()),
+            10 => {
+                state.lies.is_liar = true;
+                state.liar = Some(lie_by(tape));
+            }
+            11 => {
+                state.lies.is_liar = true;
+                state.admin_liar = Some(lie_by(tape));
+            }
+            12 => scribble(&mut state, tape),
+            13 => state.config.warnings = tape.byte(),
+            14 => {
+                let ns = &mut state.config.namespaces[0];
+                ns.blocks = 1 << tape.below(11);
+                ns.data.resize((ns.blocks << ns.lbads) as usize, 0);
+            }
+            _ => {
+                drop(state);
+                return self.pass(tape);
+            }
+        }
+        Ok(Wish::Nothing)
+    }
+}
+
+impl Enemy {
+    /// A command of a tool's.
+    fn pass(&self, tape: &Tape) -> Result<Wish, Error> {
+        let bytes = tape.below(3 * 4096) as usize & !3;
+        let data = match bytes {
+            0 => None,
+            _ => self.rig.machine.dma(bytes).ok(),
+        };
+        let first = u64::from(tape.byte()) | (u64::from(tape.byte() & 1) << 32);
+        let [a, b, c] = [0; 3].map(|_: u64| u64::from(tape.word()));
+        let sqe = [first, 0, 0, 0, 0, a | (b << 32), c, 0];
+        let timeout_ms = u32::from(tape.byte());
+        let nvme = &self.rig.nvme;
+        // With less room its data would go where nobody has said: the layer above refuses that.
+        let needed = lld_nvme::admin_bytes(&sqe).unwrap_or(0);
+        // Nothing is under way when a disk is formatted.
+        if sqe[0] as u8 == FORMAT {
+            return Ok(Wish::Nothing);
+        }
+        let answer = match tape.coin() {
+            false => nvme.io(UNIT, sqe, data.as_ref(), timeout_ms, &|| false),
+            true if needed > bytes as u64 => return Ok(Wish::Nothing),
+            true => nvme.admin(sqe, data.as_ref(), timeout_ms, &|| false),
+        };
+        match answer {
+            Err(error @ (Error::Timeout | Error::Fatal | Error::Gone)) => {
+                self.kept.lock().unwrap().extend(data);
+                Err(error)
+            }
+            _ => Ok(Wish::LookAnew),
+        }
+    }
+}
+
+/// Lies about completions for as long as the input goes on.
+fn lie_by(tape: &Tape) -> crate::model::Liar {
+    let tape = tape.clone();
+    Box::new(move |_, truth| {
+        let wild = |tape: &Tape| Completion {
+            result: u64::from(tape.word()),
+            sq_head: tape.byte().into(),
+            sq_id: (tape.byte() & 3).into(),
+            cid: tape.word() as u16,
+            status: tape.word() as u16,
+        };
+        match tape.byte() & 15 {
+            0..=7 => vec![truth],
+            8 => vec![truth, truth],
+            9 => vec![],
+            10 => vec![Completion {
+                cid: truth.cid ^ u16::from(tape.byte()),
+                ..truth
+            }],
+            11 => vec![
+                Completion {
+                    cid: truth.cid ^ 0x1000,
+                    ..truth
+                },
+                truth,
+            ],
+            12 => vec![Completion {
+                sq_head: tape.word() as u16,
+                ..truth
+            }],
+            13 => vec![Completion {
+                status: tape.word() as u16,
+                ..truth
+            }],
+            14 => vec![wild(&tape), truth],
+            _ => vec![wild(&tape)],
+        }
+    })
+}
+
+/// Words into a completion queue, without a message.
+fn scribble(state: &mut State, tape: &Tape) {
+    state.lies.is_liar = true;
+    let number = u16::from(tape.byte()) % (QUEUES + 1);
+    let Some((base, entries)) = state.cqs.get(&number).map(|cq| (cq.base, cq.entries)) else {
+        return;
+    };
+    for _ in 0..=tape.byte() & 7 {
+        let at = base + tape.below(u64::from(entries) * 4) * 4;
+        let _ = state.platform.bus().write32(at, tape.word());
+    }
+}
+
+fn config(tape: &Tape) -> Config {
+    let how = tape.byte();
+    Config {
+        mqes: [1, 3, 7, 31][usize::from(how & 3)],
+        sgls: u32::from((how >> 2) & 1),
+        doorbell_buffer: how & 8 != 0,
+        mdts: u8::from(how & 0x10 != 0) * 3,
+        vwc: (how >> 5) & 1,
+        to: 1,
+        host_memory: [(0, 0, 0, 0), (8, 4, 1, 4)][usize::from((how >> 6) & 1)],
+        namespaces: vec![Namespace::new(1, if how & 0x80 == 0 { 9 } else { 12 }, 256)],
+        effects: Some(Vec::new()),
+        ..Config::default()
+    }
+}
+
+/// One input.
+pub fn run(input: &[u8]) {
+    let tape = Tape::new(input);
+    let machine = {
+        let Ok(rig) = Rig::new(config(&tape)) else {
+            return;
+        };
+        if rig.nvme.start().is_err() {
+            return;
+        }
+        let enemy = Enemy {
+            rig,
+            kept: Mutex::default(),
+        };
+        let lines = (0..QUEUES).map(|index| enemy.rig.queue(index));
+        Siege::run(&enemy, &tape, lines);
+        let mut state = enemy.rig.model.state();
+        // A tool that has more room than its command takes.
+        let excused = "PRP 2 without use";
+        state.complaints.retain(|told| told != excused);
+        if !state.lies.is_liar {
+            assert_eq!(state.complaints, Vec::<String>::new());
+            assert_eq!(state.platform.bus().faults(), 0, "accesses to no memory");
+        }
+        state.complaints.clear();
+        drop(state);
+        enemy.rig.machine.clone()
+    };
+    assert_eq!(
+        machine.bus().blocks_alive(),
+        0,
+        "memory that nobody gave back"
+    );
+}
+
+#[test]
+fn nothing_that_was_found_breaks_anything() {
+    testkit::replay(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus"), run);
+}
