@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! I/O commands as submission queue entries (Base 2.0 section 3.3.3.1, NVM Command Set 1.0 section 3.2).
 
-use crate::data::{Layout, List, RANGES_MAX};
-use hal::{CmdError, Command, DmaMem, Op, Segment};
+use crate::data::{Layout, RANGES_MAX};
+use crate::lists::List;
+use hal::{CmdError, Command, Op, Platform, Segment};
 
 /// A submission queue entry.
 pub(crate) type Sqe = [u64; 8];
@@ -31,14 +32,14 @@ const DEALLOCATE: u64 = 1 << 2;
 /// Most logical blocks of a command whose length is 16 bits, less one.
 pub(crate) const BLOCKS_MAX: u32 = 1 << 16;
 
-/// Encodes `cmd` for the tag whose CID is `cid` and whose list is what `list` gives; most commands need none.
+/// Encodes `cmd` for the tag whose CID is `cid` and whose list is `list`; most commands need none.
 #[inline]
-pub(crate) fn encode<'a, D: DmaMem + 'a>(
+pub(crate) fn encode<P: Platform>(
     cmd: &Command,
     cid: u16,
     layout: &Layout,
     data: impl Iterator<Item = Result<Segment, CmdError>>,
-    list: impl FnOnce() -> Option<List<'a, D>>,
+    list: &mut List<'_, P>,
 ) -> Result<Sqe, CmdError> {
     let opcode = match cmd.op {
         Op::Read => READ,
@@ -50,9 +51,9 @@ pub(crate) fn encode<'a, D: DmaMem + 'a>(
             return Ok(entry(WRITE_ZEROES, cid, cmd.unit, [0, 0], cmd.lba, length));
         }
         Op::Discard | Op::WriteZeroes => {
-            let list = list().ok_or(CmdError::Invalid)?;
-            let ranges = write_ranges(cmd, data, &list)?;
-            let at = [list.bus(), 0];
+            list.begin_page()?;
+            let ranges = write_ranges(cmd, data, list)?;
+            let at = [list.bus()?, 0];
             // Dword 10: ranges, less one.
             let dwords = ranges.wrapping_sub(1) | (DEALLOCATE << 32);
             return Ok(entry(DATASET_MANAGEMENT, cid, cmd.unit, at, dwords, 0));
@@ -72,10 +73,10 @@ pub(crate) fn encode<'a, D: DmaMem + 'a>(
 /// Writes the ranges of a discard, those of `cmd` or that which it is itself, to `list`; says how
 /// many they are, 1 to [`RANGES_MAX`].
 #[cold]
-fn write_ranges<D: DmaMem>(
+fn write_ranges<P: Platform>(
     cmd: &Command,
     ranges: impl Iterator<Item = Result<Segment, CmdError>>,
-    list: &List<'_, D>,
+    list: &mut List<'_, P>,
 ) -> Result<u64, CmdError> {
     let (mut count, mut left) = (0usize, cmd.blocks);
     let mut write = |range: Segment| {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where a command's data is: the choice between PRP and SGL, and each tag's own piece of DMA memory for lists.
+//! Where a command's data is: the choice between PRP and SGL.
 
+use crate::lists::List;
 use crate::{prp, sgl};
-use hal::{CmdError, DmaMem, Error, Platform, Segment};
+use hal::{CmdError, Platform, Segment};
 
-/// Most bytes of a tag's list that are used: 256 PRP entries or 128 SGL descriptors. With the first
+/// Most bytes of a list that are used: 256 PRP entries or 128 SGL descriptors. With the first
 /// page in the command this is 1 MiB of 4 KiB pages at any offset, and as a list never crosses a
 /// page, it never needs a chain.
 pub(crate) const LIST_MAX: usize = 2048;
@@ -13,12 +14,6 @@ const LIST_MIN: usize = 64;
 /// Most ranges of a Dataset Management (NR, less one, is a byte), and bytes of each.
 pub(crate) const RANGES_MAX: u16 = 256;
 const RANGE_BYTES: usize = 16;
-/// Log2 of the bytes that each list has to itself: a page. Some devices read all 256 ranges of a
-/// Dataset Management command, however few they are told of, and some take a list's address for
-/// one that begins at a multiple of 512.
-const PLACE_SHIFT: u32 = 12;
-/// Bytes of one allocation for lists: what a fragmented machine still has in one piece.
-const CHUNK_SHIFT: u32 = 15;
 
 /// How a queue's commands say where their data is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,13 +74,13 @@ impl Layout {
         room.min(RANGES_MAX)
     }
 
-    /// Says where `bytes` of data are, with the list that `list` gives if one is needed.
+    /// Says where `bytes` of data are, in `list` if one is needed.
     #[inline]
-    pub(crate) fn describe<'a, D: DmaMem + 'a>(
+    pub(crate) fn describe<P: Platform>(
         &self,
         mut data: impl Iterator<Item = Result<Segment, CmdError>>,
         bytes: u32,
-        list: impl FnOnce() -> Option<List<'a, D>>,
+        list: &mut List<'_, P>,
     ) -> Result<Pointer, CmdError> {
         let first = data.next().ok_or(CmdError::Invalid)??;
         if first.len == bytes && prp::fits_command(first, self.page_mask) {
@@ -95,8 +90,7 @@ impl Layout {
             });
         }
         let Some(align) = self.sgl_align else {
-            let list = list().ok_or(CmdError::Invalid)?;
-            let words = prp::build(first, data, bytes, self.page_mask, &list)?;
+            let words = prp::build(first, data, bytes, self.page_mask, list)?;
             return Ok(Pointer { words, psdt: 0 });
         };
         if first.len == bytes {
@@ -113,8 +107,7 @@ impl Layout {
                 psdt: 0,
             });
         }
-        let list = list().ok_or(CmdError::Invalid)?;
-        let words = sgl::build(first, second, data, bytes, align, &list)?;
+        let words = sgl::build(first, second, data, bytes, align, list)?;
         Ok(Pointer {
             words,
             psdt: PSDT_SGL,
@@ -132,89 +125,3 @@ impl Layout {
             && first.len.checked_add(second.len) == Some(bytes)
     }
 }
-
-/// The lists of all tags of a queue, each in a page of its own.
-pub(crate) struct Lists<P: Platform> {
-    chunks: P::Table<Option<P::Dma>>,
-    /// Bytes of a list.
-    bytes: usize,
-}
-
-impl<P: Platform> Lists<P> {
-    /// Lists of `bytes`, up to [`LIST_MAX`], for `tags` tags.
-    pub(crate) fn new(platform: &P, tags: u16, bytes: usize) -> Result<Self, Error> {
-        let all = usize::from(tags).wrapping_shl(PLACE_SHIFT);
-        let chunk = 1usize << CHUNK_SHIFT;
-        let chunk_at = |at: usize| {
-            let left = all.saturating_sub(at << CHUNK_SHIFT);
-            platform.dma(left.min(chunk))
-        };
-        let mut failed = None;
-        let chunks = platform.table(all.div_ceil(chunk), |at| match chunk_at(at) {
-            Ok(memory) => Some(memory),
-            Err(why) => {
-                failed = Some(why);
-                None
-            }
-        })?;
-        match failed {
-            Some(why) => Err(why),
-            None => Ok(Self { chunks, bytes }),
-        }
-    }
-
-    /// The list of tag `index`.
-    #[inline]
-    pub(crate) fn of(&self, index: usize) -> Option<List<'_, P::Dma>> {
-        let at = index.wrapping_shl(PLACE_SHIFT);
-        let memory = self.chunks.get(at >> CHUNK_SHIFT)?.as_ref()?;
-        Some(List {
-            memory,
-            at: at & ((1 << CHUNK_SHIFT) - 1),
-            bytes: self.bytes,
-        })
-    }
-}
-
-/// One tag's list.
-pub(crate) struct List<'a, D> {
-    /// The memory that it is a part of.
-    pub(crate) memory: &'a D,
-    /// Where in it.
-    pub(crate) at: usize,
-    /// Its length.
-    pub(crate) bytes: usize,
-}
-
-impl<D: DmaMem> List<'_, D> {
-    /// Where the device finds it.
-    #[inline]
-    pub(crate) fn bus(&self) -> u64 {
-        self.memory.bus_addr().wrapping_add(self.at as u64)
-    }
-
-    /// Writes 64-bit word `index`.
-    #[inline]
-    pub(crate) fn write(&self, index: usize, word: u64) -> Result<(), CmdError> {
-        let offset = index.wrapping_mul(8);
-        if offset >= self.bytes {
-            return Err(CmdError::Invalid);
-        }
-        self.memory.write64(self.at.wrapping_add(offset), word);
-        Ok(())
-    }
-
-    /// Writes 16-byte entry `index`.
-    #[inline]
-    pub(crate) fn write_pair(&self, index: usize, words: [u64; 2]) -> Result<(), CmdError> {
-        let offset = index.wrapping_mul(16);
-        if offset >= self.bytes {
-            return Err(CmdError::Invalid);
-        }
-        self.memory.write_words(self.at.wrapping_add(offset), words);
-        Ok(())
-    }
-}
-
-// A list fits its place.
-const _: () = assert!(LIST_MAX <= 1 << PLACE_SHIFT);

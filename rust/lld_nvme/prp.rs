@@ -4,8 +4,8 @@
 //! PRP 1 is the first byte, which may lie anywhere in its page; every further entry is a whole page. Two entries are in the command, more are in
 //! a list to which PRP 2 points.
 
-use crate::data::List;
-use hal::{CmdError, DmaMem, Segment};
+use crate::lists::List;
+use hal::{CmdError, Platform, Segment};
 
 /// Low bits that PRP entries must not have (a dword).
 pub(crate) const ALIGN: u64 = 3;
@@ -31,13 +31,14 @@ pub(crate) fn in_command(first: Segment, mask: u64) -> Result<[u64; 2], CmdError
 /// PRP 1 and 2 of `bytes` of data, of which `first` is the first segment and `rest` yields the others; with more than two pages the
 /// tail goes to `list`.
 ///
-/// [`CmdError::Invalid`]: the segments don't meet at page boundaries, are not `bytes` long, or are more pages than the list holds.
-pub(crate) fn build<D: DmaMem>(
+/// [`CmdError::Invalid`]: the segments don't meet at page boundaries, are not `bytes` long, or are
+/// more pages than the list holds. [`CmdError::NotReady`]: there is no page for so long a list.
+pub(crate) fn build<P: Platform>(
     first: Segment,
     rest: impl Iterator<Item = Result<Segment, CmdError>>,
     bytes: u32,
     mask: u64,
-    list: &List<'_, D>,
+    list: &mut List<'_, P>,
 ) -> Result<[u64; 2], CmdError> {
     if first.addr & ALIGN != 0 {
         return Err(CmdError::Invalid);
@@ -66,17 +67,17 @@ pub(crate) fn build<D: DmaMem>(
     if left != 0 {
         return Err(CmdError::Invalid);
     }
-    Ok([first.addr, pages.second_entry()])
+    Ok([first.addr, pages.second_entry()?])
 }
 
 /// The entries after the first, of which a single one goes to the command itself.
-struct Pages<'a, D> {
-    list: &'a List<'a, D>,
+struct Pages<'a, 'l, P: Platform> {
+    list: &'a mut List<'l, P>,
     second: u64,
     count: usize,
 }
 
-impl<D: DmaMem> Pages<'_, D> {
+impl<P: Platform> Pages<'_, '_, P> {
     /// Adds the pages of `segment` after its first `skip` bytes. Returns the address behind it.
     fn add(&mut self, segment: Segment, skip: u64, page: u64) -> Result<u64, CmdError> {
         let end = (segment.addr)
@@ -98,10 +99,10 @@ impl<D: DmaMem> Pages<'_, D> {
         Ok(end)
     }
 
-    fn second_entry(&self) -> u64 {
+    fn second_entry(&self) -> Result<u64, CmdError> {
         match self.count {
-            0 => 0,
-            1 => self.second,
+            0 => Ok(0),
+            1 => Ok(self.second),
             _ => self.list.bus(),
         }
     }

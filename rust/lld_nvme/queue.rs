@@ -5,15 +5,18 @@
 //! once, at the staged tail; the doorbell moves when they are issued.
 
 mod whole;
+mod withdraw;
 
 use crate::cqe::{self, Cids, Cqe};
-use crate::data::{Layout, Lists};
+use crate::data::Layout;
 use crate::doorbell::{Doorbells, Shadow};
 use crate::interrupt;
+use crate::lists::{Lists, Page};
 use crate::silence::{self, Silence};
+use crate::slot::Slot;
 use crate::status::RetryDelays;
 use crate::{command, regs, status};
-use cell::sync::{fence, AtomicU16, Ordering};
+use cell::sync::{fence, Ordering};
 use core::fmt;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, DmaMem, Error, Event, Free, Mmio, Platform,
@@ -47,11 +50,11 @@ pub(crate) struct Plan<D, M> {
 /// A submission queue and its completion queue.
 ///
 /// # Invariants
-/// `cids` holds for each slot the CID of its next or present command; only the drainer changes it, when the command is proven finished, so no
-/// earlier completion can be taken for a later command's.
+/// `slots` holds for each slot the CID of its next or present command; only the drainer changes it,
+/// when the command is proven finished, so no earlier completion can be taken for a later command's.
 pub struct NvmeQueue<P: Platform, M: Mmio> {
     tags: TagTable<P>,
-    cids: P::Table<AtomicU16>,
+    slots: P::Table<Slot>,
     numbers: Cids,
     sqe_shift: u32,
     sq: P::Dma,
@@ -110,9 +113,9 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         };
         Ok(Self {
             tags: TagTable::new(platform, plan.tags)?,
-            cids: platform.table(usize::from(plan.tags), |at| {
+            slots: platform.table(usize::from(plan.tags), |at| {
                 // CAST: at most 65,535 tags.
-                AtomicU16::new(plan.cids.of(at as u16))
+                Slot::new(plan.cids.of(at as u16))
             })?,
             numbers: plan.cids,
             sqe_shift: plan.sqe_shift,
@@ -146,8 +149,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
     /// By which Abort names the command of `tag`: queue and command identifier. By the time that
     /// it gets there the latter may be that of a command which is over.
     pub(crate) fn name_of(&self, tag: usize) -> Option<(u16, u16)> {
-        let cid = self.cids.get(tag)?.load(Ordering::Relaxed);
-        Some((self.qid, cid))
+        Some((self.qid, self.slots.get(tag)?.cid()))
     }
 
     /// Where submission queue entry `index` is.
@@ -185,14 +187,22 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             return None;
         }
         let number = self.numbers.tag_of(entry.cid());
-        let cid = self.cids.get(usize::from(number))?;
-        if cid.load(Ordering::Relaxed) != entry.cid() {
+        let slot = self.slots.get(usize::from(number))?;
+        if slot.cid() != entry.cid() {
             return None;
         }
         let tag = self.tags.complete(number)?;
-        // From here on the CID that just came back answers nothing. The next issuer gets the slot through the tag table's Release.
-        cid.store(self.numbers.next(entry.cid()), Ordering::Relaxed);
+        self.end(slot);
         Some(tag)
+    }
+
+    /// The command of `slot` is over: from here on its CID answers nothing, and its list is free.
+    #[inline]
+    fn end(&self, slot: &Slot) {
+        let page = slot.end(self.numbers.next(slot.cid()));
+        if page != Page::default() {
+            self.lists.give_back(page);
+        }
     }
 
     /// Takes the next completion: whose it is, and its entry.
@@ -211,30 +221,6 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             side.violations = side.violations.saturating_add(1);
         }
         None
-    }
-
-    /// Takes the entries of tags that were bound, and are given back unissued, out of the staged ones.
-    #[cold]
-    fn withdraw(&self, side: &mut NvmeIssue, number: u16) {
-        let mut from = side.tail;
-        let mut to = side.tail;
-        while from != side.next {
-            let at = self.entry(from);
-            // CAST: bits 31:16 of the first word are the CID.
-            let cid = (self.sq.read64(at) >> 16) as u16;
-            if self.numbers.tag_of(cid) != number {
-                if from != to {
-                    for word in (0..command::BYTES).step_by(8) {
-                        let value = self.sq.read64(at.wrapping_add(word));
-                        let place = self.entry(to);
-                        self.sq.write64(place.wrapping_add(word), value);
-                    }
-                }
-                to = self.after(to);
-            }
-            from = self.after(from);
-        }
-        side.next = to;
     }
 }
 
@@ -266,14 +252,14 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         mut data: impl Iterator<Item = Result<Segment, CmdError>>,
     ) -> Result<Tag<Bound>, Unbound> {
         let index = tag.index();
-        let Some(cid) = self.cids.get(index) else {
+        let Some(slot) = self.slots.get(index) else {
             let why = CmdError::Invalid;
             return Err(Unbound { tag, why });
         };
-        let cid = cid.load(Ordering::Relaxed);
-        let list = || self.lists.of(index);
-        match command::encode(cmd, cid, &self.layout, &mut data, list) {
+        let mut list = self.lists.of(index);
+        match command::encode(cmd, slot.cid(), &self.layout, &mut data, &mut list) {
             Ok(entry) => {
+                slot.keep(list.keep());
                 let at = self.entry(side.next);
                 self.sq.write_words(at, entry);
                 side.next = self.after(side.next);
@@ -301,7 +287,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         if side.next != side.tail {
             let mut kept = TagBatch::default();
             for tag in tags.drain() {
-                self.withdraw(side, tag.number());
+                self.withdraw(side, &tag);
                 // As many as there were.
                 let _ = kept.push(tag);
             }
@@ -368,9 +354,8 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
     fn reap_tag(&self, _side: &mut NvmeDrain) -> Option<Event> {
         let number = self.tags.first_issued()?;
         let tag = self.tags.complete(number)?;
-        if let Some(cid) = self.cids.get(usize::from(number)) {
-            let next = self.numbers.next(cid.load(Ordering::Relaxed));
-            cid.store(next, Ordering::Relaxed);
+        if let Some(slot) = self.slots.get(usize::from(number)) {
+            self.end(slot);
         }
         let outcome = Err(CmdError::Aborted.again());
         Some(Event { tag, outcome })
@@ -382,6 +367,10 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         // No entry may look new.
         let bytes = usize::from(self.entries).saturating_mul(cqe::BYTES);
         self.cq.zero(0, bytes);
+        for slot in self.slots.iter() {
+            slot.end(slot.cid());
+        }
+        self.lists.rewind();
         self.tags.rewind();
     }
 }

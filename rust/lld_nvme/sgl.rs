@@ -3,8 +3,8 @@
 //!
 //! One segment is a data block descriptor in the command itself; more are in a list, to which a last-segment descriptor points.
 
-use crate::data::List;
-use hal::{CmdError, DmaMem, Segment};
+use crate::lists::List;
+use hal::{CmdError, Platform, Segment};
 
 /// Descriptor type Data Block, in the top byte of the second word.
 const DATA_BLOCK: u64 = 0x00 << 56;
@@ -23,13 +23,14 @@ pub(crate) fn in_command(only: Segment, align: u64) -> Result<[u64; 2], CmdError
 /// end where no bit of `align` is set.
 ///
 /// [`CmdError::Invalid`]: misaligned, not `bytes` long, or more segments than the list holds.
-pub(crate) fn build<D: DmaMem>(
+/// [`CmdError::NotReady`]: there is no page for so long a list.
+pub(crate) fn build<P: Platform>(
     first: Segment,
     second: Segment,
     rest: impl Iterator<Item = Result<Segment, CmdError>>,
     bytes: u32,
     align: u64,
-    list: &List<'_, D>,
+    list: &mut List<'_, P>,
 ) -> Result<[u64; 2], CmdError> {
     let mut left = bytes;
     let mut count = 0usize;
@@ -47,7 +48,7 @@ pub(crate) fn build<D: DmaMem>(
     }
     // At most a list's bytes, far below 32 bits.
     let length = count.wrapping_mul(BYTES) as u64;
-    Ok([list.bus(), length | LAST_SEGMENT])
+    Ok([list.bus()?, length | LAST_SEGMENT])
 }
 
 #[inline]

@@ -13,8 +13,9 @@ use crate::{admin, cqe, features, interrupt};
 use cell::TryLock;
 use hal::{DmaMem, Error, Limits, Mmio, Platform};
 
-/// Tags of a queue: with the entry that keeps it from being full, its entries fill whole pages.
-const TAGS: u16 = 255;
+/// Tags of a queue, as in tree (`io_queue_depth`, Linux 7.3): with the entry that keeps it from being
+/// full, its entries fill whole pages.
+const TAGS: u16 = 1023;
 /// Most bytes of a command, of what a tag's list can say.
 const TRANSFER_MAX: u32 = 1 << 20;
 

@@ -5,7 +5,6 @@ use super::{NvmeDrain, NvmeIssue, NvmeQueue};
 use crate::admin::AdminReply;
 use crate::command::Sqe;
 use crate::cqe;
-use cell::sync::Ordering;
 use hal::{Bound, Completed, DmaMem, Free, Mmio, Platform, Tag};
 
 impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
@@ -17,7 +16,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         tag: Tag<Free>,
         mut sqe: Sqe,
     ) -> Option<Tag<Bound>> {
-        let cid = self.cids.get(tag.index())?.load(Ordering::Relaxed);
+        let cid = self.slots.get(tag.index())?.cid();
         let [first, ..] = &mut sqe;
         *first = (*first & !(0xffff << 16)) | (u64::from(cid) << 16);
         self.sq.write_words(self.entry(side.next), sqe);

@@ -10,7 +10,7 @@ fn limits_follow_from_what_the_device_says() {
     let rig = Rig::started(Config::default());
     let plain = Limits {
         queues: 4,
-        tags: 255,
+        tags: 1023,
         max_transfer: 512 << 10,
         max_segments: 129,
         max_segment: u32::MAX,

@@ -35,8 +35,8 @@ fn lies_are_counted_and_the_truth_is_taken() {
             ..c
         },
         |c| Completion { sq_id: 0, ..c },
-        // The queue has 256 entries.
-        |c| Completion { sq_head: 256, ..c },
+        // The queue has 1,024 entries.
+        |c| Completion { sq_head: 1024, ..c },
         |c| Completion {
             sq_head: 0xffff,
             ..c

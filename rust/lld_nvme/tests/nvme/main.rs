@@ -18,6 +18,7 @@ mod host_memory;
 mod hostile;
 mod io;
 mod io_tools;
+mod lists;
 mod model;
 mod namespaces;
 mod pin;

@@ -4,7 +4,7 @@
 
 use crate::model::{Config, Frail, Namespace};
 use crate::rig::{command, Rig, UNIT};
-use hal::{Controller, Error, Op, PciIds, Platform, Unit};
+use hal::{CmdError, Controller, Error, Op, PciIds, Platform, Unit};
 use lld_nvme::Quirks;
 
 fn ids(vendor: u16, device: u16) -> PciIds {
@@ -302,13 +302,16 @@ fn a_list_begins_where_everybody_reads_it() {
             };
             let map = rig.map(&vec![0; bytes], 0, 4096);
             let cmd = command(op, 64, 32);
-            queue.start(&cmd, &map.segments()).unwrap();
-            maps.push(map);
+            match queue.start(&cmd, &map.segments()) {
+                Ok(_) => maps.push(map),
+                // No page for the list of a further discard.
+                Err(why) => assert_eq!((why, op), (CmdError::NotReady, Op::Discard)),
+            }
         }
         rig.model.state().hold = false;
         rig.model.state().work_queues();
         let done = queue.drain();
-        assert_eq!(done.len(), usize::from(tags));
+        assert_eq!(done.len(), maps.len());
         assert!(done.iter().all(|(_, outcome)| outcome.is_ok()), "{done:?}");
         assert_eq!(rig.machine.bus().faults(), 0);
         rig.model.check();
