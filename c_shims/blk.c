@@ -232,6 +232,9 @@ void hiops_init_work(struct work_struct *work, work_func_t fn,
 	case 1:
 		INIT_WORK(work, fn);
 		break;
+	case 2:
+		INIT_WORK(work, fn);
+		break;
 	default:
 		INIT_WORK(work, fn);
 	}

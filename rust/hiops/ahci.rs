@@ -130,7 +130,7 @@ impl Site for Place {
     }
 
     fn call(&self) {
-        self.0.caller.call();
+        let _ = self.0.caller.call();
     }
 }
 

@@ -351,6 +351,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             .unwrap_or(self.queues.len())
     }
 
+    /// It was given up, and its disks with it.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.state.load(Ordering::Acquire) == DEAD
+    }
+
     /// It is served, and was not given up.
     pub(crate) fn is_live(&self) -> bool {
         self.state.load(Ordering::Acquire) == LIVE

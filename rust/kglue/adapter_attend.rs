@@ -105,6 +105,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         drop(self.control());
         self.recover_from(Reason::Asked);
         self.recovery.flush();
+        // It may wait for a reset of all that the controller is part of.
+        drop(self.control());
         match self.is_live() {
             true => Ok(()),
             false => Err(Error::Gone),

@@ -31,6 +31,12 @@ pub trait Bus: Send + Sync + 'static {
     fn set_interrupt(&self, vector: u16, on: bool);
     /// Cuts the device off memory, for a controller that can't be stopped otherwise.
     fn cut_off(&self);
+    /// For a controller that is cut off and can't be brought back: whether all that it is part of
+    /// is reset, and it is resumed then ([`Adapter::resume`](crate::adapter::Adapter::resume)).
+    /// Any context.
+    fn reset_all(&self) -> bool {
+        false
+    }
     /// Undoes [`Bus::cut_off`], before the controller is started again.
     fn restore(&self) -> Result<(), Error>;
     /// Returns when no handler of the device's interrupts runs that began before the call. Sleeps.

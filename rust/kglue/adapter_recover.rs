@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A controller that does not answer, or not sensibly, is stopped, reaped and brought back.
 
-use crate::adapter::{Adapter, Bus, HwQueue, PausedQueue, DEAD, LIVE};
+use crate::adapter::{Adapter, Bus, DEAD, LIVE, SUSPENDED};
 use crate::adapter_abort::{ABORT, WELL};
 use crate::adapter_reason::Reason;
-use crate::context::PreemptOff;
+use crate::adapter_rest::{Down, Then};
 use crate::shims;
-use crate::text::Text;
-use core::fmt;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use hal::{CmdError, Controller, Error, Failure, Shutdown};
+use hal::{CmdError, Controller, Error, Failure};
 use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::types::Opaque;
-use strategy::Context;
-
-/// Bytes of a line of the log.
-const LINE: usize = 512;
 
 /// The work item of an adapter's recovery, with a queue of its own that memory pressure can't stall.
 ///
@@ -56,6 +50,11 @@ impl Recovery {
     /// Work that ends all other work of this kind, and is not ended by it.
     pub(crate) fn that_removes(number: i32) -> Result<Self, Error> {
         Self::make(number, 2)
+    }
+
+    /// Work that ends all other work of what its ports are part of.
+    pub(crate) fn that_rescues(number: i32) -> Result<Self, Error> {
+        Self::make(number, 3)
     }
 
     /// Work waits for, or cancels, that of lower ranks alone.
@@ -114,6 +113,12 @@ impl Recovery {
         unsafe { bindings::disable_work_sync(self.item.work.get()) };
     }
 
+    /// Undoes [`Recovery::disable`].
+    pub(crate) fn enable(&self) {
+        // SAFETY: valid by the invariants.
+        unsafe { bindings::enable_work(self.item.work.get()) };
+    }
+
     /// # Safety
     /// Called by the work queue with the work of an `Item`.
     unsafe extern "C" fn work(work: *mut bindings::work_struct) {
@@ -154,17 +159,13 @@ impl Drop for NoIo {
     }
 }
 
-/// What becomes of an adapter whose queues are at rest and whose controller is stopped.
+/// How a restart ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
-    /// The controller is started again.
-    Start,
-    /// It rests until it is resumed.
-    Rest,
-    /// Nothing gets through to it any more.
-    Die,
-    /// Likewise, and it is told first that power may go away.
-    PowerOff,
+pub(crate) enum Ended {
+    /// It serves.
+    Back,
+    /// All that it is part of is reset ([`Bus::reset_all`]); it is suspended until then.
+    Waits,
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
@@ -215,7 +216,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
         adapter.resets.fetch_add(1, Ordering::Release);
         match adapter.restart(CmdError::Timeout.again(), Then::Start) {
-            Ok(()) => {
+            Ok(Ended::Waits) => crate::log::log_err!(
+                adapter,
+                "it can't be stopped: all that it is part of is reset, and the others go on then\n"
+            ),
+            Ok(Ended::Back) => {
                 crate::log::log_warn!(adapter, "it is back\n");
                 // What it would have called for meanwhile.
                 adapter.call();
@@ -234,147 +239,47 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// Lays the queues to rest, stops the controller, ends what it had as `why` says; then brings
     /// it back, or closes the gate for good. An error: it could not be brought back, and the gate
     /// is closed. Sleeps.
-    pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<(), Error> {
+    pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<Ended, Error> {
         let _control = self.control_now();
         if self.set_allocated {
             // SAFETY: allocated. What is in dispatch gets to the FIFO at most.
             unsafe { bindings::blk_mq_quiesce_tagset(self.set.get()) };
         }
-        let result = self.restart_quiesced(why, then);
+        let (result, suspended) = self.restart_quiesced(why, then);
         // With the control path still held: whoever finds something wrong from here on begins
         // another.
         self.recovering.store(WELL, Ordering::Release);
-        if self.set_allocated {
-            // SAFETY: quiesced above.
-            unsafe { bindings::blk_mq_unquiesce_tagset(self.set.get()) };
+        if !suspended {
+            self.let_in();
         }
         result
     }
 
-    fn restart_quiesced(&self, why: Failure, then: Then) -> Result<(), Error> {
+    /// Returns, too, whether this has suspended it, which whoever resumes it ends.
+    fn restart_quiesced(&self, why: Failure, then: Then) -> (Result<Ended, Error>, bool) {
         let mut paused = self.paused.lock();
         self.halt(&mut paused, why, then);
         let started = match then {
             Then::Start => self.start_again(),
-            Then::Rest | Then::Die | Then::PowerOff => Err(Error::Gone),
+            Then::Rest | Then::Die | Then::PowerOff => Err(Down::stopped(Error::Gone)),
         };
+        if started.is_err_and(|down| down.is_stuck) && self.bus.reset_all() {
+            let begun =
+                (self.state).compare_exchange(LIVE, SUSPENDED, Ordering::AcqRel, Ordering::Acquire);
+            // Whoever resets has suspended it already, perhaps, and waits for this to end.
+            if matches!(begun, Ok(_) | Err(SUSPENDED)) {
+                return (Ok(Ended::Waits), begun.is_ok());
+            }
+        }
+        let started = started.map_err(|down| down.why);
         self.go_on(&mut paused, started);
-        started
-    }
-
-    /// Lays the queues to rest, in `paused`, stops the controller, and ends what it had as `why`
-    /// says. Under `control`, which `paused` is locked under; [`Adapter::go_on`] follows. Sleeps.
-    pub(crate) fn halt(&self, paused: &mut KVec<PausedQueue<C, B>>, why: Failure, then: Then) {
-        for queue in &self.queues {
-            // SAFETY: the vector is emptied before the adapter goes, by `go_on`: within the same
-            // call, or at the end of a suspension, which a removal ends first.
-            let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
-            // Room for all was reserved when they were made.
-            let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
-        }
-        if self.misses.swap(false, Ordering::Relaxed) && then == Then::Start {
-            self.tell_silence(paused);
-        }
-        for vector in self.queues.iter().filter_map(|queue| queue.vector) {
-            self.controller.set_interrupt(vector, false);
-        }
-        if then == Then::PowerOff && self.controller.shutdown(Shutdown::Normal).is_err() {
-            crate::log::log_warn!(self, "it did not confirm the shutdown\n");
-        }
-        if self.controller.stop().is_err() {
-            self.bus.cut_off();
-        }
-        self.bus.synchronize();
-        // A reset does not wait for the owners of what came before it.
-        crate::wait::take_all();
-        for queue in paused {
-            let _stay = PreemptOff::new();
-            queue.reap(why);
-            queue.rewind();
-        }
-    }
-
-    /// Starts the controller, after [`Adapter::halt`]; one that fails is stopped. Sleeps.
-    pub(crate) fn start_again(&self) -> Result<(), Error> {
-        let started = self.bus.restore().and_then(|()| self.controller.start());
-        if started.is_err() && self.controller.stop().is_err() {
-            self.bus.cut_off();
-        }
-        started
-    }
-
-    /// Lets the queues of a controller that was `started` go on, or closes the gate for good, after
-    /// [`Adapter::halt`]. Sleeps.
-    pub(crate) fn go_on(&self, paused: &mut KVec<PausedQueue<C, B>>, started: Result<(), Error>) {
-        if started.is_ok() {
-            for queue in &self.queues {
-                queue.trust_again();
-                if let Some(vector) = queue.vector.filter(|_| !queue.io.is_polled()) {
-                    self.controller.set_interrupt(vector, true);
-                }
-            }
-        } else {
-            self.state.store(DEAD, Ordering::Release);
-        }
-        while let Some(queue) = paused.pop() {
-            let _stay = PreemptOff::new();
-            match started {
-                Ok(()) => queue.resume(),
-                Err(_) => queue.kill(),
-            }
-        }
-        if started.is_err() {
-            // What waits to be tried again learns now that it is in vain.
-            self.disks.lock().iter().for_each(|disk| disk.hurry());
-        }
-    }
-
-    /// Tells the operator what the device was doing, before anything is done about it.
-    fn tell_silence(&self, paused: &KVec<PausedQueue<C, B>>) {
-        let tell = |say: &dyn Fn(&mut dyn fmt::Write) -> fmt::Result| {
-            let mut line = [0u8; LINE];
-            let mut text = Text::new(&mut line);
-            // What does not fit is cut.
-            let _ = say(&mut text);
-            let len = text.len();
-            match line.get(..len).map(core::str::from_utf8) {
-                Some(Ok(text)) if !text.is_empty() => crate::log::log_err!(self, "{}\n", text),
-                _ => {}
-            }
-        };
-        tell(&|to| self.controller.silence(to));
-        // Those without commands say nothing.
-        paused
-            .iter()
-            .for_each(|queue| tell(&|to| queue.silence(to)));
-    }
-
-    /// Has `work` done by the controller while its queues are at rest; afterwards they go on, and what it has ended is ended. Sleeps.
-    pub(crate) fn at_rest<R>(&self, work: impl FnOnce(&C) -> R) -> R {
-        let _control = self.control();
-        let mut paused = self.paused.lock();
-        for queue in &self.queues {
-            // SAFETY: the vector is emptied before this function returns, and the adapter outlives the call.
-            let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
-            // Room for all was reserved when they were made.
-            let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
-        }
-        let done = work(&self.controller);
-        while let Some(queue) = paused.pop() {
-            let _stay = PreemptOff::new();
-            queue.resume();
-        }
-        for queue in &self.queues {
-            let _stay = PreemptOff::new();
-            queue.io.drain(Context::Coop);
-        }
-        done
+        (started.map(|()| Ended::Back), false)
     }
 
     /// The device is gone for good: what it has fails, and so does what comes, until the adapter is removed. Sleeps.
     pub(crate) fn lose(&self) {
-        self.abandon();
         self.state.store(DEAD, Ordering::Release);
+        self.abandon();
         // Before anybody is told: a file system that learns of it waits for what it has under way.
         let _ = self.restart(CmdError::Gone.finally(), Then::Die);
         self.mark_dead();

@@ -2,7 +2,7 @@
 //! The way out: unbind, surprise removal, reboot.
 
 use crate::adapter::{Adapter, Bus, DEAD};
-use crate::adapter_recover::Then;
+use crate::adapter_rest::Then;
 use crate::context::PreemptOff;
 use core::sync::atomic::Ordering;
 use hal::{CmdError, Controller, Error, Platform, Shutdown};
@@ -95,13 +95,12 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if self.controller.shutdown(how).is_err() && how == Shutdown::Normal {
             crate::log::log_warn!(self, "it did not confirm the shutdown\n");
         }
-        if self.controller.stop().is_err() {
-            self.bus.cut_off();
-        }
+        let _ = self.stop_or_cut_off();
     }
 
     /// What a drop does before the fields go: from any state.
     pub(crate) fn put_away(&mut self) {
+        self.abandon();
         self.take_disks();
         *self.hook.lock() = None;
         self.retire(Shutdown::Dead);

@@ -194,10 +194,10 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
         self.still_served()?;
         let _no_io = NoIo::new();
         let is_lost = |done: &Result<R, Error>| !matches!(done, Ok(_) | Err(Error::Invalid));
-        let done = self.at_rest(|controller| {
+        let done = self.at_rest(|_| {
             let done = work();
-            if is_lost(&done) && controller.stop().is_err() {
-                self.bus.cut_off();
+            if is_lost(&done) {
+                let _ = self.stop_or_cut_off();
             }
             done
         });

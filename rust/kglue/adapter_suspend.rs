@@ -8,8 +8,9 @@
 
 use crate::adapter::{Adapter, Bus, DEAD, LIVE, SUSPENDED};
 use crate::adapter_abort::WELL;
-use crate::adapter_recover::{NoIo, Then};
+use crate::adapter_recover::NoIo;
 use crate::adapter_remove::LOOK_AGAIN_US;
+use crate::adapter_rest::{Down, Then};
 use core::sync::atomic::Ordering;
 use hal::{CmdError, Controller, Error, Platform};
 use kernel::bindings;
@@ -33,9 +34,19 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// sleeps, nobody is awake to call.)
     pub(crate) fn control(&self) -> Guard<'_, (), MutexBackend> {
         loop {
+            if let Some(control) = self.control_if_awake() {
+                return control;
+            }
+            self.platform.sleep_us(LOOK_AGAIN_US);
+        }
+    }
+
+    /// Likewise, unless the controller is suspended, or is so while this waits. Sleeps.
+    pub(crate) fn control_if_awake(&self) -> Option<Guard<'_, (), MutexBackend>> {
+        loop {
             let control = self.control.lock();
             let others_turn = match self.state.load(Ordering::Acquire) {
-                SUSPENDED => true,
+                SUSPENDED => return None,
                 LIVE => {
                     self.recovering.load(Ordering::Acquire) != WELL
                         || self.urgent.load(Ordering::Acquire) != 0
@@ -43,7 +54,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 _ => false,
             };
             if !others_turn {
-                return control;
+                return Some(control);
             }
             drop(control);
             self.platform.sleep_us(LOOK_AGAIN_US);
@@ -93,31 +104,37 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// it could not be brought back, and its disks are dead. Sleeps.
     pub fn resume(&self) -> Result<(), Error> {
         let _no_io = NoIo::new();
-        self.end_suspension(|| self.start_again())
-            .inspect_err(|error| {
-                crate::log::log_err!(
-                    self,
-                    "it did not come back from sleep or reset: its disks are dead ({})\n",
-                    crate::errno::advice(*error)
-                );
-                self.mark_dead();
-            })
+        let start = || match self.state.load(Ordering::Acquire) {
+            SUSPENDED => self.start_again(),
+            _ => Err(Down::stopped(Error::Gone)),
+        };
+        self.end_suspension(start).inspect_err(|error| {
+            crate::log::log_err!(
+                self,
+                "it did not come back from sleep or reset: its disks are dead ({})\n",
+                crate::errno::advice(*error)
+            );
+            self.mark_dead();
+        })
     }
 
     /// A controller that is suspended stays so for good: what waits fails. Sleeps.
     pub(crate) fn abandon(&self) {
-        let _ = self.end_suspension(|| Err(Error::Gone));
+        let _ = self.end_suspension(|| Err(Down::stopped(Error::Gone)));
     }
 
-    fn end_suspension(&self, start: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    fn end_suspension(&self, start: impl FnOnce() -> Result<(), Down>) -> Result<(), Error> {
         let _control = self.control_now();
-        if self.state.load(Ordering::Acquire) != SUSPENDED {
+        let mut paused = self.paused.lock();
+        // Not by the state: who has given it up meanwhile has left it at rest.
+        if paused.is_empty() {
             return Ok(());
         }
-        let started = start();
+        let started = start().map_err(|down| down.why);
         let state = if started.is_ok() { LIVE } else { DEAD };
         self.state.store(state, Ordering::Release);
-        self.go_on(&mut self.paused.lock(), started);
+        self.go_on(&mut paused, started);
+        drop(paused);
         // One that was begun before has come to nothing.
         self.recovering.store(WELL, Ordering::Release);
         self.let_in();
@@ -129,9 +146,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// blk-mq gives its requests to the queues again.
-    fn let_in(&self) {
+    pub(crate) fn let_in(&self) {
         if self.set_allocated {
-            // SAFETY: allocated, and quiesced by the suspension that ends.
+            // SAFETY: allocated, and quiesced by the suspension, or restart, that ends.
             unsafe { bindings::blk_mq_unquiesce_tagset(self.set.get()) };
         }
     }

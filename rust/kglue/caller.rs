@@ -24,8 +24,13 @@ struct Call {
 impl Caller {
     /// The caller of `run`, whose workqueue has `number` in its name. Sleeps.
     pub(crate) fn new(number: i32, run: Run) -> Result<Self, Error> {
+        Self::with(Recovery::new(number)?, run)
+    }
+
+    /// Likewise, of which `work` is made. Sleeps.
+    pub(crate) fn with(work: Recovery, run: Run) -> Result<Self, Error> {
         let call = Call {
-            work: Recovery::new(number)?,
+            work,
             aim: AtomicPtr::new(null_mut()),
             run,
         };
@@ -33,13 +38,11 @@ impl Caller {
         Ok(Self(call))
     }
 
-    /// The port is attended soon. Any context.
-    pub fn call(&self) {
+    /// The port is attended soon. `false`: it was called for before, or nobody attends. Any context.
+    pub fn call(&self) -> bool {
         let aim = self.0.aim.load(Ordering::Acquire);
-        if !aim.is_null() {
-            // SAFETY: what was aimed at lives until the caller was silenced.
-            unsafe { self.0.work.begin(aim, self.0.run) };
-        }
+        // SAFETY: what was aimed at lives until the caller was silenced.
+        !aim.is_null() && unsafe { self.0.work.begin(aim, self.0.run) }
     }
 
     /// # Safety
@@ -57,5 +60,10 @@ impl Caller {
     pub(crate) fn silence(&self) {
         // Not only cancelled: an interrupt that comes meanwhile would begin it again.
         self.0.work.disable();
+    }
+
+    /// Undoes [`Caller::silence`].
+    pub(crate) fn hear(&self) {
+        self.0.work.enable();
     }
 }

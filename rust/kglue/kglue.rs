@@ -24,6 +24,7 @@ mod adapter_quirks;
 mod adapter_reason;
 mod adapter_recover;
 mod adapter_remove;
+mod adapter_rest;
 mod adapter_serve;
 mod adapter_suspend;
 pub mod blk;
@@ -41,6 +42,8 @@ mod kunit;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit_again;
 #[cfg(CONFIG_KUNIT = "y")]
+mod kunit_shelf;
+#[cfg(CONFIG_KUNIT = "y")]
 mod kunit_slots;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit_strategy;
@@ -50,9 +53,11 @@ mod node;
 pub mod pci;
 pub mod platform;
 pub mod ram;
+mod rescue;
 mod shims;
 pub mod slot;
 mod slots;
+mod slots_rest;
 mod sysfs;
 mod text;
 pub mod wait;

@@ -201,23 +201,6 @@ impl Claim {
         }
     }
 
-    /// Turns on `ports` of an HBA of Intel's, one bit each, in its register PCS: what its reset may
-    /// have turned off. Others stay as they are.
-    pub fn turn_on_ports(&self, ports: u32) {
-        // Port control and status; six ports and more, by the chipset.
-        const PCS: c_int = 0x92;
-        let pdev = self.region.function.as_raw();
-        // CAST: 16 ports are all that the register has.
-        let (ports, mut on) = (ports as u16, 0);
-        // SAFETY: the function is this driver's; the register is its own.
-        unsafe {
-            let read = bindings::pci_read_config_word(pdev, PCS, &mut on);
-            if read == 0 && on & ports != ports {
-                bindings::pci_write_config_word(pdev, PCS, on | ports);
-            }
-        }
-    }
-
     /// Maps the claimed register window. Sleeps.
     pub fn map(&self) -> Result<Window, Error> {
         let (pdev, bar) = (self.region.function.as_raw(), self.region.bar);
@@ -276,6 +259,22 @@ fn enable_bus_master(function: &Function) -> Result<(), Error> {
         bindings::pci_set_master(function.as_raw());
     }
     Ok(())
+}
+
+/// Turns on `ports` of an HBA of Intel's, one bit each, in its register PCS: what its reset may have
+/// turned off. Others stay as they are.
+fn turn_on_ports(function: &Function, ports: u32) {
+    // Port control and status; six ports and more, by the chipset.
+    const PCS: c_int = 0x92;
+    // CAST: 16 ports are all that the register has.
+    let (ports, mut on) = (ports as u16, 0);
+    // SAFETY: the function is its driver's while it is claimed; the register is its own.
+    unsafe {
+        let read = bindings::pci_read_config_word(function.as_raw(), PCS, &mut on);
+        if read == 0 && on & ports != ports {
+            bindings::pci_write_config_word(function.as_raw(), PCS, on | ports);
+        }
+    }
 }
 
 /// The bus side of a function, for its adapter.

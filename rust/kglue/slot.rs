@@ -14,6 +14,7 @@ use crate::blk::ioctl::AdminPath;
 use crate::caller::Caller;
 use crate::log::{log_err, log_warn};
 use crate::platform::KernelPlatform;
+use crate::rescue::Rescue;
 use crate::slots::Slots;
 
 /// What a port found that had called for attention.
@@ -58,6 +59,12 @@ pub(crate) trait Home: Send + Sync + 'static {
 
     /// How it is to be served.
     fn config(&self) -> Result<Config, Error>;
+
+    /// What the buses' [`Bus::reset_all`] calls for, made by [`Slots::rescue_of`].
+    fn rescue(&self) -> &Rescue;
+
+    /// Resets it, with all its ports at rest; it is as it was before there were any. Sleeps.
+    fn restart(&self) -> Result<(), Error>;
 }
 
 pub(crate) type SlotAdapter<H> = Adapter<<H as Home>::Port, <H as Home>::Bus>;
@@ -141,7 +148,11 @@ pub(crate) unsafe fn attend<H: Home>(slot: *const c_void) {
 }
 
 fn attend_served<H: Home>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
-    match adapter.at_rest(|port| port.attend()) {
+    // One that is suspended is started anew, and says then what it has to say.
+    let Some(attended) = adapter.at_rest_if_awake(|port| port.attend()) else {
+        return;
+    };
+    match attended {
         Ok(Attended::Nothing | Attended::Came) => {}
         Ok(Attended::Recovered) => {
             log_warn!(

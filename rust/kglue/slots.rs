@@ -13,6 +13,8 @@
 //!   waits for may need it.
 //! * `exchange`, one work item of all slots, changes who is in a slot, under `doors`; beside it only [`Slots::open`] shows disks, under `doors` too, and
 //!   [`Slots::remove`] takes them, when both work items are at rest.
+//! * `rescue`, and whoever suspends and resumes all, changes no slot, and ends both work items for
+//!   as long ([`crate::slots_rest`]).
 //! * The interrupt handler reads who is in a slot. Nobody who was there is freed before [`Bus::synchronize`] has returned, and `attend` was cancelled.
 
 use core::ptr::{from_ref, null_mut};
@@ -27,7 +29,6 @@ use kernel::sync::Mutex;
 
 use crate::adapter::{Adapter, Bus, Label, Naming};
 use crate::adapter_recover::Recovery;
-use crate::adapter_suspend::Suspend;
 use crate::caller::Caller;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};
@@ -38,12 +39,12 @@ use crate::slot::{attend, Home, Slot, SlotAdapter, SlotPort, Tenant};
 /// # Invariants
 /// Once shared it is not moved: `attend` and `exchange` have its address.
 pub(crate) struct Slots<H: Home> {
-    exchange: Recovery,
-    slots: KVec<Slot<H>>,
+    pub(crate) exchange: Recovery,
+    pub(crate) slots: KVec<Slot<H>>,
     doors: Pin<KBox<Mutex<()>>>,
     /// The slots whose drive is served, one bit each.
     served: AtomicU32,
-    bus: H::Bus,
+    pub(crate) bus: H::Bus,
     home: H,
 }
 
@@ -117,6 +118,8 @@ impl<H: Home> Slots<H> {
     /// Lets the ports interrupt, and shows the disks; returns how many there are. Once, after the interrupt handler is there. Sleeps.
     pub(crate) fn open(&self) -> Result<usize, Error> {
         let _doors = self.doors.lock();
+        // SAFETY: `run_rescue` takes these; they are not moved, and silence it before they go.
+        unsafe { self.home.rescue().aim(from_ref(self).cast()) };
         for slot in &self.slots {
             // SAFETY: the slots are silenced before they go, and stay in their vector.
             unsafe { slot.caller.aim(from_ref(slot).cast()) };
@@ -147,55 +150,16 @@ impl<H: Home> Slots<H> {
         (self.slots.iter()).for_each(|slot| Self::part(slot, Adapter::shutdown));
     }
 
-    /// The machine sleeps, or the home is about to be reset: the ports rest, and who is in a slot
-    /// stays there until [`Slots::resume`]. Sleeps.
-    pub(crate) fn suspend(&self, why: Suspend) {
-        // What an exchange waits for may need `attend`; one that this begins once more is next.
-        self.exchange.cancel();
-        for slot in &self.slots {
-            Self::part(slot, |adapter| adapter.suspend(why));
-            slot.caller.cancel();
-        }
-        self.exchange.cancel();
-    }
-
-    /// The ports go on, after [`Slots::suspend`], with a home that was brought back; else their
-    /// disks are dead. A drive that came or went meanwhile is looked after soon. Sleeps.
-    pub(crate) fn resume(&self, home: Result<(), Error>) {
-        for slot in &self.slots {
-            // SAFETY: only an exchange takes what is there, and none runs.
-            match unsafe { slot.tenant() } {
-                None => {}
-                Some(Tenant::Waiting(port)) => {
-                    if home.is_ok() && self.has_drive(slot, port) {
-                        slot.call_for_exchange();
-                    } else if home.is_ok() {
-                        port.set_interrupt(0, true);
-                    }
-                }
-                Some(Tenant::Served(adapter)) => match home.and_then(|()| adapter.resume()) {
-                    Ok(()) => adapter.controller().set_interrupt(0, true),
-                    Err(_) => {
-                        adapter.lose();
-                        slot.call_for_exchange();
-                    }
-                },
-            }
-            // What was called for before.
-            if home.is_ok() && slot.wanted.load(Ordering::Acquire) {
-                self.begin_exchange();
-            }
-        }
-    }
-
-    /// No work item runs any more, nor will. The exchange first, which may wait for what only `attend` brings about.
+    /// No work item runs any more, nor will. The exchange before `attend`, which alone brings about
+    /// what it may wait for.
     fn rest(&self) {
+        self.home.rescue().silence();
         self.exchange.disable();
         self.slots.iter().for_each(|slot| slot.caller.silence());
     }
 
     /// Who is in `slot` is served no more, by `work`, and does not interrupt either. Under `doors`, or with the work at rest.
-    fn part(slot: &Slot<H>, work: impl FnOnce(&SlotAdapter<H>)) {
+    pub(crate) fn part(slot: &Slot<H>, work: impl FnOnce(&SlotAdapter<H>)) {
         // SAFETY: only an exchange takes what is there, and there is no other.
         match unsafe { slot.tenant() } {
             None => {}
@@ -223,7 +187,7 @@ impl<H: Home> Slots<H> {
             // SAFETY: only an exchange takes what is there.
             let tenant = unsafe { slot.tenant() };
             // Called for by the one before it, perhaps: nobody who is served leaves for that.
-            let stays = matches!(tenant, Some(Tenant::Served(adapter)) if adapter.is_live());
+            let stays = matches!(tenant, Some(Tenant::Served(adapter)) if !adapter.is_dead());
             if slot.wanted.swap(false, Ordering::AcqRel) && !stays {
                 slots.vacate(slot);
                 slots.settle(slot);
@@ -285,7 +249,7 @@ impl<H: Home> Slots<H> {
     }
 
     /// Whether `port` has a drive that can be served; why not is told.
-    fn has_drive(&self, slot: &Slot<H>, port: &H::Port) -> bool {
+    pub(crate) fn has_drive(&self, slot: &Slot<H>, port: &H::Port) -> bool {
         if let Err(error) = port.start() {
             self.tell(slot, port.step(), error);
             return false;
@@ -335,6 +299,38 @@ impl<H: Home> Slots<H> {
         self.slots.iter().map(shown).fold(0, usize::wrapping_add)
     }
 
+    /// The slots whose disk was not given up, one bit each.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn live(&self) -> u32 {
+        let _doors = self.doors.lock();
+        let bit = |slot: &Slot<H>| {
+            // SAFETY: only an exchange takes what is there, under `doors`.
+            match unsafe { slot.tenant() } {
+                Some(Tenant::Served(adapter)) if adapter.is_live() => slot.mask(),
+                _ => 0,
+            }
+        };
+        self.slots.iter().map(bit).fold(0, u32::wrapping_add)
+    }
+
+    /// Writes zeroes to the disk of slot `number`; `false`: in vain. Sleeps.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn zeroes(&self, number: u8) -> bool {
+        // What wants to be shown or taken waits: the disk stays.
+        let _doors = self.doors.lock();
+        let slot = self.slots.iter().find(|slot| slot.number == number);
+        // SAFETY: only an exchange takes what is there, under `doors`.
+        let Some(Tenant::Served(adapter)) = slot.and_then(|slot| unsafe { slot.tenant() }) else {
+            return false;
+        };
+        let disk = adapter.disks.lock().first().map(|disk| disk.as_raw());
+        // SAFETY: an added disk, whose whole is its first part.
+        disk.is_some_and(|disk| unsafe {
+            use kernel::bindings::{blkdev_issue_zeroout, GFP_KERNEL};
+            blkdev_issue_zeroout((*disk).part0, 0, 8, GFP_KERNEL, 0) == 0
+        })
+    }
+
     /// An exchange of slot `number` is called for.
     #[cfg(CONFIG_KUNIT = "y")]
     pub(crate) fn want(&self, number: u8) {
@@ -346,7 +342,9 @@ impl<H: Home> Slots<H> {
     #[cfg(CONFIG_KUNIT = "y")]
     pub(crate) fn call(&self, number: u8) {
         let called = self.slots.iter().filter(|slot| slot.number == number);
-        called.for_each(|slot| slot.caller.call());
+        called.for_each(|slot| {
+            let _ = slot.caller.call();
+        });
     }
 
     fn tell(&self, slot: &Slot<H>, what: &str, error: Error) {
@@ -360,13 +358,13 @@ impl<H: Home> Slots<H> {
         );
     }
 
-    fn device(&self) -> Option<&Device> {
+    pub(crate) fn device(&self) -> Option<&Device> {
         let device = self.bus.device();
         // SAFETY: alive, by the contract of `Bus`.
         (!device.is_null()).then(|| unsafe { Device::from_raw(device) })
     }
 
-    fn label(&self) -> Label {
+    pub(crate) fn label(&self) -> Label {
         Label(Naming::Port(self.home.number()), self.home.number())
     }
 }

@@ -7,13 +7,14 @@ use kernel::sync::Arc;
 
 use super::port::PortBus;
 use super::registration::{Binding, Failed};
-use super::{enable_bus_master, Claim, Function};
+use super::{enable_bus_master, turn_on_ports, Claim, Function};
 use crate::adapter::{Config, Number};
 use crate::adapter_suspend::Suspend;
 use crate::caller::Caller;
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
 use crate::platform::KernelPlatform;
+use crate::rescue::{Rescue, RescueCall};
 use crate::slot::{Home, SlotPort};
 use crate::slots::Slots;
 
@@ -44,7 +45,7 @@ pub trait HbaDriver: Sized + 'static {
     fn messages(hba: &Self::Hba) -> Messages;
 
     /// The ports that are to be turned on in configuration space after a reset, if it has such a
-    /// register ([`Claim::turn_on_ports`]).
+    /// register (`turn_on_ports`).
     fn switched_ports(hba: &Self::Hba) -> Option<u32>;
 
     /// Brings it up, with all ports idle and all interrupts off. Sleeps.
@@ -90,6 +91,17 @@ struct Shared<T: HbaDriver> {
     /// The line is the INTx pin.
     pin: bool,
     number: Number,
+    rescue: Rescue,
+}
+
+impl<T: HbaDriver> Shared<T> {
+    /// Brings its ports on, and lets it interrupt, after it was started.
+    fn listen(&self) {
+        if let Some(ports) = T::switched_ports(&self.hba) {
+            turn_on_ports(&self.function, ports);
+        }
+        T::listen(&self.hba);
+    }
 }
 
 impl<T: HbaDriver> Home for Shared<T> {
@@ -118,7 +130,19 @@ impl<T: HbaDriver> Home for Shared<T> {
         PortBus {
             function: self.function.clone(),
             vectors: self.vectors.clone(),
+            call: RescueCall::new(self.rescue.clone()),
         }
+    }
+
+    fn rescue(&self) -> &Rescue {
+        &self.rescue
+    }
+
+    fn restart(&self) -> Result<(), Error> {
+        enable_bus_master(&self.function)?;
+        T::restart(&self.hba, &self.platform)?;
+        self.listen();
+        Ok(())
     }
 
     fn config(&self) -> Result<Config, Error> {
@@ -144,7 +168,7 @@ impl<T: HbaDriver> Interrupt for Slots<Shared<T>> {
 pub struct BoundHba<T: HbaDriver> {
     // Dropped in this order: handlers, ports (with queues, DMA memory, vectors), claim.
     ports: Handlers<Slots<Shared<T>>>,
-    claim: Claim,
+    _claim: Claim,
 }
 
 impl<T: HbaDriver> Binding for BoundHba<T> {
@@ -175,7 +199,7 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         let platform = unsafe { KernelPlatform::new(function.device()) };
         T::start(&mut hba, &platform).map_err(step("resetting the HBA"))?;
         if let Some(ports) = T::switched_ports(&hba) {
-            claim.turn_on_ports(ports);
+            turn_on_ports(function, ports);
         }
         let mask = T::ports(&hba);
         // CAST: 32 at most.
@@ -185,6 +209,8 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         })
         .map_err(step("interrupt vectors"))?;
         let (io_vectors, pin) = (vectors.io_vectors(), vectors.pin());
+        let number = Number::new().map_err(step("taking a number"))?;
+        let rescue = Slots::<Shared<T>>::rescue_of(&number).map_err(step("making the ports"))?;
         let shared = Shared {
             hba,
             function: function.clone(),
@@ -192,7 +218,8 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
             window,
             vectors: Arc::new(vectors, GFP_KERNEL).map_err(no_memory)?,
             pin,
-            number: Number::new().map_err(step("taking a number"))?,
+            number,
+            rescue,
         };
         let ports = Slots::new(shared, mask).map_err(step("making the ports"))?;
         if ports.served() == 0 {
@@ -201,7 +228,14 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         let ports = Handlers::request(function, io_vectors, T::NAME, ports)
             .map_err(step("interrupt handlers"))?;
         T::listen(&ports.home().hba);
-        let bound = KBox::new(Self { ports, claim }, GFP_KERNEL).map_err(no_memory)?;
+        let bound = KBox::new(
+            Self {
+                ports,
+                _claim: claim,
+            },
+            GFP_KERNEL,
+        )
+        .map_err(no_memory)?;
         if let Err(error) = bound.ports.open() {
             bound.remove();
             return Err(Failed("adding the disks", error));
@@ -222,16 +256,6 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
     }
 
     fn resume(&self) -> Result<(), Error> {
-        let home = self.ports.home();
-        let restarted =
-            enable_bus_master(&home.function).and_then(|()| T::restart(&home.hba, &home.platform));
-        if restarted.is_ok() {
-            if let Some(ports) = T::switched_ports(&home.hba) {
-                self.claim.turn_on_ports(ports);
-            }
-            T::listen(&home.hba);
-        }
-        self.ports.resume(restarted);
-        restarted
+        self.ports.resume()
     }
 }

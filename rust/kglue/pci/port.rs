@@ -9,11 +9,13 @@ use super::{enable_bus_master, Function};
 use crate::adapter::Bus;
 use crate::blk::DmaMap;
 use crate::irq::Vectors;
+use crate::rescue::RescueCall;
 
 /// The bus side of a port.
 pub struct PortBus {
     pub(super) function: Function,
     pub(super) vectors: Arc<Vectors>,
+    pub(super) call: RescueCall,
 }
 
 impl Bus for PortBus {
@@ -56,9 +58,14 @@ impl Bus for PortBus {
     }
 
     fn cut_off(&self) {
-        // The other ports' commands time out, and each then restores it: better than memory that is written to after it was freed.
+        // The other ports' commands wait for the HBA's reset, or time out, and each then restores
+        // it: better than memory that is written to after it was freed.
         // SAFETY: the function is this driver's while the bus side lives.
         unsafe { bindings::pci_clear_master(self.function.as_raw()) }
+    }
+
+    fn reset_all(&self) -> bool {
+        self.call.make()
     }
 
     fn restore(&self) -> Result<(), Error> {
