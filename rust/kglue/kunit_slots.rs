@@ -2,6 +2,7 @@
 //! KUnit suite of slots: drives that come and go, and ports that hang, with real disks in the block
 //! layer.
 
+use crate::adapter_suspend::Suspend;
 use crate::kunit_shelf::{has, shelf};
 use crate::platform::KernelPlatform;
 use core::sync::atomic::Ordering;
@@ -144,6 +145,29 @@ mod slots_suite {
             drop(slots);
             assert_eq!(bays.ports.load(Ordering::SeqCst), 0);
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_suspension_ends_once_and_only_if_it_began() -> Result<(), Error> {
+        let (bays, slots) = shelf(0b11)?;
+        assert_eq!(slots.open()?, 2);
+        slots.resume()?;
+        assert_eq!(bays.restarts.load(Ordering::SeqCst), 0);
+        for _ in 0..2 {
+            slots.suspend(Suspend::Reset);
+            slots.suspend(Suspend::Frozen);
+            assert_eq!(slots.live(), 0);
+            slots.resume()?;
+            slots.resume()?;
+            assert!(slots.zeroes(0) && slots.zeroes(1));
+        }
+        assert_eq!(bays.restarts.load(Ordering::SeqCst), 2);
+        // Who comes and who calls is heard again.
+        bays.there.store(0b10, Ordering::SeqCst);
+        slots.call(0);
+        assert!(becomes(|| slots.disks() == 1));
+        slots.remove();
         Ok(())
     }
 

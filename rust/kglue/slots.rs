@@ -44,6 +44,8 @@ pub(crate) struct Slots<H: Home> {
     doors: Pin<KBox<Mutex<()>>>,
     /// The slots whose drive is served, one bit each.
     served: AtomicU32,
+    /// Between [`Slots::suspend`] and [`Slots::resume`].
+    pub(crate) asleep: AtomicBool,
     pub(crate) bus: H::Bus,
     home: H,
 }
@@ -73,6 +75,7 @@ impl<H: Home> Slots<H> {
                 slots,
                 doors,
                 served: AtomicU32::new(0),
+                asleep: AtomicBool::new(false),
                 bus: home.bus(),
                 home,
             },

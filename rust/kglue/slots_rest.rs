@@ -21,13 +21,19 @@ impl<H: Home> Slots<H> {
     /// The machine sleeps, or the home is about to be reset: the ports rest, and who is in a slot
     /// stays there until [`Slots::resume`]. Sleeps.
     pub(crate) fn suspend(&self, why: Suspend) {
-        self.home().rescue().silence();
-        self.lay_to_rest(why);
+        if !self.asleep.swap(true, Ordering::AcqRel) {
+            self.home().rescue().silence();
+            self.lay_to_rest(why);
+        }
     }
 
     /// The home is brought back, and the ports go on, after [`Slots::suspend`]; those that don't
     /// have dead disks. Sleeps.
     pub(crate) fn resume(&self) -> Result<(), Error> {
+        // The PCI core may have the function reset for another's sake, with nobody told before.
+        if !self.asleep.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
         let home = self.home().restart();
         self.go_on(home);
         self.home().rescue().hear();
