@@ -12,7 +12,7 @@ use crate::slot::{Attended, Home, SlotPort};
 use crate::slots::Slots;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use hal::{Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, Unit};
+use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
 use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::Arc;
