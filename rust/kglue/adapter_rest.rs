@@ -140,7 +140,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             .for_each(|queue| tell(&|to| queue.silence(to)));
     }
 
-    /// Has `work` done by the controller while its queues are at rest; afterwards they go on, and what it has ended is ended. Sleeps.
+    /// Has `work` done by the controller while its queues are at rest; afterwards they go on, and
+    /// what it has ended is ended. Sleeps.
     pub(crate) fn at_rest<R>(&self, work: impl FnOnce(&C) -> R) -> R {
         self.at_rest_under(self.control(), work)
     }
@@ -158,7 +159,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     ) -> R {
         let mut paused = self.paused.lock();
         for queue in &self.queues {
-            // SAFETY: the vector is emptied before this function returns, and the adapter outlives the call.
+            // SAFETY: the vector is emptied before this function returns, and the adapter outlives
+            // the call.
             let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
             // Room for all was reserved when they were made.
             let _ = paused.push_within_capacity(queue.io.pause(&self.platform));

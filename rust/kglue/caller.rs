@@ -38,7 +38,8 @@ impl Caller {
         Ok(Self(call))
     }
 
-    /// The port is attended soon. `false`: it was called for before, or nobody attends. Any context.
+    /// The port is attended soon. `false`: it was called for before, or nobody attends. Any
+    /// context.
     pub fn call(&self) -> bool {
         let aim = self.0.aim.load(Ordering::Acquire);
         // SAFETY: what was aimed at lives until the caller was silenced.

@@ -261,8 +261,8 @@ fn enable_bus_master(function: &Function) -> Result<(), Error> {
     Ok(())
 }
 
-/// Turns on `ports` of an HBA of Intel's, one bit each, in its register PCS: what its reset may have
-/// turned off. Others stay as they are.
+/// Turns on `ports` of an HBA of Intel's, one bit each, in its register PCS: what its reset may
+/// have turned off. Others stay as they are.
 fn turn_on_ports(function: &Function, ports: u32) {
     // Port control and status; six ports and more, by the chipset.
     const PCS: c_int = 0x92;
