@@ -5,7 +5,7 @@ use crate::command::{self, STANDBY_IMMEDIATE};
 use crate::fis::Taskfile;
 use crate::port::{Occupant, Port, State};
 use crate::recover::News;
-use crate::regs::{Reg, ABSENT, IS_TROUBLE};
+use crate::regs::{Reg, IS_TROUBLE};
 use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
@@ -67,7 +67,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         while self.flight.told.load(Ordering::SeqCst) != 0 {
             let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
             let waited = self.platform.now_us().saturating_sub(start);
-            if left == 0 || left == ABSENT || waited >= limit_us || self.is_troubled() {
+            // All ones are 32 queued commands as well as an absent device, which is trouble.
+            if left == 0 || waited >= limit_us || self.is_troubled() {
                 return;
             }
             self.platform.sleep_us(PAUSE_US);

@@ -150,6 +150,32 @@ fn what_is_under_way_finishes_first_and_goes_on_afterwards() {
 }
 
 #[test]
+fn registers_of_full_slots_are_no_absent_ones() {
+    let rig = Rig::started(Config::default());
+    let (host, queue) = rig.io();
+    {
+        let mut state = rig.model.state();
+        state.hold = true;
+        state.release_at = Some(rig.machine.now_us() + 1_000_000);
+    }
+    // `PxSACT` is all ones.
+    queue.submit_many(reads(32));
+    let paused = queue.pause(&rig.machine);
+    let memory = rig.machine.dma(512).unwrap();
+    let sector = Transfer::FromDevice(&memory, 512);
+    let ran = rig.ahci[0].command(&identify(), &sector, 0, &|| false);
+    assert!(ran.is_ok(), "{ran:?}");
+    paused.resume();
+    rig.interrupts(|_| {
+        queue.drain(Context::Irq);
+    });
+    let ended = host.take();
+    assert_eq!(ended.len(), 32);
+    assert!(ended.iter().all(|(_, outcome)| *outcome == Ok(())));
+    rig.model.check();
+}
+
+#[test]
 fn a_command_that_is_not_answered_leaves_the_port_stopped() {
     let rig = Rig::started(Config::with(Drive {
         mute: Some(9),
