@@ -5,7 +5,7 @@ use crate::{in_range, module_parameters as parameters};
 use hal::Error;
 use kglue::adapter::Begin;
 use kglue::POLL_INTERVAL_US;
-use strategy::Mode;
+use engine::Mode;
 
 /// How queues and disks begin.
 ///

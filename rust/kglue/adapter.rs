@@ -8,7 +8,7 @@
 //!    +--remove, shutdown--> Dead
 //!    +--suspend--> (gate paused, controller stopped) Suspended --resume--> Live, or Dead
 //! ```
-//! The gate itself is the strategy's ([`strategy::Paused`]); the state here only says whether a recovery may still be begun.
+//! The gate itself is the strategy's ([`engine::Paused`]); the state here only says whether a recovery may still be begun.
 //!
 //! * [`Bus`], [`Config`]: what the adapter is given (`adapter_config`).
 //! * `adapter_queue`: one hardware queue. `adapter_disks`: disks are made and shown. `adapter_serve`:
@@ -38,7 +38,7 @@ use kernel::prelude::*;
 use kernel::static_lock_class;
 use kernel::sync::{Arc, LockClassKey, Mutex};
 use kernel::types::Opaque;
-use strategy::Paused;
+use engine::Paused;
 
 pub use crate::adapter_config::{Begin, Bus, Config, Naming};
 pub(crate) use crate::adapter_config::{Label, Number};

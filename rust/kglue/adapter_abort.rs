@@ -10,7 +10,7 @@ use crate::context::{now_ms, PreemptOff};
 use crate::log::{log_err, log_info};
 use core::sync::atomic::Ordering;
 use hal::{Controller, Platform};
-use strategy::{Context, Overdue};
+use engine::{Context, Overdue};
 
 /// What is being done about a controller, of [`Adapter::recovering`]: nothing.
 pub(crate) const WELL: u8 = 0;

@@ -5,7 +5,7 @@ use crate::blk::MapKind;
 use crate::shims;
 use hal::Error;
 use kernel::bindings;
-use strategy::Mode;
+use engine::Mode;
 
 /// The bus that a controller sits on, as far as serving it needs it.
 pub trait Bus: Send + Sync + 'static {

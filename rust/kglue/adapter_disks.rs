@@ -12,7 +12,7 @@ use crate::wait::Hook;
 use hal::{Error, Unit};
 use kernel::bindings;
 use kernel::prelude::*;
-use strategy::Mode;
+use engine::Mode;
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.

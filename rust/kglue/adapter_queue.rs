@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hal::{Controller, Error, NewQueue};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
-use strategy::{Context, IoQueue, Mode, Next, Turn};
+use engine::{Context, IoQueue, Mode, Next, Turn};
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;

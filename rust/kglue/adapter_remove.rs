@@ -7,7 +7,7 @@ use crate::context::PreemptOff;
 use core::sync::atomic::Ordering;
 use hal::{CmdError, Controller, Error, Platform, Shutdown};
 use kernel::bindings;
-use strategy::Context;
+use engine::Context;
 
 /// How long a reboot or a suspension waits for I/O that is under way. TIMEOUT: user space is gone
 /// or frozen by then; what is left is a file system's last writes, and a controller that has not

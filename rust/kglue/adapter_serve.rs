@@ -12,7 +12,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use hal::{Cause, Controller, Error, Heat};
 use kernel::error::code::ENODEV;
-use strategy::{Context, Mode};
+use engine::{Context, Mode};
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the controller's.

@@ -2,7 +2,7 @@
 //! The running thread and its CPU, as the strategy asks about them.
 
 use crate::shims;
-use strategy::Waiting;
+use engine::Waiting;
 
 /// A thread that came to sleep, and its CPU.
 pub(crate) struct Here {

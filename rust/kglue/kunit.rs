@@ -204,7 +204,7 @@ mod limits_suite {
 mod sysfs_suite {
     use super::*;
     use crate::blk::disk::ControllerCounts;
-    use strategy::Context;
+    use engine::Context;
 
     #[test]
     fn completed_is_the_sum() {

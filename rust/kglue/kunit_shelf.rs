@@ -17,7 +17,7 @@ use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use lld_ram::{Latency, Ram};
-use strategy::Mode;
+use engine::Mode;
 
 /// What is in the bays, one bit each.
 #[derive(Default)]

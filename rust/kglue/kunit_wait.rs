@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use kernel::bindings;
 use kernel::ffi::{c_ulong, c_void};
 use kernel::prelude::*;
-use strategy::{Context, Next, Thread, Turn};
+use engine::{Context, Next, Thread, Turn};
 
 /// Ticks of a second. CAST: a small constant.
 const HZ: c_ulong = shims::HIOPS_HZ as c_ulong;

@@ -17,7 +17,7 @@ use kernel::error::Error;
 use kernel::ffi::c_char;
 use kernel::str::{as_char_ptr_in_const_context, CStr};
 use kernel::{c_str, page::PAGE_SIZE};
-use strategy::Mode;
+use engine::Mode;
 
 /// Shows one attribute.
 type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;

@@ -19,7 +19,7 @@ use hal::{Error, Platform};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::time::{delay::fsleep, Delta};
-use strategy::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
+use engine::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "kunit_wait.rs"]

@@ -31,7 +31,7 @@ impl<S: Site> AhciController<S> {
     }
 
     /// Sees to what the port has called for ([`Site::call`]): errors that the device or the link reported, a drive that came or went. Called
-    /// as the rest of the control path is, with the queue, if there is one, at rest (`strategy::Paused`); afterwards it is drained. Sleeps.
+    /// as the rest of the control path is, with the queue, if there is one, at rest (`engine::Paused`); afterwards it is drained. Sleeps.
     ///
     /// `Err`: it could not bring the port back. Then the device has to be recovered from scratch ([`Controller::stop`], reap, start), or
     /// given up.

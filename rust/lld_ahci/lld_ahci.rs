@@ -19,7 +19,7 @@
 //!    kept, since a drive may come.
 //! 3. The handler is registered; [`Hba::set_interrupt`], and `set_interrupt` of each port. Who polls a port turns only the port's off.
 //! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there [`hal::Controller::interrupt`], and then its queue is drained.
-//! 5. After [`Site::call`] a thread lays the queue to rest (`strategy::Paused`), calls [`AhciController::attend`], lets the queue go on, and does what the
+//! 5. After [`Site::call`] a thread lays the queue to rest (`engine::Paused`), calls [`AhciController::attend`], lets the queue go on, and does what the
 //!    [`News`] say. A port whose drive left or was exchanged is dropped with its queue, and made anew.
 //!
 //! # Vocabulary

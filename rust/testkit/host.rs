@@ -2,11 +2,11 @@
 //! The layer above the strategy, without a kernel: requests with data, mapped for the device and compared afterwards.
 
 use crate::{kind, Ended};
+use engine::{Context, IoQueue, Upper};
 use hal::mock::{MockMapping, MockPlatform};
 use hal::{Again, CmdError, Command, NewQueue, Outcome, Platform, Queue, Segment};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use strategy::{Context, IoQueue, Upper};
 
 /// Most requests that a test has outstanding.
 const DEPTH: usize = 16_384;

@@ -6,10 +6,10 @@
 
 use crate::requests;
 use crate::{Device, Host, Io, Line, Model, Tape};
+use engine::Context;
 use hal::mock::MockPlatform;
 use hal::{CmdError, Controller, Error, Failure, Op, Platform, Queues, Unit, Wish};
 use std::sync::Arc;
-use strategy::Context;
 
 /// Most requests of an input.
 const REQUESTS: usize = 600;

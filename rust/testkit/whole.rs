@@ -2,11 +2,11 @@
 //! A driver with its model below and the strategy above: what has to hold whatever the device is.
 
 use crate::{command, Device, Dice, Host, Io, Job, Line, Model};
+use engine::Context;
 use hal::mock::MockPlatform;
 use hal::{Again, CmdError, Controller, Op};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use strategy::Context;
 
 /// Blocks of each thread in [`Whole::threads`].
 const PART: u64 = 64;

@@ -13,7 +13,7 @@
 use super::request::Rq;
 use crate::shims;
 use hal::Failure;
-use strategy::Tries;
+use engine::Tries;
 
 /// Whether `rq` was tried before.
 #[inline]
@@ -44,7 +44,7 @@ pub(crate) fn is_worth_a_try(rq: &Rq, failure: Failure) -> bool {
 }
 
 /// Gives `rq`, of which [`is_worth_a_try`] holds, back to blk-mq: unmapped, and with nobody
-/// enlisted. Any context, no token held save by a `strategy::Paused`.
+/// enlisted. Any context, no token held save by a `engine::Paused`.
 #[cold]
 pub(crate) fn requeue(rq: Rq) {
     rq.lane().stats.retried();

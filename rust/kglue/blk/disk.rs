@@ -19,7 +19,7 @@ use kernel::error::from_err_ptr;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kernel::time::{delay::fsleep, Delta};
-use strategy::Mode;
+use engine::Mode;
 
 /// What the adapter does for a disk's files, behind one pointer: the control path's only indirection.
 pub(crate) trait Owner: Send + Sync {

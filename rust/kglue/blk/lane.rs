@@ -5,7 +5,7 @@ use crate::wait::Way;
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use hal::Unit;
 use kernel::ffi::c_void;
-use strategy::Context;
+use engine::Context;
 
 /// What is counted for one disk on one hardware queue. Anybody counts; sums are taken when somebody reads them.
 #[derive(Default)]

@@ -17,7 +17,7 @@ use core::ptr::{null, NonNull};
 use hal::Controller;
 use kernel::bindings;
 use kernel::ffi::{c_int, c_uint, c_void};
-use strategy::{Context, IoQueue};
+use engine::{Context, IoQueue};
 
 /// A hardware queue of controller `C` as the block layer uses it.
 pub(crate) type Io<C, B> =

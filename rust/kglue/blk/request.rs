@@ -8,7 +8,7 @@ use core::ptr::{null, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
 use hal::{CmdError, Command, Op, Segment};
 use kernel::bindings;
-use strategy::Waiter;
+use engine::Waiter;
 
 /// What hiops keeps in each request, behind it (blk-mq's "PDU"). Zeroed by blk-mq when the tag set is made.
 #[repr(C)]

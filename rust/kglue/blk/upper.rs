@@ -14,7 +14,7 @@ use core::ptr::{null_mut, NonNull};
 use hal::{CmdError, Command, Failure, Outcome, Segment};
 use kernel::bindings;
 use kernel::prelude::*;
-use strategy::{Context, Upper};
+use engine::{Context, Upper};
 
 /// One hardware queue's upper layer.
 ///

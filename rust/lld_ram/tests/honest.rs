@@ -111,7 +111,7 @@ fn channels_work_side_by_side() {
 fn nothing_is_reported_early() {
     let mut rig = Rig::new(config());
     let id = rig.submit(Op::Read, 0, vec![0; 512]);
-    assert_eq!(rig.io.drain(strategy::Context::Irq), 0);
+    assert_eq!(rig.io.drain(engine::Context::Irq), 0);
     assert!(rig.over(id).is_none());
     rig.run();
     assert!(rig.over(id).is_some());

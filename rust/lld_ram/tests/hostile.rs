@@ -58,7 +58,7 @@ fn overtaken() {
     let fast = rig.submit(Op::Read, 1, vec![0; 512]);
     let rings = rig.world.to_next_bell();
     rig.ram.interrupt(rings[0]);
-    rig.io.drain(strategy::Context::Irq);
+    rig.io.drain(engine::Context::Irq);
     assert!(rig.over(fast).is_some());
     assert!(rig.over(slow).is_none());
     rig.run();
@@ -203,7 +203,7 @@ fn a_lie_ends_nobody_early() {
             let rings = rig.world.to_next_bell();
             rings.iter().for_each(|queue| {
                 rig.ram.interrupt(*queue);
-                rig.io.drain(strategy::Context::Irq);
+                rig.io.drain(engine::Context::Irq);
             });
         }
     }

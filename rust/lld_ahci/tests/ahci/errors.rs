@@ -5,10 +5,10 @@ use crate::model::config::Bad;
 use crate::model::{Config, Drive};
 use crate::rig::{read, reads, Queue, Rig};
 use crate::whole::attend;
+use engine::Context;
 use hal::{Again, CmdError, Controller};
 use lld_ahci::News;
 use std::sync::Arc;
-use strategy::Context;
 use testkit::{Ended, Host, Job};
 
 pub const MEDIUM: u16 = 0x4041;

@@ -6,11 +6,11 @@ use crate::model::config::Bad;
 use crate::model::{Config, Drive, Model, State};
 use crate::rig::{command, read, reads, Rig};
 use crate::whole::attend;
+use engine::Context;
 use hal::mock::MockPlatform;
 use hal::{CmdError, Controller, Error, Mmio, Op, PciIds, Platform, Queue};
 use lld_ahci::{AhciController, Hba, News, Port, Site};
 use std::sync::Arc;
-use strategy::Context;
 use testkit::Dice;
 
 #[test]

@@ -4,9 +4,9 @@
 use crate::model::{Config, Drive};
 use crate::rig::{command, reads, Rig};
 use crate::whole::attend;
+use engine::Context;
 use hal::{CmdError, Controller, Error, Op, Platform};
 use lld_ahci::News;
-use strategy::Context;
 use testkit::Job;
 
 #[test]

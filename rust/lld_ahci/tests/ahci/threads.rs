@@ -3,8 +3,8 @@
 
 use crate::model::{Config, Drive};
 use crate::rig::Rig;
+use engine::Context;
 use hal::Controller;
-use strategy::Context;
 
 /// An interrupt handler or a poll timer drains, which loses nothing.
 fn threads(config: Config, polls: bool, rounds: usize) {

@@ -5,9 +5,9 @@ use crate::errors::{bad, MEDIUM};
 use crate::model::config::Bad;
 use crate::model::{Config, Drive};
 use crate::rig::{command, flush, reads, Rig};
+use engine::Context;
 use hal::{Controller, DmaMem, Error, Op, Platform};
 use lld_ahci::{AtaCommand, AtaReply, Transfer};
-use strategy::Context;
 
 fn identify() -> AtaCommand {
     AtaCommand {

@@ -5,9 +5,9 @@ use crate::errors::{bad, only, reading, serve, with_bad, MEDIUM};
 use crate::model::{Config, Drive};
 use crate::rig::{command, read, Rig};
 use crate::whole::attend;
+use engine::Context;
 use hal::{Again, CmdError, Controller, Op};
 use lld_ahci::News;
-use strategy::Context;
 
 #[test]
 fn queued_and_other_commands_take_turns() {

@@ -6,9 +6,9 @@ use crate::errors::with_bad;
 use crate::model::{Config, Drive};
 use crate::rig::{reads, Rig};
 use crate::whole::attend;
+use engine::Context;
 use hal::{CmdError, Controller, Error};
 use lld_ahci::{AtaCommand, Transfer};
-use strategy::Context;
 
 #[test]
 fn an_hba_whose_registers_read_as_zero_has_finished_nothing_that_it_did_not_say() {

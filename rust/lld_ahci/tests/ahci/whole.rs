@@ -3,9 +3,9 @@
 
 use crate::model::{Config, Drive, KNOWN_GOOD};
 use crate::rig::{read, Queue, Rig, UNIT};
+use engine::Context;
 use hal::{CmdError, Controller, Op};
 use lld_ahci::News;
-use strategy::Context;
 use testkit::{Dice, Mix};
 
 /// Blocks of the random test's disk.

@@ -4,8 +4,8 @@
 
 use crate::model::Config;
 use crate::rig::{command, flush, Rig};
+use engine::Context;
 use hal::{Controller, Error, Op, Queue};
-use strategy::Context;
 
 fn says(rig: &Rig) -> String {
     let mut line = String::new();

@@ -3,8 +3,8 @@
 
 use crate::model::{Config, Namespace};
 use crate::rig::{flush, Rig, UNIT};
+use engine::Context;
 use hal::{CmdError, Controller, Op};
-use strategy::Context;
 use testkit::{Dice, Mix};
 
 /// Blocks of the random test's disk.

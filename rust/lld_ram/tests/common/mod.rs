@@ -7,13 +7,13 @@
     clippy::indexing_slicing
 )]
 
+use engine::Context;
 use hal::mock::{MockBus, MockPlatform};
 use hal::{Controller, Op, Segment};
 use lld_ram::{Config, Device, Latency, Ram, RamQueue, World};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use strategy::Context;
 use testkit::{command, Ended, Host, Io, Job};
 
 pub const BLOCK: usize = 512;

@@ -5,10 +5,10 @@
 mod common;
 
 use common::Rig;
+use engine::Context;
 use hal::{Again, CmdError, Failure};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
-use strategy::Context;
 
 #[test]
 fn nothing_passes_a_paused_gate() {

@@ -5,8 +5,8 @@
 mod common;
 
 use common::Rig;
+use engine::Overdue;
 use std::sync::atomic::Ordering::SeqCst;
-use strategy::Overdue;
 
 #[test]
 fn a_command_is_overdue_from_its_issue_on() {

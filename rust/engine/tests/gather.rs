@@ -9,9 +9,9 @@
 mod common;
 
 use common::Rig;
+use engine::{Context, Mode, Next, Waiting};
 use hal::CmdError;
 use std::sync::atomic::Ordering::SeqCst;
-use strategy::{Context, Mode, Next, Waiting};
 
 const TAGS: u16 = 32;
 const BATCH: u32 = 8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The cooperative strategy of HIOPS: how requests of a layer above become commands of a controller's queue, and
+//! The engine of HIOPS: how requests of a layer above become commands of a controller's queue, and
 //! how their completions find back, without a lock that anybody waits for.
 //!
 //! # Vocabulary

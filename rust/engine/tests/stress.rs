@@ -5,11 +5,11 @@
 mod common;
 
 use common::Rig;
+use engine::Context;
 use hal::CmdError;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
-use strategy::Context;
 
 const REQUESTS: u32 = if cfg!(miri) { 60 } else { 60_000 };
 /// Of requests that are out at once.

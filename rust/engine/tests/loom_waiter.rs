@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every interleaving of the hand-over to a sleeping owner, and of taking an offer over: `RUSTFLAGS="--cfg loom" cargo test -p strategy --release`.
+//! Every interleaving of the hand-over to a sleeping owner, and of taking an offer over: `RUSTFLAGS="--cfg loom" cargo test -p engine --release`.
 //! `ci/loom-breaks` shows that each fails when its key line is broken.
 #![cfg(loom)]
 
@@ -7,6 +7,7 @@
 #[allow(dead_code)]
 mod model;
 
+use engine::{Thread, Waiters};
 use hal::mock::MockPlatform;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -15,7 +16,6 @@ use std::ptr::null_mut;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
-use strategy::{Thread, Waiters};
 
 fn owner() -> Thread {
     Thread::at(64).unwrap()

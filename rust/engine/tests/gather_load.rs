@@ -11,11 +11,11 @@
 mod common;
 
 use common::Rig;
+use engine::{Context, Mode, Next, Turn, Waiting};
 use hal::mock::MockPlatform;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::SeqCst;
-use strategy::{Context, Mode, Next, Turn, Waiting};
 
 const TAGS: u16 = 32;
 const BATCH: usize = 8;

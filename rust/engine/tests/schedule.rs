@@ -5,9 +5,9 @@
 mod common;
 
 use common::Rig;
+use engine::Context;
 use hal::CmdError;
 use proptest::prelude::*;
-use strategy::Context;
 
 #[derive(Clone, Debug)]
 enum Step {

@@ -9,10 +9,10 @@
 mod common;
 
 use common::{Alone, Rig};
+use engine::{Context, Mode, DEFAULT_POLL_INTERVAL_US};
 use hal::mock::MockPlatform;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
-use strategy::{Context, Mode, DEFAULT_POLL_INTERVAL_US};
 
 /// A hybrid queue that is polled, with one command at the device.
 fn polled() -> Rig {

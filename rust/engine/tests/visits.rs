@@ -9,9 +9,9 @@
 mod common;
 
 use common::{Alone, Rig};
+use engine::{Mode, Next, Turn, DEFAULT_POLL_INTERVAL_US};
 use hal::mock::MockPlatform;
 use std::sync::atomic::Ordering::SeqCst;
-use strategy::{Mode, Next, Turn, DEFAULT_POLL_INTERVAL_US};
 
 /// More than two visits end, and fewer than three.
 const READS: u32 = 20;

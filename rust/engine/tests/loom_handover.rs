@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every interleaving of the strategy's hand-overs: `RUSTFLAGS="--cfg loom" cargo test -p strategy --release`. `ci/loom-breaks` shows that each
+//! Every interleaving of the strategy's hand-overs: `RUSTFLAGS="--cfg loom" cargo test -p engine --release`. `ci/loom-breaks` shows that each
 //! of these fails when its key line is broken.
 #![cfg(loom)]
 
 mod model;
 
+use engine::Context;
 use loom::thread;
 use model::{check, queue, state};
 use std::sync::Arc;
-use strategy::Context;
 
 /// The one tag is taken. While one thread submits a second request, the first completes: the second must not be left in
 /// the FIFO with the tag free.

@@ -3,15 +3,15 @@
 
 use kernel::prelude::*;
 
-#[kunit_tests(hiops_strategy)]
-mod strategy_suite {
+#[kunit_tests(hiops_engine)]
+mod engine_suite {
     use crate::platform::KernelPlatform;
     use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
     use hal::{CmdError, Command, Controller, Op, Outcome, Segment};
     use kernel::prelude::*;
     use kernel::sync::Arc;
     use lld_ram::{Config, Device, Latency, Ram, World};
-    use strategy::{Context, IoQueue, Upper};
+    use engine::{Context, IoQueue, Upper};
 
     /// A device without a medium, whose clock is turned by hand.
     struct Parts {

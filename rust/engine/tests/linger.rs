@@ -9,10 +9,10 @@
 mod common;
 
 use common::Rig;
+use engine::{Context, Mode, Next, Turn, Waiting};
 use hal::mock::MockPlatform;
 use std::cell::Cell;
 use std::sync::Arc;
-use strategy::{Context, Mode, Next, Turn, Waiting};
 
 /// A thread on a CPU; after so many rests it is woken.
 struct Thread {

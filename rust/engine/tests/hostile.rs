@@ -5,8 +5,8 @@
 mod common;
 
 use common::Rig;
+use engine::Context;
 use hal::CmdError;
-use strategy::Context;
 
 #[test]
 fn a_tag_completed_twice_ends_once() {

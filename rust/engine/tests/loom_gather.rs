@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every interleaving of holding commands back with a drain: `RUSTFLAGS="--cfg loom" cargo test -p strategy --release`. `ci/loom-breaks` shows that
+//! Every interleaving of holding commands back with a drain: `RUSTFLAGS="--cfg loom" cargo test -p engine --release`. `ci/loom-breaks` shows that
 //! it fails when its key lines are broken.
 #![cfg(loom)]
 
@@ -7,12 +7,12 @@
 #[allow(dead_code)]
 mod model;
 
+use engine::{Context, Mode, Waiting};
 use hal::mock::MockPlatform;
 use loom::thread;
 use model::{check, gathering_queue, state};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
-use strategy::{Context, Mode, Waiting};
 
 /// The device has two commands, which is enough for the third to wait for a fourth. While it comes, both complete: it must not
 /// be left with nobody to tell the device.

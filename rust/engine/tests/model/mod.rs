@@ -3,6 +3,7 @@
 //! cells and the tag table are the real ones.
 
 use cell::sync::{AtomicU32, Ordering};
+use engine::{Context, IoQueue, Upper};
 use hal::mock::MockPlatform;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, Event, Free, NewQueue, Op, Outcome, Queue,
@@ -10,7 +11,6 @@ use hal::{
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
-use strategy::{Context, IoQueue, Upper};
 
 pub type ModelQueue = IoQueue<MockPlatform, Hw, Top>;
 

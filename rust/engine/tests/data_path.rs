@@ -5,11 +5,11 @@
 mod common;
 
 use common::Rig;
+use engine::{Context, IoQueue};
 use hal::mock::{MockPlatform, MockQueue};
 use hal::{CmdError, Error, Segment, TagBatch};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
-use strategy::{Context, IoQueue};
 
 #[test]
 fn one_request_goes_and_comes_back() {

@@ -6,12 +6,12 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
+use engine::{Context, IoQueue, Upper, Waiting};
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
 use hal::{Again, CmdError, Command, Op, Outcome, Segment};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use strategy::{Context, IoQueue, Upper, Waiting};
 
 pub type TestQueue = IoQueue<MockPlatform, MockQueue<MockPlatform>, Recorder>;
 

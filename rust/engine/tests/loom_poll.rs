@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every interleaving of the poll timer's stop with an issue: `RUSTFLAGS="--cfg loom" cargo test -p strategy --release`. `ci/loom-breaks` shows that
+//! Every interleaving of the poll timer's stop with an issue: `RUSTFLAGS="--cfg loom" cargo test -p engine --release`. `ci/loom-breaks` shows that
 //! it fails when its key lines are broken.
 #![cfg(loom)]
 
@@ -7,12 +7,12 @@
 #[allow(dead_code)]
 mod model;
 
+use engine::Mode;
 use hal::mock::MockPlatform;
 use loom::thread;
 use model::{check, queue, state};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
-use strategy::Mode;
 
 /// A tick finds the last command complete and stops the timer, while another is issued: the timer is armed for that one.
 #[test]
