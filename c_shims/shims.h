@@ -17,6 +17,7 @@
 
 #include "blk.h"
 #include "hwmon.h"
+#include "params.h"
 #include "pci.h"
 #include "wait.h"
 

@@ -63,7 +63,7 @@ bool hiops_is_crowded(void)
 	return !is_idle_task(current) && !single_task_running();
 }
 
-bool hiops_may_give_way(void)
+bool hiops_may_yield(void)
 {
 	/*
 	 * Of a real-time thread nobody expects it; a deadline thread would be
@@ -92,7 +92,7 @@ void hiops_wake(u64 thread)
  * looks whether it is over, as after any wake-up; if not, it comes again, and
  * sleeps.
  */
-static void hiops_give_way(void)
+static void hiops_yield(void)
 {
 	yield();
 }
@@ -121,8 +121,8 @@ static void hiops_io_schedule(void)
 		io_schedule();
 	else if (next == HIOPS_SLEEP)
 		hiops_io_sleep(MAX_SCHEDULE_TIMEOUT);
-	else if (next == HIOPS_GIVE_WAY)
-		hiops_give_way();
+	else if (next == HIOPS_YIELD)
+		hiops_yield();
 	hiops_wait_leave(place, hiops_this_thread(), next);
 }
 
@@ -135,8 +135,8 @@ static long hiops_io_schedule_timeout(long timeout)
 		timeout = io_schedule_timeout(timeout);
 	else if (next == HIOPS_SLEEP)
 		timeout = hiops_io_sleep(timeout);
-	else if (next == HIOPS_GIVE_WAY)
-		hiops_give_way();
+	else if (next == HIOPS_YIELD)
+		hiops_yield();
 	hiops_wait_leave(place, hiops_this_thread(), next);
 	return timeout;
 }

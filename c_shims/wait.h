@@ -27,7 +27,7 @@ bool hiops_pause(void);
 /* Others want the CPU that the running thread has. Any context. */
 bool hiops_is_crowded(void);
 /* Others want this CPU, and the running thread may let them without going to sleep. */
-bool hiops_may_give_way(void);
+bool hiops_may_yield(void);
 /* Nothing but the idle thread runs on this CPU. */
 bool hiops_on_idle_cpu(void);
 /* Wakes a thread that slept a moment ago. With preemption off since then. */
@@ -35,7 +35,7 @@ void hiops_wake(u64 thread);
 
 /* What a thread does that came to sleep: that; or let others run and stay ready; or go on, as it was woken. */
 static const u32 HIOPS_SLEEP = 1;
-static const u32 HIOPS_GIVE_WAY = 2;
+static const u32 HIOPS_YIELD = 2;
 static const u32 HIOPS_GO_ON = 3;
 
 /* Implemented in Rust. */

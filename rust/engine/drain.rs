@@ -2,6 +2,7 @@
 //! From completions to ended requests.
 
 use crate::queue::{DrainSide, IoQueue};
+use crate::strategy::{Drained, Strategy, View};
 use crate::upper::Ending;
 use crate::{Context, Upper};
 use cell::sync::{fence, Ordering};
@@ -9,11 +10,8 @@ use hal::{Event, Platform, Queue};
 
 /// How many batches one context drains before it leaves the rest to [`Upper::retry_later`].
 const ROUNDS: usize = 16;
-/// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in their place: with SATA some 25,000 instructions,
-/// where the longest interrupt handler of libata takes 40,000 (`bench/run handlers-sata`).
-pub(crate) const VISIT: usize = 8;
 
-impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Takes the completions that are there, ends their requests under `by`, and issues from the FIFO with the tags that
     /// came free; or obliges whoever is at it to look again. Returns how many requests it ended. Any context, with preemption off.
     ///
@@ -23,9 +21,10 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         self.drain_for(by, by == Context::Irq)
     }
 
-    /// Drains in passing: no more than [`VISIT`] requests, if somebody is certain to come for the rest.
+    /// Drains in passing: no more requests than [`Strategy::budget`] says, if somebody is certain to
+    /// come for the rest.
     pub(crate) fn visit(&self, by: Context, due: bool) -> usize {
-        self.drain_up_to(VISIT, by, due)
+        self.drain_up_to(self.strategy.budget(self).max(1), by, due)
     }
 
     /// Drains under `by`; when it is `due`, or someone has knocked for it, with no look at whether anything came.
@@ -54,10 +53,17 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             }
             if due || by == Context::Poll {
                 // If it is back to interrupts: what has come since the look above announces itself no more.
-                more |= self.adapt(&mut side, by, depth, ended.count());
+                more |= self.adapt(
+                    &mut side,
+                    Drained {
+                        by,
+                        depth,
+                        ended: ended.count(),
+                    },
+                );
             }
             let knocked = side.release();
-            if due && (!self.fifo.is_empty() || self.is_starved()) {
+            if due && (!self.fifo.is_empty() || self.is_flush_due()) {
                 self.issue_again(&mut Ending::new());
             }
             total = total.wrapping_add(ended.finish(&self.upper, by));
@@ -75,12 +81,12 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         total
     }
 
-    /// Whether completions that are there may be left: to whoever waits in line for this CPU, or to the timer of a polled queue, which then comes soon. Otherwise nobody
-    /// comes: what an interrupt has announced, it does not announce again.
+    /// Whether completions that are there may be left: to the timer of a polled queue, or to threads
+    /// that wait for this CPU. Otherwise nobody comes: what an interrupt has announced, it does not
+    /// announce again.
     #[cold]
     fn leaves_rest(&self) -> bool {
-        let in_line = self.is_left_to_waiters();
-        match (self.is_polled(), in_line) {
+        match (self.is_polled(), self.strategy.leaves_rest(self)) {
             (true, _) => {}
             // Those in line may be killed, or sleep.
             (false, true) => self.upper.retry_later(),
@@ -109,7 +115,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     #[inline(always)]
     pub(crate) fn drain_batch(
         &self,
-        side: &mut DrainSide<Q>,
+        side: &mut DrainSide<Q, S>,
         ended: &mut Ending<U>,
         most: usize,
     ) -> bool {
@@ -134,7 +140,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// Gives the drained tags back to the pool; what waits in the FIFO is visible to the caller afterwards.
     #[inline(always)]
-    pub(crate) fn release(&self, side: &mut DrainSide<Q>) {
+    pub(crate) fn release(&self, side: &mut DrainSide<Q, S>) {
         self.done.add(side.detached.len());
         let writes = self.hw.release_tags(&mut side.hw, &mut side.detached);
         self.drain_doorbells.add(writes);
@@ -145,7 +151,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     /// Lets everybody see how often the controller has contradicted itself.
     #[inline]
-    pub(crate) fn note_violations(&self, side: &DrainSide<Q>) {
+    pub(crate) fn note_violations(&self, side: &DrainSide<Q, S>) {
         let strays = self.hw.violations(&side.hw).saturating_add(side.strays);
         self.drain_strays.store(strays, Ordering::Relaxed);
     }

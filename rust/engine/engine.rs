@@ -35,29 +35,31 @@
 #![forbid(unsafe_code)]
 
 mod again;
+mod defer;
 mod drain;
 mod fifo;
 mod gate;
-mod gather;
-mod hybrid;
 mod issue;
-mod linger;
 mod pace;
-mod patience;
 mod poll;
 mod queue;
 mod starving;
 mod stats;
+mod strategy;
+mod switches;
 mod thread;
 mod upper;
+mod wait;
 mod waiter;
 
 pub use again::{Retry, Tries};
 pub use gate::Paused;
-pub use linger::{Next, Turn, Waiting};
 pub use pace::Pace;
 pub use poll::{Mode, DEFAULT_POLL_INTERVAL_US};
 pub use queue::{IoQueue, Overdue};
+pub use strategy::{Drained, Next, Spin, Spun, Staged, Strategy, Turn, View};
+pub use switches::Switches;
 pub use thread::Thread;
 pub use upper::{Context, Upper};
+pub use wait::Waiting;
 pub use waiter::{Waiter, Waiters};

@@ -6,6 +6,7 @@
 
 use crate::issue::Left;
 use crate::queue::{DrainSide, IoQueue, IssueSide};
+use crate::strategy::Strategy;
 use crate::upper::Ending;
 use crate::{Context, Upper};
 use cell::{Guard, TryLock};
@@ -17,21 +18,21 @@ const LOOK_AGAIN_US: u64 = 50;
 
 /// A queue that is at rest: nothing is issued, nothing is drained, what is submitted waits. Dropping it is [`Paused::resume`].
 #[must_use = "dropping it opens the gate again"]
-pub struct Paused<'a, P: Platform, Q: Queue, U: Upper> {
-    queue: &'a IoQueue<P, Q, U>,
+pub struct Paused<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> {
+    queue: &'a IoQueue<P, Q, U, S>,
     /// Both are there until the drop.
-    tokens: Option<Tokens<'a, Q>>,
+    tokens: Option<Tokens<'a, Q, S>>,
 }
 
-struct Tokens<'a, Q: Queue> {
+struct Tokens<'a, Q: Queue, S: Strategy> {
     issue: Guard<'a, IssueSide<Q>>,
-    drain: Guard<'a, DrainSide<Q>>,
+    drain: Guard<'a, DrainSide<Q, S>>,
 }
 
-impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Closes the gate: returns when nobody issues or drains any more. Sleeps; one caller at a time, or the second
     /// sleeps until the first resumes.
-    pub fn pause(&self, platform: &P) -> Paused<'_, P, Q, U> {
+    pub fn pause(&self, platform: &P) -> Paused<'_, P, Q, U, S> {
         let tokens = Tokens {
             issue: take(platform, &self.issue),
             drain: take(platform, &self.drain),
@@ -53,12 +54,12 @@ fn take<'a, T>(platform: &impl Platform, token: &'a TryLock<T>) -> Guard<'a, T> 
     }
 }
 
-impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
-    pub(crate) fn queue(&self) -> &'a IoQueue<P, Q, U> {
+impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
+    pub(crate) fn queue(&self) -> &'a IoQueue<P, Q, U, S> {
         self.queue
     }
 
-    pub(crate) fn drain_side(&mut self) -> Option<&mut DrainSide<Q>> {
+    pub(crate) fn drain_side(&mut self) -> Option<&mut DrainSide<Q, S>> {
         self.tokens.as_mut().map(|tokens| &mut *tokens.drain)
     }
 
@@ -101,7 +102,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
             let _ = free.push(tag.unbind());
         }
         queue.hw.unget_tags(hw, free);
-        queue.gathering.end();
+        queue.deferring.end();
         // What it did not finish.
         for _ in 0..queue.slots.len() {
             let Some(event) = queue.hw.reap_tag(&mut drain.hw) else {
@@ -154,14 +155,14 @@ impl<'a, P: Platform, Q: Queue, U: Upper> Paused<'a, P, Q, U> {
     }
 }
 
-impl<P: Platform, Q: Queue, U: Upper> Drop for Paused<'_, P, Q, U> {
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Drop for Paused<'_, P, Q, U, S> {
     fn drop(&mut self) {
         if let Some(Tokens { issue, drain }) = self.tokens.take() {
             // Whoever knocked for a drain, it follows.
             let _ = drain.release();
             let knocked = issue.release();
             self.queue.kick();
-            if knocked || self.queue.is_holding() {
+            if knocked || self.queue.is_deferred() {
                 // Not only for the FIFO: there may be commands that were staged, and committed in vain.
                 self.queue.issue_again(&mut Ending::new());
             }

@@ -2,6 +2,7 @@
 //! From requests to commands: direct issue, the FIFO, doorbells.
 
 use crate::queue::{IoQueue, IssueSide};
+use crate::strategy::{Strategy, View};
 use crate::upper::Ending;
 use crate::{Context, Upper};
 use cell::sync::{fence, Ordering};
@@ -30,7 +31,7 @@ enum Held<R> {
     NotReady(R),
 }
 
-impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Takes `rq` over: issues it, or leaves it in the FIFO, or ends it with an error. Never fails, never waits. Any context, with
     /// preemption off. With `last == false` the doorbell may wait for [`IoQueue::commit`], which must follow.
     #[inline]
@@ -45,7 +46,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut ended),
         };
         if last {
-            self.ring_or_hold(&mut side);
+            self.ring_or_defer(&mut side);
         }
         self.leave(side, left, &mut ended);
     }
@@ -73,7 +74,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
             }
         };
         if last || back.is_err() {
-            self.ring_or_hold(&mut side);
+            self.ring_or_defer(&mut side);
         }
         self.leave(side, left, &mut ended);
         back
@@ -96,7 +97,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 break;
             }
         }
-        self.ring_or_hold(&mut side);
+        self.ring_or_defer(&mut side);
         self.leave(side, left, &mut ended);
     }
 
@@ -104,7 +105,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     #[inline]
     pub fn commit(&self) {
         if let Some(mut side) = self.issue.lock_or_knock() {
-            self.ring_or_hold(&mut side);
+            self.ring_or_defer(&mut side);
             self.leave(side, Left::Idle, &mut Ending::new());
         }
     }
@@ -183,7 +184,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.issue.lock_or_knock() {
             left = self.issue_batch(&mut side, ended);
-            self.ring_or_hold(&mut side);
+            self.ring_or_defer(&mut side);
             let knocked = side.release();
             if !knocked && left != Left::More {
                 break;

@@ -10,9 +10,9 @@
 //! (`tests/loom_poll.rs`). What was counted before the queue became polled is found by who switches, in the same way.
 
 use crate::gate::Paused;
-use crate::hybrid;
 use crate::queue::{DrainSide, IoQueue};
-use crate::{Context, Upper};
+use crate::strategy::{Drained, Staged, Strategy, View};
+use crate::{Context, Switches, Upper};
 use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU8, Ordering};
 use hal::{Error, Platform, Queue};
 
@@ -51,7 +51,7 @@ impl Polling {
     }
 
     #[inline]
-    fn mode(&self) -> Mode {
+    pub(crate) fn mode(&self) -> Mode {
         match self.mode.load(Ordering::Relaxed) {
             mode if mode == Mode::Poll as u8 => Mode::Poll,
             mode if mode == Mode::Hybrid as u8 => Mode::Hybrid,
@@ -60,7 +60,7 @@ impl Polling {
     }
 
     #[inline]
-    fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
     }
 
@@ -69,7 +69,7 @@ impl Polling {
     }
 }
 
-impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'_, P, Q, U, S> {
     /// Changes the mode; [`Paused::resume`] then looks for completions that nobody announces any more. With preemption off.
     ///
     /// # Errors
@@ -86,24 +86,31 @@ impl<P: Platform, Q: Queue, U: Upper> Paused<'_, P, Q, U> {
             return Err(Error::Unsupported);
         }
         queue.poll.mode.store(mode as u8, Ordering::Relaxed);
-        if let Some(side) = self.drain_side() {
-            side.watch.begin(queue.upper.now_ms());
-        }
+        self.begin();
         Ok(())
+    }
+
+    /// The strategy is to be the one of that number ([`Strategy::NAMES`]). A hybrid queue begins by
+    /// its interrupt again, and what was deferred goes to the device with [`Paused::resume`], unless
+    /// the new one defers it, too. With preemption off.
+    pub fn choose(&mut self, which: usize) {
+        let queue = self.queue();
+        queue.strategy.choose(which);
+        if queue.poll.mode() == Mode::Hybrid && queue.is_polled() {
+            queue.switch(false);
+        }
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        let queue = self.queue();
+        if let Some(side) = self.drain_side() {
+            queue.strategy.begin(&mut side.notes, queue);
+        }
     }
 }
 
-impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
-    /// How completions are noticed.
-    pub fn mode(&self) -> Mode {
-        self.poll.mode()
-    }
-
-    /// Whether the interrupt is off at this moment.
-    pub fn is_polled(&self) -> bool {
-        self.poll.is_on()
-    }
-
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// The interval between two ticks in microseconds.
     pub fn poll_interval_us(&self) -> u32 {
         self.poll.interval_us()
@@ -120,7 +127,7 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// any context, with preemption off.
     pub fn tick(&self) {
         self.visit(Context::Poll, false);
-        self.let_go();
+        self.flush_unless_deferred(Staged::Closing);
         if self.is_watched() {
             return self.come_again();
         }
@@ -135,13 +142,14 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// Whether the timer has anything to come for.
     #[inline]
     fn is_watched(&self) -> bool {
-        self.poll.is_on() && (self.outstanding() != 0 || self.is_holding())
+        self.poll.is_on() && (self.outstanding() != 0 || self.is_deferred())
     }
 
-    /// A thread passes by that has submitted: it takes completions if any are expected of others. Any context, with preemption off.
+    /// A thread has submitted, and takes completions in passing if the strategy says so. Any
+    /// context, with preemption off.
     #[inline(always)]
-    pub fn pass_by(&self) {
-        if self.outstanding() > 1 && !self.is_left_to_waiters() {
+    pub fn pass_by(&self, switches: Switches) {
+        if self.strategy.looks(self, switches) {
             self.visit(Context::Coop, false);
         }
     }
@@ -152,15 +160,6 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
 
     fn claim_timer(&self) -> bool {
         !self.poll.armed.swap(true, Ordering::AcqRel)
-    }
-
-    /// Commands that the device has not answered, as far as both sides have counted. May err while they are at it, never by more
-    /// than what they are at.
-    #[inline]
-    pub(crate) fn outstanding(&self) -> u64 {
-        // The older of the two first: it does not go below 0 by what happens between.
-        let done = self.done.get();
-        self.issued.get().saturating_sub(done)
     }
 
     /// Sees to it that the timer runs, if it has to. By the issuer, after commands were counted as issued.
@@ -180,40 +179,16 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
         }
     }
 
-    /// After a drain by `by` that ended `ended` requests of `depth` that were outstanding: a hybrid queue goes over to what serves
-    /// the load better. `true`: the caller has to look for completions again.
+    /// After a drain a hybrid queue goes over to what the strategy thinks serves the load better.
+    /// `true`: the caller has to look for completions again.
     #[inline(always)]
-    pub(crate) fn adapt(
-        &self,
-        side: &mut DrainSide<Q>,
-        by: Context,
-        depth: u64,
-        ended: usize,
-    ) -> bool {
-        if self.poll.mode() != Mode::Hybrid || (ended == 0 && by == Context::Coop) {
+    pub(crate) fn adapt(&self, side: &mut DrainSide<Q, S>, drained: Drained) -> bool {
+        let nothing = drained.ended == 0 && drained.by == Context::Coop;
+        if nothing || self.poll.mode() != Mode::Hybrid {
             return false;
         }
-        let polled = self.poll.is_on();
-        // A tick costs more than an interrupt that takes no registers, and none is spared by it.
-        if !polled && !self.hw.is_interrupt_dear() {
-            return false;
-        }
-        let upper = &self.upper;
-        // Who passed by was at work; so was whom the interrupt kept from it.
-        let (cost, busy) = match by {
-            Context::Irq => (hybrid::INTERRUPT, depth > 1 || upper.interrupts_thread()),
-            Context::Poll => (self.tick_cost(), true),
-            Context::Lazy | Context::Coop => (0, true),
-        };
-        let wanted = (side.watch).note(polled, cost, ended, depth, busy, || upper.now_ms());
-        wanted != polled && self.switch(wanted) && !wanted
-    }
-
-    fn tick_cost(&self) -> u32 {
-        let dear = self.hw.is_interrupt_dear();
-        // Threads that find their completions before they sleep are disturbed by an interrupt that comes after, wherever the tick was.
-        let idle = !dear && !self.visits.is_on() && !self.upper.interrupts_thread();
-        hybrid::tick(dear, idle)
+        let wanted = self.strategy.polls(&mut side.notes, self, drained);
+        wanted != self.poll.is_on() && self.switch(wanted) && !wanted
     }
 
     /// Turns the interrupt off or on again; `false`: it can't be. With the drain token held.

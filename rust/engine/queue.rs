@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One hardware queue with all that the strategy keeps for it.
 
+use crate::defer::Deferring;
 use crate::fifo::Fifo;
-use crate::gather::Gathering;
-use crate::hybrid::Watch;
-use crate::patience::{Patience, GIVING_WAY, POLLING, VISITS};
 use crate::poll::Polling;
 use crate::starving::Starving;
 use crate::stats::Counter;
-use crate::{Context, Upper};
+use crate::strategy::{Strategy, View};
+use crate::Switches;
+use crate::{Context, Mode, Upper};
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use cell::{Slot, TryLock};
 use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
@@ -41,25 +41,26 @@ pub(crate) struct IssueSide<Q: Queue> {
 }
 
 /// What the drain token gives access to.
-pub(crate) struct DrainSide<Q: Queue> {
+pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
     pub(crate) hw: Q::Drain,
     /// Detached and not released yet; empty whenever the token is free.
     pub(crate) detached: TagBatch<Detached>,
     /// Completions of tags to which no request was bound.
     pub(crate) strays: u32,
-    /// What a hybrid queue goes by.
-    pub(crate) watch: Watch,
+    /// What the strategy keeps from drain to drain.
+    pub(crate) notes: S::Notes,
 }
 
 /// One hardware queue: requests go in by [`IoQueue::submit`] and come out through [`Upper::end_cmd`].
 ///
 /// Data path, from any context, with preemption off, never waiting: `submit`, `submit_many`, `commit` (`issue.rs`), `drain`,
 /// `check` (`drain.rs`), `kick`. Control path: [`IoQueue::pause`] (`gate.rs`).
-pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
+pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     pub(crate) hw: Q,
     pub(crate) upper: U,
+    pub(crate) strategy: S,
     pub(crate) issue: TryLock<IssueSide<Q>>,
-    pub(crate) drain: TryLock<DrainSide<Q>>,
+    pub(crate) drain: TryLock<DrainSide<Q, S>>,
     pub(crate) fifo: Fifo<P, U::Request>,
     /// By tag: the request that it is bound to. Who takes it ends it.
     pub(crate) slots: P::Table<Slot<U::Request>>,
@@ -67,13 +68,8 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
     pub(crate) issued_at: P::Table<AtomicU64>,
     /// No command that is with the device was issued before this.
     none_before: AtomicU64,
-    pub(crate) gathering: Gathering,
+    pub(crate) deferring: Deferring,
     pub(crate) poll: Polling,
-    /// Whether it pays to poll before a sleep, and to give way instead of one.
-    pub(crate) patience: Patience,
-    pub(crate) giving_way: Patience,
-    /// Threads that wait come by before they sleep.
-    pub(crate) visits: Patience,
     /// Commands that the device was told of. Counted before it is.
     pub(crate) issued: Counter,
     /// Commands that it has answered, or that were taken back.
@@ -86,13 +82,19 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper> {
     pub(crate) drain_strays: AtomicU32,
 }
 
-impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Takes over a queue fresh from its controller. `depth` is the most requests that are ever outstanding at once.
     /// Control path; may sleep.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a depth of 0, [`Error::NoMemory`].
-    pub fn new(platform: &P, hw: NewQueue<Q>, upper: U, depth: usize) -> Result<Self, Error> {
+    pub fn new(
+        platform: &P,
+        hw: NewQueue<Q>,
+        upper: U,
+        strategy: S,
+        depth: usize,
+    ) -> Result<Self, Error> {
         if depth == 0 {
             return Err(Error::Invalid);
         }
@@ -109,17 +111,15 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
                 hw: hw.drain,
                 detached: TagBatch::default(),
                 strays: 0,
-                watch: Watch::default(),
+                notes: S::Notes::default(),
             }),
             fifo: Fifo::new(platform, depth)?,
             slots: platform.table(tags, |_| Slot::default())?,
             issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
             none_before: AtomicU64::new(0),
-            gathering: Gathering::new(hw.queue.batch(), tags),
+            deferring: Deferring::new(hw.queue.batch()),
             poll: Polling::new(),
-            patience: Patience::new(POLLING),
-            giving_way: Patience::new(GIVING_WAY),
-            visits: Patience::new(VISITS),
+            strategy,
             issued: Counter::new(),
             done: Counter::new(),
             issue_doorbells: Counter::new(),
@@ -134,6 +134,18 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     /// The layer above, as given to [`IoQueue::new`].
     pub fn upper(&self) -> &U {
         &self.upper
+    }
+
+    /// What decides for it.
+    pub fn strategy(&self) -> &S {
+        &self.strategy
+    }
+
+    /// Whether it is of use to know which thread waits for a request that is submitted now
+    /// ([`Strategy::notes_owner`]). Any context.
+    #[inline]
+    pub fn notes_owner(&self, switches: Switches) -> bool {
+        self.strategy.notes_owner(self, switches)
     }
 
     /// The controller's queue.
@@ -200,5 +212,61 @@ impl<P: Platform, Q: Queue, U: Upper> IoQueue<P, Q, U> {
     pub fn violations(&self) -> u64 {
         let drained = u64::from(self.drain_strays.load(Ordering::Relaxed));
         self.issue_strays.get().wrapping_add(drained)
+    }
+}
+
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> {
+    #[inline(always)]
+    fn outstanding(&self) -> u64 {
+        // The older of the two first: it does not go below 0 by what happens between.
+        let done = self.done.get();
+        self.issued.get().saturating_sub(done)
+    }
+
+    #[inline(always)]
+    fn tags(&self) -> u64 {
+        // CAST: usize is at most 64 bits wide.
+        self.slots.len() as u64
+    }
+
+    #[inline(always)]
+    fn batch(&self) -> u64 {
+        // CAST: as above.
+        self.deferring.batch as u64
+    }
+
+    #[inline(always)]
+    fn is_deferring(&self) -> bool {
+        self.is_deferred()
+    }
+
+    #[inline(always)]
+    fn mode(&self) -> Mode {
+        self.poll.mode()
+    }
+
+    #[inline(always)]
+    fn is_polled(&self) -> bool {
+        self.poll.is_on()
+    }
+
+    #[inline(always)]
+    fn is_interrupt_dear(&self) -> bool {
+        self.hw.is_interrupt_dear()
+    }
+
+    #[inline(always)]
+    fn is_crowded(&self) -> bool {
+        self.upper.is_crowded()
+    }
+
+    #[inline(always)]
+    fn interrupts_thread(&self) -> bool {
+        self.upper.interrupts_thread()
+    }
+
+    #[inline(always)]
+    fn now_ms(&self) -> u64 {
+        self.upper.now_ms()
     }
 }

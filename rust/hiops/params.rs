@@ -5,7 +5,9 @@ use crate::{in_range, module_parameters as parameters};
 use hal::Error;
 use kglue::adapter::Begin;
 use kglue::POLL_INTERVAL_US;
-use engine::Mode;
+use engine::{Mode, Strategy};
+use kernel::prelude::*;
+use strategy::Chosen;
 
 /// How queues and disks begin.
 ///
@@ -18,9 +20,15 @@ pub(crate) fn begin() -> Result<Begin, Error> {
         1 => Mode::Poll,
         _ => Mode::Hybrid,
     };
+    let name = kglue::words::strategy();
+    let Some(strategy) = Chosen::NAMES.iter().position(|known| *known == name) else {
+        pr_err!("strategy={} is not known: {:?} are\n", name, Chosen::NAMES);
+        return Err(Error::Invalid);
+    };
     let interval = parameters::poll_interval_us.value();
     let retries = in_range("max_retries", parameters::max_retries.value(), 0..=255)?;
     Ok(Begin {
+        strategy,
         mode,
         lazy: switch("lazy", parameters::lazy.value())?,
         coop: switch("coop", parameters::coop.value())?,

@@ -38,6 +38,7 @@ use kernel::prelude::*;
 use kernel::static_lock_class;
 use kernel::sync::{Arc, LockClassKey, Mutex};
 use kernel::types::Opaque;
+use strategy::Chosen;
 use engine::Paused;
 
 pub use crate::adapter_config::{Begin, Bus, Config, Naming};
@@ -90,7 +91,7 @@ fn in_a_row(mut vectors: impl Iterator<Item = u16>) -> Option<u16> {
 /// The hardware queues at rest. In truth they live as long as the adapter.
 type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
 pub(crate) type PausedQueue<C, B> =
-    Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>>;
+    Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
 
 /// A controller being served.
 ///

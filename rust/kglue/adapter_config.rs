@@ -57,6 +57,8 @@ pub enum Naming {
 /// What an operator decides for all drives alike: how queues and disks begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin {
+    /// The number of the strategy ([`engine::Strategy::NAMES`]).
+    pub strategy: usize,
     /// How completions are noticed.
     pub mode: Mode,
     /// Finished I/O is ended by the thread that waits for it.

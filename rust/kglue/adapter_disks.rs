@@ -5,14 +5,14 @@ use crate::adapter::{Adapter, Bus};
 use crate::adapter_change::Found;
 use crate::blk::disk::{Disk, DiskShared, OwnerPtr};
 use crate::blk::ioctl::AdminPath;
-use crate::blk::lane::{Format, Lane, Switches, COOP, LAZY};
+use crate::blk::lane::{Format, Lane, Panel};
 use crate::heat::Thermometer;
 use crate::node::Node;
 use crate::wait::Hook;
 use hal::{Error, Unit};
 use kernel::bindings;
 use kernel::prelude::*;
-use engine::Mode;
+use engine::{Mode, Switches};
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.
@@ -88,7 +88,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     fn switches(&self) -> u8 {
         let lazy = self.config.begin.lazy && crate::wait::is_hooked();
         let switch = |on: bool, which: u8| if on { which } else { 0 };
-        switch(lazy, LAZY) | switch(self.config.begin.coop, COOP)
+        switch(lazy, Switches::LAZY) | switch(self.config.begin.coop, Switches::COOP)
     }
 
     /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll takes interrupts.
@@ -98,6 +98,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             queue
                 .io
                 .set_poll_interval_us(self.config.begin.poll_interval_us);
+            queue.choose(&self.platform, self.config.begin.strategy);
             let mode = self.config.begin.mode;
             if queue.set_mode(&self.platform, mode).is_err() && mode == Mode::Poll {
                 crate::log::log_warn!(self, "its interrupt is a shared pin: it is not polled\n");
@@ -120,7 +121,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 format: Format::new(&unit),
                 max_retries: self.config.begin.max_retries,
                 way: &queue.way,
-                switches: Switches::new(self.switches(), queue.useful_switches()),
+                switches: Panel::new(self.switches(), queue.useful_switches()),
                 stats: Default::default(),
             };
             lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;

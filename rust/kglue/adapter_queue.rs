@@ -5,7 +5,6 @@ use crate::adapter::{Adapter, Bus};
 use crate::adapter_abort::WELL;
 use crate::adapter_reason::Reason;
 use crate::blk::disk::ControllerCounts;
-use crate::blk::lane::{COOP, LAZY};
 use crate::blk::ops::Io;
 use crate::blk::poller::{Calls, Poller};
 use crate::blk::request::Rq;
@@ -20,7 +19,8 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hal::{Controller, Error, NewQueue};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
-use engine::{Context, IoQueue, Mode, Next, Turn};
+use strategy::Chosen;
+use engine::{Context, IoQueue, Mode, Next, Switches, Turn};
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
@@ -85,13 +85,13 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         // SAFETY: both live in allocations of their own, which go after `io`.
         let upper = unsafe { BlkUpper::new(map, &retry, &poller) };
         Ok(Self {
-            io: IoQueue::new(platform, new, upper, depth)?,
+            io: IoQueue::new(platform, new, upper, Chosen::default(), depth)?,
             vector,
             retry,
             poller,
             way: Way {
                 queue: null(),
-                linger: Self::linger,
+                wait: Self::wait,
                 end: Self::end,
             },
             adapter: null(),
@@ -130,34 +130,34 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         set
     }
 
-    /// Cooperation, if it is on: who passes takes the completions that are there. With preemption off.
-    #[inline(always)]
-    pub(crate) fn pass_by(&self, coop: bool) {
-        if coop {
-            self.io.pass_by();
-        }
+    /// Changes the strategy, likewise.
+    pub(crate) fn choose(&self, platform: &KernelPlatform, which: usize) {
+        let mut paused = self.io.pause(platform);
+        let _stay = PreemptOff::new();
+        paused.choose(which);
+        paused.resume();
     }
 
     /// The switches that mean something on this queue. On one for polled I/O none does: whoever submits there comes for the completions himself, finds more of
     /// them at once, and does not sleep.
     pub(crate) fn useful_switches(&self) -> u8 {
-        self.vector.map_or(0, |_| LAZY | COOP)
+        self.vector.map_or(0, |_| Switches::LAZY | Switches::COOP)
     }
 
     /// # Safety
     /// `queue` is a settled `HwQueue<C, B>`; with preemption off, in a thread that waits for I/O of its own on it.
-    unsafe fn linger(queue: *const c_void, turn: Option<Turn>, calm: bool) -> Next {
+    unsafe fn wait(queue: *const c_void, turn: Option<Turn>, calm: bool) -> Next {
         // SAFETY: by the caller's promise.
         let io = unsafe { &(*queue.cast::<Self>()).io };
         let here = Here {
-            may_give_way: calm && turn.is_none_or(|turn| turn == Turn::Paid),
+            may_yield: calm && turn.is_none_or(|turn| turn == Turn::Paid),
         };
-        let ended = turn.and_then(|turn| io.gave_way(turn, &here));
-        io.linger(&here, ended)
+        let ended = turn.and_then(|turn| io.yielded(turn, &here));
+        io.wait(&here, ended)
     }
 
     /// # Safety
-    /// As [`HwQueue::linger`]; `rq` is of this queue and over.
+    /// As [`HwQueue::wait`]; `rq` is of this queue and over.
     unsafe fn end(queue: *const c_void, rq: Rq, by: Context) {
         // SAFETY: by the caller's promise.
         let queue = unsafe { &*queue.cast::<Self>() };
@@ -165,7 +165,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     }
 
     /// # Safety
-    /// As [`HwQueue::linger`].
+    /// As [`HwQueue::wait`].
     unsafe fn tick(queue: *const c_void) {
         // SAFETY: by the caller's promise.
         let queue = unsafe { &*queue.cast::<Self>() };

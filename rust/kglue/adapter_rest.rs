@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 use hal::{Controller, Error, Failure, Shutdown};
 use kernel::prelude::*;
 use kernel::sync::lock::{mutex::MutexBackend, Guard};
-use engine::Context;
+use engine::{Context, View};
 
 /// Bytes of a line of the log.
 const LINE: usize = 512;

@@ -12,7 +12,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use hal::{Cause, Controller, Error, Heat};
 use kernel::error::code::ENODEV;
-use engine::{Context, Mode};
+use engine::{Context, Mode, Strategy, View};
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the controller's.
@@ -92,6 +92,18 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         let _control = self.control();
         let mut interrupting = self.queues.iter().take(self.interrupting());
         interrupting.try_for_each(|queue| queue.set_mode(&self.platform, mode))
+    }
+
+    fn strategy(&self) -> usize {
+        (self.queues.first()).map_or(0, |queue| queue.io.strategy().chosen())
+    }
+
+    fn choose(&self, which: usize) {
+        // As for the mode.
+        let _control = self.control();
+        for queue in self.queues.iter().take(self.interrupting()) {
+            queue.choose(&self.platform, which);
+        }
     }
 
     fn poll_interval_us(&self) -> u32 {

@@ -6,8 +6,8 @@ use engine::Waiting;
 
 /// A thread that came to sleep, and its CPU.
 pub(crate) struct Here {
-    /// It has not given way for this wait, and its CPU is shared by threads like it.
-    pub(crate) may_give_way: bool,
+    /// It has not yielded for this wait, and its CPU is shared by threads like it.
+    pub(crate) may_yield: bool,
 }
 
 impl Waiting for Here {
@@ -24,8 +24,8 @@ impl Waiting for Here {
     }
 
     #[inline]
-    fn may_give_way(&self) -> bool {
+    fn may_yield(&self) -> bool {
         // SAFETY: may be called in any thread.
-        self.may_give_way && unsafe { shims::hiops_may_give_way() }
+        self.may_yield && unsafe { shims::hiops_may_yield() }
     }
 }

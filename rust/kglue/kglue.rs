@@ -61,6 +61,7 @@ mod slots_rest;
 mod sysfs;
 mod text;
 pub mod wait;
+pub mod words;
 
 pub use sysfs::POLL_INTERVAL_US;
 

@@ -12,6 +12,7 @@ mod engine_suite {
     use kernel::sync::Arc;
     use lld_ram::{Config, Device, Latency, Ram, World};
     use engine::{Context, IoQueue, Upper};
+    use strategy::Plain;
 
     /// A device without a medium, whose clock is turned by hand.
     struct Parts {
@@ -88,7 +89,7 @@ mod engine_suite {
         }
     }
 
-    type Io = IoQueue<KernelPlatform, lld_ram::RamQueue<KernelPlatform, Hand>, Upside>;
+    type Io = IoQueue<KernelPlatform, lld_ram::RamQueue<KernelPlatform, Hand>, Upside, Plain>;
 
     struct Rig {
         hand: Hand,
@@ -117,7 +118,7 @@ mod engine_suite {
         ram.start()?;
         let order = Arc::new(Order::default(), GFP_KERNEL).map_err(no_memory)?;
         let upper = Upside(order.clone());
-        let io = IoQueue::new(&platform, ram.create_queue(0, Some(0))?, upper, 64)?;
+        let io = IoQueue::new(&platform, ram.create_queue(0, Some(0))?, upper, Plain, 64)?;
         Ok(Rig {
             hand,
             ram,

@@ -258,6 +258,7 @@ impl Home for Shelf {
             queue_depth: None,
             poll_queues: 0,
             begin: Begin {
+                strategy: 1,
                 mode: Mode::Poll,
                 lazy: false,
                 coop: true,

@@ -22,7 +22,7 @@ struct Instant {
 
 /// # Safety
 /// `queue` is an [`Instant`] whose completion is alive.
-unsafe fn linger(queue: *const c_void, _: Option<Turn>, _: bool) -> Next {
+unsafe fn look(queue: *const c_void, _: Option<Turn>, _: bool) -> Next {
     // SAFETY: by the caller's promise.
     let queue = unsafe { &*queue.cast::<Instant>() };
     queue.visits.fetch_add(1, Ordering::Relaxed);
@@ -55,7 +55,7 @@ fn wait(ticks: c_ulong) -> Option<(u32, c_ulong)> {
     };
     let way = Way {
         queue: from_ref(&queue).cast(),
-        linger,
+        wait: look,
         end,
     };
     // SAFETY: may be called in any thread.

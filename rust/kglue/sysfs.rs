@@ -4,7 +4,7 @@
 use crate::adapter_quirks::write_quirks;
 use crate::blk::disk::{ControllerCounts, DiskShared, Owner};
 use crate::blk::fops;
-use crate::blk::lane::{Sums, COOP, LAZY};
+use crate::blk::lane::Sums;
 use crate::compat::zeroed;
 use crate::text::{Hex, Padded, Text};
 use crate::wait;
@@ -17,7 +17,8 @@ use kernel::error::Error;
 use kernel::ffi::c_char;
 use kernel::str::{as_char_ptr_in_const_context, CStr};
 use kernel::{c_str, page::PAGE_SIZE};
-use engine::Mode;
+use strategy::Chosen;
+use engine::{Mode, Strategy, Switches};
 
 /// Shows one attribute.
 type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;
@@ -140,7 +141,7 @@ fn show_switch(disk: &DiskShared, to: &mut Text<'_>, which: u8) -> fmt::Result {
 
 fn show_lazy(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     match wait::is_hooked() {
-        true => show_switch(disk, to, LAZY),
+        true => show_switch(disk, to, Switches::LAZY),
         false => to.write_str("unavailable\n"),
     }
 }
@@ -149,7 +150,7 @@ fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     if !wait::is_hooked() && number(text)? == 1 {
         return Err(EOPNOTSUPP);
     }
-    store_switch(disk, text, LAZY)
+    store_switch(disk, text, Switches::LAZY)
 }
 
 /// The adapter of `disk`.
@@ -174,6 +175,17 @@ fn store_mode(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
         _ => return Err(EINVAL),
     };
     owner(disk).set_mode(mode).map_err(crate::errno::to_errno)
+}
+
+fn show_strategy(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    let chosen = Chosen::NAMES.get(owner(disk).strategy());
+    writeln!(to, "{}", chosen.unwrap_or(&"?"))
+}
+
+fn store_strategy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let which = Chosen::NAMES.iter().position(|name| name.as_bytes() == text);
+    owner(disk).choose(which.ok_or(EINVAL)?);
+    Ok(())
 }
 
 fn store_poll_interval(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
@@ -301,11 +313,12 @@ static NSID: Attribute =
     Attribute::new(c_str!("nsid"), |d, to| writeln!(to, "{}", d.unit.id), None);
 
 static MODE: Attribute = Attribute::new(c_str!("mode"), show_mode, Some(store_mode));
+static STRATEGY: Attribute = Attribute::new(c_str!("strategy"), show_strategy, Some(store_strategy));
 static LAZY_SWITCH: Attribute = Attribute::new(c_str!("lazy"), show_lazy, Some(store_lazy));
 static COOP_SWITCH: Attribute = Attribute::new(
     c_str!("coop"),
-    |d, to| show_switch(d, to, COOP),
-    Some(|d, text| store_switch(d, text, COOP)),
+    |d, to| show_switch(d, to, Switches::COOP),
+    Some(|d, text| store_switch(d, text, Switches::COOP)),
 );
 static POLL_INTERVAL: Attribute = Attribute::new(
     c_str!("poll_interval_us"),
@@ -340,7 +353,8 @@ static NAMES: List<bindings::attribute, 6> = List([
     NSID.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 9> = List([
+static SWITCHES: List<bindings::attribute, 10> = List([
+    STRATEGY.entry(),
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),

@@ -39,8 +39,8 @@ pub(crate) struct Offer(pub(crate) Rq);
 pub(crate) struct Way {
     pub(crate) queue: *const c_void,
     /// Takes completions for a while, and says what the caller does next. It is told what came of
-    /// it when the caller last gave way, and whether it may do so on this CPU.
-    pub(crate) linger: unsafe fn(*const c_void, Option<Turn>, bool) -> Next,
+    /// it when the caller last yielded, and whether it may do so on this CPU.
+    pub(crate) wait: unsafe fn(*const c_void, Option<Turn>, bool) -> Next,
     /// Ends a request that was offered.
     pub(crate) end: unsafe fn(*const c_void, Rq, Context),
 }
@@ -50,16 +50,16 @@ pub(crate) struct Way {
 struct Place {
     /// Threads between the hook's entry and its end.
     inside: AtomicU32,
-    /// What came of it when a thread here last gave way: a [`Turn`]; [`NO_TURN`]: told already.
+    /// What came of it when a thread here last yielded: a [`Turn`]; [`NO_TURN`]: told already.
     turn: AtomicU8,
-    /// When a thread here last gave way, as a [`stamp`].
-    gave_way: AtomicU64,
+    /// When a thread here last yielded, as a [`stamp`].
+    yielded_at: AtomicU64,
 }
 
 const NO_TURN: u8 = u8::MAX;
 
 impl Place {
-    /// What there is to tell of the last time that a thread gave way here.
+    /// What there is to tell of the last time that a thread yielded here.
     #[inline]
     fn take_turn(&self) -> Option<Turn> {
         let turn = self.turn.load(Ordering::Relaxed);
@@ -122,7 +122,7 @@ impl Table {
         self.paces.get(cpu() % CPUS)
     }
 
-    /// What came of it that `thread` has given way, at `since`.
+    /// What came of it that `thread` has yielded, at `since`.
     #[inline]
     fn turn_of(&self, waiter: &Waiter<Offer, Way>, thread: Thread, since: u64) -> Turn {
         let _stay = PreemptOff::new();
@@ -259,7 +259,7 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
         // its adapter is there, and stays for as long as preemption is off.
         unsafe {
             if let Some(way) = waiter.way(thread).as_ref() {
-                then = (way.linger)(way.queue, turn, calm);
+                then = (way.wait)(way.queue, turn, calm);
             }
         }
     }
@@ -268,9 +268,9 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
             waiter.sleep(thread);
             shims::HIOPS_SLEEP
         }
-        Next::GiveWay => {
-            place.gave_way.store(stamp(), Ordering::Relaxed);
-            shims::HIOPS_GIVE_WAY
+        Next::Yield => {
+            place.yielded_at.store(stamp(), Ordering::Relaxed);
+            shims::HIOPS_YIELD
         }
         Next::GoOn => shims::HIOPS_GO_ON,
     };
@@ -295,9 +295,9 @@ unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32)
             let _stay = PreemptOff::new();
             end(offer, Context::Lazy);
         }
-    } else if done == shims::HIOPS_GIVE_WAY {
+    } else if done == shims::HIOPS_YIELD {
         if let (Some(place), Some(thread)) = (place, Thread::at(this)) {
-            let since = place.gave_way.load(Ordering::Relaxed);
+            let since = place.yielded_at.load(Ordering::Relaxed);
             let turn = table.turn_of(waiter, thread, since);
             place.turn.store(turn as u8, Ordering::Relaxed);
         }

@@ -2,11 +2,12 @@
 //! The layer above the strategy, without a kernel: requests with data, mapped for the device and compared afterwards.
 
 use crate::{kind, Ended};
-use engine::{Context, IoQueue, Upper};
+use engine::{Context, IoQueue, Strategy, Upper};
 use hal::mock::{MockMapping, MockPlatform};
 use hal::{Again, CmdError, Command, NewQueue, Outcome, Platform, Queue, Segment};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use strategy::Chosen;
 
 /// Most requests that a test has outstanding.
 const DEPTH: usize = 16_384;
@@ -66,7 +67,7 @@ impl Host {
     #[track_caller]
     pub fn io<Q: Queue>(self: &Arc<Self>, hw: NewQueue<Q>) -> Io<Q> {
         let layer = Layer(Arc::clone(self));
-        Io::new(&self.platform, hw, layer, DEPTH).unwrap()
+        Io::new(&self.platform, hw, layer, chosen(), DEPTH).unwrap()
     }
 
     /// What ended since it was taken last, in that order.
@@ -102,7 +103,18 @@ impl Host {
 pub struct Layer(Arc<Host>);
 
 /// A queue between a driver and a [`Host`].
-pub type Io<Q> = IoQueue<MockPlatform, Q, Layer>;
+pub type Io<Q> = IoQueue<MockPlatform, Q, Layer, Chosen>;
+
+/// The strategy that the environment's HIOPS_STRATEGY names; without it the one that a disk has as
+/// it comes.
+pub fn chosen() -> Chosen {
+    let chosen = Chosen::default();
+    if let Ok(name) = std::env::var("HIOPS_STRATEGY") {
+        let which = Chosen::NAMES.iter().position(|known| *known == name);
+        chosen.choose(which.expect("HIOPS_STRATEGY names a strategy"));
+    }
+    chosen
+}
 
 impl Upper for Layer {
     type Request = Box<Job>;

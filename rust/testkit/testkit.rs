@@ -30,7 +30,7 @@ mod tries;
 mod whole;
 
 pub use dice::Dice;
-pub use host::{Host, Io, Job, Layer};
+pub use host::{chosen, Host, Io, Job, Layer};
 pub use lies::Lies;
 pub use line::Line;
 pub use mix::Mix;

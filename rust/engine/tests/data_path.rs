@@ -10,6 +10,7 @@ use hal::mock::{MockPlatform, MockQueue};
 use hal::{CmdError, Error, Segment, TagBatch};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
+use strategy::Plain;
 
 #[test]
 fn one_request_goes_and_comes_back() {
@@ -340,7 +341,7 @@ fn what_new_refuses() {
     let make = |depth| {
         let (hw, _) = MockQueue::new(&platform, 2)?;
         let upper = common::Recorder(Arc::default());
-        IoQueue::<MockPlatform, _, _>::new(&platform, hw, upper, depth).map(|_| ())
+        IoQueue::<MockPlatform, _, _, _>::new(&platform, hw, upper, Plain, depth).map(|_| ())
     };
     assert_eq!(make(0), Err(Error::Invalid));
     assert_eq!(make(usize::MAX), Err(Error::Invalid));

@@ -31,6 +31,10 @@ pub(crate) trait Owner: Send + Sync {
     fn mode(&self) -> Mode;
     /// Changes that. Sleeps.
     fn set_mode(&self, mode: Mode) -> Result<(), Error>;
+    /// The number of the strategy ([`engine::Strategy::NAMES`]).
+    fn strategy(&self) -> usize;
+    /// Chooses another. Sleeps.
+    fn choose(&self, which: usize);
     /// The interval between two polls, in microseconds.
     fn poll_interval_us(&self) -> u32;
     /// Changes it.
@@ -91,7 +95,7 @@ impl DiskShared {
 
     /// Whether `which` is on.
     pub(crate) fn switch(&self, which: u8) -> bool {
-        (self.lanes.first()).is_some_and(|lane| lane.switches.on(which))
+        (self.lanes.first()).is_some_and(|lane| lane.switches.get().0 & which != 0)
     }
 
     /// Turns `which` on or off.

@@ -5,7 +5,7 @@ use crate::wait::Way;
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use hal::Unit;
 use kernel::ffi::c_void;
-use engine::Context;
+use engine::{Context, Switches};
 
 /// What is counted for one disk on one hardware queue. Anybody counts; sums are taken when somebody reads them.
 #[derive(Default)]
@@ -103,19 +103,14 @@ impl LaneStats {
     }
 }
 
-/// What an operator turns on and off, per disk.
-pub(crate) struct Switches {
+/// What an operator turns on and off, per disk: [`Switches`].
+pub(crate) struct Panel {
     on: AtomicU8,
     /// What is of use on this lane: the rest stays off.
     may: u8,
 }
 
-/// Finished I/O is ended by the thread that sleeps for it.
-pub(crate) const LAZY: u8 = 1;
-/// Whoever passes by takes completions.
-pub(crate) const COOP: u8 = 2;
-
-impl Switches {
+impl Panel {
     pub(crate) fn new(on: u8, may: u8) -> Self {
         Self {
             on: AtomicU8::new(on & may),
@@ -123,10 +118,10 @@ impl Switches {
         }
     }
 
-    /// Those of `which` that are on.
+    /// What is on.
     #[inline(always)]
-    pub(crate) fn on(&self, which: u8) -> bool {
-        self.on.load(Ordering::Relaxed) & which != 0
+    pub(crate) fn get(&self) -> Switches {
+        Switches(self.on.load(Ordering::Relaxed))
     }
 
     /// Turns `which` on, as far as that is of use, or off.
@@ -187,7 +182,7 @@ pub(crate) struct Lane {
     pub(crate) queue: *const c_void,
     /// Likewise, for who does not know the type.
     pub(crate) way: *const Way,
-    pub(crate) switches: Switches,
+    pub(crate) switches: Panel,
     /// [`hal::Unit::id`] of the disk.
     pub(crate) unit: u32,
     pub(crate) format: Format,

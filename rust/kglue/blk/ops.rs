@@ -2,7 +2,7 @@
 //! blk-mq's callbacks. Each recovers its pointer, calls safe code, converts the result.
 
 use super::again::is_retry;
-use super::lane::{Lane, COOP, LAZY};
+use super::lane::Lane;
 use super::request::Rq;
 use super::upper::{end_swallowed, BlkUpper};
 use super::DiskShared;
@@ -17,11 +17,12 @@ use core::ptr::{null, NonNull};
 use hal::Controller;
 use kernel::bindings;
 use kernel::ffi::{c_int, c_uint, c_void};
-use engine::{Context, IoQueue};
+use strategy::Chosen;
+use engine::{Context, IoQueue, Switches};
 
 /// A hardware queue of controller `C` as the block layer uses it.
 pub(crate) type Io<C, B> =
-    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>>;
+    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
 
 /// blk-mq's operations for controllers `C` on bus `B`.
 pub(crate) struct Ops<C, B>(PhantomData<(C, B)>);
@@ -74,8 +75,9 @@ struct Run<'a, 'b> {
     lane: &'a Lane,
     plugged: &'a mut Plugged<'b>,
     left: usize,
-    coop: bool,
-    visits: bool,
+    switches: Switches,
+    /// It is of use to know who waits.
+    noted: bool,
 }
 
 impl Iterator for Run<'_, '_> {
@@ -85,16 +87,16 @@ impl Iterator for Run<'_, '_> {
     fn next(&mut self) -> Option<Rq> {
         self.left = self.left.checked_sub(1)?;
         let rq = self.plugged.pop()?;
-        enlist(self.lane, &rq, self.coop, || self.visits);
+        enlist(&rq, self.switches, self.noted);
         Some(rq)
     }
 }
 
-/// Notes who waits for `rq`, if that is of use and certain; `coop`: whether cooperation is on, `visits`: whether a look before the sleep is of use.
+/// Notes who waits for `rq`, if that is of use (`noted`) and certain.
 #[inline(always)]
-fn enlist(lane: &Lane, rq: &Rq, coop: bool, visits: impl FnOnce() -> bool) {
-    let waiter = match lane.switches.on(LAZY) || (coop && visits()) {
-        true => wait::enlist(rq, coop),
+fn enlist(rq: &Rq, switches: Switches, noted: bool) {
+    let waiter = match noted {
+        true => wait::enlist(rq, switches.coop()),
         false => null(),
     };
     // SAFETY: the request was just given to hiops; the head is its own.
@@ -171,7 +173,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             return shims::HIOPS_STS_NOTSUPP;
         }
         let _stay = PreemptOff::new();
-        let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
+        let (queue, switches) = (Self::io(lane), lane.switches.get());
         if rq.is_scheduled() {
             return scheduled(lane, queue, rq, last);
         }
@@ -180,10 +182,10 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             enlist_nobody(&rq);
         } else {
             lane.stats.submitted(1);
-            enlist(lane, &rq, coop, || queue.io.is_worth_a_visit());
+            enlist(&rq, switches, queue.io.notes_owner(switches));
         }
         queue.io.submit(rq, last);
-        queue.pass_by(coop);
+        queue.io.pass_by(switches);
         shims::HIOPS_STS_OK
     }
 
@@ -198,18 +200,18 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             let lane = unsafe { &*lane };
             // Who is tried again does not come in a plug.
             lane.stats.submitted(left as u64);
-            let (queue, coop) = (Self::io(lane), lane.switches.on(COOP));
+            let (queue, switches) = (Self::io(lane), lane.switches.get());
             let run = Run {
                 lane,
                 plugged: &mut plugged,
                 left,
-                coop,
-                visits: queue.io.is_worth_a_visit(),
+                switches,
+                noted: queue.io.notes_owner(switches),
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
             queue.io.submit_many(run);
             // The queue is there while preemption is off; the lane goes with its disk, which these requests may have kept.
-            queue.pass_by(coop);
+            queue.io.pass_by(switches);
         }
     }
 

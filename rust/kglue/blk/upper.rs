@@ -5,7 +5,7 @@ use super::map::MapKind;
 use super::poller::Poller;
 use super::request::{Ranges, Rq};
 use super::retry::Retry;
-use super::{again, lane::LAZY};
+use super::again;
 use crate::context::now_ms;
 use crate::errno::status;
 use crate::shims;
@@ -248,7 +248,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         }
         match rq.waiter() {
             // What is left to do is its own, if it is asleep still when the token is free.
-            Some(waiter) if waiter.is_asleep() && rq.lane().switches.on(LAZY) => {
+            Some(waiter) if waiter.is_asleep() && rq.lane().switches.get().lazy() => {
                 push(&mut ended.offers, rq);
             }
             _ => self.conclude(ended, rq),

@@ -6,14 +6,18 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
-use engine::{Context, IoQueue, Upper, Waiting};
+use engine::{Context, IoQueue, Strategy, Switches, Upper, Waiting};
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
 use hal::{Again, CmdError, Command, Op, Outcome, Segment};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use strategy::Chosen;
 
-pub type TestQueue = IoQueue<MockPlatform, MockQueue<MockPlatform>, Recorder>;
+pub type TestQueue<S> = IoQueue<MockPlatform, MockQueue<MockPlatform>, Recorder, S>;
+
+/// What a disk has on as it comes.
+pub const COOP: Switches = Switches(Switches::COOP);
 
 /// One request; it notices when it is dropped without having been ended.
 #[derive(Debug)]
@@ -211,9 +215,9 @@ impl Upper for Recorder {
 }
 
 /// A queue, its device and its log.
-pub struct Rig {
+pub struct Rig<S: Strategy = Chosen> {
     pub platform: MockPlatform,
-    pub queue: TestQueue,
+    pub queue: TestQueue<S>,
     pub device: Arc<MockDevice>,
     pub log: Arc<Log>,
 }
@@ -225,11 +229,18 @@ impl Rig {
 
     /// One whose device is dear to tell anything, save of `batch` commands at once.
     pub fn gathering(tags: u16, depth: usize, batch: usize) -> Self {
+        Self::with(testkit::chosen(), tags, depth, batch)
+    }
+}
+
+impl<S: Strategy> Rig<S> {
+    /// One whose queue does as `strategy` decides.
+    pub fn with(strategy: S, tags: u16, depth: usize, batch: usize) -> Self {
         let platform = MockPlatform::new();
         let log = Arc::new(Log::default());
         let (hw, device) = MockQueue::gathering(&platform, tags, batch).unwrap();
         let upper = Recorder(Arc::clone(&log));
-        let queue = IoQueue::new(&platform, hw, upper, depth).unwrap();
+        let queue = IoQueue::new(&platform, hw, upper, strategy, depth).unwrap();
         Self {
             platform,
             queue,
@@ -292,7 +303,7 @@ impl Waiting for Alone {
         true
     }
 
-    fn may_give_way(&self) -> bool {
+    fn may_yield(&self) -> bool {
         false
     }
 }

@@ -11,8 +11,9 @@ use hal::{
 };
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
+use strategy::Coop;
 
-pub type ModelQueue = IoQueue<MockPlatform, Hw, Top>;
+pub type ModelQueue = IoQueue<MockPlatform, Hw, Top, Coop>;
 
 /// A queue whose device completes what it is told to; tag `n` is bit `n`.
 pub struct Hw {
@@ -196,7 +197,7 @@ pub fn gathering_queue(tags: u16, depth: usize, batch: usize) -> Arc<ModelQueue>
         issue: (),
         drain: (),
     };
-    Arc::new(IoQueue::new(&platform, new, Top::default(), depth).unwrap())
+    Arc::new(IoQueue::new(&platform, new, Top::default(), Coop::default(), depth).unwrap())
 }
 
 /// Tries all interleavings, as far as they take no more than `preemptions` of them.

@@ -23,7 +23,7 @@ const MOST_PATIENCE: u32 = 256;
 
 /// What was seen since the last judgement. Kept under the drain token.
 #[derive(Default)]
-pub(crate) struct Watch {
+pub struct Watch {
     since_ms: u64,
     ended: u32,
     /// On ticks or interrupts, whichever notices completions at present.

@@ -8,9 +8,10 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
+#[path = "../../engine/tests/common/mod.rs"]
 mod common;
 
-use common::Rig;
+use common::{Rig, COOP};
 use engine::{Context, Mode, Next, Turn, Waiting};
 use hal::mock::MockPlatform;
 use std::cell::{Cell, RefCell};
@@ -76,7 +77,7 @@ impl Waiting for Here<'_> {
         !self.is_awake()
     }
 
-    fn may_give_way(&self) -> bool {
+    fn may_yield(&self) -> bool {
         self.fresh && self.crowded
     }
 }
@@ -158,25 +159,25 @@ impl Load {
                 };
                 let (id, then) = match threads[n] {
                     Thread::GaveWay(id) if world.is_over(id) => {
-                        queue.gave_way(Turn::Paid, &here(id, true));
+                        queue.yielded(Turn::Paid, &here(id, true));
                         (id, Next::GoOn)
                     }
                     Thread::GaveWay(id) => {
-                        let ended = queue.gave_way(Turn::Vain, &here(id, false));
-                        (id, queue.linger(&here(id, false), ended))
+                        let ended = queue.yielded(Turn::Vain, &here(id, false));
+                        (id, queue.wait(&here(id, false), ended))
                     }
                     _ if next == READS => continue,
                     _ => {
                         let id = next;
                         next += 1;
                         world.rig.submit([id]);
-                        queue.pass_by();
-                        (id, queue.linger(&here(id, true), None))
+                        queue.pass_by(COOP);
+                        (id, queue.wait(&here(id, true), None))
                     }
                 };
                 threads[n] = match then {
                     Next::GoOn => Thread::Working,
-                    Next::GiveWay => Thread::GaveWay(id),
+                    Next::Yield => Thread::GaveWay(id),
                     Next::Sleep => Thread::Asleep(id),
                 };
                 if then != Next::Sleep {

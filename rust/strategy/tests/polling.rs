@@ -6,10 +6,11 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
+#[path = "../../engine/tests/common/mod.rs"]
 mod common;
 
-use common::{Alone, Rig};
-use engine::{Context, Mode, DEFAULT_POLL_INTERVAL_US};
+use common::{Alone, Rig, COOP};
+use engine::{Context, Mode, View, DEFAULT_POLL_INTERVAL_US};
 use hal::mock::MockPlatform;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ fn ticks_keep_their_interval_while_anything_is_outstanding() {
     }
     for _ in 0..3 {
         assert!(rig.device.complete_next(Ok(())).is_some());
-        rig.queue.pass_by();
+        rig.queue.pass_by(COOP);
         assert_eq!(next(&rig), DEFAULT_POLL_INTERVAL_US, "others took it");
     }
     assert!(rig.device.complete_next(Ok(())).is_some());
@@ -96,7 +97,7 @@ fn stays_polled(rig: &Rig, ticks: u32) -> bool {
     }
     // Threads don't find their completions themselves.
     (0..1_000).for_each(|_| {
-        rig.queue.linger(&Alone, None);
+        rig.queue.wait(&Alone, None);
     });
     (0..ticks).all(|_| {
         complete(3);

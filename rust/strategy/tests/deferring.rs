@@ -6,10 +6,11 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
+#[path = "../../engine/tests/common/mod.rs"]
 mod common;
 
-use common::Rig;
-use engine::{Context, Mode, Next, Waiting};
+use common::{Rig, COOP};
+use engine::{Context, Mode, Next, View, Waiting};
 use hal::CmdError;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -33,16 +34,16 @@ fn holding(held: u32) -> Rig {
 
 /// A thread that waits.
 struct Thread {
-    may_give_way: bool,
+    may_yield: bool,
     may_poll: bool,
 }
 
 const POLITE: Thread = Thread {
-    may_give_way: true,
+    may_yield: true,
     may_poll: false,
 };
 const HURRIED: Thread = Thread {
-    may_give_way: false,
+    may_yield: false,
     may_poll: false,
 };
 
@@ -55,8 +56,8 @@ impl Waiting for Thread {
         self.may_poll
     }
 
-    fn may_give_way(&self) -> bool {
-        self.may_give_way
+    fn may_yield(&self) -> bool {
+        self.may_yield
     }
 }
 
@@ -152,13 +153,13 @@ fn there_a_polled_queue_waits_for_a_batch_even_if_the_device_has_nothing() {
 fn who_polls_tells_before() {
     let rig = polled();
     rig.submit(0..BATCH + 3);
-    assert_eq!(rig.queue.linger(&POLITE, None), Next::GiveWay);
+    assert_eq!(rig.queue.wait(&POLITE, None), Next::Yield);
     assert_eq!(rig.at_device().len(), BATCH as usize);
     let patient = Thread {
-        may_give_way: false,
+        may_yield: false,
         may_poll: true,
     };
-    rig.queue.linger(&patient, None);
+    rig.queue.wait(&patient, None);
     assert!(rig.at_device().into_iter().eq(0..BATCH + 3));
 }
 
@@ -174,7 +175,7 @@ fn a_tick_tells_what_nobody_has_added_to() {
 fn who_sleeps_tells_even_where_others_wait() {
     let rig = polled();
     rig.submit(0..3);
-    assert_eq!(rig.queue.linger(&HURRIED, None), Next::Sleep);
+    assert_eq!(rig.queue.wait(&HURRIED, None), Next::Sleep);
     assert!(rig.at_device().into_iter().eq(0..3));
 }
 
@@ -208,10 +209,10 @@ fn who_leaves_its_cpu_idle_tells_what_others_held() {
     let rig = rig();
     rig.log.crowded.store(true, SeqCst);
     rig.submit(0..BATCH + 1);
-    assert_eq!(rig.queue.linger(&POLITE, None), Next::GiveWay);
+    assert_eq!(rig.queue.wait(&POLITE, None), Next::Yield);
     assert_eq!(rig.at_device().len(), BATCH as usize);
     rig.log.crowded.store(false, SeqCst);
-    assert_eq!(rig.queue.linger(&HURRIED, None), Next::Sleep);
+    assert_eq!(rig.queue.wait(&HURRIED, None), Next::Sleep);
     assert_eq!(rig.at_device().len(), BATCH as usize + 1);
 }
 
@@ -221,11 +222,11 @@ fn looks_are_left_to_who_comes_next() {
     rig.log.crowded.store(true, SeqCst);
     rig.submit(0..2);
     rig.device.complete_all(Ok(()));
-    rig.queue.pass_by();
-    assert_eq!(rig.queue.linger(&POLITE, None), Next::GiveWay);
+    rig.queue.pass_by(COOP);
+    assert_eq!(rig.queue.wait(&POLITE, None), Next::Yield);
     assert_eq!(rig.log.ended_count(), 0);
     rig.log.crowded.store(false, SeqCst);
-    rig.queue.pass_by();
+    rig.queue.pass_by(COOP);
     assert_eq!(rig.log.ended_count(), 2);
 }
 

@@ -6,9 +6,10 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
+#[path = "../../engine/tests/common/mod.rs"]
 mod common;
 
-use common::Rig;
+use common::{Rig, COOP};
 use engine::{Context, Mode, Next, Turn, Waiting};
 use hal::mock::MockPlatform;
 use std::cell::Cell;
@@ -17,14 +18,14 @@ use std::sync::Arc;
 /// A thread on a CPU; after so many rests it is woken.
 struct Thread {
     woken_after: Cell<Option<u32>>,
-    may_give_way: bool,
+    may_yield: bool,
     rests: Cell<u32>,
 }
 
 fn alone() -> Thread {
     Thread {
         woken_after: Cell::new(None),
-        may_give_way: false,
+        may_yield: false,
         rests: Cell::new(0),
     }
 }
@@ -32,7 +33,7 @@ fn alone() -> Thread {
 /// Others are ready to run, and it may let them.
 fn polite() -> Thread {
     Thread {
-        may_give_way: true,
+        may_yield: true,
         ..alone()
     }
 }
@@ -49,14 +50,14 @@ impl Waiting for Thread {
         !self.is_awake()
     }
 
-    fn may_give_way(&self) -> bool {
-        self.may_give_way
+    fn may_yield(&self) -> bool {
+        self.may_yield
     }
 }
 
 /// Waits until it is tried again to give way.
 fn waits_until_it_gives_way(rig: &Rig) -> u32 {
-    let sleeps = |_: &u32| rig.queue.linger(&polite(), None) == Next::Sleep;
+    let sleeps = |_: &u32| rig.queue.wait(&polite(), None) == Next::Sleep;
     (0..u32::MAX)
         .take_while(sleeps)
         .fold(0, |waits, _| waits + 1)
@@ -75,7 +76,7 @@ fn rig() -> Rig {
 fn give_polling_up(rig: &Rig) {
     let polls = |_: &u32| {
         let thread = alone();
-        rig.queue.linger(&thread, None);
+        rig.queue.wait(&thread, None);
         thread.rests.get() > 1
     };
     assert!((0..64).any(|n| !polls(&n)), "it learns");
@@ -85,7 +86,7 @@ fn give_polling_up(rig: &Rig) {
 fn waits_until_it_polls(rig: &Rig) -> u32 {
     let sleeps = |_: &u32| {
         let thread = alone();
-        rig.queue.linger(&thread, None);
+        rig.queue.wait(&thread, None);
         thread.rests.get() == 1
     };
     (0..u32::MAX)
@@ -107,7 +108,7 @@ fn who_was_woken_goes_on() {
         woken_after: Cell::new(Some(0)),
         ..polite()
     };
-    assert_eq!(rig().queue.linger(&thread, None), Next::GoOn);
+    assert_eq!(rig().queue.wait(&thread, None), Next::GoOn);
     assert_eq!(thread.rests.get(), 0, "it does not poll first");
 }
 
@@ -116,7 +117,7 @@ fn completions_are_taken_first() {
     let rig = rig();
     rig.submit([7]);
     rig.device.complete_next(Ok(()));
-    assert_eq!(rig.queue.linger(&polite(), None), Next::GiveWay);
+    assert_eq!(rig.queue.wait(&polite(), None), Next::Yield);
     assert_eq!(rig.log.ended_ids(), [7]);
 }
 
@@ -127,7 +128,7 @@ fn who_is_alone_polls_and_is_woken_by_what_it_finds() {
         woken_after: Cell::new(Some(5)),
         ..alone()
     };
-    assert_eq!(rig.queue.linger(&thread, None), Next::GoOn);
+    assert_eq!(rig.queue.wait(&thread, None), Next::GoOn);
     assert_eq!(thread.rests.get(), 5);
 }
 
@@ -144,7 +145,7 @@ fn who_is_woken_before_it_polls_does_not_bring_polling_back() {
     let rig = rig();
     give_polling_up(&rig);
     let pause = waits_until_it_polls(&rig);
-    assert_eq!(rig.queue.linger(&woken_at_once(), None), Next::GoOn);
+    assert_eq!(rig.queue.wait(&woken_at_once(), None), Next::GoOn);
     let next = waits_until_it_polls(&rig);
     assert!(next > pause, "nobody has polled: {pause}, then {next}");
 }
@@ -152,8 +153,8 @@ fn who_is_woken_before_it_polls_does_not_bring_polling_back() {
 /// Threads that wait and come by, as long as that is worth it; returns how many of `waits` did.
 fn visits(rig: &Rig, thread: impl Fn() -> Thread, waits: u32) -> u32 {
     let visit = |_: &u32| {
-        rig.queue.is_worth_a_visit() && {
-            rig.queue.linger(&thread(), None);
+        rig.queue.notes_owner(COOP) && {
+            rig.queue.wait(&thread(), None);
             true
         }
     };
@@ -180,7 +181,7 @@ fn who_would_sleep_anyway_does_not_come_by_first() {
 }
 
 #[test]
-fn who_may_give_way_on_a_trial_comes_by_again() {
+fn who_may_yield_on_a_trial_comes_by_again() {
     let rig = Rig::new(4, 4);
     visits(&rig, alone, 1_000);
     while visits(&rig, polite, 1) == 0 {}
@@ -206,10 +207,10 @@ fn a_queue_without_interrupts_or_that_holds_commands_is_always_visited() {
     assert_eq!(visits(&rig(), alone, 1_000), 1_000);
     let holds = Rig::gathering(8, 8, 2);
     visits(&holds, alone, 1_000);
-    assert!(!holds.queue.is_worth_a_visit(), "as long as it does not");
+    assert!(!holds.queue.notes_owner(COOP), "as long as it does not");
     holds.submit(0..7);
     assert_eq!(holds.at_device().len(), 6);
-    assert!(holds.queue.is_worth_a_visit());
+    assert!(holds.queue.notes_owner(COOP));
 }
 
 #[test]
@@ -223,7 +224,7 @@ fn an_interrupt_that_comes_while_a_waiter_looks_is_gone_through_with() {
             // It finds nothing to take, and yet it is the release that lets the device interrupt again.
             interrupted.queue.drain(Context::Irq);
         });
-        assert_eq!(rig.queue.linger(&alone(), None), Next::Sleep);
+        assert_eq!(rig.queue.wait(&alone(), None), Next::Sleep);
         assert_eq!(rig.device.releases() - before, 1, "{looks} looks before");
     }
 }
@@ -238,7 +239,7 @@ fn a_trial_is_not_for_who_was_woken_before() {
                 woken_after: Cell::new(Some(0)),
                 ..alone()
             };
-            assert_eq!(rig.queue.linger(&thread, None), Next::GoOn);
+            assert_eq!(rig.queue.wait(&thread, None), Next::GoOn);
         }
         waits_until_it_polls(&rig)
     };
@@ -254,7 +255,7 @@ fn who_is_woken_by_a_poll_brings_polling_back() {
             woken_after: Cell::new(Some(5)),
             ..alone()
         };
-        rig.queue.linger(&thread, None) == Next::GoOn
+        rig.queue.wait(&thread, None) == Next::GoOn
     };
     assert!((0..100).any(|n| woken(&n)), "it is tried again");
     assert_eq!(waits_until_it_polls(&rig), 0);
@@ -265,8 +266,8 @@ fn a_wake_up_at_the_first_rest_speaks_for_polling_where_it_is_done() {
     let rig = rig();
     for _ in 0..200 {
         assert_eq!(waits_until_it_polls(&rig), 0, "it is never given up");
-        rig.queue.linger(&woken_at_once(), None);
-        rig.queue.linger(&woken_at_once(), None);
+        rig.queue.wait(&woken_at_once(), None);
+        rig.queue.wait(&woken_at_once(), None);
     }
 }
 
@@ -274,8 +275,8 @@ fn a_wake_up_at_the_first_rest_speaks_for_polling_where_it_is_done() {
 fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
     let rig = rig();
     for _ in 0..200 {
-        assert_eq!(rig.queue.linger(&polite(), None), Next::GiveWay);
-        rig.queue.gave_way(Turn::Paid, &polite());
+        assert_eq!(rig.queue.wait(&polite(), None), Next::Yield);
+        rig.queue.yielded(Turn::Paid, &polite());
     }
 }
 
@@ -283,9 +284,9 @@ fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
 fn who_has_given_way_in_vain_too_often_sleeps() {
     let rig = rig();
     let given = (0..200)
-        .take_while(|_| rig.queue.linger(&polite(), None) == Next::GiveWay)
+        .take_while(|_| rig.queue.wait(&polite(), None) == Next::Yield)
         .inspect(|_| {
-            rig.queue.gave_way(Turn::Vain, &polite());
+            rig.queue.yielded(Turn::Vain, &polite());
         })
         .count();
     assert!((16..64).contains(&given), "{given}");
@@ -294,8 +295,8 @@ fn who_has_given_way_in_vain_too_often_sleeps() {
 /// Gives way in vain until it does not give way any more.
 fn give_giving_way_up(rig: &Rig) {
     let gives = |_: &u32| {
-        let gives = rig.queue.linger(&polite(), None) == Next::GiveWay;
-        rig.queue.gave_way(Turn::Vain, &polite());
+        let gives = rig.queue.wait(&polite(), None) == Next::Yield;
+        rig.queue.yielded(Turn::Vain, &polite());
         gives
     };
     assert!((0..200).any(|n| !gives(&n)), "it learns");
@@ -320,7 +321,7 @@ fn turns_in_vain_are_tried_ever_more_rarely() {
         "it is never given up for good: {pauses:?}"
     );
     for _ in 0..64 {
-        rig.queue.gave_way(Turn::Paid, &polite());
+        rig.queue.yielded(Turn::Paid, &polite());
         assert_eq!(waits_until_it_gives_way(&rig), 0, "the device has changed");
     }
     give_giving_way_up(&rig);
@@ -337,14 +338,14 @@ fn a_trial_of_giving_way_is_for_many_threads_at_once() {
     waits_until_it_gives_way(&rig);
     for _ in 0..12 {
         // The first to come back came too soon: those behind them slept still.
-        rig.queue.gave_way(Turn::Vain, &polite());
-        assert_eq!(rig.queue.linger(&polite(), None), Next::GiveWay);
+        rig.queue.yielded(Turn::Vain, &polite());
+        assert_eq!(rig.queue.wait(&polite(), None), Next::Yield);
     }
     for _ in 0..2 {
-        rig.queue.gave_way(Turn::Vain, &polite());
+        rig.queue.yielded(Turn::Vain, &polite());
     }
     assert_eq!(
-        rig.queue.linger(&polite(), None),
+        rig.queue.wait(&polite(), None),
         Next::Sleep,
         "in vain, all told"
     );
@@ -358,21 +359,21 @@ fn who_finds_his_own_completion_when_his_turn_comes_has_not_given_way_in_vain() 
         ..polite()
     };
     for _ in 0..200 {
-        assert_eq!(rig.queue.linger(&polite(), None), Next::GiveWay);
-        rig.queue.gave_way(Turn::Vain, &woken());
+        assert_eq!(rig.queue.wait(&polite(), None), Next::Yield);
+        rig.queue.yielded(Turn::Vain, &woken());
     }
 }
 
 #[test]
 fn when_visits_are_tried_again_so_is_what_they_are_good_for() {
     let rig = Rig::new(4, 4);
-    while rig.queue.is_worth_a_visit() {
-        if rig.queue.linger(&polite(), None) == Next::GiveWay {
+    while rig.queue.notes_owner(COOP) {
+        if rig.queue.wait(&polite(), None) == Next::Yield {
             give_giving_way_up(&rig);
         }
     }
-    while !rig.queue.is_worth_a_visit() {}
+    while !rig.queue.notes_owner(COOP) {}
     let thread = polite();
-    assert_eq!(rig.queue.linger(&thread, None), Next::GiveWay);
+    assert_eq!(rig.queue.wait(&thread, None), Next::Yield);
     assert!(thread.rests.get() > 1, "it has polled before");
 }

@@ -28,8 +28,8 @@ pub(crate) const POLLING: Stakes = Stakes {
     trial: 1,
 };
 
-/// To give way instead of a sleep. One thread alone does not show whether that pays: it does where those do so whom it lets run.
-pub(crate) const GIVING_WAY: Stakes = Stakes {
+/// To yield instead of a sleep. One thread alone does not show whether that pays: it does where those do so whom it lets run.
+pub(crate) const YIELDING: Stakes = Stakes {
     saved: 4,
     spent: 5,
     most: if cfg!(loom) { 2 } else { 256 },

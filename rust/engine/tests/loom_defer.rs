@@ -47,7 +47,7 @@ impl Waiting for Patient {
         true
     }
 
-    fn may_give_way(&self) -> bool {
+    fn may_yield(&self) -> bool {
         false
     }
 }
@@ -59,7 +59,7 @@ fn held_beside_a_tick_that_stops() {
     check(3, || {
         let queue = gathering_queue(3, 3, 2);
         queue.upper().crowded.store(true, SeqCst);
-        queue.linger(&Patient, None);
+        queue.wait(&Patient, None);
         let mut paused = queue.pause(&MockPlatform::new());
         paused.set_mode(Mode::Poll).unwrap();
         paused.resume();

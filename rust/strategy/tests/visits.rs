@@ -6,9 +6,10 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
+#[path = "../../engine/tests/common/mod.rs"]
 mod common;
 
-use common::{Alone, Rig};
+use common::{Alone, Rig, COOP};
 use engine::{Mode, Next, Turn, DEFAULT_POLL_INTERVAL_US};
 use hal::mock::MockPlatform;
 use std::sync::atomic::Ordering::SeqCst;
@@ -34,13 +35,13 @@ fn finished(mode: Mode, reads: u32, batch: usize) -> Rig {
 fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
     let visits: [(&str, Visit); 4] = [
         ("a waiter", |rig| {
-            assert_eq!(rig.queue.linger(&Alone, None), Next::Sleep);
+            assert_eq!(rig.queue.wait(&Alone, None), Next::Sleep);
         }),
         ("a waiter whose turn came again", |rig| {
-            let ended = rig.queue.gave_way(Turn::Vain, &Alone);
-            assert_eq!(rig.queue.linger(&Alone, ended), Next::Sleep);
+            let ended = rig.queue.yielded(Turn::Vain, &Alone);
+            assert_eq!(rig.queue.wait(&Alone, ended), Next::Sleep);
         }),
-        ("a passer-by", |rig| rig.queue.pass_by()),
+        ("a passer-by", |rig| rig.queue.pass_by(COOP)),
         ("the timer", |rig| rig.queue.tick()),
     ];
     for (who, visit) in visits {
@@ -59,7 +60,7 @@ fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
 fn what_an_interrupt_announced_is_left_to_those_in_line() {
     let rig = finished(Mode::Irq, READS, 8);
     rig.log.crowded.store(true, SeqCst);
-    assert_eq!(rig.queue.linger(&Alone, None), Next::Sleep);
+    assert_eq!(rig.queue.wait(&Alone, None), Next::Sleep);
     assert_eq!(rig.log.ended_count(), VISIT);
     assert_eq!(rig.log.retries(), 1);
     rig.queue.kick();
@@ -71,7 +72,7 @@ fn what_an_interrupt_announced_is_left_to_those_in_line() {
 fn a_queue_that_interrupts_is_drained_whole() {
     // More than a batch holds.
     let rig = finished(Mode::Irq, 100, 1);
-    rig.queue.pass_by();
+    rig.queue.pass_by(COOP);
     rig.log.assert_each_once(100);
 }
 
@@ -90,7 +91,7 @@ fn the_tick_comes_soon_for_what_a_visit_has_left() {
 #[test]
 fn a_tick_that_leaves_something_comes_soon_whoever_else_passes_by() {
     let rig = finished(Mode::Poll, READS, 1);
-    rig.queue.pass_by();
+    rig.queue.pass_by(COOP);
     rig.queue.tick();
     assert_eq!(rig.log.ended_count(), 2 * VISIT);
     assert_eq!(rig.log.armed_us.load(SeqCst), DEFAULT_POLL_INTERVAL_US);

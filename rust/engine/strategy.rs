@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the engine asks, and a strategy decides.
+//!
+//! The engine is mechanism: it issues, drains, ends, arms the timer and hands over, under its
+//! tokens and past its fences. When and how much of it is done is a *strategy's* to say. It sees
+//! counts and times through [`View`], answers with a decision, and holds nothing of the queue's.
+//!
+//! | the engine asks | when | the answer |
+//! | --- | --- | --- |
+//! | [`Strategy::defers`] | commands are staged, or a drain has ended some | tell the device now, or wait for more |
+//! | [`Strategy::notes_owner`] | a thread submits | whether to know who waits for a request |
+//! | [`Strategy::looks`] | a thread has submitted | whether it takes completions in passing |
+//! | [`Strategy::budget`] | somebody takes completions in passing | how many to end at most |
+//! | [`Strategy::leaves_rest`] | the budget is spent | whether others are certain to come |
+//! | [`Strategy::polls`] | completions were taken, or a tick found none | interrupt or timer |
+//! | [`Strategy::yields`], [`Strategy::spins`] | a thread waits | yield, spin, or sleep |
+//!
+//! # What no answer changes
+//! A strategy decides when a thing is done, never whether. Commands that it defers are told of by
+//! the next tick, by whoever finds the device with nothing else to do, and at a reset; what a budget
+//! leaves is taken up by somebody who is certain to come; a queue that goes back to its interrupt is
+//! looked at once more. `rust/strategy/tests/random.rs` answers with dice.
+//!
+//! # Contexts
+//! Every method may be called from any context, interrupts included, with preemption off, and by
+//! several CPUs at once, save those that are given `&mut` [`Strategy::Notes`]. None sleeps.
+
+use crate::{Context, Mode, Switches};
+
+/// What a strategy sees of a queue.
+pub trait View {
+    /// Commands that the device has been told of and has not answered. May err by what others are
+    /// at just now.
+    fn outstanding(&self) -> u64;
+
+    /// The queue's tags.
+    fn tags(&self) -> u64;
+
+    /// So many commands are worth telling the device of ([`hal::Queue::batch`]), at least 1.
+    fn batch(&self) -> u64;
+
+    /// Commands are staged that the device was not told of, as the strategy deferred that.
+    fn is_deferring(&self) -> bool;
+
+    /// How the operator wants completions to be noticed.
+    fn mode(&self) -> Mode;
+
+    /// The interrupt is off: a timer looks for completions.
+    fn is_polled(&self) -> bool;
+
+    /// The device's interrupt takes accesses to registers ([`hal::Queue::is_interrupt_dear`]).
+    fn is_interrupt_dear(&self) -> bool;
+
+    /// Threads are ready that this CPU has no time for, and that come by soon
+    /// ([`crate::Upper::is_crowded`]).
+    fn is_crowded(&self) -> bool;
+
+    /// What runs on this CPU, if this is an interrupt, is a thread at work.
+    fn interrupts_thread(&self) -> bool;
+
+    /// A coarse monotonic clock, in milliseconds.
+    fn now_ms(&self) -> u64;
+}
+
+/// Commands that are staged, and who asks about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staged {
+    /// Fewer than a batch, by whoever issues or drains: others may add to them.
+    Open,
+    /// By who leaves its CPU, or by the timer: from here nobody adds to them.
+    Closing,
+}
+
+/// A drain that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Under which context.
+    pub by: Context,
+    /// How many commands were outstanding when it began; 0 where nothing had come.
+    pub depth: u64,
+    /// How many it has ended.
+    pub ended: usize,
+}
+
+/// What a thread that waits has done or does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It was woken, and goes on.
+    GoOn,
+    /// It lets others run, and stays ready itself.
+    Yield,
+    /// It sleeps.
+    Sleep,
+}
+
+/// Whether a thread that waits spins before it sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spin {
+    /// It does not.
+    No,
+    /// It does, to find out whether that pays.
+    Trial,
+    /// It does.
+    Yes,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spun {
+    /// The thread was woken before it had looked once.
+    AtOnce,
+    /// It was woken while it looked, or somebody more urgent was.
+    Found,
+    /// It looked in vain up to the end.
+    Vain,
+}
+
+/// What came of yielding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The I/O was over when the thread's turn came.
+    Paid,
+    /// It was not.
+    Vain,
+}
+
+/// Decisions about one queue.
+pub trait Strategy: Send + Sync + 'static {
+    /// What it keeps from drain to drain, behind the drain token.
+    type Notes: Default + Send + 'static;
+
+    /// The names of the strategies that this one can be, for an operator.
+    const NAMES: &'static [&'static str];
+
+    /// Which of [`Strategy::NAMES`] it is at present.
+    fn chosen(&self) -> usize {
+        0
+    }
+
+    /// It is to be that one from now on. With the queue at rest ([`crate::Paused`]).
+    fn choose(&self, which: usize) {
+        let _ = which;
+    }
+
+    /// Whether commands that are staged, but are no whole batch, may wait for more.
+    fn defers(&self, view: &impl View, staged: Staged) -> bool;
+
+    /// Whether it is of use to know which thread waits for a request that it submits now: only such
+    /// a thread is asked what it does before it sleeps, and only to such a one completions are
+    /// offered.
+    fn notes_owner(&self, view: &impl View, switches: Switches) -> bool;
+
+    /// Whether the thread that has just submitted takes the completions that are there.
+    fn looks(&self, view: &impl View, switches: Switches) -> bool;
+
+    /// How many requests one visit in passing ends.
+    fn budget(&self, view: &impl View) -> usize;
+
+    /// Whether threads that wait for this CPU come for what a visit has left.
+    fn leaves_rest(&self, view: &impl View) -> bool;
+
+    /// A window of what [`Strategy::polls`] goes by begins: the mode was set.
+    fn begin(&self, notes: &mut Self::Notes, view: &impl View);
+
+    /// Whether the queue is to be polled from now on. Asked of a hybrid queue only.
+    fn polls(&self, notes: &mut Self::Notes, view: &impl View, drained: Drained) -> bool;
+
+    /// Whether a thread that waits lets others run before it takes completions, or after, if it
+    /// does at all.
+    fn yields_first(&self, view: &impl View) -> bool;
+
+    /// Whether it lets others run instead of sleeping. Asked once for each wait of a thread that
+    /// may.
+    fn yields(&self) -> bool;
+
+    /// Whether it spins for a while, having found nothing of its own.
+    fn spins(&self) -> Spin;
+
+    /// What came of that.
+    fn spun(&self, spin: Spin, came: Spun);
+
+    /// A thread has waited, and does `next`.
+    fn waited(&self, next: Next);
+
+    /// The thread that yielded had its turn again.
+    fn yielded(&self, turn: Turn);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A thread that waits for its own I/O, before it sleeps: it takes completions, spins, or lets
+//! others have its CPU, as the strategy decides.
+//!
+//! ```text
+//!  yields, if yields_first --yes--> Yield
+//!      | no
+//!  visit: up to a budget ---- woken ----> GoOn
+//!      |
+//!  spins --yes--> flush; look, pause, look ... ---- woken ----> GoOn
+//!      | no, or in vain
+//!  yields, unless yields_first --yes--> Yield
+//!      | no
+//!  Sleep
+//! ```
+
+use crate::queue::IoQueue;
+use crate::strategy::{Next, Spin, Spun, Staged, Strategy, Turn};
+use crate::{Context, Upper};
+use hal::{Platform, Queue};
+
+/// Looks at the device while a thread spins, each after a pause of the CPU: together about the work
+/// of going to sleep and being woken.
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
+
+/// The thread that waits, and its CPU.
+pub trait Waiting {
+    /// It was woken: there is nothing to wait for any more.
+    fn is_awake(&self) -> bool;
+
+    /// Rests for a moment; whether to go on spinning: it was not woken, and nobody is more urgent.
+    fn pause(&self) -> bool;
+
+    /// It may let others run without going to sleep: it has not done so for this wait, and will
+    /// have its turn again like any of them.
+    fn may_yield(&self) -> bool;
+}
+
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
+    /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under
+    /// [`Context::Coop`], and says what it does next. `ended`: how many it has ended in this visit,
+    /// if it has taken completions just now. With preemption off.
+    pub fn wait(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
+        let next = self.wait_once(thread, ended);
+        self.strategy.waited(next);
+        next
+    }
+
+    fn wait_once(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
+        let yields_first = self.strategy.yields_first(self);
+        if yields_first && !thread.is_awake() && self.yields(thread) {
+            return Next::Yield;
+        }
+        let ended = ended.unwrap_or_else(|| self.visit(Context::Coop, false));
+        if thread.is_awake() {
+            return Next::GoOn;
+        }
+        let spin = self.strategy.spins();
+        if spin == Spin::No {
+            self.flush_unless_deferred(Staged::Closing);
+        } else {
+            // A device that was not told does not answer.
+            self.flush();
+        }
+        if !thread.pause() {
+            if thread.is_awake() {
+                self.strategy.spun(spin, Spun::AtOnce);
+            }
+        } else if spin != Spin::No {
+            self.spin(thread, spin, ended);
+        }
+        if thread.is_awake() {
+            return Next::GoOn;
+        }
+        if !yields_first && self.yields(thread) {
+            return Next::Yield;
+        }
+        Next::Sleep
+    }
+
+    /// Whether `thread` lets others run instead of sleeping. Asked once for each wait.
+    #[inline]
+    fn yields(&self, thread: &impl Waiting) -> bool {
+        thread.may_yield() && self.strategy.yields()
+    }
+
+    /// A thread that was told to yield had its turn again, and tells what came of it. How many
+    /// requests it has ended, if it had to look for its own: for [`IoQueue::wait`], if that follows.
+    /// With preemption off.
+    #[inline]
+    pub fn yielded(&self, turn: Turn, thread: &impl Waiting) -> Option<usize> {
+        if turn == Turn::Paid {
+            self.strategy.yielded(turn);
+            return None;
+        }
+        let ended = self.visit(Context::Coop, false);
+        // It left the look to others, and they to it.
+        self.strategy.yielded(match thread.is_awake() {
+            true => Turn::Paid,
+            false => Turn::Vain,
+        });
+        Some(ended)
+    }
+
+    /// Looks for completions while `thread` is neither woken nor kept from it by somebody more
+    /// urgent, nor has ended what one visit may: where it finds that much for others, nothing is
+    /// said of spinning.
+    #[inline]
+    fn spin(&self, thread: &impl Waiting, spin: Spin, ended: usize) {
+        let mut ended = ended;
+        let budget = self.strategy.budget(self);
+        for _ in 0..LOOKS {
+            if ended >= budget {
+                return;
+            }
+            if let Some(due) = self.peek() {
+                ended = ended.wrapping_add(self.visit(Context::Coop, due));
+            }
+            if !thread.pause() {
+                if thread.is_awake() {
+                    self.strategy.spun(spin, Spun::Found);
+                }
+                return;
+            }
+        }
+        self.strategy.spun(spin, Spun::Vain);
+    }
+
+    /// Whether there is anything to drain, and if so, whether it is due even where nothing has come:
+    /// who knocked meanwhile, an interrupt perhaps, relies on it.
+    #[inline]
+    fn peek(&self) -> Option<bool> {
+        let mut side = self.drain.try_lock()?;
+        let came = self.hw.check_event(&mut side.hw);
+        let knocked = side.release();
+        (came || knocked).then_some(knocked)
+    }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Whichever strategy an operator has chosen.
+
+use crate::{Coop, Plain};
+use cell::sync::{AtomicU8, Ordering};
+use engine::{Drained, Next, Spin, Spun, Staged, Strategy, Switches, Turn, View};
+
+/// The names, in the order of their numbers.
+const NAMES: [&str; 2] = ["plain", "coop"];
+const COOP: u8 = 1;
+
+/// A strategy that can be another one at any time: a word and a branch for each question. What one
+/// has learnt is kept while another is at it.
+pub struct Chosen {
+    which: AtomicU8,
+    coop: Coop,
+}
+
+/// [`Coop`].
+impl Default for Chosen {
+    fn default() -> Self {
+        Self {
+            which: AtomicU8::new(COOP),
+            coop: Coop::default(),
+        }
+    }
+}
+
+/// Asks the strategy that is chosen.
+macro_rules! ask {
+    ($chosen:expr, $method:ident($($argument:expr),*), ()) => {
+        match $chosen.which.load(Ordering::Relaxed) {
+            COOP => $chosen.coop.$method($($argument),*),
+            _ => Plain.$method($($argument),*),
+        }
+    };
+    ($chosen:expr, $method:ident($notes:expr; $($argument:expr),*), notes) => {
+        match $chosen.which.load(Ordering::Relaxed) {
+            COOP => $chosen.coop.$method($notes, $($argument),*),
+            _ => Plain.$method(&mut (), $($argument),*),
+        }
+    };
+}
+
+impl Strategy for Chosen {
+    type Notes = <Coop as Strategy>::Notes;
+
+    const NAMES: &'static [&'static str] = &NAMES;
+
+    fn chosen(&self) -> usize {
+        usize::from(self.which.load(Ordering::Relaxed))
+    }
+
+    fn choose(&self, which: usize) {
+        if let Ok(which @ 0..=COOP) = u8::try_from(which) {
+            self.which.store(which, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn defers(&self, view: &impl View, staged: Staged) -> bool {
+        ask!(self, defers(view, staged), ())
+    }
+
+    #[inline(always)]
+    fn notes_owner(&self, view: &impl View, switches: Switches) -> bool {
+        ask!(self, notes_owner(view, switches), ())
+    }
+
+    #[inline(always)]
+    fn looks(&self, view: &impl View, switches: Switches) -> bool {
+        ask!(self, looks(view, switches), ())
+    }
+
+    #[inline(always)]
+    fn budget(&self, view: &impl View) -> usize {
+        ask!(self, budget(view), ())
+    }
+
+    #[inline(always)]
+    fn leaves_rest(&self, view: &impl View) -> bool {
+        ask!(self, leaves_rest(view), ())
+    }
+
+    fn begin(&self, notes: &mut Self::Notes, view: &impl View) {
+        ask!(self, begin(notes; view), notes);
+    }
+
+    #[inline(always)]
+    fn polls(&self, notes: &mut Self::Notes, view: &impl View, drained: Drained) -> bool {
+        ask!(self, polls(notes; view, drained), notes)
+    }
+
+    #[inline(always)]
+    fn yields_first(&self, view: &impl View) -> bool {
+        ask!(self, yields_first(view), ())
+    }
+
+    #[inline(always)]
+    fn yields(&self) -> bool {
+        ask!(self, yields(), ())
+    }
+
+    #[inline(always)]
+    fn spins(&self) -> Spin {
+        ask!(self, spins(), ())
+    }
+
+    #[inline(always)]
+    fn spun(&self, spin: Spin, came: Spun) {
+        ask!(self, spun(spin, came), ());
+    }
+
+    #[inline(always)]
+    fn waited(&self, next: Next) {
+        ask!(self, waited(next), ());
+    }
+
+    #[inline(always)]
+    fn yielded(&self, turn: Turn) {
+        ask!(self, yielded(turn), ());
+    }
+}
