@@ -12,6 +12,8 @@ told() { dmesg | grep -q "$1"; }
 is() { [ "$(($1))" -ne 0 ]; }
 
 SIZE=$(on_debug 1M 4M)
+refused strategy-parameter 'nvalid argument' modprobe hiops strategy=best
+expect strategy-said told 'strategy=best is not known'
 expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=3000 ram_tags=8 ram_channels=4 ram_queues=2
 expect disks test -b $D -a -b /dev/hiops_ram1
 exec 9<$D
@@ -28,6 +30,17 @@ for mode in irq poll hybrid; do
 	expect "mode-is-$mode" reads $H/mode $mode
 done
 refused mode-unknown 'nvalid argument' put fast $H/mode
+refused strategy-unknown 'nvalid argument' put best $H/strategy
+expect strategy-as-it-comes reads $H/strategy coop
+# By the interrupt alone: no thread takes completions, none ends its own.
+expect strategy-plain put plain $H/strategy
+expect strategy-is-plain reads $H/strategy plain
+expect strategy-of-the-controller reads /sys/block/hiops_ram0/hiops/strategy plain
+expect plain-lazy put 1 $H/lazy
+expect plain-reset put reset $H/stats
+expect plain-io fio --name=p --rw=randwrite --bs=4k --ioengine=psync --numjobs=4 --thread --size="$(on_debug 256k 1M)" --offset_increment=2M --verify=crc32c
+expect plain-by-interrupts is "$(stat completed_irq) > 0 && $(stat completed_irq) == $(stat completed)"
+expect strategy-coop put coop $H/strategy
 for switch in lazy coop; do
 	expect $switch-0 put 0 $H/$switch
 	expect $switch-is-0 reads $H/$switch 0

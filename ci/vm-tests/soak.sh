@@ -12,7 +12,7 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	DISKS='hiops_ram0 hiops_ram1 hiops0n1'
 	expect load modprobe hiops ram_disks=2 ram_size_mb=64 ram_latency_us=20 ram_queues=2
 	expect bind "$BIND" "$PCI" hiops_nvme
-	as_it_comes() { reads "$1/mode" hybrid && reads "$1/lazy" 0 && reads "$1/coop" 1; }
+	as_it_comes() { reads "$1/strategy" coop && reads "$1/mode" hybrid && reads "$1/lazy" 0 && reads "$1/coop" 1; }
 	for disk in $DISKS; do
 		expect "begins-$disk" as_it_comes "/sys/block/$disk/hiops"
 	done
@@ -55,11 +55,12 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	while kill -0 $jobs 2>/dev/null; do
 		for disk in $DISKS; do
 			switches=/sys/block/$disk/hiops
-			case $((RANDOM % 4)) in
+			case $((RANDOM % 5)) in
 			0) one_of irq poll hybrid >"$switches/mode" ;;
 			1) one_of 0 1 >"$switches/lazy" ;;
 			2) one_of 0 1 >"$switches/coop" ;;
 			3) one_of 8 16 32 128 1000 >"$switches/poll_interval_us" ;;
+			4) one_of plain coop >"$switches/strategy" ;;
 			esac || not_ok "turn-$turns" "$disk: a switch is refused"
 			turns=$((turns + 1))
 		done

@@ -24,7 +24,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Drains in passing: no more requests than [`Strategy::budget`] says, if somebody is certain to
     /// come for the rest.
     pub(crate) fn visit(&self, by: Context, due: bool) -> usize {
-        self.drain_up_to(self.strategy.budget(self).max(1), by, due)
+        self.drain_up_to(self.strategy.budget(self), by, due)
     }
 
     /// Drains under `by`; when it is `due`, or someone has knocked for it, with no look at whether anything came.

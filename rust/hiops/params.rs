@@ -2,11 +2,11 @@
 //! The module's parameters that all drivers share.
 
 use crate::{in_range, module_parameters as parameters};
+use engine::{Mode, Strategy};
 use hal::Error;
+use kernel::prelude::*;
 use kglue::adapter::Begin;
 use kglue::POLL_INTERVAL_US;
-use engine::{Mode, Strategy};
-use kernel::prelude::*;
 use strategy::Chosen;
 
 /// How queues and disks begin.

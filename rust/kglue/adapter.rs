@@ -30,6 +30,7 @@ use crate::shims;
 use crate::wait::Hook;
 use core::mem::size_of;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use engine::Paused;
 use hal::{Controller, Error, Limits};
 use kernel::bindings;
 use kernel::c_str;
@@ -39,7 +40,6 @@ use kernel::static_lock_class;
 use kernel::sync::{Arc, LockClassKey, Mutex};
 use kernel::types::Opaque;
 use strategy::Chosen;
-use engine::Paused;
 
 pub use crate::adapter_config::{Begin, Bus, Config, Naming};
 pub(crate) use crate::adapter_config::{Label, Number};

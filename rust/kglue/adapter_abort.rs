@@ -9,8 +9,8 @@ use crate::adapter_reason::Reason;
 use crate::context::{now_ms, PreemptOff};
 use crate::log::{log_err, log_info};
 use core::sync::atomic::Ordering;
-use hal::{Controller, Platform};
 use engine::{Context, Overdue};
+use hal::{Controller, Platform};
 
 /// What is being done about a controller, of [`Adapter::recovering`]: nothing.
 pub(crate) const WELL: u8 = 0;

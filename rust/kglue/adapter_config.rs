@@ -3,9 +3,9 @@
 
 use crate::blk::MapKind;
 use crate::shims;
+use engine::Mode;
 use hal::Error;
 use kernel::bindings;
-use engine::Mode;
 
 /// The bus that a controller sits on, as far as serving it needs it.
 pub trait Bus: Send + Sync + 'static {

@@ -9,10 +9,10 @@ use crate::blk::lane::{Format, Lane, Panel};
 use crate::heat::Thermometer;
 use crate::node::Node;
 use crate::wait::Hook;
+use engine::{Mode, Switches};
 use hal::{Error, Unit};
 use kernel::bindings;
 use kernel::prelude::*;
-use engine::{Mode, Switches};
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.

@@ -16,11 +16,11 @@ use crate::platform::KernelPlatform;
 use crate::wait::Way;
 use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use engine::{Context, IoQueue, Mode, Next, Switches, Turn};
 use hal::{Controller, Error, NewQueue};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use strategy::Chosen;
-use engine::{Context, IoQueue, Mode, Next, Switches, Turn};
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;

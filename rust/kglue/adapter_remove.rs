@@ -5,9 +5,9 @@ use crate::adapter::{Adapter, Bus, DEAD};
 use crate::adapter_rest::Then;
 use crate::context::PreemptOff;
 use core::sync::atomic::Ordering;
+use engine::Context;
 use hal::{CmdError, Controller, Error, Platform, Shutdown};
 use kernel::bindings;
-use engine::Context;
 
 /// How long a reboot or a suspension waits for I/O that is under way. TIMEOUT: user space is gone
 /// or frozen by then; what is left is a file system's last writes, and a controller that has not

@@ -7,10 +7,10 @@ use crate::context::PreemptOff;
 use crate::text::Text;
 use core::fmt;
 use core::sync::atomic::Ordering;
+use engine::{Context, View};
 use hal::{Controller, Error, Failure, Shutdown};
 use kernel::prelude::*;
 use kernel::sync::lock::{mutex::MutexBackend, Guard};
-use engine::{Context, View};
 
 /// Bytes of a line of the log.
 const LINE: usize = 512;

@@ -10,9 +10,9 @@ use crate::blk::ioctl::{AdminPath, ControlPath, Ioctl, Way};
 use crate::context::stamp;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
+use engine::{Context, Mode, Strategy, View};
 use hal::{Cause, Controller, Error, Heat};
 use kernel::error::code::ENODEV;
-use engine::{Context, Mode, Strategy, View};
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the controller's.

@@ -27,6 +27,7 @@ mod adapter_remove;
 mod adapter_rest;
 mod adapter_serve;
 mod adapter_suspend;
+mod attribute;
 pub mod blk;
 pub mod caller;
 mod compat;
@@ -42,11 +43,11 @@ mod kunit;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit_again;
 #[cfg(CONFIG_KUNIT = "y")]
+mod kunit_engine;
+#[cfg(CONFIG_KUNIT = "y")]
 mod kunit_shelf;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit_slots;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_engine;
 mod log;
 pub mod mmio;
 mod node;

@@ -7,11 +7,11 @@ use kernel::prelude::*;
 mod engine_suite {
     use crate::platform::KernelPlatform;
     use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    use engine::{Context, IoQueue, Upper};
     use hal::{CmdError, Command, Controller, Op, Outcome, Segment};
     use kernel::prelude::*;
     use kernel::sync::Arc;
     use lld_ram::{Config, Device, Latency, Ram, World};
-    use engine::{Context, IoQueue, Upper};
     use strategy::Plain;
 
     /// A device without a medium, whose clock is turned by hand.

@@ -12,12 +12,12 @@ use crate::slot::{Attended, Home, SlotPort};
 use crate::slots::Slots;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use engine::Mode;
 use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
 use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use lld_ram::{Latency, Ram};
-use engine::Mode;
 
 /// What is in the bays, one bit each.
 #[derive(Default)]

@@ -6,10 +6,10 @@ use crate::shims;
 use core::mem::MaybeUninit;
 use core::ptr::from_ref;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use engine::{Context, Next, Thread, Turn};
 use kernel::bindings;
 use kernel::ffi::{c_ulong, c_void};
 use kernel::prelude::*;
-use engine::{Context, Next, Thread, Turn};
 
 /// Ticks of a second. CAST: a small constant.
 const HZ: c_ulong = shims::HIOPS_HZ as c_ulong;

@@ -2,122 +2,25 @@
 //! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and `/sys/block/<disk>/hiops/`.
 
 use crate::adapter_quirks::write_quirks;
+use crate::attribute::Attribute;
 use crate::blk::disk::{ControllerCounts, DiskShared, Owner};
-use crate::blk::fops;
 use crate::blk::lane::Sums;
-use crate::compat::zeroed;
 use crate::text::{Hex, Padded, Text};
 use crate::wait;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;
+use engine::{Mode, Strategy, Switches};
 use hal::Unit;
 use kernel::bindings;
+use kernel::c_str;
 use kernel::error::code::*;
 use kernel::error::Error;
 use kernel::ffi::c_char;
-use kernel::str::{as_char_ptr_in_const_context, CStr};
-use kernel::{c_str, page::PAGE_SIZE};
+use kernel::str::as_char_ptr_in_const_context;
 use strategy::Chosen;
-use engine::{Mode, Strategy, Switches};
-
-/// Shows one attribute.
-type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;
-/// Takes a value, without the blanks around it.
-type Store = fn(&DiskShared, &[u8]) -> Result<(), Error>;
 
 /// The shortest and the longest interval between two polls that are accepted, in microseconds.
 pub const POLL_INTERVAL_US: core::ops::RangeInclusive<u32> = 1..=10_000;
-
-/// One attribute, with the kernel's part first.
-#[repr(C)]
-struct Attribute {
-    raw: bindings::device_attribute,
-    show: Show,
-    store: Option<Store>,
-}
-
-// SAFETY: nobody writes it.
-unsafe impl Sync for Attribute {}
-
-impl Attribute {
-    const fn new(name: &'static CStr, show: Show, store: Option<Store>) -> Self {
-        let mode = if store.is_some() { 0o644 } else { 0o444 };
-        let mut attr: bindings::attribute = zeroed();
-        attr.name = as_char_ptr_in_const_context(name);
-        attr.mode = mode;
-        Self {
-            raw: bindings::device_attribute {
-                attr,
-                __bindgen_anon_1: bindings::device_attribute__bindgen_ty_1 { show: Some(shown) },
-                __bindgen_anon_2: bindings::device_attribute__bindgen_ty_2 {
-                    store: Some(stored),
-                },
-            },
-            show,
-            store,
-        }
-    }
-
-    const fn entry(&'static self) -> *mut bindings::attribute {
-        (&raw const self.raw.attr).cast_mut()
-    }
-}
-
-/// # Safety
-/// Called by sysfs for an [`Attribute`] of a disk of ours, with a page.
-unsafe extern "C" fn shown(
-    dev: *mut bindings::device,
-    attr: *mut bindings::device_attribute,
-    buf: *mut c_char,
-) -> isize {
-    // SAFETY: sysfs passes an attribute of ours, a disk that is alive, and a page.
-    let (attribute, disk, page) =
-        unsafe { (&*attr.cast::<Attribute>(), of_device(dev), buf_of(buf)) };
-    let mut text = Text::new(page);
-    match (attribute.show)(disk, &mut text) {
-        // CAST: at most a page.
-        Ok(()) => text.len() as isize,
-        Err(fmt::Error) => EIO.to_errno() as isize,
-    }
-}
-
-/// # Safety
-/// Called by sysfs for an [`Attribute`] of a disk of ours, with `count` bytes.
-unsafe extern "C" fn stored(
-    dev: *mut bindings::device,
-    attr: *mut bindings::device_attribute,
-    buf: *const c_char,
-    count: usize,
-) -> isize {
-    // SAFETY: as in `shown`; `count` bytes are there to read.
-    let (attribute, disk, bytes) = unsafe {
-        let bytes = core::slice::from_raw_parts(buf.cast::<u8>(), count);
-        (&*attr.cast::<Attribute>(), of_device(dev), bytes)
-    };
-    let taken = match attribute.store {
-        Some(store) => store(disk, bytes.trim_ascii()),
-        None => Err(EIO),
-    };
-    // CAST: at most a page.
-    taken.map_or_else(|error| error.to_errno() as isize, |()| count as isize)
-}
-
-/// # Safety
-/// `dev` is the device of a disk of ours, alive as long as the result.
-unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared {
-    // SAFETY: by the caller's promise; a disk's device is that of its part 0.
-    unsafe {
-        let part = kernel::container_of!(dev, bindings::block_device, bd_device);
-        fops::shared((*part).bd_disk)
-    }
-}
-
-/// # Safety
-/// `buf` is sysfs' page, alive as long as the result.
-unsafe fn buf_of<'a>(buf: *mut c_char) -> &'a mut [u8] {
-    // SAFETY: by the caller's promise.
-    unsafe { core::slice::from_raw_parts_mut(buf.cast::<u8>(), PAGE_SIZE) }
-}
 
 fn number(text: &[u8]) -> Result<u64, Error> {
     let text = core::str::from_utf8(text).map_err(|_| EINVAL)?;
@@ -183,7 +86,9 @@ fn show_strategy(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
 }
 
 fn store_strategy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    let which = Chosen::NAMES.iter().position(|name| name.as_bytes() == text);
+    let which = Chosen::NAMES
+        .iter()
+        .position(|name| name.as_bytes() == text);
     owner(disk).choose(which.ok_or(EINVAL)?);
     Ok(())
 }
@@ -313,7 +218,8 @@ static NSID: Attribute =
     Attribute::new(c_str!("nsid"), |d, to| writeln!(to, "{}", d.unit.id), None);
 
 static MODE: Attribute = Attribute::new(c_str!("mode"), show_mode, Some(store_mode));
-static STRATEGY: Attribute = Attribute::new(c_str!("strategy"), show_strategy, Some(store_strategy));
+static STRATEGY: Attribute =
+    Attribute::new(c_str!("strategy"), show_strategy, Some(store_strategy));
 static LAZY_SWITCH: Attribute = Attribute::new(c_str!("lazy"), show_lazy, Some(store_lazy));
 static COOP_SWITCH: Attribute = Attribute::new(
     c_str!("coop"),

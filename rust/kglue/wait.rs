@@ -15,11 +15,11 @@ use crate::platform::KernelPlatform;
 use crate::shims;
 use core::ptr::{from_ref, null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use engine::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
 use hal::{Error, Platform};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::time::{delay::fsleep, Delta};
-use engine::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "kunit_wait.rs"]

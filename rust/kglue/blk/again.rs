@@ -12,8 +12,8 @@
 
 use super::request::Rq;
 use crate::shims;
-use hal::Failure;
 use engine::Tries;
+use hal::Failure;
 
 /// Whether `rq` was tried before.
 #[inline]

@@ -13,13 +13,13 @@ use crate::text::Text;
 use core::fmt::Write;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use engine::Mode;
 use hal::{Error, Heat, Limits, Unit};
 use kernel::bindings;
 use kernel::error::from_err_ptr;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kernel::time::{delay::fsleep, Delta};
-use engine::Mode;
 
 /// What the adapter does for a disk's files, behind one pointer: the control path's only indirection.
 pub(crate) trait Owner: Send + Sync {

@@ -3,9 +3,9 @@
 
 use crate::wait::Way;
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use engine::{Context, Switches};
 use hal::Unit;
 use kernel::ffi::c_void;
-use engine::{Context, Switches};
 
 /// What is counted for one disk on one hardware queue. Anybody counts; sums are taken when somebody reads them.
 #[derive(Default)]

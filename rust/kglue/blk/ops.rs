@@ -14,11 +14,11 @@ use crate::shims;
 use crate::wait;
 use core::marker::PhantomData;
 use core::ptr::{null, NonNull};
+use engine::{Context, IoQueue, Switches};
 use hal::Controller;
 use kernel::bindings;
 use kernel::ffi::{c_int, c_uint, c_void};
 use strategy::Chosen;
-use engine::{Context, IoQueue, Switches};
 
 /// A hardware queue of controller `C` as the block layer uses it.
 pub(crate) type Io<C, B> =

@@ -6,9 +6,9 @@ use crate::shims;
 use crate::wait::{Offer, Way};
 use core::ptr::{null, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
+use engine::Waiter;
 use hal::{CmdError, Command, Op, Segment};
 use kernel::bindings;
-use engine::Waiter;
 
 /// What hiops keeps in each request, behind it (blk-mq's "PDU"). Zeroed by blk-mq when the tag set is made.
 #[repr(C)]

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq as the strategy's upper layer.
 
+use super::again;
 use super::map::MapKind;
 use super::poller::Poller;
 use super::request::{Ranges, Rq};
 use super::retry::Retry;
-use super::again;
 use crate::context::now_ms;
 use crate::errno::status;
 use crate::shims;
 use crate::wait::{self, Offer};
 use core::ptr::{null_mut, NonNull};
+use engine::{Context, Upper};
 use hal::{CmdError, Command, Failure, Outcome, Segment};
 use kernel::bindings;
 use kernel::prelude::*;
-use engine::{Context, Upper};
 
 /// One hardware queue's upper layer.
 ///
