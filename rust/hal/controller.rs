@@ -4,7 +4,7 @@
 //! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time by the device's specification, and is
 //! called by one thread at a time (the glue holds a mutex across each call).
 
-use crate::{Error, Heat, Notice, Queue, Queues, Wish};
+use crate::{Error, Heat, Notice, Queue, Queues, Reservations, Wish};
 use core::fmt;
 
 /// What a controller can do, known after [`Controller::start`]. The strategy and the layer above keep to it.
@@ -217,6 +217,11 @@ pub trait Controller: Send + Sync + 'static {
     /// be recovered. Sleeps.
     fn heat(&self) -> Result<Option<Heat>, Error> {
         Ok(None)
+    }
+
+    /// The way to its disks' reservations; `None`: disks of this kind have none. Any context.
+    fn reservations(&self) -> Option<&dyn Reservations> {
+        None
     }
 
     /// Whether [`Controller::abort`] may help.

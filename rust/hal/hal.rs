@@ -45,6 +45,7 @@ pub mod mock;
 mod platform;
 mod queue;
 mod quirks;
+mod reservation;
 mod tag;
 
 pub use attention::{Notice, Queues, Weight, Wish};
@@ -58,4 +59,5 @@ pub use heat::{Heat, SENSORS};
 pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};
 pub use quirks::{Messages, PciIds};
+pub use reservation::{Access, Answer, Denied, Holder, Registered, Reservations, Reserve};
 pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch, TagTable};
