@@ -10,7 +10,7 @@ use crate::blk::ioctl::{AdminPath, ControlPath, Ioctl, Way};
 use crate::context::stamp;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
-use hal::{Cause, Controller, Error, Heat};
+use hal::{Answer, Cause, Controller, Error, Heat, Holder, Registered, Reservations, Reserve};
 use kernel::error::code::ENODEV;
 use strategy::{Context, Mode};
 
@@ -126,6 +126,18 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         self.controller.quirks(named);
     }
 
+    fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error> {
+        self.of_reservations(|of, wanted| of.reserve(unit, what, wanted))
+    }
+
+    fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error> {
+        self.of_reservations(|of, wanted| of.registered(unit, keys, wanted))
+    }
+
+    fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error> {
+        self.of_reservations(|of, wanted| of.holder(unit, wanted))
+    }
+
     fn ioctls(&self) -> Ioctl {
         |gate, disk, cmd, arg| {
             // INVARIANT: a gate is opened by one adapter only, who has given this function.
@@ -205,6 +217,18 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
             self.recover_from(Reason::Unanswered);
         }
         done
+    }
+}
+
+impl<C: AdminPath, B: Bus> Adapter<C, B> {
+    /// Asks the controller's reservations, as a tool would: with the control path, and no longer
+    /// than until somebody needs that urgently.
+    fn of_reservations<R>(
+        &self,
+        ask: impl FnOnce(&dyn Reservations, &dyn Fn() -> bool) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let of = self.controller.reservations().ok_or(Error::Unsupported)?;
+        self.hold(|| ask(of, &|| self.is_wanted()))
     }
 }
 

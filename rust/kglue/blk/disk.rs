@@ -13,7 +13,7 @@ use crate::text::Text;
 use core::fmt::Write;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use hal::{Error, Heat, Limits, Unit};
+use hal::{Answer, Error, Heat, Holder, Limits, Registered, Reserve, Unit};
 use kernel::bindings;
 use kernel::error::from_err_ptr;
 use kernel::prelude::*;
@@ -43,6 +43,13 @@ pub(crate) trait Owner: Send + Sync {
     fn quirks(&self, named: &mut dyn FnMut(&'static str));
     /// Resets the controller; an error: it did not come back. Sleeps until then.
     fn reset(&self) -> Result<(), Error>;
+    /// Has `what` done with the reservations of disk `unit`. [`Error::Unsupported`]: its disks have
+    /// none. Sleeps.
+    fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error>;
+    /// Writes the keys that are registered there to `keys`, likewise.
+    fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error>;
+    /// Who holds the reservation there, likewise.
+    fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error>;
     /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's own.
     fn ioctls(&self) -> Ioctl;
 }
