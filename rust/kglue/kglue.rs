@@ -10,7 +10,7 @@
 //! * [`wait`]: threads that wait for their I/O. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
-//! * `kunit`, `kunit_again`, `kunit_slots`, `kunit_strategy`: tests that need a kernel.
+//! * `kunit`, `kunit_again`, `kunit_pr`, `kunit_slots`, `kunit_strategy`: tests that need a kernel.
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
@@ -41,6 +41,8 @@ pub mod irq;
 mod kunit;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit_again;
+#[cfg(CONFIG_KUNIT = "y")]
+mod kunit_pr;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit_shelf;
 #[cfg(CONFIG_KUNIT = "y")]
