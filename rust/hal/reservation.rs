@@ -52,8 +52,8 @@ pub enum Access {
     ExclusiveAccessAll,
 }
 
-/// What is to become of a disk's keys and reservation. `access` is `None` where the caller's is none
-/// of them: the disk refuses that.
+/// What is to become of a disk's keys and reservation. `access` is `None` where the caller's is
+/// none of them: the disk refuses that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserve {
     /// This host's key is `new` from now on; before it was `old`, 0: none. It outlives a loss of

@@ -101,7 +101,7 @@ impl Owner for Fake {
     }
 }
 
-/// A disk that is nobody's but ours, with an open gate to a [`Fake`]. The gate is closed by the test
+/// A disk that is nobody's but ours, with an open gate to a [`Fake`]. The test closes the gate
 /// before that goes.
 struct Rig {
     bdev: KBox<bindings::block_device>,
