@@ -34,8 +34,8 @@
 //! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
 //!   `identify`, `recover` with `log` (which command failed), `decline` (what a drive
 //!   loses that fails often), `pass` (commands of the operator's
-//!   tools), `shutdown`; its steps by name: `step`; what the log says of an answer that was missed:
-//!   `silence`.
+//!   tools), `solo` (the drive to oneself), `shutdown`; its steps by name: `step`; what the log says
+//!   of an answer that was missed: `silence`.
 //! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
 //! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
 //! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device, `flight` (who has what), `events` (telling and finding
@@ -82,6 +82,7 @@ pub mod sat;
 mod sense;
 mod shutdown;
 mod silence;
+mod solo;
 mod start;
 mod status;
 mod step;

@@ -5,10 +5,8 @@ use crate::fis::Taskfile;
 use crate::identify::DriveId;
 use crate::port::{About, Occupant, Port, State};
 use crate::prdt;
-use crate::recover::News;
 use crate::regs::{Reg, STATUS_DF, STATUS_ERR};
 use crate::step::Step;
-use cell::sync::Ordering;
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 /// ATA registers of a command, those of 48 bits with both halves (ACS-4 section 7.1).
@@ -95,33 +93,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             return Err(Error::Invalid);
         }
         let (write, data) = self.data_of(transfer)?;
-        if self.flight.is_halted() {
-            return Err(Error::Gone);
-        }
-        self.let_finish(TIMEOUT_US);
-        if self.is_troubled() {
-            // First what the port has called for, or is about to: its errors are not this command's.
-            match self.attend(state)? {
-                News::Nothing | News::Recovered => self.let_finish(TIMEOUT_US),
-                _ => return Err(Error::Gone),
-            }
-        }
-        let told = self.flight.told.load(Ordering::SeqCst);
-        if told != 0 && (self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci)) & told != 0 {
-            self.progress.at(Step::LetFinish);
-            self.miss(told);
-        }
-        self.settle();
-        if self.flight.told.load(Ordering::SeqCst) != 0 {
-            self.put_out()?;
-            return Err(Error::Timeout);
-        }
         let timeout_us = match timeout_ms {
             0 => TIMEOUT_US,
             ms => u64::from(ms).saturating_mul(1000),
         };
         let deadline = Deadline::unless(timeout_us, wanted);
-        self.memory.clear_rfis();
         let taskfile = Taskfile {
             command: command.command,
             features: command.features,
@@ -130,28 +106,18 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             device: command.device,
             auxiliary: 0,
         };
-        let ran = match self.command(Step::PassThrough, taskfile, write, data, deadline) {
-            Ok(()) => self.reply(),
-            Err(Error::Refused(tfd)) => self.failure(tfd),
-            Err(why) => Err(why),
-        };
-        let ran = ran.and_then(|reply| {
+        self.solo(state, |state| {
+            self.memory.clear_rfis();
+            let reply = match self.command(Step::PassThrough, taskfile, write, data, deadline) {
+                Ok(()) => self.reply()?,
+                Err(Error::Refused(tfd)) => self.failure(tfd)?,
+                Err(why) => return Err(why),
+            };
             if command.turns_cache() && !reply.is_failure() {
                 state.occupant = Occupant::Drive(self.asked_again(about)?);
             }
             Ok(reply)
-        });
-        let reply = match ran {
-            Ok(reply) => reply,
-            Err(why) => {
-                // Its memory is the caller's again.
-                self.put_out()?;
-                return Err(why);
-            }
-        };
-        self.open();
-        self.give_turns();
-        Ok(reply)
+        })
     }
 
     /// The drive `before`, which was told to change, as it is now.
