@@ -37,6 +37,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     pub(crate) fn spin_up(&self) -> Result<(), Error> {
         let firmware = self.plan.firmware;
         let sctl = self.limited(firmware.sctl & SCTL_KEPT);
+        self.regs.heed_phy(!self.firmwares_leave().may_sleep());
         self.regs.write(Reg::Sctl, sctl);
         let set = CMD_POD | CMD_SUD | CMD_ICC_ACTIVE | firmware.cmd;
         self.regs.change_cmd(CMD_ALPM, set)

@@ -70,6 +70,7 @@ mod identify;
 mod internal;
 mod link;
 mod log;
+mod lpm;
 mod memory;
 mod pass;
 mod port;

@@ -6,9 +6,10 @@ use crate::decline::Trouble;
 use crate::identify::DriveId;
 use crate::link;
 use crate::log;
+use crate::lpm::Leave;
 use crate::port::{About, Occupant, Port, State};
 use crate::quirks::Quirks;
-use crate::regs::{Reg, CMD_ALPM, SCTL_AWAKE, SCTL_DET, SCTL_GEN1, SPD};
+use crate::regs::{Reg, SCTL_DET, SCTL_GEN1, SPD};
 use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
@@ -49,6 +50,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             // Left alone; whoever comes or goes is noticed still.
             _ => {
                 self.put_out()?;
+                self.regs.heed_phy(true);
                 self.forget_errors();
             }
         }
@@ -97,7 +99,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         };
         let id = id.spared(quirks, around);
         if quirks.is_sleepless(&id, around) {
-            self.keep_link_awake()?;
+            self.grant(Leave::NONE)?;
         }
         if id.dipm {
             // Not for it to decide alone. A drive that keeps it is served all the same.
@@ -129,13 +131,6 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 below: self.plan.below,
             },
         }))
-    }
-
-    /// Neither the HBA nor the drive lets the link sleep, whatever the firmware wanted.
-    fn keep_link_awake(&self) -> Result<(), Error> {
-        let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
-        self.regs.write(Reg::Sctl, sctl | SCTL_AWAKE);
-        self.regs.change_cmd(CMD_ALPM, 0)
     }
 
     /// Limits the link of a drive that is lost at higher speeds, from the next reset on. Whether

@@ -28,6 +28,7 @@ mod races;
 mod rig;
 mod shutdown;
 mod silence;
+mod sleep;
 mod threads;
 mod tools;
 mod turns;
