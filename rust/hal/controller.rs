@@ -4,7 +4,7 @@
 //! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time by the device's specification, and is
 //! called by one thread at a time (the glue holds a mutex across each call).
 
-use crate::{Error, Heat, Notice, Queue, Queues, Wish};
+use crate::{Error, Heat, LinkPower, Notice, Queue, Queues, Wish};
 use core::fmt;
 
 /// What a controller can do, known after [`Controller::start`]. The strategy and the layer above keep to it.
@@ -217,6 +217,20 @@ pub trait Controller: Send + Sync + 'static {
     /// be recovered. Sleeps.
     fn heat(&self) -> Result<Option<Heat>, Error> {
         Ok(None)
+    }
+
+    /// How much its link may sleep; `None`: it has none that could. Any context.
+    fn link_power(&self) -> Option<LinkPower> {
+        None
+    }
+
+    /// Has its link sleep as much as `policy` says, from now on, whatever is stopped and started;
+    /// with its queues at rest. The inner error: that can't be, and why. [`Error::Invalid`]: a
+    /// policy that is not to be chosen. Any other error: it has to be recovered, and keeps to the
+    /// policy before. Sleeps.
+    fn set_link_power(&self, policy: LinkPower) -> Result<Result<(), &'static str>, Error> {
+        let _ = policy;
+        Ok(Err("it has no link that could sleep"))
     }
 
     /// Whether [`Controller::abort`] may help.

@@ -138,7 +138,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             None => None,
         };
         match taken {
-            None => self.go_on(told),
+            None | Some(Taken::Sleep) => self.go_on(told),
             Some(Taken::Queue) => self.one_by_one(state, told),
             Some(Taken::Speed(_)) => match self.renew(state)? {
                 News::Nothing => self.go_on(told),

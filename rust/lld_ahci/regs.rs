@@ -41,6 +41,8 @@ pub const BOHC_OOS: u32 = 1 << 1;
 /// `BOHC.BB`: the BIOS is busy handing it over.
 pub const BOHC_BB: u32 = 1 << 4;
 
+/// `CAP.SALP`.
+const CAP_SALP: u32 = 1 << 26;
 /// `CAP.SNCQ`.
 const CAP_SNCQ: u32 = 1 << 30;
 
@@ -62,6 +64,26 @@ impl Cap {
     pub const fn slots(self) -> u8 {
         // CAST: 5 bits.
         (((self.0 >> 8) & 0x1f) as u8).wrapping_add(1)
+    }
+
+    /// `SXS`: ports may be external (eSATA).
+    pub const fn has_external(self) -> bool {
+        self.0 & (1 << 5) != 0
+    }
+
+    /// `PSC`: links go to Partial.
+    pub const fn has_partial(self) -> bool {
+        self.0 & (1 << 13) != 0
+    }
+
+    /// `SSC`: links go to Slumber.
+    pub const fn has_slumber(self) -> bool {
+        self.0 & (1 << 14) != 0
+    }
+
+    /// `SALP`: the HBA has links sleep by itself.
+    pub const fn has_alpm(self) -> bool {
+        self.0 & CAP_SALP != 0
     }
 
     /// `SCLO`: BSY and DRQ can be overridden (`PxCMD.CLO`).
@@ -133,6 +155,10 @@ pub const CMD_FRE: u32 = 1 << 4;
 pub const CMD_FR: u32 = 1 << 14;
 /// `PxCMD.CR`: the command list runs.
 pub const CMD_CR: u32 = 1 << 15;
+/// `PxCMD.HPCP`: a port for hot-plug.
+pub const CMD_HPCP: u32 = 1 << 18;
+/// `PxCMD.ESP`: an external port, if `CAP.SXS`.
+pub const CMD_ESP: u32 = 1 << 21;
 /// `PxCMD.ALPE`: the HBA has an idle link go to sleep (aggressive link power management).
 pub const CMD_ALPE: u32 = 1 << 26;
 /// `PxCMD.ASP`: to Slumber, and not to Partial.
@@ -333,6 +359,10 @@ mod tests {
         let cap = Cap(0xc934_1f05);
         assert_eq!(cap.slots(), 32);
         assert!(cap.has_clo() && cap.is_staggered() && cap.has_ncq() && cap.has_64_bits());
+        assert!(!(cap.has_partial() || cap.has_slumber() || cap.has_alpm() || cap.has_external()));
+        let sleepy = Cap(0x0400_6020);
+        assert!(sleepy.has_partial() && sleepy.has_slumber() && sleepy.has_alpm());
+        assert!(sleepy.has_external());
         let none = Cap(0);
         assert_eq!(none.slots(), 1);
         assert!(!(none.has_clo() || none.is_staggered() || none.has_ncq() || none.has_64_bits()));

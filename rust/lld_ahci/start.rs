@@ -6,7 +6,6 @@ use crate::decline::Trouble;
 use crate::identify::DriveId;
 use crate::link;
 use crate::log;
-use crate::lpm::Leave;
 use crate::port::{About, Occupant, Port, State};
 use crate::quirks::Quirks;
 use crate::regs::{Reg, SCTL_DET, SCTL_GEN1, SPD};
@@ -62,6 +61,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let mut reset = reset;
         let mut last = Error::Timeout;
         for _ in 0..ASKED {
+            self.grant(self.leave_at_first())?;
             let Some(signature) = self.awaken(reset)? else {
                 return Ok(Occupant::Nobody);
             };
@@ -98,13 +98,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             ..id
         };
         let id = id.spared(quirks, around);
-        if quirks.is_sleepless(&id, around) {
-            self.grant(Leave::NONE)?;
-        }
-        if id.dipm {
-            // Not for it to decide alone. A drive that keeps it is served all the same.
-            self.unless_refused(self.disable_dipm())?;
-        }
+        self.power.may_not(quirks.is_sleepless(&id, around));
+        self.let_sleep(&id)?;
         let queued_trim = match id.sends_queued && id.logs && id.trim {
             true => {
                 let asked = self.read_log(log::NCQ_SEND);

@@ -23,6 +23,7 @@ mod hotplug;
 mod interrupts;
 mod io;
 mod model;
+mod policies;
 mod quirks;
 mod races;
 mod rig;

@@ -36,7 +36,7 @@ impl State {
             0xef if matches!(taken.features, 0x10 | 0x90) && taken.count == 3 => {
                 let drive = self.ports[at].drive.as_mut().ok_or(ABORTED)?;
                 let on = taken.features == 0x10;
-                if on && !drive.has_dipm {
+                if on && (!drive.has_dipm || drive.refuses_dipm) {
                     return Err(ABORTED);
                 }
                 drive.dipm = on;

@@ -44,6 +44,9 @@ pub struct Drive {
     pub dipm: bool,
     pub keeps_dipm: bool,
     pub hipm: bool,
+    /// It says that it has it, and refuses; it never answers when it is to be on.
+    pub refuses_dipm: bool,
+    pub dies_of_dipm: bool,
     pub locked: bool,
     pub lba48: bool,
     /// Microseconds from the end of a reset to the link, and from there until it is ready; `None`: never.
@@ -79,6 +82,8 @@ impl Drive {
             dipm: false,
             keeps_dipm: false,
             hipm: true,
+            refuses_dipm: false,
+            dies_of_dipm: false,
             locked: false,
             lba48: true,
             link_us: 2_000,

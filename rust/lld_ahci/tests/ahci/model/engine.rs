@@ -142,7 +142,10 @@ impl State {
                     }
                     let mute = self.ports[at].drive.as_ref().and_then(|drive| drive.mute);
                     let data = matches!(taken.command, 0x25 | 0x35 | 0x3d);
-                    if data && mute == Some(taken.lba) {
+                    let dies = self.ports[at].drive.as_ref();
+                    let dies = dies.is_some_and(|drive| drive.dies_of_dipm)
+                        && (taken.command, taken.features, taken.count) == (0xef, 0x10, 3);
+                    if dies || (data && mute == Some(taken.lba)) {
                         return false;
                     }
                     if data && !self.hold && self.breaks(at) {

@@ -22,7 +22,13 @@ impl Device for State {
             return;
         }
         match offset {
-            0x100.. => self.write_port((offset - 0x100) / 0x80, offset % 0x80, value),
+            0x100.. => {
+                let at = (offset - 0x100) / 0x80;
+                self.write_port(at, offset % 0x80, value);
+                if matches!(offset % 0x80, 0x18 | 0x2c) && at < self.ports.len() {
+                    self.doze(at);
+                }
+            }
             _ => self.write_hba(offset, value),
         }
     }
