@@ -8,9 +8,10 @@ use crate::blk::disk::{ControllerCounts, Owner};
 use crate::blk::gate::Gate;
 use crate::blk::ioctl::{AdminPath, ControlPath, Ioctl, Way};
 use crate::context::stamp;
+use crate::log::log_warn;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
-use hal::{Cause, Controller, Error, Heat};
+use hal::{Cause, Controller, Error, Heat, LinkPower};
 use kernel::error::code::ENODEV;
 use strategy::{Context, Mode};
 
@@ -120,6 +121,18 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
             self.recover_from(Reason::Unanswered);
         }
         heat
+    }
+
+    fn link_power(&self) -> Option<LinkPower> {
+        self.controller.link_power()
+    }
+
+    fn set_link_power(&self, policy: LinkPower) -> Result<(), Error> {
+        let set = self.hold_at_rest(|| self.controller.set_link_power(policy))?;
+        set.map_err(|why| {
+            log_warn!(self, "its link does not become {}: {}\n", policy.name(), why);
+            Error::Unsupported
+        })
     }
 
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {

@@ -10,11 +10,11 @@ use crate::text::{Hex, Padded, Text};
 use crate::wait;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;
-use hal::Unit;
+use hal::{LinkPower, Unit};
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
-use kernel::ffi::c_char;
+use kernel::ffi::{c_char, c_int};
 use kernel::str::{as_char_ptr_in_const_context, CStr};
 use kernel::{c_str, page::PAGE_SIZE};
 use strategy::Mode;
@@ -203,6 +203,17 @@ fn store_reset(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     }
 }
 
+fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    let policy = owner(disk).link_power().unwrap_or_default();
+    writeln!(to, "{}", policy.name())
+}
+
+fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let policy = LinkPower::of_name(text).ok_or(EINVAL)?;
+    let set = owner(disk).set_link_power(policy);
+    set.map_err(crate::errno::to_errno)
+}
+
 fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     let counts = owner(disk).counts();
     write_stats(to, &disk.sums(), &counts)
@@ -322,6 +333,11 @@ static RESET: Attribute = Attribute::new(
     |_, to| to.write_str("0\n"),
     Some(store_reset),
 );
+static LINK_POWER: Attribute = Attribute::new(
+    c_str!("link_power_management_policy"),
+    show_link_power,
+    Some(store_link_power),
+);
 static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
 static QUIRKS: Attribute = Attribute::new(c_str!("quirks"), show_quirks, None);
 
@@ -340,13 +356,14 @@ static NAMES: List<bindings::attribute, 6> = List([
     NSID.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 9> = List([
+static SWITCHES: List<bindings::attribute, 10> = List([
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),
     POLL_INTERVAL.entry(),
     RESCAN.entry(),
     RESET.entry(),
+    LINK_POWER.entry(),
     STATS.entry(),
     QUIRKS.entry(),
     null_mut(),
@@ -358,13 +375,41 @@ struct Group(bindings::attribute_group);
 // SAFETY: nobody writes it.
 unsafe impl Sync for Group {}
 
+/// Whether a file is there, and who may do what with it.
+type IsVisible = unsafe extern "C" fn(
+    *mut bindings::kobject,
+    *mut bindings::attribute,
+    c_int,
+) -> bindings::umode_t;
+
+/// # Safety
+/// Called by sysfs for an attribute of a disk of ours that is being shown, with the disk's object.
+unsafe extern "C" fn is_switch_visible(
+    object: *mut bindings::kobject,
+    attr: *mut bindings::attribute,
+    _: c_int,
+) -> bindings::umode_t {
+    // SAFETY: by the caller's promise; the object is a device's.
+    let (disk, mode) = unsafe {
+        let dev = kernel::container_of!(object, bindings::device, kobj);
+        (of_device(dev), (*attr).mode)
+    };
+    let missing = attr == LINK_POWER.entry() && owner(disk).link_power().is_none();
+    if missing {
+        0
+    } else {
+        mode
+    }
+}
+
 const fn group<const N: usize>(
     name: *const c_char,
     attributes: &'static List<bindings::attribute, N>,
+    is_visible: Option<IsVisible>,
 ) -> Group {
     Group(bindings::attribute_group {
         name,
-        __bindgen_anon_1: bindings::attribute_group__bindgen_ty_1 { is_visible: None },
+        __bindgen_anon_1: bindings::attribute_group__bindgen_ty_1 { is_visible },
         is_bin_visible: None,
         bin_size: None,
         __bindgen_anon_2: bindings::attribute_group__bindgen_ty_2 {
@@ -374,8 +419,12 @@ const fn group<const N: usize>(
     })
 }
 
-static NAME_GROUP: Group = group(core::ptr::null(), &NAMES);
-static HIOPS_GROUP: Group = group(as_char_ptr_in_const_context(c_str!("hiops")), &SWITCHES);
+static NAME_GROUP: Group = group(core::ptr::null(), &NAMES, None);
+static HIOPS_GROUP: Group = group(
+    as_char_ptr_in_const_context(c_str!("hiops")),
+    &SWITCHES,
+    Some(is_switch_visible),
+);
 static GROUPS: List<bindings::attribute_group, 3> = List([
     (&raw const NAME_GROUP.0).cast_mut(),
     (&raw const HIOPS_GROUP.0).cast_mut(),
