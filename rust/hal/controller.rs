@@ -233,6 +233,18 @@ pub trait Controller: Send + Sync + 'static {
         Ok(Err("it has no link that could sleep"))
     }
 
+    /// Whether [`Controller::set_write_cache`] may help.
+    const TURNS_CACHE: bool = false;
+
+    /// Turns the volatile write cache of its disks on or off, with no I/O under way on any of them
+    /// and its queues at rest. Its disks are then asked for anew, and what they say holds, whatever
+    /// is stopped and started. The inner error: that can't be, and why. An error: it has to be
+    /// recovered. Sleeps.
+    fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
+        let _ = on;
+        Ok(Err("it has no write cache that could be turned on and off"))
+    }
+
     /// Whether [`Controller::abort`] may help.
     const ABORTS: bool = false;
 

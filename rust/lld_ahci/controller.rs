@@ -187,6 +187,12 @@ impl<S: Site> Controller for AhciController<S> {
         self.control(|port, state| port.set_link_power(state, policy))
     }
 
+    const TURNS_CACHE: bool = true;
+
+    fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
+        self.control(|port, state| port.set_write_cache(state, on))
+    }
+
     /// Says what was taken from the drive. (What the port calls for is seen to by
     /// [`AhciController::attend`].)
     fn attend(&self, _queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {

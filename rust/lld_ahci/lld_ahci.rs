@@ -34,7 +34,7 @@
 //! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
 //!   `identify`, `recover` with `log` (which command failed), `decline` (what a drive
 //!   loses that fails often), `pass` (commands of the operator's
-//!   tools), `lpm` and `policy` (sleep of the link), `solo` (the drive to oneself), `shutdown`; its steps by name: `step`; what the log says
+//!   tools), `lpm` and `policy` (sleep of the link), `cache`, `solo` (the drive to oneself), `shutdown`; its steps by name: `step`; what the log says
 //!   of an answer that was missed: `silence`.
 //! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
 //! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
@@ -56,6 +56,7 @@
 extern crate std;
 
 pub mod boards;
+mod cache;
 mod command;
 mod controller;
 mod decline;

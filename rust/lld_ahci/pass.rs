@@ -2,8 +2,7 @@
 //! Commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in memory of the caller's.
 
 use crate::fis::Taskfile;
-use crate::identify::DriveId;
-use crate::port::{About, Occupant, Port, State};
+use crate::port::{Occupant, Port, State};
 use crate::prdt;
 use crate::regs::{Reg, STATUS_DF, STATUS_ERR};
 use crate::step::Step;
@@ -39,15 +38,6 @@ pub struct AtaReply {
     pub device: u8,
 }
 
-impl AtaCommand {
-    /// Whether it turns the drive's write cache on or off.
-    pub fn turns_cache(&self) -> bool {
-        // Of the features, 28-bit commands have the lower half.
-        let subcommand = self.features & 0xff;
-        self.command == SET_FEATURES && matches!(subcommand, WRITE_CACHE_ON | WRITE_CACHE_OFF)
-    }
-}
-
 impl AtaReply {
     /// Whether the command failed (ACS-4 section 6.2: ERROR, DEVICE FAULT).
     pub fn is_failure(&self) -> bool {
@@ -71,10 +61,6 @@ const TIMEOUT_US: u64 = 30_000_000;
 
 /// Opcodes that are the driver's own: what is queued, what resets the device or has it wait for a reset.
 const REFUSED: [u8; 9] = [0x08, 0x60, 0x61, 0x63, 0x64, 0x65, 0x90, 0x99, 0xe6];
-/// SET FEATURES, and its subcommands that turn the write cache on and off.
-const SET_FEATURES: u8 = 0xef;
-const WRITE_CACHE_ON: u16 = 0x02;
-const WRITE_CACHE_OFF: u16 = 0x82;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// See [`crate::AhciController::command`].
@@ -118,19 +104,6 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             }
             Ok(reply)
         })
-    }
-
-    /// The drive `before`, which was told to change, as it is now.
-    fn asked_again(&self, before: About) -> Result<About, Error> {
-        let id = DriveId::decode(&self.identify()?)?.map_err(|_| Error::Malformed)?;
-        let same = DriveId {
-            write_cache: before.id.write_cache,
-            ..id
-        };
-        match same.is_same(&before.id) {
-            true => Ok(About { id, ..before }),
-            false => Err(Error::Malformed),
-        }
     }
 
     /// Whether the memory is read, and where it is.

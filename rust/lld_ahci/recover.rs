@@ -173,10 +173,14 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         };
         self.progress.at(Step::Halt);
         self.halt()?;
-        match self.recognize(true)? {
-            Occupant::Drive(now) if now.id.is_same(&before.id) => Ok(News::Nothing),
-            Occupant::Nobody => self.depart(News::Left),
-            _ => self.depart(News::Exchanged),
+        let now = match self.recognize(true)? {
+            Occupant::Drive(now) => self.as_promised(&before.id, now)?,
+            Occupant::Nobody => return self.depart(News::Left),
+            Occupant::Refused(_) => return self.depart(News::Exchanged),
+        };
+        match now.id.is_same(&before.id) {
+            true => Ok(News::Nothing),
+            false => self.depart(News::Exchanged),
         }
     }
 

@@ -32,6 +32,12 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             true => self.recognize(again)?,
             false => Occupant::Nobody,
         };
+        let found = match (&state.occupant, found) {
+            (Occupant::Drive(before), Occupant::Drive(now)) => {
+                Occupant::Drive(self.as_promised(&before.id, now)?)
+            }
+            (_, found) => found,
+        };
         match (&state.occupant, &found) {
             // What was promised to the layers above still has to hold.
             (Occupant::Drive(before), Occupant::Drive(now)) if !now.id.is_same(&before.id) => {
@@ -83,22 +89,16 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Asks the drive what it is.
     fn ask(&self) -> Result<Occupant, Error> {
-        let id = match DriveId::decode(&self.identify()?)? {
-            Ok(id) => id,
+        let (id, quirks) = match self.identity()? {
+            Ok(said) => said,
             Err(why) => return Ok(Occupant::Refused(why)),
         };
-        let quirks = Quirks::of(&id.model, &id.firmware);
         self.quirks.store(quirks.bits(), Ordering::Relaxed);
         if quirks.has(Quirks::DISABLE) {
             return Ok(Occupant::Refused("it is the front of a box, and no disk"));
         }
-        let around = &self.plan.around;
-        let id = DriveId {
-            depth: id.depth.filter(|_| self.plan.cap.has_ncq()),
-            ..id
-        };
-        let id = id.spared(quirks, around);
-        self.power.may_not(quirks.is_sleepless(&id, around));
+        let sleepless = quirks.is_sleepless(&id, &self.plan.around);
+        self.power.may_not(sleepless);
         self.let_sleep(&id)?;
         let queued_trim = match id.sends_queued && id.logs && id.trim {
             true => {
@@ -126,6 +126,20 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 below: self.plan.below,
             },
         }))
+    }
+
+    /// What the drive says of itself, less what it is spared, and what it is known for.
+    pub(crate) fn identity(&self) -> Result<Result<(DriveId, Quirks), &'static str>, Error> {
+        let id = match DriveId::decode(&self.identify()?)? {
+            Ok(id) => id,
+            Err(why) => return Ok(Err(why)),
+        };
+        let quirks = Quirks::of(&id.model, &id.firmware);
+        let id = DriveId {
+            depth: id.depth.filter(|_| self.plan.cap.has_ncq()),
+            ..id
+        };
+        Ok(Ok((id.spared(quirks, &self.plan.around), quirks)))
     }
 
     /// Limits the link of a drive that is lost at higher speeds, from the next reset on. Whether

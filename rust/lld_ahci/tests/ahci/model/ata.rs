@@ -44,6 +44,9 @@ impl State {
             }
             0xef if matches!(taken.features, 0x02 | 0x82) => {
                 let drive = self.ports[at].drive.as_mut().ok_or(ABORTED)?;
+                if drive.keeps_cache {
+                    return Err(ABORTED);
+                }
                 drive.write_cache = taken.features == 0x02;
                 Ok(0)
             }

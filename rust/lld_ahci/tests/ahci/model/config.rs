@@ -38,6 +38,8 @@ pub struct Drive {
     pub queued_trim: bool,
     pub fua: bool,
     pub write_cache: bool,
+    /// It refuses to have that turned on or off.
+    pub keeps_cache: bool,
     /// Device-initiated power management: it has it; it is on; a reset leaves it on. And it lets the
     /// HBA have the link sleep.
     pub has_dipm: bool,
@@ -78,6 +80,7 @@ impl Drive {
             queued_trim: false,
             fua: true,
             write_cache: true,
+            keeps_cache: false,
             has_dipm: false,
             dipm: false,
             keeps_dipm: false,
