@@ -208,6 +208,12 @@ impl Controller for Ahci {
         self.controller.set_link_power(policy)
     }
 
+    const TURNS_CACHE: bool = AhciController::<Place>::TURNS_CACHE;
+
+    fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
+        self.controller.set_write_cache(on)
+    }
+
     fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
         Controller::attend(&self.controller, queues, tell)
     }

@@ -135,6 +135,29 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         })
     }
 
+    fn turns_cache(&self) -> bool {
+        C::TURNS_CACHE
+    }
+
+    fn has_cache(&self, unit: u32) -> Result<bool, Error> {
+        let mut has = Err(Error::Gone);
+        let _control = self.control();
+        self.controller.units(&mut |found| match found {
+            Ok(found) if found.id == unit => has = Ok(found.write_cache),
+            _ => {}
+        })?;
+        has
+    }
+
+    fn set_write_cache(&self, on: bool) -> Result<(), Error> {
+        let turn = || self.hold_at_rest(|| self.controller.set_write_cache(on));
+        self.change_disks_by_file(turn)?.map_err(|why| {
+            let way = if on { "on" } else { "off" };
+            log_warn!(self, "its write cache is not turned {}: {}\n", way, why);
+            Error::Unsupported
+        })
+    }
+
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         self.controller.quirks(named);
     }

@@ -2,15 +2,18 @@
 //! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and `/sys/block/<disk>/hiops/`.
 
 use crate::adapter_quirks::write_quirks;
-use crate::blk::disk::{ControllerCounts, DiskShared, Owner};
+use crate::blk::disk::{DiskShared, Owner};
 use crate::blk::fops;
-use crate::blk::lane::{Sums, COOP, LAZY};
+use crate::blk::lane::{COOP, LAZY};
 use crate::compat::zeroed;
-use crate::text::{Hex, Padded, Text};
+use crate::sysfs_device::{
+    show_cache_type, show_link_power, store_cache_type, store_link_power,
+};
+use crate::sysfs_text::{write_stats, write_wwid};
+use crate::text::{Padded, Text};
 use crate::wait;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;
-use hal::{LinkPower, Unit};
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
@@ -153,7 +156,7 @@ fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 }
 
 /// The adapter of `disk`.
-fn owner(disk: &DiskShared) -> &dyn Owner {
+pub(crate) fn owner(disk: &DiskShared) -> &dyn Owner {
     // SAFETY: the attributes go before the adapter does.
     unsafe { disk.owner.get() }
 }
@@ -203,52 +206,9 @@ fn store_reset(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     }
 }
 
-fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    let policy = owner(disk).link_power().unwrap_or_default();
-    writeln!(to, "{}", policy.name())
-}
-
-fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    let policy = LinkPower::of_name(text).ok_or(EINVAL)?;
-    let set = owner(disk).set_link_power(policy);
-    set.map_err(crate::errno::to_errno)
-}
-
 fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     let counts = owner(disk).counts();
     write_stats(to, &disk.sums(), &counts)
-}
-
-/// The lines of `stats`: name, blank, value.
-pub(crate) fn write_stats(
-    to: &mut impl Write,
-    sums: &Sums,
-    counts: &ControllerCounts,
-) -> fmt::Result {
-    let [irq, lazy, coop, poll] = sums.completed;
-    let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
-    let lines: [(&str, u64); 19] = [
-        ("submitted", sums.submitted),
-        ("completed", completed),
-        ("completed_irq", irq),
-        ("completed_lazy", lazy),
-        ("completed_coop", coop),
-        ("completed_poll", poll),
-        ("fifo_deferred", sums.deferred),
-        ("interrupts", counts.interrupts),
-        ("doorbell_writes", counts.doorbell_writes),
-        ("errors", sums.errors),
-        ("retried", sums.retried),
-        ("timeouts", sums.timeouts),
-        ("resets", counts.resets),
-        ("max_irq_ns", counts.max_irq_ns),
-        ("max_tick_ns", counts.max_tick_ns),
-        ("ticks", counts.ticks),
-        ("turns", counts.turns),
-        ("missed_interrupts", counts.missed),
-        ("aborts", counts.aborts),
-    ];
-    (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
 }
 
 fn store_stats(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
@@ -264,31 +224,6 @@ fn show_quirks(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     match write_quirks(to, |named| owner(disk).quirks(named))? {
         true => to.write_str("\n"),
         false => to.write_str("none\n"),
-    }
-}
-
-/// The name of a disk that no other has: the strongest that the device gives.
-pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit) -> fmt::Result {
-    let ids = &unit.ids;
-    if let Some(uuid) = &ids.uuid {
-        let part = |from: usize, to: usize| Hex(uuid.get(from..to).unwrap_or_default());
-        let (a, b, c, d, e) = (
-            part(0, 4),
-            part(4, 6),
-            part(6, 8),
-            part(8, 10),
-            part(10, 16),
-        );
-        writeln!(to, "uuid.{a}-{b}-{c}-{d}-{e}")
-    } else if let Some(nguid) = &ids.nguid {
-        writeln!(to, "eui.{}", Hex(nguid))
-    } else if let Some(eui64) = &ids.eui64 {
-        writeln!(to, "eui.{}", Hex(eui64))
-    } else if let Some(wwn) = ids.wwn {
-        writeln!(to, "naa.{wwn:016x}")
-    } else {
-        let (serial, model) = (unit.serial.trim_ascii_end(), unit.model.trim_ascii_end());
-        writeln!(to, "hiops.{}-{}-{:08x}", Hex(serial), Hex(model), unit.id)
     }
 }
 
@@ -338,6 +273,11 @@ static LINK_POWER: Attribute = Attribute::new(
     show_link_power,
     Some(store_link_power),
 );
+static CACHE_TYPE: Attribute = Attribute::new(
+    c_str!("cache_type"),
+    show_cache_type,
+    Some(store_cache_type),
+);
 static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
 static QUIRKS: Attribute = Attribute::new(c_str!("quirks"), show_quirks, None);
 
@@ -356,7 +296,7 @@ static NAMES: List<bindings::attribute, 6> = List([
     NSID.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 10> = List([
+static SWITCHES: List<bindings::attribute, 11> = List([
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),
@@ -364,6 +304,7 @@ static SWITCHES: List<bindings::attribute, 10> = List([
     RESCAN.entry(),
     RESET.entry(),
     LINK_POWER.entry(),
+    CACHE_TYPE.entry(),
     STATS.entry(),
     QUIRKS.entry(),
     null_mut(),
@@ -394,7 +335,8 @@ unsafe extern "C" fn is_switch_visible(
         let dev = kernel::container_of!(object, bindings::device, kobj);
         (of_device(dev), (*attr).mode)
     };
-    let missing = attr == LINK_POWER.entry() && owner(disk).link_power().is_none();
+    let missing = (attr == LINK_POWER.entry() && owner(disk).link_power().is_none())
+        || (attr == CACHE_TYPE.entry() && !owner(disk).turns_cache());
     if missing {
         0
     } else {

@@ -43,6 +43,13 @@ pub(crate) trait Owner: Send + Sync {
     fn link_power(&self) -> Option<LinkPower>;
     /// Changes that. [`Error::Unsupported`]: it can't be; why is in the log. Sleeps.
     fn set_link_power(&self, policy: LinkPower) -> Result<(), Error>;
+    /// Whether the write caches of the disks can be turned on and off.
+    fn turns_cache(&self) -> bool;
+    /// Whether disk `unit` has its write cache on. Sleeps.
+    fn has_cache(&self, unit: u32) -> Result<bool, Error>;
+    /// Turns the disks' write caches on or off. [`Error::Unsupported`]: it can't be; why is in the
+    /// log. For the files of a controller whose disks change in nothing else by that. Sleeps.
+    fn set_write_cache(&self, on: bool) -> Result<(), Error>;
     /// Tells the names of the controller's quirks to `named`.
     fn quirks(&self, named: &mut dyn FnMut(&'static str));
     /// Resets the controller; an error: it did not come back. Sleeps until then.
