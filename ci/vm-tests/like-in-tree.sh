@@ -107,6 +107,14 @@ their_type=$(answers "/sys/class/scsi_disk/$(basename "$(readlink -f "/sys/block
 expect in-tree-cache-off hdparm -W0 "/dev/$disk"
 expect in-tree-no-cache until_true 20 cache "$disk" 'write through'
 expect in-tree-cache-on hdparm -W1 "/dev/$disk"
+expect in-tree-cache until_true 20 cache "$disk" 'write back'
+# In tree the block layer's view stays what it was said to be, whatever becomes of the cache.
+expect in-tree-view put 'write through' "/sys/block/$disk/queue/write_cache"
+expect in-tree-off-again hdparm -W0 "/dev/$disk"
+expect in-tree-on-again hdparm -W1 "/dev/$disk"
+type=/sys/class/scsi_disk/$(basename "$(readlink -f "/sys/block/$disk/device")")/cache_type
+expect in-tree-type until_true 20 reads "$type" 'write back'
+same in-tree-view-stays "$(cat "/sys/block/$disk/queue/write_cache"), $(flushes "$disk")" 'write through, 0'
 
 expect nvme "$BIND" $PCI hiops_nvme
 same heat "$(heat | grep -v _max)" "$theirs"
