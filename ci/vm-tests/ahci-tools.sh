@@ -116,14 +116,17 @@ write_and_verify() {
 }
 # hdparm asks for a log that this drive does not have: errors of tools are not the I/O's.
 SETTINGS=/sys/block/hiops0d0/hiops
-# The drive's cache is turned off and on, and its link is to sleep, which this controller's links can't.
+# The drive's cache is turned off and on, and its link is to sleep, which this one's can't.
 settings() {
 	put 'write through' $SETTINGS/cache_type && reads $SETTINGS/cache_type 'write through' &&
-		put 'write back' $SETTINGS/cache_type && reads /sys/block/hiops0d0/queue/write_cache 'write back' &&
+		put 'write back' $SETTINGS/cache_type &&
+		reads /sys/block/hiops0d0/queue/write_cache 'write back' &&
 		! put min_power $SETTINGS/link_power_management_policy &&
 		reads $SETTINGS/link_power_management_policy max_performance
 }
-all_tools() { hdparm -I $D && smartctl -H -d ata $D && settings && [ "$(sg "$identify" 512)" = "$first" ]; }
+all_tools() {
+	hdparm -I $D && smartctl -H -d ata $D && settings && [ "$(sg "$identify" 512)" = "$first" ]
+}
 recoveries() { dmesg | grep -c 'recovered from errors'; }
 before=$(recoveries)
 write_and_verify >/run/verified 2>&1 &
@@ -135,8 +138,11 @@ touch "$ENOUGH"
 expect fio-verify wait $job
 same no-trouble "$(count hiops0d0 errors)$(count hiops0d0 timeouts)$(count hiops0d0 resets)" 000
 # The disk is taken away while its files are written to.
-turn() { while put 'write through' $SETTINGS/cache_type && put 'write back' $SETTINGS/cache_type; do ((turns++)); done; }
-turns=0
+turn() {
+	while put 'write through' $SETTINGS/cache_type; do
+		put 'write back' $SETTINGS/cache_type || return 0
+	done
+}
 turn 2>/dev/null &
 turner=$!
 until_true 60 reads /sys/block/hiops0d0/hiops/cache_type 'write through'

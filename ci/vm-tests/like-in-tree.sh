@@ -64,7 +64,8 @@ answers() {
 		echo "$word: ${why##*: }, $(cat "$file")"
 	done
 }
-policies=(max_performance medium_power med_power_with_dipm min_power_with_partial min_power keep_firmware_settings MIN_POWER '')
+policies=(max_performance medium_power med_power_with_dipm min_power_with_partial min_power)
+policies+=(keep_firmware_settings MIN_POWER '')
 # flushes DISK: whether what is written is flushed on demand.
 flushes() {
 	local before after
@@ -101,9 +102,11 @@ told "$(disk_of $SATA)" /run/sata.theirs
 cache() { reads "/sys/block/$1/queue/write_cache" "$2"; }
 disk=$(disk_of $SATA)
 path=$(readlink -f "/sys/block/$disk")
-their_policies=$(answers "$(echo "${path%%/target*}"/scsi_host/host*/link_power_management_policy)" "${policies[@]}")
+policy=$(echo "${path%%/target*}"/scsi_host/host*/link_power_management_policy)
+their_policies=$(answers "$policy" "${policies[@]}")
 their_view=$(view "$disk")
-their_type=$(answers "/sys/class/scsi_disk/$(basename "$(readlink -f "/sys/block/$disk/device")")/cache_type" 'write through' 'write back')
+type=/sys/class/scsi_disk/$(basename "$(readlink -f "/sys/block/$disk/device")")/cache_type
+their_type=$(answers "$type" 'write through' 'write back')
 expect in-tree-cache-off hdparm -W0 "/dev/$disk"
 expect in-tree-no-cache until_true 20 cache "$disk" 'write through'
 expect in-tree-cache-on hdparm -W1 "/dev/$disk"
@@ -112,9 +115,9 @@ expect in-tree-cache until_true 20 cache "$disk" 'write back'
 expect in-tree-view put 'write through' "/sys/block/$disk/queue/write_cache"
 expect in-tree-off-again hdparm -W0 "/dev/$disk"
 expect in-tree-on-again hdparm -W1 "/dev/$disk"
-type=/sys/class/scsi_disk/$(basename "$(readlink -f "/sys/block/$disk/device")")/cache_type
 expect in-tree-type until_true 20 reads "$type" 'write back'
-same in-tree-view-stays "$(cat "/sys/block/$disk/queue/write_cache"), $(flushes "$disk")" 'write through, 0'
+same in-tree-view-stays "$(cat "/sys/block/$disk/queue/write_cache")" 'write through'
+same in-tree-no-flushes "$(flushes "$disk")" 0
 
 expect nvme "$BIND" $PCI hiops_nvme
 same heat "$(heat | grep -v _max)" "$theirs"
@@ -130,17 +133,23 @@ same no-fua "$(cat "/sys/block/$disk/queue/fua")" 0
 expect cache-on hdparm -W1 "/dev/$disk"
 same cache "$(cat "/sys/block/$disk/queue/write_cache")" 'write back'
 
-# Link power management, which neither this controller nor QEMU's drives have, and the cache in the block layer's view.
-same policies "$(answers "/sys/block/$disk/hiops/link_power_management_policy" "${policies[@]}")" "$their_policies"
-same policies-of-none "$(head -n 2 <<<"$their_policies" | paste -sd,)" 'max_performance,max_performance: Operation not supported, max_performance'
-told_why() { dmesg | grep -q 'its link does not become min_power: the controller has neither Partial nor Slumber'; }
+# Link power management, which neither this controller nor QEMU's drives have.
+hiops=/sys/block/$disk/hiops
+same policies "$(answers "$hiops/link_power_management_policy" "${policies[@]}")" "$their_policies"
+same policies-first "$(head -n 1 <<<"$their_policies")" max_performance
+same policies-not "$(sed -n 2p <<<"$their_policies")" \
+	'max_performance: Operation not supported, max_performance'
+told_why() {
+	dmesg | grep -q 'its link does not become min_power: the controller has neither Partial nor'
+}
 expect policies-why told_why
 expect no-policy-of-nvme absent /sys/block/hiops0n1/hiops/link_power_management_policy
 expect no-cache-of-nvme absent /sys/block/hiops0n1/hiops/cache_type
+# The cache in the block layer's view.
 same view "$(view "$disk")" "$their_view"
 # The drive's own cache.
-same cache-type "$(answers "/sys/block/$disk/hiops/cache_type" 'write through' 'write back')" "$their_type"
-same cache-type-nonsense "$(answers "/sys/block/$disk/hiops/cache_type" 'write' 'write back, no read (daft)')" "write back
+same cache-type "$(answers "$hiops/cache_type" 'write through' 'write back')" "$their_type"
+same cache-type-nonsense "$(answers "$hiops/cache_type" write 'write back, no read (daft)')" "write back
 write: Invalid argument, write back
 write back, no read (daft): Invalid argument, write back"
 drive_says() { hdparm -W "/dev/$disk" | grep -q "write-caching = *$1"; }
@@ -154,10 +163,12 @@ done
 # What is off stays off when the port is reset.
 expect reset put 1 "/sys/block/$disk/hiops/reset_controller"
 expect reset-drive drive_says 0
-same reset-cache "$(cat "/sys/block/$disk/hiops/cache_type") $(cat "/sys/block/$disk/queue/write_cache")" 'write through write through'
+same reset-cache "$(cat "$hiops/cache_type")" 'write through'
+same reset-view "$(cat "/sys/block/$disk/queue/write_cache")" 'write through'
 # Who has said that no flushes are needed has said so of the cache that was.
 expect cache-back put 'write back' "/sys/block/$disk/hiops/cache_type"
-for how in "hdparm -W1 /dev/$disk" "put 1 /sys/block/$disk/hiops/rescan_controller" "put write\ back /sys/block/$disk/hiops/cache_type"; do
+for how in "hdparm -W1 /dev/$disk" "put 1 $hiops/rescan_controller" \
+	"put write\ back $hiops/cache_type"; do
 	expect view-through put 'write through' "/sys/block/$disk/queue/write_cache"
 	same no-flushes "$(flushes "$disk")" 0
 	expect "${how%% *}" eval "$how"

@@ -36,8 +36,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         self.change_under(self.change.lock(), work)
     }
 
-    /// Likewise for who writes to a file of a disk that stays, whatever `work` does: who takes disks
-    /// away holds the lock, and waits until nobody is in their files.
+    /// Likewise for who writes to a file of a disk that stays, whatever `work` does: who takes
+    /// disks away holds the lock, and waits until nobody is in their files.
     pub(crate) fn change_disks_by_file<R>(
         &self,
         work: impl FnOnce() -> core::result::Result<R, Error>,

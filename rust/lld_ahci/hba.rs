@@ -15,8 +15,8 @@ const RESET_US: u64 = 1_000_000;
 /// The pause between two looks.
 const PAUSE_US: u64 = 100;
 
-/// What a port's registers were before the HBA's reset, as far as it is the firmware's to decide: link
-/// power management and speed, and what the port is for.
+/// What a port's registers were before the HBA's reset, as far as it is the firmware's to decide:
+/// link power management and speed, and what the port is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Firmware {
     pub(crate) cmd: u32,

@@ -32,8 +32,8 @@ const PORT_MULTIPLIER: u32 = 0x9669_0101;
 const ENCLOSURE: u32 = 0xc33c_0101;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Powers the drive and brings up the link, at the speed that the firmware had. One port after the other, so drives spin up one by one where
-    /// the HBA wants that (`CAP.SSS`).
+    /// Powers the drive and brings up the link, at the speed that the firmware had. One port after
+    /// the other, so drives spin up one by one where the HBA wants that (`CAP.SSS`).
     pub(crate) fn spin_up(&self) -> Result<(), Error> {
         let leave = self.leave_at_first();
         let sctl = self.limited(self.plan.firmware.sctl & SPD | leave.ipm);

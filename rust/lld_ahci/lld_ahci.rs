@@ -34,8 +34,9 @@
 //! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
 //!   `identify`, `recover` with `log` (which command failed), `decline` (what a drive
 //!   loses that fails often), `pass` (commands of the operator's
-//!   tools), `lpm` and `policy` (sleep of the link), `cache`, `solo` (the drive to oneself), `shutdown`; its steps by name: `step`; what the log says
-//!   of an answer that was missed: `silence`.
+//!   tools), `lpm` and `policy` (sleep of the link), `cache`, `solo` (the drive to oneself),
+//!   `shutdown`; its steps by name: `step`; what the log says of an answer that was missed:
+//!   `silence`.
 //! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
 //! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
 //! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device, `flight` (who has what), `events` (telling and finding

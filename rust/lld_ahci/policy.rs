@@ -8,8 +8,8 @@
 //! | `med_power_with_dipm`, `min_power_with_partial` | allowed | allowed | to Partial | asks |
 //! | `min_power` | allowed | allowed | to Slumber | asks |
 //!
-//! This is libata's (Linux 7.3: `sata_link_scr_lpm`, `ahci_set_lpm`, `ata_eh_link_set_lpm`), but for
-//! DevSleep, which is never entered here: the last two differ by it in tree. Where the HBA lacks a
+//! This is libata's (Linux 7.3: `sata_link_scr_lpm`, `ahci_set_lpm`, `ata_eh_link_set_lpm`), but
+//! for DevSleep, which is never entered here: in tree the last two may add it. Where the HBA lacks a
 //! state it is not allowed, and no ALPM is asked for that would lead there.
 
 use crate::boards::Boards;

@@ -15,8 +15,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Has `work` done with the command list running, nothing with the device, and the queue, if
     /// there is one, at rest; then the port is the data path's again. Sleeps.
     ///
-    /// An error: the port was stopped, and has to be started again. [`Error::Gone`], too: it was not
-    /// running.
+    /// An error: the port was stopped, and has to be started again. [`Error::Gone`], too: it was
+    /// not running.
     pub(crate) fn solo<R>(
         &self,
         state: &mut State,

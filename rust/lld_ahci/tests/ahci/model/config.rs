@@ -40,8 +40,8 @@ pub struct Drive {
     pub write_cache: bool,
     /// It refuses to have that turned on or off.
     pub keeps_cache: bool,
-    /// Device-initiated power management: it has it; it is on; a reset leaves it on. And it lets the
-    /// HBA have the link sleep.
+    /// Device-initiated power management: it has it; it is on; a reset leaves it on. And it lets
+    /// the HBA have the link sleep.
     pub has_dipm: bool,
     pub dipm: bool,
     pub keeps_dipm: bool,

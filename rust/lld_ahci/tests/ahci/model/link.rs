@@ -69,8 +69,8 @@ impl State {
         port.link_at = port.drive.as_ref().map(|drive| now + drive.link_us);
     }
 
-    /// The link of port `at` goes to sleep, where HBA or drive want it to and may: they have nothing
-    /// to do.
+    /// The link of port `at` goes to sleep, where HBA or drive want it to and may: they have
+    /// nothing to do.
     pub fn doze(&mut self, at: usize) {
         let (config, port) = (&self.config, &mut self.ports[at]);
         let Some(drive) = &port.drive else {
