@@ -3,8 +3,8 @@
 
 use core::fmt;
 use hal::{
-    Cause, Controller, Error, Limits, LinkPower, Messages, NewQueue, Notice, PciIds, Queues, Refused,
-    Shutdown, Unit, Wish,
+    Cause, Controller, Error, Limits, LinkPower, Messages, NewQueue, Notice, PciIds, Queues,
+    Refused, Shutdown, Unit, Wish,
 };
 use kernel::prelude::*;
 use kernel::sync::Arc;

@@ -130,7 +130,12 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     fn set_link_power(&self, policy: LinkPower) -> Result<(), Error> {
         let set = self.hold_at_rest(|| self.controller.set_link_power(policy))?;
         set.map_err(|why| {
-            log_warn!(self, "its link does not become {}: {}\n", policy.name(), why);
+            log_warn!(
+                self,
+                "its link does not become {}: {}\n",
+                policy.name(),
+                why
+            );
             Error::Unsupported
         })
     }

@@ -6,9 +6,7 @@ use crate::blk::disk::{DiskShared, Owner};
 use crate::blk::fops;
 use crate::blk::lane::{COOP, LAZY};
 use crate::compat::zeroed;
-use crate::sysfs_device::{
-    show_cache_type, show_link_power, store_cache_type, store_link_power,
-};
+use crate::sysfs_device::{show_cache_type, show_link_power, store_cache_type, store_link_power};
 use crate::sysfs_text::{write_stats, write_wwid};
 use crate::text::{Padded, Text};
 use crate::wait;
