@@ -40,6 +40,7 @@ mod controller;
 mod deadline;
 mod error;
 mod heat;
+mod link_power;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
 mod platform;
@@ -56,6 +57,7 @@ pub use controller::{
 pub use deadline::{Deadline, GRACE_US};
 pub use error::{Again, CmdError, Error, Failure, Outcome};
 pub use heat::{Heat, SENSORS};
+pub use link_power::LinkPower;
 pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};
 pub use quirks::{Messages, PciIds};

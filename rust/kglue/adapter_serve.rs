@@ -8,9 +8,12 @@ use crate::blk::disk::{ControllerCounts, Owner};
 use crate::blk::gate::Gate;
 use crate::blk::ioctl::{AdminPath, ControlPath, Ioctl, Way};
 use crate::context::stamp;
+use crate::log::log_warn;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
-use hal::{Answer, Cause, Controller, Error, Heat, Holder, Registered, Reservations, Reserve};
+use hal::{
+    Answer, Cause, Controller, Error, Heat, Holder, LinkPower, Registered, Reservations, Reserve,
+};
 use kernel::error::code::ENODEV;
 use strategy::{Context, Mode};
 
@@ -120,6 +123,46 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
             self.recover_from(Reason::Unanswered);
         }
         heat
+    }
+
+    fn link_power(&self) -> Option<LinkPower> {
+        self.controller.link_power()
+    }
+
+    fn set_link_power(&self, policy: LinkPower) -> Result<(), Error> {
+        let set = self.hold_at_rest(|| self.controller.set_link_power(policy))?;
+        set.map_err(|why| {
+            log_warn!(
+                self,
+                "its link does not become {}: {}\n",
+                policy.name(),
+                why
+            );
+            Error::Unsupported
+        })
+    }
+
+    fn turns_cache(&self) -> bool {
+        C::TURNS_CACHE
+    }
+
+    fn has_cache(&self, unit: u32) -> Result<bool, Error> {
+        let mut has = Err(Error::Gone);
+        let _control = self.control();
+        self.controller.units(&mut |found| match found {
+            Ok(found) if found.id == unit => has = Ok(found.write_cache),
+            _ => {}
+        })?;
+        has
+    }
+
+    fn set_write_cache(&self, on: bool) -> Result<(), Error> {
+        let turn = || self.hold_at_rest(|| self.controller.set_write_cache(on));
+        self.change_disks_by_file(turn)?.map_err(|why| {
+            let way = if on { "on" } else { "off" };
+            log_warn!(self, "its write cache is not turned {}: {}\n", way, why);
+            Error::Unsupported
+        })
     }
 
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {

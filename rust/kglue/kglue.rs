@@ -61,6 +61,8 @@ pub mod slot;
 mod slots;
 mod slots_rest;
 mod sysfs;
+mod sysfs_device;
+mod sysfs_text;
 mod text;
 pub mod wait;
 

@@ -13,7 +13,7 @@ use crate::text::Text;
 use core::fmt::Write;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use hal::{Answer, Error, Heat, Holder, Limits, Registered, Reserve, Unit};
+use hal::{Answer, Error, Heat, Holder, Limits, LinkPower, Registered, Reserve, Unit};
 use kernel::bindings;
 use kernel::error::from_err_ptr;
 use kernel::prelude::*;
@@ -39,6 +39,17 @@ pub(crate) trait Owner: Send + Sync {
     fn rescan(&self);
     /// How hot the controller is; `None`: it does not say. Sleeps.
     fn heat(&self) -> Result<Option<Heat>, Error>;
+    /// How much the link may sleep; `None`: there is none that could.
+    fn link_power(&self) -> Option<LinkPower>;
+    /// Changes that. [`Error::Unsupported`]: it can't be; why is in the log. Sleeps.
+    fn set_link_power(&self, policy: LinkPower) -> Result<(), Error>;
+    /// Whether the write caches of the disks can be turned on and off.
+    fn turns_cache(&self) -> bool;
+    /// Whether disk `unit` has its write cache on. Sleeps.
+    fn has_cache(&self, unit: u32) -> Result<bool, Error>;
+    /// Turns the disks' write caches on or off. [`Error::Unsupported`]: it can't be; why is in the
+    /// log. For the files of a controller whose disks change in nothing else by that. Sleeps.
+    fn set_write_cache(&self, on: bool) -> Result<(), Error>;
     /// Tells the names of the controller's quirks to `named`.
     fn quirks(&self, named: &mut dyn FnMut(&'static str));
     /// Resets the controller; an error: it did not come back. Sleeps until then.
