@@ -15,6 +15,7 @@ static const u32 HIOPS_FEAT_WRITE_CACHE = (__force u32)BLK_FEAT_WRITE_CACHE;
 static const u32 HIOPS_FEAT_FUA = (__force u32)BLK_FEAT_FUA;
 static const u32 HIOPS_FEAT_ROTATIONAL = (__force u32)BLK_FEAT_ROTATIONAL;
 static const u32 HIOPS_FEAT_ATOMIC_WRITES = (__force u32)BLK_FEAT_ATOMIC_WRITES;
+static const u32 HIOPS_FLAG_WRITE_CACHE_DISABLED = (__force u32)BLK_FLAG_WRITE_CACHE_DISABLED;
 static const u32 HIOPS_REQ_FUA = (__force u32)REQ_FUA;
 static const u32 HIOPS_REQ_NOUNMAP = (__force u32)REQ_NOUNMAP;
 static const u32 HIOPS_REQ_FAILFAST = (__force u32)REQ_FAILFAST_MASK;

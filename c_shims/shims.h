@@ -11,6 +11,7 @@
 #include <linux/blk-mq.h>
 #include <linux/blk-mq-dma.h>
 #include <linux/blkdev.h>
+#include <linux/pr.h>
 #include <linux/timer.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>

@@ -115,7 +115,18 @@ write_and_verify() {
 	done
 }
 # hdparm asks for a log that this drive does not have: errors of tools are not the I/O's.
-all_tools() { hdparm -I $D && smartctl -H -d ata $D && [ "$(sg "$identify" 512)" = "$first" ]; }
+SETTINGS=/sys/block/hiops0d0/hiops
+# The drive's cache is turned off and on, and its link is to sleep, which this one's can't.
+settings() {
+	put 'write through' $SETTINGS/cache_type && reads $SETTINGS/cache_type 'write through' &&
+		put 'write back' $SETTINGS/cache_type &&
+		reads /sys/block/hiops0d0/queue/write_cache 'write back' &&
+		! put min_power $SETTINGS/link_power_management_policy &&
+		reads $SETTINGS/link_power_management_policy max_performance
+}
+all_tools() {
+	hdparm -I $D && smartctl -H -d ata $D && settings && [ "$(sg "$identify" 512)" = "$first" ]
+}
 recoveries() { dmesg | grep -c 'recovered from errors'; }
 before=$(recoveries)
 write_and_verify >/run/verified 2>&1 &
@@ -126,5 +137,15 @@ same recoveries "$(recoveries)" "$before"
 touch "$ENOUGH"
 expect fio-verify wait $job
 same no-trouble "$(count hiops0d0 errors)$(count hiops0d0 timeouts)$(count hiops0d0 resets)" 000
+# The disk is taken away while its files are written to.
+turn() {
+	while put 'write through' $SETTINGS/cache_type; do
+		put 'write back' $SETTINGS/cache_type || return 0
+	done
+}
+turn 2>/dev/null &
+turner=$!
+until_true 60 reads /sys/block/hiops0d0/hiops/cache_type 'write through'
 expect none "$BIND" "$PCI" none
+expect turner-ended until_true 60 ended $turner
 expect rmmod rmmod hiops

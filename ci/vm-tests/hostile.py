@@ -22,6 +22,9 @@ NVME = [0x4E40, 0x4E46, 0xC0484E41, 0xC0504E47, 0x40304E42, 0xC0484E43, 0xC0504E
 # SG_IO, HDIO_GET_IDENTITY, HDIO_DRIVE_CMD, HDIO_DRIVE_TASK, HDIO_GETGEO (scsi/sg.h,
 # linux/hdreg.h).
 SATA = [0x2285, 0x030D, 0x031F, 0x031E, 0x0301]
+# IOC_PR_REGISTER to IOC_PR_READ_RESERVATION (linux/pr.h).
+PR = [0x401870C8, 0x401070C9, 0x401070CA, 0x401870CB, 0x401870CC, 0x401070CD, 0xC01070CE,
+      0x801070CF]
 RESET = 0x4E44
 # A namespace that is detached is no victim any more; a format takes long, and has a test of its
 # own: Namespace Management and Attachment, Format, Sanitize.
@@ -32,7 +35,7 @@ LENGTHS = [0, 1, 3, 4, 511, 512, 513, 4095, 4096, 4097, 8192, 65536, 1 << 20, (1
            1 << 31, 0xFFFFFFFF]
 DWORDS = [0, 1, 2, 7, 0xFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF]
 KNOWN = {"EACCES", "EPERM", "EINVAL", "EFAULT", "ENOTTY", "ENODEV", "ENXIO", "EIO", "ETIMEDOUT",
-         "EMSGSIZE", "ENOMEM", "EOPNOTSUPP", "EROFS", "EINTR", "EBUSY", "ENOENT"}
+         "EMSGSIZE", "ENOMEM", "EOPNOTSUPP", "ENOTSUP", "EROFS", "EINTR", "EBUSY", "ENOENT"}
 OPCODES = [0, 1, 2, 4, 5, 6, 8, 9, 0xA, 0xC, 0xD, 0x10, 0x11, 0x14, 0x19, 0x7C, 0x81, 0x82, 0xC1]
 COMMANDS = [0xEC, 0xE5, 0xE7, 0xB0, 0x25, 0x35, 0x2F, 0x60, 0x61, 0x08, 0xEF]
 CDBS = [0x85, 0xA1, 0x12, 0x25, 0x9E, 0x1A, 0x35, 0x91]
@@ -167,6 +170,16 @@ def sata(dice, places, code):
     )
 
 
+def reservation(dice, places, code):
+    key = lambda: dice.choice([0, 1, 0xFFFFFFFFFFFFFFFF])
+    if code == 0xC01070CE:
+        room = dice.choice([0, 1, 1000, 16383, 16384, 65536, 65537, 0xFFFFFFFF])
+        return struct.pack("<IIQ", 0, room, places.any())
+    fields = [dice.choice([0, 1, 2, 6, 7, 0xFFFFFFFF]), dice.choice([0, 0, 1, 2, 0xFFFFFFFF])]
+    keys = [key(), key()] if code & 0xFF0000 == 0x180000 else [key()]
+    return struct.pack("<" + "Q" * len(keys) + "II", *keys, *fields)
+
+
 def attack(seed, nodes, until, answers):
     dice = random.Random(seed)
     places = Places(dice)
@@ -187,7 +200,7 @@ def attack(seed, nodes, until, answers):
         kinds = [(NVME, nvme), (SATA, sata)]
         if dice.random() < 0.95:
             kinds = kinds[1:] if "d0" in path or "d1" in path else kinds[:1]
-        codes, make = dice.choice(kinds)
+        codes, make = (PR, reservation) if dice.random() < 0.1 else dice.choice(kinds)
         code = (
             dice.choice(codes)
             if dice.random() < 0.97

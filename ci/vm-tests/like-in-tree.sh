@@ -55,6 +55,34 @@ compare() {
 }
 disk_of() { local disk; for disk in /sys/block/*; do case $(readlink -f "$disk") in */"$1"/*) basename "$disk"; return ;; esac; done; return 1; }
 
+# answers FILE WORD...: what it says, and then how it takes each word, and what it says then.
+answers() {
+	local file=$1 word why
+	cat "$file"
+	for word in "${@:2}"; do
+		why=$( (echo "$word" >"$file") 2>&1) && why=taken
+		echo "$word: ${why##*: }, $(cat "$file")"
+	done
+}
+policies=(max_performance medium_power med_power_with_dipm min_power_with_partial min_power)
+policies+=(keep_firmware_settings MIN_POWER '')
+# flushes DISK: whether what is written is flushed on demand.
+flushes() {
+	local before after
+	read -r -a before <"/sys/block/$1/stat"
+	dd if=/dev/zero "of=/dev/$1" bs=4k count=1 oflag=direct conv=fsync,notrunc status=none || return
+	read -r -a after <"/sys/block/$1/stat"
+	echo $((after[15] > before[15]))
+}
+# view DISK: how queue/write_cache takes words, and whether that is heeded.
+view() {
+	local word
+	for word in 'write through' 'write back' none 'write back' nonsense; do
+		answers "/sys/block/$1/queue/write_cache" "$word"
+		echo "flushes: $(flushes "$1")"
+	done
+}
+
 modprobe sd_mod
 expect in-tree-nvme "$BIND" $PCI nvme
 until_true 60 disk_of $PCI
@@ -73,9 +101,23 @@ told "$(disk_of $SATA)" /run/sata.theirs
 # The write cache, as a tool has turned it off and on.
 cache() { reads "/sys/block/$1/queue/write_cache" "$2"; }
 disk=$(disk_of $SATA)
+path=$(readlink -f "/sys/block/$disk")
+policy=$(echo "${path%%/target*}"/scsi_host/host*/link_power_management_policy)
+their_policies=$(answers "$policy" "${policies[@]}")
+their_view=$(view "$disk")
+type=/sys/class/scsi_disk/$(basename "$(readlink -f "/sys/block/$disk/device")")/cache_type
+their_type=$(answers "$type" 'write through' 'write back')
 expect in-tree-cache-off hdparm -W0 "/dev/$disk"
 expect in-tree-no-cache until_true 20 cache "$disk" 'write through'
 expect in-tree-cache-on hdparm -W1 "/dev/$disk"
+expect in-tree-cache until_true 20 cache "$disk" 'write back'
+# In tree the block layer's view stays what it was said to be, whatever becomes of the cache.
+expect in-tree-view put 'write through' "/sys/block/$disk/queue/write_cache"
+expect in-tree-off-again hdparm -W0 "/dev/$disk"
+expect in-tree-on-again hdparm -W1 "/dev/$disk"
+expect in-tree-type until_true 20 reads "$type" 'write back'
+same in-tree-view-stays "$(cat "/sys/block/$disk/queue/write_cache")" 'write through'
+same in-tree-no-flushes "$(flushes "$disk")" 0
 
 expect nvme "$BIND" $PCI hiops_nvme
 same heat "$(heat | grep -v _max)" "$theirs"
@@ -90,6 +132,49 @@ same no-cache "$(cat "/sys/block/$disk/queue/write_cache")" 'write through'
 same no-fua "$(cat "/sys/block/$disk/queue/fua")" 0
 expect cache-on hdparm -W1 "/dev/$disk"
 same cache "$(cat "/sys/block/$disk/queue/write_cache")" 'write back'
+
+# Link power management, which neither this controller nor QEMU's drives have.
+hiops=/sys/block/$disk/hiops
+same policies "$(answers "$hiops/link_power_management_policy" "${policies[@]}")" "$their_policies"
+same policies-first "$(head -n 1 <<<"$their_policies")" max_performance
+same policies-not "$(sed -n 2p <<<"$their_policies")" \
+	'max_performance: Operation not supported, max_performance'
+told_why() {
+	dmesg | grep -q 'its link does not become min_power: the controller has neither Partial nor'
+}
+expect policies-why told_why
+expect no-policy-of-nvme absent /sys/block/hiops0n1/hiops/link_power_management_policy
+expect no-cache-of-nvme absent /sys/block/hiops0n1/hiops/cache_type
+# The cache in the block layer's view.
+same view "$(view "$disk")" "$their_view"
+# The drive's own cache.
+same cache-type "$(answers "$hiops/cache_type" 'write through' 'write back')" "$their_type"
+same cache-type-nonsense "$(answers "$hiops/cache_type" write 'write back, no read (daft)')" "write back
+write: Invalid argument, write back
+write back, no read (daft): Invalid argument, write back"
+drive_says() { hdparm -W "/dev/$disk" | grep -q "write-caching = *$1"; }
+for word in 'write through' 'write back' 'write back' 'write through'; do
+	expect "cache-type-$word" put "$word" "/sys/block/$disk/hiops/cache_type"
+	same "queue-$word" "$(cat "/sys/block/$disk/queue/write_cache")" "$word"
+	on=$([ "$word" = 'write through' ] || echo 1)
+	expect "drive-$word" drive_says "${on:-0}"
+	same "flushes-$word" "$(flushes "$disk")" "${on:-0}"
+done
+# What is off stays off when the port is reset.
+expect reset put 1 "/sys/block/$disk/hiops/reset_controller"
+expect reset-drive drive_says 0
+same reset-cache "$(cat "$hiops/cache_type")" 'write through'
+same reset-view "$(cat "/sys/block/$disk/queue/write_cache")" 'write through'
+# Who has said that no flushes are needed has said so of the cache that was.
+expect cache-back put 'write back' "/sys/block/$disk/hiops/cache_type"
+for how in "hdparm -W1 /dev/$disk" "put 1 $hiops/rescan_controller" \
+	"put write\ back $hiops/cache_type"; do
+	expect view-through put 'write through' "/sys/block/$disk/queue/write_cache"
+	same no-flushes "$(flushes "$disk")" 0
+	expect "${how%% *}" eval "$how"
+	expect "view-after-${how##*/}" until_true 20 cache "$disk" 'write back'
+	same "flushes-after-${how##*/}" "$(flushes "$disk")" 1
+done
 
 # What is discarded is, and nothing else.
 for disk in hiops0n1 "$disk"; do

@@ -4,7 +4,7 @@
 //! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time by the device's specification, and is
 //! called by one thread at a time (the glue holds a mutex across each call).
 
-use crate::{Error, Heat, Notice, Queue, Queues, Wish};
+use crate::{Error, Heat, LinkPower, Notice, Queue, Queues, Reservations, Wish};
 use core::fmt;
 
 /// What a controller can do, known after [`Controller::start`]. The strategy and the layer above keep to it.
@@ -217,6 +217,37 @@ pub trait Controller: Send + Sync + 'static {
     /// be recovered. Sleeps.
     fn heat(&self) -> Result<Option<Heat>, Error> {
         Ok(None)
+    }
+
+    /// The way to its disks' reservations; `None`: disks of this kind have none. Any context.
+    fn reservations(&self) -> Option<&dyn Reservations> {
+        None
+    }
+
+    /// How much its link may sleep; `None`: it has none that could. Any context.
+    fn link_power(&self) -> Option<LinkPower> {
+        None
+    }
+
+    /// Has its link sleep as much as `policy` says, from now on, whatever is stopped and started;
+    /// with its queues at rest. The inner error: that can't be, and why. [`Error::Invalid`]: a
+    /// policy that is not to be chosen. Any other error: it has to be recovered, and keeps to the
+    /// policy before. Sleeps.
+    fn set_link_power(&self, policy: LinkPower) -> Result<Result<(), &'static str>, Error> {
+        let _ = policy;
+        Ok(Err("it has no link that could sleep"))
+    }
+
+    /// Whether [`Controller::set_write_cache`] may help.
+    const TURNS_CACHE: bool = false;
+
+    /// Turns the volatile write cache of its disks on or off, with no I/O under way on any of them
+    /// and its queues at rest. Its disks are then asked for anew, and what they say holds, whatever
+    /// is stopped and started. The inner error: that can't be, and why. An error: it has to be
+    /// recovered. Sleeps.
+    fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
+        let _ = on;
+        Ok(Err("it has no write cache that could be turned on and off"))
     }
 
     /// Whether [`Controller::abort`] may help.

@@ -40,11 +40,13 @@ mod controller;
 mod deadline;
 mod error;
 mod heat;
+mod link_power;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
 mod platform;
 mod queue;
 mod quirks;
+mod reservation;
 mod tag;
 
 pub use attention::{Notice, Queues, Weight, Wish};
@@ -55,7 +57,9 @@ pub use controller::{
 pub use deadline::{Deadline, GRACE_US};
 pub use error::{Again, CmdError, Error, Failure, Outcome};
 pub use heat::{Heat, SENSORS};
+pub use link_power::LinkPower;
 pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};
 pub use quirks::{Messages, PciIds};
+pub use reservation::{Access, Answer, Denied, Holder, Registered, Reservations, Reserve};
 pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch, TagTable};

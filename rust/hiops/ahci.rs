@@ -3,8 +3,8 @@
 
 use core::fmt;
 use hal::{
-    Cause, Controller, Error, Limits, Messages, NewQueue, Notice, PciIds, Queues, Refused,
-    Shutdown, Unit, Wish,
+    Cause, Controller, Error, Limits, LinkPower, Messages, NewQueue, Notice, PciIds, Queues,
+    Refused, Shutdown, Unit, Wish,
 };
 use kernel::prelude::*;
 use kernel::sync::Arc;
@@ -198,6 +198,20 @@ impl Controller for Ahci {
 
     fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         self.controller.silence(to)
+    }
+
+    fn link_power(&self) -> Option<LinkPower> {
+        self.controller.link_power()
+    }
+
+    fn set_link_power(&self, policy: LinkPower) -> Result<Result<(), &'static str>, Error> {
+        self.controller.set_link_power(policy)
+    }
+
+    const TURNS_CACHE: bool = AhciController::<Place>::TURNS_CACHE;
+
+    fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
+        self.controller.set_write_cache(on)
     }
 
     fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {

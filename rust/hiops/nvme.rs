@@ -4,7 +4,7 @@
 use core::fmt;
 use hal::{
     Cause, Controller, Error, Heat, Limits, Messages, NewQueue, Notice, PciIds, Queues, Refused,
-    Shutdown, Unit, Wish,
+    Reservations, Shutdown, Unit, Wish,
 };
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
@@ -124,6 +124,10 @@ impl Controller for Nvme {
 
     fn heat(&self) -> Result<Option<Heat>, Error> {
         self.controller.heat()
+    }
+
+    fn reservations(&self) -> Option<&dyn Reservations> {
+        self.controller.reservations()
     }
 
     const ABORTS: bool = lld_nvme::NvmeController::<KernelPlatform, Window>::ABORTS;

@@ -13,13 +13,15 @@
 
 use crate::adapter::{Adapter, Bus};
 use crate::adapter_recover::NoIo;
+use crate::adapter_remove::LOOK_AGAIN_US;
 use crate::blk::disk::Disk;
 use crate::blk::ioctl::AdminPath;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};
-use hal::{Error, Refused, Unit};
+use hal::{Error, Platform, Refused, Unit};
 use kernel::bindings;
 use kernel::prelude::*;
+use kernel::sync::lock::{mutex::MutexBackend, Guard};
 
 /// What the controller says of its disks.
 pub(crate) type Found = KVec<core::result::Result<Unit, Refused>>;
@@ -31,7 +33,31 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         &self,
         work: impl FnOnce() -> core::result::Result<R, Error>,
     ) -> core::result::Result<R, Error> {
-        let closed = self.change.lock();
+        self.change_under(self.change.lock(), work)
+    }
+
+    /// Likewise for who writes to a file of a disk that stays, whatever `work` does: who takes
+    /// disks away holds the lock, and waits until nobody is in their files.
+    pub(crate) fn change_disks_by_file<R>(
+        &self,
+        work: impl FnOnce() -> core::result::Result<R, Error>,
+    ) -> core::result::Result<R, Error> {
+        loop {
+            if let Some(closed) = self.change.try_lock() {
+                return self.change_under(closed, work);
+            }
+            if self.gate.is_closing() {
+                return Err(Error::Gone);
+            }
+            self.platform.sleep_us(LOOK_AGAIN_US);
+        }
+    }
+
+    fn change_under<R>(
+        &self,
+        closed: Guard<'_, bool, MutexBackend>,
+        work: impl FnOnce() -> core::result::Result<R, Error>,
+    ) -> core::result::Result<R, Error> {
         if *closed {
             return Err(Error::Gone);
         }

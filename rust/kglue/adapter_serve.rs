@@ -8,10 +8,13 @@ use crate::blk::disk::{ControllerCounts, Owner};
 use crate::blk::gate::Gate;
 use crate::blk::ioctl::{AdminPath, ControlPath, Ioctl, Way};
 use crate::context::stamp;
+use crate::log::log_warn;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use engine::{Context, Mode, Strategy, View};
-use hal::{Cause, Controller, Error, Heat};
+use hal::{
+    Answer, Cause, Controller, Error, Heat, Holder, LinkPower, Registered, Reservations, Reserve,
+};
 use kernel::error::code::ENODEV;
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
@@ -134,8 +137,60 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         heat
     }
 
+    fn link_power(&self) -> Option<LinkPower> {
+        self.controller.link_power()
+    }
+
+    fn set_link_power(&self, policy: LinkPower) -> Result<(), Error> {
+        let set = self.hold_at_rest(|| self.controller.set_link_power(policy))?;
+        set.map_err(|why| {
+            log_warn!(
+                self,
+                "its link does not become {}: {}\n",
+                policy.name(),
+                why
+            );
+            Error::Unsupported
+        })
+    }
+
+    fn turns_cache(&self) -> bool {
+        C::TURNS_CACHE
+    }
+
+    fn has_cache(&self, unit: u32) -> Result<bool, Error> {
+        let mut has = Err(Error::Gone);
+        let _control = self.control();
+        self.controller.units(&mut |found| match found {
+            Ok(found) if found.id == unit => has = Ok(found.write_cache),
+            _ => {}
+        })?;
+        has
+    }
+
+    fn set_write_cache(&self, on: bool) -> Result<(), Error> {
+        let turn = || self.hold_at_rest(|| self.controller.set_write_cache(on));
+        self.change_disks_by_file(turn)?.map_err(|why| {
+            let way = if on { "on" } else { "off" };
+            log_warn!(self, "its write cache is not turned {}: {}\n", way, why);
+            Error::Unsupported
+        })
+    }
+
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         self.controller.quirks(named);
+    }
+
+    fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error> {
+        self.of_reservations(|of, wanted| of.reserve(unit, what, wanted))
+    }
+
+    fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error> {
+        self.of_reservations(|of, wanted| of.registered(unit, keys, wanted))
+    }
+
+    fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error> {
+        self.of_reservations(|of, wanted| of.holder(unit, wanted))
     }
 
     fn ioctls(&self) -> Ioctl {
@@ -217,6 +272,18 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
             self.recover_from(Reason::Unanswered);
         }
         done
+    }
+}
+
+impl<C: AdminPath, B: Bus> Adapter<C, B> {
+    /// Asks the controller's reservations, as a tool would: with the control path, and no longer
+    /// than until somebody needs that urgently.
+    fn of_reservations<R>(
+        &self,
+        ask: impl FnOnce(&dyn Reservations, &dyn Fn() -> bool) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let of = self.controller.reservations().ok_or(Error::Unsupported)?;
+        self.hold(|| ask(of, &|| self.is_wanted()))
     }
 }
 

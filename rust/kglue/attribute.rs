@@ -97,7 +97,7 @@ unsafe extern "C" fn stored(
 
 /// # Safety
 /// `dev` is the device of a disk of ours, alive as long as the result.
-unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared {
+pub(crate) unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared {
     // SAFETY: by the caller's promise; a disk's device is that of its part 0.
     unsafe {
         let part = kernel::container_of!(dev, bindings::block_device, bd_device);

@@ -7,7 +7,7 @@
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
 //! * [`disk`], [`fops`]: a disk as user space sees it. [`ioctl`]: what passes through to the
-//!   controller; [`gate`]: the way there.
+//!   controller; [`gate`]: the way there. [`pr`]: its reservations.
 
 pub(crate) mod again;
 pub(crate) mod direct;
@@ -20,6 +20,7 @@ pub(crate) mod limits;
 pub(crate) mod map;
 pub(crate) mod ops;
 pub(crate) mod poller;
+pub(crate) mod pr;
 pub(crate) mod request;
 pub(crate) mod retry;
 pub(crate) mod upper;

@@ -2,8 +2,9 @@
 //! Errors at the kernel's edge: hal's kinds to errno and `blk_status_t`, and nowhere else.
 
 use crate::shims;
-use hal::{CmdError, Error, Outcome};
+use hal::{CmdError, Denied, Error, Outcome};
 use kernel::error::code::*;
+use kernel::ffi::c_int;
 
 /// The errno that the driver core or user space gets for a failed control-path step.
 pub fn to_errno(error: Error) -> kernel::error::Error {
@@ -26,6 +27,19 @@ pub(crate) fn from_errno(error: kernel::error::Error) -> Error {
         e if e == ETIMEDOUT => Error::Timeout,
         _ => Error::Fatal,
     }
+}
+
+/// The block layer's word for why a disk has not done what was asked of its reservations, as nvme of
+/// Linux 7.3 has it: a `pr_status`, or an errno.
+pub(crate) fn denied(why: Denied) -> c_int {
+    let status = match why {
+        Denied::Conflict => shims::pr_status_PR_STS_RESERVATION_CONFLICT,
+        Denied::Path => shims::pr_status_PR_STS_PATH_FAILED,
+        Denied::Failed => shims::pr_status_PR_STS_IOERR,
+        Denied::Invalid => return EINVAL.to_errno(),
+    };
+    // CAST: all are below 2^17.
+    status as c_int
 }
 
 /// What the operator reads about a failed control-path step.

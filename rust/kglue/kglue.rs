@@ -10,7 +10,7 @@
 //! * [`wait`]: threads that wait for their I/O. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
-//! * `kunit`, `kunit_again`, `kunit_slots`, `kunit_engine`: tests that need a kernel.
+//! * `kunit`, `kunit_again`, `kunit_engine`, `kunit_pr`, `kunit_slots`: tests that need a kernel.
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
@@ -45,6 +45,8 @@ mod kunit_again;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit_engine;
 #[cfg(CONFIG_KUNIT = "y")]
+mod kunit_pr;
+#[cfg(CONFIG_KUNIT = "y")]
 mod kunit_shelf;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit_slots;
@@ -60,6 +62,8 @@ pub mod slot;
 mod slots;
 mod slots_rest;
 mod sysfs;
+mod sysfs_device;
+mod sysfs_text;
 mod text;
 pub mod wait;
 pub mod words;

@@ -5,7 +5,7 @@ use crate::blk::lane::{LaneStats, Sums};
 use crate::blk::limits::queue_limits;
 use crate::errno::{status, to_errno};
 use crate::platform::KernelPlatform;
-use crate::sysfs::{write_stats, write_wwid};
+use crate::sysfs_text::{write_stats, write_wwid};
 use crate::text::{Padded, Text};
 use hal::{CmdError, Discard, Limits, Shape, Unit, UnitIds};
 use kernel::prelude::*;

@@ -7,6 +7,8 @@
     dead_code,
     improper_ctypes,
     clippy::all,
+    clippy::ptr_as_ptr,
+    clippy::ref_as_ptr,
     clippy::undocumented_unsafe_blocks,
     unreachable_pub,
     unsafe_op_in_unsafe_fn

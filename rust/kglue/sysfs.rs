@@ -2,20 +2,20 @@
 //! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and `/sys/block/<disk>/hiops/`.
 
 use crate::adapter_quirks::write_quirks;
-use crate::attribute::Attribute;
-use crate::blk::disk::{ControllerCounts, DiskShared, Owner};
-use crate::blk::lane::Sums;
-use crate::text::{Hex, Padded, Text};
+use crate::attribute::{of_device, Attribute};
+use crate::blk::disk::{DiskShared, Owner};
+use crate::sysfs_device::{show_cache_type, show_link_power, store_cache_type, store_link_power};
+use crate::sysfs_text::{write_stats, write_wwid};
+use crate::text::{Padded, Text};
 use crate::wait;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;
 use engine::{Mode, Strategy, Switches};
-use hal::Unit;
 use kernel::bindings;
 use kernel::c_str;
 use kernel::error::code::*;
 use kernel::error::Error;
-use kernel::ffi::c_char;
+use kernel::ffi::{c_char, c_int};
 use kernel::str::as_char_ptr_in_const_context;
 use strategy::Chosen;
 
@@ -57,7 +57,7 @@ fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 }
 
 /// The adapter of `disk`.
-fn owner(disk: &DiskShared) -> &dyn Owner {
+pub(crate) fn owner(disk: &DiskShared) -> &dyn Owner {
     // SAFETY: the attributes go before the adapter does.
     unsafe { disk.owner.get() }
 }
@@ -125,38 +125,6 @@ fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     write_stats(to, &disk.sums(), &counts)
 }
 
-/// The lines of `stats`: name, blank, value.
-pub(crate) fn write_stats(
-    to: &mut impl Write,
-    sums: &Sums,
-    counts: &ControllerCounts,
-) -> fmt::Result {
-    let [irq, lazy, coop, poll] = sums.completed;
-    let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
-    let lines: [(&str, u64); 19] = [
-        ("submitted", sums.submitted),
-        ("completed", completed),
-        ("completed_irq", irq),
-        ("completed_lazy", lazy),
-        ("completed_coop", coop),
-        ("completed_poll", poll),
-        ("fifo_deferred", sums.deferred),
-        ("interrupts", counts.interrupts),
-        ("doorbell_writes", counts.doorbell_writes),
-        ("errors", sums.errors),
-        ("retried", sums.retried),
-        ("timeouts", sums.timeouts),
-        ("resets", counts.resets),
-        ("max_irq_ns", counts.max_irq_ns),
-        ("max_tick_ns", counts.max_tick_ns),
-        ("ticks", counts.ticks),
-        ("turns", counts.turns),
-        ("missed_interrupts", counts.missed),
-        ("aborts", counts.aborts),
-    ];
-    (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
-}
-
 fn store_stats(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     if text != b"reset" {
         return Err(EINVAL);
@@ -170,31 +138,6 @@ fn show_quirks(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     match write_quirks(to, |named| owner(disk).quirks(named))? {
         true => to.write_str("\n"),
         false => to.write_str("none\n"),
-    }
-}
-
-/// The name of a disk that no other has: the strongest that the device gives.
-pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit) -> fmt::Result {
-    let ids = &unit.ids;
-    if let Some(uuid) = &ids.uuid {
-        let part = |from: usize, to: usize| Hex(uuid.get(from..to).unwrap_or_default());
-        let (a, b, c, d, e) = (
-            part(0, 4),
-            part(4, 6),
-            part(6, 8),
-            part(8, 10),
-            part(10, 16),
-        );
-        writeln!(to, "uuid.{a}-{b}-{c}-{d}-{e}")
-    } else if let Some(nguid) = &ids.nguid {
-        writeln!(to, "eui.{}", Hex(nguid))
-    } else if let Some(eui64) = &ids.eui64 {
-        writeln!(to, "eui.{}", Hex(eui64))
-    } else if let Some(wwn) = ids.wwn {
-        writeln!(to, "naa.{wwn:016x}")
-    } else {
-        let (serial, model) = (unit.serial.trim_ascii_end(), unit.model.trim_ascii_end());
-        writeln!(to, "hiops.{}-{}-{:08x}", Hex(serial), Hex(model), unit.id)
     }
 }
 
@@ -241,6 +184,16 @@ static RESET: Attribute = Attribute::new(
     |_, to| to.write_str("0\n"),
     Some(store_reset),
 );
+static LINK_POWER: Attribute = Attribute::new(
+    c_str!("link_power_management_policy"),
+    show_link_power,
+    Some(store_link_power),
+);
+static CACHE_TYPE: Attribute = Attribute::new(
+    c_str!("cache_type"),
+    show_cache_type,
+    Some(store_cache_type),
+);
 static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
 static QUIRKS: Attribute = Attribute::new(c_str!("quirks"), show_quirks, None);
 
@@ -259,7 +212,7 @@ static NAMES: List<bindings::attribute, 6> = List([
     NSID.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 10> = List([
+static SWITCHES: List<bindings::attribute, 12> = List([
     STRATEGY.entry(),
     MODE.entry(),
     LAZY_SWITCH.entry(),
@@ -267,6 +220,8 @@ static SWITCHES: List<bindings::attribute, 10> = List([
     POLL_INTERVAL.entry(),
     RESCAN.entry(),
     RESET.entry(),
+    LINK_POWER.entry(),
+    CACHE_TYPE.entry(),
     STATS.entry(),
     QUIRKS.entry(),
     null_mut(),
@@ -278,13 +233,42 @@ struct Group(bindings::attribute_group);
 // SAFETY: nobody writes it.
 unsafe impl Sync for Group {}
 
+/// Whether a file is there, and who may do what with it.
+type IsVisible = unsafe extern "C" fn(
+    *mut bindings::kobject,
+    *mut bindings::attribute,
+    c_int,
+) -> bindings::umode_t;
+
+/// # Safety
+/// Called by sysfs for an attribute of a disk of ours that is being shown, with the disk's object.
+unsafe extern "C" fn is_switch_visible(
+    object: *mut bindings::kobject,
+    attr: *mut bindings::attribute,
+    _: c_int,
+) -> bindings::umode_t {
+    // SAFETY: by the caller's promise; the object is a device's.
+    let (disk, mode) = unsafe {
+        let dev = kernel::container_of!(object, bindings::device, kobj);
+        (of_device(dev), (*attr).mode)
+    };
+    let missing = (attr == LINK_POWER.entry() && owner(disk).link_power().is_none())
+        || (attr == CACHE_TYPE.entry() && !owner(disk).turns_cache());
+    if missing {
+        0
+    } else {
+        mode
+    }
+}
+
 const fn group<const N: usize>(
     name: *const c_char,
     attributes: &'static List<bindings::attribute, N>,
+    is_visible: Option<IsVisible>,
 ) -> Group {
     Group(bindings::attribute_group {
         name,
-        __bindgen_anon_1: bindings::attribute_group__bindgen_ty_1 { is_visible: None },
+        __bindgen_anon_1: bindings::attribute_group__bindgen_ty_1 { is_visible },
         is_bin_visible: None,
         bin_size: None,
         __bindgen_anon_2: bindings::attribute_group__bindgen_ty_2 {
@@ -294,8 +278,12 @@ const fn group<const N: usize>(
     })
 }
 
-static NAME_GROUP: Group = group(core::ptr::null(), &NAMES);
-static HIOPS_GROUP: Group = group(as_char_ptr_in_const_context(c_str!("hiops")), &SWITCHES);
+static NAME_GROUP: Group = group(core::ptr::null(), &NAMES, None);
+static HIOPS_GROUP: Group = group(
+    as_char_ptr_in_const_context(c_str!("hiops")),
+    &SWITCHES,
+    Some(is_switch_visible),
+);
 static GROUPS: List<bindings::attribute_group, 3> = List([
     (&raw const NAME_GROUP.0).cast_mut(),
     (&raw const HIOPS_GROUP.0).cast_mut(),

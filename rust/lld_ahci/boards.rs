@@ -8,6 +8,7 @@
 //! | `nomsi` | it interrupts by its pin |
 //! | `hbanoncq` | commands are not queued, whatever `CAP.SNCQ` says |
 //! | `hbancq` | commands are queued, whatever `CAP.SNCQ` says |
+//! | `hbanodipm` | drives do not have the link sleep by themselves (DIPM) |
 //! | `sect255` | a command is of 255 sectors at most |
 //! | `ignifserr` | errors of the interface (`PxIS.IFS`) are not heeded |
 //! | `pcs` | its reset turns ports off in configuration space: they are turned on again |
@@ -35,6 +36,8 @@ hal::quirk_set! {
         NO_NCQ = "hbanoncq",
         /// It can queue commands, and does not say so.
         YES_NCQ = "hbancq",
+        /// Drives may not ask for the link to sleep.
+        NO_DIPM = "hbanodipm",
         /// Longer commands go wrong.
         SECT_255 = "sect255",
         /// `PxIS.IFS` is set without an error.
@@ -73,6 +76,8 @@ const MV: Boards = Boards::NO_NCQ
     .with(Boards::SATA_PORTS)
     .with(Boards::ACK_FIRST);
 
+const MCP: Boards = Boards::YES_NCQ.with(Boards::NO_DIPM);
+
 const ROWS: &[Row] = &[
     // JMB582, JMB585; all of JMicron's
     (JMICRON, 0x0582, 0x0582, Boards::DMA_32),
@@ -99,11 +104,11 @@ const ROWS: &[Row] = &[
     (VIA, 0x3349, 0x3349, Boards::NEEDS_SRST),
     (VIA, 0x6287, 0x6287, Boards::NEEDS_SRST),
     // MCP65, MCP67, MCP73
-    (NVIDIA, 0x044c, 0x044f, Boards::YES_NCQ),
-    (NVIDIA, 0x045c, 0x045f, Boards::YES_NCQ),
-    (NVIDIA, 0x0550, 0x055b, Boards::YES_NCQ),
-    (NVIDIA, 0x0580, 0x058f, Boards::YES_NCQ),
-    (NVIDIA, 0x07f0, 0x07fb, Boards::YES_NCQ),
+    (NVIDIA, 0x044c, 0x044f, MCP),
+    (NVIDIA, 0x045c, 0x045f, MCP),
+    (NVIDIA, 0x0550, 0x055b, MCP),
+    (NVIDIA, 0x0580, 0x058f, MCP),
+    (NVIDIA, 0x07f0, 0x07fb, MCP),
     // Annapurna Labs; SSDs of Samsung's that are their own HBA
     (0x1c36, 0x0031, 0x0031, Boards::NO_MSI),
     (SAMSUNG, 0x1600, 0x1600, Boards::NO_MSI),
@@ -301,7 +306,7 @@ mod tests {
         assert_eq!(of(0x8086, 0x2922), Boards::PCS);
         assert_eq!(of(0x8086, 0x2928), Boards::NONE);
         assert_eq!(of(0x8086, 0x19b0), Boards::NONE);
-        assert_eq!(of(0x10de, 0x0550), Boards::YES_NCQ);
+        assert_eq!(of(0x10de, 0x0550), MCP);
         assert_eq!(of(0x10de, 0x055c), Boards::NONE);
         assert_eq!(of(0x1022, 0x7901), Boards::NONE);
         let late = PciIds {

@@ -12,8 +12,8 @@ use crate::regs::{self, Reg, ABSENT, IS_DONE, IS_TROUBLE};
 use cell::sync::Ordering;
 use core::fmt;
 use hal::{
-    Cause, Controller, Error, Limits, NewQueue, Notice, Platform, Queues, Refused, Shutdown,
-    TagTable, Unit, Weight, Wish,
+    Cause, Controller, Error, Limits, LinkPower, NewQueue, Notice, Platform, Queues, Refused,
+    Shutdown, TagTable, Unit, Weight, Wish,
 };
 
 /// One port of an HBA as a hal controller: one queue, and one disk if it is served.
@@ -174,6 +174,23 @@ impl<S: Site> Controller for AhciController<S> {
         if port.is_unqueued() {
             named("noncq");
         }
+        if port.power.is_given_up() {
+            named("nolpm");
+        }
+    }
+
+    fn link_power(&self) -> Option<LinkPower> {
+        Some(self.0.port().link_power())
+    }
+
+    fn set_link_power(&self, policy: LinkPower) -> Result<Result<(), &'static str>, Error> {
+        self.control(|port, state| port.set_link_power(state, policy))
+    }
+
+    const TURNS_CACHE: bool = true;
+
+    fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
+        self.control(|port, state| port.set_write_cache(state, on))
     }
 
     /// Says what was taken from the drive. (What the port calls for is seen to by

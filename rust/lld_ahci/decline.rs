@@ -39,6 +39,8 @@ pub(crate) enum Taken {
     Queue,
     /// Its link is no faster than this generation, 1 or more.
     Speed(u32),
+    /// Its link stays awake.
+    Sleep,
 }
 
 impl fmt::Display for Taken {
@@ -46,6 +48,10 @@ impl fmt::Display for Taken {
         match self {
             Taken::Queue => f.write_str(
                 "too many errors: its commands are queued no more (NCQ), until it is bound anew",
+            ),
+            Taken::Sleep => f.write_str(
+                "it is lost when its link is given leave to sleep: that stays awake, until it is \
+                 bound anew",
             ),
             Taken::Speed(generation) => write!(
                 f,
@@ -125,6 +131,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let taken = state.history.add(now, trouble, queued, generation);
         match taken {
             None => return Ok(None),
+            Some(Taken::Sleep) => self.power.give_up(),
             Some(Taken::Queue) => self.unqueued.store(true, Ordering::Relaxed),
             Some(Taken::Speed(limit)) => {
                 self.generation_max.store(limit, Ordering::Relaxed);
@@ -133,11 +140,15 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             }
         }
         if let Some(taken) = taken {
-            // The operator is told of the last one.
-            let _ = self.taken.take();
-            let _ = self.taken.put(taken);
+            self.tell_taken(taken);
         }
         Ok(taken)
+    }
+
+    /// The operator is told of the last one.
+    pub(crate) fn tell_taken(&self, taken: Taken) {
+        let _ = self.taken.take();
+        let _ = self.taken.put(taken);
     }
 
     /// `PxSCTL` as `sctl`, with the limit of the link's speed, if there is one.

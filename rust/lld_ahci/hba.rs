@@ -15,11 +15,14 @@ const RESET_US: u64 = 1_000_000;
 /// The pause between two looks.
 const PAUSE_US: u64 = 100;
 
-/// What a port's registers were before the HBA's reset, as far as it is the firmware's to decide: link power management and speed.
+/// What a port's registers were before the HBA's reset, as far as it is the firmware's to decide:
+/// link power management and speed, and what the port is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Firmware {
     pub(crate) cmd: u32,
     pub(crate) sctl: u32,
+    /// The port is made for drives that come and go.
+    pub(crate) external: bool,
 }
 
 /// What a port is told of its HBA.
@@ -152,9 +155,12 @@ impl<M: Mmio + Clone> Hba<M> {
                 continue;
             }
             let port = PortRegs::new(self.mmio.clone(), number);
+            let cmd = port.get(Reg::Cmd)?;
+            let esata = cmd & regs::CMD_ESP != 0 && self.cap.has_external();
             *place = Firmware {
-                cmd: port.get(Reg::Cmd)? & regs::CMD_ALPM,
+                cmd: cmd & regs::CMD_ALPM,
                 sctl: port.get(Reg::Sctl)? & regs::SCTL_KEPT,
+                external: esata || cmd & regs::CMD_HPCP != 0,
             };
         }
         self.reset(platform)

@@ -35,7 +35,10 @@ pub(crate) struct DriveId {
     pub(crate) sends_queued: bool,
     /// It knows no more than 1.5 Gbit/s.
     pub(crate) gen1_only: bool,
-    /// Device-initiated power management is on.
+    /// Host-initiated power management: it lets the HBA have the link sleep.
+    pub(crate) hipm: bool,
+    /// Device-initiated power management is there, and is on.
+    pub(crate) has_dipm: bool,
     pub(crate) dipm: bool,
     /// General purpose logging: READ LOG EXT is there.
     pub(crate) logs: bool,
@@ -129,6 +132,8 @@ impl DriveId {
             depth: ncq.then(|| ((words.word(75) & 0x1f) as u8).wrapping_add(1)),
             sends_queued: ncq && words.bit(77, 6),
             gen1_only: sata && words.word(76) & 0xe == 2,
+            hipm: sata && words.bit(76, 9),
+            has_dipm: sata && words.bit(78, 3),
             dipm: sata && words.bit(79, 3),
             logs: words.valid(84).is_some() && words.bit(84, 5),
             write_cache: words.bit(82, 5) && words.bit(85, 5),
@@ -279,8 +284,9 @@ mod tests {
             (10, 0x4142),
             (19, 0x5900),
             (75, 30),
-            (76, 0x10e),
+            (76, 0x30e),
             (77, 0x40),
+            (78, 8),
             (79, 8),
             (84, 0x4160),
             (85, 0x20),
@@ -303,7 +309,7 @@ mod tests {
         assert_eq!(id.blocks, 0x12_0000_1000);
         assert_eq!(id.wwn, Some(0x5001_0000_0000_abcd));
         assert!(id.write_cache && id.fua && id.trim && id.rotational && id.logs && id.dipm);
-        assert!(id.sends_queued);
+        assert!(id.sends_queued && id.hipm && id.has_dipm);
         let unit = id.unit(3);
         assert_eq!(unit.discard.unwrap().granularity, 8);
         assert_eq!(unit.shape.aligned_at, 7);

@@ -132,11 +132,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.sector(Step::ReadLog, taskfile)
     }
 
-    /// SET FEATURES: device-initiated power management off.
-    pub(crate) fn disable_dipm(&self) -> Result<(), Error> {
+    /// SET FEATURES: device-initiated power management on, or off.
+    pub(crate) fn turn_dipm(&self, on: bool) -> Result<(), Error> {
         let taskfile = Taskfile {
             command: SET_FEATURES,
-            features: 0x90,
+            features: if on { 0x10 } else { 0x90 },
             count: 3,
             ..Taskfile::default()
         };

@@ -3,7 +3,7 @@
 
 use crate::port::Port;
 use crate::regs::{
-    Reg, CMD_ALPM, CMD_ICC_ACTIVE, CMD_POD, CMD_SUD, DET_READY, SCTL_DET, SCTL_KEPT, STATUS_BSY,
+    Reg, CMD_ALPM, CMD_ICC_ACTIVE, CMD_POD, CMD_SUD, DET_READY, SCTL_DET, SPD, STATUS_BSY,
     STATUS_DRQ,
 };
 use crate::step::Step;
@@ -32,13 +32,14 @@ const PORT_MULTIPLIER: u32 = 0x9669_0101;
 const ENCLOSURE: u32 = 0xc33c_0101;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Powers the drive and brings up the link, as the firmware had it. One port after the other, so drives spin up one by one where
-    /// the HBA wants that (`CAP.SSS`).
+    /// Powers the drive and brings up the link, at the speed that the firmware had. One port after
+    /// the other, so drives spin up one by one where the HBA wants that (`CAP.SSS`).
     pub(crate) fn spin_up(&self) -> Result<(), Error> {
-        let firmware = self.plan.firmware;
-        let sctl = self.limited(firmware.sctl & SCTL_KEPT);
+        let leave = self.leave_at_first();
+        let sctl = self.limited(self.plan.firmware.sctl & SPD | leave.ipm);
+        self.regs.heed_phy(!leave.may_sleep());
         self.regs.write(Reg::Sctl, sctl);
-        let set = CMD_POD | CMD_SUD | CMD_ICC_ACTIVE | firmware.cmd;
+        let set = CMD_POD | CMD_SUD | CMD_ICC_ACTIVE | leave.alpm;
         self.regs.change_cmd(CMD_ALPM, set)
     }
 

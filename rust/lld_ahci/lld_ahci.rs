@@ -34,7 +34,8 @@
 //! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
 //!   `identify`, `recover` with `log` (which command failed), `decline` (what a drive
 //!   loses that fails often), `pass` (commands of the operator's
-//!   tools), `shutdown`; its steps by name: `step`; what the log says of an answer that was missed:
+//!   tools), `lpm` and `policy` (sleep of the link), `cache`, `solo` (the drive to oneself),
+//!   `shutdown`; its steps by name: `step`; what the log says of an answer that was missed:
 //!   `silence`.
 //! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
 //! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
@@ -44,7 +45,8 @@
 //! # Left alone
 //! ATAPI devices, port multipliers, drives of 28-bit addresses, locked ones, other block sizes than 512 and 4096 bytes: named, and not touched
 //! further. Link power management stays as the firmware has set it, across the HBA's reset, unless
-//! the drive is known to be lost by it; device-initiated power management is turned off.
+//! the drive is known to be lost by it, or the operator has chosen a policy; device-initiated power
+//! management is turned off unless that wants it. DevSleep is never entered.
 //! `PRDBC` is never read: a transfer's length is the device's word against its own status, and no decision hangs on it.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -55,6 +57,7 @@
 extern crate std;
 
 pub mod boards;
+mod cache;
 mod command;
 mod controller;
 mod decline;
@@ -70,8 +73,10 @@ mod identify;
 mod internal;
 mod link;
 mod log;
+mod lpm;
 mod memory;
 mod pass;
+mod policy;
 mod port;
 mod prdt;
 mod queue;
@@ -82,6 +87,7 @@ pub mod sat;
 mod sense;
 mod shutdown;
 mod silence;
+mod solo;
 mod start;
 mod status;
 mod step;

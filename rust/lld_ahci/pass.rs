@@ -2,13 +2,10 @@
 //! Commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in memory of the caller's.
 
 use crate::fis::Taskfile;
-use crate::identify::DriveId;
-use crate::port::{About, Occupant, Port, State};
+use crate::port::{Occupant, Port, State};
 use crate::prdt;
-use crate::recover::News;
 use crate::regs::{Reg, STATUS_DF, STATUS_ERR};
 use crate::step::Step;
-use cell::sync::Ordering;
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 /// ATA registers of a command, those of 48 bits with both halves (ACS-4 section 7.1).
@@ -41,15 +38,6 @@ pub struct AtaReply {
     pub device: u8,
 }
 
-impl AtaCommand {
-    /// Whether it turns the drive's write cache on or off.
-    pub fn turns_cache(&self) -> bool {
-        // Of the features, 28-bit commands have the lower half.
-        let subcommand = self.features & 0xff;
-        self.command == SET_FEATURES && matches!(subcommand, WRITE_CACHE_ON | WRITE_CACHE_OFF)
-    }
-}
-
 impl AtaReply {
     /// Whether the command failed (ACS-4 section 6.2: ERROR, DEVICE FAULT).
     pub fn is_failure(&self) -> bool {
@@ -73,10 +61,6 @@ const TIMEOUT_US: u64 = 30_000_000;
 
 /// Opcodes that are the driver's own: what is queued, what resets the device or has it wait for a reset.
 const REFUSED: [u8; 9] = [0x08, 0x60, 0x61, 0x63, 0x64, 0x65, 0x90, 0x99, 0xe6];
-/// SET FEATURES, and its subcommands that turn the write cache on and off.
-const SET_FEATURES: u8 = 0xef;
-const WRITE_CACHE_ON: u16 = 0x02;
-const WRITE_CACHE_OFF: u16 = 0x82;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// See [`crate::AhciController::command`].
@@ -95,33 +79,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             return Err(Error::Invalid);
         }
         let (write, data) = self.data_of(transfer)?;
-        if self.flight.is_halted() {
-            return Err(Error::Gone);
-        }
-        self.let_finish(TIMEOUT_US);
-        if self.is_troubled() {
-            // First what the port has called for, or is about to: its errors are not this command's.
-            match self.attend(state)? {
-                News::Nothing | News::Recovered => self.let_finish(TIMEOUT_US),
-                _ => return Err(Error::Gone),
-            }
-        }
-        let told = self.flight.told.load(Ordering::SeqCst);
-        if told != 0 && (self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci)) & told != 0 {
-            self.progress.at(Step::LetFinish);
-            self.miss(told);
-        }
-        self.settle();
-        if self.flight.told.load(Ordering::SeqCst) != 0 {
-            self.put_out()?;
-            return Err(Error::Timeout);
-        }
         let timeout_us = match timeout_ms {
             0 => TIMEOUT_US,
             ms => u64::from(ms).saturating_mul(1000),
         };
         let deadline = Deadline::unless(timeout_us, wanted);
-        self.memory.clear_rfis();
         let taskfile = Taskfile {
             command: command.command,
             features: command.features,
@@ -130,41 +92,18 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             device: command.device,
             auxiliary: 0,
         };
-        let ran = match self.command(Step::PassThrough, taskfile, write, data, deadline) {
-            Ok(()) => self.reply(),
-            Err(Error::Refused(tfd)) => self.failure(tfd),
-            Err(why) => Err(why),
-        };
-        let ran = ran.and_then(|reply| {
+        self.solo(state, |state| {
+            self.memory.clear_rfis();
+            let reply = match self.command(Step::PassThrough, taskfile, write, data, deadline) {
+                Ok(()) => self.reply()?,
+                Err(Error::Refused(tfd)) => self.failure(tfd)?,
+                Err(why) => return Err(why),
+            };
             if command.turns_cache() && !reply.is_failure() {
                 state.occupant = Occupant::Drive(self.asked_again(about)?);
             }
             Ok(reply)
-        });
-        let reply = match ran {
-            Ok(reply) => reply,
-            Err(why) => {
-                // Its memory is the caller's again.
-                self.put_out()?;
-                return Err(why);
-            }
-        };
-        self.open();
-        self.give_turns();
-        Ok(reply)
-    }
-
-    /// The drive `before`, which was told to change, as it is now.
-    fn asked_again(&self, before: About) -> Result<About, Error> {
-        let id = DriveId::decode(&self.identify()?)?.map_err(|_| Error::Malformed)?;
-        let same = DriveId {
-            write_cache: before.id.write_cache,
-            ..id
-        };
-        match same.is_same(&before.id) {
-            true => Ok(About { id, ..before }),
-            false => Err(Error::Malformed),
-        }
+        })
     }
 
     /// Whether the memory is read, and where it is.

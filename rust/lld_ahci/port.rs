@@ -6,6 +6,7 @@ use crate::decline::{History, Taken};
 use crate::flight::Flight;
 use crate::hba::PortPlan;
 use crate::identify::DriveId;
+use crate::lpm::Power;
 use crate::memory::Memory;
 use crate::quirks::Quirks;
 use crate::regs::{self, PortRegs, Reg};
@@ -40,6 +41,8 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) progress: Progress,
     /// The bits of the drive's [`Quirks`].
     pub(crate) quirks: AtomicU64,
+    /// How much the link may sleep.
+    pub(crate) power: Power,
     /// The layer above wants interrupts.
     pub(crate) listening: AtomicBool,
     /// Something came that the control path has to see to: no interrupts until it has.
@@ -110,6 +113,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             flight: Flight::new(),
             progress: Progress::new(),
             quirks: AtomicU64::new(0),
+            power: Power::default(),
             listening: AtomicBool::new(false),
             alarmed: AtomicBool::new(false),
             busy: AtomicBool::new(false),

@@ -20,7 +20,7 @@ use crate::fis::Taskfile;
 use crate::link::GRACE_US;
 use crate::log;
 use crate::port::{Occupant, Port, State};
-use crate::regs::{self, Reg, IS_BROKEN, IS_HOTPLUG, IS_IF, IS_TFE, STATUS_DF, STATUS_ERR};
+use crate::regs::{Reg, IS_BROKEN, IS_HOTPLUG, IS_IF, IS_TFE, STATUS_DF, STATUS_ERR};
 use crate::status;
 use crate::step::Step;
 use cell::sync::Ordering;
@@ -53,8 +53,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Sees to what happened. After `Ok` the port is as it was, or its drive is gone.
     pub(crate) fn attend(&self, state: &mut State) -> Result<News, Error> {
         let status = self.regs.get(Reg::Is)?;
-        let errors = self.regs.read(Reg::Serr);
-        let changed = status & IS_HOTPLUG != 0 || errors & regs::SERR_CHANGED != 0;
+        let changed = status & IS_HOTPLUG != 0 || self.regs.has_changed();
         let link = self.has_link()?;
         let served = match state.occupant {
             Occupant::Drive(_) => !self.flight.is_halted(),
@@ -139,7 +138,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             None => None,
         };
         match taken {
-            None => self.go_on(told),
+            None | Some(Taken::Sleep) => self.go_on(told),
             Some(Taken::Queue) => self.one_by_one(state, told),
             Some(Taken::Speed(_)) => match self.renew(state)? {
                 News::Nothing => self.go_on(told),
@@ -174,10 +173,14 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         };
         self.progress.at(Step::Halt);
         self.halt()?;
-        match self.recognize(true)? {
-            Occupant::Drive(now) if now.id.is_same(&before.id) => Ok(News::Nothing),
-            Occupant::Nobody => self.depart(News::Left),
-            _ => self.depart(News::Exchanged),
+        let now = match self.recognize(true)? {
+            Occupant::Drive(now) => self.as_promised(&before.id, now)?,
+            Occupant::Nobody => return self.depart(News::Left),
+            Occupant::Refused(_) => return self.depart(News::Exchanged),
+        };
+        match now.id.is_same(&before.id) {
+            true => Ok(News::Nothing),
+            false => self.depart(News::Exchanged),
         }
     }
 

@@ -2,6 +2,7 @@
 //! HBA and port registers (AHCI 1.3.1 section 3), decoded where they are declared.
 
 use crate::boards::Boards;
+use cell::sync::{AtomicU32, Ordering};
 use hal::{Error, Mmio};
 
 /// HBA capabilities (3.1.1).
@@ -40,6 +41,8 @@ pub const BOHC_OOS: u32 = 1 << 1;
 /// `BOHC.BB`: the BIOS is busy handing it over.
 pub const BOHC_BB: u32 = 1 << 4;
 
+/// `CAP.SALP`.
+const CAP_SALP: u32 = 1 << 26;
 /// `CAP.SNCQ`.
 const CAP_SNCQ: u32 = 1 << 30;
 
@@ -61,6 +64,26 @@ impl Cap {
     pub const fn slots(self) -> u8 {
         // CAST: 5 bits.
         (((self.0 >> 8) & 0x1f) as u8).wrapping_add(1)
+    }
+
+    /// `SXS`: ports may be external (eSATA).
+    pub const fn has_external(self) -> bool {
+        self.0 & (1 << 5) != 0
+    }
+
+    /// `PSC`: links go to Partial.
+    pub const fn has_partial(self) -> bool {
+        self.0 & (1 << 13) != 0
+    }
+
+    /// `SSC`: links go to Slumber.
+    pub const fn has_slumber(self) -> bool {
+        self.0 & (1 << 14) != 0
+    }
+
+    /// `SALP`: the HBA has links sleep by itself.
+    pub const fn has_alpm(self) -> bool {
+        self.0 & CAP_SALP != 0
     }
 
     /// `SCLO`: BSY and DRQ can be overridden (`PxCMD.CLO`).
@@ -132,8 +155,16 @@ pub const CMD_FRE: u32 = 1 << 4;
 pub const CMD_FR: u32 = 1 << 14;
 /// `PxCMD.CR`: the command list runs.
 pub const CMD_CR: u32 = 1 << 15;
-/// `PxCMD.ALPE` and `ASP`: link power management as the firmware set it, which a reset of the HBA clears.
-pub const CMD_ALPM: u32 = (1 << 26) | (1 << 27);
+/// `PxCMD.HPCP`: a port for hot-plug.
+pub const CMD_HPCP: u32 = 1 << 18;
+/// `PxCMD.ESP`: an external port, if `CAP.SXS`.
+pub const CMD_ESP: u32 = 1 << 21;
+/// `PxCMD.ALPE`: the HBA has an idle link go to sleep (aggressive link power management).
+pub const CMD_ALPE: u32 = 1 << 26;
+/// `PxCMD.ASP`: to Slumber, and not to Partial.
+pub const CMD_ASP: u32 = 1 << 27;
+/// `PxCMD.ALPE` and `ASP`, which a reset of the HBA clears.
+pub const CMD_ALPM: u32 = CMD_ALPE | CMD_ASP;
 /// `PxCMD.ICC` = 1h: the link is to be active.
 pub const CMD_ICC_ACTIVE: u32 = 1 << 28;
 /// `PxCMD.ICC`, the field.
@@ -184,12 +215,24 @@ pub const SCTL_KEPT: u32 = 0xff0;
 pub const SCTL_GEN1: u32 = 1 << 4;
 /// `PxSCTL.SPD` and `PxSSTS.SPD`, the field.
 pub const SPD: u32 = 0xf << 4;
-/// `PxSCTL.IPM` = 3: the link goes neither to partial nor to slumber.
-pub const SCTL_AWAKE: u32 = 3 << 8;
+/// `PxSCTL.IPM`, the field: each bit keeps the link from going to one state.
+pub const SCTL_IPM: u32 = 0xf << 8;
+/// `PxSCTL.IPM`: not to Partial.
+pub const SCTL_NO_PARTIAL: u32 = 1 << 8;
+/// `PxSCTL.IPM`: not to Slumber.
+pub const SCTL_NO_SLUMBER: u32 = 1 << 9;
+/// `PxSCTL.IPM` = 3: the link goes neither to Partial nor to Slumber.
+pub const SCTL_AWAKE: u32 = SCTL_NO_PARTIAL | SCTL_NO_SLUMBER;
+/// `PxSSTS.IPM`, the field: 2 is Partial, 6 Slumber.
+pub const SSTS_IPM: u32 = 0xf << 8;
+/// `PxSSTS.IPM` = 1: the link is active.
+pub const SSTS_ACTIVE: u32 = 1 << 8;
 /// `PxSSTS.DET` = 3: a device is there, and communicates.
 pub const DET_READY: u32 = 3;
-/// `PxSERR.DIAG.N`: PhyRdy changed; `PxSERR.DIAG.X`: a device was exchanged.
-pub const SERR_CHANGED: u32 = (1 << 16) | (1 << 26);
+/// `PxSERR.DIAG.N`: PhyRdy changed.
+pub const SERR_PHY: u32 = 1 << 16;
+/// `PxSERR.DIAG.N`, and `X`: a device was exchanged.
+const SERR_CHANGED: u32 = SERR_PHY | (1 << 26);
 
 /// What every register of an absent device reads as.
 pub const ABSENT: u32 = u32::MAX;
@@ -206,8 +249,8 @@ pub fn read(mmio: &impl Mmio, register: usize) -> Result<u32, Error> {
 pub struct PortRegs<M> {
     mmio: M,
     base: usize,
-    /// Bits of `PxIS` that say nothing.
-    blind: u32,
+    /// Bits of `PxIS` that say nothing. By the control path.
+    blind: AtomicU32,
 }
 
 impl<M: Mmio> PortRegs<M> {
@@ -217,7 +260,7 @@ impl<M: Mmio> PortRegs<M> {
         Self {
             mmio,
             base,
-            blind: 0,
+            blind: AtomicU32::new(0),
         }
     }
 
@@ -228,9 +271,35 @@ impl<M: Mmio> PortRegs<M> {
             false => 0,
         };
         Self {
-            blind,
+            blind: AtomicU32::new(blind),
             ..Self::new(mmio, number)
         }
+    }
+
+    fn blind(&self) -> u32 {
+        self.blind.load(Ordering::Relaxed)
+    }
+
+    /// Whether a change of PhyRdy says that a drive came or went: not where the link goes to sleep
+    /// and wakes up by itself, as that is such a change, too.
+    pub(crate) fn heeds_phy(&self) -> bool {
+        self.blind() & IS_PRC == 0
+    }
+
+    /// Says so; `PxIE` follows when it is next written. By the control path.
+    pub(crate) fn heed_phy(&self, heeds: bool) {
+        let blind = self.blind() & !IS_PRC;
+        let phy = if heeds { 0 } else { IS_PRC };
+        self.blind.store(blind | phy, Ordering::Relaxed);
+    }
+
+    /// Whether a drive came or went, as far as `PxSERR` says.
+    pub(crate) fn has_changed(&self) -> bool {
+        let heeded = match self.heeds_phy() {
+            true => SERR_CHANGED,
+            false => SERR_CHANGED & !SERR_PHY,
+        };
+        self.read(Reg::Serr) & heeded != 0
     }
 
     /// Reads a register that may be all ones.
@@ -239,7 +308,7 @@ impl<M: Mmio> PortRegs<M> {
         // CAST: the enum is a byte.
         let value = self.mmio.read32(self.base.wrapping_add(reg as usize));
         match reg {
-            Reg::Is if value != ABSENT => value & !self.blind,
+            Reg::Is if value != ABSENT => value & !self.blind(),
             _ => value,
         }
     }
@@ -257,7 +326,7 @@ impl<M: Mmio> PortRegs<M> {
     #[inline]
     pub fn write(&self, reg: Reg, value: u32) {
         let value = match reg {
-            Reg::Ie => value & !self.blind,
+            Reg::Ie => value & !self.blind(),
             _ => value,
         };
         // CAST: the enum is a byte.
@@ -290,6 +359,10 @@ mod tests {
         let cap = Cap(0xc934_1f05);
         assert_eq!(cap.slots(), 32);
         assert!(cap.has_clo() && cap.is_staggered() && cap.has_ncq() && cap.has_64_bits());
+        assert!(!(cap.has_partial() || cap.has_slumber() || cap.has_alpm() || cap.has_external()));
+        let sleepy = Cap(0x0400_6020);
+        assert!(sleepy.has_partial() && sleepy.has_slumber() && sleepy.has_alpm());
+        assert!(sleepy.has_external());
         let none = Cap(0);
         assert_eq!(none.slots(), 1);
         assert!(!(none.has_clo() || none.is_staggered() || none.has_ncq() || none.has_64_bits()));

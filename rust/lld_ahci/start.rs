@@ -8,7 +8,7 @@ use crate::link;
 use crate::log;
 use crate::port::{About, Occupant, Port, State};
 use crate::quirks::Quirks;
-use crate::regs::{Reg, CMD_ALPM, SCTL_AWAKE, SCTL_DET, SCTL_GEN1, SPD};
+use crate::regs::{Reg, SCTL_DET, SCTL_GEN1, SPD};
 use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
@@ -32,6 +32,12 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             true => self.recognize(again)?,
             false => Occupant::Nobody,
         };
+        let found = match (&state.occupant, found) {
+            (Occupant::Drive(before), Occupant::Drive(now)) => {
+                Occupant::Drive(self.as_promised(&before.id, now)?)
+            }
+            (_, found) => found,
+        };
         match (&state.occupant, &found) {
             // What was promised to the layers above still has to hold.
             (Occupant::Drive(before), Occupant::Drive(now)) if !now.id.is_same(&before.id) => {
@@ -49,6 +55,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             // Left alone; whoever comes or goes is noticed still.
             _ => {
                 self.put_out()?;
+                self.regs.heed_phy(true);
                 self.forget_errors();
             }
         }
@@ -60,6 +67,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let mut reset = reset;
         let mut last = Error::Timeout;
         for _ in 0..ASKED {
+            self.grant(self.leave_at_first())?;
             let Some(signature) = self.awaken(reset)? else {
                 return Ok(Occupant::Nobody);
             };
@@ -81,28 +89,17 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Asks the drive what it is.
     fn ask(&self) -> Result<Occupant, Error> {
-        let id = match DriveId::decode(&self.identify()?)? {
-            Ok(id) => id,
+        let (id, quirks) = match self.identity()? {
+            Ok(said) => said,
             Err(why) => return Ok(Occupant::Refused(why)),
         };
-        let quirks = Quirks::of(&id.model, &id.firmware);
         self.quirks.store(quirks.bits(), Ordering::Relaxed);
         if quirks.has(Quirks::DISABLE) {
             return Ok(Occupant::Refused("it is the front of a box, and no disk"));
         }
-        let around = &self.plan.around;
-        let id = DriveId {
-            depth: id.depth.filter(|_| self.plan.cap.has_ncq()),
-            ..id
-        };
-        let id = id.spared(quirks, around);
-        if quirks.is_sleepless(&id, around) {
-            self.keep_link_awake()?;
-        }
-        if id.dipm {
-            // Not for it to decide alone. A drive that keeps it is served all the same.
-            self.unless_refused(self.disable_dipm())?;
-        }
+        let sleepless = quirks.is_sleepless(&id, &self.plan.around);
+        self.power.may_not(sleepless);
+        self.let_sleep(&id)?;
         let queued_trim = match id.sends_queued && id.logs && id.trim {
             true => {
                 let asked = self.read_log(log::NCQ_SEND);
@@ -131,11 +128,18 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }))
     }
 
-    /// Neither the HBA nor the drive lets the link sleep, whatever the firmware wanted.
-    fn keep_link_awake(&self) -> Result<(), Error> {
-        let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
-        self.regs.write(Reg::Sctl, sctl | SCTL_AWAKE);
-        self.regs.change_cmd(CMD_ALPM, 0)
+    /// What the drive says of itself, less what it is spared, and what it is known for.
+    pub(crate) fn identity(&self) -> Result<Result<(DriveId, Quirks), &'static str>, Error> {
+        let id = match DriveId::decode(&self.identify()?)? {
+            Ok(id) => id,
+            Err(why) => return Ok(Err(why)),
+        };
+        let quirks = Quirks::of(&id.model, &id.firmware);
+        let id = DriveId {
+            depth: id.depth.filter(|_| self.plan.cap.has_ncq()),
+            ..id
+        };
+        Ok(Ok((id.spared(quirks, &self.plan.around), quirks)))
     }
 
     /// Limits the link of a drive that is lost at higher speeds, from the next reset on. Whether

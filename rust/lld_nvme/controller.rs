@@ -20,7 +20,7 @@ use cell::{Guard, TryLock};
 use core::fmt;
 use hal::{
     Cause, Controller, Deadline, Error, Heat, Limits, Mmio, NewQueue, Notice, PciIds, Platform,
-    Queues, Refused, Shutdown, Unit, Wish,
+    Queues, Refused, Reservations, Shutdown, Unit, Wish,
 };
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use for more than one a CPU.
@@ -350,6 +350,10 @@ where
 
     fn heat(&self) -> Result<Option<Heat>, Error> {
         self.read_heat()
+    }
+
+    fn reservations(&self) -> Option<&dyn Reservations> {
+        Some(self)
     }
 
     const ABORTS: bool = true;

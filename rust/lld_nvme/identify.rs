@@ -115,6 +115,7 @@ pub(crate) struct ControllerId {
     pub(crate) namespaces: u32,
     pub(crate) has_discard: bool,
     pub(crate) has_write_zeroes: bool,
+    pub(crate) has_reservations: bool,
     pub(crate) write_cache: bool,
     pub(crate) sgls: Sgls,
 }
@@ -150,6 +151,7 @@ impl ControllerId {
             namespaces: at.u32(516),
             has_discard: oncs & (1 << 2) != 0,
             has_write_zeroes: oncs & (1 << 3) != 0,
+            has_reservations: oncs & (1 << 5) != 0,
             write_cache: at.u8(525) & 1 != 0,
             sgls: match at.u32(536) & 3 {
                 1 => Sgls::Any,

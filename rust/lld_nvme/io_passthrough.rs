@@ -8,6 +8,7 @@ use crate::controller::NvmeController;
 use crate::identify::Cns;
 use crate::namespace::NamespaceId;
 use crate::passthrough::DRIVERS_BITS;
+use crate::reservation::{self, KEYS_BYTES, KEY_BYTES};
 use crate::step::Step;
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
@@ -19,7 +20,6 @@ const COMPARE: u8 = 0x05;
 const WRITE_ZEROES: u8 = 0x08;
 const DATASET_MANAGEMENT: u8 = 0x09;
 const VERIFY: u8 = 0x0c;
-const RESERVATION_REPORT: u8 = 0x0e;
 
 /// Bytes of a range of Dataset Management.
 const RANGE_BYTES: u64 = 16;
@@ -29,7 +29,10 @@ const TIMEOUT_US: u64 = 30_000_000;
 /// Whether an I/O command of `opcode` may change what is on the disk, or who may write it. Of one
 /// that is not known nothing good is assumed.
 pub const fn may_change(opcode: u8) -> bool {
-    !matches!(opcode, FLUSH | READ | COMPARE | VERIFY | RESERVATION_REPORT)
+    !matches!(
+        opcode,
+        FLUSH | READ | COMPARE | VERIFY | reservation::REPORT
+    )
 }
 
 /// Bytes that the device transfers for `sqe`, in blocks of `1 << shift` bytes; `None`: not known.
@@ -44,6 +47,12 @@ fn bytes(sqe: &Sqe, shift: u8) -> Option<u64> {
         DATASET_MANAGEMENT => {
             let ranges = (dword10 & 0xff).wrapping_add(1);
             Some(ranges.wrapping_mul(RANGE_BYTES))
+        }
+        reservation::REGISTER | reservation::ACQUIRE => Some(KEYS_BYTES as u64),
+        reservation::RELEASE => Some(KEY_BYTES as u64),
+        reservation::REPORT => {
+            let dwords = (dword10 & 0xffff_ffff).wrapping_add(1);
+            Some(dwords.wrapping_mul(4))
         }
         FLUSH | WRITE_UNCORRECTABLE | WRITE_ZEROES | VERIFY => Some(0),
         _ => None,
@@ -139,6 +148,12 @@ mod tests {
         assert_eq!(bytes(&sqe(DATASET_MANAGEMENT, 0, 0), 9), Some(16));
         assert_eq!(bytes(&sqe(DATASET_MANAGEMENT, 0x1ff, 0), 9), Some(4096));
         assert_eq!(bytes(&sqe(WRITE_ZEROES, 0, 0xffff), 9), Some(0));
+        for (opcode, expected) in [(0x0d, 16), (0x11, 16), (0x15, 8)] {
+            assert_eq!(bytes(&sqe(opcode, 0xffff_ffff, 7), 9), Some(expected));
+        }
+        // Dword 11 is no part of the report's length.
+        assert_eq!(bytes(&sqe(0x0e, 1 << 32, 0), 9), Some(4));
+        assert_eq!(bytes(&sqe(0x0e, 0xffff_ffff, 0), 9), Some(1 << 34));
         assert_eq!(bytes(&sqe(0xc1, 0, 0), 9), None);
     }
 

@@ -16,6 +16,7 @@
 //!   `namespace` (what the device says about itself), `heat`, `units` (namespaces as disks),
 //!   `passthrough` (commands of the operator's tools), `effects` (what those change),
 //!   `io_passthrough` and `tool_queue` (their I/O commands), `kept` (memory that outlives its use),
+//!   `reservation`, `reservation_report` (commands of reservations) and `reserve` (who sends them),
 //!   `interrupt` (the mask that pins need).
 //! * What the device reports by itself: `event`, `attend` (what is done about it), `pace` (how
 //!   often at most).
@@ -59,6 +60,9 @@ mod prp;
 mod queue;
 mod quirks;
 pub mod regs;
+mod reservation;
+mod reservation_report;
+mod reserve;
 mod sgl;
 mod silence;
 mod slot;

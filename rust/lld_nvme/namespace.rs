@@ -19,6 +19,8 @@ pub(crate) struct NamespaceId {
     pub(crate) write_protected: bool,
     /// More than one controller may have it (NMIC).
     pub(crate) may_be_shared: bool,
+    /// Some type of reservation, or that they outlive a loss of power (RESCAP).
+    pub(crate) has_reservations: bool,
     /// Blocks, less one, that are best written together; `None`: not said.
     pub(crate) npwg: Option<u16>,
     /// Blocks, less one, that are best deallocated together, and at multiples of which.
@@ -61,6 +63,7 @@ impl NamespaceId {
             protected: at.u8(29) & 7 != 0,
             write_protected: at.u8(99) & 1 != 0,
             may_be_shared: at.u8(30) & 1 != 0,
+            has_reservations: at.u8(31) != 0,
             npwg: some(best, at.u16(64)),
             npdg: some(npdg, at.u16(68)),
             npda: some(best, at.u16(70)),

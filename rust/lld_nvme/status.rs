@@ -56,7 +56,12 @@ fn failure(status: u16, delays: &RetryDelays) -> Failure {
     };
     Failure {
         error,
-        again: again(status, delays),
+        // Another host has decided so: another try is as vain, whatever the device says. (In tree
+        // five more follow where it does not say Do Not Retry.)
+        again: match error {
+            CmdError::Reserved => Again::Never,
+            _ => again(status, delays),
+        },
     }
 }
 
@@ -149,6 +154,9 @@ mod tests {
             // Do Not Retry comes first; More says nothing of it.
             (0x5881, Again::Never),
             (0x2281, Again::Now),
+            // A reservation conflict is for good.
+            (0x0083, Again::Never),
+            (0x0883, Again::Never),
         ];
         for (status, again) in cases {
             let failure = outcome(status, &DELAYS).map_err(|failure| failure.again);

@@ -14,7 +14,7 @@ use core::fmt::Write;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use engine::Mode;
-use hal::{Error, Heat, Limits, Unit};
+use hal::{Answer, Error, Heat, Holder, Limits, LinkPower, Registered, Reserve, Unit};
 use kernel::bindings;
 use kernel::error::from_err_ptr;
 use kernel::prelude::*;
@@ -43,10 +43,28 @@ pub(crate) trait Owner: Send + Sync {
     fn rescan(&self);
     /// How hot the controller is; `None`: it does not say. Sleeps.
     fn heat(&self) -> Result<Option<Heat>, Error>;
+    /// How much the link may sleep; `None`: there is none that could.
+    fn link_power(&self) -> Option<LinkPower>;
+    /// Changes that. [`Error::Unsupported`]: it can't be; why is in the log. Sleeps.
+    fn set_link_power(&self, policy: LinkPower) -> Result<(), Error>;
+    /// Whether the write caches of the disks can be turned on and off.
+    fn turns_cache(&self) -> bool;
+    /// Whether disk `unit` has its write cache on. Sleeps.
+    fn has_cache(&self, unit: u32) -> Result<bool, Error>;
+    /// Turns the disks' write caches on or off. [`Error::Unsupported`]: it can't be; why is in the
+    /// log. For the files of a controller whose disks change in nothing else by that. Sleeps.
+    fn set_write_cache(&self, on: bool) -> Result<(), Error>;
     /// Tells the names of the controller's quirks to `named`.
     fn quirks(&self, named: &mut dyn FnMut(&'static str));
     /// Resets the controller; an error: it did not come back. Sleeps until then.
     fn reset(&self) -> Result<(), Error>;
+    /// Has `what` done with the reservations of disk `unit`. [`Error::Unsupported`]: its disks have
+    /// none. Sleeps.
+    fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error>;
+    /// Writes the keys that are registered there to `keys`, likewise.
+    fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error>;
+    /// Who holds the reservation there, likewise.
+    fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error>;
     /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's own.
     fn ioctls(&self) -> Ioctl;
 }

@@ -23,6 +23,8 @@ pub(crate) static TABLE: Table = Table(bindings::block_device_operations {
     getgeo: Some(getgeo),
     free_disk: Some(free_disk),
     get_unique_id: Some(get_unique_id),
+    // What it points to is opaque in the kernel crate's bindings.
+    pr_ops: (&raw const super::pr::TABLE.0).cast(),
     ..zeroed()
 });
 

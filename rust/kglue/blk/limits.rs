@@ -63,13 +63,15 @@ pub(crate) fn queue_limits(limits: &Limits, unit: &Unit) -> bindings::queue_limi
     queue
 }
 
-/// Makes `queue` the limits of a disk that may have changed. What a user has set stays.
+/// Makes `queue` the limits of a disk that may have changed. What a user has set stays, but for
+/// `queue/write_cache`: whoever said that no flushes are needed said so of the cache that was.
 pub(crate) fn set_limits(queue: &mut bindings::queue_limits, limits: &Limits, unit: &Unit) {
     let block = 1u32 << u32::from(unit.block_shift).min(16);
     let physical = 1u32 << u32::from(unit.physical_shift).min(16);
     let bytes = |blocks: u32| blocks.saturating_mul(block);
     let shape = &unit.shape;
     queue.features = (queue.features & !FEATURES) | features(unit);
+    queue.flags &= !shims::HIOPS_FLAG_WRITE_CACHE_DISABLED;
     queue.logical_block_size = block;
     queue.physical_block_size = physical;
     queue.alignment_offset = bytes(shape.aligned_at);

@@ -216,6 +216,7 @@ fn device_initiated_power_management_is_turned_off() {
     for (dipm, times) in [(false, 0), (true, 1)] {
         let rig = Rig::started(Config::with(Drive {
             dipm,
+            keeps_dipm: true,
             ..Drive::new(9, 8)
         }));
         let state = rig.model.state();

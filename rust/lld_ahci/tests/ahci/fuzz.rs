@@ -6,7 +6,7 @@ use crate::model::config::Bad;
 use crate::model::{Config, Drive, Model, State, KNOWN_GOOD};
 use crate::rig::{Ahci, Rig};
 use hal::mock::{MockDma, MockPlatform};
-use hal::{Cause, Controller, Error, Platform, Queues, Wish};
+use hal::{Cause, Controller, Error, LinkPower, Platform, Queues, Wish};
 use lld_ahci::{AtaCommand, News, Transfer};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
@@ -179,6 +179,13 @@ impl Enemy {
     /// A command of a tool's, with as much room as it takes.
     fn pass(&self, tape: &Tape) -> Result<Wish, Error> {
         let how = tape.byte();
+        if how & 7 == 6 {
+            let policy = LinkPower::ALL[usize::from(tape.byte()) % LinkPower::ALL.len()];
+            return match self.rig.ahci[0].set_link_power(policy) {
+                Err(error) if error != Error::Invalid => Err(error),
+                _ => Ok(Wish::Nothing),
+            };
+        }
         let bytes = 4096 * (1 + u32::from(how >> 6));
         let Ok(data) = self.rig.machine.dma(bytes as usize) else {
             return Ok(Wish::Nothing);
@@ -249,7 +256,9 @@ fn config(tape: &Tape) -> Config {
             model: KNOWN_GOOD,
             names_errors: drive & 8 == 0,
             write_cache: drive & 0x10 == 0,
+            has_dipm: drive & 0x20 != 0,
             dipm: drive & 0x20 != 0,
+            keeps_dipm: how & 0x40 != 0,
             lba48: drive & 0x40 == 0,
             ..Drive::new(if drive & 0x80 == 0 { 9 } else { 12 }, BLOCKS)
         })

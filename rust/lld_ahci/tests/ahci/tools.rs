@@ -5,9 +5,10 @@ use crate::errors::{bad, MEDIUM};
 use crate::model::config::Bad;
 use crate::model::{Config, Drive};
 use crate::rig::{command, flush, reads, Rig};
+use crate::whole::attend;
 use engine::Context;
 use hal::{Controller, DmaMem, Error, Op, Platform};
-use lld_ahci::{AtaCommand, AtaReply, Transfer};
+use lld_ahci::{AtaCommand, AtaReply, News, Transfer};
 
 fn identify() -> AtaCommand {
     AtaCommand {
@@ -304,14 +305,81 @@ fn a_cache_that_is_turned_off_and_on_is_told_of() {
     rig.ahci[0].stop().unwrap();
     rig.ahci[0].start().unwrap();
     assert_eq!(told(0x02), (true, true));
-    // A drive whose cache comes back by itself is not the one that was promised.
+    // A drive whose cache comes back by itself has it turned off again.
     assert_eq!(told(0x82), (false, false));
-    let drive = |write_cache| {
+    let drive = |change: fn(&mut Drive)| {
         let mut state = rig.model.state();
-        state.ports[0].drive.as_mut().unwrap().write_cache = write_cache;
+        change(state.ports[0].drive.as_mut().unwrap());
     };
-    drive(true);
+    let (host, queue) = rig.io();
+    drive(|drive| drive.write_cache = true);
+    let mut paused = queue.pause(&rig.machine);
+    rig.ahci[0].stop().unwrap();
+    paused.rewind();
+    assert_eq!(rig.ahci[0].start(), Ok(()));
+    paused.resume();
+    drive(|drive| assert!(!drive.write_cache));
+    // Likewise by a reset of the link.
+    drive(|drive| drive.write_cache = true);
+    rig.model.state().config.breaks = Some((0, 1));
+    queue.submit_many(reads(3));
+    rig.interrupts(|_| {
+        queue.drain(Context::Irq);
+    });
+    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    rig.interrupts(|_| {
+        queue.drain(Context::Irq);
+    });
+    assert_eq!(host.take().len(), 3);
+    drive(|drive| assert!(!drive.write_cache));
+    // One that keeps it is not what was promised.
+    drive(|drive| (drive.write_cache, drive.keeps_cache) = (true, true));
+    let _paused = queue.pause(&rig.machine);
     rig.ahci[0].stop().unwrap();
     assert_eq!(rig.ahci[0].start(), Err(Error::Malformed));
+    rig.model.check();
+}
+
+#[test]
+fn a_cache_is_turned_by_the_operator_as_by_a_tool() {
+    let rig = Rig::started(Config::default());
+    let cache = || rig.units(0)[0].unwrap().write_cache;
+    for on in [false, false, true, false, true] {
+        assert_eq!(rig.ahci[0].set_write_cache(on), Ok(Ok(())));
+        assert_eq!(cache(), on);
+    }
+    rig.model.state().ports[0]
+        .drive
+        .as_mut()
+        .unwrap()
+        .keeps_cache = true;
+    let said = rig.ahci[0].set_write_cache(false).unwrap();
+    assert!(said.is_err_and(|why| why.contains("refuses")));
+    assert!(cache());
+    rig.queue().moves_data(&rig.machine, 0, &[(512, 0, 0)]);
+    rig.model.check();
+}
+
+#[test]
+fn a_drive_is_spared_the_same_when_its_cache_was_turned() {
+    // notrim, and no FUA without ahci_fua.
+    let rig = Rig::started(Config {
+        fua: false,
+        ..Config::with(Drive {
+            model: "SuperSSpeed S238 128GB",
+            ..Drive::new(9, 64)
+        })
+    });
+    let before = rig.units(0)[0].unwrap();
+    assert!(before.discard.is_none() && before.write_cache && !before.fua);
+    for on in [false, true] {
+        assert_eq!(rig.ahci[0].set_write_cache(on), Ok(Ok(())));
+        let write_cache = on;
+        let wanted = hal::Unit {
+            write_cache,
+            ..before
+        };
+        assert_eq!(rig.units(0)[0].unwrap(), wanted);
+    }
     rig.model.check();
 }

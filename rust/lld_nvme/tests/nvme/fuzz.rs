@@ -6,7 +6,7 @@ use crate::model::queues::Completion;
 use crate::model::{Config, Model, Namespace, State};
 use crate::rig::{Nvme, Rig, UNIT};
 use hal::mock::{MockDma, MockPlatform};
-use hal::{Cause, Controller, Error, Platform, Queues, Wish};
+use hal::{Access, Cause, Controller, Error, Platform, Queues, Reserve, Wish};
 use std::sync::Mutex;
 use testkit::{Foe, Siege, Tape};
 
@@ -139,7 +139,11 @@ impl Enemy {
         if sqe[0] as u8 == FORMAT {
             return Ok(Wish::Nothing);
         }
-        let answer = match tape.coin() {
+        let through = tape.coin();
+        if !through && matches!(sqe[0] as u8, 0x0d | 0x0e | 0x11 | 0x15) {
+            return self.reserve(&sqe).map(|()| Wish::LookAnew);
+        }
+        let answer = match through {
             false => nvme.io(UNIT, sqe, data.as_ref(), timeout_ms, &|| false),
             true if needed > bytes as u64 => return Ok(Wish::Nothing),
             true => nvme.admin(sqe, data.as_ref(), timeout_ms, &|| false),
@@ -151,6 +155,34 @@ impl Enemy {
             }
             _ => Ok(Wish::LookAnew),
         }
+    }
+}
+
+impl Enemy {
+    /// The block layer asks for a reservation, and who has which.
+    fn reserve(&self, sqe: &[u64; 8]) -> Result<(), Error> {
+        let of = self.rig.nvme.reservations().unwrap();
+        let (key, flag) = (sqe[6], sqe[5] & 1 != 0);
+        let access = Some(Access::WriteExclusive);
+        let what = match sqe[0] as u8 {
+            0x0d => Reserve::Register {
+                old: key,
+                new: key >> 1,
+                ignore: flag,
+            },
+            0x11 => Reserve::Acquire {
+                key,
+                access,
+                ignore: flag,
+            },
+            0x15 => Reserve::Release { key, access },
+            _ if flag => {
+                let mut keys = vec![0; key as usize % 4096];
+                return of.registered(UNIT, &mut keys, &|| false).map(|_| ());
+            }
+            _ => return of.holder(UNIT, &|| false).map(|_| ()),
+        };
+        of.reserve(UNIT, &what, &|| false).map(|_| ())
     }
 }
 
@@ -219,6 +251,8 @@ fn config(tape: &Tape) -> Config {
         host_memory: [(0, 0, 0, 0), (8, 4, 1, 4)][usize::from((how >> 6) & 1)],
         namespaces: vec![Namespace::new(1, if how & 0x80 == 0 { 9 } else { 12 }, 256)],
         effects: Some(Vec::new()),
+        oncs: 0x2c,
+        rescap: 0xff,
         ..Config::default()
     }
 }

@@ -23,6 +23,7 @@ mod model;
 mod namespaces;
 mod pin;
 mod quirks;
+mod reservations;
 mod reset;
 mod rig;
 mod silence;

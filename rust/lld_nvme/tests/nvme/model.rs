@@ -11,6 +11,7 @@ pub mod identify;
 pub mod io;
 pub mod queues;
 pub mod registers;
+pub mod reservations;
 
 pub use config::{Config, Frail, Namespace};
 
@@ -19,6 +20,7 @@ use borrowed::Borrowed;
 use events::Reporter;
 use hal::mock::MockPlatform;
 use queues::{Completion, Cq, Sq};
+use reservations::Reservations;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use testkit::Bench;
@@ -75,6 +77,8 @@ pub struct State {
     pub io_status: Vec<u16>,
     /// The memory that it has borrowed.
     pub borrowed: Borrowed,
+    /// Who has reserved the namespace.
+    pub reservations: Reservations,
     /// What it does not finish.
     pub stuck: Stuck,
     pub liar: Option<Liar>,
@@ -116,6 +120,7 @@ impl State {
             pieces: Vec::new(),
             io_status: Vec::new(),
             borrowed: Borrowed::default(),
+            reservations: Reservations::default(),
             stuck: Stuck::default(),
             liar: None,
             admin_liar: None,

@@ -33,9 +33,20 @@ impl State {
                 };
                 self.give(taken, &sector)
             }
-            0xef if taken.features == 0x90 && taken.count == 3 => Ok(0),
+            0xef if matches!(taken.features, 0x10 | 0x90) && taken.count == 3 => {
+                let drive = self.ports[at].drive.as_mut().ok_or(ABORTED)?;
+                let on = taken.features == 0x10;
+                if on && (!drive.has_dipm || drive.refuses_dipm) {
+                    return Err(ABORTED);
+                }
+                drive.dipm = on;
+                Ok(0)
+            }
             0xef if matches!(taken.features, 0x02 | 0x82) => {
                 let drive = self.ports[at].drive.as_mut().ok_or(ABORTED)?;
+                if drive.keeps_cache {
+                    return Err(ABORTED);
+                }
                 drive.write_cache = taken.features == 0x02;
                 Ok(0)
             }

@@ -38,7 +38,17 @@ pub struct Drive {
     pub queued_trim: bool,
     pub fua: bool,
     pub write_cache: bool,
+    /// It refuses to have that turned on or off.
+    pub keeps_cache: bool,
+    /// Device-initiated power management: it has it; it is on; a reset leaves it on. And it lets
+    /// the HBA have the link sleep.
+    pub has_dipm: bool,
     pub dipm: bool,
+    pub keeps_dipm: bool,
+    pub hipm: bool,
+    /// It says that it has it, and refuses; it never answers when it is to be on.
+    pub refuses_dipm: bool,
+    pub dies_of_dipm: bool,
     pub locked: bool,
     pub lba48: bool,
     /// Microseconds from the end of a reset to the link, and from there until it is ready; `None`: never.
@@ -70,7 +80,13 @@ impl Drive {
             queued_trim: false,
             fua: true,
             write_cache: true,
+            keeps_cache: false,
+            has_dipm: false,
             dipm: false,
+            keeps_dipm: false,
+            hipm: true,
+            refuses_dipm: false,
+            dies_of_dipm: false,
             locked: false,
             lba48: true,
             link_us: 2_000,
@@ -111,6 +127,11 @@ pub struct Config {
     pub s64a: bool,
     pub clo: bool,
     pub sss: bool,
+    /// Partial, Slumber, ALPM, external ports: CAP.PSC, SSC, SALP, SXS.
+    pub psc: bool,
+    pub ssc: bool,
+    pub salp: bool,
+    pub sxs: bool,
     /// PI.
     pub ports: u32,
     /// A reset forgets it.
@@ -159,6 +180,10 @@ impl Default for Config {
             s64a: true,
             clo: true,
             sss: true,
+            psc: true,
+            ssc: true,
+            salp: true,
+            sxs: false,
             ports: 1,
             forgets_ports: false,
             reset_us: Some(1_000),

@@ -9,6 +9,8 @@ const CLO: u32 = 1 << 3;
 const FRE: u32 = 1 << 4;
 const FR: u32 = 1 << 14;
 const CR: u32 = 1 << 15;
+const HPCP: u32 = 1 << 18;
+const ESP: u32 = 1 << 21;
 const DHRS: u32 = 1;
 const PSS: u32 = 1 << 1;
 const SDBS: u32 = 1 << 3;
@@ -25,7 +27,10 @@ impl State {
         let stuck = self.config.stuck;
         let port = &mut self.ports[at];
         let was = port.cmd;
-        port.cmd = value & !(CR | FR | CLO | (0xf << 28)) | (was & (CR | FR));
+        // What the port is made for can't be written.
+        let fixed = CR | FR | HPCP | ESP;
+        port.cmd = value & !(fixed | CLO | (0xf << 28)) | (was & fixed);
+        let wakes = value >> 28 == 1;
         if value & CLO != 0 {
             port.tfd &= !0x88;
             if stuck == 1 && value & ST == 0 {
@@ -60,6 +65,9 @@ impl State {
         for what in complaints {
             self.complain(what);
         }
+        if wakes {
+            self.rouse(at);
+        }
         if forgets {
             self.forget(at);
         }
@@ -91,6 +99,9 @@ impl State {
         if again != 0 {
             self.complain(format!("slots {again:#x} told twice"));
         }
+        if bits != 0 {
+            self.rouse(at);
+        }
         self.wake();
     }
 
@@ -101,6 +112,7 @@ impl State {
             if !self.hold {
                 self.haunt(at);
             }
+            self.doze(at);
         }
     }
 
@@ -130,7 +142,10 @@ impl State {
                     }
                     let mute = self.ports[at].drive.as_ref().and_then(|drive| drive.mute);
                     let data = matches!(taken.command, 0x25 | 0x35 | 0x3d);
-                    if data && mute == Some(taken.lba) {
+                    let dies = self.ports[at].drive.as_ref();
+                    let dies = dies.is_some_and(|drive| drive.dies_of_dipm)
+                        && (taken.command, taken.features, taken.count) == (0xef, 0x10, 3);
+                    if dies || (data && mute == Some(taken.lba)) {
                         return false;
                     }
                     if data && !self.hold && self.breaks(at) {

@@ -27,11 +27,12 @@ pub fn device(drive: &Drive) -> [u8; 512] {
     put(49, 0x300);
     if let Some(depth) = drive.depth {
         put(75, u16::from(depth - 1));
-        put(76, 0x100 | drive.speeds);
+        put(76, 0x100 | flag(drive.hipm, 9) | drive.speeds);
         put(77, flag(drive.queued_trim, 6));
     } else {
-        put(76, drive.speeds);
+        put(76, flag(drive.hipm, 9) | drive.speeds);
     }
+    put(78, flag(drive.has_dipm, 3));
     put(79, flag(drive.dipm, 3));
     put(82, flag(drive.write_cache, 5));
     put(83, 0x4000 | flag(drive.lba48, 10) | 1 << 13);

@@ -56,13 +56,53 @@ impl State {
         let port = &mut self.ports[at];
         port.resets += 1;
         port.link = false;
+        port.sleep = 1;
         port.tfd = 0x7f;
         port.sig = u32::MAX;
         port.failed = None;
         port.ready_at = None;
         port.queue.clear();
         port.ghosts.clear();
+        if let Some(drive) = &mut port.drive {
+            drive.dipm &= drive.keeps_dipm;
+        }
         port.link_at = port.drive.as_ref().map(|drive| now + drive.link_us);
+    }
+
+    /// The link of port `at` goes to sleep, where HBA or drive want it to and may: they have
+    /// nothing to do.
+    pub fn doze(&mut self, at: usize) {
+        let (config, port) = (&self.config, &mut self.ports[at]);
+        let Some(drive) = &port.drive else {
+            return;
+        };
+        let idle = port.ci == 0 && port.queue.is_empty() && port.tfd & 0x88 == 0;
+        if !port.link || !idle || port.sleep != 1 {
+            return;
+        }
+        let may = [
+            (2, config.psc && port.sctl & (1 << 8) == 0),
+            (6, config.ssc && port.sctl & (1 << 9) == 0),
+        ];
+        let alpm = config.salp && drive.hipm && port.cmd & (1 << 26) != 0;
+        let deepest = if port.cmd & (1 << 27) != 0 { 6 } else { 2 };
+        let of_hba = may
+            .iter()
+            .find(|(sleep, may)| alpm && *may && *sleep == deepest);
+        let of_drive = may.iter().rev().find(|(_, may)| drive.dipm && *may);
+        if let Some((sleep, _)) = of_hba.or(of_drive) {
+            port.sleep = *sleep;
+            port.serr |= PHY;
+        }
+    }
+
+    /// The link of port `at` is awake again.
+    pub fn rouse(&mut self, at: usize) {
+        let port = &mut self.ports[at];
+        if port.sleep != 1 {
+            port.sleep = 1;
+            port.serr |= PHY;
+        }
     }
 
     /// Pulls the drive of port `at`.

@@ -17,6 +17,8 @@ pub struct Port {
     pub sctl: u32,
     /// Of the link, 1 to 3.
     pub speed: u32,
+    /// Of the link: 1 active, 2 Partial, 6 Slumber (`PxSSTS.IPM`).
+    pub sleep: u32,
     pub serr: u32,
     pub sact: u32,
     pub ci: u32,
@@ -55,6 +57,7 @@ impl Port {
             sig: u32::MAX,
             sctl: 0x300,
             speed: 2,
+            sleep: 1,
             serr: 0,
             sact: 0,
             ci: 0,

@@ -22,7 +22,13 @@ impl Device for State {
             return;
         }
         match offset {
-            0x100.. => self.write_port((offset - 0x100) / 0x80, offset % 0x80, value),
+            0x100.. => {
+                let at = (offset - 0x100) / 0x80;
+                self.write_port(at, offset % 0x80, value);
+                if matches!(offset % 0x80, 0x18 | 0x2c) && at < self.ports.len() {
+                    self.doze(at);
+                }
+            }
             _ => self.write_hba(offset, value),
         }
     }
@@ -44,7 +50,11 @@ impl State {
         match offset {
             0x00 => {
                 (u32::from(config.slots - 1) << 8)
+                    | flag(config.sxs, 5)
+                    | flag(config.psc, 13)
+                    | flag(config.ssc, 14)
                     | flag(config.clo, 24)
+                    | flag(config.salp, 26)
                     | flag(config.sss, 27)
                     | flag(config.ncq, 30)
                     | flag(config.s64a, 31)
@@ -162,7 +172,7 @@ impl State {
             0x18 => port.cmd,
             0x20 => port.tfd,
             0x24 => port.sig,
-            0x28 if port.link => 0x103 | (port.speed << 4),
+            0x28 if port.link => 3 | (port.speed << 4) | (port.sleep << 8),
             0x28 => 0,
             0x2c => port.sctl,
             0x30 => port.serr,

@@ -152,7 +152,7 @@ impl State {
         let mut bytes = match cns {
             0x00 if nsid == 0 || nsid > config.nn => return Err(INVALID_NAMESPACE),
             // An inactive namespace reads as zeroes.
-            0x00 => known.map_or(vec![0; 4096], identify::namespace),
+            0x00 => known.map_or(vec![0; 4096], |ns| identify::namespace(config, ns)),
             0x01 => identify::controller(config),
             0x02 if config.version >= 0x0001_0100 => identify::active(config, nsid),
             0x03 if config.version >= 0x0001_0300 => {

@@ -107,6 +107,8 @@ pub struct Config {
     pub sgls: u32,
     pub doorbell_buffer: bool,
     pub oncs: u16,
+    /// RESCAP of all its namespaces.
+    pub rescap: u8,
     pub vwc: u8,
     /// The log of commands' effects, if there is one: entries of admin opcodes.
     pub effects: Option<Vec<(u8, u32)>>,
@@ -163,6 +165,7 @@ impl Default for Config {
             sgls: 0,
             doorbell_buffer: false,
             oncs: 0x0c,
+            rescap: 0,
             vwc: 1,
             effects: None,
             oaes: 0x300,

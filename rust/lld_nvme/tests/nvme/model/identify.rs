@@ -43,7 +43,7 @@ pub fn controller(config: &Config) -> Vec<u8> {
     page
 }
 
-pub fn namespace(ns: &Namespace) -> Vec<u8> {
+pub fn namespace(config: &Config, ns: &Namespace) -> Vec<u8> {
     let mut page = vec![0; 4096];
     for at in [0, 8, 16] {
         put(&mut page, at, &ns.blocks.to_le_bytes());
@@ -53,6 +53,7 @@ pub fn namespace(ns: &Namespace) -> Vec<u8> {
     page[26] = 2;
     page[29] = ns.protection;
     page[30] = ns.nmic;
+    page[31] = config.rescap;
     put(&mut page, 46, &ns.noiob.to_le_bytes());
     page[99] = u8::from(ns.write_protected);
     put(&mut page, 104, &[0xa5; 16]);

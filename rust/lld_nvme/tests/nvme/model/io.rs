@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! I/O commands.
 
+use super::reservations::{CONFLICT, US};
 use super::State;
 
 impl State {
@@ -31,6 +32,13 @@ impl State {
             Some(end) if end <= capacity => Ok((lba << lbads) as usize..(end << lbads) as usize),
             _ => Err(0x4080u16),
         };
+        if let Some(done) = self.reservation(sqe) {
+            return done;
+        }
+        let writes = matches!(sqe[0] as u8, 0x01 | 0x08 | 0x09);
+        if sqe[0] as u8 != 0 && !self.reservations.allows(US, writes) {
+            return Err(CONFLICT);
+        }
         match sqe[0] as u8 {
             // Flush.
             0x00 => Ok(()),
@@ -96,7 +104,7 @@ impl State {
         }
     }
 
-    fn limit(&mut self, bytes: u64) -> Result<(), u16> {
+    pub fn limit(&mut self, bytes: u64) -> Result<(), u16> {
         let most = 4096u64 << self.config.mpsmin << self.config.mdts;
         if self.config.mdts != 0 && bytes > most {
             self.complain(format!("a transfer of {bytes} bytes, over MDTS"));
@@ -105,7 +113,7 @@ impl State {
         Ok(())
     }
 
-    fn gather(&mut self, sqe: &[u64; 8], bytes: u64) -> Result<Vec<u8>, u16> {
+    pub fn gather(&mut self, sqe: &[u64; 8], bytes: u64) -> Result<Vec<u8>, u16> {
         self.limit(bytes)?;
         self.pieces = self.walk(sqe, bytes)?;
         let bus = self.platform.bus();

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A disk's persistent reservations (`linux/pr.h`): the ioctls `IOC_PR_*`, and device mapper, NFS
+//! and the SCSI target, which share a disk with other hosts.
+//!
+//! Who may ask is the block layer's to say, before it comes here (`blkdev_pr_allowed` of Linux
+//! 7.3's block/ioctl.c): for the whole disk only, never for a partition; who changes anything needs
+//! CAP_SYS_ADMIN or has the disk open for writing, who reads them for reading. It copies to and
+//! from user memory itself, too: what is touched here is the kernel's.
+
+use super::disk::{DiskShared, Owner};
+use super::fops;
+use crate::errno::{denied, to_errno};
+use crate::shims;
+use core::slice;
+use hal::{Access, Answer, Holder, Registered, Reserve};
+use kernel::bindings::block_device;
+use kernel::error::code::*;
+use kernel::error::Error;
+use kernel::ffi::c_int;
+
+/// The table, as a static that the kernel may point to.
+pub(crate) struct Table(pub(crate) shims::pr_ops);
+
+// SAFETY: nobody writes it.
+unsafe impl Sync for Table {}
+
+/// The same for every disk of hiops: which have reservations their controllers say.
+pub(crate) static TABLE: Table = Table(shims::pr_ops {
+    pr_register: Some(register),
+    pr_reserve: Some(reserve),
+    pr_release: Some(release),
+    pr_preempt: Some(preempt),
+    pr_clear: Some(clear),
+    pr_read_keys: Some(read_keys),
+    pr_read_reservation: Some(read_reservation),
+});
+
+/// The types' numbers.
+pub(crate) const TYPES: [(shims::pr_type, Access); 6] = [
+    (shims::pr_type_PR_WRITE_EXCLUSIVE, Access::WriteExclusive),
+    (shims::pr_type_PR_EXCLUSIVE_ACCESS, Access::ExclusiveAccess),
+    (
+        shims::pr_type_PR_WRITE_EXCLUSIVE_REG_ONLY,
+        Access::WriteExclusiveRegistrants,
+    ),
+    (
+        shims::pr_type_PR_EXCLUSIVE_ACCESS_REG_ONLY,
+        Access::ExclusiveAccessRegistrants,
+    ),
+    (
+        shims::pr_type_PR_WRITE_EXCLUSIVE_ALL_REGS,
+        Access::WriteExclusiveAll,
+    ),
+    (
+        shims::pr_type_PR_EXCLUSIVE_ACCESS_ALL_REGS,
+        Access::ExclusiveAccessAll,
+    ),
+];
+
+fn access(number: u32) -> Option<Access> {
+    let found = TYPES.iter().find(|(known, _)| *known == number);
+    found.map(|(_, access)| *access)
+}
+
+/// The number of `access`; 0: it is not reserved.
+fn number(access: Option<Access>) -> u32 {
+    let found = (TYPES.iter()).find(|(_, known)| Some(*known) == access);
+    found.map_or(0, |(number, _)| *number)
+}
+
+/// Asks the adapter of `disk`. EOPNOTSUPP: its disks have no reservations.
+fn ask<T>(
+    disk: &DiskShared,
+    question: impl FnOnce(&dyn Owner, u32) -> Result<Answer<T>, hal::Error>,
+) -> Result<Answer<T>, Error> {
+    let answer = (disk.gate.with(|owner| question(owner, disk.unit.id))).ok_or(ENODEV)?;
+    answer.map_err(to_errno)
+}
+
+/// Has `what` done with `disk`.
+fn change(disk: &DiskShared, what: Reserve) -> c_int {
+    told(ask(disk, |owner, unit| owner.reserve(unit, &what)), |()| {})
+}
+
+/// Whether the key that is there is of no account. EOPNOTSUPP: another flag is set, too.
+fn ignores_key(flags: u32) -> Result<bool, Error> {
+    match flags & !shims::PR_FL_IGNORE_KEY {
+        0 => Ok(flags != 0),
+        _ => Err(EOPNOTSUPP),
+    }
+}
+
+/// What the block layer is told of an answer; `with` gets what was answered.
+fn told<T>(answer: Result<Answer<T>, Error>, with: impl FnOnce(T)) -> c_int {
+    match answer {
+        Ok(Ok(done)) => {
+            with(done);
+            0
+        }
+        Ok(Err(why)) => denied(why),
+        Err(error) => error.to_errno(),
+    }
+}
+
+/// The disk's part of whose device, or whose partition's, that is. As in tree, who is in the kernel
+/// and asks for a partition gets its disk.
+///
+/// # Safety
+/// `bdev` is of a disk of ours that is open, and stays so while the result is used.
+unsafe fn disk_of<'a>(bdev: *mut block_device) -> &'a DiskShared {
+    // SAFETY: by the caller's promise.
+    unsafe { fops::shared((*bdev).bd_disk) }
+}
+
+/// # Safety
+/// Called by way of [`TABLE`] for a disk of ours that is open.
+unsafe extern "C" fn register(bdev: *mut block_device, old: u64, new: u64, flags: u32) -> c_int {
+    // SAFETY: by the caller's promise.
+    let disk = unsafe { disk_of(bdev) };
+    match ignores_key(flags) {
+        Ok(ignore) => change(disk, Reserve::Register { old, new, ignore }),
+        Err(error) => error.to_errno(),
+    }
+}
+
+/// # Safety
+/// As of [`register`].
+unsafe extern "C" fn reserve(
+    bdev: *mut block_device,
+    key: u64,
+    kind: shims::pr_type,
+    flags: u32,
+) -> c_int {
+    // SAFETY: by the caller's promise.
+    let disk = unsafe { disk_of(bdev) };
+    let access = access(kind);
+    match ignores_key(flags) {
+        Ok(ignore) => change(
+            disk,
+            Reserve::Acquire {
+                key,
+                access,
+                ignore,
+            },
+        ),
+        Err(error) => error.to_errno(),
+    }
+}
+
+/// # Safety
+/// As of [`register`].
+unsafe extern "C" fn release(bdev: *mut block_device, key: u64, kind: shims::pr_type) -> c_int {
+    // SAFETY: by the caller's promise.
+    let disk = unsafe { disk_of(bdev) };
+    let access = access(kind);
+    change(disk, Reserve::Release { key, access })
+}
+
+/// The block layer's old key is this host's, its new one that of who is preempted.
+///
+/// # Safety
+/// As of [`register`].
+unsafe extern "C" fn preempt(
+    bdev: *mut block_device,
+    key: u64,
+    victim: u64,
+    kind: shims::pr_type,
+    abort: bool,
+) -> c_int {
+    // SAFETY: by the caller's promise.
+    let disk = unsafe { disk_of(bdev) };
+    let what = Reserve::Preempt {
+        key,
+        victim,
+        access: access(kind),
+        abort,
+    };
+    change(disk, what)
+}
+
+/// # Safety
+/// As of [`register`].
+unsafe extern "C" fn clear(bdev: *mut block_device, key: u64) -> c_int {
+    // SAFETY: by the caller's promise.
+    let disk = unsafe { disk_of(bdev) };
+    change(disk, Reserve::Clear { key })
+}
+
+/// The caller's array has room for as many keys as it says; afterwards it says how many there are.
+///
+/// # Safety
+/// As of [`register`]; `keys` is the caller's own, with its array behind it.
+unsafe extern "C" fn read_keys(bdev: *mut block_device, keys: *mut shims::pr_keys) -> c_int {
+    // SAFETY: by the caller's promise.
+    let disk = unsafe { disk_of(bdev) };
+    // SAFETY: the array is as long as the caller says, and written by nobody else. All callers of
+    // Linux 7.3 have zeroed it.
+    let room = unsafe {
+        let array = (*keys).keys.as_mut_ptr();
+        slice::from_raw_parts_mut(array, (*keys).num_keys as usize)
+    };
+    let answer = ask(disk, |owner, unit| owner.registered(unit, room));
+    // SAFETY: as above.
+    told(answer, |there: Registered| unsafe {
+        (*keys).generation = there.generation;
+        (*keys).num_keys = there.keys;
+    })
+}
+
+/// # Safety
+/// As of [`register`]; `held` is the caller's own.
+unsafe extern "C" fn read_reservation(
+    bdev: *mut block_device,
+    held: *mut shims::pr_held_reservation,
+) -> c_int {
+    // SAFETY: by the caller's promise.
+    let (disk, held) = unsafe { (disk_of(bdev), &mut *held) };
+    let answer = ask(disk, |owner, unit| owner.holder(unit));
+    told(answer, |holder: Holder| {
+        held.generation = holder.generation;
+        held.key = holder.key;
+        held.type_ = number(holder.access);
+    })
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+//! KUnit suite of reservations: what the block layer asks through the table, and is told, of a disk
+//! whose owner answers as the test wants.
+
+use crate::blk::disk::{ControllerCounts, DiskShared, Owner};
+use crate::blk::gate::{Gate, OwnerPtr};
+use crate::blk::ioctl::Ioctl;
+use crate::blk::pr::{TABLE, TYPES};
+use crate::errno::status;
+use crate::shims;
+use core::ptr::from_ref;
+use engine::Mode;
+use hal::{Answer, CmdError, Denied, Error, Heat, Holder, Registered, Reserve};
+use kernel::bindings;
+use kernel::prelude::*;
+use kernel::sync::{new_mutex, Arc, Mutex};
+
+/// The unit of [`crate::kunit::unit`].
+const UNIT: u32 = 3;
+const KEYS: [u64; 3] = [1, u64::MAX, 3];
+
+#[pin_data]
+struct Fake {
+    #[pin]
+    state: Mutex<State>,
+}
+
+struct State {
+    answer: Result<Answer<()>, Error>,
+    holder: Holder,
+    asked: Option<Reserve>,
+    /// How often it was asked.
+    times: u32,
+}
+
+impl Fake {
+    fn ask<T>(&self, unit: u32, what: Option<&Reserve>, done: T) -> Result<Answer<T>, Error> {
+        let mut state = self.state.lock();
+        state.times += 1;
+        state.asked = what.copied();
+        match unit {
+            UNIT => state.answer.map(|answer| answer.map(|()| done)),
+            _ => Err(Error::Fatal),
+        }
+    }
+}
+
+impl Owner for Fake {
+    fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error> {
+        self.ask(unit, Some(what), ())
+    }
+
+    fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error> {
+        keys.iter_mut().zip(KEYS).for_each(|(to, key)| *to = key);
+        let there = Registered {
+            generation: 9,
+            keys: 3,
+        };
+        self.ask(unit, None, there)
+    }
+
+    fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error> {
+        let holder = self.state.lock().holder;
+        self.ask(unit, None, holder)
+    }
+
+    fn counts(&self) -> ControllerCounts {
+        ControllerCounts::default()
+    }
+
+    fn reset_counts(&self) {}
+
+    fn mode(&self) -> Mode {
+        Mode::Irq
+    }
+
+    fn set_mode(&self, _mode: Mode) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn poll_interval_us(&self) -> u32 {
+        0
+    }
+
+    fn set_poll_interval_us(&self, _us: u32) {}
+
+    fn rescan(&self) {}
+
+    fn heat(&self) -> Result<Option<Heat>, Error> {
+        Ok(None)
+    }
+
+    fn quirks(&self, _named: &mut dyn FnMut(&'static str)) {}
+
+    fn reset(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn ioctls(&self) -> Ioctl {
+        |_, _, _, _| Err(ENOTTY)
+    }
+}
+
+/// A disk that is nobody's but ours, with an open gate to a [`Fake`]. The test closes the gate
+/// before that goes.
+struct Rig {
+    bdev: KBox<bindings::block_device>,
+    _disk: KBox<bindings::gendisk>,
+    shared: KBox<DiskShared>,
+    fake: Arc<Fake>,
+}
+
+impl Rig {
+    fn new() -> Result<Self> {
+        let state = State {
+            answer: Ok(Ok(())),
+            holder: Holder::default(),
+            asked: None,
+            times: 0,
+        };
+        let fake = Arc::pin_init(pin_init!(Fake { state <- new_mutex!(state) }), GFP_KERNEL)?;
+        let gate = Gate::new().map_err(crate::errno::to_errno)?;
+        // SAFETY: the owner lives as long as the rig, which closes the gate before.
+        let owner = unsafe { OwnerPtr::new(&*from_ref(&*fake)) };
+        // SAFETY: as above; nobody else opens it.
+        unsafe { gate.open(owner) };
+        let shared = DiskShared::new(crate::kunit::unit(), KVec::new(), gate, owner)
+            .map_err(crate::errno::to_errno)?;
+        let mut disk: KBox<bindings::gendisk> = KBox::new(crate::compat::zeroed(), GFP_KERNEL)?;
+        disk.private_data = from_ref(&*shared).cast_mut().cast();
+        let mut bdev: KBox<bindings::block_device> =
+            KBox::new(crate::compat::zeroed(), GFP_KERNEL)?;
+        bdev.bd_disk = &raw mut *disk;
+        Ok(Self {
+            bdev,
+            _disk: disk,
+            shared,
+            fake,
+        })
+    }
+
+    fn bdev(&self) -> *mut bindings::block_device {
+        from_ref(&*self.bdev).cast_mut()
+    }
+
+    fn answer(&self, answer: Result<Answer<()>, Error>) {
+        self.fake.state.lock().answer = answer;
+    }
+
+    fn asked(&self) -> Option<Reserve> {
+        self.fake.state.lock().asked.take()
+    }
+
+    fn times(&self) -> u32 {
+        self.fake.state.lock().times
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.shared.gate.close();
+    }
+}
+
+/// `struct pr_keys` with its array.
+#[repr(C)]
+struct List {
+    head: shims::pr_keys,
+    keys: [u64; 4],
+}
+
+#[kunit_tests(hiops_pr)]
+mod pr_suite {
+    use super::*;
+
+    // All of the table's functions are called with the rig's own device, and the caller's memory.
+
+    #[test]
+    fn what_is_asked_comes_as_it_is_meant() -> Result {
+        let rig = Rig::new()?;
+        let (ops, bdev) = (&TABLE.0, rig.bdev());
+        let register = |old, new, flags| {
+            // SAFETY: see above.
+            ops.pr_register.map(|f| unsafe { f(bdev, old, new, flags) })
+        };
+        for (flags, ignore) in [(0, false), (1, true)] {
+            assert!(register(1, 2, flags) == Some(0));
+            let (old, new) = (1, 2);
+            assert!(rig.asked() == Some(Reserve::Register { old, new, ignore }));
+        }
+        for (n, (kind, access)) in (1..).zip(TYPES.map(|(kind, access)| (kind, Some(access)))) {
+            assert!(kind == n);
+            // SAFETY: see above.
+            let done = ops.pr_reserve.map(|f| unsafe { f(bdev, 7, kind, 1) });
+            let (key, ignore) = (7, true);
+            assert!(done == Some(0));
+            assert!(
+                rig.asked()
+                    == Some(Reserve::Acquire {
+                        key,
+                        access,
+                        ignore
+                    })
+            );
+            // SAFETY: see above.
+            let done = ops.pr_release.map(|f| unsafe { f(bdev, 7, kind) });
+            assert!(done == Some(0));
+            assert!(rig.asked() == Some(Reserve::Release { key, access }));
+            for abort in [false, true] {
+                // SAFETY: see above.
+                let done = (ops.pr_preempt).map(|f| unsafe { f(bdev, 7, 8, kind, abort) });
+                assert!(done == Some(0));
+                let victim = 8;
+                let what = Reserve::Preempt {
+                    key,
+                    victim,
+                    access,
+                    abort,
+                };
+                assert!(rig.asked() == Some(what));
+            }
+        }
+        // SAFETY: see above.
+        assert!(ops.pr_clear.map(|f| unsafe { f(bdev, 7) }) == Some(0));
+        assert!(rig.asked() == Some(Reserve::Clear { key: 7 }));
+        // Types that are none.
+        for kind in [0, 7, u32::MAX] {
+            // SAFETY: see above.
+            let done = ops.pr_release.map(|f| unsafe { f(bdev, 7, kind) });
+            assert!(done == Some(0));
+            let access = None;
+            assert!(rig.asked() == Some(Reserve::Release { key: 7, access }));
+        }
+        // Flags that nobody knows.
+        let before = rig.times();
+        for flags in [2, 3, 1 << 31] {
+            assert!(register(1, 2, flags) == Some(EOPNOTSUPP.to_errno()));
+            // SAFETY: see above.
+            let done = ops.pr_reserve.map(|f| unsafe { f(bdev, 7, 1, flags) });
+            assert!(done == Some(EOPNOTSUPP.to_errno()));
+        }
+        assert!(rig.times() == before);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_answered_is_told_as_in_tree() -> Result {
+        let rig = Rig::new()?;
+        let clear = || {
+            // SAFETY: see above.
+            (TABLE.0.pr_clear).map(|f| unsafe { f(rig.bdev(), 7) })
+        };
+        for (answer, told) in [
+            (Ok(Ok(())), 0),
+            (Ok(Err(Denied::Conflict)), 0x18),
+            (Ok(Err(Denied::Path)), 0x10000),
+            (Ok(Err(Denied::Failed)), 2),
+            (Ok(Err(Denied::Invalid)), EINVAL.to_errno()),
+            (Err(Error::Unsupported), EOPNOTSUPP.to_errno()),
+            (Err(Error::Gone), ENODEV.to_errno()),
+            (Err(Error::Timeout), ETIMEDOUT.to_errno()),
+        ] {
+            rig.answer(answer);
+            assert!(clear() == Some(told));
+        }
+        let before = rig.times();
+        rig.shared.gate.close();
+        assert!(clear() == Some(ENODEV.to_errno()));
+        assert!(rig.times() == before);
+        Ok(())
+    }
+
+    #[test]
+    fn keys_are_told_as_far_as_there_is_room() -> Result {
+        let rig = Rig::new()?;
+        for room in 0..=4u32 {
+            for denied in [false, true] {
+                rig.answer(Ok(if denied {
+                    Err(Denied::Conflict)
+                } else {
+                    Ok(())
+                }));
+                let mut list = List {
+                    head: shims::pr_keys {
+                        num_keys: room,
+                        ..Default::default()
+                    },
+                    keys: [0; 4],
+                };
+                let head = (&raw mut list).cast::<shims::pr_keys>();
+                // SAFETY: see above; there is room for 4.
+                let done = (TABLE.0.pr_read_keys).map(|f| unsafe { f(rig.bdev(), head) });
+                let (generation, keys) = (list.head.generation, list.head.num_keys);
+                if denied {
+                    assert!(done == Some(0x18));
+                    assert!((generation, keys) == (0, room));
+                } else {
+                    assert!(done == Some(0));
+                    assert!((generation, keys) == (9, 3));
+                }
+                for (n, key) in (0..).zip(list.keys) {
+                    let there = KEYS.get(n).filter(|_| n < room as usize);
+                    assert!(key == there.copied().unwrap_or(0));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_conflict_of_io_has_a_status_of_its_own() {
+        let conflict = status(Err(CmdError::Reserved.finally()));
+        assert!(conflict == shims::HIOPS_STS_RESV_CONFLICT);
+        for other in [CmdError::Io, CmdError::Medium, CmdError::Unsupported] {
+            assert!(status(Err(other.finally())) != conflict);
+        }
+    }
+
+    #[test]
+    fn the_holder_is_told() -> Result {
+        let rig = Rig::new()?;
+        let kinds = TYPES.map(|(kind, access)| (kind, Some(access)));
+        for (kind, access) in Iterator::chain(kinds.into_iter(), [(0, None)]) {
+            let (generation, key) = (u32::MAX, 5);
+            rig.fake.state.lock().holder = Holder {
+                generation,
+                access,
+                key,
+            };
+            let mut held = shims::pr_held_reservation::default();
+            // SAFETY: see above.
+            let done = (TABLE.0.pr_read_reservation).map(|f| unsafe { f(rig.bdev(), &mut held) });
+            assert!(done == Some(0));
+            assert!((held.generation, held.key, held.type_) == (generation, key, kind));
+        }
+        Ok(())
+    }
+}

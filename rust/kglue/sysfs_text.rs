@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What some of a disk's attributes say, word for word.
+
+use crate::blk::disk::ControllerCounts;
+use crate::blk::lane::Sums;
+use crate::text::Hex;
+use core::fmt::{self, Write};
+use hal::Unit;
+
+/// The lines of `stats`: name, blank, value.
+pub(crate) fn write_stats(
+    to: &mut impl Write,
+    sums: &Sums,
+    counts: &ControllerCounts,
+) -> fmt::Result {
+    let [irq, lazy, coop, poll] = sums.completed;
+    let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
+    let lines: [(&str, u64); 19] = [
+        ("submitted", sums.submitted),
+        ("completed", completed),
+        ("completed_irq", irq),
+        ("completed_lazy", lazy),
+        ("completed_coop", coop),
+        ("completed_poll", poll),
+        ("fifo_deferred", sums.deferred),
+        ("interrupts", counts.interrupts),
+        ("doorbell_writes", counts.doorbell_writes),
+        ("errors", sums.errors),
+        ("retried", sums.retried),
+        ("timeouts", sums.timeouts),
+        ("resets", counts.resets),
+        ("max_irq_ns", counts.max_irq_ns),
+        ("max_tick_ns", counts.max_tick_ns),
+        ("ticks", counts.ticks),
+        ("turns", counts.turns),
+        ("missed_interrupts", counts.missed),
+        ("aborts", counts.aborts),
+    ];
+    (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
+}
+
+/// The name of a disk that no other has: the strongest that the device gives.
+pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit) -> fmt::Result {
+    let ids = &unit.ids;
+    if let Some(uuid) = &ids.uuid {
+        let part = |from: usize, to: usize| Hex(uuid.get(from..to).unwrap_or_default());
+        let (a, b, c, d, e) = (
+            part(0, 4),
+            part(4, 6),
+            part(6, 8),
+            part(8, 10),
+            part(10, 16),
+        );
+        writeln!(to, "uuid.{a}-{b}-{c}-{d}-{e}")
+    } else if let Some(nguid) = &ids.nguid {
+        writeln!(to, "eui.{}", Hex(nguid))
+    } else if let Some(eui64) = &ids.eui64 {
+        writeln!(to, "eui.{}", Hex(eui64))
+    } else if let Some(wwn) = ids.wwn {
+        writeln!(to, "naa.{wwn:016x}")
+    } else {
+        let (serial, model) = (unit.serial.trim_ascii_end(), unit.model.trim_ascii_end());
+        writeln!(to, "hiops.{}-{}-{:08x}", Hex(serial), Hex(model), unit.id)
+    }
+}

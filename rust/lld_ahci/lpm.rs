@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Sleep of the link (AHCI 1.3.1 section 8.3, Serial ATA 3.x section 8.4.3): who may have it go to
+//! Partial or to Slumber while there is nothing to do.
+//!
+//! The HBA does so by itself (*ALPM*: `PxCMD.ALPE`; to Slumber with `ASP`, else to Partial), or the
+//! drive asks for it (*DIPM*, a feature of the drive); `PxSCTL.IPM` forbids either state. A command
+//! wakes the link up.
+//!
+//! A link that goes to sleep and one that loses its drive look alike to the HBA: PhyRdy changes
+//! (section 7.3.1). So on a link that may sleep that is not heeded. A drive that comes still
+//! tells so (`PxSERR.DIAG.X`), one that goes is missed by the next command.
+
+use crate::decline::Taken;
+use crate::identify::DriveId;
+use crate::policy::{self, Means};
+use crate::port::{Occupant, Port, State};
+use crate::regs::{
+    Reg, CMD_ALPE, CMD_ALPM, CMD_ICC_ACTIVE, SCTL_AWAKE, SCTL_DET, SCTL_IPM, SERR_PHY, SSTS_ACTIVE,
+    SSTS_IPM,
+};
+use cell::sync::{AtomicBool, AtomicU8, Ordering};
+use hal::{Error, LinkPower, Mmio, Platform};
+
+/// How long a link may take to wake up. TIMEOUT: as long as libata grants it (Linux 7.3,
+/// `ahci_set_lpm`); from Slumber it is 10 ms at most.
+const WAKE_US: u64 = 10_000;
+
+/// What a link may do while there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leave {
+    /// `PxSCTL.IPM`.
+    pub(crate) ipm: u32,
+    /// `PxCMD.ALPE` and `ASP`.
+    pub(crate) alpm: u32,
+    /// DIPM is on.
+    pub(crate) dipm: bool,
+}
+
+impl Leave {
+    /// None.
+    pub(crate) const NONE: Self = Self {
+        ipm: SCTL_AWAKE,
+        alpm: 0,
+        dipm: false,
+    };
+
+    /// Whether it may go to sleep, and somebody would have it do so.
+    pub(crate) const fn may_sleep(self) -> bool {
+        self.ipm & SCTL_AWAKE != SCTL_AWAKE && (self.alpm & CMD_ALPE != 0 || self.dipm)
+    }
+}
+
+/// How much a port's link may sleep. Written by the control path alone.
+#[derive(Default)]
+pub(crate) struct Power {
+    /// The number of a [`LinkPower`].
+    policy: AtomicU8,
+    /// The drive is known to be lost by it.
+    may_not: AtomicBool,
+    /// It was lost by it here.
+    given_up: AtomicBool,
+}
+
+impl Power {
+    fn policy(&self) -> LinkPower {
+        LinkPower::of_number(self.policy.load(Ordering::Relaxed)).unwrap_or_default()
+    }
+
+    fn set(&self, policy: LinkPower) {
+        // CAST: the enum is a byte.
+        self.policy.store(policy as u8, Ordering::Relaxed);
+    }
+
+    /// The drive is known to be lost by it, or not.
+    pub(crate) fn may_not(&self, may_not: bool) {
+        self.may_not.store(may_not, Ordering::Relaxed);
+    }
+
+    /// The drive was lost by it.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+}
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// Why the link stays awake, whatever anybody wants.
+    fn why_awake(&self) -> Option<&'static str> {
+        if let Some(why) = policy::refusal(self.plan.cap, self.plan.firmware.external) {
+            Some(why)
+        } else if self.power.may_not.load(Ordering::Relaxed) {
+            Some("the drive is known to be lost by it (see hiops/quirks)")
+        } else if self.power.is_given_up() {
+            Some("the drive was lost by it; bind it anew to try again")
+        } else {
+            None
+        }
+    }
+
+    /// How much the link may sleep. Any context.
+    pub(crate) fn link_power(&self) -> LinkPower {
+        match self.why_awake() {
+            Some(_) => LinkPower::MaxPerformance,
+            None => self.power.policy(),
+        }
+    }
+
+    /// See [`hal::Controller::set_link_power`].
+    pub(crate) fn set_link_power(
+        &self,
+        state: &mut State,
+        policy: LinkPower,
+    ) -> Result<Result<(), &'static str>, Error> {
+        let (Occupant::Drive(about), false) = (state.occupant, policy == LinkPower::Firmware)
+        else {
+            return Err(Error::Invalid);
+        };
+        if let Some(why) = self.why_awake() {
+            return Ok(Err(why));
+        }
+        let before = self.power.policy();
+        self.power.set(policy);
+        let id = about.id;
+        let set = self.solo(state, |_| self.arrange(&id, id.has_dipm || id.dipm));
+        if set.is_err() {
+            self.power.set(before);
+        }
+        set.map(Ok)
+    }
+
+    /// Has link and drive sleep as the policy says, after a reset. A drive that does not survive
+    /// that is not asked again.
+    pub(crate) fn let_sleep(&self, id: &DriveId) -> Result<(), Error> {
+        let arranged = self.arrange(id, id.dipm);
+        let chosen = !matches!(
+            self.link_power(),
+            LinkPower::Firmware | LinkPower::MaxPerformance
+        );
+        if chosen && matches!(arranged, Err(Error::Timeout | Error::Fatal)) {
+            self.power.give_up();
+            self.tell_taken(Taken::Sleep);
+        }
+        arranged
+    }
+
+    /// `asks`: DIPM may be on. The drive does not ask while the link is changed.
+    fn arrange(&self, id: &DriveId, asks: bool) -> Result<(), Error> {
+        let means = Means::of(self.plan.cap, self.plan.board, id);
+        let leave = match self.link_power() {
+            LinkPower::Firmware => self.firmwares_leave(),
+            policy => Leave::of(policy, means),
+        };
+        if asks {
+            // A drive that keeps it is served all the same.
+            self.unless_refused(self.turn_dipm(false))?;
+        }
+        self.grant(leave)?;
+        if !leave.dipm {
+            return Ok(());
+        }
+        match self.turn_dipm(true) {
+            Err(Error::Refused(_)) => self.grant(Leave {
+                dipm: false,
+                ..leave
+            }),
+            turned => turned,
+        }
+    }
+
+    /// What the link may do before the drive was asked what it is.
+    pub(crate) fn leave_at_first(&self) -> Leave {
+        match self.link_power() {
+            LinkPower::Firmware => self.firmwares_leave(),
+            _ => Leave::NONE,
+        }
+    }
+
+    /// What the firmware of the machine had set.
+    const fn firmwares_leave(&self) -> Leave {
+        Leave {
+            ipm: self.plan.firmware.sctl & SCTL_IPM,
+            alpm: self.plan.firmware.cmd,
+            dipm: false,
+        }
+    }
+
+    /// Gives the link leave to sleep, or keeps it awake; the drive's part of it is the caller's. By
+    /// the control path, with nothing under way. Sleeps.
+    pub(crate) fn grant(&self, leave: Leave) -> Result<(), Error> {
+        if !self.regs.heeds_phy() {
+            // It may be deeper asleep than it may be from now on.
+            self.rouse()?;
+        }
+        let sctl = self.regs.get(Reg::Sctl)? & !(SCTL_DET | SCTL_IPM);
+        self.regs.heed_phy(!leave.may_sleep());
+        self.regs.write(Reg::Sctl, sctl | leave.ipm);
+        self.regs.change_cmd(CMD_ALPM, leave.alpm)
+    }
+
+    /// Wakes up the link, and keeps it awake.
+    fn rouse(&self) -> Result<(), Error> {
+        let sctl = self.regs.get(Reg::Sctl)? & !(SCTL_DET | SCTL_IPM);
+        // First nothing lets it fall asleep again.
+        self.regs.write(Reg::Sctl, sctl | SCTL_AWAKE);
+        self.regs.change_cmd(CMD_ALPM, CMD_ICC_ACTIVE)?;
+        match self.wait(Reg::Ssts, SSTS_IPM, SSTS_ACTIVE, WAKE_US) {
+            // What it was until now was sleep.
+            Ok(()) => self.regs.write(Reg::Serr, SERR_PHY),
+            // It is down: heeded from now on.
+            Err(Error::Timeout) => {}
+            gone => return gone,
+        }
+        self.regs.heed_phy(true);
+        Ok(())
+    }
+}
