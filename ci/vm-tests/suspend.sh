@@ -1,14 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The machine sleeps and wakes up under verified load on both kinds of drives: nothing is lost, nothing fails, and the drive is told each time.
+# The machine sleeps and wakes up, and hibernates, under verified load on both kinds of drives: nothing is lost, nothing fails, and the drive is told each time.
+# The image of a hibernation is written to, and read from, a drive of hiops' own.
 # host
 # image: a.img 256M
 # image: b.img 256M
+# image: swap.img 1G
 # kernels: stock
 ROUNDS=${HIOPS_SUSPEND_ROUNDS:-2}
 if [ "${1:-}" = guest ]; then
 	. ci/vm-tests/nvme-lib.sh
-	"$BIND" "$PCI" hiops_nvme && "$BIND" 0000:00:06.0 hiops_ahci || exit
+	"$BIND" "$PCI" hiops_nvme && "$BIND" 0000:00:06.0 hiops_ahci && "$BIND" 0000:00:07.0 hiops_nvme || exit
+	swap=/sys/bus/pci/devices/0000:00:07.0/block/*
+	swap=$(echo $swap)
+	mkswap -q "/dev/${swap##*/}" && swapon "/dev/${swap##*/}" && cat "$swap/dev" >/sys/power/resume || exit
+	# The image is taken for the machine's own at once: no other kernel boots. It is as large as it
+	# comes: to make it smaller memory of the root's would be given back, which wants the share.
+	echo test_resume >/sys/power/disk || exit
 	# The machine's own root, which the host shares, does not come back from sleep: all that is needed is in memory.
 	root=/run/awake
 	mkdir -p $root/{bin,dev,proc,sys,run,tmp}
@@ -22,7 +30,7 @@ if [ "${1:-}" = guest ]; then
 	done
 	cp "$0" $root/bin/test
 	for dir in dev proc sys; do mount --rbind /$dir $root/$dir; done
-	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" chroot $root /bin/bash /bin/test awake
+	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" SWAP="${swap##*/}" chroot $root /bin/bash /bin/test awake
 fi
 
 if [ "${1:-}" = awake ]; then
@@ -47,7 +55,7 @@ if [ "${1:-}" = awake ]; then
 				--thread --verify=crc32c --verify_state_save=0 || return
 		done
 	}
-	DISKS=$(for disk in /sys/block/hiops*; do echo "${disk##*/}"; done)
+	DISKS=$(for disk in /sys/block/hiops*; do [ "${disk##*/}" = "$SWAP" ] || echo "${disk##*/}"; done)
 	jobs=()
 	for disk in $DISKS; do
 		load "$disk" >"/tmp/$disk" 2>&1 &
@@ -70,11 +78,14 @@ if [ "${1:-}" = awake ]; then
 			[ $level = devices ] || echo +3 >/sys/class/rtc/rtc0/wakealarm
 			expect "sleep-$round-$level" eval 'echo mem >/sys/power/state'
 		done
+		for disk in $DISKS; do expect "$disk-busy-$round-disk" more "$disk" 100; done
+		expect "hibernation-$round" eval 'echo disk >/sys/power/state'
 	done
 	for disk in $DISKS; do expect "$disk-goes-on" more "$disk" 500; done
 	: >/tmp/enough
 	for job in "${jobs[@]}"; do expect load wait "$job"; done
-	for disk in $DISKS; do
+	expect image-was-written [ "$(count "$SWAP" completed)" -ge "$ROUNDS" ]
+	for disk in $DISKS $SWAP; do
 		for what in errors timeouts resets; do expect "$disk-no-$what" [ "$(count "$disk" $what)" = 0 ]; done
 	done
 	expect all-told true
@@ -84,13 +95,16 @@ if [ "${1:-}" = awake ]; then
 fi
 
 set -uo pipefail
-ci/vm --kernel "$KERNEL" --timeout 800 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=slp0,drive=a,max_ioqpairs=4,addr=4 \
+ci/vm --kernel "$KERNEL" --timeout $((600 + 100 * ROUNDS)) --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=slp0,drive=a,max_ioqpairs=4,addr=4 \
 	-device ich9-ahci,id=hba,addr=6 -drive file=$DIR/b.img,format=raw,if=none,id=b -device ide-hd,serial=slp1,drive=b,bus=hba.0 \
+	-drive file=$DIR/swap.img,format=raw,if=none,id=swap -device nvme,serial=slp2,drive=swap,addr=7 \
 	-trace enable=pci_nvme_mmio_shutdown_set -D $DIR/trace" -- env HIOPS_SUSPEND_ROUNDS="$ROUNDS" "$0" guest >"$DIR/out" 2>"$DIR/err"
 cat "$DIR/err" >&2
 sed -nE 's/.*result: ((not )?ok )/\1/p' "$HIOPS_VM_LOG"
 # Without the last one the guest did not come to its end.
 grep -q 'result: ok all-told' "$HIOPS_VM_LOG" || echo "not ok end: the guest did not come to its end"
-# Once by the in-tree driver, from which hiops took it; then by hiops, each time.
+# Each of both drives once by the in-tree driver, from which hiops took it; then by hiops, each time:
+# before two sleeps, before the image of a hibernation is made, and before it takes over.
+want=$((2 * (1 + 4 * ROUNDS)))
 told=$(grep -c pci_nvme_mmio_shutdown_set "$DIR/trace")
-if [ "$told" = $((1 + 2 * ROUNDS)) ]; then echo "ok drive-told"; else echo "not ok drive-told: $told times CC.SHN instead of $((1 + 2 * ROUNDS))"; fi
+if [ "$told" = $want ]; then echo "ok drive-told"; else echo "not ok drive-told: $told times CC.SHN instead of $want"; fi
