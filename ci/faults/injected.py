@@ -6,6 +6,7 @@ faults together come in three, each mode and each value of a switch among them.
 """
 
 import errno
+import functools
 import os
 import subprocess
 
@@ -109,6 +110,17 @@ def deaf_for_good(row):
     given_up(row, lambda: row.disk.set_fault(deaf=1))
 
 
+def once(fault):
+    """It, and nothing of it left for the next row."""
+    @functools.wraps(fault)
+    def switched(row):
+        try:
+            fault(row)
+        finally:
+            row.disk.set_fault(**SWITCHES)
+    return switched
+
+
 def refused(disk, name, value):
     try:
         disk.set_fault(**{name: value})
@@ -133,7 +145,9 @@ def files(disk):
     disk.bind()
 
 
-FAULTS = [delay, drop, delay_beyond, duplicate, fail_again, fail_medium, deaf, cfs, all_ones]
+FAULTS = [once(fault) for fault in (delay, drop, delay_beyond, duplicate, fail_again, fail_medium,
+                                    deaf, cfs, all_ones)]
+FOR_GOOD = [once(deaf_for_good)]
 
 
 def main():
@@ -151,9 +165,9 @@ def main():
         told(f"{disk.driver}-switches", lambda: files(disk))
         run(turns(disk, FAULTS))
     # NVMe's has a minute for its first command.
-    run(turns(sata, [deaf_for_good]))
+    run(turns(sata, FOR_GOOD))
     if CHOICE:
-        run(turns(nvme, [deaf_for_good]))
+        run(turns(nvme, FOR_GOOD))
     for disk in (nvme, sata):
         disk.unbind()
     module("-r", "hiops")
