@@ -36,7 +36,9 @@ refuse() {
 	echo 0 >$DEBUG/fail_make_request/verbose
 	echo 1 >"/sys/block/$disk/make-it-fail"
 	for _ in 1 2 3 4; do
-		dd if="/dev/$disk" of=/dev/null bs=4k count=1 iflag=direct 2>"$OUT" || grep -q 'Input/output error' "$OUT" && bad=$((bad + 1))
+		if ! dd if="/dev/$disk" of=/dev/null bs=4k count=1 iflag=direct 2>"$OUT" && grep -q 'Input/output error' "$OUT"; then
+			bad=$((bad + 1))
+		fi
 	done
 	same "refused-fail-$disk" "$bad" 4
 	same "refused-untold-$disk" "$(count "$disk" submitted)" "$before"
