@@ -6,6 +6,7 @@ import subprocess
 import time
 
 PCI = "/sys/bus/pci/devices"
+DEBUG = "/sys/kernel/debug"
 COMMAND = 4  # byte of the configuration space (PCI 3.0, section 6.2.2)
 MEMORY, BUS_MASTER = 2, 4
 # Seconds for whatever is waited for; emulated machines are slow.
@@ -32,6 +33,7 @@ class Disk:
 
     def __init__(self, name, driver, function=None):
         self.name, self.driver, self.function = name, driver, function
+        self.limit_ms = None
 
     def stats(self):
         with open(f"/sys/block/{self.name}/hiops/stats") as file:
@@ -42,11 +44,28 @@ class Disk:
             put(value, f"/sys/block/{self.name}/hiops/{key}")
 
     def time_out(self, ms):
+        """Also when it is bound anew."""
+        self.limit_ms = ms
         put(ms, f"/sys/block/{self.name}/queue/io_timeout")
 
     def bind(self):
         put(self.driver, f"{PCI}/{self.function}/driver_override")
         put(self.function, f"/sys/bus/pci/drivers/{self.driver}/bind")
+        if self.limit_ms:
+            self.time_out(self.limit_ms)
+
+    @property
+    def faults(self):
+        """The folder of its faults on demand."""
+        return f"{DEBUG}/hiops/{self.function}"
+
+    def set_fault(self, **faults):
+        for key, value in faults.items():
+            put(value, f"{self.faults}/{key}")
+
+    def fault(self, name):
+        with open(f"{self.faults}/{name}") as file:
+            return file.read().strip()
 
     def unbind(self):
         """From whatever driver has it."""

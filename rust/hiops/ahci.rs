@@ -17,6 +17,7 @@ use kglue::platform::KernelPlatform;
 use kglue::slot::{Attended, SlotPort};
 use lld_ahci::{boards, AhciController, AhciQueue, Boards, Hba, News, Port, Site};
 
+use crate::inject::{self, AhciRegisters, Handle};
 use crate::{ata_passthru, params};
 
 /// The driver.
@@ -26,8 +27,9 @@ impl HbaDriver for HiopsAhci {
     const NAME: &'static CStr = c"hiops_ahci";
     // Mass storage, serial ATA, AHCI (AHCI 1.3.1 section 2.1.5).
     const CLASS: u32 = 0x01_06_01;
-    type Hba = Hba<Window>;
+    type Hba = Hba<AhciRegisters>;
     type Port = Ahci;
+    type Registers = AhciRegisters;
 
     fn refusal(ids: &PciIds) -> Option<&'static str> {
         Boards::of(ids).refusal()
@@ -37,8 +39,12 @@ impl HbaDriver for HiopsAhci {
         boards::bar(ids)
     }
 
-    fn hba(window: Window, ids: &PciIds) -> Result<Self::Hba, Error> {
-        Hba::new(window, ids)
+    fn registers(platform: &KernelPlatform, window: Window) -> Result<AhciRegisters, Error> {
+        Ok(Handle::new(platform)?.ahci(window))
+    }
+
+    fn hba(registers: AhciRegisters, ids: &PciIds) -> Result<Self::Hba, Error> {
+        Hba::new(registers, ids)
     }
 
     fn dma_bits(hba: &Self::Hba) -> u8 {
@@ -68,17 +74,19 @@ impl HbaDriver for HiopsAhci {
     fn port(
         hba: &Self::Hba,
         platform: &KernelPlatform,
-        window: Window,
+        registers: AhciRegisters,
         number: u8,
         caller: Caller,
     ) -> Result<Ahci, Error> {
         let plan = hba.port(number).ok_or(Error::Invalid)?;
         let plan = plan.with_fua(params::ahci_fua()?);
-        let port = Port::new(platform.clone(), window, plan)?;
+        let handle = inject::handle(&registers);
+        let port = Port::new(platform.clone(), registers, plan)?;
         let place = Arc::new(Placed { port, caller }, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         Ok(Ahci {
             controller: AhciController::new(Place(place)),
             platform: platform.clone(),
+            handle,
         })
     }
 
@@ -112,7 +120,7 @@ impl HbaDriver for HiopsAhci {
 }
 
 struct Placed {
-    port: Port<KernelPlatform, Window>,
+    port: Port<KernelPlatform, AhciRegisters>,
     caller: Caller,
 }
 
@@ -122,10 +130,10 @@ pub(crate) struct Place(Arc<Placed>);
 
 impl Site for Place {
     type Platform = KernelPlatform;
-    type Mmio = Window;
+    type Mmio = AhciRegisters;
 
     #[inline]
-    fn port(&self) -> &Port<KernelPlatform, Window> {
+    fn port(&self) -> &Port<KernelPlatform, AhciRegisters> {
         &self.0.port
     }
 
@@ -138,11 +146,17 @@ impl Site for Place {
 pub(crate) struct Ahci {
     pub(crate) controller: AhciController<Place>,
     pub(crate) platform: KernelPlatform,
+    handle: Handle,
 }
 
 impl AdminPath for Ahci {
     fn ioctl(_disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
         ata_passthru::ioctl(way, cmd, arg).map(|()| 0)
+    }
+
+    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+    fn wake_by(queue: &Self::Queue, alarm: kglue::alarm::Alarm) {
+        inject::wake_by(queue, alarm);
     }
 }
 
@@ -162,7 +176,7 @@ impl SlotPort for Ahci {
 }
 
 impl Controller for Ahci {
-    type Queue = AhciQueue<Place>;
+    type Queue = inject::Queue<AhciQueue<Place>>;
 
     fn start(&self) -> Result<(), Error> {
         self.controller.start()
@@ -177,7 +191,8 @@ impl Controller for Ahci {
         index: u16,
         vector: Option<u16>,
     ) -> Result<NewQueue<Self::Queue>, Error> {
-        self.controller.create_queue(index, vector)
+        let new = self.controller.create_queue(index, vector)?;
+        self.handle.queue(&self.platform, new)
     }
 
     fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {

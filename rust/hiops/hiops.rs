@@ -3,6 +3,7 @@
 //!
 //! * `nvme`, `ahci`, `ram`: composition. `params`: module parameters.
 //! * `nvme_passthru`, `nvme_io`; `ata_passthru` with `sg` and `hdio`: the ioctls of tools. `user`: their arguments in user space.
+//! * `inject`: where faults get in, on a kernel that is made for them; on others there is no way.
 //! * `kunit`: tests that need a kernel.
 
 use hal::Error;
@@ -17,6 +18,9 @@ use kglue::wait::Threads;
 mod ahci;
 mod ata_passthru;
 mod hdio;
+#[cfg_attr(CONFIG_FAULT_INJECTION_DEBUG_FS = "y", path = "inject_on.rs")]
+#[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS = "y"), path = "inject_off.rs")]
+mod inject;
 #[cfg(CONFIG_KUNIT = "y")]
 mod kunit;
 mod nvme;
@@ -150,6 +154,7 @@ struct Hiops {
     _nvme: Registration<Bound<nvme::HiopsNvme>>,
     _ahci: Registration<BoundHba<ahci::HiopsAhci>>,
     _ram: KVec<RamDisk>,
+    _inject: inject::Root,
     _disks: AllDisksGone,
     _threads: Threads,
 }
@@ -172,10 +177,12 @@ impl kernel::Module for Hiops {
             );
             kglue::errno::to_errno(error)
         })?;
+        let root = inject::Root::new().map_err(failed)?;
         Ok(Self {
             _nvme: Registration::new(module)?,
             _ahci: Registration::new(module)?,
             _ram: ram,
+            _inject: root,
             _disks: AllDisksGone,
             _threads: threads,
         })

@@ -14,6 +14,7 @@ use kglue::pci::driver::PciDriver;
 use kglue::platform::KernelPlatform;
 use lld_nvme::{NvmeController, NvmeQueue, Quirks};
 
+use crate::inject::{self, Handle, NvmeRegisters};
 use crate::{nvme_passthru, params};
 
 /// Requests outstanding on a queue: as many as in tree (`io_queue_depth`, Linux 7.3).
@@ -35,12 +36,15 @@ impl PciDriver for HiopsNvme {
     }
 
     fn controller(platform: &KernelPlatform, window: Window, ids: &PciIds) -> Result<Nvme, Error> {
-        let controller = NvmeController::new(platform.clone(), window, ids)?;
+        let handle = Handle::new(platform)?;
+        let registers = handle.nvme(window);
+        let controller = NvmeController::new(platform.clone(), registers, ids)?;
         controller.serve_shared(params::nvme_shared()?);
         controller.lend_at_most(params::nvme_hmb_bytes()?);
         Ok(Nvme {
             controller,
             platform: platform.clone(),
+            handle,
         })
     }
 
@@ -69,18 +73,24 @@ impl PciDriver for HiopsNvme {
 
 /// lld_nvme's controller, with memory for commands that are passed through.
 pub(crate) struct Nvme {
-    pub(crate) controller: NvmeController<KernelPlatform, Window>,
+    pub(crate) controller: NvmeController<KernelPlatform, NvmeRegisters>,
     pub(crate) platform: KernelPlatform,
+    handle: Handle,
 }
 
 impl AdminPath for Nvme {
     fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
         nvme_passthru::ioctl(way, disk, cmd, arg)
     }
+
+    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+    fn wake_by(queue: &Self::Queue, alarm: kglue::alarm::Alarm) {
+        inject::wake_by(queue, alarm);
+    }
 }
 
 impl Controller for Nvme {
-    type Queue = NvmeQueue<KernelPlatform, Window>;
+    type Queue = inject::Queue<NvmeQueue<KernelPlatform, NvmeRegisters>>;
 
     fn start(&self) -> Result<(), Error> {
         self.controller.start()
@@ -95,7 +105,8 @@ impl Controller for Nvme {
         index: u16,
         vector: Option<u16>,
     ) -> Result<NewQueue<Self::Queue>, Error> {
-        self.controller.create_queue(index, vector)
+        let new = self.controller.create_queue(index, vector)?;
+        self.handle.queue(&self.platform, new)
     }
 
     fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
@@ -130,10 +141,10 @@ impl Controller for Nvme {
         self.controller.reservations()
     }
 
-    const ABORTS: bool = lld_nvme::NvmeController::<KernelPlatform, Window>::ABORTS;
+    const ABORTS: bool = lld_nvme::NvmeController::<KernelPlatform, NvmeRegisters>::ABORTS;
 
     fn abort(&self, queue: &Self::Queue, tag: usize, limit_us: u64) -> Result<bool, Error> {
-        self.controller.abort(queue, tag, limit_us)
+        self.controller.abort(inject::inner(queue), tag, limit_us)
     }
 
     #[inline]

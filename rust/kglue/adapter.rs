@@ -298,6 +298,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         for queue in &mut self.queues {
             // SAFETY: neither moves any more (invariant); the adapter shuts the queues' timers down before it goes.
             unsafe { queue.settle(adapter) };
+            #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+            C::wake_by(queue.io.hardware(), queue.alarm.clone());
         }
         Ok(())
     }

@@ -43,6 +43,8 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     /// After `io`, which points to them.
     retry: KBox<Retry>,
     poller: KBox<Poller>,
+    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+    pub(crate) alarm: crate::alarm::Alarm,
     /// The queue as the wait hook knows it.
     pub(crate) way: Way,
     adapter: *const Adapter<C, B>,
@@ -89,6 +91,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             vector,
             retry,
             poller,
+            #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+            alarm: crate::alarm::Alarm::new(Self::wake)?,
             way: Way {
                 queue: null(),
                 wait: Self::wait,
@@ -117,6 +121,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         unsafe {
             self.retry.aim(queue.cast());
             self.poller.aim(queue.cast());
+            #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+            self.alarm.aim(queue.cast());
         }
         self.way.queue = queue.cast();
     }
@@ -178,6 +184,14 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     }
 
     /// # Safety
+    /// `queue` is a settled `HwQueue<C, B>`; in hard interrupt context.
+    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+    unsafe fn wake(queue: *const c_void) {
+        // SAFETY: by the caller's promise.
+        unsafe { &*queue.cast::<Self>() }.io.drain(Context::Irq);
+    }
+
+    /// # Safety
     /// `queue` is a settled `HwQueue<C, B>`.
     unsafe fn can_poll(queue: *const c_void) -> bool {
         // SAFETY: by the caller's promise.
@@ -218,6 +232,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     pub(crate) fn quiet(&self) {
         self.retry.shutdown();
         self.poller.quiet();
+        #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+        self.alarm.quiet();
     }
 
     /// Its interrupt was served; it came at `begin`.

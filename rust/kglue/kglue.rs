@@ -10,6 +10,7 @@
 //! * [`wait`]: threads that wait for their I/O. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
+//! * `alarm`, `debugfs`: faults on demand, on a kernel that is made for them.
 //! * `kunit`, `kunit_again`, `kunit_engine`, `kunit_pr`, `kunit_slots`: tests that need a kernel.
 //! * `shims`: what `c_shims/` declares.
 
@@ -27,11 +28,15 @@ mod adapter_remove;
 mod adapter_rest;
 mod adapter_serve;
 mod adapter_suspend;
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+pub mod alarm;
 mod attribute;
 pub mod blk;
 pub mod caller;
 mod compat;
 mod context;
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+pub mod debugfs;
 pub mod dma;
 pub mod errno;
 mod heat;

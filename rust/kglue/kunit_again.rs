@@ -6,7 +6,7 @@ use kernel::prelude::*;
 #[kunit_tests(hiops_again)]
 mod again_suite {
     use crate::blk::again::is_worth_a_try;
-    use crate::blk::lane::{Format, Lane, Switches};
+    use crate::blk::lane::{Format, Lane, Panel};
     use crate::blk::request::{Pdu, Rq};
     use crate::shims;
     use core::ptr::{null, NonNull};
@@ -42,7 +42,7 @@ mod again_suite {
         let lane = Lane {
             queue: null(),
             way: null(),
-            switches: Switches::new(0, 0),
+            switches: Panel::new(0, 0),
             unit: 1,
             format: Format::new(&crate::kunit::unit()),
             max_retries,

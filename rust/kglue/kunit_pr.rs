@@ -10,7 +10,7 @@ use crate::errno::status;
 use crate::shims;
 use core::ptr::from_ref;
 use engine::Mode;
-use hal::{Answer, CmdError, Denied, Error, Heat, Holder, Registered, Reserve};
+use hal::{Answer, CmdError, Denied, Error, Heat, Holder, LinkPower, Registered, Reserve};
 use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
@@ -78,6 +78,12 @@ impl Owner for Fake {
         Ok(())
     }
 
+    fn strategy(&self) -> usize {
+        0
+    }
+
+    fn choose(&self, _which: usize) {}
+
     fn poll_interval_us(&self) -> u32 {
         0
     }
@@ -88,6 +94,26 @@ impl Owner for Fake {
 
     fn heat(&self) -> Result<Option<Heat>, Error> {
         Ok(None)
+    }
+
+    fn link_power(&self) -> Option<LinkPower> {
+        None
+    }
+
+    fn set_link_power(&self, _policy: LinkPower) -> Result<(), Error> {
+        Err(Error::Unsupported)
+    }
+
+    fn turns_cache(&self) -> bool {
+        false
+    }
+
+    fn has_cache(&self, _unit: u32) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn set_write_cache(&self, _on: bool) -> Result<(), Error> {
+        Err(Error::Unsupported)
     }
 
     fn quirks(&self, _named: &mut dyn FnMut(&'static str)) {}

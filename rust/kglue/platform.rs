@@ -44,6 +44,12 @@ impl KernelPlatform {
             epoch: Instant::now(),
         }
     }
+
+    /// The device's name, if there is a device.
+    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+    pub fn name(&self) -> Option<&CStr> {
+        self.device.as_ref().map(|device| device.name())
+    }
 }
 
 /// A table of fixed length in kernel memory.

@@ -33,6 +33,12 @@ pub trait AdminPath: hal::Controller {
         let _ = (disk, cmd, arg, way);
         Err(ENOTTY)
     }
+
+    /// Has `queue` be drained by `alarm` where it keeps completions back.
+    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+    fn wake_by(queue: &Self::Queue, alarm: crate::alarm::Alarm) {
+        let _ = (queue, alarm);
+    }
 }
 
 /// The way to a controller that may be taken away at any time.

@@ -28,6 +28,8 @@ pub trait HbaDriver: Sized + 'static {
     type Hba: Send + Sync + 'static;
     /// A port.
     type Port: SlotPort;
+    /// Its registers. Clones are the same.
+    type Registers: Clone + Send + Sync + 'static;
 
     /// Why a function made by `ids` is not served.
     fn refusal(ids: &PciIds) -> Option<&'static str>;
@@ -35,8 +37,11 @@ pub trait HbaDriver: Sized + 'static {
     /// The BAR with its registers.
     fn bar(ids: &PciIds) -> u8;
 
-    /// The HBA made by `ids`, on the registers in `window`; the device is not touched yet. Sleeps.
-    fn hba(window: Window, ids: &PciIds) -> Result<Self::Hba, Error>;
+    /// The registers in `window`, of the device of `platform`. Sleeps.
+    fn registers(platform: &KernelPlatform, window: Window) -> Result<Self::Registers, Error>;
+
+    /// The HBA made by `ids`, on its registers; the device is not touched yet. Sleeps.
+    fn hba(registers: Self::Registers, ids: &PciIds) -> Result<Self::Hba, Error>;
 
     /// How many bits of an address it takes, and gets right.
     fn dma_bits(hba: &Self::Hba) -> u8;
@@ -61,7 +66,7 @@ pub trait HbaDriver: Sized + 'static {
     fn port(
         hba: &Self::Hba,
         platform: &KernelPlatform,
-        window: Window,
+        registers: Self::Registers,
         number: u8,
         caller: Caller,
     ) -> Result<Self::Port, Error>;
@@ -86,7 +91,7 @@ struct Shared<T: HbaDriver> {
     hba: T::Hba,
     function: Function,
     platform: KernelPlatform,
-    window: Window,
+    registers: T::Registers,
     vectors: Arc<Vectors>,
     /// The line is the INTx pin.
     pin: bool,
@@ -120,7 +125,7 @@ impl<T: HbaDriver> Home for Shared<T> {
         T::port(
             &self.hba,
             &self.platform,
-            self.window.clone(),
+            self.registers.clone(),
             number,
             caller,
         )
@@ -191,12 +196,13 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         let claim = unsafe { Claim::new(function, T::bar(&ids), T::NAME, 0) }
             .map_err(step("claiming the PCI function"))?;
         let window = claim.map().map_err(step("mapping the registers"))?;
-        let mut hba = T::hba(window.clone(), &ids).map_err(step("reading the capabilities"))?;
+        // SAFETY: the device is alive and bound until all that is made here is dropped again.
+        let platform = unsafe { KernelPlatform::new(function.device()) };
+        let registers = T::registers(&platform, window).map_err(step("making the controller"))?;
+        let mut hba = T::hba(registers.clone(), &ids).map_err(step("reading the capabilities"))?;
         claim
             .limit_dma(T::dma_bits(&hba))
             .map_err(step("limiting its addresses"))?;
-        // SAFETY: the device is alive and bound until all that is made here is dropped again.
-        let platform = unsafe { KernelPlatform::new(function.device()) };
         T::start(&mut hba, &platform).map_err(step("resetting the HBA"))?;
         if let Some(ports) = T::switched_ports(&hba) {
             turn_on_ports(function, ports);
@@ -215,7 +221,7 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
             hba,
             function: function.clone(),
             platform,
-            window,
+            registers,
             vectors: Arc::new(vectors, GFP_KERNEL).map_err(no_memory)?,
             pin,
             number,
