@@ -11,8 +11,7 @@ ROUNDS=${HIOPS_SUSPEND_ROUNDS:-2}
 if [ "${1:-}" = guest ]; then
 	. ci/vm-tests/nvme-lib.sh
 	"$BIND" "$PCI" hiops_nvme && "$BIND" 0000:00:06.0 hiops_ahci && "$BIND" 0000:00:07.0 hiops_nvme || exit
-	swap=/sys/bus/pci/devices/0000:00:07.0/block/*
-	swap=$(echo $swap)
+	for swap in /sys/bus/pci/devices/0000:00:07.0/block/*; do :; done
 	mkswap -q "/dev/${swap##*/}" && swapon "/dev/${swap##*/}" && cat "$swap/dev" >/sys/power/resume || exit
 	# The image is taken for the machine's own at once: no other kernel boots. It is as large as it
 	# comes: to make it smaller memory of the root's would be given back, which wants the share.
@@ -30,7 +29,7 @@ if [ "${1:-}" = guest ]; then
 	done
 	cp "$0" $root/bin/test
 	for dir in dev proc sys; do mount --rbind /$dir $root/$dir; done
-	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" SWAP="${swap##*/}" chroot $root /bin/bash /bin/test awake
+	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" HIOPS_SWAP="${swap##*/}" chroot $root /bin/bash /bin/test awake
 fi
 
 if [ "${1:-}" = awake ]; then
@@ -55,7 +54,7 @@ if [ "${1:-}" = awake ]; then
 				--thread --verify=crc32c --verify_state_save=0 || return
 		done
 	}
-	DISKS=$(for disk in /sys/block/hiops*; do [ "${disk##*/}" = "$SWAP" ] || echo "${disk##*/}"; done)
+	DISKS=$(for disk in /sys/block/hiops*; do [ "${disk##*/}" = "$HIOPS_SWAP" ] || echo "${disk##*/}"; done)
 	jobs=()
 	for disk in $DISKS; do
 		load "$disk" >"/tmp/$disk" 2>&1 &
@@ -84,8 +83,8 @@ if [ "${1:-}" = awake ]; then
 	for disk in $DISKS; do expect "$disk-goes-on" more "$disk" 500; done
 	: >/tmp/enough
 	for job in "${jobs[@]}"; do expect load wait "$job"; done
-	expect image-was-written [ "$(count "$SWAP" completed)" -ge "$ROUNDS" ]
-	for disk in $DISKS $SWAP; do
+	expect image-was-written [ "$(count "$HIOPS_SWAP" completed)" -ge "$ROUNDS" ]
+	for disk in $DISKS $HIOPS_SWAP; do
 		for what in errors timeouts resets; do expect "$disk-no-$what" [ "$(count "$disk" $what)" = 0 ]; done
 	done
 	expect all-told true

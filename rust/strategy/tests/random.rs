@@ -71,7 +71,11 @@ impl Strategy for Dice {
         self.flip()
     }
     fn spins(&self) -> Spin {
-        [Spin::No, Spin::Trial, Spin::Yes][self.below(3) as usize]
+        match self.below(3) {
+            0 => Spin::No,
+            1 => Spin::Trial,
+            _ => Spin::Yes,
+        }
     }
     fn spun(&self, _: Spin, _: Spun) {}
     fn waited(&self, _: Next) {}
