@@ -72,7 +72,6 @@ impl Plugged<'_> {
 
 /// The first `left` requests of a list.
 struct Run<'a, 'b> {
-    lane: &'a Lane,
     plugged: &'a mut Plugged<'b>,
     left: usize,
     switches: Switches,
@@ -202,7 +201,6 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             lane.stats.submitted(left as u64);
             let (queue, switches) = (Self::io(lane), lane.switches.get());
             let run = Run {
-                lane,
                 plugged: &mut plugged,
                 left,
                 switches,
