@@ -9,6 +9,7 @@ use crate::doorbell::Shadow;
 use crate::host_memory::{HostMemory, Lent};
 use crate::identify::ControllerId;
 use crate::kept::Kept;
+use crate::made::Made;
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
 use crate::quirks::Quirks;
 use crate::regs::{self, Cap};
@@ -30,7 +31,8 @@ const PAGE_SHIFT_MAX: u8 = 16;
 
 /// One NVMe controller.
 ///
-/// `platform` and `mmio` are the machine and the whole register window (BAR 0). Clones of `M` and of `P::Dma` are handles of the same thing.
+/// `platform` and `mmio` are the machine and the whole register window (BAR 0). Clones of `M` and of
+/// `P::Dma` are handles of the same thing.
 pub struct NvmeController<P: Platform, M: Mmio + Clone>
 where
     P::Dma: Clone,
@@ -54,7 +56,8 @@ where
     pub(crate) lendable: AtomicU64,
     /// The device may touch memory.
     enabled: AtomicBool,
-    state: TryLock<State<P, M>>,
+    /// One, apart from the rest, which is made on a thread's stack.
+    state: P::Table<TryLock<State<P, M>>>,
 }
 
 /// What only the control path touches.
@@ -84,16 +87,6 @@ pub(crate) struct About {
     pub(crate) layout: Layout,
 }
 
-/// A queue as the controller was told of it, with handles of its memory: whatever becomes of the queue, the device has not been told of
-/// memory that is gone.
-pub(crate) struct Made<D> {
-    pub(crate) sq: D,
-    pub(crate) cq: D,
-    pub(crate) entries: u16,
-    /// `None`: it never interrupts.
-    pub(crate) vector: Option<u16>,
-}
-
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
     P::Dma: Clone,
@@ -103,9 +96,8 @@ where
     /// [`Error::Gone`]: no device answers. [`Error::Malformed`], [`Error::Unsupported`]: its capabilities contradict the specification or the
     /// window's length, or it has no command set or page size that this driver knows.
     ///
-    /// `ids` says what is known of it: before this, the platform's memory is to be where
-    /// [`Quirks::dma_bits`] of [`Quirks::of_function`] reach, and interrupts are to come as
-    /// [`Quirks::messages`] has it.
+    /// `ids` says what is known of it: memory is where [`Quirks::dma_bits`] of it reach by now, and
+    /// interrupts come as [`Quirks::messages`] has it.
     pub fn new(platform: P, mmio: M, ids: &PciIds) -> Result<Self, Error> {
         let cap = Cap::read(&mmio)?;
         let quirks = Quirks::of_function(ids);
@@ -122,20 +114,8 @@ where
             return Err(Error::Malformed);
         }
         let page = 1usize.wrapping_shl(u32::from(page_shift));
-        Ok(Self {
-            admin: Admin::new(&platform, cap.stride(), page, quirks.has_small_cids())?,
-            pages: admin::paged(&platform, page.saturating_mul(3), page)?,
-            made: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
-            platform,
-            mmio,
-            cap,
-            progress: Progress::new(),
-            quirks: AtomicU64::new(quirks.bits()),
-            pin: AtomicBool::new(false),
-            shared: AtomicBool::new(false),
-            lendable: AtomicU64::new(0),
-            enabled: AtomicBool::new(false),
-            state: TryLock::new(State {
+        let state = |_| {
+            TryLock::new(State {
                 about: None,
                 effects: None,
                 events: Events::default(),
@@ -144,7 +124,22 @@ where
                 shadow: None,
                 queues: 0,
                 kept: Kept::nothing(),
-            }),
+            })
+        };
+        Ok(Self {
+            admin: Admin::new(&platform, cap.stride(), page, quirks.has_small_cids())?,
+            pages: admin::paged(&platform, page.saturating_mul(3), page)?,
+            made: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
+            mmio,
+            cap,
+            progress: Progress::new(),
+            quirks: AtomicU64::new(quirks.bits()),
+            pin: AtomicBool::new(false),
+            shared: AtomicBool::new(false),
+            lendable: AtomicU64::new(0),
+            enabled: AtomicBool::new(false),
+            state: platform.table(1, state)?,
+            platform,
         })
     }
 
@@ -164,7 +159,7 @@ where
 
     /// The control path's state. [`Error::Invalid`]: two callers at once, against the contract.
     pub(crate) fn state(&self) -> Result<Guard<'_, State<P, M>>, Error> {
-        self.state.try_lock().ok_or(Error::Invalid)
+        (self.state.first().and_then(TryLock::try_lock)).ok_or(Error::Invalid)
     }
 
     /// Bytes of the controller's memory page.

@@ -53,6 +53,7 @@ mod interrupt;
 mod io_passthrough;
 mod kept;
 mod lists;
+mod made;
 mod namespace;
 mod pace;
 mod passthrough;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From any state to a controller that takes commands (Base 2.0 section 3.5.1): reset, ask, agree, re-create what was there.
 
-use crate::controller::{About, Made, NvmeController, State, QUEUES_MAX};
+use crate::controller::{About, NvmeController, State, QUEUES_MAX};
 use crate::data::{Layout, LIST_MAX};
 use crate::doorbell::Shadow;
 use crate::identify::{self, Cns, ControllerId, View};
 use crate::kept::Kept;
+use crate::made::Made;
 use crate::quirks::Quirks;
 use crate::regs;
 use crate::step::Step;

@@ -7,7 +7,8 @@
 
 use crate::admin::AdminReply;
 use crate::command::Sqe;
-use crate::controller::{Made, NvmeController, State};
+use crate::controller::{NvmeController, State};
+use crate::made::Made;
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
 use crate::quirks::Quirks;
 use crate::{bringup, cqe};
