@@ -6,10 +6,10 @@
 # image: a.img 64M
 # image: s.img 64M
 # vm: --timeout 900 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=faults,drive=a,addr=4"
-# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=5 -device ide-hd,serial=faults-s,drive=s,bus=hba.0"
+# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=faults-s,drive=s,bus=hba.0"
 . ci/vm-tests/nvme-lib.sh
 DEBUG=/sys/kernel/debug
-SATA=0000:00:05.0
+SATA=0000:00:06.0
 mountpoint -q $DEBUG || mount -t debugfs debugfs $DEBUG
 
 # swallow DISK: one completion in ten vanishes between hiops and the block layer: its time-out ends it, nothing is reset.
