@@ -11,7 +11,7 @@
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
 //! * `alarm`, `debugfs`: faults on demand, on a kernel that is made for them.
-//! * `kunit`, `kunit_again`, `kunit_engine`, `kunit_pr`, `kunit_slots`: tests that need a kernel.
+//! * `kunit`: tests that need a kernel, of the folder of that name (and `wait`'s, which has its own).
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
@@ -44,17 +44,19 @@ mod here;
 mod hrtimer;
 pub mod irq;
 #[cfg(CONFIG_KUNIT = "y")]
-mod kunit;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_again;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_engine;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_pr;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_shelf;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_slots;
+#[path = "../../kunit"]
+mod kunit {
+    mod again;
+    mod engine;
+    mod errno;
+    mod limits;
+    mod platform;
+    mod pr;
+    mod shelf;
+    mod slots;
+    mod sysfs;
+    mod unit;
+}
 mod log;
 pub mod mmio;
 mod node;

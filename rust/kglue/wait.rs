@@ -22,7 +22,7 @@ use kernel::prelude::*;
 use kernel::time::{delay::fsleep, Delta};
 
 #[cfg(CONFIG_KUNIT = "y")]
-#[path = "kunit_wait.rs"]
+#[path = "../../kunit/wait.rs"]
 mod kunit;
 
 /// As a power of two, the places in the table: several times as many as threads wait at once.
