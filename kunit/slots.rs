@@ -3,7 +3,7 @@
 //! layer.
 
 use super::shelf::{has, shelf};
-use crate::adapter_suspend::Suspend;
+use crate::adapter::Suspend;
 use crate::platform::KernelPlatform;
 use core::sync::atomic::Ordering;
 use hal::{Error, Platform};

@@ -63,7 +63,7 @@ mod sysfs_suite {
 
     #[test]
     fn quirks_are_names_in_a_line() {
-        use crate::adapter_quirks::write_quirks;
+        use crate::text::write_quirks;
         let mut any = Ok(false);
         assert!(writes("one two", |text| {
             any = write_quirks(text, |named| {

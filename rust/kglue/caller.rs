@@ -8,7 +8,7 @@ use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
-use crate::adapter_recover::{Recovery, Run};
+use crate::work::{Recovery, Run};
 
 /// How a port calls for attention. Clones are the same caller.
 #[derive(Clone)]

@@ -9,25 +9,13 @@
 //! * `node`: a controller's own node, `/dev/hiops<C>`.
 //! * [`wait`]: threads that wait for their I/O. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
-//! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
+//! * `errno`: errors at the kernel's edge. `context`: preemption, memory under I/O, clocks. `compat`: what differs between kernels.
+//! * `work`: what sleeps, begun from where nothing may.
 //! * `alarm`, `debugfs`: faults on demand, on a kernel that is made for them.
 //! * `kunit`: tests that need a kernel, of the folder of that name (and `wait`'s, which has its own).
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
-mod adapter_abort;
-mod adapter_attend;
-mod adapter_change;
-mod adapter_config;
-mod adapter_disks;
-mod adapter_queue;
-mod adapter_quirks;
-mod adapter_reason;
-mod adapter_recover;
-mod adapter_remove;
-mod adapter_rest;
-mod adapter_serve;
-mod adapter_suspend;
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
 pub mod alarm;
 mod attribute;
@@ -74,6 +62,7 @@ mod sysfs_text;
 mod text;
 pub mod wait;
 pub mod words;
+mod work;
 
 pub use sysfs::POLL_INTERVAL_US;
 

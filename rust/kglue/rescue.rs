@@ -9,9 +9,9 @@ use hal::Error;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
-use crate::adapter_recover::{Recovery, Run};
 use crate::caller::Caller;
 use crate::context::now_ms;
+use crate::work::{Recovery, Run};
 
 /// A port that can't be stopped again within this time is given up: each reset holds up the others.
 /// As long as libata remembers a link's errors (`ata_eh_speed_down`, Linux 7.3).

@@ -7,11 +7,11 @@ use hal::Error;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 
+use crate::adapter::Reason;
 use crate::adapter::{Adapter, Bus, Config};
-use crate::adapter_reason::Reason;
-use crate::adapter_recover::NoIo;
 use crate::blk::ioctl::AdminPath;
 use crate::caller::Caller;
+use crate::context::NoIo;
 use crate::log::{log_err, log_warn};
 use crate::platform::KernelPlatform;
 use crate::rescue::Rescue;

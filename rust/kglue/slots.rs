@@ -28,11 +28,11 @@ use kernel::static_lock_class;
 use kernel::sync::Mutex;
 
 use crate::adapter::{Adapter, Bus, Label, Naming};
-use crate::adapter_recover::Recovery;
 use crate::caller::Caller;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};
 use crate::slot::{attend, Home, Slot, SlotAdapter, SlotPort, Tenant};
+use crate::work::Recovery;
 
 /// The slots of a home.
 ///
@@ -295,7 +295,7 @@ impl<H: Home> Slots<H> {
         let shown = |slot: &Slot<H>| {
             // SAFETY: only an exchange takes what is there, under `doors`.
             match unsafe { slot.tenant() } {
-                Some(Tenant::Served(adapter)) => adapter.disks.lock().len(),
+                Some(Tenant::Served(adapter)) => adapter.disks().lock().len(),
                 _ => 0,
             }
         };
@@ -326,7 +326,7 @@ impl<H: Home> Slots<H> {
         let Some(Tenant::Served(adapter)) = slot.and_then(|slot| unsafe { slot.tenant() }) else {
             return false;
         };
-        let disk = adapter.disks.lock().first().map(|disk| disk.as_raw());
+        let disk = adapter.disks().lock().first().map(|disk| disk.as_raw());
         // SAFETY: an added disk, whose whole is its first part.
         disk.is_some_and(|disk| unsafe {
             use kernel::bindings::{blkdev_issue_zeroout, GFP_KERNEL};

@@ -8,9 +8,9 @@ use core::sync::atomic::Ordering;
 use hal::{Controller, Error};
 use kernel::ffi::c_void;
 
+use crate::adapter::Suspend;
 use crate::adapter::{Bus, Number};
-use crate::adapter_recover::NoIo;
-use crate::adapter_suspend::Suspend;
+use crate::context::NoIo;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};
 use crate::rescue::Rescue;

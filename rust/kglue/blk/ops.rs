@@ -4,25 +4,19 @@
 use super::again::is_retry;
 use super::lane::Lane;
 use super::request::Rq;
-use super::upper::{end_swallowed, BlkUpper};
+use super::upper::end_swallowed;
 use super::DiskShared;
 use crate::adapter::{Adapter, Bus, HwQueue};
 use crate::compat::zeroed;
 use crate::context::PreemptOff;
-use crate::platform::KernelPlatform;
 use crate::shims;
 use crate::wait;
 use core::marker::PhantomData;
 use core::ptr::{null, NonNull};
-use engine::{Context, IoQueue, Switches};
+use engine::{Context, Switches};
 use hal::Controller;
 use kernel::bindings;
 use kernel::ffi::{c_int, c_uint, c_void};
-use strategy::Chosen;
-
-/// A hardware queue of controller `C` as the block layer uses it.
-pub(crate) type Io<C, B> =
-    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
 
 /// blk-mq's operations for controllers `C` on bus `B`.
 pub(crate) struct Ops<C, B>(PhantomData<(C, B)>);
@@ -72,7 +66,6 @@ impl Plugged<'_> {
 
 /// The first `left` requests of a list.
 struct Run<'a, 'b> {
-    lane: &'a Lane,
     plugged: &'a mut Plugged<'b>,
     left: usize,
     switches: Switches,
@@ -202,7 +195,6 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             lane.stats.submitted(left as u64);
             let (queue, switches) = (Self::io(lane), lane.switches.get());
             let run = Run {
-                lane,
                 plugged: &mut plugged,
                 left,
                 switches,
@@ -283,7 +275,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         // SAFETY: `driver_data` is the adapter that owns the set; the maps are the set's own, and not in use yet.
         unsafe {
             let adapter = &*(*set).driver_data.cast::<Adapter<C, B>>();
-            let (interrupting, all) = (adapter.interrupting(), adapter.queues.len());
+            let (interrupting, all) = (adapter.interrupting(), adapter.queue_count());
             let [default, read, poll, ..] = &mut (*set).map;
             // CAST: as many queues as a u16 counts.
             default.nr_queues = interrupting as c_uint;

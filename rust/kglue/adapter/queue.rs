@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One hardware queue of an adapter.
 
-use crate::adapter::{Adapter, Bus};
-use crate::adapter_abort::WELL;
-use crate::adapter_reason::Reason;
+use crate::adapter::config::Bus;
+use crate::adapter::reason::Reason;
+use crate::adapter::state::Adapter;
+use crate::adapter::state::WELL;
 use crate::blk::disk::ControllerCounts;
-use crate::blk::ops::Io;
 use crate::blk::poller::{Calls, Poller};
 use crate::blk::request::Rq;
 use crate::blk::retry::Retry;
@@ -24,6 +24,10 @@ use strategy::Chosen;
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
+
+/// A hardware queue of controller `C` as the block layer uses it.
+pub(crate) type Io<C, B> =
+    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
 
 /// Counts one more, where there is one writer at a time: no exchange is needed.
 #[inline]

@@ -4,20 +4,16 @@
 //! ([`Adapter::restart`]); it is dead. Each rung has its time, and who asks for a higher one
 //! meanwhile gets it.
 
-use crate::adapter::{Adapter, Bus, HwQueue};
-use crate::adapter_reason::Reason;
+use crate::adapter::config::Bus;
+use crate::adapter::queue::HwQueue;
+use crate::adapter::reason::Reason;
+use crate::adapter::state::Adapter;
+use crate::adapter::state::{ABORT, RESET, WELL};
 use crate::context::{now_ms, PreemptOff};
 use crate::log::{log_err, log_info};
 use core::sync::atomic::Ordering;
 use engine::{Context, Overdue};
 use hal::{Controller, Platform};
-
-/// What is being done about a controller, of [`Adapter::recovering`]: nothing.
-pub(crate) const WELL: u8 = 0;
-/// What it has not answered is aborted.
-pub(crate) const ABORT: u8 = 1;
-/// It is reset.
-pub(crate) const RESET: u8 = 2;
 
 /// How long the completion of a command may take that was aborted, says the device. TIMEOUT: the
 /// specification has it posted by then (NVMe Base 2.0 section 5.1); QEMU's drives post it later.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! An adapter's disks: named by the controller, made and shown.
 
-use crate::adapter::{Adapter, Bus};
-use crate::adapter_change::Found;
+use crate::adapter::attention::Found;
+use crate::adapter::config::Bus;
+use crate::adapter::state::Adapter;
 use crate::blk::disk::{Disk, DiskShared, OwnerPtr};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::lane::{Format, Lane, Panel};

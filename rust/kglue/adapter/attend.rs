@@ -6,24 +6,24 @@
 //! its disks are looked at anew, it is recovered, or it is attended with its queues at rest. An
 //! unasked look at the disks disturbs nobody as long as they are what they were.
 
-use crate::adapter::{Adapter, Bus, LIVE};
-use crate::adapter_abort::WELL;
-use crate::adapter_change::Found;
-use crate::adapter_reason::Reason;
-use crate::adapter_recover::{NoIo, Recovery, Run};
+use crate::adapter::attention::Attention;
+use crate::adapter::attention::Found;
+use crate::adapter::config::Bus;
+use crate::adapter::reason::Reason;
+use crate::adapter::state::WELL;
+use crate::adapter::state::{Adapter, LIVE};
 use crate::blk::ioctl::AdminPath;
+use crate::context::NoIo;
 use crate::errno::advice;
-use crate::hrtimer::HrTimer;
 use crate::log::{log_err, log_info, log_warn};
 use crate::text::Text;
 use core::fmt::Write;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 use hal::{Controller, Error, Notice, Queues, Weight, Wish};
 use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
-use kernel::sync::{new_mutex, Mutex};
 
 /// Wishes that are seen to in one go.
 const ROUNDS: u32 = 16;
@@ -31,48 +31,6 @@ const ROUNDS: u32 = 16;
 const LINE: usize = 256;
 /// Bytes of a variable of a uevent.
 const VARIABLE: usize = 48;
-
-/// The work item of it, and the timer that puts it off.
-pub(crate) struct Attention {
-    work: Recovery,
-    run: Run,
-    timer: KBox<HrTimer>,
-    /// The disks are to be looked at anew, whatever the controller says.
-    look: AtomicBool,
-    /// What the controller said of its disks when they last became that.
-    known: Pin<KBox<Mutex<Found>>>,
-}
-
-impl Attention {
-    fn make(number: i32, run: Run, expired: Run) -> Result<Self, Error> {
-        let no_memory = |_| Error::NoMemory;
-        let known = new_mutex!(Found::new(), "hiops_known");
-        Ok(Self {
-            work: Recovery::that_attends(number)?,
-            run,
-            timer: HrTimer::new(expired).map_err(no_memory)?,
-            look: AtomicBool::new(false),
-            known: KBox::pin_init(known, GFP_KERNEL).map_err(no_memory)?,
-        })
-    }
-
-    /// Nothing is attended any more, whoever calls. Sleeps.
-    pub(crate) fn disable(&self) {
-        self.work.disable();
-        // Nobody starts it any more.
-        self.timer.cancel();
-    }
-
-    /// The disks are what is `found`.
-    pub(crate) fn know(&self, found: Found) {
-        *self.known.lock() = found;
-    }
-
-    fn knows(&self, found: &Found) -> bool {
-        let known = self.known.lock();
-        known.len() == found.len() && known.iter().eq(found.iter())
-    }
-}
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The controller is attended soon. Any context.
