@@ -10,12 +10,13 @@
 //! * [`wait`]: threads that wait for their I/O. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, memory under I/O, clocks. `compat`: what differs between kernels.
-//! * `work`: what sleeps, begun from where nothing may.
+//! * `work`: what sleeps, begun from where nothing may. `aim`: whom that, or a timer, is for.
 //! * `alarm`, `debugfs`: faults on demand, on a kernel that is made for them.
 //! * `kunit`: tests that need a kernel, of the folder of that name (and `wait`'s, which has its own).
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
+mod aim;
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
 pub mod alarm;
 mod attribute;

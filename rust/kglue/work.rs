@@ -1,68 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Work items: what must sleep is begun here from a context that must not.
 
+use crate::aim::Aim;
 use crate::shims;
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::ptr::NonNull;
 use hal::Error;
 use kernel::bindings;
-use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::types::Opaque;
 
-/// The work item of an adapter's recovery, with a queue of its own that memory pressure can't stall.
+/// What a work item is for.
+pub(crate) trait Job: 'static {
+    /// Work waits for, or cancels, that of lower ranks alone.
+    const RANK: u32;
+}
+
+/// An adapter is recovered.
+pub(crate) enum Recover {}
+/// A port that has called is attended.
+pub(crate) enum Tend {}
+/// An adapter's controller is attended: that waits for recoveries.
+pub(crate) enum Attend {}
+/// Drives are exchanged: that ends all of the above, and is not ended by it.
+pub(crate) enum Exchange {}
+/// All that ports are part of is reset: that ends all other work of it.
+pub(crate) enum ResetAll {}
+
+impl Job for Recover {
+    const RANK: u32 = 0;
+}
+impl Job for Tend {
+    const RANK: u32 = 0;
+}
+impl Job for Attend {
+    const RANK: u32 = 1;
+}
+impl Job for Exchange {
+    const RANK: u32 = 2;
+}
+impl Job for ResetAll {
+    const RANK: u32 = 3;
+}
+
+/// Whoever does a job.
+pub(crate) trait Run<J: Job>: Send + Sync {
+    /// Does it. Sleeps.
+    fn run(&self);
+}
+
+/// A work item with a queue of its own that memory pressure can't stall.
 ///
 /// # Invariants
-/// `work` and `queue` are valid until the drop. `adapter` is null, or what `run` takes, until [`Recovery::cancel`] returned.
-pub(crate) struct Recovery {
-    item: KBox<Item>,
+/// `work` and `queue` are valid until the drop.
+pub(crate) struct Work<J: Job> {
+    item: KBox<Item<J>>,
     queue: *mut bindings::workqueue_struct,
 }
 
 #[repr(C)]
-struct Item {
+struct Item<J: Job> {
     work: Opaque<bindings::work_struct>,
-    adapter: AtomicPtr<c_void>,
-    run: AtomicPtr<c_void>,
+    target: Aim<dyn Run<J>>,
 }
 
 // SAFETY: work may be queued from any context.
-unsafe impl Send for Recovery {}
+unsafe impl<J: Job> Send for Work<J> {}
 // SAFETY: as above.
-unsafe impl Sync for Recovery {}
+unsafe impl<J: Job> Sync for Work<J> {}
 
-pub(crate) type Run = unsafe fn(*const c_void);
-
-impl Recovery {
+impl<J: Job> Work<J> {
+    /// Work of nobody yet, whose queue has `number` in its name. Sleeps.
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
-        Self::make(number, 0)
-    }
-
-    /// Work that waits for recoveries.
-    pub(crate) fn that_attends(number: i32) -> Result<Self, Error> {
-        Self::make(number, 1)
-    }
-
-    /// Work that ends all other work of this kind, and is not ended by it.
-    pub(crate) fn that_removes(number: i32) -> Result<Self, Error> {
-        Self::make(number, 2)
-    }
-
-    /// Work that ends all other work of what its ports are part of.
-    pub(crate) fn that_rescues(number: i32) -> Result<Self, Error> {
-        Self::make(number, 3)
-    }
-
-    /// Work waits for, or cancels, that of lower ranks alone.
-    fn make(number: i32, rank: u32) -> Result<Self, Error> {
         let item = Item {
             work: Opaque::uninit(),
-            adapter: AtomicPtr::new(null_mut()),
-            run: AtomicPtr::new(null_mut()),
+            target: Aim::new(),
         };
         let item = KBox::new(item, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: it stays in its box until no work is pending.
-        unsafe { shims::hiops_init_work(item.work.get(), Some(Self::work), rank) };
+        unsafe { shims::hiops_init_work(item.work.get(), Some(Self::work), J::RANK) };
         // SAFETY: may sleep.
         let queue = unsafe { shims::hiops_alloc_wq(number) };
         if queue.is_null() {
@@ -71,15 +86,21 @@ impl Recovery {
         Ok(Self { item, queue })
     }
 
-    /// Begins a recovery, unless one is waiting to begin: then `false`. Any context.
+    /// From now on it is `target`'s.
     ///
     /// # Safety
-    /// `adapter` is what `run` takes, and stays valid until [`Recovery::cancel`] returned.
-    pub(crate) unsafe fn begin(&self, adapter: *const c_void, run: Run) -> bool {
-        self.item
-            .adapter
-            .store(adapter.cast_mut(), Ordering::Relaxed);
-        self.item.run.store(run as *mut c_void, Ordering::Release);
+    /// `target` stays where it is, and is valid until the work is disabled, or is cancelled and not
+    /// begun again.
+    pub(crate) unsafe fn aim(&self, target: NonNull<dyn Run<J>>) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.item.target.set(target) };
+    }
+
+    /// Begins it, unless it is waiting to begin, or is nobody's: then `false`. Any context.
+    pub(crate) fn begin(&self) -> bool {
+        if self.item.target.get().is_none() {
+            return false;
+        }
         // SAFETY: both are valid by the invariants.
         unsafe {
             bindings::queue_work_on(
@@ -91,46 +112,42 @@ impl Recovery {
         }
     }
 
-    /// Returns when a recovery that was begun is over. Sleeps.
+    /// Returns when what was begun is over. Sleeps.
     pub(crate) fn flush(&self) {
         // SAFETY: valid by the invariants.
         unsafe { bindings::flush_work(self.item.work.get()) };
     }
 
-    /// No recovery runs any more, nor will unless begun again. Sleeps.
+    /// It does not run any more, nor will unless begun again. Sleeps.
     pub(crate) fn cancel(&self) {
         // SAFETY: valid by the invariants.
         unsafe { bindings::cancel_work_sync(self.item.work.get()) };
     }
 
-    /// No recovery runs any more, nor will, whoever wants to begin one. Sleeps.
+    /// It does not run any more, nor will, whoever wants to begin it. Sleeps.
     pub(crate) fn disable(&self) {
         // SAFETY: valid by the invariants.
         unsafe { bindings::disable_work_sync(self.item.work.get()) };
     }
 
-    /// Undoes [`Recovery::disable`].
+    /// Undoes [`Work::disable`].
     pub(crate) fn enable(&self) {
         // SAFETY: valid by the invariants.
         unsafe { bindings::enable_work(self.item.work.get()) };
     }
 
     /// # Safety
-    /// Called by the work queue with the work of an `Item`.
+    /// Called by the work queue with the work of an `Item<J>`.
     unsafe extern "C" fn work(work: *mut bindings::work_struct) {
         // SAFETY: `work` is the first field (`repr(C)`) of an item, alive until cancelled.
-        let item = unsafe { &*work.cast::<Item>() };
-        let run = item.run.load(Ordering::Acquire);
-        let adapter = item.adapter.load(Ordering::Relaxed);
-        if run.is_null() {
-            return;
+        let item = unsafe { &*work.cast::<Item<J>>() };
+        if let Some(target) = item.target.get() {
+            target.run();
         }
-        // SAFETY: `begin` stored a `Run` with what it takes.
-        unsafe { core::mem::transmute::<*mut c_void, Run>(run)(adapter) };
     }
 }
 
-impl Drop for Recovery {
+impl<J: Job> Drop for Work<J> {
     fn drop(&mut self) {
         self.cancel();
         // SAFETY: nothing is queued any more.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How a controller is attended: the work of it, and what was seen last.
 
-use crate::hrtimer::HrTimer;
-use crate::work::{Recovery, Run};
-use core::sync::atomic::AtomicBool;
+use crate::hrtimer::{Expired, HrTimer};
+use crate::work::{Attend, Run, Work};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, Ordering};
 use hal::{Error, Refused, Unit};
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Mutex};
@@ -13,27 +14,58 @@ pub(crate) type Found = KVec<core::result::Result<Unit, Refused>>;
 
 /// The work item of it, and the timer that puts it off.
 pub(crate) struct Attention {
-    pub(super) work: Recovery,
-    pub(super) run: Run,
-    /// Begins it later.
-    pub(super) timer: KBox<HrTimer>,
+    work: Work<Attend>,
+    timer: KBox<HrTimer>,
     /// The disks are to be looked at anew, whatever the controller says.
-    pub(super) look: AtomicBool,
+    look: AtomicBool,
     /// What the controller said of its disks when they last became that.
     known: Pin<KBox<Mutex<Found>>>,
 }
 
 impl Attention {
-    pub(super) fn make(number: i32, run: Run, expired: Run) -> Result<Self, Error> {
+    /// That of nobody yet. Sleeps.
+    pub(super) fn new(number: i32) -> Result<Self, Error> {
         let no_memory = |_| Error::NoMemory;
         let known = new_mutex!(Found::new(), "hiops_known");
         Ok(Self {
-            work: Recovery::that_attends(number)?,
-            run,
-            timer: HrTimer::new(expired).map_err(no_memory)?,
+            work: Work::new(number)?,
+            timer: HrTimer::new().map_err(no_memory)?,
             look: AtomicBool::new(false),
             known: KBox::pin_init(known, GFP_KERNEL).map_err(no_memory)?,
         })
+    }
+
+    /// From now on it is `adapter`'s, who begins it when the timer has expired.
+    ///
+    /// # Safety
+    /// `adapter` stays where it is, and is valid until [`Attention::disable`] has returned.
+    pub(super) unsafe fn aim<A: Run<Attend> + Expired + 'static>(&self, adapter: NonNull<A>) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            self.work.aim(adapter);
+            self.timer.aim(adapter);
+        }
+    }
+
+    /// The controller is attended soon. Any context.
+    pub(super) fn begin(&self) {
+        self.work.begin();
+    }
+
+    /// Likewise, and its disks are looked at whatever it says.
+    pub(super) fn begin_look(&self) {
+        self.look.store(true, Ordering::Release);
+        self.begin();
+    }
+
+    /// Whether the disks are to be looked at; not any more then.
+    pub(super) fn take_look(&self) -> bool {
+        self.look.swap(false, Ordering::AcqRel)
+    }
+
+    /// The controller is attended in `us` microseconds. By the work itself.
+    pub(super) fn put_off(&self, us: u32) {
+        self.timer.start(us);
     }
 
     /// Nothing is attended any more, whoever calls. Sleeps.

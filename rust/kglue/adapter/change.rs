@@ -13,8 +13,7 @@
 
 use crate::adapter::attention::Found;
 use crate::adapter::config::Bus;
-use crate::adapter::state::Adapter;
-use crate::adapter::state::LOOK_AGAIN_US;
+use crate::adapter::state::{Adapter, LOOK_AGAIN_US};
 use crate::blk::disk::Disk;
 use crate::blk::ioctl::AdminPath;
 use crate::context::NoIo;

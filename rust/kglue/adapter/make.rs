@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! An adapter is made: its queues, and the tag set that blk-mq has of them.
 
+use crate::adapter::attention::Attention;
 use crate::adapter::config::{Bus, Config, Naming, Number};
 use crate::adapter::queue::HwQueue;
 use crate::adapter::state::{Adapter, LIVE, WELL};
@@ -11,8 +12,9 @@ use crate::blk::request::Pdu;
 use crate::blk::MapKind;
 use crate::platform::KernelPlatform;
 use crate::shims;
-use crate::work::Recovery;
+use crate::work::Work;
 use core::mem::size_of;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8};
 use hal::Error;
 use kernel::bindings;
@@ -72,6 +74,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     ) -> Result<KBox<Self>, Error> {
         match Self::allocate(platform, controller, bus, config) {
             Ok(mut adapter) => {
+                adapter.aim();
                 adapter.create_queues()?;
                 adapter.allocate_set()?;
                 Ok(adapter)
@@ -120,8 +123,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             .map_err(no_memory)?;
             let hook = KBox::pin_init(lock(None, NAMES.hook, static_lock_class!()), GFP_KERNEL)
                 .map_err(no_memory)?;
-            let recovery = Recovery::new(number)?;
-            let attention = Self::attention(number)?;
+            let recovery = Work::new(number)?;
+            let attention = Attention::new(number)?;
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
             Ok((
@@ -179,6 +182,17 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         }))
     }
 
+    /// Its work items and its timer are its own from here on.
+    fn aim(&self) {
+        let adapter = NonNull::from(self);
+        // SAFETY: it does not move any more (invariant); before it goes, the recovery is cancelled,
+        // and as the state is `DEAD` then not begun again, and attention is disabled.
+        unsafe {
+            self.recovery.aim(adapter);
+            self.attention.aim(adapter);
+        }
+    }
+
     fn depth(&self) -> u16 {
         let wanted = self.config.queue_depth;
         let depth = wanted.unwrap_or(self.limits.tags.max(LEAST_DEPTH));
@@ -209,7 +223,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         }
         self.own_vectors = in_a_row(self.queues.iter().filter_map(|queue| queue.vector));
         (self.paused.lock().reserve(self.queues.len(), GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
-        let adapter: *const Self = self;
+        let adapter: NonNull<Self> = NonNull::from(&*self);
         for queue in &mut self.queues {
             // SAFETY: neither moves any more (invariant); the adapter shuts the queues' timers down before it goes.
             unsafe { queue.settle(adapter) };

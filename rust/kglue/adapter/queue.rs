@@ -2,23 +2,21 @@
 //! One hardware queue of an adapter.
 
 use crate::adapter::config::Bus;
-use crate::adapter::reason::Reason;
-use crate::adapter::state::Adapter;
-use crate::adapter::state::WELL;
+use crate::aim::Aim;
 use crate::blk::disk::ControllerCounts;
-use crate::blk::poller::{Calls, Poller};
+use crate::blk::poller::{Polled, Poller};
 use crate::blk::request::Rq;
-use crate::blk::retry::Retry;
+use crate::blk::retry::{Kicked, Retry};
 use crate::blk::upper::BlkUpper;
-use crate::context::{now_ms, stamp, stamps_to_ns, PreemptOff, TICK_MS};
+use crate::context::{stamp, stamps_to_ns, PreemptOff};
 use crate::here::Here;
+use crate::hrtimer::Expired;
 use crate::platform::KernelPlatform;
-use crate::wait::Way;
-use core::ptr::null;
+use crate::wait::{Waited, Way};
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use engine::{Context, IoQueue, Mode, Next, Switches, Turn};
 use hal::{Controller, Error, NewQueue};
-use kernel::ffi::c_void;
 use kernel::prelude::*;
 use strategy::Chosen;
 
@@ -36,10 +34,17 @@ fn count(counter: &AtomicU64) {
     counter.store(n.wrapping_add(1), Ordering::Relaxed);
 }
 
+/// The adapter, as its queues know it.
+pub(super) trait Keeper: Send + Sync {
+    /// Whether an interrupt can be turned off.
+    fn can_poll(&self) -> bool;
+    /// Turns that of `vector` on or off, at the controller and at the bus.
+    fn set_interrupt(&self, vector: u16, on: bool);
+    /// The controller has contradicted itself too often. Any context.
+    fn distrust(&self);
+}
+
 /// A hardware queue with what the adapter keeps for it.
-///
-/// # Invariants
-/// After [`HwQueue::settle`], `adapter` is the adapter that it is a part of.
 pub(crate) struct HwQueue<C: Controller, B: Bus> {
     pub(crate) io: Io<C, B>,
     /// `None`: it never interrupts, and is for polled I/O of the block layer.
@@ -51,7 +56,7 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     pub(crate) alarm: crate::alarm::Alarm,
     /// The queue as the wait hook knows it.
     pub(crate) way: Way,
-    adapter: *const Adapter<C, B>,
+    keeper: Aim<dyn Keeper>,
     interrupts: AtomicU64,
     /// In units of [`stamp`].
     max_irq: AtomicU64,
@@ -81,13 +86,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         vector: Option<u16>,
         depth: usize,
     ) -> Result<Self, Error> {
-        let retry = Retry::new(Self::kick).map_err(|_| Error::NoMemory)?;
-        let calls = Calls {
-            tick: Self::tick,
-            can_poll: Self::can_poll,
-            set_interrupt: Self::set_interrupt,
-        };
-        let poller = Poller::new(calls).map_err(|_| Error::NoMemory)?;
+        let retry = Retry::new().map_err(|_| Error::NoMemory)?;
+        let poller = Poller::new().map_err(|_| Error::NoMemory)?;
         // SAFETY: both live in allocations of their own, which go after `io`.
         let upper = unsafe { BlkUpper::new(map, &retry, &poller) };
         Ok(Self {
@@ -96,13 +96,10 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             retry,
             poller,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-            alarm: crate::alarm::Alarm::new(Self::wake)?,
-            way: Way {
-                queue: null(),
-                wait: Self::wait,
-                end: Self::end,
-            },
-            adapter: null(),
+            alarm: crate::alarm::Alarm::new()?,
+            // SAFETY: nothing is enlisted before it has found its place.
+            way: unsafe { Way::new(NonNull::<Self>::dangling()) },
+            keeper: Aim::new(),
             interrupts: AtomicU64::new(0),
             max_irq: AtomicU64::new(0),
             max_tick: AtomicU64::new(0),
@@ -117,18 +114,18 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// It has found its place.
     ///
     /// # Safety
-    /// Neither it nor `adapter`, of which it is a part, moves any more; its timer is shut down before it goes.
-    pub(crate) unsafe fn settle(&mut self, adapter: *const Adapter<C, B>) {
-        self.adapter = adapter;
-        let queue: *const Self = self;
-        // SAFETY: by the caller's promise.
+    /// Neither it nor `keeper`, of which it is a part, moves any more; its timer is shut down before it goes.
+    pub(super) unsafe fn settle(&mut self, keeper: NonNull<dyn Keeper>) {
+        let queue: NonNull<Self> = NonNull::from(&*self);
+        // SAFETY: by the caller's promise; the adapter waits for who is in the hook before it goes.
         unsafe {
-            self.retry.aim(queue.cast());
-            self.poller.aim(queue.cast());
+            self.keeper.set(keeper);
+            self.retry.aim(queue);
+            self.poller.aim(queue);
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-            self.alarm.aim(queue.cast());
+            self.alarm.aim(queue);
+            self.way = Way::new(queue);
         }
-        self.way.queue = queue.cast();
     }
 
     /// Changes how completions are noticed, with the queue at rest for a moment. Sleeps; one caller at a time.
@@ -152,79 +149,6 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// them at once, and does not sleep.
     pub(crate) fn useful_switches(&self) -> u8 {
         self.vector.map_or(0, |_| Switches::LAZY | Switches::COOP)
-    }
-
-    /// # Safety
-    /// `queue` is a settled `HwQueue<C, B>`; with preemption off, in a thread that waits for I/O of its own on it.
-    unsafe fn wait(queue: *const c_void, turn: Option<Turn>, calm: bool) -> Next {
-        // SAFETY: by the caller's promise.
-        let io = unsafe { &(*queue.cast::<Self>()).io };
-        let here = Here {
-            may_yield: calm && turn.is_none_or(|turn| turn == Turn::Paid),
-        };
-        let ended = turn.and_then(|turn| io.yielded(turn, &here));
-        io.wait(&here, ended)
-    }
-
-    /// # Safety
-    /// As [`HwQueue::wait`]; `rq` is of this queue and over.
-    unsafe fn end(queue: *const c_void, rq: Rq, by: Context) {
-        // SAFETY: by the caller's promise.
-        let queue = unsafe { &*queue.cast::<Self>() };
-        queue.io.upper().end_claimed(rq, by);
-    }
-
-    /// # Safety
-    /// As [`HwQueue::wait`].
-    unsafe fn tick(queue: *const c_void) {
-        // SAFETY: by the caller's promise.
-        let queue = unsafe { &*queue.cast::<Self>() };
-        let begin = stamp();
-        // One tick at a time.
-        count(&queue.ticks);
-        queue.io.tick();
-        queue.took(begin, &queue.max_tick);
-        queue.judge();
-    }
-
-    /// # Safety
-    /// `queue` is a settled `HwQueue<C, B>`; in hard interrupt context.
-    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-    unsafe fn wake(queue: *const c_void) {
-        // SAFETY: by the caller's promise.
-        unsafe { &*queue.cast::<Self>() }.io.drain(Context::Irq);
-    }
-
-    /// # Safety
-    /// `queue` is a settled `HwQueue<C, B>`.
-    unsafe fn can_poll(queue: *const c_void) -> bool {
-        // SAFETY: by the caller's promise.
-        let queue = unsafe { &*queue.cast::<Self>() };
-        // SAFETY: by the invariant.
-        let adapter = unsafe { queue.adapter.as_ref() };
-        queue.vector.is_some() && adapter.is_some_and(|adapter| adapter.bus().can_poll())
-    }
-
-    /// # Safety
-    /// As [`HwQueue::can_poll`].
-    unsafe fn set_interrupt(queue: *const c_void, on: bool) {
-        // SAFETY: by the caller's promise.
-        let queue = unsafe { &*queue.cast::<Self>() };
-        // SAFETY: by the invariant.
-        let adapter = unsafe { queue.adapter.as_ref() };
-        if let (Some(adapter), Some(vector)) = (adapter, queue.vector) {
-            // Under the drain token.
-            count(&queue.turns);
-            adapter.controller().set_interrupt(vector, on);
-            adapter.bus().set_interrupt(vector, on);
-        }
-    }
-
-    /// # Safety
-    /// `queue` is a settled `HwQueue<C, B>`.
-    unsafe fn kick(queue: *const c_void) {
-        // SAFETY: by the caller's promise.
-        unsafe { &*queue.cast::<Self>() }.io.kick();
     }
 
     /// The controller was reset: its earlier violations count no more.
@@ -268,71 +192,20 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         }
     }
 
-    /// `rq` is late, says blk-mq. The first rung: looks for its completion. If a command is overdue
-    /// still, the adapter climbs on ([`Adapter::recover_from`]).
-    #[cold]
-    pub(crate) fn late(&self, rq: &Rq) {
-        // SAFETY: by the invariant; requests end before the adapter goes.
-        let Some(adapter) = (unsafe { self.adapter.as_ref() }) else {
-            return;
-        };
-        // Both clocks tick alike, but the block layer's began a moment earlier.
-        let limit = rq.timeout_ms().saturating_sub(TICK_MS);
-        let climbs = adapter.climbs();
-        let overdue = self.io.overdue(now_ms(), limit).is_some();
-        {
-            let _stay = PreemptOff::new();
-            self.io.drain(Context::Coop);
-        }
-        crate::wait::take_all();
-        if self.io.overdue(now_ms(), limit).is_some() {
-            rq.lane().stats.timeout();
-            adapter.late_ms.store(limit, Ordering::Relaxed);
-            adapter.recover_from(Reason::Late(rq.command()));
-        } else if rq.is_waiting() {
-            self.late_in_fifo(rq, adapter, limit);
-        } else if overdue && climbs.is_some() && climbs == adapter.climbs() {
-            // Nobody's but the device's: what another time-out had aborted is none that was missed.
-            count(&self.missed);
-            // As the in-tree drivers say it; ci/splat.sh knows the words.
-            crate::log::log_warn!(adapter, "a completion was noticed only at its deadline\n");
-        }
+    /// Whether this is the first time that it is asked.
+    pub(super) fn tells_to_wait(&self) -> bool {
+        !self.told_to_wait.swap(true, Ordering::Relaxed)
     }
 
-    /// `rq` waits for a tag longer than a command may take. Where others are given tags meanwhile
-    /// there is more to do than the device can; else it is the device that keeps them.
-    fn late_in_fifo(&self, rq: &Rq, adapter: &Adapter<C, B>, limit: u64) {
-        // Meanwhile it is a reset that all wait for.
-        if !adapter.is_live() || adapter.recovering.load(Ordering::Acquire) != WELL {
-            return;
-        }
-        {
-            let _stay = PreemptOff::new();
-            self.io.kick();
-        }
-        if !rq.is_waiting() {
-            return;
-        }
-        rq.lane().stats.timeout();
-        if self.io.is_stalled(now_ms(), limit) {
-            return adapter.recover_from(Reason::NoTag(rq.command()));
-        }
-        if self.told_to_wait.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        crate::log::log_warn!(
-            adapter,
-            "more requests than it ends within their time: some wait longer for a tag than \
-             queue/io_timeout, and are counted as time-outs; fewer at once (queue/nr_requests), or \
-             more time, is the way out\n"
-        );
+    /// A completion was missed.
+    pub(super) fn missed_one(&self) {
+        count(&self.missed);
     }
 
     #[cold]
     fn distrust(&self) {
-        // SAFETY: as in `late`.
-        if let Some(adapter) = unsafe { self.adapter.as_ref() } {
-            adapter.recover_from(Reason::Lies);
+        if let Some(keeper) = self.keeper.get() {
+            keeper.distrust();
         }
     }
 
@@ -360,5 +233,57 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.ticks.store(0, Ordering::Relaxed);
         self.turns.store(0, Ordering::Relaxed);
         self.missed.store(0, Ordering::Relaxed);
+    }
+}
+
+impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
+    fn wait(&self, turn: Option<Turn>, calm: bool) -> Next {
+        let here = Here {
+            may_yield: calm && turn.is_none_or(|turn| turn == Turn::Paid),
+        };
+        let ended = turn.and_then(|turn| self.io.yielded(turn, &here));
+        self.io.wait(&here, ended)
+    }
+
+    fn end(&self, rq: Rq, by: Context) {
+        self.io.upper().end_claimed(rq, by);
+    }
+}
+
+impl<C: Controller, B: Bus> Expired for HwQueue<C, B> {
+    fn expired(&self) {
+        let begin = stamp();
+        // One tick at a time.
+        count(&self.ticks);
+        self.io.tick();
+        self.took(begin, &self.max_tick);
+        self.judge();
+    }
+}
+
+impl<C: Controller, B: Bus> Polled for HwQueue<C, B> {
+    fn can_poll(&self) -> bool {
+        self.vector.is_some() && self.keeper.get().is_some_and(Keeper::can_poll)
+    }
+
+    fn set_interrupt(&self, on: bool) {
+        if let (Some(keeper), Some(vector)) = (self.keeper.get(), self.vector) {
+            // Under the drain token.
+            count(&self.turns);
+            keeper.set_interrupt(vector, on);
+        }
+    }
+}
+
+impl<C: Controller, B: Bus> Kicked for HwQueue<C, B> {
+    fn kicked(&self) {
+        self.io.kick();
+    }
+}
+
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+impl<C: Controller, B: Bus> crate::alarm::Woken for HwQueue<C, B> {
+    fn wake(&self) {
+        self.io.drain(Context::Irq);
     }
 }

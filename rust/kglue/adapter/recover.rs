@@ -4,13 +4,12 @@
 use crate::adapter::config::Bus;
 use crate::adapter::reason::Reason;
 use crate::adapter::rest::{Down, Then};
-use crate::adapter::state::{Adapter, DEAD, LIVE, SUSPENDED};
-use crate::adapter::state::{ABORT, WELL};
+use crate::adapter::state::{Adapter, ABORT, DEAD, LIVE, SUSPENDED, WELL};
 use crate::context::NoIo;
+use crate::work::{Recover, Run};
 use core::sync::atomic::Ordering;
 use hal::{CmdError, Controller, Error, Failure};
 use kernel::bindings;
-use kernel::ffi::c_void;
 
 /// How a restart ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,6 +18,39 @@ pub(crate) enum Ended {
     Back,
     /// All that it is part of is reset ([`Bus::reset_all`]); it is suspended until then.
     Waits,
+}
+
+impl<C: Controller, B: Bus> Run<Recover> for Adapter<C, B> {
+    fn run(&self) {
+        let _no_io = NoIo::new();
+        if self.state.load(Ordering::Acquire) != LIVE {
+            return;
+        }
+        if self.is_settled_by_abort() {
+            // As below.
+            return self.call();
+        }
+        self.resets.fetch_add(1, Ordering::Release);
+        match self.restart(CmdError::Timeout.again(), Then::Start) {
+            Ok(Ended::Waits) => crate::log::log_err!(
+                self,
+                "it can't be stopped: all that it is part of is reset, and the others go on then\n"
+            ),
+            Ok(Ended::Back) => {
+                crate::log::log_warn!(self, "it is back\n");
+                // What it would have called for meanwhile.
+                self.call();
+            }
+            Err(error) => {
+                crate::log::log_err!(
+                    self,
+                    "it can't be brought back: its disks are dead ({})\n",
+                    crate::errno::advice(error)
+                );
+                self.mark_dead();
+            }
+        }
+    }
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
@@ -49,44 +81,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             // Whoever works on it climbs on.
             return;
         }
-        let adapter: *const Self = self;
-        // SAFETY: the adapter cancels its recovery before it goes.
-        unsafe { self.recovery.begin(adapter.cast(), Self::recover_now) };
-    }
-
-    /// # Safety
-    /// `adapter` is an `Adapter<C, B>`, alive for the call.
-    unsafe fn recover_now(adapter: *const c_void) {
-        // SAFETY: by the caller's promise.
-        let adapter = unsafe { &*adapter.cast::<Self>() };
-        let _no_io = NoIo::new();
-        if adapter.state.load(Ordering::Acquire) != LIVE {
-            return;
-        }
-        if adapter.is_settled_by_abort() {
-            // As below.
-            return adapter.call();
-        }
-        adapter.resets.fetch_add(1, Ordering::Release);
-        match adapter.restart(CmdError::Timeout.again(), Then::Start) {
-            Ok(Ended::Waits) => crate::log::log_err!(
-                adapter,
-                "it can't be stopped: all that it is part of is reset, and the others go on then\n"
-            ),
-            Ok(Ended::Back) => {
-                crate::log::log_warn!(adapter, "it is back\n");
-                // What it would have called for meanwhile.
-                adapter.call();
-            }
-            Err(error) => {
-                crate::log::log_err!(
-                    adapter,
-                    "it can't be brought back: its disks are dead ({})\n",
-                    crate::errno::advice(error)
-                );
-                adapter.mark_dead();
-            }
-        }
+        self.recovery.begin();
     }
 
     /// Lays the queues to rest, stops the controller, ends what it had as `why` says; then brings

@@ -3,8 +3,7 @@
 
 use crate::adapter::config::Bus;
 use crate::adapter::rest::Then;
-use crate::adapter::state::LOOK_AGAIN_US;
-use crate::adapter::state::{Adapter, DEAD};
+use crate::adapter::state::{Adapter, DEAD, LOOK_AGAIN_US};
 use crate::context::PreemptOff;
 use core::sync::atomic::Ordering;
 use engine::Context;

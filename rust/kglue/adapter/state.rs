@@ -9,7 +9,7 @@ use crate::blk::gate::Gate;
 use crate::blk::upper::BlkUpper;
 use crate::platform::KernelPlatform;
 use crate::wait::Hook;
-use crate::work::Recovery;
+use crate::work::{Recover, Work};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::Paused;
 use hal::{Controller, Limits};
@@ -46,7 +46,7 @@ pub(crate) type PausedQueue<C, B> =
 /// `set` was allocated.
 pub struct Adapter<C: Controller, B: Bus> {
     /// What recovers the controller.
-    pub(super) recovery: Recovery,
+    pub(super) recovery: Work<Recover>,
     /// What sees to the controller's calls, and looks at the disks anew.
     pub(super) attention: Attention,
     /// Its hardware queues: first those that interrupt, then those for polled I/O.

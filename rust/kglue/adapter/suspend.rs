@@ -9,9 +9,7 @@
 use crate::adapter::config::Bus;
 use crate::adapter::reason::Suspend;
 use crate::adapter::rest::{Down, Then};
-use crate::adapter::state::LOOK_AGAIN_US;
-use crate::adapter::state::WELL;
-use crate::adapter::state::{Adapter, DEAD, LIVE, SUSPENDED};
+use crate::adapter::state::{Adapter, DEAD, LIVE, LOOK_AGAIN_US, SUSPENDED, WELL};
 use crate::context::NoIo;
 use core::sync::atomic::Ordering;
 use hal::{CmdError, Controller, Error, Platform};

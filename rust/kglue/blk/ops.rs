@@ -149,6 +149,13 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     }
 
     /// # Safety
+    /// `set` is the tag set of an adapter of this type, which lives while the result is used.
+    unsafe fn adapter<'a>(set: *const bindings::blk_mq_tag_set) -> &'a Adapter<C, B> {
+        // SAFETY: by the caller's promise: that is who has made it.
+        unsafe { &*(*set).driver_data.cast::<Adapter<C, B>>() }
+    }
+
+    /// # Safety
     /// Called by blk-mq with a request that is hiops' from now on.
     unsafe extern "C" fn queue_rq(
         hctx: *mut bindings::blk_mq_hw_ctx,
@@ -228,7 +235,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         }
         // SAFETY: blk-mq holds a reference to the request, which may be over or not; it is only looked at.
         let rq = unsafe { Rq::from_raw(rq) };
-        Self::io(rq.lane()).late(&rq);
+        // SAFETY: while the request is there, its queue is, and the tag set of that.
+        let adapter = unsafe { Self::adapter((*(*rq.as_raw()).q).tag_set) };
+        adapter.late(Self::io(rq.lane()), &rq);
         bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
     }
 
@@ -274,7 +283,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
         // SAFETY: `driver_data` is the adapter that owns the set; the maps are the set's own, and not in use yet.
         unsafe {
-            let adapter = &*(*set).driver_data.cast::<Adapter<C, B>>();
+            let adapter = Self::adapter(set);
             let (interrupting, all) = (adapter.interrupting(), adapter.queue_count());
             let [default, read, poll, ..] = &mut (*set).map;
             // CAST: as many queues as a u16 counts.

@@ -216,7 +216,7 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         .map_err(step("interrupt vectors"))?;
         let (io_vectors, pin) = (vectors.io_vectors(), vectors.pin());
         let number = Number::new().map_err(step("taking a number"))?;
-        let rescue = Slots::<Shared<T>>::rescue_of(&number).map_err(step("making the ports"))?;
+        let rescue = Rescue::new(number.get()).map_err(step("making the ports"))?;
         let shared = Shared {
             hba,
             function: function.clone(),
