@@ -2,10 +2,10 @@
 //! KUnit suite of reservations: what the block layer asks through the table, and is told, of a disk
 //! whose owner answers as the test wants.
 
-use crate::blk::disk::{ControllerCounts, DiskShared, Owner};
-use crate::blk::gate::{Gate, OwnerPtr};
-use crate::blk::ioctl::Ioctl;
+use crate::blk::gate::Gate;
+use crate::blk::owner::{ControllerCounts, Ioctl, Owner, OwnerPtr};
 use crate::blk::pr::{TABLE, TYPES};
+use crate::blk::shared::DiskShared;
 use crate::errno::status;
 use crate::shims;
 use core::ptr::from_ref;

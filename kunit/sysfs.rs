@@ -19,7 +19,7 @@ fn writes(wanted: &str, write: impl FnOnce(&mut Text<'_>) -> core::fmt::Result) 
 #[kunit_tests(hiops_sysfs)]
 mod sysfs_suite {
     use super::*;
-    use crate::blk::disk::ControllerCounts;
+    use crate::blk::owner::ControllerCounts;
     use engine::Context;
 
     #[test]

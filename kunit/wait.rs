@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUnit suite of the wait hook: which waits of a thread with I/O of its own pass through it.
 
-use super::{table, Hook, Waited, Way};
+use super::{table, Hook};
 use crate::shims;
+use crate::way::{Waited, Way};
 use core::mem::MaybeUninit;
 use core::ptr::{from_ref, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};

@@ -7,7 +7,7 @@
 //! * [`slot`], `slots`: places for drives that come and go. [`caller`]: how a controller calls for attention.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
 //! * `node`: a controller's own node, `/dev/hiops<C>`.
-//! * [`wait`]: threads that wait for their I/O. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
+//! * [`wait`]: threads that wait for their I/O; `way`: how they get to its queue. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `context`: preemption, memory under I/O, clocks. `compat`: what differs between kernels.
 //! * `work`: what sleeps, begun from where nothing may. `aim`: whom that, or a timer, is for.
@@ -62,6 +62,7 @@ mod sysfs_device;
 mod sysfs_text;
 mod text;
 pub mod wait;
+mod way;
 pub mod words;
 mod work;
 

@@ -6,8 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use hal::Error;
 use kernel::prelude::*;
 
-use crate::adapter::Reason;
-use crate::adapter::{Adapter, Bus, Config};
+use crate::adapter::{Adapter, Bus, Config, Reason};
 use crate::blk::ioctl::AdminPath;
 use crate::caller::Caller;
 use crate::context::NoIo;

@@ -7,8 +7,7 @@
 use core::sync::atomic::Ordering;
 use hal::{Controller, Error};
 
-use crate::adapter::Bus;
-use crate::adapter::Suspend;
+use crate::adapter::{Bus, Suspend};
 use crate::context::NoIo;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};

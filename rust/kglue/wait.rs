@@ -13,6 +13,7 @@ use crate::blk::retry::{Kicked, Retry};
 use crate::context::{cpu, stamp, stamps_of, PreemptOff};
 use crate::platform::KernelPlatform;
 use crate::shims;
+use crate::way::{Offer, Way};
 use core::ptr::{from_ref, null, null_mut, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
@@ -32,39 +33,6 @@ const CPUS: usize = 256;
 /// A CPU on which no waiter came by for so long was somebody's who computes: such a thread keeps it
 /// for a slice, 0.7 ms at least (`sysctl_sched_base_slice` in Linux 7.3's kernel/sched/fair.c).
 const LONG_NS: u64 = 350_000;
-/// A finished request on its way to the thread that waits for it; its status is in its PDU.
-pub(crate) struct Offer(pub(crate) Rq);
-
-/// A hardware queue, as the hook uses it. With preemption off.
-pub(crate) trait Waited: Send + Sync {
-    /// Takes completions for a while, and says what the caller, who waits for I/O of its own on the
-    /// queue, does next. It is told what came of it when the caller last yielded, and whether it
-    /// may do so on this CPU.
-    fn wait(&self, turn: Option<Turn>, calm: bool) -> Next;
-    /// Ends a request of the queue's that was offered.
-    fn end(&self, rq: Rq, by: Context);
-}
-
-/// The way there, for which a thin pointer has room.
-///
-/// # Invariants
-/// The queue is valid while anything that is enlisted with this is outstanding, and for as long as
-/// preemption is off then.
-pub(crate) struct Way(NonNull<dyn Waited>);
-
-impl Way {
-    /// # Safety
-    /// The invariant holds before anything is enlisted.
-    pub(crate) unsafe fn new(queue: NonNull<dyn Waited>) -> Self {
-        Self(queue)
-    }
-
-    #[inline(always)]
-    fn queue(&self) -> &dyn Waited {
-        // SAFETY: who comes here has something enlisted, so by the invariant.
-        unsafe { self.0.as_ref() }
-    }
-}
 
 /// What a place is to the hook.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 
 use crate::adapter::config::Bus;
 use crate::aim::Aim;
-use crate::blk::disk::ControllerCounts;
+use crate::blk::owner::ControllerCounts;
 use crate::blk::poller::{Polled, Poller};
 use crate::blk::request::Rq;
 use crate::blk::retry::{Kicked, Retry};
@@ -12,7 +12,7 @@ use crate::context::{stamp, stamps_to_ns, PreemptOff};
 use crate::here::Here;
 use crate::hrtimer::Expired;
 use crate::platform::KernelPlatform;
-use crate::wait::{Waited, Way};
+use crate::way::{Waited, Way};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use engine::{Context, IoQueue, Mode, Next, Switches, Turn};
