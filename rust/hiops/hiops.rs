@@ -4,7 +4,7 @@
 //! * `nvme`, `ahci`, `ram`: composition. `params`: module parameters.
 //! * `nvme_passthru`, `nvme_io`; `ata_passthru` with `sg` and `hdio`: the ioctls of tools. `user`: their arguments in user space.
 //! * `inject`: where faults get in, on a kernel that is made for them; on others there is no way.
-//! * `kunit`: tests that need a kernel.
+//! * `kunit`: tests that need a kernel, of the folder of that name.
 
 use hal::Error;
 use kernel::prelude::*;
@@ -22,7 +22,11 @@ mod hdio;
 #[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS = "y"), path = "inject_off.rs")]
 mod inject;
 #[cfg(CONFIG_KUNIT = "y")]
-mod kunit;
+#[path = "../../kunit"]
+mod kunit {
+    mod hdio;
+    mod sg;
+}
 mod nvme;
 mod nvme_io;
 mod nvme_passthru;

@@ -4,8 +4,7 @@
 //! The kernel crate has no sysfs attributes (Linux 7.3), so this is a `device_attribute` whose
 //! callbacks are the same for all and find their functions behind it.
 
-use crate::blk::disk::DiskShared;
-use crate::blk::fops;
+use crate::blk::shared::{shared, DiskShared};
 use crate::compat::zeroed;
 use crate::text::Text;
 use core::fmt;
@@ -101,7 +100,7 @@ pub(crate) unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared
     // SAFETY: by the caller's promise; a disk's device is that of its part 0.
     unsafe {
         let part = kernel::container_of!(dev, bindings::block_device, bd_device);
-        fops::shared((*part).bd_disk)
+        shared((*part).bd_disk)
     }
 }
 

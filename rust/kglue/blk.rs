@@ -6,8 +6,9 @@
 //!   [`again`]: requests that are tried again.
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
-//! * [`disk`], [`fops`]: a disk as user space sees it. [`ioctl`]: what passes through to the
-//!   controller; [`gate`]: the way there. [`pr`]: its reservations.
+//! * [`disk`], [`fops`]: a disk as user space sees it. [`shared`]: its part that may outlive the
+//!   adapter. [`ioctl`]: what passes through to the controller; [`owner`]: who that is for a disk;
+//!   [`gate`]: the way there. [`pr`]: its reservations.
 
 pub(crate) mod again;
 pub(crate) mod direct;
@@ -19,13 +20,15 @@ pub(crate) mod lane;
 pub(crate) mod limits;
 pub(crate) mod map;
 pub(crate) mod ops;
+pub(crate) mod owner;
 pub(crate) mod poller;
 pub(crate) mod pr;
 pub(crate) mod request;
 pub(crate) mod retry;
+pub(crate) mod shared;
 pub(crate) mod upper;
 
 pub use direct::DirectMap;
-pub use disk::AllDisksGone;
-pub(crate) use disk::DiskShared;
 pub use map::{DmaMap, MapKind};
+pub use shared::AllDisksGone;
+pub(crate) use shared::DiskShared;

@@ -25,6 +25,23 @@ impl Drop for PreemptOff {
     }
 }
 
+/// While it lives, this thread's allocations start no I/O, which might wait for the disk that is being recovered.
+pub(crate) struct NoIo(u32);
+
+impl NoIo {
+    pub(crate) fn new() -> Self {
+        // SAFETY: affects the calling thread only; undone in `drop`, by the same thread.
+        Self(unsafe { shims::hiops_noio_save() })
+    }
+}
+
+impl Drop for NoIo {
+    fn drop(&mut self) {
+        // SAFETY: pairs with the call in `new`.
+        unsafe { shims::hiops_noio_restore(self.0) };
+    }
+}
+
 /// The CPU that runs this. With preemption off.
 #[inline(always)]
 pub(crate) fn cpu() -> usize {

@@ -2,7 +2,7 @@
 //! A controller's temperatures for the operator's monitoring: the kernel's hwmon, with the in-tree
 //! driver's names.
 
-use crate::blk::disk::Gate;
+use crate::blk::gate::Gate;
 use crate::context::now_ms;
 use crate::errno::to_errno;
 use crate::shims;

@@ -3,23 +3,27 @@
 //!
 //! The kernel crate's handle cancels on drop, which waits for the handler: it can't be dropped inside it. Here the owner cancels, once.
 
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use crate::aim::Aim;
+use core::ptr::NonNull;
 use kernel::bindings;
 use kernel::error::Error;
-use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::types::Opaque;
 
-/// A timer with what its handler is called for. It lives in its own allocation: the timer queue points into it.
+/// Whoever a timer is for.
+pub(crate) trait Expired: Send + Sync {
+    /// It has expired. Hard interrupt context.
+    fn expired(&self);
+}
+
+/// A timer with whom its handler is called for. It lives in its own allocation: the timer queue points into it.
 ///
 /// # Invariants
-/// `timer` is set up. `target` is null, or what `expired` takes, and valid until [`HrTimer::cancel`] returns for the last time.
+/// `timer` is set up.
 #[repr(C)]
 pub(crate) struct HrTimer {
     timer: Opaque<bindings::hrtimer>,
-    target: AtomicPtr<c_void>,
-    expired: unsafe fn(*const c_void),
+    target: Aim<dyn Expired>,
 }
 
 // SAFETY: a timer may be started from any context.
@@ -28,13 +32,12 @@ unsafe impl Send for HrTimer {}
 unsafe impl Sync for HrTimer {}
 
 impl HrTimer {
-    /// A timer whose handler, in hard interrupt context, calls `expired` once it is aimed.
-    pub(crate) fn new(expired: unsafe fn(*const c_void)) -> Result<KBox<Self>, Error> {
+    /// A timer for nobody yet.
+    pub(crate) fn new() -> Result<KBox<Self>, Error> {
         let timer = KBox::new(
             Self {
                 timer: Opaque::uninit(),
-                target: AtomicPtr::new(null_mut()),
-                expired,
+                target: Aim::new(),
             },
             GFP_KERNEL,
         )?;
@@ -48,16 +51,17 @@ impl HrTimer {
                 bindings::hrtimer_mode_HRTIMER_MODE_REL_PINNED,
             );
         }
-        // INVARIANT: set up; the target is null.
+        // INVARIANT: set up.
         Ok(timer)
     }
 
-    /// From now on it is called for `target`.
+    /// From now on it is for `target`; once.
     ///
     /// # Safety
-    /// `target` is what `expired` takes, and stays valid until the last [`HrTimer::cancel`].
-    pub(crate) unsafe fn aim(&self, target: *const c_void) {
-        self.target.store(target.cast_mut(), Ordering::Release);
+    /// `target` stays where it is, and is valid until the last [`HrTimer::cancel`].
+    pub(crate) unsafe fn aim(&self, target: NonNull<dyn Expired>) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.target.set(target) };
     }
 
     /// Expires in `us` microseconds, on this CPU, instead of when it would have. Any context.
@@ -85,10 +89,8 @@ impl HrTimer {
     unsafe extern "C" fn handler(timer: *mut bindings::hrtimer) -> bindings::hrtimer_restart {
         // SAFETY: `timer` is the first field (`repr(C)`) of one that is not freed before it was cancelled.
         let this = unsafe { &*timer.cast::<Self>() };
-        let target = this.target.load(Ordering::Acquire);
-        if !target.is_null() {
-            // SAFETY: by the invariant.
-            unsafe { (this.expired)(target) };
+        if let Some(target) = this.target.get() {
+            target.expired();
         }
         bindings::hrtimer_restart::HRTIMER_NORESTART
     }

@@ -7,27 +7,16 @@
 //! * [`slot`], `slots`: places for drives that come and go. [`caller`]: how a controller calls for attention.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
 //! * `node`: a controller's own node, `/dev/hiops<C>`.
-//! * [`wait`]: threads that wait for their I/O. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
+//! * [`wait`]: threads that wait for their I/O; `way`: how they get to its queue. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
-//! * `errno`: errors at the kernel's edge. `context`: preemption, clocks. `compat`: what differs between kernels.
+//! * `errno`: errors at the kernel's edge. `context`: preemption, memory under I/O, clocks. `compat`: what differs between kernels.
+//! * `work`: what sleeps, begun from where nothing may. `aim`: whom that, or a timer, is for.
 //! * `alarm`, `debugfs`: faults on demand, on a kernel that is made for them.
-//! * `kunit`, `kunit_again`, `kunit_engine`, `kunit_pr`, `kunit_slots`: tests that need a kernel.
+//! * `kunit`: tests that need a kernel, of the folder of that name (and `wait`'s, which has its own).
 //! * `shims`: what `c_shims/` declares.
 
 pub mod adapter;
-mod adapter_abort;
-mod adapter_attend;
-mod adapter_change;
-mod adapter_config;
-mod adapter_disks;
-mod adapter_queue;
-mod adapter_quirks;
-mod adapter_reason;
-mod adapter_recover;
-mod adapter_remove;
-mod adapter_rest;
-mod adapter_serve;
-mod adapter_suspend;
+mod aim;
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
 pub mod alarm;
 mod attribute;
@@ -44,17 +33,19 @@ mod here;
 mod hrtimer;
 pub mod irq;
 #[cfg(CONFIG_KUNIT = "y")]
-mod kunit;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_again;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_engine;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_pr;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_shelf;
-#[cfg(CONFIG_KUNIT = "y")]
-mod kunit_slots;
+#[path = "../../kunit"]
+mod kunit {
+    mod again;
+    mod engine;
+    mod errno;
+    mod limits;
+    mod platform;
+    mod pr;
+    mod shelf;
+    mod slots;
+    mod sysfs;
+    mod unit;
+}
 mod log;
 pub mod mmio;
 mod node;
@@ -71,7 +62,9 @@ mod sysfs_device;
 mod sysfs_text;
 mod text;
 pub mod wait;
+mod way;
 pub mod words;
+mod work;
 
 pub use sysfs::POLL_INTERVAL_US;
 

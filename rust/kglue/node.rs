@@ -5,7 +5,7 @@
 //! A program may have it open for longer than the controller is there. So what an open file needs is
 //! counted, and the way from it to the controller is a [`Gate`].
 
-use crate::blk::disk::Gate;
+use crate::blk::gate::Gate;
 use crate::compat::zeroed;
 use crate::text::Text;
 use core::fmt::Write;

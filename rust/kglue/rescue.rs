@@ -4,14 +4,14 @@
 //! Until then the port is suspended, as the others are when it comes to it ([`crate::slots`]): what
 //! they were told is tried again, and nothing fails of it.
 
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hal::Error;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
-use crate::adapter_recover::{Recovery, Run};
-use crate::caller::Caller;
 use crate::context::now_ms;
+use crate::work::{ResetAll, Run, Work};
 
 /// A port that can't be stopped again within this time is given up: each reset holds up the others.
 /// As long as libata remembers a link's errors (`ata_eh_speed_down`, Linux 7.3).
@@ -20,29 +20,29 @@ const AGAIN_MS: u64 = 600_000;
 /// How it is called for. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct Rescue {
-    caller: Caller,
+    work: Arc<Work<ResetAll>>,
     coming: Arc<AtomicBool>,
 }
 
 impl Rescue {
-    /// The rescue by `run`, of what has this number. Sleeps.
-    pub(crate) fn new(number: i32, run: Run) -> Result<Self, Error> {
+    /// The rescue of what has this number. Sleeps.
+    pub(crate) fn new(number: i32) -> Result<Self, Error> {
         Ok(Self {
-            caller: Caller::with(Recovery::that_rescues(number)?, run)?,
+            work: Arc::new(Work::new(number)?, GFP_KERNEL).map_err(|_| Error::NoMemory)?,
             coming: Arc::new(AtomicBool::new(false), GFP_KERNEL).map_err(|_| Error::NoMemory)?,
         })
     }
 
     /// # Safety
-    /// `aim` is what `run` takes, and lives until [`Rescue::silence`] has returned.
-    pub(crate) unsafe fn aim(&self, aim: *const kernel::ffi::c_void) {
+    /// `all` stay where they are, and live until [`Rescue::silence`] has returned.
+    pub(crate) unsafe fn aim(&self, all: NonNull<dyn Run<ResetAll>>) {
         // SAFETY: by the caller's promise.
-        unsafe { self.caller.aim(aim) };
+        unsafe { self.work.aim(all) };
     }
 
     /// Whether it comes. Any context.
     fn call(&self) -> bool {
-        if self.coming.swap(true, Ordering::AcqRel) || self.caller.call() {
+        if self.coming.swap(true, Ordering::AcqRel) || self.work.begin() {
             return true;
         }
         self.coming.store(false, Ordering::Release);
@@ -57,13 +57,13 @@ impl Rescue {
     /// It does not come any more, and a port that was promised one is resumed, or abandoned, next.
     /// Sleeps: one that is there goes to its end.
     pub(crate) fn silence(&self) {
-        self.caller.silence();
+        self.work.disable();
         self.came();
     }
 
     /// Undoes [`Rescue::silence`].
     pub(crate) fn hear(&self) {
-        self.caller.hear();
+        self.work.enable();
     }
 }
 

@@ -4,18 +4,17 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use hal::Error;
-use kernel::ffi::c_void;
 use kernel::prelude::*;
 
-use crate::adapter::{Adapter, Bus, Config};
-use crate::adapter_reason::Reason;
-use crate::adapter_recover::NoIo;
+use crate::adapter::{Adapter, Bus, Config, Reason};
 use crate::blk::ioctl::AdminPath;
 use crate::caller::Caller;
+use crate::context::NoIo;
 use crate::log::{log_err, log_warn};
 use crate::platform::KernelPlatform;
 use crate::rescue::Rescue;
 use crate::slots::Slots;
+use crate::work::{Run, Tend};
 
 /// What a port found that had called for attention.
 pub enum Attended {
@@ -60,7 +59,7 @@ pub(crate) trait Home: Send + Sync + 'static {
     /// How it is to be served.
     fn config(&self) -> Result<Config, Error>;
 
-    /// What the buses' [`Bus::reset_all`] calls for, made by [`Slots::rescue_of`].
+    /// What the buses' [`Bus::reset_all`] calls for.
     fn rescue(&self) -> &Rescue;
 
     /// Resets it, with all its ports at rest; it is as it was before there were any. Sleeps.
@@ -126,24 +125,22 @@ impl<H: Home> Drop for Slot<H> {
     }
 }
 
-/// # Safety
-/// `slot` is a `Slot<H>`, alive for the call.
-pub(crate) unsafe fn attend<H: Home>(slot: *const c_void) {
-    // SAFETY: by the caller's promise.
-    let slot = unsafe { &*slot.cast::<Slot<H>>() };
-    let _no_io = NoIo::new();
-    // SAFETY: who takes what is there cancels this work before it goes.
-    match unsafe { slot.tenant() } {
-        None => {}
-        Some(Tenant::Waiting(port)) => {
-            if let Ok(Attended::Came) = port.attend() {
-                slot.call_for_exchange();
+impl<H: Home> Run<Tend> for Slot<H> {
+    fn run(&self) {
+        let _no_io = NoIo::new();
+        // SAFETY: who takes what is there cancels this work before it goes.
+        match unsafe { self.tenant() } {
+            None => {}
+            Some(Tenant::Waiting(port)) => {
+                if let Ok(Attended::Came) = port.attend() {
+                    self.call_for_exchange();
+                }
             }
+            Some(Tenant::Served(adapter)) if adapter.is_live() => {
+                attend_served(self, adapter);
+            }
+            Some(Tenant::Served(_)) => {}
         }
-        Some(Tenant::Served(adapter)) if adapter.is_live() => {
-            attend_served(slot, adapter);
-        }
-        Some(Tenant::Served(_)) => {}
     }
 }
 

@@ -17,29 +17,28 @@
 //!   as long ([`crate::slots_rest`]).
 //! * The interrupt handler reads who is in a slot. Nobody who was there is freed before [`Bus::synchronize`] has returned, and `attend` was cancelled.
 
-use core::ptr::{from_ref, null_mut};
+use core::ptr::{from_ref, null_mut, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use hal::{Cause, Controller, Error};
 use kernel::c_str;
 use kernel::device::Device;
-use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::static_lock_class;
 use kernel::sync::Mutex;
 
 use crate::adapter::{Adapter, Bus, Label, Naming};
-use crate::adapter_recover::Recovery;
 use crate::caller::Caller;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};
-use crate::slot::{attend, Home, Slot, SlotAdapter, SlotPort, Tenant};
+use crate::slot::{Home, Slot, SlotAdapter, SlotPort, Tenant};
+use crate::work::{Exchange, Run, Work};
 
 /// The slots of a home.
 ///
 /// # Invariants
 /// Once shared it is not moved: `attend` and `exchange` have its address.
 pub(crate) struct Slots<H: Home> {
-    pub(crate) exchange: Recovery,
+    pub(crate) exchange: Work<Exchange>,
     pub(crate) slots: KVec<Slot<H>>,
     doors: Pin<KBox<Mutex<()>>>,
     /// The slots whose drive is served, one bit each.
@@ -57,7 +56,7 @@ impl<H: Home> Slots<H> {
         for number in (0u8..32).filter(|number| 1u32.wrapping_shl(u32::from(*number)) & mask != 0) {
             let slot = Slot {
                 number,
-                caller: Caller::new(home.number(), attend::<H>)?,
+                caller: Caller::new(home.number())?,
                 tenant: AtomicPtr::new(null_mut()),
                 wanted: AtomicBool::new(false),
                 all: AtomicPtr::new(null_mut()),
@@ -71,7 +70,7 @@ impl<H: Home> Slots<H> {
         .map_err(|_| Error::NoMemory)?;
         let all = KBox::new(
             Self {
-                exchange: Recovery::that_removes(home.number())?,
+                exchange: Work::new(home.number())?,
                 slots,
                 doors,
                 served: AtomicU32::new(0),
@@ -82,6 +81,8 @@ impl<H: Home> Slots<H> {
             GFP_KERNEL,
         )
         .map_err(|_| Error::NoMemory)?;
+        // SAFETY: the slots are not moved out of their box, and disable the work before they go.
+        unsafe { all.exchange.aim(NonNull::from(&*all)) };
         for slot in &all.slots {
             // INVARIANT: the box is not moved out of.
             slot.all
@@ -121,11 +122,11 @@ impl<H: Home> Slots<H> {
     /// Lets the ports interrupt, and shows the disks; returns how many there are. Once, after the interrupt handler is there. Sleeps.
     pub(crate) fn open(&self) -> Result<usize, Error> {
         let _doors = self.doors.lock();
-        // SAFETY: `run_rescue` takes these; they are not moved, and silence it before they go.
-        unsafe { self.home.rescue().aim(from_ref(self).cast()) };
+        // SAFETY: these are not moved, and silence it before they go.
+        unsafe { self.home.rescue().aim(NonNull::from(self)) };
         for slot in &self.slots {
             // SAFETY: the slots are silenced before they go, and stay in their vector.
-            unsafe { slot.caller.aim(from_ref(slot).cast()) };
+            unsafe { slot.caller.aim(NonNull::from(slot)) };
         }
         let mut shown = 0usize;
         let mut last = Error::Unsupported;
@@ -176,28 +177,7 @@ impl<H: Home> Slots<H> {
 
     /// The slots that want it are changed, soon. Any context.
     pub(crate) fn begin_exchange(&self) {
-        // SAFETY: `run_exchange` takes these; they are not moved, and disable the work before they go.
-        unsafe { (self.exchange).begin(from_ref(self).cast(), Self::run_exchange) };
-    }
-
-    /// # Safety
-    /// `slots` are `Slots<H>`, alive for the call.
-    unsafe fn run_exchange(slots: *const c_void) {
-        // SAFETY: by the caller's promise.
-        let slots = unsafe { &*slots.cast::<Self>() };
-        let _doors = slots.doors.lock();
-        for slot in &slots.slots {
-            // SAFETY: only an exchange takes what is there.
-            let tenant = unsafe { slot.tenant() };
-            // Called for by the one before it, perhaps: nobody who is served leaves for that.
-            let stays = matches!(tenant, Some(Tenant::Served(adapter)) if !adapter.is_dead());
-            if slot.wanted.swap(false, Ordering::AcqRel) && !stays {
-                slots.vacate(slot);
-                slots.settle(slot);
-                // What is wrong with its disk is told there.
-                let _ = slots.show(slot);
-            }
-        }
+        self.exchange.begin();
     }
 
     /// Who is in `slot` leaves. Under `doors`.
@@ -295,7 +275,7 @@ impl<H: Home> Slots<H> {
         let shown = |slot: &Slot<H>| {
             // SAFETY: only an exchange takes what is there, under `doors`.
             match unsafe { slot.tenant() } {
-                Some(Tenant::Served(adapter)) => adapter.disks.lock().len(),
+                Some(Tenant::Served(adapter)) => adapter.disks().lock().len(),
                 _ => 0,
             }
         };
@@ -326,7 +306,7 @@ impl<H: Home> Slots<H> {
         let Some(Tenant::Served(adapter)) = slot.and_then(|slot| unsafe { slot.tenant() }) else {
             return false;
         };
-        let disk = adapter.disks.lock().first().map(|disk| disk.as_raw());
+        let disk = adapter.disks().lock().first().map(|disk| disk.as_raw());
         // SAFETY: an added disk, whose whole is its first part.
         disk.is_some_and(|disk| unsafe {
             use kernel::bindings::{blkdev_issue_zeroout, GFP_KERNEL};
@@ -369,6 +349,24 @@ impl<H: Home> Slots<H> {
 
     pub(crate) fn label(&self) -> Label {
         Label(Naming::Port(self.home.number()), self.home.number())
+    }
+}
+
+impl<H: Home> Run<Exchange> for Slots<H> {
+    fn run(&self) {
+        let _doors = self.doors.lock();
+        for slot in &self.slots {
+            // SAFETY: only an exchange takes what is there.
+            let tenant = unsafe { slot.tenant() };
+            // Called for by the one before it, perhaps: nobody who is served leaves for that.
+            let stays = matches!(tenant, Some(Tenant::Served(adapter)) if !adapter.is_dead());
+            if slot.wanted.swap(false, Ordering::AcqRel) && !stays {
+                self.vacate(slot);
+                self.settle(slot);
+                // What is wrong with its disk is told there.
+                let _ = self.show(slot);
+            }
+        }
     }
 }
 

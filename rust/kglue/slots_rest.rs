@@ -6,16 +6,14 @@
 
 use core::sync::atomic::Ordering;
 use hal::{Controller, Error};
-use kernel::ffi::c_void;
 
-use crate::adapter::{Bus, Number};
-use crate::adapter_recover::NoIo;
-use crate::adapter_suspend::Suspend;
+use crate::adapter::{Bus, Suspend};
+use crate::context::NoIo;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};
-use crate::rescue::Rescue;
 use crate::slot::{Home, Tenant};
 use crate::slots::Slots;
+use crate::work::{ResetAll, Run};
 
 impl<H: Home> Slots<H> {
     /// The machine sleeps, or the home is about to be reset: the ports rest, and who is in a slot
@@ -38,32 +36,6 @@ impl<H: Home> Slots<H> {
         self.go_on(home);
         self.home().rescue().hear();
         home
-    }
-
-    /// The rescue of a home with this number. Sleeps.
-    pub(crate) fn rescue_of(number: &Number) -> Result<Rescue, Error> {
-        Rescue::new(number.get(), Self::run_rescue)
-    }
-
-    /// # Safety
-    /// `slots` are `Slots<H>`, alive for the call.
-    unsafe fn run_rescue(slots: *const c_void) {
-        // SAFETY: by the caller's promise.
-        let slots = unsafe { &*slots.cast::<Self>() };
-        let _no_io = NoIo::new();
-        // Nothing gets through to a port that is cut off.
-        slots.lay_to_rest(Suspend::Frozen);
-        slots.home().rescue().came();
-        let home = slots.home().restart();
-        match home {
-            Ok(()) => log_warn!(slots, "reset, with all its ports, for one that hung\n"),
-            Err(error) => log_err!(
-                slots,
-                "it can't be reset: its disks are dead ({})\n",
-                advice(error)
-            ),
-        }
-        slots.go_on(home);
     }
 
     fn lay_to_rest(&self, why: Suspend) {
@@ -105,5 +77,24 @@ impl<H: Home> Slots<H> {
         if home.is_ok() && (self.slots.iter()).any(|slot| slot.wanted.load(Ordering::Acquire)) {
             self.begin_exchange();
         }
+    }
+}
+
+impl<H: Home> Run<ResetAll> for Slots<H> {
+    fn run(&self) {
+        let _no_io = NoIo::new();
+        // Nothing gets through to a port that is cut off.
+        self.lay_to_rest(Suspend::Frozen);
+        self.home().rescue().came();
+        let home = self.home().restart();
+        match home {
+            Ok(()) => log_warn!(self, "reset, with all its ports, for one that hung\n"),
+            Err(error) => log_err!(
+                self,
+                "it can't be reset: its disks are dead ({})\n",
+                advice(error)
+            ),
+        }
+        self.go_on(home);
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and `/sys/block/<disk>/hiops/`.
 
-use crate::adapter_quirks::write_quirks;
 use crate::attribute::{of_device, Attribute};
-use crate::blk::disk::{DiskShared, Owner};
+use crate::blk::owner::Owner;
+use crate::blk::shared::DiskShared;
 use crate::sysfs_device::{show_cache_type, show_link_power, store_cache_type, store_link_power};
 use crate::sysfs_text::{write_stats, write_wwid};
-use crate::text::{Padded, Text};
+use crate::text::{write_quirks, Padded, Text};
 use crate::wait;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;

@@ -2,7 +2,7 @@
 //! Attributes that are settings of the device itself, of those that have them: how much its link
 //! may sleep, and whether its write cache is on. The in-tree drivers' words (Linux 7.3).
 
-use crate::blk::disk::DiskShared;
+use crate::blk::shared::DiskShared;
 use crate::errno::to_errno;
 use crate::sysfs::owner;
 use crate::text::Text;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What some of a disk's attributes say, word for word.
 
-use crate::blk::disk::ControllerCounts;
 use crate::blk::lane::Sums;
+use crate::blk::owner::ControllerCounts;
 use crate::text::Hex;
 use core::fmt::{self, Write};
 use hal::Unit;

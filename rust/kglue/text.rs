@@ -83,3 +83,19 @@ impl fmt::Display for Hex<'_> {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
+
+/// Writes the names that `quirks` tells to `to`, a blank between two. Returns whether there are
+/// any.
+pub(crate) fn write_quirks(
+    to: &mut impl fmt::Write,
+    quirks: impl FnOnce(&mut dyn FnMut(&'static str)),
+) -> Result<bool, fmt::Error> {
+    let mut any = false;
+    let mut written = Ok(());
+    quirks(&mut |name| {
+        let blank = if any { " " } else { "" };
+        any = true;
+        written = written.and_then(|()| write!(to, "{blank}{name}"));
+    });
+    written.map(|()| any)
+}

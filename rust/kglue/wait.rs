@@ -9,11 +9,12 @@
 //! * The thread that is woken: it was asleep in the hook when the waker, with preemption off, looked.
 
 use crate::blk::request::Rq;
-use crate::blk::retry::Retry;
+use crate::blk::retry::{Kicked, Retry};
 use crate::context::{cpu, stamp, stamps_of, PreemptOff};
 use crate::platform::KernelPlatform;
 use crate::shims;
-use core::ptr::{from_ref, null, null_mut};
+use crate::way::{Offer, Way};
+use core::ptr::{from_ref, null, null_mut, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
 use hal::{Error, Platform};
@@ -22,7 +23,7 @@ use kernel::prelude::*;
 use kernel::time::{delay::fsleep, Delta};
 
 #[cfg(CONFIG_KUNIT = "y")]
-#[path = "kunit_wait.rs"]
+#[path = "../../kunit/wait.rs"]
 mod kunit;
 
 /// As a power of two, the places in the table: several times as many as threads wait at once.
@@ -32,18 +33,6 @@ const CPUS: usize = 256;
 /// A CPU on which no waiter came by for so long was somebody's who computes: such a thread keeps it
 /// for a slice, 0.7 ms at least (`sysctl_sched_base_slice` in Linux 7.3's kernel/sched/fair.c).
 const LONG_NS: u64 = 350_000;
-/// A finished request on its way to the thread that waits for it; its status is in its PDU.
-pub(crate) struct Offer(pub(crate) Rq);
-
-/// A hardware queue, as the hook uses it.
-pub(crate) struct Way {
-    pub(crate) queue: *const c_void,
-    /// Takes completions for a while, and says what the caller does next. It is told what came of
-    /// it when the caller last yielded, and whether it may do so on this CPU.
-    pub(crate) wait: unsafe fn(*const c_void, Option<Turn>, bool) -> Next,
-    /// Ends a request that was offered.
-    pub(crate) end: unsafe fn(*const c_void, Rq, Context),
-}
 
 /// What a place is to the hook.
 #[derive(Default)]
@@ -107,12 +96,12 @@ impl Table {
                 ..Place::default()
             })?,
             paces: platform.table(CPUS, |_| Pace::new(long))?,
-            sweeper: Retry::new(Self::swept).map_err(|_| Error::NoMemory)?,
+            sweeper: Retry::new().map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
         };
         let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: the table stays in its box, and cancels the timer before it goes.
-        unsafe { table.sweeper.aim(from_ref(&*table).cast()) };
+        unsafe { table.sweeper.aim(NonNull::from(&*table)) };
         Ok(table)
     }
 
@@ -142,23 +131,18 @@ impl Table {
             self.sweeper.arm();
         }
     }
+}
 
-    /// # Safety
-    /// `table` is the table that the timer was aimed at.
-    unsafe fn swept(table: *const c_void) {
-        // SAFETY: by the caller's promise.
-        let table = unsafe { &*table.cast::<Self>() };
-        if table
-            .waiters
-            .sweep(false, |offer| end(offer, Context::Coop))
-        {
-            return table.sweeper.arm();
+impl Kicked for Table {
+    fn kicked(&self) {
+        if self.waiters.sweep(false, |offer| end(offer, Context::Coop)) {
+            return self.sweeper.arm();
         }
-        table.sweeping.store(false, Ordering::Relaxed);
+        self.sweeping.store(false, Ordering::Relaxed);
         core::sync::atomic::fence(Ordering::SeqCst);
         // Who offered meanwhile saw the sweeper at work.
-        if table.waiters.is_marked() {
-            table.watch();
+        if self.waiters.is_marked() {
+            self.watch();
         }
     }
 }
@@ -166,9 +150,9 @@ impl Table {
 /// Ends an offer that this context has claimed. With preemption off.
 fn end(offer: Offer, by: Context) {
     let Offer(rq) = offer;
-    let way = rq.lane().way;
     // SAFETY: the request is not over, so its disk and its queue are there.
-    unsafe { ((*way).end)((*way).queue, rq, by) };
+    let way = unsafe { &*rq.lane().way };
+    way.queue().end(rq, by);
 }
 
 /// The waiter of `rq`, enlisted with it, if it is certain who waits for it. From `queue_rq`, with preemption off. `drains`: the waiter drains the
@@ -259,7 +243,7 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
         // its adapter is there, and stays for as long as preemption is off.
         unsafe {
             if let Some(way) = waiter.way(thread).as_ref() {
-                then = (way.wait)(way.queue, turn, calm);
+                then = way.queue().wait(turn, calm);
             }
         }
     }

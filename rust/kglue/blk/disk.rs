@@ -2,158 +2,18 @@
 //! One disk: made, shown, and taken away.
 
 use super::fops;
-pub(crate) use super::gate::{Gate, OwnerPtr};
-use super::ioctl::Ioctl;
-use super::lane::{Lane, Sums};
 use super::limits::{check, queue_limits, sectors, set_limits};
+use super::shared::{shared, DiskShared};
 use crate::adapter::Naming;
 use crate::shims;
 use crate::sysfs;
 use crate::text::Text;
 use core::fmt::Write;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
-use engine::Mode;
-use hal::{Answer, Error, Heat, Holder, Limits, LinkPower, Registered, Reserve, Unit};
+use hal::{Error, Limits, Unit};
 use kernel::bindings;
 use kernel::error::from_err_ptr;
 use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::time::{delay::fsleep, Delta};
-
-/// What the adapter does for a disk's files, behind one pointer: the control path's only indirection.
-pub(crate) trait Owner: Send + Sync {
-    /// Counts that belong to the controller, on top of those of the disk's lanes.
-    fn counts(&self) -> ControllerCounts;
-    /// Begins them at zero again.
-    fn reset_counts(&self);
-    /// How completions are noticed.
-    fn mode(&self) -> Mode;
-    /// Changes that. Sleeps.
-    fn set_mode(&self, mode: Mode) -> Result<(), Error>;
-    /// The number of the strategy ([`engine::Strategy::NAMES`]).
-    fn strategy(&self) -> usize;
-    /// Chooses another. Sleeps.
-    fn choose(&self, which: usize);
-    /// The interval between two polls, in microseconds.
-    fn poll_interval_us(&self) -> u32;
-    /// Changes it.
-    fn set_poll_interval_us(&self, us: u32);
-    /// Has the controller asked anew which disks it has, and what they are, soon.
-    fn rescan(&self);
-    /// How hot the controller is; `None`: it does not say. Sleeps.
-    fn heat(&self) -> Result<Option<Heat>, Error>;
-    /// How much the link may sleep; `None`: there is none that could.
-    fn link_power(&self) -> Option<LinkPower>;
-    /// Changes that. [`Error::Unsupported`]: it can't be; why is in the log. Sleeps.
-    fn set_link_power(&self, policy: LinkPower) -> Result<(), Error>;
-    /// Whether the write caches of the disks can be turned on and off.
-    fn turns_cache(&self) -> bool;
-    /// Whether disk `unit` has its write cache on. Sleeps.
-    fn has_cache(&self, unit: u32) -> Result<bool, Error>;
-    /// Turns the disks' write caches on or off. [`Error::Unsupported`]: it can't be; why is in the
-    /// log. For the files of a controller whose disks change in nothing else by that. Sleeps.
-    fn set_write_cache(&self, on: bool) -> Result<(), Error>;
-    /// Tells the names of the controller's quirks to `named`.
-    fn quirks(&self, named: &mut dyn FnMut(&'static str));
-    /// Resets the controller; an error: it did not come back. Sleeps until then.
-    fn reset(&self) -> Result<(), Error>;
-    /// Has `what` done with the reservations of disk `unit`. [`Error::Unsupported`]: its disks have
-    /// none. Sleeps.
-    fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error>;
-    /// Writes the keys that are registered there to `keys`, likewise.
-    fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error>;
-    /// Who holds the reservation there, likewise.
-    fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error>;
-    /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's own.
-    fn ioctls(&self) -> Ioctl;
-}
-
-/// What is counted for a controller as a whole.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(crate) struct ControllerCounts {
-    pub(crate) interrupts: u64,
-    pub(crate) doorbell_writes: u64,
-    pub(crate) resets: u64,
-    pub(crate) max_irq_ns: u64,
-    pub(crate) max_tick_ns: u64,
-    pub(crate) ticks: u64,
-    pub(crate) turns: u64,
-    pub(crate) missed: u64,
-    pub(crate) aborts: u64,
-}
-
-/// What lives as long as somebody has the disk open, which may be longer than the adapter.
-pub(crate) struct DiskShared {
-    pub(crate) unit: Unit,
-    pub(crate) lanes: KVec<Lane>,
-    /// The way to the adapter, closed when that goes.
-    pub(crate) gate: Arc<Gate>,
-    /// The adapter itself, for the disk's attributes: they go before it does.
-    pub(crate) owner: OwnerPtr,
-}
-
-impl DiskShared {
-    /// The part of the disk `unit` that lives as long as it is open. Sleeps.
-    pub(crate) fn new(
-        unit: Unit,
-        lanes: KVec<Lane>,
-        gate: Arc<Gate>,
-        owner: OwnerPtr,
-    ) -> Result<KBox<Self>, Error> {
-        ALIVE.fetch_add(1, Ordering::Relaxed);
-        let shared = Self {
-            unit,
-            lanes,
-            gate,
-            owner,
-        };
-        KBox::new(shared, GFP_KERNEL).map_err(|_| Error::NoMemory)
-    }
-
-    /// Whether `which` is on.
-    pub(crate) fn switch(&self, which: u8) -> bool {
-        (self.lanes.first()).is_some_and(|lane| lane.switches.get().0 & which != 0)
-    }
-
-    /// Turns `which` on or off.
-    pub(crate) fn turn(&self, which: u8, on: bool) {
-        (self.lanes.iter()).for_each(|lane| lane.switches.turn(which, on));
-    }
-
-    /// What was counted on all lanes.
-    pub(crate) fn sums(&self) -> Sums {
-        let mut sums = Sums::default();
-        for lane in &self.lanes {
-            lane.stats.add_to(&mut sums);
-        }
-        sums
-    }
-}
-
-/// How many [`DiskShared`] there are. The last close of a disk frees its own after the module's reference count has gone down,
-/// so leaving the module means waiting for them.
-static ALIVE: AtomicUsize = AtomicUsize::new(0);
-
-impl Drop for DiskShared {
-    fn drop(&mut self) {
-        ALIVE.fetch_sub(1, Ordering::Release);
-    }
-}
-
-/// The end of the module: when it is dropped, it waits until no disk is being freed any more.
-pub struct AllDisksGone;
-
-impl Drop for AllDisksGone {
-    fn drop(&mut self) {
-        // TIMEOUT: none: nobody has a disk open any more, so what is left is on its way through `free_disk`.
-        while ALIVE.load(Ordering::Acquire) != 0 {
-            fsleep(Delta::from_millis(1));
-        }
-        // SAFETY: may sleep. Whoever was in `free_disk` has left this module's text after it.
-        unsafe { bindings::synchronize_rcu() };
-    }
-}
 
 /// A disk that the adapter has made.
 ///
@@ -240,7 +100,7 @@ impl Disk {
 
     fn shared(&self) -> &DiskShared {
         // SAFETY: the driver's reference to the disk keeps it, by the invariant.
-        unsafe { fops::shared(self.as_raw()) }
+        unsafe { shared(self.as_raw()) }
     }
 
     /// The unit that it was made of. What may change of a disk is not read here.

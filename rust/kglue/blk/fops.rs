@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's file operations.
 
-use super::disk::DiskShared;
+use super::shared::{shared, DiskShared};
 use crate::compat::{zeroed, COMPAT_IOCTL};
 use crate::shims;
 use kernel::bindings;
@@ -27,15 +27,6 @@ pub(crate) static TABLE: Table = Table(bindings::block_device_operations {
     pr_ops: (&raw const super::pr::TABLE.0).cast(),
     ..zeroed()
 });
-
-/// The shared part of a disk of ours.
-///
-/// # Safety
-/// `disk` is one whose `private_data` [`super::disk::Disk::new`] has set, and it lives as long as the result.
-pub(crate) unsafe fn shared<'a>(disk: *mut bindings::gendisk) -> &'a DiskShared {
-    // SAFETY: by the caller's promise.
-    unsafe { &*(*disk).private_data.cast::<DiskShared>() }
-}
 
 /// # Safety
 /// Called by the block layer for a disk of ours that is open.

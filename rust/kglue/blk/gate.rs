@@ -4,8 +4,7 @@
 //! Who is inside holds no lock, so any number are. Nobody touches user memory inside: a page of it
 //! may never come, and [`Gate::close`] waits for all who are.
 
-use super::disk::Owner;
-use core::ptr::NonNull;
+use super::owner::{Owner, OwnerPtr};
 use hal::Error;
 use kernel::prelude::*;
 use kernel::sync::{new_condvar, new_mutex, Arc, CondVar, Mutex};
@@ -25,31 +24,6 @@ struct State {
     owner: Option<OwnerPtr>,
     /// How many are inside.
     inside: usize,
-}
-
-/// # Invariants
-/// While a [`Gate`] holds it, and while anybody is inside, the owner is alive.
-#[derive(Clone, Copy)]
-pub(crate) struct OwnerPtr(NonNull<dyn Owner>);
-
-// SAFETY: owners are `Send` and `Sync`.
-unsafe impl Send for OwnerPtr {}
-// SAFETY: as above.
-unsafe impl Sync for OwnerPtr {}
-
-impl OwnerPtr {
-    /// # Safety
-    /// The result is used only while `owner` is alive.
-    pub(crate) unsafe fn new(owner: &(dyn Owner + 'static)) -> Self {
-        Self(NonNull::from(owner))
-    }
-
-    /// # Safety
-    /// The owner is alive for as long as the result is used.
-    pub(crate) unsafe fn get<'a>(self) -> &'a dyn Owner {
-        // SAFETY: by the caller's promise.
-        unsafe { &*self.0.as_ptr() }
-    }
 }
 
 impl Gate {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What of a disk's ioctls passes through to its controller.
 
-use super::disk::{DiskShared, Gate};
+use super::gate::Gate;
+use super::shared::DiskShared;
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
@@ -106,10 +107,6 @@ pub(crate) fn dispatch_controller(gate: &Gate, cmd: u32, arg: usize) -> Result<i
     let ioctl = gate.with(|owner| owner.ioctls()).ok_or(ENODEV)?;
     ioctl(gate, None, cmd, arg)
 }
-
-/// Carries out an ioctl for that disk, or for the controller, whose owner is behind the
-/// gate and of a kind that the function knows.
-pub(crate) type Ioctl = fn(&Gate, Option<OfDisk>, u32, usize) -> Result<i32, Error>;
 
 /// Hands an ioctl to the disk's controller, if that is still there.
 pub(crate) fn dispatch(

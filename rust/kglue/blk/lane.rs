@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's way to one hardware queue, with what is counted there.
 
-use crate::wait::Way;
+use crate::way::Way;
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use engine::{Context, Switches};
 use hal::Unit;

@@ -4,25 +4,19 @@
 use super::again::is_retry;
 use super::lane::Lane;
 use super::request::Rq;
-use super::upper::{end_swallowed, BlkUpper};
+use super::upper::end_swallowed;
 use super::DiskShared;
 use crate::adapter::{Adapter, Bus, HwQueue};
 use crate::compat::zeroed;
 use crate::context::PreemptOff;
-use crate::platform::KernelPlatform;
 use crate::shims;
 use crate::wait;
 use core::marker::PhantomData;
 use core::ptr::{null, NonNull};
-use engine::{Context, IoQueue, Switches};
+use engine::{Context, Switches};
 use hal::Controller;
 use kernel::bindings;
 use kernel::ffi::{c_int, c_uint, c_void};
-use strategy::Chosen;
-
-/// A hardware queue of controller `C` as the block layer uses it.
-pub(crate) type Io<C, B> =
-    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
 
 /// blk-mq's operations for controllers `C` on bus `B`.
 pub(crate) struct Ops<C, B>(PhantomData<(C, B)>);
@@ -155,6 +149,13 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     }
 
     /// # Safety
+    /// `set` is the tag set of an adapter of this type, which lives while the result is used.
+    unsafe fn adapter<'a>(set: *const bindings::blk_mq_tag_set) -> &'a Adapter<C, B> {
+        // SAFETY: by the caller's promise: that is who has made it.
+        unsafe { &*(*set).driver_data.cast::<Adapter<C, B>>() }
+    }
+
+    /// # Safety
     /// Called by blk-mq with a request that is hiops' from now on.
     unsafe extern "C" fn queue_rq(
         hctx: *mut bindings::blk_mq_hw_ctx,
@@ -234,7 +235,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         }
         // SAFETY: blk-mq holds a reference to the request, which may be over or not; it is only looked at.
         let rq = unsafe { Rq::from_raw(rq) };
-        Self::io(rq.lane()).late(&rq);
+        // SAFETY: while the request is there, its queue is, and the tag set of that.
+        let adapter = unsafe { Self::adapter((*(*rq.as_raw()).q).tag_set) };
+        adapter.late(Self::io(rq.lane()), &rq);
         bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
     }
 
@@ -280,8 +283,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
         // SAFETY: `driver_data` is the adapter that owns the set; the maps are the set's own, and not in use yet.
         unsafe {
-            let adapter = &*(*set).driver_data.cast::<Adapter<C, B>>();
-            let (interrupting, all) = (adapter.interrupting(), adapter.queues.len());
+            let adapter = Self::adapter(set);
+            let (interrupting, all) = (adapter.interrupting(), adapter.queue_count());
             let [default, read, poll, ..] = &mut (*set).map;
             // CAST: as many queues as a u16 counts.
             default.nr_queues = interrupting as c_uint;

@@ -1,72 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What polling one hardware queue needs of the adapter: a timer, and the interrupt turned off.
 
-use crate::hrtimer::HrTimer;
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use crate::aim::Aim;
+use crate::hrtimer::{Expired, HrTimer};
+use core::ptr::NonNull;
 use kernel::error::Error;
-use kernel::ffi::c_void;
 use kernel::prelude::*;
 
-/// What a queue can do for its poller. Each takes the queue that the poller was aimed at.
-#[derive(Clone, Copy)]
-pub(crate) struct Calls {
-    /// The timer has expired.
-    pub(crate) tick: unsafe fn(*const c_void),
-    /// Whether the interrupt can be turned off.
-    pub(crate) can_poll: unsafe fn(*const c_void) -> bool,
+/// A queue that can be polled; when its timer has expired, it polls.
+pub(crate) trait Polled: Expired {
+    /// Whether its interrupt can be turned off.
+    fn can_poll(&self) -> bool;
     /// Turns it on or off.
-    pub(crate) set_interrupt: unsafe fn(*const c_void, bool),
+    fn set_interrupt(&self, on: bool);
 }
 
 /// The poller of one hardware queue.
-///
-/// # Invariants
-/// `queue` is null, or what `calls` take, and valid until [`Poller::quiet`] returns.
 pub(crate) struct Poller {
     timer: KBox<HrTimer>,
-    queue: AtomicPtr<c_void>,
-    calls: Calls,
+    queue: Aim<dyn Polled>,
 }
 
 impl Poller {
     /// A poller of nothing yet. Sleeps.
-    pub(crate) fn new(calls: Calls) -> Result<KBox<Self>, Error> {
+    pub(crate) fn new() -> Result<KBox<Self>, Error> {
         let poller = Self {
-            timer: HrTimer::new(calls.tick)?,
-            queue: AtomicPtr::new(null_mut()),
-            calls,
+            timer: HrTimer::new()?,
+            queue: Aim::new(),
         };
         Ok(KBox::new(poller, GFP_KERNEL)?)
     }
 
-    /// From now on it polls `queue`.
+    /// From now on it polls `queue`; once.
     ///
     /// # Safety
-    /// `queue` is what the calls take, and stays valid until [`Poller::quiet`].
-    pub(crate) unsafe fn aim(&self, queue: *const c_void) {
-        self.queue.store(queue.cast_mut(), Ordering::Release);
+    /// `queue` stays where it is, and is valid until [`Poller::quiet`], and for whoever else has
+    /// this poller.
+    pub(crate) unsafe fn aim<Q: Polled + 'static>(&self, queue: NonNull<Q>) {
         // SAFETY: by the caller's promise.
-        unsafe { self.timer.aim(queue) };
-    }
-
-    fn aimed(&self) -> Option<*const c_void> {
-        let queue = self.queue.load(Ordering::Acquire);
-        (!queue.is_null()).then_some(queue.cast_const())
+        unsafe {
+            self.queue.set(queue);
+            self.timer.aim(queue);
+        }
     }
 
     /// Whether the queue's interrupt can be turned off.
     pub(crate) fn can_poll(&self) -> bool {
-        // SAFETY: by the invariant.
-        (self.aimed()).is_some_and(|queue| unsafe { (self.calls.can_poll)(queue) })
+        (self.queue.get()).is_some_and(Polled::can_poll)
     }
 
     /// Turns the queue's interrupt on or off, if that can be.
     pub(crate) fn set_interrupt(&self, on: bool) -> bool {
-        match self.aimed() {
-            Some(queue) if self.can_poll() => {
-                // SAFETY: by the invariant.
-                unsafe { (self.calls.set_interrupt)(queue, on) };
+        match self.queue.get() {
+            Some(queue) if queue.can_poll() => {
+                queue.set_interrupt(on);
                 true
             }
             _ => on,

@@ -7,8 +7,8 @@
 //! CAP_SYS_ADMIN or has the disk open for writing, who reads them for reading. It copies to and
 //! from user memory itself, too: what is touched here is the kernel's.
 
-use super::disk::{DiskShared, Owner};
-use super::fops;
+use super::owner::Owner;
+use super::shared::{shared, DiskShared};
 use crate::errno::{denied, to_errno};
 use crate::shims;
 use core::slice;
@@ -109,7 +109,7 @@ fn told<T>(answer: Result<Answer<T>, Error>, with: impl FnOnce(T)) -> c_int {
 /// `bdev` is of a disk of ours that is open, and stays so while the result is used.
 unsafe fn disk_of<'a>(bdev: *mut block_device) -> &'a DiskShared {
     // SAFETY: by the caller's promise.
-    unsafe { fops::shared((*bdev).bd_disk) }
+    unsafe { shared((*bdev).bd_disk) }
 }
 
 /// # Safety

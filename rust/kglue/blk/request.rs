@@ -3,7 +3,7 @@
 
 use super::lane::Lane;
 use crate::shims;
-use crate::wait::{Offer, Way};
+use crate::way::{Offer, Way};
 use core::ptr::{null, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
 use engine::Waiter;

@@ -2,25 +2,29 @@
 //! A coarse timer. Behind `Upper::retry_later` it looks again at a queue whose first request could not be mapped; for waiters, it looks after
 //! offers that nobody claims.
 
+use crate::aim::Aim;
 use crate::context::{jiffies, PreemptOff};
 use crate::shims;
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::ptr::NonNull;
 use kernel::bindings;
 use kernel::error::Error;
-use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::types::Opaque;
+
+/// Whoever looks again.
+pub(crate) trait Kicked: Send + Sync {
+    /// It is time to. Soft interrupt context, with preemption off.
+    fn kicked(&self);
+}
 
 /// A timer that kicks one queue. It lives in its own allocation: the timer wheel points into it.
 ///
 /// # Invariants
-/// `timer` is set up. `queue` is null, or what `kick` takes, and valid until [`Retry::shutdown`] returns.
+/// `timer` is set up.
 #[repr(C)]
 pub(crate) struct Retry {
     timer: Opaque<bindings::timer_list>,
-    queue: AtomicPtr<c_void>,
-    kick: unsafe fn(*const c_void),
+    queue: Aim<dyn Kicked>,
 }
 
 // SAFETY: timers may be armed from any context, and run in any.
@@ -30,27 +34,27 @@ unsafe impl Sync for Retry {}
 
 impl Retry {
     /// A timer that kicks nothing yet.
-    pub(crate) fn new(kick: unsafe fn(*const c_void)) -> Result<KBox<Self>, Error> {
+    pub(crate) fn new() -> Result<KBox<Self>, Error> {
         let retry = KBox::new(
             Self {
                 timer: Opaque::uninit(),
-                queue: AtomicPtr::new(null_mut()),
-                kick,
+                queue: Aim::new(),
             },
             GFP_KERNEL,
         )?;
         // SAFETY: it stays where it is until it is shut down (`KBox`, never moved out of).
         unsafe { shims::hiops_timer_setup(retry.timer.get(), Some(Self::expired)) };
-        // INVARIANT: set up; the queue is null.
+        // INVARIANT: set up.
         Ok(retry)
     }
 
-    /// From now on it kicks `queue`.
+    /// From now on it kicks `queue`; once.
     ///
     /// # Safety
-    /// `queue` is what `kick` takes, and stays valid until [`Retry::shutdown`].
-    pub(crate) unsafe fn aim(&self, queue: *const c_void) {
-        self.queue.store(queue.cast_mut(), Ordering::Release);
+    /// `queue` stays where it is, and is valid until [`Retry::shutdown`].
+    pub(crate) unsafe fn aim(&self, queue: NonNull<dyn Kicked>) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.queue.set(queue) };
     }
 
     /// Kicks in about two ticks. Any context.
@@ -70,11 +74,9 @@ impl Retry {
     unsafe extern "C" fn expired(timer: *mut bindings::timer_list) {
         // SAFETY: `timer` is the first field (`repr(C)`) of a `Retry` that is not shut down.
         let retry = unsafe { &*timer.cast::<Self>() };
-        let queue = retry.queue.load(Ordering::Acquire);
-        if !queue.is_null() {
+        if let Some(queue) = retry.queue.get() {
             let _stay = PreemptOff::new();
-            // SAFETY: by the invariant.
-            unsafe { (retry.kick)(queue) };
+            queue.kicked();
         }
     }
 }

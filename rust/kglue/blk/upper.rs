@@ -9,7 +9,7 @@ use super::retry::Retry;
 use crate::context::now_ms;
 use crate::errno::status;
 use crate::shims;
-use crate::wait::{self, Offer};
+use crate::way::Offer;
 use core::ptr::{null_mut, NonNull};
 use engine::{Context, Upper};
 use hal::{CmdError, Command, Failure, Outcome, Segment};
@@ -90,7 +90,7 @@ impl<M: MapKind> BlkUpper<M> {
             let (rq, next) = unsafe { (Rq::from_raw(raw), *next_of(raw.as_ptr())) };
             rest = NonNull::new(next);
             let back = match rq.waiter() {
-                Some(waiter) => wait::offer(waiter, Offer(rq)),
+                Some(waiter) => crate::wait::offer(waiter, Offer(rq)),
                 None => Some(Offer(rq)),
             };
             if let Some(Offer(rq)) = back {
@@ -291,7 +291,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
     #[inline]
     fn is_crowded(&self) -> bool {
-        wait::is_crowded()
+        crate::wait::is_crowded()
     }
 
     fn set_interrupt(&self, on: bool) -> bool {

@@ -6,8 +6,7 @@ use kernel::prelude::*;
 
 use super::registration::{Binding, Failed};
 use super::{Claim, Function, PciBus};
-use crate::adapter::{Adapter, Config};
-use crate::adapter_suspend::Suspend;
+use crate::adapter::{Adapter, Config, Suspend};
 use crate::blk::ioctl::AdminPath;
 use crate::errno::advice;
 use crate::heat::Thermometer;

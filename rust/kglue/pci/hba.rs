@@ -8,8 +8,7 @@ use kernel::sync::Arc;
 use super::port::PortBus;
 use super::registration::{Binding, Failed};
 use super::{enable_bus_master, turn_on_ports, Claim, Function};
-use crate::adapter::{Config, Number};
-use crate::adapter_suspend::Suspend;
+use crate::adapter::{Config, Number, Suspend};
 use crate::caller::Caller;
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
@@ -216,7 +215,7 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         .map_err(step("interrupt vectors"))?;
         let (io_vectors, pin) = (vectors.io_vectors(), vectors.pin());
         let number = Number::new().map_err(step("taking a number"))?;
-        let rescue = Slots::<Shared<T>>::rescue_of(&number).map_err(step("making the ports"))?;
+        let rescue = Rescue::new(number.get()).map_err(step("making the ports"))?;
         let shared = Shared {
             hba,
             function: function.clone(),

@@ -11,7 +11,7 @@ use kernel::bindings;
 use kernel::ffi::c_int;
 
 use super::registration::{bound, Binding};
-use crate::adapter_suspend::Suspend;
+use crate::adapter::Suspend;
 use crate::errno::to_errno;
 
 /// The callbacks of driver `B`.

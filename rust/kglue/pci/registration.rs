@@ -16,7 +16,7 @@ use kernel::types::Opaque;
 
 use super::power::Power;
 use super::Function;
-use crate::adapter_suspend::Suspend;
+use crate::adapter::Suspend;
 use crate::errno::{advice, to_errno};
 
 /// The step at which a probe failed, and why.

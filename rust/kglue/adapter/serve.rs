@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What an adapter does while it serves: interrupts, its disks' files, and the way to its controller for their ioctls.
 
-use crate::adapter::{Adapter, Bus, HwQueue};
-use crate::adapter_reason::Reason;
-use crate::adapter_recover::NoIo;
-use crate::blk::disk::{ControllerCounts, Owner};
+use crate::adapter::config::Bus;
+use crate::adapter::queue::HwQueue;
+use crate::adapter::reason::Reason;
+use crate::adapter::state::Adapter;
 use crate::blk::gate::Gate;
-use crate::blk::ioctl::{AdminPath, ControlPath, Ioctl, Way};
-use crate::context::stamp;
+use crate::blk::ioctl::{AdminPath, ControlPath, Way};
+use crate::blk::owner::{ControllerCounts, Ioctl, Owner};
+use crate::context::{stamp, NoIo};
 use crate::log::log_warn;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;

@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! An adapter's quirks, as an operator sees them: in the log once, and in sysfs.
 
-use crate::adapter::{Adapter, Bus};
+use crate::adapter::config::Bus;
+use crate::adapter::state::Adapter;
 use crate::log::log_info;
-use crate::text::Text;
-use core::fmt::{self, Write};
+use crate::text::{write_quirks, Text};
 use hal::Controller;
 
 /// Room for all names that one controller can have.
 const LINE: usize = 512;
-
-/// Writes the names that `quirks` tells to `to`, a blank between two. Returns whether there are
-/// any.
-pub(crate) fn write_quirks(
-    to: &mut impl Write,
-    quirks: impl FnOnce(&mut dyn FnMut(&'static str)),
-) -> Result<bool, fmt::Error> {
-    let mut any = false;
-    let mut written = Ok(());
-    quirks(&mut |name| {
-        let blank = if any { " " } else { "" };
-        any = true;
-        written = written.and_then(|()| write!(to, "{blank}{name}"));
-    });
-    written.map(|()| any)
-}
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// Says what the controller is known for, if it is.

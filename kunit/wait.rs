@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUnit suite of the wait hook: which waits of a thread with I/O of its own pass through it.
 
-use super::{table, Hook, Way};
+use super::{table, Hook};
 use crate::shims;
+use crate::way::{Waited, Way};
 use core::mem::MaybeUninit;
-use core::ptr::from_ref;
+use core::ptr::{from_ref, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use engine::{Context, Next, Thread, Turn};
 use kernel::bindings;
-use kernel::ffi::{c_ulong, c_void};
+use kernel::ffi::c_ulong;
 use kernel::prelude::*;
 
 /// Ticks of a second. CAST: a small constant.
@@ -20,20 +21,16 @@ struct Instant {
     over: AtomicPtr<bindings::completion>,
 }
 
-/// # Safety
-/// `queue` is an [`Instant`] whose completion is alive.
-unsafe fn look(queue: *const c_void, _: Option<Turn>, _: bool) -> Next {
-    // SAFETY: by the caller's promise.
-    let queue = unsafe { &*queue.cast::<Instant>() };
-    queue.visits.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: as above; may be called in any context.
-    unsafe { bindings::complete(queue.over.load(Ordering::Relaxed)) };
-    Next::GoOn
-}
+impl Waited for Instant {
+    fn wait(&self, _: Option<Turn>, _: bool) -> Next {
+        self.visits.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: alive, as its maker waits for it; may be called in any context.
+        unsafe { bindings::complete(self.over.load(Ordering::Relaxed)) };
+        Next::GoOn
+    }
 
-/// # Safety
-/// None is asked: nothing is offered here.
-unsafe fn end(_: *const c_void, _: crate::blk::request::Rq, _: Context) {}
+    fn end(&self, _: crate::blk::request::Rq, _: Context) {}
+}
 
 /// How often a thread that has I/O outstanding looks for it, in a wait of `ticks` at most that only
 /// its look ends, and how many ticks are left then.
@@ -53,11 +50,8 @@ fn wait(ticks: c_ulong) -> Option<(u32, c_ulong)> {
         visits: AtomicU32::new(0),
         over: AtomicPtr::new(completion),
     };
-    let way = Way {
-        queue: from_ref(&queue).cast(),
-        wait: look,
-        end,
-    };
+    // SAFETY: it stays where it is until all is over that is enlisted below.
+    let way = unsafe { Way::new(NonNull::from(&queue)) };
     // SAFETY: may be called in any thread.
     let this = Thread::at(unsafe { shims::hiops_this_thread() })?;
     let waiter = table()?.waiters.place(this)?;

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The ladder that is climbed when a command is late: its completion is looked for
-//! ([`HwQueue::late`]); the device is asked to give it up; the controller is reset
+//! ([`Adapter::late`]); the device is asked to give it up; the controller is reset
 //! ([`Adapter::restart`]); it is dead. Each rung has its time, and who asks for a higher one
 //! meanwhile gets it.
 
-use crate::adapter::{Adapter, Bus, HwQueue};
-use crate::adapter_reason::Reason;
-use crate::context::{now_ms, PreemptOff};
+use crate::adapter::config::Bus;
+use crate::adapter::queue::{HwQueue, Keeper};
+use crate::adapter::reason::Reason;
+use crate::adapter::state::{Adapter, ABORT, RESET, WELL};
+use crate::blk::request::Rq;
+use crate::context::{now_ms, PreemptOff, TICK_MS};
 use crate::log::{log_err, log_info};
 use core::sync::atomic::Ordering;
 use engine::{Context, Overdue};
 use hal::{Controller, Platform};
-
-/// What is being done about a controller, of [`Adapter::recovering`]: nothing.
-pub(crate) const WELL: u8 = 0;
-/// What it has not answered is aborted.
-pub(crate) const ABORT: u8 = 1;
-/// It is reset.
-pub(crate) const RESET: u8 = 2;
 
 /// How long the completion of a command may take that was aborted, says the device. TIMEOUT: the
 /// specification has it posted by then (NVMe Base 2.0 section 5.1); QEMU's drives post it later.
@@ -27,6 +23,62 @@ const LOOK_US: u64 = 1_000;
 const US_PER_MS: u64 = 1_000;
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// `rq` is late, says blk-mq. The first rung: looks for its completion. If a command is overdue
+    /// still, the adapter climbs on ([`Adapter::recover_from`]).
+    #[cold]
+    pub(crate) fn late(&self, queue: &HwQueue<C, B>, rq: &Rq) {
+        // Both clocks tick alike, but the block layer's began a moment earlier.
+        let limit = rq.timeout_ms().saturating_sub(TICK_MS);
+        let climbs = self.climbs();
+        let overdue = queue.io.overdue(now_ms(), limit).is_some();
+        {
+            let _stay = PreemptOff::new();
+            queue.io.drain(Context::Coop);
+        }
+        crate::wait::take_all();
+        if queue.io.overdue(now_ms(), limit).is_some() {
+            rq.lane().stats.timeout();
+            self.late_ms.store(limit, Ordering::Relaxed);
+            self.recover_from(Reason::Late(rq.command()));
+        } else if rq.is_waiting() {
+            self.late_in_fifo(queue, rq, limit);
+        } else if overdue && climbs.is_some() && climbs == self.climbs() {
+            // Nobody's but the device's: what another time-out had aborted is none that was missed.
+            queue.missed_one();
+            // As the in-tree drivers say it; ci/splat.sh knows the words.
+            crate::log::log_warn!(self, "a completion was noticed only at its deadline\n");
+        }
+    }
+
+    /// `rq` waits for a tag longer than a command may take. Where others are given tags meanwhile
+    /// there is more to do than the device can; else it is the device that keeps them.
+    fn late_in_fifo(&self, queue: &HwQueue<C, B>, rq: &Rq, limit: u64) {
+        // Meanwhile it is a reset that all wait for.
+        if !self.is_live() || self.recovering.load(Ordering::Acquire) != WELL {
+            return;
+        }
+        {
+            let _stay = PreemptOff::new();
+            queue.io.kick();
+        }
+        if !rq.is_waiting() {
+            return;
+        }
+        rq.lane().stats.timeout();
+        if queue.io.is_stalled(now_ms(), limit) {
+            return self.recover_from(Reason::NoTag(rq.command()));
+        }
+        if !queue.tells_to_wait() {
+            return;
+        }
+        crate::log::log_warn!(
+            self,
+            "more requests than it ends within their time: some wait longer for a tag than \
+             queue/io_timeout, and are counted as time-outs; fewer at once (queue/nr_requests), or \
+             more time, is the way out\n"
+        );
+    }
+
     /// The rung at which `reason` begins. One that is not alive is not asked for anything.
     pub(crate) fn rung_for(&self, reason: &Reason) -> u8 {
         match reason {
@@ -118,5 +170,20 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             }
             self.platform.sleep_us(LOOK_US);
         }
+    }
+}
+
+impl<C: Controller, B: Bus> Keeper for Adapter<C, B> {
+    fn can_poll(&self) -> bool {
+        self.bus.can_poll()
+    }
+
+    fn set_interrupt(&self, vector: u16, on: bool) {
+        self.controller.set_interrupt(vector, on);
+        self.bus.set_interrupt(vector, on);
+    }
+
+    fn distrust(&self) {
+        self.recover_from(Reason::Lies);
     }
 }

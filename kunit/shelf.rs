@@ -277,7 +277,7 @@ pub(crate) fn shelf(there: u32) -> Result<(Arc<Bays>, KBox<Slots<Shelf>>), Error
     let shelf = Shelf {
         bays: bays.clone(),
         platform: KernelPlatform::without_device(),
-        rescue: Slots::<Shelf>::rescue_of(&number)?,
+        rescue: Rescue::new(number.get())?,
         number,
     };
     Ok((bays, Slots::new(shelf, 0b11)?))

@@ -6,24 +6,23 @@
 //! its disks are looked at anew, it is recovered, or it is attended with its queues at rest. An
 //! unasked look at the disks disturbs nobody as long as they are what they were.
 
-use crate::adapter::{Adapter, Bus, LIVE};
-use crate::adapter_abort::WELL;
-use crate::adapter_change::Found;
-use crate::adapter_reason::Reason;
-use crate::adapter_recover::{NoIo, Recovery, Run};
+use crate::adapter::attention::Found;
+use crate::adapter::config::Bus;
+use crate::adapter::reason::Reason;
+use crate::adapter::state::{Adapter, LIVE, WELL};
 use crate::blk::ioctl::AdminPath;
+use crate::context::NoIo;
 use crate::errno::advice;
-use crate::hrtimer::HrTimer;
+use crate::hrtimer::Expired;
 use crate::log::{log_err, log_info, log_warn};
 use crate::text::Text;
+use crate::work::{Attend, Run};
 use core::fmt::Write;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::Ordering;
 use hal::{Controller, Error, Notice, Queues, Weight, Wish};
 use kernel::bindings;
-use kernel::ffi::c_void;
 use kernel::prelude::*;
-use kernel::sync::{new_mutex, Mutex};
 
 /// Wishes that are seen to in one go.
 const ROUNDS: u32 = 16;
@@ -32,71 +31,39 @@ const LINE: usize = 256;
 /// Bytes of a variable of a uevent.
 const VARIABLE: usize = 48;
 
-/// The work item of it, and the timer that puts it off.
-pub(crate) struct Attention {
-    work: Recovery,
-    run: Run,
-    timer: KBox<HrTimer>,
-    /// The disks are to be looked at anew, whatever the controller says.
-    look: AtomicBool,
-    /// What the controller said of its disks when they last became that.
-    known: Pin<KBox<Mutex<Found>>>,
-}
-
-impl Attention {
-    fn make(number: i32, run: Run, expired: Run) -> Result<Self, Error> {
-        let no_memory = |_| Error::NoMemory;
-        let known = new_mutex!(Found::new(), "hiops_known");
-        Ok(Self {
-            work: Recovery::that_attends(number)?,
-            run,
-            timer: HrTimer::new(expired).map_err(no_memory)?,
-            look: AtomicBool::new(false),
-            known: KBox::pin_init(known, GFP_KERNEL).map_err(no_memory)?,
-        })
-    }
-
-    /// Nothing is attended any more, whoever calls. Sleeps.
-    pub(crate) fn disable(&self) {
-        self.work.disable();
-        // Nobody starts it any more.
-        self.timer.cancel();
-    }
-
-    /// The disks are what is `found`.
-    pub(crate) fn know(&self, found: Found) {
-        *self.known.lock() = found;
-    }
-
-    fn knows(&self, found: &Found) -> bool {
-        let known = self.known.lock();
-        known.len() == found.len() && known.iter().eq(found.iter())
-    }
-}
-
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The controller is attended soon. Any context.
     pub(crate) fn call(&self) {
-        let adapter: *const Self = self;
-        // SAFETY: the adapter disables this work before it goes.
-        unsafe {
-            self.attention
-                .work
-                .begin(adapter.cast(), self.attention.run)
-        };
+        self.attention.begin();
+    }
+}
+
+impl<C: AdminPath, B: Bus> Expired for Adapter<C, B> {
+    fn expired(&self) {
+        self.call();
+    }
+}
+
+impl<C: AdminPath, B: Bus> Run<Attend> for Adapter<C, B> {
+    fn run(&self) {
+        if self.attention.take_look() {
+            // What went wrong is told there.
+            let _ = self.change_disks(|| Ok(()));
+        }
+        let _no_io = NoIo::new();
+        for _ in 0..ROUNDS {
+            if !self.attend() {
+                return;
+            }
+        }
+        self.call();
     }
 }
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
-    /// What attends an adapter of this type. Sleeps.
-    pub(crate) fn attention(number: i32) -> Result<Attention, Error> {
-        Attention::make(number, Self::attend_now, Self::expired)
-    }
-
     /// Looks anew at the disks, soon, in a thread that none of them waits for.
     pub(crate) fn begin_rescan(&self) {
-        self.attention.look.store(true, Ordering::Release);
-        self.call();
+        self.attention.begin_look();
     }
 
     /// Resets the controller for an operator; an error: it did not come back. Sleeps until then.
@@ -111,31 +78,6 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             true => Ok(()),
             false => Err(Error::Gone),
         }
-    }
-
-    /// # Safety
-    /// `adapter` is an `Adapter<C, B>`, alive for the call.
-    unsafe fn expired(adapter: *const c_void) {
-        // SAFETY: by the caller's promise.
-        unsafe { &*adapter.cast::<Self>() }.call();
-    }
-
-    /// # Safety
-    /// `adapter` is an `Adapter<C, B>`, alive for the call.
-    unsafe fn attend_now(adapter: *const c_void) {
-        // SAFETY: by the caller's promise.
-        let adapter = unsafe { &*adapter.cast::<Self>() };
-        if adapter.attention.look.swap(false, Ordering::AcqRel) {
-            // What went wrong is told there.
-            let _ = adapter.change_disks(|| Ok(()));
-        }
-        let _no_io = NoIo::new();
-        for _ in 0..ROUNDS {
-            if !adapter.attend() {
-                return;
-            }
-        }
-        adapter.call();
     }
 
     /// Sees to one wish; whether there may be more.
@@ -163,10 +105,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 true
             }
             Ok(Wish::Later(us)) => {
-                let adapter: *const Self = self;
-                // SAFETY: the timer is cancelled before the adapter goes, after this work.
-                unsafe { self.attention.timer.aim(adapter.cast()) };
-                self.attention.timer.start(us);
+                self.attention.put_off(us);
                 false
             }
             Ok(Wish::Recover) => {

@@ -11,20 +11,18 @@
 //! layer and the device while that changes. A disk of which nothing is known any more is *closed*:
 //! its capacity is 0, and what came before that is refused, too.
 
-use crate::adapter::{Adapter, Bus};
-use crate::adapter_recover::NoIo;
-use crate::adapter_remove::LOOK_AGAIN_US;
+use crate::adapter::attention::Found;
+use crate::adapter::config::Bus;
+use crate::adapter::state::{Adapter, LOOK_AGAIN_US};
 use crate::blk::disk::Disk;
 use crate::blk::ioctl::AdminPath;
+use crate::context::NoIo;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};
 use hal::{Error, Platform, Refused, Unit};
 use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::lock::{mutex::MutexBackend, Guard};
-
-/// What the controller says of its disks.
-pub(crate) type Found = KVec<core::result::Result<Unit, Refused>>;
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Has `work` done with no I/O under way; afterwards the disks are what the controller says

@@ -2,8 +2,8 @@
 //! KUnit suite of slots: drives that come and go, and ports that hang, with real disks in the block
 //! layer.
 
-use crate::adapter_suspend::Suspend;
-use crate::kunit_shelf::{has, shelf};
+use super::shelf::{has, shelf};
+use crate::adapter::Suspend;
 use crate::platform::KernelPlatform;
 use core::sync::atomic::Ordering;
 use hal::{Error, Platform};

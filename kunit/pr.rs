@@ -2,10 +2,10 @@
 //! KUnit suite of reservations: what the block layer asks through the table, and is told, of a disk
 //! whose owner answers as the test wants.
 
-use crate::blk::disk::{ControllerCounts, DiskShared, Owner};
-use crate::blk::gate::{Gate, OwnerPtr};
-use crate::blk::ioctl::Ioctl;
+use crate::blk::gate::Gate;
+use crate::blk::owner::{ControllerCounts, Ioctl, Owner, OwnerPtr};
 use crate::blk::pr::{TABLE, TYPES};
+use crate::blk::shared::DiskShared;
 use crate::errno::status;
 use crate::shims;
 use core::ptr::from_ref;
@@ -15,7 +15,7 @@ use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
 
-/// The unit of [`crate::kunit::unit`].
+/// The unit of [`super::unit::unit`].
 const UNIT: u32 = 3;
 const KEYS: [u64; 3] = [1, u64::MAX, 3];
 
@@ -150,7 +150,7 @@ impl Rig {
         let owner = unsafe { OwnerPtr::new(&*from_ref(&*fake)) };
         // SAFETY: as above; nobody else opens it.
         unsafe { gate.open(owner) };
-        let shared = DiskShared::new(crate::kunit::unit(), KVec::new(), gate, owner)
+        let shared = DiskShared::new(super::unit::unit(), KVec::new(), gate, owner)
             .map_err(crate::errno::to_errno)?;
         let mut disk: KBox<bindings::gendisk> = KBox::new(crate::compat::zeroed(), GFP_KERNEL)?;
         disk.private_data = from_ref(&*shared).cast_mut().cast();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Why a controller is reset, in the log's words.
+//! Why a controller is reset, in the log's words; and why it is put to rest.
 
 use core::fmt;
 use hal::Command;
@@ -17,6 +17,17 @@ pub(crate) enum Reason {
     Unanswered,
     /// An operator wants it, or the device itself.
     Asked,
+}
+
+/// Why a controller is put to rest for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Suspend {
+    /// Power may go away.
+    Sleep,
+    /// The function is reset next.
+    Reset,
+    /// Nothing gets through to it until it is reset.
+    Frozen,
 }
 
 impl kernel::fmt::Display for Reason {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! An adapter's disks: named by the controller, made and shown.
 
-use crate::adapter::{Adapter, Bus};
-use crate::adapter_change::Found;
-use crate::blk::disk::{Disk, DiskShared, OwnerPtr};
+use crate::adapter::attention::Found;
+use crate::adapter::config::Bus;
+use crate::adapter::state::Adapter;
+use crate::blk::disk::Disk;
 use crate::blk::ioctl::AdminPath;
 use crate::blk::lane::{Format, Lane, Panel};
+use crate::blk::owner::OwnerPtr;
+use crate::blk::shared::DiskShared;
 use crate::heat::Thermometer;
 use crate::node::Node;
 use crate::wait::Hook;

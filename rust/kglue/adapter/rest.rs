@@ -2,7 +2,9 @@
 //! Queues at rest, and a controller that is stopped: the steps that recoveries, suspensions and the
 //! end are made of.
 
-use crate::adapter::{Adapter, Bus, HwQueue, PausedQueue, DEAD};
+use crate::adapter::config::Bus;
+use crate::adapter::queue::HwQueue;
+use crate::adapter::state::{Adapter, PausedQueue, DEAD};
 use crate::context::PreemptOff;
 use crate::text::Text;
 use core::fmt;

@@ -6,27 +6,16 @@
 //! them nothing. No thread holds a lock meanwhile, as another one may resume: who wants the control
 //! path waits in [`Adapter::control`].
 
-use crate::adapter::{Adapter, Bus, DEAD, LIVE, SUSPENDED};
-use crate::adapter_abort::WELL;
-use crate::adapter_recover::NoIo;
-use crate::adapter_remove::LOOK_AGAIN_US;
-use crate::adapter_rest::{Down, Then};
+use crate::adapter::config::Bus;
+use crate::adapter::reason::Suspend;
+use crate::adapter::rest::{Down, Then};
+use crate::adapter::state::{Adapter, DEAD, LIVE, LOOK_AGAIN_US, SUSPENDED, WELL};
+use crate::context::NoIo;
 use core::sync::atomic::Ordering;
 use hal::{CmdError, Controller, Error, Platform};
 use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::lock::{mutex::MutexBackend, Guard};
-
-/// Why a controller is put to rest for a while.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Suspend {
-    /// Power may go away.
-    Sleep,
-    /// The function is reset next.
-    Reset,
-    /// Nothing gets through to it until it is reset.
-    Frozen,
-}
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The control path, for the caller alone, with a controller that is neither suspended nor

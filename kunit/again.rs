@@ -44,7 +44,7 @@ mod again_suite {
             way: null(),
             switches: Panel::new(0, 0),
             unit: 1,
-            format: Format::new(&crate::kunit::unit()),
+            format: Format::new(&crate::kunit::unit::unit()),
             max_retries,
             stats: Default::default(),
         };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The way out: unbind, surprise removal, reboot.
 
-use crate::adapter::{Adapter, Bus, DEAD};
-use crate::adapter_rest::Then;
+use crate::adapter::config::Bus;
+use crate::adapter::rest::Then;
+use crate::adapter::state::{Adapter, DEAD, LOOK_AGAIN_US};
 use crate::context::PreemptOff;
 use core::sync::atomic::Ordering;
 use engine::Context;
@@ -13,7 +14,6 @@ use kernel::bindings;
 /// or frozen by then; what is left is a file system's last writes, and a controller that has not
 /// answered in this time is not worth holding the machine up for.
 const LAST_IO_US: u64 = 5_000_000;
-pub(crate) const LOOK_AGAIN_US: u64 = 1_000;
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// Takes the disks away, ends all I/O, and puts the controller to rest. Interrupt handlers must still be there; after it they may go, then the
@@ -112,5 +112,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             unsafe { bindings::blk_mq_free_tag_set(self.set.get()) };
         }
         self.queues.iter().for_each(|queue| queue.quiet());
+    }
+}
+
+impl<C: Controller, B: Bus> Drop for Adapter<C, B> {
+    fn drop(&mut self) {
+        self.put_away();
     }
 }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+//! KUnit suite of a disk's files: what is written there, in whose words.
+
+use super::unit::unit;
+use crate::blk::lane::{LaneStats, Sums};
+use crate::sysfs_text::{write_stats, write_wwid};
+use crate::text::{Padded, Text};
+use kernel::prelude::*;
+
+/// What `write` writes, compared with `wanted`.
+fn writes(wanted: &str, write: impl FnOnce(&mut Text<'_>) -> core::fmt::Result) -> bool {
+    let mut page = [0u8; 1024];
+    let mut text = Text::new(&mut page);
+    let written = write(&mut text);
+    let len = text.len();
+    written.is_ok() && page.get(..len) == Some(wanted.as_bytes())
+}
+
+#[kunit_tests(hiops_sysfs)]
+mod sysfs_suite {
+    use super::*;
+    use crate::blk::owner::ControllerCounts;
+    use engine::Context;
+
+    #[test]
+    fn completed_is_the_sum() {
+        let stats = LaneStats::default();
+        stats.submitted(1);
+        for (n, by) in [
+            (1, Context::Irq),
+            (2, Context::Lazy),
+            (3, Context::Coop),
+            (4, Context::Poll),
+        ] {
+            stats.completed(n, by);
+        }
+        (0..6).for_each(|_| stats.retried());
+        let mut sums = Sums::default();
+        stats.add_to(&mut sums);
+        stats.add_to(&mut sums);
+        let counts = ControllerCounts {
+            interrupts: 5,
+            doorbell_writes: 6,
+            resets: 7,
+            max_irq_ns: 8,
+            max_tick_ns: 9,
+            ticks: 10,
+            turns: 11,
+            missed: 12,
+            aborts: 13,
+        };
+        assert!(writes(
+            "submitted 2\ncompleted 20\ncompleted_irq 2\ncompleted_lazy 4\ncompleted_coop 6\n\
+             completed_poll 8\nfifo_deferred 0\ninterrupts 5\ndoorbell_writes 6\nerrors 0\nretried 12\ntimeouts 0\n\
+             resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\nmissed_interrupts 12\naborts 13\n",
+            |text| write_stats(text, &sums, &counts)
+        ));
+        stats.reset();
+        let mut sums = Sums::default();
+        stats.add_to(&mut sums);
+        assert!(sums == Sums::default());
+    }
+
+    #[test]
+    fn quirks_are_names_in_a_line() {
+        use crate::text::write_quirks;
+        let mut any = Ok(false);
+        assert!(writes("one two", |text| {
+            any = write_quirks(text, |named| {
+                named("one");
+                named("two");
+            });
+            any.map(|_| ())
+        }));
+        assert!(any == Ok(true));
+        assert!(writes("", |text| {
+            any = write_quirks(text, |_| {});
+            any.map(|_| ())
+        }));
+        assert!(any == Ok(false));
+        let mut short = [0u8; 4];
+        let mut text = Text::new(&mut short);
+        assert!(write_quirks(&mut text, |named| named("longer")).is_err());
+    }
+
+    #[test]
+    fn the_strongest_name_wins() {
+        let mut named = unit();
+        assert!(writes("hiops.5331--00000003\n", |text| write_wwid(
+            text, &named
+        )));
+        named.ids.wwn = Some(0x5000_0000_0000_0001);
+        assert!(writes("naa.5000000000000001\n", |text| write_wwid(
+            text, &named
+        )));
+        named.ids.eui64 = Some([1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(writes("eui.0102030405060708\n", |text| write_wwid(
+            text, &named
+        )));
+        named.ids.nguid = Some([0xab; 16]);
+        assert!(writes("eui.abababababababababababababababab\n", |text| {
+            write_wwid(text, &named)
+        }));
+        named.ids.uuid = Some(*b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff");
+        assert!(writes(
+            "uuid.00112233-4455-6677-8899-aabbccddeeff\n",
+            |text| { write_wwid(text, &named) }
+        ));
+    }
+
+    #[test]
+    fn a_device_cannot_break_a_line() {
+        use core::fmt::Write;
+        assert!(writes("1??", |text| write!(
+            text,
+            "{}",
+            Padded(&unit().firmware)
+        )));
+        assert!(writes("S1", |text| write!(
+            text,
+            "{}",
+            Padded(&unit().serial)
+        )));
+        assert!(writes("", |text| write!(text, "{}", Padded(&unit().model))));
+        assert!(writes("", |text| write!(text, "{}", Padded(b"\0\0"))));
+        assert!(writes("a b", |text| write!(text, "{}", Padded(b" a b \0"))));
+    }
+
+    #[test]
+    fn text_is_cut_at_its_end() {
+        use core::fmt::Write;
+        let mut bytes = [b'x'; 4];
+        let mut text = Text::new(&mut bytes);
+        assert!(text.write_str("abcde").is_err());
+        assert_eq!(text.len(), 4);
+        text.terminate();
+        assert_eq!(bytes, *b"abc\0");
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What several KUnit suites have for a disk.
+
+use hal::{Shape, Unit, UnitIds};
+
+/// A disk of blocks of 4 KiB with a write cache.
+pub(crate) fn unit() -> Unit {
+    Unit {
+        id: 3,
+        block_shift: 12,
+        physical_shift: 12,
+        blocks: 1000,
+        write_cache: true,
+        fua: true,
+        discard: None,
+        max_write_zeroes: 0,
+        shape: Shape::default(),
+        read_only: false,
+        rotational: false,
+        ids: UnitIds::default(),
+        serial: *b"S1                  ",
+        model: [b' '; 40],
+        firmware: *b"1\n\xff     ",
+    }
+}

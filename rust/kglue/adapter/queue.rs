@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One hardware queue of an adapter.
+
+use crate::adapter::config::Bus;
+use crate::aim::Aim;
+use crate::blk::owner::ControllerCounts;
+use crate::blk::poller::{Polled, Poller};
+use crate::blk::request::Rq;
+use crate::blk::retry::{Kicked, Retry};
+use crate::blk::upper::BlkUpper;
+use crate::context::{stamp, stamps_to_ns, PreemptOff};
+use crate::here::Here;
+use crate::hrtimer::Expired;
+use crate::platform::KernelPlatform;
+use crate::way::{Waited, Way};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use engine::{Context, IoQueue, Mode, Next, Switches, Turn};
+use hal::{Controller, Error, NewQueue};
+use kernel::prelude::*;
+use strategy::Chosen;
+
+/// Completions that answer nothing, after which the controller is not trusted any more.
+const MOST_VIOLATIONS: u64 = 16;
+
+/// A hardware queue of controller `C` as the block layer uses it.
+pub(crate) type Io<C, B> =
+    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
+
+/// Counts one more, where there is one writer at a time: no exchange is needed.
+#[inline]
+fn count(counter: &AtomicU64) {
+    let n = counter.load(Ordering::Relaxed);
+    counter.store(n.wrapping_add(1), Ordering::Relaxed);
+}
+
+/// The adapter, as its queues know it.
+pub(super) trait Keeper: Send + Sync {
+    /// Whether an interrupt can be turned off.
+    fn can_poll(&self) -> bool;
+    /// Turns that of `vector` on or off, at the controller and at the bus.
+    fn set_interrupt(&self, vector: u16, on: bool);
+    /// The controller has contradicted itself too often. Any context.
+    fn distrust(&self);
+}
+
+/// A hardware queue with what the adapter keeps for it.
+pub(crate) struct HwQueue<C: Controller, B: Bus> {
+    pub(crate) io: Io<C, B>,
+    /// `None`: it never interrupts, and is for polled I/O of the block layer.
+    pub(crate) vector: Option<u16>,
+    /// After `io`, which points to them.
+    retry: KBox<Retry>,
+    poller: KBox<Poller>,
+    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+    pub(crate) alarm: crate::alarm::Alarm,
+    /// The queue as the wait hook knows it.
+    pub(crate) way: Way,
+    keeper: Aim<dyn Keeper>,
+    interrupts: AtomicU64,
+    /// In units of [`stamp`].
+    max_irq: AtomicU64,
+    /// The longest tick of the poll timer, likewise.
+    max_tick: AtomicU64,
+    ticks: AtomicU64,
+    /// How often the interrupt was turned on or off.
+    turns: AtomicU64,
+    /// Completions that only a time-out found.
+    missed: AtomicU64,
+    /// Violations that a reset has settled.
+    settled: AtomicU64,
+    /// That requests wait for long was told.
+    told_to_wait: AtomicBool,
+}
+
+// SAFETY: the pointer is to what is shared anyway; the rest is `Send`.
+unsafe impl<C: Controller, B: Bus> Send for HwQueue<C, B> {}
+// SAFETY: as above.
+unsafe impl<C: Controller, B: Bus> Sync for HwQueue<C, B> {}
+
+impl<C: Controller, B: Bus> HwQueue<C, B> {
+    pub(crate) fn new(
+        platform: &KernelPlatform,
+        new: NewQueue<C::Queue>,
+        map: B::Map,
+        vector: Option<u16>,
+        depth: usize,
+    ) -> Result<Self, Error> {
+        let retry = Retry::new().map_err(|_| Error::NoMemory)?;
+        let poller = Poller::new().map_err(|_| Error::NoMemory)?;
+        // SAFETY: both live in allocations of their own, which go after `io`.
+        let upper = unsafe { BlkUpper::new(map, &retry, &poller) };
+        Ok(Self {
+            io: IoQueue::new(platform, new, upper, Chosen::default(), depth)?,
+            vector,
+            retry,
+            poller,
+            #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+            alarm: crate::alarm::Alarm::new()?,
+            // SAFETY: nothing is enlisted before it has found its place.
+            way: unsafe { Way::new(NonNull::<Self>::dangling()) },
+            keeper: Aim::new(),
+            interrupts: AtomicU64::new(0),
+            max_irq: AtomicU64::new(0),
+            max_tick: AtomicU64::new(0),
+            ticks: AtomicU64::new(0),
+            turns: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            told_to_wait: AtomicBool::new(false),
+        })
+    }
+
+    /// It has found its place.
+    ///
+    /// # Safety
+    /// Neither it nor `keeper`, of which it is a part, moves any more; its timer is shut down before it goes.
+    pub(super) unsafe fn settle(&mut self, keeper: NonNull<dyn Keeper>) {
+        let queue: NonNull<Self> = NonNull::from(&*self);
+        // SAFETY: by the caller's promise; the adapter waits for who is in the hook before it goes.
+        unsafe {
+            self.keeper.set(keeper);
+            self.retry.aim(queue);
+            self.poller.aim(queue);
+            #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+            self.alarm.aim(queue);
+            self.way = Way::new(queue);
+        }
+    }
+
+    /// Changes how completions are noticed, with the queue at rest for a moment. Sleeps; one caller at a time.
+    pub(crate) fn set_mode(&self, platform: &KernelPlatform, mode: Mode) -> Result<(), Error> {
+        let mut paused = self.io.pause(platform);
+        let _stay = PreemptOff::new();
+        let set = paused.set_mode(mode);
+        paused.resume();
+        set
+    }
+
+    /// Changes the strategy, likewise.
+    pub(crate) fn choose(&self, platform: &KernelPlatform, which: usize) {
+        let mut paused = self.io.pause(platform);
+        let _stay = PreemptOff::new();
+        paused.choose(which);
+        paused.resume();
+    }
+
+    /// The switches that mean something on this queue. On one for polled I/O none does: whoever submits there comes for the completions himself, finds more of
+    /// them at once, and does not sleep.
+    pub(crate) fn useful_switches(&self) -> u8 {
+        self.vector.map_or(0, |_| Switches::LAZY | Switches::COOP)
+    }
+
+    /// The controller was reset: its earlier violations count no more.
+    pub(crate) fn trust_again(&self) {
+        self.settled.store(self.io.violations(), Ordering::Relaxed);
+    }
+
+    /// No timer of it runs any more, nor will.
+    pub(crate) fn quiet(&self) {
+        self.retry.shutdown();
+        self.poller.quiet();
+        #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+        self.alarm.quiet();
+    }
+
+    /// Its interrupt was served; it came at `begin`.
+    #[inline]
+    pub(crate) fn interrupted(&self, begin: u64) {
+        // One handler a vector at a time: no exchange is needed.
+        count(&self.interrupts);
+        self.took(begin, &self.max_irq);
+        self.judge();
+    }
+
+    /// Has the controller reset if it has contradicted itself too often. Whoever else drains leaves
+    /// that to the interrupt, or where it is off to the timer.
+    #[inline]
+    fn judge(&self) {
+        let settled = self.settled.load(Ordering::Relaxed);
+        if self.io.violations().saturating_sub(settled) > MOST_VIOLATIONS {
+            self.distrust();
+        }
+    }
+
+    /// What began at `begin` is over: `longest` is how long it ever took. One writer at a time.
+    #[inline]
+    fn took(&self, begin: u64, longest: &AtomicU64) {
+        let took = stamp().saturating_sub(begin);
+        if took > longest.load(Ordering::Relaxed) {
+            longest.store(took, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether this is the first time that it is asked.
+    pub(super) fn tells_to_wait(&self) -> bool {
+        !self.told_to_wait.swap(true, Ordering::Relaxed)
+    }
+
+    /// A completion was missed.
+    pub(super) fn missed_one(&self) {
+        count(&self.missed);
+    }
+
+    #[cold]
+    fn distrust(&self) {
+        if let Some(keeper) = self.keeper.get() {
+            keeper.distrust();
+        }
+    }
+
+    pub(crate) fn add_to(&self, counts: &mut ControllerCounts) {
+        let interrupts = self.interrupts.load(Ordering::Relaxed);
+        counts.interrupts = counts.interrupts.wrapping_add(interrupts);
+        let writes = self.io.doorbell_writes();
+        counts.doorbell_writes = counts.doorbell_writes.wrapping_add(writes);
+        let max_irq = stamps_to_ns(self.max_irq.load(Ordering::Relaxed));
+        counts.max_irq_ns = counts.max_irq_ns.max(max_irq);
+        let max_tick = stamps_to_ns(self.max_tick.load(Ordering::Relaxed));
+        counts.max_tick_ns = counts.max_tick_ns.max(max_tick);
+        let ticks = self.ticks.load(Ordering::Relaxed);
+        counts.ticks = counts.ticks.wrapping_add(ticks);
+        let turns = self.turns.load(Ordering::Relaxed);
+        counts.turns = counts.turns.wrapping_add(turns);
+        let missed = self.missed.load(Ordering::Relaxed);
+        counts.missed = counts.missed.wrapping_add(missed);
+    }
+
+    pub(crate) fn reset_counts(&self) {
+        self.interrupts.store(0, Ordering::Relaxed);
+        self.max_irq.store(0, Ordering::Relaxed);
+        self.max_tick.store(0, Ordering::Relaxed);
+        self.ticks.store(0, Ordering::Relaxed);
+        self.turns.store(0, Ordering::Relaxed);
+        self.missed.store(0, Ordering::Relaxed);
+    }
+}
+
+impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
+    fn wait(&self, turn: Option<Turn>, calm: bool) -> Next {
+        let here = Here {
+            may_yield: calm && turn.is_none_or(|turn| turn == Turn::Paid),
+        };
+        let ended = turn.and_then(|turn| self.io.yielded(turn, &here));
+        self.io.wait(&here, ended)
+    }
+
+    fn end(&self, rq: Rq, by: Context) {
+        self.io.upper().end_claimed(rq, by);
+    }
+}
+
+impl<C: Controller, B: Bus> Expired for HwQueue<C, B> {
+    fn expired(&self) {
+        let begin = stamp();
+        // One tick at a time.
+        count(&self.ticks);
+        self.io.tick();
+        self.took(begin, &self.max_tick);
+        self.judge();
+    }
+}
+
+impl<C: Controller, B: Bus> Polled for HwQueue<C, B> {
+    fn can_poll(&self) -> bool {
+        self.vector.is_some() && self.keeper.get().is_some_and(Keeper::can_poll)
+    }
+
+    fn set_interrupt(&self, on: bool) {
+        if let (Some(keeper), Some(vector)) = (self.keeper.get(), self.vector) {
+            // Under the drain token.
+            count(&self.turns);
+            keeper.set_interrupt(vector, on);
+        }
+    }
+}
+
+impl<C: Controller, B: Bus> Kicked for HwQueue<C, B> {
+    fn kicked(&self) {
+        self.io.kick();
+    }
+}
+
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+impl<C: Controller, B: Bus> crate::alarm::Woken for HwQueue<C, B> {
+    fn wake(&self) {
+        self.io.drain(Context::Irq);
+    }
+}
