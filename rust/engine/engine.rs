@@ -3,15 +3,19 @@
 //! how their completions find back, without a lock that anybody waits for.
 //!
 //! # Vocabulary
-//! * **Request**: what the layer above ([`Upper`]) wants done. Owned by the strategy from [`IoQueue::submit`] until it is
-//!   *ended*, exactly once, through [`Upper::end_cmd`].
-//! * **FIFO**: requests that wait for a tag, in order. The layer above may be deeper than the controller.
-//! * **Issue token, drain token**: the right to the issuing and to the draining side of the hardware queue
-//!   ([`cell::TryLock`]). Nobody waits for a token: who finds it held *knocks*, and the holder looks once more before it leaves.
-//! * **Slot**: the request that a tag is bound to. Who takes it out of its [`cell::Slot`] ends it; there is no second arbiter.
+//! * **Request**: what the layer above ([`Upper`]) wants done. The engine owns it from
+//!   [`IoQueue::submit`] until it is *ended*, exactly once, through [`Upper::end_cmd`].
+//! * **FIFO**: requests that wait for a tag, in order. The layer above may be deeper than the
+//!   controller.
+//! * **Issue token, drain token**: the right to the issuing and to the draining side of the hardware
+//!   queue ([`cell::TryLock`]). Nobody waits for a token: who finds it held *knocks*, and the holder
+//!   looks once more before it leaves.
+//! * **Slot**: the request that a tag is bound to. Who takes it out of its [`cell::Slot`] ends it;
+//!   there is no second arbiter.
 //! * **Gate**: open, paused ([`Paused`] holds both tokens) or dead.
-//! * **Mode**: how completions are noticed when nobody passes by: by interrupt, by a timer, or by what serves the load (`poll.rs`,
-//!   `hybrid.rs`).
+//! * **Strategy**: who decides when and how much is done ([`Strategy`]); the engine does it.
+//! * **Mode**: how completions are noticed when nobody passes by: by interrupt, by a timer, or by
+//!   whichever of them the strategy chooses (`poll.rs`).
 //!
 //! # A request's way
 //! ```text

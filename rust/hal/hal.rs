@@ -24,7 +24,7 @@
 //!
 //! # Sides
 //! A queue is used from two sides at once: one issuer and one drainer. What only the one may touch is
-//! [`Queue::Issue`], what only the other may touch is [`Queue::Drain`]; the strategy keeps each behind a token
+//! [`Queue::Issue`], what only the other may touch is [`Queue::Drain`]; the engine keeps each behind a token
 //! ([`cell::TryLock`]), and hands the LLD `&mut` of it. So exclusive access costs the LLD nothing and needs no promise.
 //!
 //! This crate knows no kernel type. Everything here runs on the host.

@@ -38,7 +38,7 @@ pub trait Queue: Send + Sync + 'static {
     fn capacity(&self) -> usize;
 
     /// So many commands are worth telling the device of; fewer may wait for more, as long as it has others or those who would wait for them have other
-    /// threads to let run. 1: there is nothing to be had by it. Asked once, when the strategy takes the queue over.
+    /// threads to let run. 1: there is nothing to be had by it. Asked once, when the engine takes the queue over.
     fn batch(&self) -> usize;
 
     /// Whether its interrupt takes accesses to registers, beside those that the events take.
@@ -82,7 +82,7 @@ pub trait Queue: Send + Sync + 'static {
     /// `fetch_event`, also with no tags; every interrupt leads to one, at once or by whoever holds the drain side then. Returns the number of
     /// register writes.
     ///
-    /// The strategy passes a `SeqCst` fence after this, and another before the `get_free_tags` that must not miss what came free; so the pool
+    /// The engine passes a `SeqCst` fence after this, and another before the `get_free_tags` that must not miss what came free; so the pool
     /// has to be made of the atomics of [`cell::sync`], as [`crate::TagTable`] is.
     fn release_tags(&self, side: &mut Self::Drain, tags: &mut TagBatch<Detached>) -> usize;
 
