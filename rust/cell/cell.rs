@@ -4,11 +4,12 @@
 //! The pure crates forbid `unsafe`; what they share between threads and interrupts lives in the two
 //! types of this crate, and nowhere else:
 //!
-//! * [`TryLock`]: a value with one holder at a time, for whom nobody waits: who finds it held *knocks*.
+//! * [`TryLock`]: a value with one holder at a time, for whom nobody waits: who finds it held
+//!   *knocks*.
 //! * [`Slot`]: a place for one value that is put once and taken once, whoever asks.
 //!
-//! Both are made of what [`sync`] offers: `core`'s atomics in the kernel and on the host, loom's under
-//! `--cfg loom`, where `tests/` tries every interleaving.
+//! Both are made of what [`sync`] offers: `core`'s atomics in the kernel and on the host, loom's
+//! under `--cfg loom`, where `tests/` tries every interleaving.
 #![no_std]
 
 mod slot;

@@ -9,10 +9,12 @@ const BUSY: u8 = 1;
 const FULL: u8 = 2;
 
 /// One place of a table that several contexts share: `EMPTY -> BUSY -> FULL` by [`put`](Slot::put),
-/// `FULL -> BUSY -> EMPTY` by [`take`](Slot::take). Each first step is one atomic exchange, so of two takers one gets the value.
+/// `FULL -> BUSY -> EMPTY` by [`take`](Slot::take). Each first step is one atomic exchange, so of
+/// two takers one gets the value.
 ///
 /// # Invariants
-/// `value` is accessed only by the context that moved `state` to `BUSY`, and is `Some` exactly when `state` is `FULL`.
+/// `value` is accessed only by the context that moved `state` to `BUSY`, and is `Some` exactly when
+/// `state` is `FULL`.
 pub struct Slot<T> {
     state: AtomicU8,
     value: Cell<Option<T>>,

@@ -11,12 +11,14 @@ const FREE: u8 = 0;
 const HELD: u8 = 1;
 const KNOCKED: u8 = 2;
 
-/// A lock that is only ever tried. All of it happens on one atomic, so its transitions have one order: either a
-/// knock finds the holder still inside, and [`Guard::release`] reports it, or it finds the lock free and takes it.
-/// What the knocker wrote before it knocked is visible to the holder after `release` said so.
+/// A lock that is only ever tried. All of it happens on one atomic, so its transitions have one
+/// order: either a knock finds the holder still inside, and [`Guard::release`] reports it, or it
+/// finds the lock free and takes it. What the knocker wrote before it knocked is visible to the
+/// holder after `release` said so.
 ///
 /// # Invariants
-/// `value` is accessed only by the owner of the one [`Guard`] that exists while `state` has `HELD` set.
+/// `value` is accessed only by the owner of the one [`Guard`] that exists while `state` has `HELD`
+/// set.
 pub struct TryLock<T> {
     state: AtomicU8,
     value: Cell<T>,
@@ -43,8 +45,8 @@ impl<T> TryLock<T> {
 
     /// Takes the lock if it is free; otherwise obliges its holder to look again. Any context.
     pub fn lock_or_knock(&self) -> Option<Guard<'_, T>> {
-        // Release: what was written before the knock is there for the holder who sees it. Not `fetch_or`:
-        // a knock on a lock that has just become free would be heard by nobody.
+        // Release: what was written before the knock is there for the holder who sees it. Not
+        // `fetch_or`: a knock on a lock that has just become free would be heard by nobody.
         let knock = |state| (state & HELD != 0).then_some(state | KNOCKED);
         loop {
             let guard = self.try_lock();
@@ -60,7 +62,8 @@ impl<T> TryLock<T> {
 pub struct Guard<'a, T>(&'a TryLock<T>, PhantomData<&'a mut T>);
 
 impl<T> Guard<'_, T> {
-    /// Gives the lock back. `true`: someone knocked meanwhile, and relies on the caller to try again.
+    /// Gives the lock back. `true`: someone knocked meanwhile, and relies on the caller to try
+    /// again.
     #[must_use = "who knocked relies on another look"]
     pub fn release(self) -> bool {
         ManuallyDrop::new(self).0.state.swap(FREE, AcqRel) & KNOCKED != 0
@@ -76,7 +79,8 @@ impl<T> Drop for Guard<'_, T> {
 impl<T> Deref for Guard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: this guard is the only one (invariant of `TryLock`), and it is borrowed for the result's life.
+        // SAFETY: this guard is the only one (invariant of `TryLock`), and it is borrowed for the
+        // result's life.
         self.0.value.with_mut(|value| unsafe { &*value })
     }
 }

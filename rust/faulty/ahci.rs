@@ -2,9 +2,9 @@
 //! The registers of an AHCI HBA (AHCI 1.3.1 section 3).
 //!
 //! A port that hears of no command still has it in `PxSACT` and `PxCI`, as if its drive were busy
-//! for ever: a bit that was never set there would look like a command that is over. Both are cleared
-//! as the specification has it: where the port's list is stopped (`PxCMD.ST`), and by a reset of the
-//! HBA.
+//! for ever: a bit that was never set there would look like a command that is over. Both are
+//! cleared as the specification has it: where the port's list is stopped (`PxCMD.ST`), and by a
+//! reset of the HBA.
 
 use crate::Faults;
 use cell::sync::{AtomicU32, Ordering};

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The control path: bring up, name the disks, stop, bring back, shut down.
 //!
-//! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time by the device's specification, and is
-//! called by one thread at a time (the glue holds a mutex across each call).
+//! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time
+//! by the device's specification, and is called by one thread at a time (the glue holds a mutex
+//! across each call).
 
 use crate::{Error, Heat, LinkPower, Notice, Queue, Queues, Reservations, Wish};
 use core::fmt;
 
-/// What a controller can do, known after [`Controller::start`]. The strategy and the layer above keep to it.
+/// What a controller can do, known after [`Controller::start`]. The strategy and the layer above
+/// keep to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Queues that can be created, at least 1.
@@ -20,7 +22,8 @@ pub struct Limits {
     pub max_segments: u16,
     /// Most bytes of one segment.
     pub max_segment: u32,
-    /// No segment boundary inside a command may fall elsewhere than where `address & mask == 0`; 0: anywhere.
+    /// No segment boundary inside a command may fall elsewhere than where `address & mask == 0`; 0:
+    /// anywhere.
     pub virt_boundary: u64,
     /// Segments start and end where `address & mask == 0`.
     pub dma_align: u32,
@@ -171,21 +174,24 @@ pub trait Controller: Send + Sync + 'static {
     /// Its data path.
     type Queue: Queue;
 
-    /// Resets the device and brings it to where it takes commands; re-creates the queues that exist already. From any state. Sleeps.
+    /// Resets the device and brings it to where it takes commands; re-creates the queues that exist
+    /// already. From any state. Sleeps.
     fn start(&self) -> Result<(), Error>;
 
     /// What it can do; meaningful after the first `start`.
     fn limits(&self) -> Limits;
 
-    /// Creates queue `index` (from 0, in order) whose completions interrupt on `vector`; `None`: they never interrupt. Sleeps.
+    /// Creates queue `index` (from 0, in order) whose completions interrupt on `vector`; `None`:
+    /// they never interrupt. Sleeps.
     fn create_queue(&self, index: u16, vector: Option<u16>)
         -> Result<NewQueue<Self::Queue>, Error>;
 
-    /// Names the disks to `found`, one by one; one that can't be served comes as [`Refused`], the others still come. Sleeps.
+    /// Names the disks to `found`, one by one; one that can't be served comes as [`Refused`], the
+    /// others still come. Sleeps.
     fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error>;
 
-    /// Stops the device: when this returns `Ok` it does not touch memory any more. On `Err` the caller must cut it off the bus
-    /// (bus-master enable) before it reaps. Sleeps.
+    /// Stops the device: when this returns `Ok` it does not touch memory any more. On `Err` the
+    /// caller must cut it off the bus (bus-master enable) before it reaps. Sleeps.
     fn stop(&self) -> Result<(), Error>;
 
     /// Tells the device that power may go away, within its own bound. Sleeps.
@@ -213,8 +219,8 @@ pub trait Controller: Send + Sync + 'static {
         Ok(Wish::Nothing)
     }
 
-    /// How hot it is; `None`: it does not say. An error that is none of [`Error::Refused`]: it has to
-    /// be recovered. Sleeps.
+    /// How hot it is; `None`: it does not say. An error that is none of [`Error::Refused`]: it has
+    /// to be recovered. Sleeps.
     fn heat(&self) -> Result<Option<Heat>, Error> {
         Ok(None)
     }
@@ -262,13 +268,15 @@ pub trait Controller: Send + Sync + 'static {
         Ok(false)
     }
 
-    /// Whether and how the device is alive: a cheap register read. `Err(Gone | Fatal)` is a reason to recover. Any context.
+    /// Whether and how the device is alive: a cheap register read. `Err(Gone | Fatal)` is a reason
+    /// to recover. Any context.
     fn alive(&self) -> Result<(), Error>;
 
     /// Called first in every interrupt on `vector`, before the queues are drained. Any context.
     fn interrupt(&self, vector: u16) -> Cause;
 
-    /// Lets `vector` interrupt, or not, at the device. For message-signalled vectors that the bus masks it does nothing. Any context.
+    /// Lets `vector` interrupt, or not, at the device. For message-signalled vectors that the bus
+    /// masks it does nothing. Any context.
     fn set_interrupt(&self, vector: u16, enabled: bool);
 }
 

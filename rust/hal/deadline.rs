@@ -3,8 +3,8 @@
 
 /// How long a command goes on, in microseconds from its beginning, once the control path is wanted
 /// for something urgent. TIMEOUT: what a device answers from memory, such as an identification, is
-/// over in a fraction of it, so a reset costs no tool such an answer; what takes longer (a format, a
-/// self-test) may take hours.
+/// over in a fraction of it, so a reset costs no tool such an answer; what takes longer (a format,
+/// a self-test) may take hours.
 pub const GRACE_US: u64 = 500_000;
 
 /// When a command is given up.

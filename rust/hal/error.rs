@@ -45,7 +45,8 @@ pub enum Again {
     Untold,
 }
 
-/// Why a command failed, in the terms of the layer above. An LLD maps its device's status codes to these once.
+/// Why a command failed, in the terms of the layer above. An LLD maps its device's status codes to
+/// these once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CmdError {
     /// The medium could not be read or written.
@@ -64,7 +65,8 @@ pub enum CmdError {
     Unsupported,
     /// The command could not be expressed for this device (segments, alignment, length).
     Invalid,
-    /// The device did not answer in time; the command was in flight when the controller was stopped.
+    /// The device did not answer in time; the command was in flight when the controller was
+    /// stopped.
     Timeout,
     /// The command was taken back by a reset or a removal, unexecuted as far as is known.
     Aborted,

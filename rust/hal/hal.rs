@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The HIOPS hardware abstraction layer: what a strategy may ask of a storage controller, and what a
-//! low-level driver (LLD) may ask of the machine it runs on.
+//! The HIOPS hardware abstraction layer: what a strategy may ask of a storage controller, and what
+//! a low-level driver (LLD) may ask of the machine it runs on.
 //!
 //! # Vocabulary
-//! * **Controller**: one device function. Its *control path* ([`Controller`]) brings it up, names its
-//!   disks ([`Unit`]), stops and restarts it; it may sleep.
-//! * **Queue**: one independent issue/completion channel of a controller ([`Queue`]): an NVMe queue pair, an AHCI
-//!   port. Its *data path* never sleeps and never waits.
-//! * **Tag**: one of the queue's command slots (NVMe CID, AHCI slot). [`Tag`] is a type whose state is part of it.
+//! * **Controller**: one device function. Its *control path* ([`Controller`]) brings it up, names
+//!   its disks ([`Unit`]), stops and restarts it; it may sleep.
+//! * **Queue**: one independent issue/completion channel of a controller ([`Queue`]): an NVMe queue
+//!   pair, an AHCI port. Its *data path* never sleeps and never waits.
+//! * **Tag**: one of the queue's command slots (NVMe CID, AHCI slot). [`Tag`] is a type whose state
+//!   is part of it.
 //! * **Command**: what a tag is bound to: [`Command`], with its data as [`Segment`]s.
 //! * **Event**: one completion, proven by the LLD to belong to a tag that it issued ([`Event`]).
 //! * **Quirk**: what a device is known to do wrong, and is spared ([`quirk_set`]).
@@ -20,12 +21,14 @@
 //!   |   release_tags              detach_tag_cmd                       v
 //!   +------------------- Detached <----------------------------- Completed
 //! ```
-//! Every arrow consumes the tag, so a tag cannot be issued twice nor released while the device has it.
+//! Every arrow consumes the tag, so a tag cannot be issued twice nor released while the device has
+//! it.
 //!
 //! # Sides
-//! A queue is used from two sides at once: one issuer and one drainer. What only the one may touch is
-//! [`Queue::Issue`], what only the other may touch is [`Queue::Drain`]; the engine keeps each behind a token
-//! ([`cell::TryLock`]), and hands the LLD `&mut` of it. So exclusive access costs the LLD nothing and needs no promise.
+//! A queue is used from two sides at once: one issuer and one drainer. What only the one may touch
+//! is [`Queue::Issue`], what only the other may touch is [`Queue::Drain`]; the engine keeps each
+//! behind a token ([`cell::TryLock`]), and hands the LLD `&mut` of it. So exclusive access costs
+//! the LLD nothing and needs no promise.
 //!
 //! This crate knows no kernel type. Everything here runs on the host.
 #![no_std]

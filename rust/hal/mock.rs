@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A machine of ordinary memory, for tests on the host.
 //!
-//! * [`MockPlatform`]: tables, DMA memory, a clock that moves when told to. Device models reach the same memory through
-//!   its [`MockBus`], by bus address, as hardware would.
-//! * [`MockMapping`]: the data of one request, bounced: the device sees a copy until it is unmapped.
-//! * [`MockController`], [`MockQueue`], [`MockDevice`]: a controller that completes commands when a test says so, for the
-//!   tests of strategies.
+//! * [`MockPlatform`]: tables, DMA memory, a clock that moves when told to. Device models reach the
+//!   same memory through its [`MockBus`], by bus address, as hardware would.
+//! * [`MockMapping`]: the data of one request, bounced: the device sees a copy until it is
+//!   unmapped.
+//! * [`MockController`], [`MockQueue`], [`MockDevice`]: a controller that completes commands when a
+//!   test says so, for the tests of strategies.
 //!
-//! It punishes: bus addresses lie above 4 GiB with unmapped gaps between them, freed memory is gone from the bus, and
-//! every access that hits nothing is a counted fault ([`MockBus::faults`]).
+//! It punishes: bus addresses lie above 4 GiB with unmapped gaps between them, freed memory is gone
+//! from the bus, and every access that hits nothing is a counted fault ([`MockBus::faults`]).
 
 mod bus;
 mod controller;

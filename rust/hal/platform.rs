@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What an LLD and a strategy stand on: memory for tables, DMA memory, registers, time.
 //!
-//! In the kernel `kglue` implements these; on the host the fakes of `mock` and of the LLDs' models do.
+//! In the kernel `kglue` implements these; on the host the fakes of `mock` and of the LLDs' models
+//! do.
 
 use crate::Error;
 use core::ops::Deref;
@@ -20,7 +21,8 @@ pub trait Platform: Send + Sync + 'static {
         make: impl FnMut(usize) -> T,
     ) -> Result<Self::Table<T>, Error>;
 
-    /// `bytes` of zeroed, coherent, physically contiguous memory aligned to at least 4 KiB. Control path; may sleep.
+    /// `bytes` of zeroed, coherent, physically contiguous memory aligned to at least 4 KiB. Control
+    /// path; may sleep.
     fn dma(&self, bytes: usize) -> Result<Self::Dma, Error>;
 
     /// Monotonic time in microseconds. Any context.
@@ -32,10 +34,11 @@ pub trait Platform: Send + Sync + 'static {
 
 /// Coherent memory that a device may read and write at any moment.
 ///
-/// It is never borrowed, only copied from and to, one naturally aligned little-endian word at a time, each
-/// access exactly once and in program order on this CPU. Order between accesses of several words is made with the fences of [`cell::sync`]
-/// (`Acquire` after reading a word that says another is valid; `SeqCst` between a store and a load). An access outside the block
-/// or misaligned is a bug of the LLD: reads give all ones, writes go nowhere, debug builds say so.
+/// It is never borrowed, only copied from and to, one naturally aligned little-endian word at a
+/// time, each access exactly once and in program order on this CPU. Order between accesses of
+/// several words is made with the fences of [`cell::sync`] (`Acquire` after reading a word that
+/// says another is valid; `SeqCst` between a store and a load). An access outside the block or
+/// misaligned is a bug of the LLD: reads give all ones, writes go nowhere, debug builds say so.
 pub trait DmaMem: Send + Sync + 'static {
     /// The address by which the device knows the first byte.
     fn bus_addr(&self) -> u64;
@@ -77,8 +80,9 @@ pub trait DmaMem: Send + Sync + 'static {
 
 /// A device's register window.
 ///
-/// A write is ordered after all earlier writes to [`DmaMem`], a read before all later reads of it. A register
-/// outside the window behaves as those of an absent device do: it reads as all ones, and writes go nowhere.
+/// A write is ordered after all earlier writes to [`DmaMem`], a read before all later reads of it.
+/// A register outside the window behaves as those of an absent device do: it reads as all ones, and
+/// writes go nowhere.
 pub trait Mmio: Send + Sync + 'static {
     /// Length of the window in bytes.
     fn len(&self) -> usize;

@@ -20,14 +20,16 @@ pub struct Event {
 pub struct Unbound {
     /// The slot, as free as before.
     pub tag: Tag<Free>,
-    /// [`CmdError::NotReady`]: try again later (the data could not be mapped now). Anything else: this command fails with it.
+    /// [`CmdError::NotReady`]: try again later (the data could not be mapped now). Anything else:
+    /// this command fails with it.
     pub why: CmdError,
 }
 
 /// One issue/completion channel of a controller.
 ///
-/// Nothing here sleeps, spins or allocates; all of it may be called from any context, interrupts included. Who holds
-/// `&mut Issue` is the one issuer, who holds `&mut Drain` the one drainer; the two run at once.
+/// Nothing here sleeps, spins or allocates; all of it may be called from any context, interrupts
+/// included. Who holds `&mut Issue` is the one issuer, who holds `&mut Drain` the one drainer; the
+/// two run at once.
 pub trait Queue: Send + Sync + 'static {
     /// What only the issuer touches (tail pointers, staged doorbells).
     type Issue: Send + 'static;
@@ -37,8 +39,9 @@ pub trait Queue: Send + Sync + 'static {
     /// How many slots the queue has; tags are numbered below it.
     fn capacity(&self) -> usize;
 
-    /// So many commands are worth telling the device of; fewer may wait for more, as long as it has others or those who would wait for them have other
-    /// threads to let run. 1: there is nothing to be had by it. Asked once, when the engine takes the queue over.
+    /// So many commands are worth telling the device of; fewer may wait for more, as long as it has
+    /// others or those who would wait for them have other threads to let run. 1: there is nothing
+    /// to be had by it. Asked once, when the engine takes the queue over.
     fn batch(&self) -> usize;
 
     /// Whether its interrupt takes accesses to registers, beside those that the events take.
@@ -46,13 +49,14 @@ pub trait Queue: Send + Sync + 'static {
         false
     }
 
-    /// Adds up to `want` free slots to `tags`, as far as it has room, possibly none: "the device is busy" is an answer, not a wait.
+    /// Adds up to `want` free slots to `tags`, as far as it has room, possibly none: "the device is
+    /// busy" is an answer, not a wait.
     fn get_free_tags(&self, side: &mut Self::Issue, want: usize, tags: &mut TagBatch<Free>);
 
     /// Writes `cmd` and its `data` where the device will look for them. The device is not told yet.
     ///
-    /// `data` yields the segments in order; an `Err` from it is passed on in [`Unbound`]. A slot that comes back, from here or by
-    /// [`Queue::unget_tags`], leaves nothing behind.
+    /// `data` yields the segments in order; an `Err` from it is passed on in [`Unbound`]. A slot
+    /// that comes back, from here or by [`Queue::unget_tags`], leaves nothing behind.
     fn bind_tag_cmd(
         &self,
         side: &mut Self::Issue,
@@ -61,32 +65,37 @@ pub trait Queue: Send + Sync + 'static {
         data: impl Iterator<Item = Result<Segment, CmdError>>,
     ) -> Result<Tag<Bound>, Unbound>;
 
-    /// Hands all of `tags` to the device, in the order in which they were bound, with as few register writes as the hardware allows for the
-    /// whole batch. Returns how many it took (0 or more). `tags` is empty afterwards.
+    /// Hands all of `tags` to the device, in the order in which they were bound, with as few
+    /// register writes as the hardware allows for the whole batch. Returns how many it took (0 or
+    /// more). `tags` is empty afterwards.
     fn issue_tags(&self, side: &mut Self::Issue, tags: &mut TagBatch<Bound>) -> usize;
 
     /// Gives unused slots back, on the issue side.
     fn unget_tags(&self, side: &mut Self::Issue, tags: &mut TagBatch<Free>);
 
-    /// Whether a completion may be waiting: cheap, and from memory that the device writes wherever the hardware allows.
+    /// Whether a completion may be waiting: cheap, and from memory that the device writes wherever
+    /// the hardware allows.
     fn check_event(&self, side: &mut Self::Drain) -> bool;
 
-    /// Takes one completion. `None`: nothing more is there now. A completion that does not answer an issued command is
-    /// counted ([`Queue::violations`]) and skipped, but no more of them in one call than the device can have written at once: then `None` as well.
+    /// Takes one completion. `None`: nothing more is there now. A completion that does not answer
+    /// an issued command is counted ([`Queue::violations`]) and skipped, but no more of them in one
+    /// call than the device can have written at once: then `None` as well.
     fn fetch_event(&self, side: &mut Self::Drain) -> Option<Event>;
 
     /// Tag and command part: the device is done with the command's memory.
     fn detach_tag_cmd(&self, side: &mut Self::Drain, tag: Tag<Completed>) -> Tag<Detached>;
 
-    /// Ends a drain: the slots are free again, and the device learns which of its completions were taken. Called after every run of
-    /// `fetch_event`, also with no tags; every interrupt leads to one, at once or by whoever holds the drain side then. Returns the number of
-    /// register writes.
+    /// Ends a drain: the slots are free again, and the device learns which of its completions were
+    /// taken. Called after every run of `fetch_event`, also with no tags; every interrupt leads to
+    /// one, at once or by whoever holds the drain side then. Returns the number of register writes.
     ///
-    /// The engine passes a `SeqCst` fence after this, and another before the `get_free_tags` that must not miss what came free; so the pool
-    /// has to be made of the atomics of [`cell::sync`], as [`crate::TagTable`] is.
+    /// The engine passes a `SeqCst` fence after this, and another before the `get_free_tags` that
+    /// must not miss what came free; so the pool has to be made of the atomics of [`cell::sync`],
+    /// as [`crate::TagTable`] is.
     fn release_tags(&self, side: &mut Self::Drain, tags: &mut TagBatch<Detached>) -> usize;
 
-    /// How many completions the device reported that answer nothing it was told. More than a few are a reason to reset.
+    /// How many completions the device reported that answer nothing it was told. More than a few
+    /// are a reason to reset.
     fn violations(&self, side: &Self::Drain) -> u32;
 
     /// Likewise [`crate::Controller::silence`], of a queue that has commands outstanding.
@@ -104,9 +113,11 @@ pub trait Queue: Send + Sync + 'static {
     /// be tried again, or as [`crate::Again::Untold`] if the device was never told of it; `None`
     /// when none is left.
     ///
-    /// Only while [`crate::Controller::stop`] has stopped the device, which is the proof that it no longer touches memory.
+    /// Only while [`crate::Controller::stop`] has stopped the device, which is the proof that it no
+    /// longer touches memory.
     fn reap_tag(&self, side: &mut Self::Drain) -> Option<Event>;
 
-    /// Both sides as after creation, lost tags found again, for a device that was stopped and reaped and is about to be started again.
+    /// Both sides as after creation, lost tags found again, for a device that was stopped and
+    /// reaped and is about to be started again.
     fn rewind(&self, issue: &mut Self::Issue, drain: &mut Self::Drain);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Tags: a queue's command slots, as types that carry their state.
 //!
-//! [`TagTable`] is the record an LLD keeps of its own slots, in memory that the device never sees. Everything a device
-//! says about a tag is checked against it.
+//! [`TagTable`] is the record an LLD keeps of its own slots, in memory that the device never sees.
+//! Everything a device says about a tag is checked against it.
 
 use crate::{Error, Platform};
 use cell::sync::{AtomicU64, AtomicU8, Ordering};
@@ -22,7 +22,8 @@ pub enum Completed {}
 #[derive(Debug)]
 pub enum Detached {}
 
-/// One command slot of a queue, in state `S`. Made and moved on only by this crate; dropping one leaks the slot.
+/// One command slot of a queue, in state `S`. Made and moved on only by this crate; dropping one
+/// leaks the slot.
 #[derive(Debug)]
 #[must_use = "a dropped tag is a slot lost until the next reset"]
 pub struct Tag<S> {
@@ -52,7 +53,8 @@ impl<S> Tag<S> {
 }
 
 impl Tag<Free> {
-    /// The command is written where the device will look for it. For LLDs, at the end of [`crate::Queue::bind_tag_cmd`].
+    /// The command is written where the device will look for it. For LLDs, at the end of
+    /// [`crate::Queue::bind_tag_cmd`].
     #[inline]
     pub fn bind(self) -> Tag<Bound> {
         Tag::new(self.index)
@@ -152,8 +154,8 @@ impl<S> TagBatch<S> {
 }
 
 impl TagBatch<Free> {
-    /// Adds the slots `base` and up that have their bit set in `bits`, lowest first: `want` of them at most, and as many as fit. Returns the bits of those
-    /// that were not added.
+    /// Adds the slots `base` and up that have their bit set in `bits`, lowest first: `want` of them
+    /// at most, and as many as fit. Returns the bits of those that were not added.
     #[inline]
     fn fill(&mut self, base: u16, bits: u64, want: usize) -> u64 {
         let mut rest = bits;
@@ -176,8 +178,8 @@ const ISSUED: u8 = 1;
 
 /// A queue's record of its slots: which are free, and which the device has.
 ///
-/// Slots are taken by one issuer at a time and given back by one drainer at a time; the two may run at once.
-/// Free slots are bits of 64-bit words, so a batch costs one atomic operation a word.
+/// Slots are taken by one issuer at a time and given back by one drainer at a time; the two may run
+/// at once. Free slots are bits of 64-bit words, so a batch costs one atomic operation a word.
 pub struct TagTable<P: Platform> {
     free: P::Table<AtomicU64>,
     issued: P::Table<AtomicU8>,
@@ -224,7 +226,8 @@ impl<P: Platform> TagTable<P> {
         }
     }
 
-    /// The device is about to be told of `tag`; from here on only [`TagTable::complete`] gives it back.
+    /// The device is about to be told of `tag`; from here on only [`TagTable::complete`] gives it
+    /// back.
     #[inline]
     pub fn issue(&self, tag: Tag<Bound>) {
         if let Some(state) = self.issued.get(tag.index()) {
@@ -232,11 +235,13 @@ impl<P: Platform> TagTable<P> {
         }
     }
 
-    /// The device says that slot `number` is finished: proven only if the slot was issued, and then only once.
+    /// The device says that slot `number` is finished: proven only if the slot was issued, and then
+    /// only once.
     #[inline]
     pub fn complete(&self, number: u16) -> Option<Tag<Completed>> {
         let state = self.issued.get(usize::from(number))?;
-        // One drainer at a time completes, and an issuer only sets what this cleared before: no exchange is needed.
+        // One drainer at a time completes, and an issuer only sets what this cleared before: no
+        // exchange is needed.
         if state.load(Ordering::Acquire) != ISSUED {
             return None;
         }
@@ -253,8 +258,8 @@ impl<P: Platform> TagTable<P> {
         u16::try_from(at).ok()
     }
 
-    /// Makes every slot free again, those too whose tags were lost. Only in [`crate::Queue::rewind`]: no tag of this table may be left
-    /// anywhere.
+    /// Makes every slot free again, those too whose tags were lost. Only in
+    /// [`crate::Queue::rewind`]: no tag of this table may be left anywhere.
     pub fn rewind(&self) {
         for state in self.issued.iter() {
             state.store(FREE, Ordering::Relaxed);

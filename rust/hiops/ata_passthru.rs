@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! ATA commands of the operator's tools, through the ioctls that hdparm, smartctl and udev's ata_id know: SG_IO with ATA PASS-THROUGH, and the older
-//! HDIO_*. They take CAP_SYS_RAWIO; anyone who can open the disk may ask what it is.
+//! ATA commands of the operator's tools, through the ioctls that hdparm, smartctl and udev's ata_id
+//! know: SG_IO with ATA PASS-THROUGH, and the older HDIO_*. They take CAP_SYS_RAWIO; anyone who can
+//! open the disk may ask what it is.
 
 use hal::{Controller, DmaMem, Error, Platform};
 use kernel::prelude::*;
@@ -57,7 +58,8 @@ fn sg_io(way: &impl Way<Ahci>, arg: usize) -> Result {
     put(arg, INPUT_BYTES, answer.encode().as_flattened())
 }
 
-/// Carries out a SCSI command: what there is to say about it, and how much of the data was transferred.
+/// Carries out a SCSI command: what there is to say about it, and how much of the data was
+/// transferred.
 fn scsi(way: &impl Way<Ahci>, header: &Header, cdb: &[u8]) -> Result<(Option<Sense>, u32)> {
     match sat::decode(cdb, header.data) {
         Err(sense) => Ok((Some(sense), 0)),
@@ -158,7 +160,8 @@ fn drive_task(way: &impl Way<Ahci>, arg: usize) -> Result {
     worked(&reply)
 }
 
-/// Carries out `command` with the caller's `data` at `at`, which what failed leaves as it is. `None`: no command to be passed.
+/// Carries out `command` with the caller's `data` at `at`, which what failed leaves as it is.
+/// `None`: no command to be passed.
 fn pass(
     way: &impl Way<Ahci>,
     command: &AtaCommand,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The ioctls of ATA disks that are older than SG_IO (`linux/hdreg.h`): what their arguments mean, as libata has it.
+//! The ioctls of ATA disks that are older than SG_IO (`linux/hdreg.h`): what their arguments mean,
+//! as libata has it.
 
 use core::ops::Range;
 use lld_ahci::{AtaCommand, AtaReply};
@@ -18,7 +19,8 @@ pub(crate) const BLOCK: usize = 512;
 const SMART: u8 = 0xb0;
 const SMART_LBA: u64 = 0xc2_4f00;
 const IDENTIFY_DEVICE: u8 = 0xec;
-/// Device register: what of it is the caller's. Not which of two drives is meant, nor what is obsolete.
+/// Device register: what of it is the caller's. Not which of two drives is meant, nor what is
+/// obsolete.
 const DEVICE: u8 = 0x4f;
 
 /// Words of the IDENTIFY DEVICE data that are text: serial number; firmware revision and model.

@@ -2,7 +2,8 @@
 //! The module: which drivers and which RAM disks there are, and what their tools may ask.
 //!
 //! * `nvme`, `ahci`, `ram`: composition. `params`: module parameters.
-//! * `nvme_passthru`, `nvme_io`; `ata_passthru` with `sg` and `hdio`: the ioctls of tools. `user`: their arguments in user space.
+//! * `nvme_passthru`, `nvme_io`; `ata_passthru` with `sg` and `hdio`: the ioctls of tools. `user`:
+//!   their arguments in user space.
 //! * `inject`: where faults get in, on a kernel that is made for them; on others there is no way.
 //! * `kunit`: tests that need a kernel, of the folder of that name.
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! NVMe's ioctls, as the kernel's in-tree driver defines them (`linux/nvme_ioctl.h`), so that nvme-cli and smartctl find what they know.
+//! NVMe's ioctls, as the kernel's in-tree driver defines them (`linux/nvme_ioctl.h`), so that
+//! nvme-cli and smartctl find what they know.
 
 use hal::{DmaMem, Error, Platform};
 use kernel::prelude::*;

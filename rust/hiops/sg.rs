@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `struct sg_io_hdr` of SG_IO, version 3 (`scsi/sg.h`), as the block layer of SCSI disks reads and answers it.
+//! `struct sg_io_hdr` of SG_IO, version 3 (`scsi/sg.h`), as the block layer of SCSI disks reads and
+//! answers it.
 
 use kernel::prelude::*;
 use lld_ahci::sat::Data;

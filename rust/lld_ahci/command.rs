@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Commands of the data path as ATA commands (ACS-4 section 7), queued (native command queuing) and not.
+//! Commands of the data path as ATA commands (ACS-4 section 7), queued (native command queuing) and
+//! not.
 
 use crate::fis::Taskfile;
 use crate::memory::Memory;
@@ -49,8 +50,8 @@ pub(crate) struct Dialect {
     pub(crate) below: u64,
 }
 
-/// Writes `cmd` with its `data` to `slot`, as a queued command where `ncq` (which the drive has) and
-/// there is one. Returns whether it is a queued command.
+/// Writes `cmd` with its `data` to `slot`, as a queued command where `ncq` (which the drive has)
+/// and there is one. Returns whether it is a queued command.
 #[inline]
 pub(crate) fn write<P: Platform>(
     memory: &Memory<P>,
@@ -200,7 +201,8 @@ fn queued_trim(slot: u8) -> Taskfile {
     }
 }
 
-/// The same command as one that is not queued, for a device that is to be told one by one. What is no queued command stays.
+/// The same command as one that is not queued, for a device that is to be told one by one. What is
+/// no queued command stays.
 pub(crate) fn singly(queued: Taskfile) -> Taskfile {
     let plain = |command| Taskfile {
         command,

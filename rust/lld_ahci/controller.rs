@@ -25,16 +25,18 @@ impl<S: Site> AhciController<S> {
         Self(site)
     }
 
-    /// What the control path was last doing: names the command or the step that an [`Error`] of it is about.
+    /// What the control path was last doing: names the command or the step that an [`Error`] of it
+    /// is about.
     pub fn step(&self) -> &'static str {
         self.0.port().step()
     }
 
-    /// Sees to what the port has called for ([`Site::call`]): errors that the device or the link reported, a drive that came or went. Called
-    /// as the rest of the control path is, with the queue, if there is one, at rest (`engine::Paused`); afterwards it is drained. Sleeps.
+    /// Sees to what the port has called for ([`Site::call`]): errors that the device or the link
+    /// reported, a drive that came or went. Called as the rest of the control path is, with the
+    /// queue, if there is one, at rest (`engine::Paused`); afterwards it is drained. Sleeps.
     ///
-    /// `Err`: it could not bring the port back. Then the device has to be recovered from scratch ([`Controller::stop`], reap, start), or
-    /// given up.
+    /// `Err`: it could not bring the port back. Then the device has to be recovered from scratch
+    /// ([`Controller::stop`], reap, start), or given up.
     pub fn attend(&self) -> Result<News, Error> {
         let port = self.0.port();
         let mut state = port.state()?;
@@ -48,13 +50,15 @@ impl<S: Site> AhciController<S> {
         news
     }
 
-    /// Has the drive carry out a command of the operator's tools, alone: what it has finishes first. Called as [`AhciController::attend`] is, with the
-    /// queue at rest. `timeout_ms` of 0 is the driver's own, 30 s; it is up soon where `wanted` says that
-    /// the control path is ([`hal::Deadline::unless`]). Sleeps. A command that failed is a reply whose status says so.
+    /// Has the drive carry out a command of the operator's tools, alone: what it has finishes
+    /// first. Called as [`AhciController::attend`] is, with the queue at rest. `timeout_ms` of 0 is
+    /// the driver's own, 30 s; it is up soon where `wanted` says that the control path is
+    /// ([`hal::Deadline::unless`]). Sleeps. A command that failed is a reply whose status says so.
     ///
-    /// [`Error::Invalid`]: no drive is served; a command that would take the drive from under the driver; data that can't be described.
-    /// [`Error::Gone`], [`Error::Timeout`], [`Error::Fatal`]: the port has to be stopped and started again; the memory of the data must
-    /// live until it was stopped.
+    /// [`Error::Invalid`]: no drive is served; a command that would take the drive from under the
+    /// driver; data that can't be described. [`Error::Gone`], [`Error::Timeout`], [`Error::Fatal`]:
+    /// the port has to be stopped and started again; the memory of the data must live until it was
+    /// stopped.
     pub fn command(
         &self,
         command: &AtaCommand,
@@ -120,8 +124,8 @@ impl<S: Site> Controller for AhciController<S> {
         }
     }
 
-    /// Its one queue, while a drive is served. `vector` is not looked at: whether the port interrupts is for
-    /// [`Controller::set_interrupt`] to say.
+    /// Its one queue, while a drive is served. `vector` is not looked at: whether the port
+    /// interrupts is for [`Controller::set_interrupt`] to say.
     fn create_queue(
         &self,
         index: u16,
@@ -226,8 +230,9 @@ impl<S: Site> Controller for AhciController<S> {
         }
     }
 
-    /// Usually one register write: that a command is over is seen in memory, so the status is acknowledged unread. The drain that follows
-    /// clears what was seen, so the next interrupt is not taken for one of the same kind.
+    /// Usually one register write: that a command is over is seen in memory, so the status is
+    /// acknowledged unread. The drain that follows clears what was seen, so the next interrupt is
+    /// not taken for one of the same kind.
     #[inline]
     fn interrupt(&self, _vector: u16) -> Cause {
         let port = self.0.port();

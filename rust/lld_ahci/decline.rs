@@ -2,8 +2,8 @@
 //! What is taken from a drive that fails often: its queue first, then speed of its link, a
 //! generation at a time. It has them again when it is bound anew.
 //!
-//! What counts, and how often is too often, is libata's (Linux 7.3, drivers/ata/libata-eh.c, rules 4
-//! and 5 of `ata_eh_speed_down_verdict`): more than three errors in ten minutes. Its rules for
+//! What counts, and how often is too often, is libata's (Linux 7.3, drivers/ata/libata-eh.c, rules
+//! 4 and 5 of `ata_eh_speed_down_verdict`): more than three errors in ten minutes. Its rules for
 //! drives that have not moved data yet, and for PIO, are not taken over.
 
 use crate::port::{Occupant, Port, State};

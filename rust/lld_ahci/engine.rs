@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Starting and stopping the command list and the FIS receiver (AHCI 1.3.1 section 10.3), with the waits that it bounds.
+//! Starting and stopping the command list and the FIS receiver (AHCI 1.3.1 section 10.3), with the
+//! waits that it bounds.
 
 use crate::port::Port;
 use crate::regs::{
@@ -10,7 +11,8 @@ use crate::{fis, regs};
 use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
 
-/// How long `PxCMD.CR` and `FR` may stay set after `ST` and `FRE` are cleared (10.3.1, 10.3.2), and `CLO` after it is set.
+/// How long `PxCMD.CR` and `FR` may stay set after `ST` and `FRE` are cleared (10.3.1, 10.3.2), and
+/// `CLO` after it is set.
 const STOP_US: u64 = 500_000;
 /// The first and the longest pause between two looks at a register, in microseconds.
 const PAUSE_US: (u64, u64) = (20, 2_000);
@@ -34,8 +36,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
     }
 
-    /// The device is told nothing more, and what it has finished is kept: once the list is stopped, nobody can tell it from what it
-    /// has not.
+    /// The device is told nothing more, and what it has finished is kept: once the list is stopped,
+    /// nobody can tell it from what it has not.
     pub(crate) fn settle(&self) {
         if !self.flight.halt() {
             return;
@@ -58,15 +60,16 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.flight.judge(told & !left, Ok(()));
     }
 
-    /// Whether the command list runs. One that does not, and was not stopped from here, was reset by somebody else: then the registers say
-    /// that everything is finished.
+    /// Whether the command list runs. One that does not, and was not stopped from here, was reset
+    /// by somebody else: then the registers say that everything is finished.
     #[cold]
     pub(crate) fn is_running(&self) -> bool {
         self.regs.get(Reg::Cmd).is_ok_and(|cmd| cmd & CMD_ST != 0)
     }
 
-    /// Of the other commands in `told`, those that the device has not finished for certain. One error makes them all uncertain. All of them
-    /// are in the register: nobody tells the device anything at the same time.
+    /// Of the other commands in `told`, those that the device has not finished for certain. One
+    /// error makes them all uncertain. All of them are in the register: nobody tells the device
+    /// anything at the same time.
     fn others_left(&self, told: u32) -> u32 {
         let issued = self.regs.read(Reg::Ci);
         let (_, rfis) = self.memory.fises();
@@ -108,8 +111,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.wait(Reg::Cmd, CMD_CLO, 0, STOP_US)
     }
 
-    /// Stops the FIS receiver too: then the port touches no memory. A drive that has not finished everything is reset, lest it goes on
-    /// when the port does.
+    /// Stops the FIS receiver too: then the port touches no memory. A drive that has not finished
+    /// everything is reset, lest it goes on when the port does.
     pub(crate) fn put_out(&self) -> Result<(), Error> {
         self.regs.write(Reg::Ie, 0);
         self.halt()?;
@@ -153,8 +156,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.regs.write(Reg::Is, u32::MAX);
     }
 
-    /// Starts the command list anew after a command that failed: nothing is with the device afterwards. [`Error::Timeout`]: it takes
-    /// a reset of the link.
+    /// Starts the command list anew after a command that failed: nothing is with the device
+    /// afterwards. [`Error::Timeout`]: it takes a reset of the link.
     pub(crate) fn run_again(&self) -> Result<(), Error> {
         self.progress.at(Step::Halt);
         self.stop_list()?;

@@ -2,28 +2,34 @@
 //! Telling the device, and finding out what it has finished.
 //!
 //! # Memory first
-//! What is finished is in registers: `PxSACT` for queued commands, `PxCI` for others (AHCI 1.3.1 section 5.5). To read one costs more than all
-//! else in a drain, so it is read only when the FIS area, which is memory, announces something: the HBA puts every Set Device Bits FIS and every
-//! D2H Register FIS there. The first word of either is cleared when it is seen, so the next one is noticed.
+//! What is finished is in registers: `PxSACT` for queued commands, `PxCI` for others (AHCI 1.3.1
+//! section 5.5). To read one costs more than all else in a drain, so it is read only when the FIS
+//! area, which is memory, announces something: the HBA puts every Set Device Bits FIS and every D2H
+//! Register FIS there. The first word of either is cleared when it is seen, so the next one is
+//! noticed.
 //!
-//! The FIS is no proof, only a reason to look. Of several that came since the last look it shows the last; and it is in memory a
-//! little before the HBA clears the bits in the register. So where the last FIS names a tag whose bit is still there, another look
-//! is owed; and an interrupt, which comes after both, always looks at the register.
+//! The FIS is no proof, only a reason to look. Of several that came since the last look it shows
+//! the last; and it is in memory a little before the HBA clears the bits in the register. So where
+//! the last FIS names a tag whose bit is still there, another look is owed; and an interrupt, which
+//! comes after both, always looks at the register.
 //!
-//! An error of the link is in no FIS. Interrupts tell of it; a polled port, which has none, reads `PxIS` once in [`RARELY`] looks. From the
-//! moment at which an error is seen until it is seen to, the device is told nothing.
+//! An error of the link is in no FIS. Interrupts tell of it; a polled port, which has none, reads
+//! `PxIS` once in [`RARELY`] looks. From the moment at which an error is seen until it is seen to,
+//! the device is told nothing.
 //!
 //! # Proof
-//! A slot is finished when its bit is gone from the register, provided that it had been there: a bit that the issuer has not written yet looks
-//! the same. Queued commands are therefore counted as told between the writes of `PxSACT` and of `PxCI`, and `told` is read before
-//! `PxSACT` is: what is in the former was in the latter. The others have no such register; there the first answer since they were told
-//! is what proves that all of them were, as they are told in one write and none is told after it before all are over. For an answer to count,
-//! it is read after `told` is: an earlier one was cleared before the commands were counted as told. A bit that the device sets or
-//! clears beyond what it was told is not looked at.
+//! A slot is finished when its bit is gone from the register, provided that it had been there: a
+//! bit that the issuer has not written yet looks the same. Queued commands are therefore counted as
+//! told between the writes of `PxSACT` and of `PxCI`, and `told` is read before `PxSACT` is: what
+//! is in the former was in the latter. The others have no such register; there the first answer
+//! since they were told is what proves that all of them were, as they are told in one write and
+//! none is told after it before all are over. For an answer to count, it is read after `told` is:
+//! an earlier one was cleared before the commands were counted as told. A bit that the device sets
+//! or clears beyond what it was told is not looked at.
 //!
-//! A register of an HBA that somebody has reset, or whose memory space was turned off, reads as zero:
-//! as if everything were finished. So where it says that of more than was announced, and of all, it is
-//! believed only of a command list that runs, by a register that is read after it.
+//! A register of an HBA that somebody has reset, or whose memory space was turned off, reads as
+//! zero: as if everything were finished. So where it says that of more than was announced, and of
+//! all, it is believed only of a command list that runs, by a register that is read after it.
 
 use crate::fis;
 use crate::flight::Turn;
@@ -37,7 +43,8 @@ use hal::{Mmio, Platform};
 const RARELY: u32 = 1024;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Tells the device of the commands in `bits`, or lets them wait for their turn. By the issuer. Returns how many registers were written.
+    /// Tells the device of the commands in `bits`, or lets them wait for their turn. By the issuer.
+    /// Returns how many registers were written.
     #[inline]
     pub(crate) fn issue(&self, bits: u32) -> usize {
         if self.flight.is_free() && self.flight.queued(bits) == bits {
@@ -63,7 +70,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         1
     }
 
-    /// Tells the device of what waits, as far as it is its turn. Any context. Returns how many registers were written.
+    /// Tells the device of what waits, as far as it is its turn. Any context. Returns how many
+    /// registers were written.
     #[cold]
     pub(crate) fn give_turns(&self) -> usize {
         let mut written = 0usize;
@@ -138,7 +146,8 @@ impl<S: Site> AhciQueue<S> {
             return side.judged | self.look_other(side, before, halts, sdb, rfis);
         }
         if sdb != 0 || fis::ends_command(rfis) {
-            // The answer to an other command that was told just now stays; one from before is of no use.
+            // The answer to an other command that was told just now stays; one from before is of no
+            // use.
             self.notice(side, sdb, rfis, before != 0);
         }
         let told = port.flight.told.load(Ordering::SeqCst);
@@ -188,7 +197,8 @@ impl<S: Site> AhciQueue<S> {
         }
     }
 
-    /// As [`AhciQueue::look`], for commands that are not queued. `rfis` was read after `told`, so it is an answer to one of these.
+    /// As [`AhciQueue::look`], for commands that are not queued. `rfis` was read after `told`, so
+    /// it is an answer to one of these.
     #[cold]
     fn look_other(&self, side: &mut AhciDrain, told: u32, halts: u32, sdb: u32, rfis: u32) -> u32 {
         let port = self.site.port();
@@ -197,8 +207,8 @@ impl<S: Site> AhciQueue<S> {
             port.flight.answered.store(true, Ordering::Relaxed);
         }
         side.owed = 0;
-        // After an error, whose FIS may have been cleared by an earlier look: some HBAs clear PxCI of
-        // the command that failed, too.
+        // After an error, whose FIS may have been cleared by an earlier look: some HBAs clear PxCI
+        // of the command that failed, too.
         let alarmed = port.alarmed.load(Ordering::SeqCst);
         if alarmed || !port.flight.answered.load(Ordering::Relaxed) {
             return 0;
@@ -219,7 +229,8 @@ impl<S: Site> AhciQueue<S> {
             self.alarm();
             return 0;
         }
-        // One FIS may have covered another, so it can't be said which are announced: from the first answer on, all are.
+        // One FIS may have covered another, so it can't be said which are announced: from the first
+        // answer on, all are.
         side.owed = told & issued;
         self.finish(side, done)
     }

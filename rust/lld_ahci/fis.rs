@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Frame information structures: the H2D Register FIS that carries a command (Serial ATA 3.x section 10.5.5), and what the first words
-//! of the two that answer it say (10.5.6, 10.5.7).
+//! Frame information structures: the H2D Register FIS that carries a command (Serial ATA 3.x
+//! section 10.5.5), and what the first words of the two that answer it say (10.5.6, 10.5.7).
 
 use crate::regs::{STATUS_DF, STATUS_ERR};
 
@@ -47,7 +47,8 @@ impl Taskfile {
         ]
     }
 
-    /// The registers in a FIS that [`Taskfile::encode`] made, whatever became of it in memory that the HBA can write.
+    /// The registers in a FIS that [`Taskfile::encode`] made, whatever became of it in memory that
+    /// the HBA can write.
     pub(crate) const fn decode(cfis: Cfis) -> Self {
         let [first, second, third] = cfis;
         // CAST: fields of their widths.
@@ -69,14 +70,15 @@ pub(crate) const fn is_error(word: u32) -> bool {
 }
 
 /// Whether the first word of a Set Device Bits FIS has an error's code, whatever its status says:
-/// that of an earlier one, perhaps, which this one has covered. Without an error the standard leaves
-/// it open what stands there.
+/// that of an earlier one, perhaps, which this one has covered. Without an error the standard
+/// leaves it open what stands there.
 #[inline]
 pub(crate) const fn has_error_code(sdb: u32) -> bool {
     sdb >> 24 != 0
 }
 
-/// Whether the first word of the D2H Register FIS ends a command: a device also accepts each queued one with such a FIS, silently.
+/// Whether the first word of the D2H Register FIS ends a command: a device also accepts each queued
+/// one with such a FIS, silently.
 #[inline]
 pub(crate) const fn ends_command(rfis: u32) -> bool {
     rfis & INTERRUPT != 0 || is_error(rfis)

@@ -6,14 +6,16 @@
 //!        |         ^                                                      ^
 //!        +-> held -+ (its turn)        told --> judged (by a recovery) ---+
 //! ```
-//! Queued and other commands must not be with the device at once (Serial ATA 3.x section 13.6.2.1), so they take turns: queued ones flow
-//! freely until another comes; then everything is held until the device has nothing, and the kinds alternate.
+//! Queued and other commands must not be with the device at once (Serial ATA 3.x section 13.6.2.1),
+//! so they take turns: queued ones flow freely until another comes; then everything is held until
+//! the device has nothing, and the kinds alternate.
 //!
 //! # Who writes what
-//! `turns` is not 0 while anything but the free flow of queued commands is the case. The one issuer adds to `held`; only the holder of
-//! `turn` takes from it. The one drainer clears `told`. Issuer and drainer meet in `told` and `turns`: the issuer adds to `held` and then looks
-//! whether `told` is empty, the drainer empties `told` and then looks at `turns`, all of it sequentially consistent: one of them sees
-//! that a turn is due.
+//! `turns` is not 0 while anything but the free flow of queued commands is the case. The one issuer
+//! adds to `held`; only the holder of `turn` takes from it. The one drainer clears `told`. Issuer
+//! and drainer meet in `told` and `turns`: the issuer adds to `held` and then looks whether `told`
+//! is empty, the drainer empties `told` and then looks at `turns`, all of it sequentially
+//! consistent: one of them sees that a turn is due.
 
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use cell::TryLock;
@@ -24,8 +26,8 @@ pub(crate) const OTHER: u64 = 1 << 32;
 /// In `turns`: the device does not look for commands.
 pub(crate) const HALTED: u64 = 1 << 33;
 /// In `turns`: something is to be seen to, and until then the device is told nothing. A device that
-/// has reported an error takes no command anyhow; QEMU's takes it, and carries it out once more with
-/// each that follows, when it was answered long ago.
+/// has reported an error takes no command anyhow; QEMU's takes it, and carries it out once more
+/// with each that follows, when it was answered long ago.
 const TROUBLED: u64 = 1 << 34;
 
 /// The record of a port's commands.
@@ -41,7 +43,8 @@ pub(crate) struct Flight {
     /// Ended by a recovery rather than by the device, as `verdicts` say.
     judged: AtomicU32,
     verdicts: [AtomicU8; 32],
-    /// The device has ended one of the other commands that it was told last: its registers know of them all.
+    /// The device has ended one of the other commands that it was told last: its registers know of
+    /// them all.
     pub(crate) answered: AtomicBool,
     /// Held by who gives turns: whether the last one was the others'.
     pub(crate) turn: TryLock<bool>,
@@ -104,8 +107,8 @@ impl Flight {
         self.turns.load(Ordering::SeqCst) & HALTED != 0
     }
 
-    /// From now on the device looks for no commands; whether that is new. Before the list is stopped, which clears the registers that tell what is
-    /// finished.
+    /// From now on the device looks for no commands; whether that is new. Before the list is
+    /// stopped, which clears the registers that tell what is finished.
     pub(crate) fn halt(&self) -> bool {
         let new = self.turns.fetch_or(HALTED, Ordering::SeqCst) & HALTED == 0;
         if new {
@@ -120,7 +123,8 @@ impl Flight {
         self.halts.load(Ordering::SeqCst)
     }
 
-    /// Whether the device was halted since [`Flight::halts`] said `before`: what a register said meanwhile means nothing.
+    /// Whether the device was halted since [`Flight::halts`] said `before`: what a register said
+    /// meanwhile means nothing.
     #[inline]
     pub(crate) fn was_halted(&self, before: u32) -> bool {
         self.is_halted() || self.halts() != before
@@ -143,14 +147,16 @@ impl Flight {
         self.turns.fetch_or(u64::from(bits), Ordering::SeqCst);
     }
 
-    /// The device has finished `bits`. Those of them that nobody has ended yet, and whether a turn may be due. By the drainer.
+    /// The device has finished `bits`. Those of them that nobody has ended yet, and whether a turn
+    /// may be due. By the drainer.
     #[inline]
     pub(crate) fn finish(&self, bits: u32) -> (u32, bool) {
         let told = self.told.fetch_and(!bits, Ordering::SeqCst);
         (told & bits, told & !bits == 0 && !self.is_free())
     }
 
-    /// Whose turn it is. What is returned is held no longer, and is to be told at once. By the holder of `turn`, whose value is `last`.
+    /// Whose turn it is. What is returned is held no longer, and is to be told at once. By the
+    /// holder of `turn`, whose value is `last`.
     pub(crate) fn next(&self, last: &mut bool) -> Turn {
         let turns = self.turns.load(Ordering::SeqCst);
         if turns & (HALTED | TROUBLED) != 0 || self.told.load(Ordering::SeqCst) != 0 {
@@ -171,7 +177,8 @@ impl Flight {
             self.turns.fetch_and(!OTHER, Ordering::SeqCst);
             return Turn::Nothing;
         }
-        // Should that be all, queued commands may flow freely beside these; should the issuer add another one meanwhile, it knocks.
+        // Should that be all, queued commands may flow freely beside these; should the issuer add
+        // another one meanwhile, it knocks.
         self.turns
             .fetch_and(!(OTHER | u64::from(queued)), Ordering::SeqCst);
         Turn::Queued(queued)
@@ -190,7 +197,8 @@ impl Flight {
                 place.store(verdict, Ordering::Relaxed);
             }
         }
-        // The drainer may be about to end some of them, too: each belongs to who takes it from `told`.
+        // The drainer may be about to end some of them, too: each belongs to who takes it from
+        // `told`.
         let taken = self.told.fetch_and(!bits, Ordering::SeqCst) & bits;
         self.judged.fetch_or(taken, Ordering::Release);
     }

@@ -11,7 +11,8 @@ const BUSY_US: u64 = 2_000_000;
 /// The pause between two looks.
 const PAUSE_US: u64 = 1_000;
 
-/// Takes the HBA over. A firmware that does not let go in its time has lost it: the reset that follows takes it away.
+/// Takes the HBA over. A firmware that does not let go in its time has lost it: the reset that
+/// follows takes it away.
 pub(crate) fn take_over<P: Platform>(platform: &P, mmio: &impl Mmio) -> Result<(), Error> {
     if regs::read(mmio, CAP2)? & CAP2_BOH == 0 {
         return Ok(());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The HBA: what all its ports share. It is brought up once, before any port; afterwards only its interrupt status is touched.
+//! The HBA: what all its ports share. It is brought up once, before any port; afterwards only its
+//! interrupt status is touched.
 
 use crate::boards::Boards;
 use crate::handoff;
@@ -143,7 +144,8 @@ impl<M: Mmio + Clone> Hba<M> {
         })
     }
 
-    /// Takes it over from the firmware, resets it and leaves all ports idle and all interrupts off. Sleeps, for 3 s at most.
+    /// Takes it over from the firmware, resets it and leaves all ports idle and all interrupts off.
+    /// Sleeps, for 3 s at most.
     ///
     /// [`Error::Timeout`]: the reset does not end. [`Error::Gone`].
     pub fn start<P: Platform>(&mut self, platform: &P) -> Result<(), Error> {
@@ -219,18 +221,21 @@ impl<M: Mmio + Clone> Hba<M> {
         self.mmio.write32(GHC, GHC_AE | ie);
     }
 
-    /// Whether all ports share the first message although several were granted (`GHC.MRSM`). Otherwise each port has the message of its number, which follows the
-    /// port's own status alone: `IS` is not asked, nor acknowledged (10.6.2.2).
+    /// Whether all ports share the first message although several were granted (`GHC.MRSM`).
+    /// Otherwise each port has the message of its number, which follows the port's own status
+    /// alone: `IS` is not asked, nor acknowledged (10.6.2.2).
     pub fn shares_message(&self) -> bool {
         self.mmio.read32(GHC) & GHC_MRSM != 0
     }
 
-    /// Serves an interrupt that ports may share: a pin, or the only message. Calls `serve` for each port that may have caused it, to answer whether it
-    /// did. Returns whether the HBA did. Any context; one caller at a time.
+    /// Serves an interrupt that ports may share: a pin, or the only message. Calls `serve` for each
+    /// port that may have caused it, to answer whether it did. Returns whether the HBA did. Any
+    /// context; one caller at a time.
     ///
-    /// `IS` costs more to read than all else here. Where one port only is `served`, and no other device may have raised the line (`shared`), that one is asked
-    /// instead; what others have to tell, which is rare, makes the HBA interrupt again once this is acknowledged (10.7.2.1, 10.7.2.2). `IS` is acknowledged
-    /// last, as it follows the ports' own status.
+    /// `IS` costs more to read than all else here. Where one port only is `served`, and no other
+    /// device may have raised the line (`shared`), that one is asked instead; what others have to
+    /// tell, which is rare, makes the HBA interrupt again once this is acknowledged (10.7.2.1,
+    /// 10.7.2.2). `IS` is acknowledged last, as it follows the ports' own status.
     #[inline]
     pub fn interrupt(&self, shared: bool, served: u32, mut serve: impl FnMut(u8) -> bool) -> bool {
         let alone = !shared && served.is_power_of_two() && !self.board.has(Boards::ACK_FIRST);

@@ -91,7 +91,8 @@ impl Words<'_> {
 }
 
 impl DriveId {
-    /// Decodes the sector. [`Error::Malformed`]: its check sum is wrong. The inner error: a drive that is not served, and why.
+    /// Decodes the sector. [`Error::Malformed`]: its check sum is wrong. The inner error: a drive
+    /// that is not served, and why.
     pub(crate) fn decode(sector: &[u8; SECTOR_BYTES]) -> Result<Result<Self, &'static str>, Error> {
         let words = Words(sector);
         let sum = sector.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
@@ -347,9 +348,12 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever a device writes, decoding it is no panic, and what is served keeps to the bounds.
+        /// Whatever a device writes, decoding it is no panic, and what is served keeps to the
+        /// bounds.
         #[test]
-        fn any_sector_is_decoded(bytes in proptest::collection::vec(proptest::num::u8::ANY, SECTOR_BYTES)) {
+        fn any_sector_is_decoded(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, SECTOR_BYTES),
+        ) {
             let mut sector: [u8; SECTOR_BYTES] = bytes.try_into().unwrap();
             // Not all refused at the first bit.
             sector[1] &= 0x7f;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Commands of the driver's own, and commands that are told one by one: with nothing else with the device, polled with sleeps.
+//! Commands of the driver's own, and commands that are told one by one: with nothing else with the
+//! device, polled with sleeps.
 
 use crate::command::{IDENTIFY_DEVICE, READ_LOG_EXT, SET_FEATURES};
 use crate::fis::Taskfile;
@@ -10,17 +11,18 @@ use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{Deadline, Error, Mmio, Platform};
 
-/// How long a command without much to do may take. TIMEOUT: a drive that has just been reset may be busy with itself.
+/// How long a command without much to do may take. TIMEOUT: a drive that has just been reset may be
+/// busy with itself.
 const QUICK_US: u64 = 5_000_000;
 /// The first and the longest pause between two looks, in microseconds.
 const PAUSE_US: (u64, u64) = (20, 2_000);
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Tells the device of the command in `slot`, which is no queued one, and sleeps until it is over. The command list runs, and nothing is
-    /// with the device.
+    /// Tells the device of the command in `slot`, which is no queued one, and sleeps until it is
+    /// over. The command list runs, and nothing is with the device.
     ///
-    /// [`Error::Refused`]: it failed, with its error byte above its status byte; the list runs again. [`Error::Timeout`], [`Error::Fatal`]:
-    /// the link has to be reset. [`Error::Gone`].
+    /// [`Error::Refused`]: it failed, with its error byte above its status byte; the list runs
+    /// again. [`Error::Timeout`], [`Error::Fatal`]: the link has to be reset. [`Error::Gone`].
     pub(crate) fn run_alone(&self, slot: u8, deadline: Deadline<'_>) -> Result<(), Error> {
         let ran = self.tell_alone(slot, deadline);
         if matches!(ran, Err(Error::Timeout | Error::Fatal)) {
@@ -115,8 +117,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.sector(Step::Identify, taskfile)
     }
 
-    /// Ends what is left of a command that failed: until another one has worked, some drives (QEMU's) report the error anew with each
-    /// queued one that they accept.
+    /// Ends what is left of a command that failed: until another one has worked, some drives
+    /// (QEMU's) report the error anew with each queued one that they accept.
     pub(crate) fn end_failure(&self) -> Result<(), Error> {
         self.unless_refused(self.identify().map(|_| ()))
     }

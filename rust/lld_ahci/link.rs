@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The link: spin-up, COMRESET, and the wait for the drive behind it (AHCI 1.3.1 sections 10.1, 10.4.2, 10.10).
+//! The link: spin-up, COMRESET, and the wait for the drive behind it (AHCI 1.3.1 sections 10.1,
+//! 10.4.2, 10.10).
 
 use crate::port::Port;
 use crate::regs::{
@@ -10,13 +11,15 @@ use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
 
-/// How long a drive takes at most to show that it is there; a device answers COMRESET in 10 ms (Serial ATA 3.x section 8.4).
+/// How long a drive takes at most to show that it is there; a device answers COMRESET in 10 ms
+/// (Serial ATA 3.x section 8.4).
 const PRESENT_US: u64 = 100_000;
 /// How long the speed negotiation with one that is there may take.
 const NEGOTIATE_US: u64 = 1_000_000;
 /// How long a link that was lost may take to come back by itself, before its drive counts as gone.
 pub(crate) const GRACE_US: u64 = 500_000;
-/// How long a drive may be busy after a reset. TIMEOUT: the standard's own 31 s are for disks that spin up.
+/// How long a drive may be busy after a reset. TIMEOUT: the standard's own 31 s are for disks that
+/// spin up.
 const READY_US: u64 = 10_000_000;
 /// How long `PxSCTL.DET` is 1 for a COMRESET (10.4.2: at least 1 ms).
 const COMRESET_US: u64 = 1_000;
@@ -90,8 +93,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.is_present()
     }
 
-    /// The ladder: waits for a drive that is there, and resets it when it does not get ready. Returns its signature, `None` when nobody is there
-    /// (any more). `reset`: begins with a reset.
+    /// The ladder: waits for a drive that is there, and resets it when it does not get ready.
+    /// Returns its signature, `None` when nobody is there (any more). `reset`: begins with a reset.
     pub(crate) fn awaken(&self, reset: bool) -> Result<Option<u32>, Error> {
         let mut last = Error::Timeout;
         for attempt in 0..ATTEMPTS {

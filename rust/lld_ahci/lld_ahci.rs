@@ -2,14 +2,17 @@
 //! Serial ATA behind AHCI as hal controllers (AHCI 1.3.1, Serial ATA 3.x, ACS-4).
 //!
 //! # One port is one controller
-//! What hal calls a controller is what is started, stopped, reset and given up as one, and whose queues serve all of its disks alike. For
-//! AHCI that is the port, not the HBA: a port has its own command list, its own drive and its own recovery, which must not hold up the
-//! others; no command of one port can be told through another. So each implemented port becomes an [`AhciController`] with one queue and,
-//! if its drive is served, one disk whose number is the port's. The layer above serves a port as it serves an NVMe controller, with nothing
-//! new but where interrupts come from and that a port may ask to be attended ([`Site::call`], [`AhciController::attend`]).
+//! What hal calls a controller is what is started, stopped, reset and given up as one, and whose
+//! queues serve all of its disks alike. For AHCI that is the port, not the HBA: a port has its own
+//! command list, its own drive and its own recovery, which must not hold up the others; no command
+//! of one port can be told through another. So each implemented port becomes an [`AhciController`]
+//! with one queue and, if its drive is served, one disk whose number is the port's. The layer above
+//! serves a port as it serves an NVMe controller, with nothing new but where interrupts come from
+//! and that a port may ask to be attended ([`Site::call`], [`AhciController::attend`]).
 //!
-//! The ports share an [`Hba`]: brought up once before them, and afterwards only asked which port interrupted. It has no lock, because
-//! nothing in it changes. Its last resort, a reset, takes all ports along, so no port uses it.
+//! The ports share an [`Hba`]: brought up once before them, and afterwards only asked which port
+//! interrupted. It has no lock, because nothing in it changes. Its last resort, a reset, takes all
+//! ports along, so no port uses it.
 //!
 //! # Serving an HBA
 //! 1. [`Hba::new`] on the BAR that [`boards::bar`] names; the DMA mask is of [`Hba::dma_bits`];
@@ -17,37 +20,44 @@
 //! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it,
 //!    [`AhciController::new`], `start`, `units`. One with a disk gets its queue; all of them are
 //!    kept, since a drive may come.
-//! 3. The handler is registered; [`Hba::set_interrupt`], and `set_interrupt` of each port. Who polls a port turns only the port's off.
-//! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there [`hal::Controller::interrupt`], and then its queue is drained.
-//! 5. After [`Site::call`] a thread lays the queue to rest (`engine::Paused`), calls [`AhciController::attend`], lets the queue go on, and does what the
-//!    [`News`] say. A port whose drive left or was exchanged is dropped with its queue, and made anew.
+//! 3. The handler is registered; [`Hba::set_interrupt`], and `set_interrupt` of each port. Who
+//!    polls a port turns only the port's off.
+//! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there
+//!    [`hal::Controller::interrupt`], and then its queue is drained.
+//! 5. After [`Site::call`] a thread lays the queue to rest (`engine::Paused`), calls
+//!    [`AhciController::attend`], lets the queue go on, and does what the [`News`] say. A port
+//!    whose drive left or was exchanged is dropped with its queue, and made anew.
 //!
 //! # Vocabulary
-//! * **FIS**: frame information structure, what goes over the link. H2D carries a command, D2H and Set Device Bits answer.
-//! * **Slot**: one of up to 32 places of a port's command list: the tag, and the NCQ tag as well. It has a **header** and a **command
-//!   table** with the command FIS and the **PRDT**, which says where the data is.
+//! * **FIS**: frame information structure, what goes over the link. H2D carries a command, D2H and
+//!   Set Device Bits answer.
+//! * **Slot**: one of up to 32 places of a port's command list: the tag, and the NCQ tag as well.
+//!   It has a **header** and a **command table** with the command FIS and the **PRDT**, which says
+//!   where the data is.
 //! * **Queued** commands (NCQ) may be with a drive at once, **other** ones may not be with them.
 //! * **Told**: the device knows of the command. **Held**: it waits for its turn.
 //!
 //! # Files
-//! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`, `memory`.
-//! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command list), `internal` (commands of the driver's own),
-//!   `identify`, `recover` with `log` (which command failed), `decline` (what a drive
-//!   loses that fails often), `pass` (commands of the operator's
-//!   tools), `lpm` and `policy` (sleep of the link), `cache`, `solo` (the drive to oneself),
-//!   `shutdown`; its steps by name: `step`; what the log says of an answer that was missed:
-//!   `silence`.
+//! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`,
+//!   `memory`.
+//! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command
+//!   list), `internal` (commands of the driver's own), `identify`, `recover` with `log` (which
+//!   command failed), `decline` (what a drive loses that fails often), `pass` (commands of the
+//!   operator's tools), `lpm` and `policy` (sleep of the link), `cache`, `solo` (the drive to
+//!   oneself), `shutdown`; its steps by name: `step`; what the log says of an answer that was
+//!   missed: `silence`.
 //! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
 //! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
-//! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device, `flight` (who has what), `events` (telling and finding
-//!   out), `status` (what an error means).
+//! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device,
+//!   `flight` (who has what), `events` (telling and finding out), `status` (what an error means).
 //!
 //! # Left alone
-//! ATAPI devices, port multipliers, drives of 28-bit addresses, locked ones, other block sizes than 512 and 4096 bytes: named, and not touched
-//! further. Link power management stays as the firmware has set it, across the HBA's reset, unless
-//! the drive is known to be lost by it, or the operator has chosen a policy; device-initiated power
-//! management is turned off unless that wants it. DevSleep is never entered.
-//! `PRDBC` is never read: a transfer's length is the device's word against its own status, and no decision hangs on it.
+//! ATAPI devices, port multipliers, drives of 28-bit addresses, locked ones, other block sizes than
+//! 512 and 4096 bytes: named, and not touched further. Link power management stays as the firmware
+//! has set it, across the HBA's reset, unless the drive is known to be lost by it, or the operator
+//! has chosen a policy; device-initiated power management is turned off unless that wants it.
+//! DevSleep is never entered. `PRDBC` is never read: a transfer's length is the device's word
+//! against its own status, and no decision hangs on it.
 #![no_std]
 #![forbid(unsafe_code)]
 // The kernel is built with overflow checks: an operator that could overflow is a panic in it.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Logs that READ LOG EXT returns (ACS-4 section 9): which queued command failed, and which commands can be sent queued.
+//! Logs that READ LOG EXT returns (ACS-4 section 9): which queued command failed, and which
+//! commands can be sent queued.
 
 use crate::memory::SECTOR_BYTES;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A port's memory: command list, received FISes, command tables (AHCI 1.3.1 section 4).
 //!
-//! One page has the command list, the FIS area, and a table and a sector of the driver's own; each slot has a page for its command
-//! table: the command FIS, the PRDT, and the ranges of a TRIM behind it.
+//! One page has the command list, the FIS area, and a table and a sector of the driver's own; each
+//! slot has a page for its command table: the command FIS, the PRDT, and the ranges of a TRIM
+//! behind it.
 
 use crate::fis::Cfis;
 use crate::prdt;
@@ -112,8 +113,8 @@ impl<P: Platform> Memory<P> {
         self.page.write64(header(slot), word);
     }
 
-    /// Writes a command of the driver's own to slot 0, with `data` as address and length, which the device reads if it `writes`;
-    /// [`Memory::give_back`] undoes it. Returns what it replaces.
+    /// Writes a command of the driver's own to slot 0, with `data` as address and length, which the
+    /// device reads if it `writes`; [`Memory::give_back`] undoes it. Returns what it replaces.
     pub(crate) fn borrow(&self, cfis: Cfis, writes: bool, data: Option<(u64, u32)>) -> u64 {
         let was = self.page.read64(header(0));
         self.page.write_words(OWN_TABLE, cfis);
@@ -141,7 +142,8 @@ impl<P: Platform> Memory<P> {
         (bus, SECTOR_BYTES as u32)
     }
 
-    /// Fills the sector with what no device answers: one that writes less than it says is found out by the check sums.
+    /// Fills the sector with what no device answers: one that writes less than it says is found out
+    /// by the check sums.
     pub(crate) fn spoil_sector(&self) {
         for at in (SECTOR..SECTOR + SECTOR_BYTES).step_by(4) {
             self.page.write32(at, 0x5a5a_a55b);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in memory of the caller's.
+//! Commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in
+//! memory of the caller's.
 
 use crate::fis::Taskfile;
 use crate::port::{Occupant, Port, State};
@@ -23,7 +24,8 @@ pub struct AtaCommand {
     pub device: u8,
 }
 
-/// The registers afterwards. Where the device has sent none (it answers data with its status only), `count` and `lba` are 0.
+/// The registers afterwards. Where the device has sent none (it answers data with its status only),
+/// `count` and `lba` are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AtaReply {
     /// Status: see [`AtaReply::is_failure`].
@@ -45,7 +47,8 @@ impl AtaReply {
     }
 }
 
-/// The data of such a command: the first so many bytes of contiguous memory, an even number up to 4 MiB.
+/// The data of such a command: the first so many bytes of contiguous memory, an even number up to 4
+/// MiB.
 #[derive(Clone, Copy)]
 pub enum Transfer<'a, D> {
     /// None.
@@ -59,7 +62,8 @@ pub enum Transfer<'a, D> {
 /// How long a command may take whose caller says nothing.
 const TIMEOUT_US: u64 = 30_000_000;
 
-/// Opcodes that are the driver's own: what is queued, what resets the device or has it wait for a reset.
+/// Opcodes that are the driver's own: what is queued, what resets the device or has it wait for a
+/// reset.
 const REFUSED: [u8; 9] = [0x08, 0x60, 0x61, 0x63, 0x64, 0x65, 0x90, 0x99, 0xe6];
 
 impl<P: Platform, M: Mmio> Port<P, M> {

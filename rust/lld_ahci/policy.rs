@@ -9,8 +9,8 @@
 //! | `min_power` | allowed | allowed | to Slumber | asks |
 //!
 //! This is libata's (Linux 7.3: `sata_link_scr_lpm`, `ahci_set_lpm`, `ata_eh_link_set_lpm`), but
-//! for DevSleep, which is never entered here: in tree the last two may add it. Where the HBA lacks a
-//! state it is not allowed, and no ALPM is asked for that would lead there.
+//! for DevSleep, which is never entered here: in tree the last two may add it. Where the HBA lacks
+//! a state it is not allowed, and no ALPM is asked for that would lead there.
 
 use crate::boards::Boards;
 use crate::identify::DriveId;

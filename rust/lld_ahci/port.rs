@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A port: what it owns. Controller and queue are two faces of it, for the control path and for the data path.
+//! A port: what it owns. Controller and queue are two faces of it, for the control path and for the
+//! data path.
 
 use crate::command::Dialect;
 use crate::decline::{History, Taken};
@@ -16,7 +17,8 @@ use cell::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cell::{Guard, Slot, TryLock};
 use hal::{Error, Mmio, Platform};
 
-/// Where a port's state lives, and how its control path is called for. In the kernel a counted reference, with a work item.
+/// Where a port's state lives, and how its control path is called for. In the kernel a counted
+/// reference, with a work item.
 pub trait Site: Clone + Send + Sync + 'static {
     /// The machine.
     type Platform: Platform;
@@ -26,8 +28,9 @@ pub trait Site: Clone + Send + Sync + 'static {
     /// The port. The same for every clone.
     fn port(&self) -> &Port<Self::Platform, Self::Mmio>;
 
-    /// [`crate::AhciController::attend`] is to be called soon. Any context, with tokens held: it must not call the port or its queue back.
-    /// Repeated wishes may be merged, a wish that comes after `attend` has begun may not.
+    /// [`crate::AhciController::attend`] is to be called soon. Any context, with tokens held: it
+    /// must not call the port or its queue back. Repeated wishes may be merged, a wish that comes
+    /// after `attend` has begun may not.
     fn call(&self);
 }
 
@@ -51,7 +54,8 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) busy: AtomicBool,
     /// The drive that was served is gone.
     pub(crate) departed: AtomicBool,
-    /// The drive has a command of the driver's own, or one that was told alone, and did not answer it in time.
+    /// The drive has a command of the driver's own, or one that was told alone, and did not answer
+    /// it in time.
     pub(crate) unanswered: AtomicBool,
     /// The first answer that the control path has missed.
     pub(crate) missed: Slot<Silence>,
@@ -99,7 +103,8 @@ pub(crate) struct About {
 }
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Memory for the port; its registers are not touched before [`hal::Controller::start`]. Sleeps.
+    /// Memory for the port; its registers are not touched before [`hal::Controller::start`].
+    /// Sleeps.
     ///
     /// [`Error::NoMemory`]. [`Error::Unsupported`]: the memory lies beyond the addresses of the
     /// HBA; see [`crate::Hba::dma_bits`].
@@ -139,7 +144,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.plan.number
     }
 
-    /// What the control path was last doing: names the command or the step that an [`Error`] of it is about.
+    /// What the control path was last doing: names the command or the step that an [`Error`] of it
+    /// is about.
     pub fn step(&self) -> &'static str {
         self.progress.name()
     }
@@ -169,8 +175,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.arm();
     }
 
-    /// `PxIE` as the port's state and the layer above want it. Who silences the port at the same time may lose: then the next interrupt does
-    /// it again.
+    /// `PxIE` as the port's state and the layer above want it. Who silences the port at the same
+    /// time may lose: then the next interrupt does it again.
     pub(crate) fn arm(&self) {
         let silent = !self.listening.load(Ordering::SeqCst)
             || self.alarmed.load(Ordering::SeqCst)
@@ -183,8 +189,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.regs.write(Reg::Ie, enabled);
     }
 
-    /// Something came that the control path has to see to, and until then nothing is told. Whether it
-    /// has to be called.
+    /// Something came that the control path has to see to, and until then nothing is told. Whether
+    /// it has to be called.
     #[cold]
     pub(crate) fn alarm(&self) -> bool {
         self.flight.suspect();
@@ -196,7 +202,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
 impl<P: Platform, M: Mmio> Drop for Port<P, M> {
     fn drop(&mut self) {
-        // Its memory is not freed under an HBA that may write to it. Where the port can't be stopped the caller has cut it off the bus.
+        // Its memory is not freed under an HBA that may write to it. Where the port can't be
+        // stopped the caller has cut it off the bus.
         let _ = self.put_out();
     }
 }

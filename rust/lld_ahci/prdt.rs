@@ -23,7 +23,8 @@ pub(crate) const fn count(len: u32) -> u32 {
     len.wrapping_sub(1)
 }
 
-/// An entry, if `segment` can be one; `below` is the first address that the HBA does not reach, 0 for none.
+/// An entry, if `segment` can be one; `below` is the first address that the HBA does not reach, 0
+/// for none.
 #[inline]
 fn entry(segment: Segment, below: u64) -> Result<[u64; 2], CmdError> {
     let odd = (segment.addr as u32 | segment.len) & ALIGN != 0;

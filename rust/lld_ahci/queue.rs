@@ -71,7 +71,8 @@ impl<S: Site> Queue for AhciQueue<S> {
         self.tags.capacity()
     }
 
-    /// A quarter of the slots: telling the device costs two register writes, and finding out what it has finished a read, for however many commands.
+    /// A quarter of the slots: telling the device costs two register writes, and finding out what
+    /// it has finished a read, for however many commands.
     #[inline]
     fn batch(&self) -> usize {
         (self.capacity() / BATCHES).max(1)
@@ -160,7 +161,8 @@ impl<S: Site> Queue for AhciQueue<S> {
         tag.detach()
     }
 
-    /// What was finished was acknowledged by the interrupt; here only those get their turn that waited for the device to have nothing.
+    /// What was finished was acknowledged by the interrupt; here only those get their turn that
+    /// waited for the device to have nothing.
     #[inline]
     fn release_tags(&self, side: &mut AhciDrain, tags: &mut TagBatch<Detached>) -> usize {
         self.tags.release(tags);

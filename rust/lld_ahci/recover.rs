@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Recovery from errors that the device or the link reported (AHCI 1.3.1 section 6.2, Serial ATA 3.x section 13.6.2.4), with as little lost as
-//! can be: only what the device names as failed fails, everything else is told again.
+//! Recovery from errors that the device or the link reported (AHCI 1.3.1 section 6.2, Serial ATA
+//! 3.x section 13.6.2.4), with as little lost as can be: only what the device names as failed
+//! fails, everything else is told again.
 //!
 //! ```text
-//!  error of a queued command --> restart the list --> log 10h --> fails the one, tells the others again
-//!                                                        |no answer, or no sense in it
+//!  error of a queued command --> restart the list --> log 10h --> fails the one, issues the others
+//!                                                        |        again
+//!                                                        | no answer, or no sense in it
 //!                                                        v
-//!  error of others: one --> fails it                  COMRESET --> all one by one, not queued, each with its own outcome
-//!                   several ------------------------------------------^
+//!  error of others: one --> fails it                  COMRESET --> all one by one, not queued,
+//!                   several ------------------------------------^  each with its own outcome
 //!                 (and what it has too many errors for is taken from the drive: `decline`)
 //!  link or bus --> COMRESET --> same drive --> all again; the third time in short order one by one
 //!                     +--> nobody, or another drive: everything fails
 //! ```
-//! What this ladder does not master is for the layer above: it fails everything and starts the port from scratch, or gives it up.
+//! What this ladder does not master is for the layer above: it fails everything and starts the port
+//! from scratch, or gives it up.
 
 use crate::command;
 use crate::decline::{Taken, Trouble};
@@ -33,7 +36,8 @@ pub enum News {
     Nothing,
     /// There were errors; what failed has failed, everything else goes on.
     Recovered,
-    /// The drive is gone: its disk is to be removed. What it had has failed, and what it is told will not be answered.
+    /// The drive is gone: its disk is to be removed. What it had has failed, and what it is told
+    /// will not be answered.
     Left,
     /// Another drive is in its place: the disk is to be removed, and the port made anew.
     Exchanged,
@@ -43,10 +47,12 @@ pub enum News {
 
 /// How long a command that is told alone may take: what the layer above grants one, too.
 const ALONE_US: u64 = 30_000_000;
-/// Resets of the link after which the drive is told one by one, if each came so soon after the last.
+/// Resets of the link after which the drive is told one by one, if each came so soon after the
+/// last.
 const STRIKES: u32 = 3;
 const SOON_US: u64 = 10_000_000;
-/// Commands without an answer, of those that are told one by one, after which the drive is not tried any further.
+/// Commands without an answer, of those that are told one by one, after which the drive is not
+/// tried any further.
 const PATIENCE: u32 = 2;
 
 impl<P: Platform, M: Mmio> Port<P, M> {

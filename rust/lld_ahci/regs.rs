@@ -313,8 +313,8 @@ impl<M: Mmio> PortRegs<M> {
         }
     }
 
-    /// [`Error::Gone`]: the HBA's registers say nothing, as its memory space is off or it is not there.
-    /// Its capabilities are never all zeroes or all ones.
+    /// [`Error::Gone`]: the HBA's registers say nothing, as its memory space is off or it is not
+    /// there. Its capabilities are never all zeroes or all ones.
     pub fn are_there(&self) -> Result<(), Error> {
         match read(&self.mmio, CAP)? {
             0 => Err(Error::Gone),
@@ -342,7 +342,8 @@ impl<M: Mmio> PortRegs<M> {
         }
     }
 
-    /// `PxCMD`, with `clear` cleared and `set` set. `ICC` never goes back as it was read: it is a request.
+    /// `PxCMD`, with `clear` cleared and `set` set. `ICC` never goes back as it was read: it is a
+    /// request.
     pub fn change_cmd(&self, clear: u32, set: u32) -> Result<(), Error> {
         let cmd = self.get(Reg::Cmd)?;
         self.write(Reg::Cmd, (cmd & !(clear | CMD_ICC | CMD_CLO)) | set);

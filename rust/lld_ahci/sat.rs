@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! SCSI commands by which tools speak to a SATA drive (SAT-4): ATA PASS-THROUGH, and what sg3-utils
-//! and their like ask a disk for. Nothing that reads or writes the medium is here: the disk is none.
+//! and their like ask a disk for. Nothing that reads or writes the medium is here: the disk is
+//! none.
 //!
 //! * `through`: ATA PASS-THROUGH. `answer`: what is answered from what is known of the drive, with
 //!   `inquiry`, `mode`, and `page`, in which an answer is built.
@@ -138,8 +139,11 @@ pub fn decode(cdb: &[u8], data: Data) -> Result<Request, Sense> {
             // Bit 0 is reserved here.
             pass_through(how & !EXTEND, what, command, data)
         }
-        [ATA_16, how, what, features_hob, features, count_hob, count, low_hob, low, mid_hob, mid, high_hob, high, device, command, _, ..] =>
-        {
+        #[rustfmt::skip]
+        [
+            ATA_16, how, what, features_hob, features, count_hob, count,
+            low_hob, low, mid_hob, mid, high_hob, high, device, command, _, ..
+        ] => {
             let hob = |byte: u8| if how & EXTEND != 0 { byte } else { 0 };
             let command = AtaCommand {
                 command,
@@ -158,6 +162,7 @@ pub fn decode(cdb: &[u8], data: Data) -> Result<Request, Sense> {
 #[cfg(not(loom))]
 mod tests {
     use super::*;
+    use proptest::prelude::ProptestConfig;
 
     fn ata(cdb: &[u8], data: Data) -> Result<(AtaCommand, bool, bool), Sense> {
         match decode(cdb, data)? {
@@ -317,9 +322,13 @@ mod tests {
     }
 
     proptest::proptest! {
-        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 500 }))]
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 500 }))]
         #[test]
-        fn any_command_is_decoded(cdb in proptest::collection::vec(proptest::num::u8::ANY, 0..33), pass in proptest::bool::ANY, bytes in 0u32..4096) {
+        fn any_command_is_decoded(
+            cdb in proptest::collection::vec(proptest::num::u8::ANY, 0..33),
+            pass in proptest::bool::ANY,
+            bytes in 0u32..4096,
+        ) {
             let mut cdb = cdb;
             if let (true, Some(opcode)) = (pass, cdb.first_mut()) {
                 *opcode = 0x85;

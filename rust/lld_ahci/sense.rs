@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a SCSI command that did not simply work is answered with: sense data in descriptor format (SPC-5 section 4.4.2), with the ATA registers
-//! in a descriptor (SAT-4 section 12.2.6).
+//! What a SCSI command that did not simply work is answered with: sense data in descriptor format
+//! (SPC-5 section 4.4.2), with the ATA registers in a descriptor (SAT-4 section 12.2.6).
 
 use crate::pass::AtaReply;
 
@@ -42,7 +42,8 @@ impl Sense {
         Self { bytes, len: HEADER }
     }
 
-    /// The registers after a command that failed, or whose caller wants them. `extend`: it was one of 48 bits.
+    /// The registers after a command that failed, or whose caller wants them. `extend`: it was one
+    /// of 48 bits.
     pub fn of_registers(reply: &AtaReply, extend: bool) -> Self {
         let (key, [asc, ascq]) = match reply.is_failure() {
             true => (ABORTED_COMMAND, [0, 0]),

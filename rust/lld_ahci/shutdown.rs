@@ -12,14 +12,16 @@ use hal::{Error, Mmio, Platform};
 
 /// How long what is under way may take to finish.
 const DRAIN_US: u64 = 5_000_000;
-/// How long a flush, or parking, may take. TIMEOUT: the layer above grants a command as much; the standard sets no bound.
+/// How long a flush, or parking, may take. TIMEOUT: the layer above grants a command as much; the
+/// standard sets no bound.
 const FLUSH_US: u64 = 30_000_000;
 /// The pause between two looks.
 const PAUSE_US: u64 = 500;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Flushes and parks the drive, if there is one that takes commands. What is under way may finish before; what does not is not told
-    /// again. Afterwards only [`hal::Controller::stop`] and `start` are of use.
+    /// Flushes and parks the drive, if there is one that takes commands. What is under way may
+    /// finish before; what does not is not told again. Afterwards only [`hal::Controller::stop`]
+    /// and `start` are of use.
     pub(crate) fn power_off(&self, state: &mut State) -> Result<(), Error> {
         let Occupant::Drive(about) = state.occupant else {
             return Ok(());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From any state to a port that takes commands: stopped, link up, drive ready and recognized, command list running.
+//! From any state to a port that takes commands: stopped, link up, drive ready and recognized,
+//! command list running.
 
 use crate::command::Dialect;
 use crate::decline::Trouble;
@@ -17,7 +18,8 @@ use hal::{Error, Mmio, Platform};
 const ASKED: u32 = 3;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Brings the port up. A drive that was served must be there again; at first it may be any, or none.
+    /// Brings the port up. A drive that was served must be there again; at first it may be any, or
+    /// none.
     pub(crate) fn bring_up(&self, state: &mut State) -> Result<(), Error> {
         self.progress.at(Step::Halt);
         self.put_out()?;
@@ -62,7 +64,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         Ok(())
     }
 
-    /// What is there. `reset`: after a reset of the link. A drive that is served is left with its command list running and nothing told.
+    /// What is there. `reset`: after a reset of the link. A drive that is served is left with its
+    /// command list running and nothing told.
     pub(crate) fn recognize(&self, reset: bool) -> Result<Occupant, Error> {
         let mut reset = reset;
         let mut last = Error::Timeout;

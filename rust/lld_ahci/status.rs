@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Status and error bytes of a failed command (ACS-4 sections 6.2, 6.3), in the terms of the layer above.
+//! Status and error bytes of a failed command (ACS-4 sections 6.2, 6.3), in the terms of the layer
+//! above.
 //!
 //! Kinds, and what is tried again, are libata's in Linux 7.3: `ata_to_sense_error` in
 //! drivers/ata/libata-scsi.c and `ata_eh_analyze_tf`, `ata_eh_worth_retry` in

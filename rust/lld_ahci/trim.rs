@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! DATA SET MANAGEMENT, TRIM (ACS-4 section 7.6): ranges of blocks that are no longer needed, as a sector of data.
+//! DATA SET MANAGEMENT, TRIM (ACS-4 section 7.6): ranges of blocks that are no longer needed, as a
+//! sector of data.
 
 use crate::command::LBA_END;
 use crate::memory::{Table, SECTOR_BYTES};

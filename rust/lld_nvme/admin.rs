@@ -2,8 +2,9 @@
 //! The admin queue pair (Base 2.0 section 5): one command at a time, polled with sleeps; beside it
 //! an Asynchronous Event Request, which is answered when the controller has something to say.
 //!
-//! Whoever sees a completion takes it: normally the thread that waits; with a pin also the interrupt handler, because an entry that nobody
-//! takes keeps the line up. The two agree by one atomic exchange of the head, so the handler never depends on the thread that it interrupted.
+//! Whoever sees a completion takes it: normally the thread that waits; with a pin also the
+//! interrupt handler, because an entry that nobody takes keeps the line up. The two agree by one
+//! atomic exchange of the head, so the handler never depends on the thread that it interrupted.
 
 use crate::command::{self, Sqe};
 use crate::cqe::{self, Cqe};
@@ -15,7 +16,8 @@ use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 /// Entries of each of the two queues; 2 would do.
 pub(crate) const ENTRIES: u16 = 16;
-/// How long a command of the driver's own may take, in microseconds; the specification gives no bound.
+/// How long a command of the driver's own may take, in microseconds; the specification gives no
+/// bound.
 pub(crate) const TIMEOUT_US: u64 = 60_000_000;
 /// The first and the longest pause between two looks, in microseconds.
 const PAUSE_US: (u64, u64) = (20, 2_000);
@@ -31,7 +33,8 @@ pub struct AdminReply {
     pub status: u16,
 }
 
-/// DMA memory of at least `bytes`, whole pages of `page` bytes (a power of two) at a page's boundary.
+/// DMA memory of at least `bytes`, whole pages of `page` bytes (a power of two) at a page's
+/// boundary.
 pub(crate) fn paged<P: Platform>(platform: &P, bytes: usize, page: usize) -> Result<P::Dma, Error> {
     let mask = page.wrapping_sub(1);
     let memory = platform.dma(bytes.saturating_add(mask) & !mask)?;
@@ -63,7 +66,8 @@ pub(crate) struct Admin<P: Platform> {
     answered: AtomicBool,
     /// The Asynchronous Event Request and its answer.
     pub(crate) event: EventSlot,
-    /// A command was not answered in time, so its memory and the queue are the device's until it is disabled.
+    /// A command was not answered in time, so its memory and the queue are the device's until it is
+    /// disabled.
     lost: AtomicBool,
 }
 
@@ -119,7 +123,8 @@ impl<P: Platform> Admin<P> {
 
     /// Sends `sqe` (its CID is filled in) and sleeps until it is answered. One caller at a time.
     ///
-    /// [`Error::Timeout`]: the memory of the command stays the device's until it is disabled, and nothing more can be sent before.
+    /// [`Error::Timeout`]: the memory of the command stays the device's until it is disabled, and
+    /// nothing more can be sent before.
     pub(crate) fn submit<M: Mmio>(
         &self,
         platform: &P,
@@ -277,8 +282,9 @@ impl<P: Platform> Admin<P> {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// Tells the controller of the head, if that has not been done. Where a handler interrupts a thread that was about to, both do it:
-    /// harmless, whereas leaving it to the thread would leave a pin up.
+    /// Tells the controller of the head, if that has not been done. Where a handler interrupts a
+    /// thread that was about to, both do it: harmless, whereas leaving it to the thread would leave
+    /// a pin up.
     fn ring_head<M: Mmio>(&self, mmio: &M) {
         // CAST: the low half is the index.
         let head = self.head.load(Ordering::Acquire) as u16;
@@ -287,7 +293,8 @@ impl<P: Platform> Admin<P> {
                 regs::DOORBELLS.wrapping_add(regs::cq_doorbell(0, self.stride)),
                 u32::from(head),
             );
-            // Afterwards, so that a handler that comes between does it again rather than not at all.
+            // Afterwards, so that a handler that comes between does it again rather than not at
+            // all.
             self.rung.store(head, Ordering::Release);
         }
     }

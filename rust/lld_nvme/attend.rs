@@ -3,8 +3,8 @@
 //! report the next of that kind, the operator is told, and the next request is sent.
 //!
 //! What the layer above has to do about it is its wish ([`Wish`]). What each event leads to is what
-//! the in-tree driver makes of it (`nvme_complete_async_event`, Linux 7.3); beyond that the pages of
-//! health and errors are read.
+//! the in-tree driver makes of it (`nvme_complete_async_event`, Linux 7.3); beyond that the pages
+//! of health and errors are read.
 
 use crate::controller::{NvmeController, State};
 use crate::event::{
@@ -123,7 +123,10 @@ where
             say(
                 tell,
                 Weight::Warning,
-                format_args!("it takes no Asynchronous Event Request (status {status:#x}): what changes is not noticed until the controller is asked (hiops/rescan_controller)"),
+                format_args!(
+                    "it takes no Asynchronous Event Request (status {status:#x}): what changes is \
+                     not noticed until the controller is asked (hiops/rescan_controller)"
+                ),
             );
             return Ok(Wish::Nothing);
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Disabling, enabling and shutting down (Base 2.0 sections 3.5 and 3.6), each bounded by what the controller says it needs.
+//! Disabling, enabling and shutting down (Base 2.0 sections 3.5 and 3.6), each bounded by what the
+//! controller says it needs.
 
 use crate::regs::{
     self, Cap, ACQ, AQA, ASQ, CC, CC_EN, CC_SHN, CC_SHN_NORMAL, CRTO, CSTS, CSTS_CFS, CSTS_RDY,
@@ -9,7 +10,8 @@ use hal::{Error, Mmio, Platform};
 
 /// The first and the longest pause between two looks at a register, in microseconds.
 const PAUSE_US: (u64, u64) = (50, 5_000);
-/// The least time that anything is given: `CAP.TO` counts half seconds, and 0 of them is nobody's truth.
+/// The least time that anything is given: `CAP.TO` counts half seconds, and 0 of them is nobody's
+/// truth.
 const LEAST_US: u64 = 500_000;
 /// Bounds of a shutdown, whatever RTD3E says.
 const SHUTDOWN_US: (u64, u64) = (5_000_000, 60_000_000);
@@ -22,8 +24,8 @@ pub(crate) struct AdminBase {
     pub(crate) entries: u16,
 }
 
-/// Whether a controller that is being enabled gets its time to be ready before it is disabled: what clearing EN does before RDY is set
-/// is undefined.
+/// Whether a controller that is being enabled gets its time to be ready before it is disabled: what
+/// clearing EN does before RDY is set is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
     /// It gets its time; one that never gets there is disabled all the same.
@@ -107,7 +109,8 @@ pub(crate) fn alive(mmio: &impl Mmio) -> Result<(), Error> {
 fn ready_us(mmio: &impl Mmio, cap: Cap) -> Result<u64, Error> {
     let mut limit = cap.timeout_us().max(LEAST_US);
     if cap.has_crto() {
-        // CRWMT, the time until it is ready with media: half seconds in 16 bits. TO stops at 127 s, this one goes on.
+        // CRWMT, the time until it is ready with media: half seconds in 16 bits. TO stops at 127 s,
+        // this one goes on.
         let crwmt = regs::read(mmio, CRTO)? & 0xffff;
         limit = limit.max(u64::from(crwmt).saturating_mul(500_000));
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! I/O commands as submission queue entries (Base 2.0 section 3.3.3.1, NVM Command Set 1.0 section 3.2).
+//! I/O commands as submission queue entries (Base 2.0 section 3.3.3.1, NVM Command Set 1.0 section
+//! 3.2).
 
 use crate::data::{Layout, RANGES_MAX};
 use crate::lists::List;

@@ -24,15 +24,16 @@ use hal::{
     Queues, Refused, Reservations, Shutdown, Unit, Wish,
 };
 
-/// Most queues that are asked for: no device grants more than a few dozen, and no machine has use for more than one a CPU.
+/// Most queues that are asked for: no device grants more than a few dozen, and no machine has use
+/// for more than one a CPU.
 pub(crate) const QUEUES_MAX: u16 = 128;
 /// Largest memory page, log2, of which tables are still allocated without thought.
 const PAGE_SHIFT_MAX: u8 = 16;
 
 /// One NVMe controller.
 ///
-/// `platform` and `mmio` are the machine and the whole register window (BAR 0). Clones of `M` and of
-/// `P::Dma` are handles of the same thing.
+/// `platform` and `mmio` are the machine and the whole register window (BAR 0). Clones of `M` and
+/// of `P::Dma` are handles of the same thing.
 pub struct NvmeController<P: Platform, M: Mmio + Clone>
 where
     P::Dma: Clone,
@@ -91,10 +92,12 @@ impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
     P::Dma: Clone,
 {
-    /// Looks at the capabilities and allocates what administration needs; the device is not touched before [`Controller::start`]. Sleeps.
+    /// Looks at the capabilities and allocates what administration needs; the device is not touched
+    /// before [`Controller::start`]. Sleeps.
     ///
-    /// [`Error::Gone`]: no device answers. [`Error::Malformed`], [`Error::Unsupported`]: its capabilities contradict the specification or the
-    /// window's length, or it has no command set or page size that this driver knows.
+    /// [`Error::Gone`]: no device answers. [`Error::Malformed`], [`Error::Unsupported`]: its
+    /// capabilities contradict the specification or the window's length, or it has no command set
+    /// or page size that this driver knows.
     ///
     /// `ids` says what is known of it: memory is where [`Quirks::dma_bits`] of it reach by now, and
     /// interrupts come as [`Quirks::messages`] has it.
@@ -143,8 +146,9 @@ where
         })
     }
 
-    /// Says that the interrupt is a pin (INTx, a level) rather than messages. To be called before queues are created and the handler is
-    /// registered; then there is one queue, and it starts masked: [`Controller::set_interrupt`] opens it.
+    /// Says that the interrupt is a pin (INTx, a level) rather than messages. To be called before
+    /// queues are created and the handler is registered; then there is one queue, and it starts
+    /// masked: [`Controller::set_interrupt`] opens it.
     pub fn use_pin(&self, pin: bool) {
         self.pin.store(pin, Ordering::Relaxed);
         if pin && self.enabled.load(Ordering::Relaxed) {
@@ -152,7 +156,8 @@ where
         }
     }
 
-    /// What the control path was last doing: names the command or the step that an [`Error`] of it is about.
+    /// What the control path was last doing: names the command or the step that an [`Error`] of it
+    /// is about.
     pub fn step(&self) -> &'static str {
         self.progress.name()
     }
@@ -385,7 +390,8 @@ where
     P::Dma: Clone,
 {
     fn drop(&mut self) {
-        // The memory of a device that runs is not freed. Where it can't be stopped the caller has cut it off the bus.
+        // The memory of a device that runs is not freed. Where it can't be stopped the caller has
+        // cut it off the bus.
         if self.enabled.load(Ordering::Relaxed) {
             let _ = self.disable();
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A completion queue entry's second half (Base 2.0 section 3.3.3.2): one 64-bit word that says everything an I/O command needs.
+//! A completion queue entry's second half (Base 2.0 section 3.3.3.2): one 64-bit word that says
+//! everything an I/O command needs.
 //!
 //! ```text
 //!  63      49   48   47   32 31    16 15      0
@@ -62,7 +63,8 @@ impl Cqe {
         self.0 as u16
     }
 
-    /// Whether it can be an answer to a command of queue `qid` with `entries` entries; the CID is still to be compared.
+    /// Whether it can be an answer to a command of queue `qid` with `entries` entries; the CID is
+    /// still to be compared.
     #[inline]
     pub(crate) const fn is_from(self, qid: u16, entries: u16) -> bool {
         self.sq_id() == qid && self.sq_head() < entries

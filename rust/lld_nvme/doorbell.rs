@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Doorbells: registers (PCIe Transport 1.0 section 3.1.2), or, where the controller has them, words in memory that spare most of
-//! the register writes (Base 2.0 section 5.8 and annex B.5).
+//! Doorbells: registers (PCIe Transport 1.0 section 3.1.2), or, where the controller has them,
+//! words in memory that spare most of the register writes (Base 2.0 section 5.8 and annex B.5).
 
 use crate::regs::DOORBELLS;
 use cell::sync::{fence, Ordering};
 use hal::{DmaMem, Mmio};
 
-/// Shadow doorbells of all queues: as many bytes of values as there are of doorbells, then as many of EventIdx.
+/// Shadow doorbells of all queues: as many bytes of values as there are of doorbells, then as many
+/// of EventIdx.
 #[derive(Clone)]
 pub(crate) struct Shadow<D> {
     /// Both buffers.
@@ -31,14 +32,16 @@ impl<D: DmaMem, M: Mmio> Doorbells<D, M> {
         &self.mmio
     }
 
-    /// Moves the doorbell at byte `at` of the doorbells from `old` to `new`. Returns how many registers were written: 0 or 1.
+    /// Moves the doorbell at byte `at` of the doorbells from `old` to `new`. Returns how many
+    /// registers were written: 0 or 1.
     #[inline]
     pub(crate) fn ring(&self, at: usize, old: u16, new: u16) -> usize {
         if let Some(shadow) = &self.shadow {
             // The entries are there before the doorbell that announces them.
             fence(Ordering::Release);
             shadow.memory.write32(at, u32::from(new));
-            // Either this CPU sees the EventIdx that the device wrote before it looked for the last time, or the device sees the value.
+            // Either this CPU sees the EventIdx that the device wrote before it looked for the last
+            // time, or the device sees the value.
             fence(Ordering::SeqCst);
             let event = shadow.memory.read32(at.wrapping_add(shadow.events));
             // CAST: an index is 16 bits; what a device wrote above them changes nothing.
@@ -52,9 +55,11 @@ impl<D: DmaMem, M: Mmio> Doorbells<D, M> {
     }
 }
 
-/// The EventIdx rule: whether moving from `old` to `new` passed `event`, at which the device wants to be told.
+/// The EventIdx rule: whether moving from `old` to `new` passed `event`, at which the device wants
+/// to be told.
 ///
-/// In 16-bit arithmetic, which also holds for a queue index that wraps earlier: the values it leaves out are passed at once.
+/// In 16-bit arithmetic, which also holds for a queue index that wraps earlier: the values it
+/// leaves out are passed at once.
 #[inline]
 const fn crossed(event: u16, old: u16, new: u16) -> bool {
     new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)

@@ -88,7 +88,8 @@ pub(crate) fn number_of_queues(pairs: u16) -> Sqe {
     [SET_FEATURES, 0, 0, 0, 0, dword10, 0, 0]
 }
 
-/// Pairs that the answer to [`number_of_queues`] grants: the lesser of submission and completion queues, both less one.
+/// Pairs that the answer to [`number_of_queues`] grants: the lesser of submission and completion
+/// queues, both less one.
 pub(crate) fn granted(result: u64) -> u16 {
     // CAST: bits 15:0 and 31:16.
     let (sq, cq) = (result as u16, (result >> 16) as u16);
@@ -152,8 +153,8 @@ fn sized(qid: u16, entries: u16) -> u64 {
     u64::from(qid) | (u64::from(entries.saturating_sub(1)) << 16)
 }
 
-/// Whether a command from outside may pass. Those may not that give the device memory to keep, change the queues under the driver, or
-/// are not answered until something happens.
+/// Whether a command from outside may pass. Those may not that give the device memory to keep,
+/// change the queues under the driver, or are not answered until something happens.
 pub(crate) fn may_pass(sqe: &Sqe) -> bool {
     let (first, dword10) = (sqe[0] & 0xff, sqe[5] & 0xff);
     !match first {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What Identify returns (Base 2.0 section 5.17, NVM Command Set 1.0 section 4.1.5), decoded field by field from memory that the device
-//! wrote. Each field is read once.
+//! What Identify returns (Base 2.0 section 5.17, NVM Command Set 1.0 section 4.1.5), decoded field
+//! by field from memory that the device wrote. Each field is read once.
 
 use crate::heat::Bounds;
 use crate::host_memory::Appetite;
@@ -162,7 +162,8 @@ impl ControllerId {
     }
 }
 
-/// Limits of commands without data (Identify I/O Command Set specific Controller, NVM: figure 118); 0: not said.
+/// Limits of commands without data (Identify I/O Command Set specific Controller, NVM: figure 118);
+/// 0: not said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NvmLimits {
     /// Most ranges of a Dataset Management.
@@ -197,7 +198,8 @@ pub(crate) struct Descriptors {
 }
 
 impl Descriptors {
-    /// Walks the list: each descriptor is type, length, two reserved bytes, then its value; length 0 ends it.
+    /// Walks the list: each descriptor is type, length, two reserved bytes, then its value; length
+    /// 0 ends it.
     pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
         let mut found = Self::default();
         let mut place = 0usize;

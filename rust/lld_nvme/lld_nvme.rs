@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! NVM Express over PCIe as a hal controller (NVM Express Base 2.x, NVM Command Set, PCIe Transport).
+//! NVM Express over PCIe as a hal controller (NVM Express Base 2.x, NVM Command Set, PCIe
+//! Transport).
 //!
 //! # Vocabulary
 //! * **SQE, CQE**: submission and completion queue entry, 64 and 16 bytes of DMA memory.
-//! * **CID**: the command identifier a CQE repeats: the tag in its low 12 bits, a generation above, so that a completion that comes
-//!   twice or late is told from the next one of the same tag.
+//! * **CID**: the command identifier a CQE repeats: the tag in its low 12 bits, a generation above,
+//!   so that a completion that comes twice or late is told from the next one of the same tag.
 //! * **PRP, SGL**: the two ways to say where a command's data is.
-//! * **Doorbell**: the register that tells the controller of a queue's new tail or head; **shadow** doorbells are the same in memory.
+//! * **Doorbell**: the register that tells the controller of a queue's new tail or head; **shadow**
+//!   doorbells are the same in memory.
 //!
 //! # Files
 //! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path:
@@ -22,7 +24,8 @@
 //!   often at most).
 //! * What it is lent: `host_memory`. What it is asked to give up: `abort`.
 //! * What controllers do wrong, and who does: `quirks`, `drives`.
-//! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and `status` after it, `doorbell` between.
+//! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and
+//!   `status` after it, `doorbell` between.
 //!
 //! The device is not trusted: whatever it says is checked before it is used.
 #![no_std]

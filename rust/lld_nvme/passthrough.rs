@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Admin commands of the operator's tools (Identify, Get Log Page, ...), with data in memory of the caller's.
+//! Admin commands of the operator's tools (Identify, Get Log Page, ...), with data in memory of the
+//! caller's.
 
 use crate::admin::{AdminReply, TIMEOUT_US};
 use crate::command::Sqe;
@@ -40,14 +41,15 @@ impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
     P::Dma: Clone,
 {
-    /// Sends the admin command `sqe`, all of whose `data` (a multiple of 4 bytes, up to 2 MiB) the device may read or write. CID, data pointer
-    /// and metadata pointer are filled in. `timeout_ms` of 0 is the driver's own, a minute; it is up
-    /// soon where `wanted` says that the control path is ([`Deadline::unless`]). Sleeps; under the
-    /// same mutex as the control path.
+    /// Sends the admin command `sqe`, all of whose `data` (a multiple of 4 bytes, up to 2 MiB) the
+    /// device may read or write. CID, data pointer and metadata pointer are filled in. `timeout_ms`
+    /// of 0 is the driver's own, a minute; it is up soon where `wanted` says that the control path
+    /// is ([`Deadline::unless`]). Sleeps; under the same mutex as the control path.
     ///
-    /// A status other than success is in the reply. [`Error::Invalid`]: a command that would take queues or memory from under the driver, or too
-    /// much data. [`Error::Timeout`]: the controller has to be stopped and started again; until then it keeps a handle of `data`, which
-    /// the device may still touch.
+    /// A status other than success is in the reply. [`Error::Invalid`]: a command that would take
+    /// queues or memory from under the driver, or too much data. [`Error::Timeout`]: the controller
+    /// has to be stopped and started again; until then it keeps a handle of `data`, which the
+    /// device may still touch.
     pub fn admin(
         &self,
         mut sqe: Sqe,
@@ -102,8 +104,8 @@ where
             let place = list.wrapping_add(n.wrapping_mul(8));
             self.pages.write64(place, address(n.wrapping_add(1)));
         }
-        // The rest is the data's last page, and not what an earlier command has left there: a device
-        // that transfers more than the tool has room for reaches nobody else's memory by it.
+        // The rest is the data's last page, and not what an earlier command has left there: a
+        // device that transfers more than the tool has room for reaches nobody else's memory by it.
         for n in further..page / 8 {
             self.pages
                 .write64(list.wrapping_add(n.wrapping_mul(8)), address(further));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Physical region pages (Base 2.0 section 4.1.1): a command's data as a list of memory pages.
 //!
-//! PRP 1 is the first byte, which may lie anywhere in its page; every further entry is a whole page. Two entries are in the command, more are in
-//! a list to which PRP 2 points.
+//! PRP 1 is the first byte, which may lie anywhere in its page; every further entry is a whole
+//! page. Two entries are in the command, more are in a list to which PRP 2 points.
 
 use crate::lists::List;
 use hal::{CmdError, Platform, Segment};
@@ -17,7 +17,8 @@ pub(crate) fn fits_command(first: Segment, mask: u64) -> bool {
         && (first.addr & mask).wrapping_add(u64::from(first.len)) <= mask.wrapping_add(1) << 1
 }
 
-/// PRP 1 and 2 of data for which [`fits_command`] holds. [`CmdError::Invalid`]: it passes the end of all addresses.
+/// PRP 1 and 2 of data for which [`fits_command`] holds. [`CmdError::Invalid`]: it passes the end
+/// of all addresses.
 #[inline]
 pub(crate) fn in_command(first: Segment, mask: u64) -> Result<[u64; 2], CmdError> {
     let in_page = mask.wrapping_add(1).wrapping_sub(first.addr & mask);
@@ -28,8 +29,8 @@ pub(crate) fn in_command(first: Segment, mask: u64) -> Result<[u64; 2], CmdError
     Ok([first.addr, second])
 }
 
-/// PRP 1 and 2 of `bytes` of data, of which `first` is the first segment and `rest` yields the others; with more than two pages the
-/// tail goes to `list`.
+/// PRP 1 and 2 of `bytes` of data, of which `first` is the first segment and `rest` yields the
+/// others; with more than two pages the tail goes to `list`.
 ///
 /// [`CmdError::Invalid`]: the segments don't meet at page boundaries, are not `bytes` long, or are
 /// more pages than the list holds. [`CmdError::NotReady`]: there is no page for so long a list.

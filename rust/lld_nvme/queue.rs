@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! An I/O queue pair as a hal queue.
 //!
-//! The submission queue has one entry more than there are tags, so it is never full, and neither is the completion queue. Entries are written
-//! once, at the staged tail; the doorbell moves when they are issued.
+//! The submission queue has one entry more than there are tags, so it is never full, and neither is
+//! the completion queue. Entries are written once, at the staged tail; the doorbell moves when they
+//! are issued.
 
 mod whole;
 mod withdraw;
@@ -51,7 +52,8 @@ pub(crate) struct Plan<D, M> {
 ///
 /// # Invariants
 /// `slots` holds for each slot the CID of its next or present command; only the drainer changes it,
-/// when the command is proven finished, so no earlier completion can be taken for a later command's.
+/// when the command is proven finished, so no earlier completion can be taken for a later
+/// command's.
 pub struct NvmeQueue<P: Platform, M: Mmio> {
     tags: TagTable<P>,
     slots: P::Table<Slot>,
@@ -104,7 +106,8 @@ impl NvmeDrain {
 }
 
 impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
-    /// Memory and tables for a queue; the controller does not know it yet. `page` is the alignment that it needs. Sleeps.
+    /// Memory and tables for a queue; the controller does not know it yet. `page` is the alignment
+    /// that it needs. Sleeps.
     pub(crate) fn new(platform: &P, plan: Plan<P::Dma, M>, page: usize) -> Result<Self, Error> {
         let entries = plan.tags.checked_add(1).ok_or(Error::Invalid)?;
         let memory = |entry: usize| {

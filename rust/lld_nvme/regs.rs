@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Controller registers (Base 2.0 section 3.1.3, doorbells: PCIe Transport 1.0 section 3.1.2), decoded where they are declared.
+//! Controller registers (Base 2.0 section 3.1.3, doorbells: PCIe Transport 1.0 section 3.1.2),
+//! decoded where they are declared.
 
 use hal::{Error, Mmio};
 
@@ -59,8 +60,8 @@ impl Cap {
     /// Reads and checks the register.
     pub fn read(mmio: &impl Mmio) -> Result<Self, Error> {
         let cap = mmio.read64(CAP);
-        // A device that goes away between the halves leaves ones in one of them; MQES and CSS are never all ones and zero together.
-        // CAST: the two halves.
+        // A device that goes away between the halves leaves ones in one of them; MQES and CSS are
+        // never all ones and zero together. CAST: the two halves.
         if cap as u32 == ABSENT || (cap >> 32) as u32 == ABSENT {
             return Err(Error::Gone);
         }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Scatter gather lists (Base 2.0 section 4.1.2): a command's data as segments of any address and length.
+//! Scatter gather lists (Base 2.0 section 4.1.2): a command's data as segments of any address and
+//! length.
 //!
-//! One segment is a data block descriptor in the command itself; more are in a list, to which a last-segment descriptor points.
+//! One segment is a data block descriptor in the command itself; more are in a list, to which a
+//! last-segment descriptor points.
 
 use crate::lists::List;
 use hal::{CmdError, Platform, Segment};
@@ -19,8 +21,8 @@ pub(crate) fn in_command(only: Segment, align: u64) -> Result<[u64; 2], CmdError
     data_block(only, align)
 }
 
-/// The command's descriptor of `bytes` of data in `first`, `second` and what `rest` yields, with a descriptor each in `list`. Segments begin and
-/// end where no bit of `align` is set.
+/// The command's descriptor of `bytes` of data in `first`, `second` and what `rest` yields, with a
+/// descriptor each in `list`. Segments begin and end where no bit of `align` is set.
 ///
 /// [`CmdError::Invalid`]: misaligned, not `bytes` long, or more segments than the list holds.
 /// [`CmdError::NotReady`]: there is no page for so long a list.

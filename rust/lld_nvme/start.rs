@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From any state to a controller that takes commands (Base 2.0 section 3.5.1): reset, ask, agree, re-create what was there.
+//! From any state to a controller that takes commands (Base 2.0 section 3.5.1): reset, ask, agree,
+//! re-create what was there.
 
 use crate::controller::{About, NvmeController, State, QUEUES_MAX};
 use crate::data::{Layout, LIST_MAX};
@@ -14,8 +15,8 @@ use crate::{admin, cqe, features, interrupt};
 use cell::TryLock;
 use hal::{DmaMem, Error, Limits, Mmio, Platform};
 
-/// Tags of a queue, as in tree (`io_queue_depth`, Linux 7.3): with the entry that keeps it from being
-/// full, its entries fill whole pages.
+/// Tags of a queue, as in tree (`io_queue_depth`, Linux 7.3): with the entry that keeps it from
+/// being full, its entries fill whole pages.
 const TAGS: u16 = 1023;
 /// Most bytes of a command, of what a tag's list can say.
 const TRANSFER_MAX: u32 = 1 << 20;
@@ -66,7 +67,8 @@ where
         let create = features::create_sq(qid, made.entries, made.sq.bus_addr(), medium);
         let refused = self.command(Step::CreateSubmissionQueue, create);
         if let Err(Error::Refused(status)) = refused {
-            // The one without the other is of no use, and its memory is about to go. What is reported is what failed first.
+            // The one without the other is of no use, and its memory is about to go. What is
+            // reported is what failed first.
             self.command(Step::DeleteCompletionQueue, features::delete_cq(qid))
                 .map_err(|_| Error::Fatal)?;
             self.progress.at(Step::CreateSubmissionQueue);
@@ -190,7 +192,8 @@ where
         Ok(About { id, limits, layout })
     }
 
-    /// Shadow doorbells, where the controller has them. That it refuses them is no reason to do without it.
+    /// Shadow doorbells, where the controller has them. That it refuses them is no reason to do
+    /// without it.
     fn set_up_shadow(&self, state: &mut State<P, M>, about: &About) -> Result<(), Error> {
         if !about.id.has_doorbell_buffer {
             // Queues that use them can't go back.

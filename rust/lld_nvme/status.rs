@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The status field of a completion (Base 2.0 section 3.3.3.2; NVM Command Set 1.0 section 3.1), in the terms of the layer above.
+//! The status field of a completion (Base 2.0 section 3.3.3.2; NVM Command Set 1.0 section 3.1), in
+//! the terms of the layer above.
 //!
 //! The kinds are those that the in-tree driver makes of them (`nvme_error_status` in Linux 7.3's
 //! drivers/nvme/host/core.c): what file systems know is which `blk_status_t` follows from a failure
@@ -80,7 +81,8 @@ fn generic(code: u16) -> CmdError {
     match code {
         // Invalid Command Opcode, Invalid Field, Invalid Namespace (detached meanwhile).
         0x01 | 0x02 | 0x0b => CmdError::Unsupported,
-        // Aborted: Power Loss Notification, Requested, SQ Deletion, Failed or Missing Fused, Preempt.
+        // Aborted: Power Loss Notification, Requested, SQ Deletion, Failed or Missing Fused,
+        // Preempt.
         0x05 | 0x07..=0x0a => CmdError::Aborted,
         // LBA Out of Range.
         0x80 => CmdError::Range,

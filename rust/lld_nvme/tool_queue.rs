@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A queue pair for I/O commands of the operator's tools: one command at a time, polled with sleeps.
+//! A queue pair for I/O commands of the operator's tools: one command at a time, polled with
+//! sleeps.
 //!
 //! It is one that the controller grants and the layers above have no use for, so their data path
 //! knows nothing of it. It is made when the first such command comes, and is gone with the next

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Namespaces as disks: which are active (CNS 02h), what each is (CNS 00h, 03h), and which this driver serves.
+//! Namespaces as disks: which are active (CNS 02h), what each is (CNS 00h, 03h), and which this
+//! driver serves.
 
 use crate::command::BLOCKS_MAX;
 use crate::controller::{About, NvmeController};
@@ -160,7 +161,8 @@ where
         named: UnitIds,
     ) -> Unit {
         let controller = &about.id;
-        // Without a limit of its own, Write Zeroes keeps to that of a transfer: some devices apply it.
+        // Without a limit of its own, Write Zeroes keeps to that of a transfer: some devices apply
+        // it.
         let zeroes = match limits.wzsl {
             0 => u64::from(about.limits.max_transfer),
             pages => u32::from(pages)

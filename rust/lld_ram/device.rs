@@ -18,9 +18,11 @@ pub trait World: Clone + Send + Sync + 'static {
     fn device(&self) -> &Device;
     /// A monotonic clock, in nanoseconds.
     fn now_ns(&self) -> u64;
-    /// Interrupt for `queue` at `at_ns`, or as soon as may be after it; of several calls the last counts.
+    /// Interrupt for `queue` at `at_ns`, or as soon as may be after it; of several calls the last
+    /// counts.
     fn ring(&self, queue: u16, at_ns: u64);
-    /// Copies from byte `at` of the medium to `to`. The range was checked against [`Config::bytes`].
+    /// Copies from byte `at` of the medium to `to`. The range was checked against
+    /// [`Config::bytes`].
     fn read(&self, at: u64, to: Segment);
     /// Copies `from` to byte `at` of the medium, likewise.
     fn write(&self, at: u64, from: Segment);
@@ -175,8 +177,8 @@ impl Device {
         self.running.store(running, Ordering::Release);
     }
 
-    /// The bell of `queue` is needed at `at_ns`: whether it has to be set for that. AcqRel: who finds it unset
-    /// sees, or is seen by, the drain that the last bell led to.
+    /// The bell of `queue` is needed at `at_ns`: whether it has to be set for that. AcqRel: who
+    /// finds it unset sees, or is seen by, the drain that the last bell led to.
     #[inline]
     pub(crate) fn wants_bell(&self, queue: u16, at_ns: u64) -> bool {
         let at_ns = at_ns.max(SILENT + 1);
@@ -201,7 +203,8 @@ impl Device {
     }
 }
 
-/// As the time for which a bell is set: earlier than any at which it could be needed, so that it is never set.
+/// As the time for which a bell is set: earlier than any at which it could be needed, so that it is
+/// never set.
 const SILENT: u64 = 0;
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 use cell::sync::{AtomicU64, Ordering};
 use hal::{Error, Platform};
 
-/// A binary heap: the earliest is on top; of two that are due at once, the one issued first. Its places are atomics only because
-/// a platform's tables are shared; one side at a time uses it.
+/// A binary heap: the earliest is on top; of two that are due at once, the one issued first. Its
+/// places are atomics only because a platform's tables are shared; one side at a time uses it.
 pub(crate) struct Heap<P: Platform> {
     places: P::Table<[AtomicU64; 2]>,
     len: usize,

@@ -8,7 +8,8 @@ pub enum Latency {
     Fixed(u64),
     /// Anything from the first to the second, each as likely.
     Between(u64, u64),
-    /// The first for most commands, the second for one in `one_in` of them: a disk that is busy with itself now and then.
+    /// The first for most commands, the second for one in `one_in` of them: a disk that is busy
+    /// with itself now and then.
     Spiky {
         /// Mostly.
         usual: u64,

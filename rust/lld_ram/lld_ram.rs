@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-//! An emulated controller: memory that answers like a disk, after a while, over several queues and channels.
+//! An emulated controller: memory that answers like a disk, after a while, over several queues and
+//! channels.
 //!
-//! It is a disk in the kernel, and a test device everywhere: it can be told to misbehave ([`Faults`]).
+//! It is a disk in the kernel, and a test device everywhere: it can be told to misbehave
+//! ([`Faults`]).
 //!
 //! # Vocabulary
-//! * [`World`]: what the device is made of: a clock, a bell (its interrupt), and memory (its medium).
+//! * [`World`]: what the device is made of: a clock, a bell (its interrupt), and memory (its
+//!   medium).
 //! * [`Device`]: what all its queues share: how it is configured, whether it runs, its faults.
-//! * **Channel**: what serves one command at a time. A queue has several; a command takes the one that is free first.
-//! * **Word**: what the device reports of a finished command: its tag and a generation, checked against what was issued.
+//! * **Channel**: what serves one command at a time. A queue has several; a command takes the one
+//!   that is free first.
+//! * **Word**: what the device reports of a finished command: its tag and a generation, checked
+//!   against what was issued.
 //!
 //! ```text
-//!  issue_tags -> ring -> (drain side: heap, by due time) -> due -> data is moved -> word -> fetch_event
-//!      |                                                                  ^
-//!      +------------------- bell for the earliest -------------- interrupt
+//!  issue_tags -> ring -> heap, by due time -> due -> data is moved -> word -> fetch_event
+//!      |                 (drain side)                                  ^
+//!      +------------- bell for the earliest -------------------- interrupt
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]

@@ -167,8 +167,8 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         }
     }
 
-    /// A word that reports nothing that was issued: of a tag that there is not, or of one that may well be in flight, with a
-    /// generation that it does not have now.
+    /// A word that reports nothing that was issued: of a tag that there is not, or of one that may
+    /// well be in flight, with a generation that it does not have now.
     fn lie(&self, dice: &mut Dice) -> u32 {
         let tags = self.tags.capacity().saturating_mul(2) as u64;
         // CAST: twice 4,096 at most; and any bits will do for a generation.
@@ -264,8 +264,8 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
                 self.set_bell(side);
                 return None;
             };
-            // What a driver may believe: the word of a command that was issued, and not reported before.
-            // CAST: the tag is the low half.
+            // What a driver may believe: the word of a command that was issued, and not reported
+            // before. CAST: the tag is the low half.
             let tag = match self.commands.answers(word) {
                 true => self.tags.complete(tag_of(word) as u16),
                 false => None,

@@ -12,7 +12,8 @@ const NOTHING: u8 = 3;
 /// No command's word: of a tag that there is not.
 const NONE: u32 = u32::MAX;
 
-/// One tag's command, as the device reads it: written by the issuer before it is issued, by nobody until it is released.
+/// One tag's command, as the device reads it: written by the issuer before it is issued, by nobody
+/// until it is released.
 #[derive(Default)]
 struct Place {
     kind: AtomicU8,
@@ -128,7 +129,8 @@ impl<P: Platform> Commands<P> {
         self.ring.get(at as usize & self.ring.len().wrapping_sub(1))
     }
 
-    /// The next command in the ring, if there is one behind `head`: its word and when it is due. By the drainer.
+    /// The next command in the ring, if there is one behind `head`: its word and when it is due. By
+    /// the drainer.
     #[inline]
     pub(crate) fn next(&self, head: u32) -> Option<(u32, u64)> {
         if self.tail.load(Ordering::Acquire) == head {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The layer above the strategy, without a kernel: requests with data, mapped for the device and compared afterwards.
+//! The layer above the strategy, without a kernel: requests with data, mapped for the device and
+//! compared afterwards.
 
 use crate::{kind, Ended};
 use engine::{Context, IoQueue, Strategy, Upper};

@@ -58,8 +58,8 @@ impl Lie {
     }
 }
 
-/// The lies of a device: of registers, and of what it tells in pages of data of itself. It tells the
-/// truth until it is told to lie.
+/// The lies of a device: of registers, and of what it tells in pages of data of itself. It tells
+/// the truth until it is told to lie.
 #[derive(Debug, Default)]
 pub struct Lies {
     registers: Vec<Lie>,

@@ -148,7 +148,8 @@ impl<Q: Queue> Line<Q> {
         }
     }
 
-    /// Writes and reads back data of these lengths, that begin so far in a page and come in such pieces (0: one).
+    /// Writes and reads back data of these lengths, that begin so far in a page and come in such
+    /// pieces (0: one).
     #[track_caller]
     pub fn moves_data(
         &mut self,

@@ -27,8 +27,8 @@ impl Mix<'_> {
         lba..lba + 1 + dice.roll((total - lba).min(self.most))
     }
 
-    /// A command on a disk whose content `disk` will be when it is its turn, and what its data has to be afterwards. What is discarded
-    /// reads as 0xdd.
+    /// A command on a disk whose content `disk` will be when it is its turn, and what its data has
+    /// to be afterwards. What is discarded reads as 0xdd.
     pub fn job(&self, dice: &mut Dice, id: usize, disk: &mut [u8]) -> (Box<Job>, Vec<u8>) {
         let blocks = self.range(dice, disk.len() as u64 >> self.shift);
         let bytes = (blocks.start << self.shift) as usize..(blocks.end << self.shift) as usize;

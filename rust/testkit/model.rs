@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A device behind registers.
 //!
-//! It reaches memory by bus address only, as hardware does, and it is strict: whatever the driver does that the specification does not allow is
-//! a complaint, and [`Model::check`] fails the test with it.
+//! It reaches memory by bus address only, as hardware does, and it is strict: whatever the driver
+//! does that the specification does not allow is a complaint, and [`Model::check`] fails the test
+//! with it.
 
 use crate::Lies;
 use hal::mock::MockPlatform;
@@ -110,7 +111,8 @@ impl<D: Device> Model<D> {
         state.hold = hold;
     }
 
-    /// What a detached device does when it is woken; it looks at nothing before. Returns whether it was.
+    /// What a detached device does when it is woken; it looks at nothing before. Returns whether it
+    /// was.
     pub fn serve(&self) -> bool {
         let mut state = self.state();
         let woken = std::mem::take(&mut state.woken);

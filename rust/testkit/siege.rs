@@ -300,8 +300,8 @@ impl<'a, F: Foe> Siege<'a, F> {
         self.restart(CmdError::Timeout.again(), true);
     }
 
-    /// Lays the queues to rest, stops the controller, ends what it had; then brings it back, if it is
-    /// `wanted`, or closes the gate for good.
+    /// Lays the queues to rest, stops the controller, ends what it had; then brings it back, if it
+    /// is `wanted`, or closes the gate for good.
     fn restart(&mut self, why: Failure, wanted: bool) {
         let (machine, controller) = (self.foe.machine(), self.foe.controller());
         let mut paused: Vec<_> = self.queues.iter().map(|q| q.pause(machine)).collect();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the tests of the low-level drivers have in common, on the machine of ordinary memory that `hal::mock` is. Host only.
+//! What the tests of the low-level drivers have in common, on the machine of ordinary memory that
+//! `hal::mock` is. Host only.
 //!
 //! * [`Model`], [`Device`], [`Bench`]: a device behind registers, in the test's hands.
 //! * [`Line`]: one queue of a driver, verb by verb.

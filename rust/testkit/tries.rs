@@ -4,8 +4,8 @@
 use hal::mock::MockPlatform;
 use hal::{Controller, Error, Platform};
 
-/// Calls `attempt` with 0, 1, 2 and so on, how much goes well before something fails, until nothing does. Each failure is `why`.
-/// Returns how much that took.
+/// Calls `attempt` with 0, 1, 2 and so on, how much goes well before something fails, until nothing
+/// does. Each failure is `why`. Returns how much that took.
 #[track_caller]
 pub fn tries_until_well(why: Error, mut attempt: impl FnMut(usize) -> Result<(), Error>) -> usize {
     let mut n = 0;

@@ -84,7 +84,8 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
         self.model.check();
     }
 
-    /// A device that vanishes while some are with it and some are not: all fail, and so do those that come later.
+    /// A device that vanishes while some are with it and some are not: all fail, and so do those
+    /// that come later.
     #[track_caller]
     pub fn fails_all_when_gone(&self) {
         let queue = &self.queues[0];
@@ -106,8 +107,8 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
         assert_eq!(self.host.agains(), never);
     }
 
-    /// Four threads that submit, on all queues in turn, one that drains as `drain` says, and a device that only registers wake.
-    /// `coop`: who submits drains as well.
+    /// Four threads that submit, on all queues in turn, one that drains as `drain` says, and a
+    /// device that only registers wake. `coop`: who submits drains as well.
     #[track_caller]
     pub fn threads(&self, rounds: usize, coop: bool, drain: impl Fn() -> usize + Sync) {
         self.model.state().detached = true;
@@ -129,7 +130,8 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
                 .into_iter()
                 .map(|worker| worker.join().unwrap())
                 .sum();
-            // What was submitted ends, or this test does not: then a completion was overlooked, or telling the device of a command.
+            // What was submitted ends, or this test does not: then a completion was overlooked, or
+            // telling the device of a command.
             while self.host.count.load(Ordering::Acquire) < jobs {
                 std::thread::yield_now();
             }
@@ -145,7 +147,8 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
         self.model.check();
     }
 
-    /// What one thread submits: blocks of its own, written and read, and flushes. Returns how much that was.
+    /// What one thread submits: blocks of its own, written and read, and flushes. Returns how much
+    /// that was.
     fn submit_all(&self, thread: u64, rounds: usize, coop: bool) -> usize {
         let queue = &self.queues[thread as usize % self.queues.len()];
         let mut dice = Dice(thread);

@@ -59,7 +59,8 @@ fn knocked_work_is_done_two() {
 
 #[test]
 fn knocked_work_is_done_three() {
-    // Three threads that retry have too many interleavings to try all; few races need more than two preemptions.
+    // Three threads that retry have too many interleavings to try all; few races need more than two
+    // preemptions.
     all_work_is_done(3, Some(2));
 }
 

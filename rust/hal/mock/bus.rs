@@ -46,7 +46,8 @@ impl MockBus {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// New zeroed memory whose first byte is `offset` into a page, behind a gap of at least one page.
+    /// New zeroed memory whose first byte is `offset` into a page, behind a gap of at least one
+    /// page.
     pub(super) fn insert(&self, bytes: usize, offset: usize) -> Arc<Block> {
         let offset = offset as u64 % PAGE;
         let pages = (offset + bytes as u64).div_ceil(PAGE) + 1;
@@ -61,7 +62,8 @@ impl MockBus {
         self.blocks().remove(&addr);
     }
 
-    /// How many blocks of memory devices can reach: DMA memory that lives, mappings that were not unmapped.
+    /// How many blocks of memory devices can reach: DMA memory that lives, mappings that were not
+    /// unmapped.
     pub fn blocks_alive(&self) -> usize {
         self.blocks().len()
     }
@@ -100,8 +102,8 @@ impl MockBus {
         Ok(())
     }
 
-    /// The device writes `from` at `addr`, in one block, lowest address first: what is read as written at the end
-    /// says that the rest is there.
+    /// The device writes `from` at `addr`, in one block, lowest address first: what is read as
+    /// written at the end says that the rest is there.
     pub fn write(&self, addr: u64, from: &[u8]) -> Result<(), BusFault> {
         let (block, offset) = self.find(addr, from.len())?;
         let mut at = offset;

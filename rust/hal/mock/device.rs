@@ -111,7 +111,8 @@ impl MockDevice {
         self.state().interrupt_is_dear = true;
     }
 
-    /// After `looks` more calls of [`Queue::check_event`], the next finds nothing, and `what` happens before it returns.
+    /// After `looks` more calls of [`Queue::check_event`], the next finds nothing, and `what`
+    /// happens before it returns.
     pub fn meanwhile(&self, looks: usize, what: impl FnOnce() + Send + 'static) {
         let mut place = self
             .meanwhile

@@ -10,8 +10,9 @@ use std::vec::Vec;
 
 /// Data bounced into memory that the device reaches, until it is unmapped.
 ///
-/// What the device writes is seen only in what [`MockMapping::unmap`] returns, and what it writes later is a fault. A mapping that is
-/// dropped instead stays on the bus: [`MockBus::blocks_alive`] gives it away.
+/// What the device writes is seen only in what [`MockMapping::unmap`] returns, and what it writes
+/// later is a fault. A mapping that is dropped instead stays on the bus: [`MockBus::blocks_alive`]
+/// gives it away.
 #[derive(Debug)]
 #[must_use = "forgotten, it stays on the bus"]
 pub struct MockMapping {
@@ -20,8 +21,9 @@ pub struct MockMapping {
 }
 
 impl MockMapping {
-    /// Maps `data`: its first byte lies `offset` bytes into a page (a multiple of 4), and each piece has at most `piece` bytes
-    /// (0: it is all one). Pieces after the first start at a page; no two are neighbours.
+    /// Maps `data`: its first byte lies `offset` bytes into a page (a multiple of 4), and each
+    /// piece has at most `piece` bytes (0: it is all one). Pieces after the first start at a page;
+    /// no two are neighbours.
     pub fn new(bus: Arc<MockBus>, data: &[u8], offset: usize, piece: usize) -> Self {
         let piece = if piece == 0 { data.len().max(1) } else { piece };
         let mut offset = offset;

@@ -121,8 +121,8 @@ impl Platform for MockPlatform {
     }
 }
 
-/// Memory shared with a device. Freed, it is gone from the bus: a device that still writes there is a counted fault.
-/// Clones are the same memory, which lives as long as any of them.
+/// Memory shared with a device. Freed, it is gone from the bus: a device that still writes there is
+/// a counted fault. Clones are the same memory, which lives as long as any of them.
 #[derive(Clone, Debug)]
 pub struct MockDma {
     block: Arc<Block>,

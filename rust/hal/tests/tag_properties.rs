@@ -28,14 +28,18 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// How many slots at most, of more than one word, and how many steps: Miri takes seconds for what takes a processor a millisecond.
+/// How many slots at most, of more than one word, and how many steps: Miri takes seconds for what
+/// takes a processor a millisecond.
 const MOST: (u16, usize) = if cfg!(miri) { (70, 30) } else { (140, 150) };
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_slot_is_in_two_hands(capacity in 1..MOST.0, steps in prop::collection::vec(step(), 0..MOST.1)) {
+    fn no_slot_is_in_two_hands(
+        capacity in 1..MOST.0,
+        steps in prop::collection::vec(step(), 0..MOST.1),
+    ) {
         let table = TagTable::new(&MockPlatform::new(), capacity).unwrap();
         let mut pool: BTreeSet<u16> = (0..capacity).collect();
         let mut issued = BTreeSet::new();

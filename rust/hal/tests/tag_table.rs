@@ -10,7 +10,8 @@ use hal::mock::MockPlatform;
 use hal::{Bound, Detached, Error, Free, Tag, TagBatch, TagTable};
 use std::collections::BTreeSet;
 
-/// Around the words of 64 bits, and the most that a number can name. Miri would take hours for that.
+/// Around the words of 64 bits, and the most that a number can name. Miri would take hours for
+/// that.
 const CAPACITIES: &[u16] = match cfg!(miri) {
     true => &[1, 63, 64, 65, 129],
     false => &[1, 2, 32, 63, 64, 65, 127, 128, 129, 1023, u16::MAX],

@@ -35,8 +35,8 @@ impl Page {
         self
     }
 
-    /// The big-endian word of `N` bytes at `at` says how many bytes follow it and the `beyond` bytes
-    /// after it.
+    /// The big-endian word of `N` bytes at `at` says how many bytes follow it and the `beyond`
+    /// bytes after it.
     pub(super) fn count<const N: usize>(mut self, at: usize, beyond: usize) -> Self {
         let follow = self
             .len

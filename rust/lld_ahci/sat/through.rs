@@ -50,7 +50,8 @@ pub(super) fn pass_through(
         // Resets, queued commands, and what does not agree.
         _ => return Err(Sense::INVALID_FIELD),
     };
-    // What the command says of the data's length: the drive may transfer as much, so there has to be room for it.
+    // What the command says of the data's length: the drive may transfer as much, so there has to
+    // be room for it.
     let said = match what & T_LENGTH {
         0 if bytes != 0 => return Err(Sense::INVALID_FIELD),
         IN_FEATURES => u32::from(command.features),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every interleaving of a drain with a recovery: `RUSTFLAGS="--cfg loom" cargo test -p lld_ahci --release`. `ci/loom-breaks` shows that it fails when its
-//! key lines are broken. The hand-over of turns is not here: it rests on the one order of sequentially consistent accesses, which loom does not model.
+//! Every interleaving of a drain with a recovery:
+//! `RUSTFLAGS="--cfg loom" cargo test -p lld_ahci --release`. `ci/loom-breaks` shows that it fails
+//! when its key lines are broken. The hand-over of turns is not here: it rests on the one order of
+//! sequentially consistent accesses, which loom does not model.
 #![cfg(loom)]
 
 // The models use their part of it.
@@ -59,11 +61,13 @@ impl Port {
         (judged, self.flight.finish(told & !active).0)
     }
 
-    /// A recovery that fails what the device has not finished, in the order of `engine.rs` and `recover.rs`.
+    /// A recovery that fails what the device has not finished, in the order of `engine.rs` and
+    /// `recover.rs`.
     fn recover(&self) {
         if self.flight.halt() {
             let told = self.flight.told.load(Ordering::SeqCst);
-            // It reads the register, too; loom would lose sight of the drain's look behind this one.
+            // It reads the register, too; loom would lose sight of the drain's look behind this
+            // one.
             self.flight.judge(told & !OPEN, Ok(()));
         }
         self.stopped.store(true, Ordering::SeqCst);

@@ -6,8 +6,8 @@ use crate::command;
 use hal::{DmaMem, Free, Mmio, Platform, Tag};
 
 impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
-    /// Takes the entry of `tag`, which was bound, and is given back unissued, out of the staged ones;
-    /// its list is free.
+    /// Takes the entry of `tag`, which was bound, and is given back unissued, out of the staged
+    /// ones; its list is free.
     #[cold]
     pub(super) fn withdraw(&self, side: &mut NvmeIssue, tag: &Tag<Free>) {
         if let Some(slot) = self.slots.get(tag.index()) {

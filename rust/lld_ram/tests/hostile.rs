@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The device as it should not be: nothing is lost, nothing ends twice, no wrong data, whatever it reports.
+//! The device as it should not be: nothing is lost, nothing ends twice, no wrong data, whatever it
+//! reports.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From the firmware's hands to drives that take commands, and everything that can be wrong on the way.
+//! From the firmware's hands to drives that take commands, and everything that can be wrong on the
+//! way.
 
 use crate::model::config::Bios;
 use crate::model::{Config, Drive, Model, State, KNOWN_GOOD};

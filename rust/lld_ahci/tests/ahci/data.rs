@@ -108,7 +108,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 200 }))]
 
     #[test]
-    fn prdts_say_what_the_segments_are(segments in segments(), queued in any::<bool>(), write in any::<bool>()) {
+    fn prdts_say_what_the_segments_are(
+        segments in segments(),
+        queued in any::<bool>(),
+        write in any::<bool>(),
+    ) {
         let rig = rig(queued.then_some(32), 12);
         let mut line = rig.queue();
         let bytes: u32 = segments.iter().map(|one| one.len).sum();
@@ -163,7 +167,10 @@ proptest! {
             op => command(op, 7, 2),
         };
         let piece = |addr| [Segment { addr, len: 512 }, Segment { addr: addr + 0x1000, len: 512 }];
-        let data = |which: usize, addr: u64| if which < 2 { piece(addr).to_vec() } else { Vec::new() };
+        let data = |which: usize, addr: u64| match which {
+            0 | 1 => piece(addr).to_vec(),
+            _ => Vec::new(),
+        };
         let before = fetched(&rig, &mut line, &cmd(second), &data(second, 0x8000)).unwrap();
         fetched(&rig, &mut line, &cmd(first), &data(first, 0x2_0000)).unwrap();
         let after = fetched(&rig, &mut line, &cmd(second), &data(second, 0x8000)).unwrap();

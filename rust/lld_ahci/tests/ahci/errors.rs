@@ -219,7 +219,8 @@ fn a_link_that_breaks_costs_nobody_anything_three_times() {
         };
         let (rig, host, queue) = reading(config, 12);
         serve(&rig, &queue);
-        // Those that break it when they are told alone fail with it: the drive takes the lowest slot, the last read, first.
+        // Those that break it when they are told alone fail with it: the drive takes the lowest
+        // slot, the last read, first.
         let failed = [(11, CmdError::Io), (10, CmdError::Io)];
         let alone = times.saturating_sub(3);
         only(host.outcomes(), 12, &failed[..alone]);

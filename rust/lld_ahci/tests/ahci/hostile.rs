@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! HBAs and drives that lie: nothing ends that was not told, nothing ends twice, nothing hangs for ever, nothing panics.
+//! HBAs and drives that lie: nothing ends that was not told, nothing ends twice, nothing hangs for
+//! ever, nothing panics.
 
 use crate::errors::{bad, MEDIUM};
 use crate::model::config::Bad;
@@ -261,7 +262,8 @@ impl Site for ChaosPlace {
     fn call(&self) {}
 }
 
-/// One life of a port of which every so many register reads lie. Returns whether it got as far as a queue.
+/// One life of a port of which every so many register reads lie. Returns whether it got as far as a
+/// queue.
 fn chaos(seed: u64, one_in: u64) -> Result<bool, Error> {
     let machine = MockPlatform::new();
     let model = Model::new(State::new(&machine, Config::with(Drive::new(9, 64))));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Issuer and drainer at once, stopped at the very accesses between which something could be mistaken or overlooked.
+//! Issuer and drainer at once, stopped at the very accesses between which something could be
+//! mistaken or overlooked.
 
 use crate::model::{Config, Drive, Model, State, KNOWN_GOOD};
 use crate::rig::command;

@@ -130,7 +130,8 @@ impl Rig {
         self.hba.ports()
     }
 
-    /// Serves interrupts until the line is down; `drain` is what follows at the port. Returns how many there were.
+    /// Serves interrupts until the line is down; `drain` is what follows at the port. Returns how
+    /// many there were.
     #[track_caller]
     pub fn interrupts(&self, mut drain: impl FnMut(usize)) -> usize {
         let mut served = 0;

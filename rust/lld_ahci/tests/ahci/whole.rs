@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Strategy and driver together against the model: what an adapter in the kernel does, without the kernel.
+//! Strategy and driver together against the model: what an adapter in the kernel does, without the
+//! kernel.
 
 use crate::model::{Config, Drive, KNOWN_GOOD};
 use crate::rig::{read, Queue, Rig, UNIT};
@@ -66,8 +67,8 @@ fn shape(dice: &mut Dice, _: usize) -> (usize, usize) {
     }
 }
 
-/// Everything that was submitted ends. With a lag the registers show a bit a little longer than the FIS says: another look is owed, and
-/// taken by whoever polls.
+/// Everything that was submitted ends. With a lag the registers show a bit a little longer than the
+/// FIS says: another look is owed, and taken by whoever polls.
 fn finish(rig: &Rig, queue: &Queue) {
     queue.commit();
     rig.model.state().hold = false;
@@ -83,7 +84,8 @@ fn finish(rig: &Rig, queue: &Queue) {
     }
 }
 
-/// Commands of which any two that are with the device at once are about different blocks: there is no order among those.
+/// Commands of which any two that are with the device at once are about different blocks: there is
+/// no order among those.
 #[test]
 fn random_commands_do_what_they_say_in_every_configuration() {
     for config in configs() {

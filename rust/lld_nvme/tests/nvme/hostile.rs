@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A device that lies. Nothing it says ends a command that it does not have, ends one twice, or stops the driver.
+//! A device that lies. Nothing it says ends a command that it does not have, ends one twice, or
+//! stops the driver.
 
 use crate::model::queues::Completion;
 use crate::model::Config;
@@ -205,12 +206,15 @@ fn answers_to_admin_commands_that_were_not_asked_are_dropped() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 200 }))]
 
-    /// Random entries beside and instead of the true ones: every command ends at most once, only issued ones end, and after a reset
-    /// the queue works.
+    /// Random entries beside and instead of the true ones: every command ends at most once, only
+    /// issued ones end, and after a reset the queue works.
     #[test]
     fn random_completions(
         seed in any::<u64>(),
-        words in prop::collection::vec((any::<u16>(), 0u16..4, 0u16..300, 0u16..16, 0u8..4), 1..120),
+        words in prop::collection::vec(
+            (any::<u16>(), 0u16..4, 0u16..300, 0u16..16, 0u8..4),
+            1..120,
+        ),
     ) {
         let rig = Rig::started(Config { mqes: 31, ..Config::default() });
         let mut queue = rig.queue(0);
@@ -220,7 +224,8 @@ proptest! {
             None => vec![truth],
             Some((cid, sq_id, sq_head, near, how)) => {
                 let wild = Completion { cid, sq_id, sq_head, ..truth };
-                let close = Completion { cid: truth.cid.wrapping_add((near << 12) | near), ..truth };
+                let cid = truth.cid.wrapping_add((near << 12) | near);
+                let close = Completion { cid, ..truth };
                 match how {
                     0 => vec![wild, truth],
                     1 => vec![close, truth, close],

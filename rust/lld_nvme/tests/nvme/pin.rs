@@ -58,7 +58,8 @@ fn the_handler_takes_admin_completions() {
     let rig = pinned();
     let mut queue = Line::of(&rig.nvme, 0, 0);
     rig.nvme.set_interrupt(0, true);
-    // The thread has rung the doorbell and is interrupted before it looks: a completion that nobody has taken.
+    // The thread has rung the doorbell and is interrupted before it looks: a completion that nobody
+    // has taken.
     let model = rig.model.clone();
     let completion = crate::model::queues::Completion {
         result: 0,

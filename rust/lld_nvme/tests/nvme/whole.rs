@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Strategy and driver together against the model: what an adapter in the kernel does, without the kernel.
+//! Strategy and driver together against the model: what an adapter in the kernel does, without the
+//! kernel.
 
 use crate::model::{Config, Namespace};
 use crate::rig::{flush, Rig, UNIT};

@@ -51,7 +51,8 @@ pub struct Drive {
     pub dies_of_dipm: bool,
     pub locked: bool,
     pub lba48: bool,
-    /// Microseconds from the end of a reset to the link, and from there until it is ready; `None`: never.
+    /// Microseconds from the end of a reset to the link, and from there until it is ready; `None`:
+    /// never.
     pub link_us: u64,
     pub ready_us: Option<u64>,
     /// Resets after which it gets ready, if it is not before.

@@ -116,7 +116,8 @@ impl State {
         }
     }
 
-    /// The drive carries out what the host has forgotten: data goes to memory that may be somebody else's by now.
+    /// The drive carries out what the host has forgotten: data goes to memory that may be somebody
+    /// else's by now.
     fn haunt(&mut self, at: usize) {
         for ghost in std::mem::take(&mut self.ports[at].ghosts) {
             let _ = self.carry_out(at, &ghost);

@@ -50,7 +50,8 @@ impl State {
         }
     }
 
-    /// The link of `at` goes down and, if there is a drive, comes up again: COMRESET's end, or a new drive.
+    /// The link of `at` goes down and, if there is a drive, comes up again: COMRESET's end, or a
+    /// new drive.
     pub fn begin_link(&mut self, at: usize) {
         let now = self.now();
         let port = &mut self.ports[at];

@@ -31,7 +31,8 @@ pub struct Port {
     pub resets: u32,
     /// Queued commands that the drive has taken.
     pub queue: Vec<Taken>,
-    /// Commands that the drive still has, and nobody knows of any more. What helps against them is a reset of the link.
+    /// Commands that the drive still has, and nobody knows of any more. What helps against them is
+    /// a reset of the link.
     pub ghosts: Vec<Taken>,
     /// Queued commands taken so far.
     pub count: usize,

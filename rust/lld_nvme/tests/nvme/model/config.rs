@@ -116,7 +116,8 @@ pub struct Config {
     pub oaes: u32,
     pub mtfa: u16,
     pub warnings: u8,
-    /// WCTEMP, CCTEMP; and of the health log the composite temperature and those of two sensors: kelvins.
+    /// WCTEMP, CCTEMP; and of the health log the composite temperature and those of two sensors:
+    /// kelvins.
     pub hot: (u16, u16),
     pub kelvins: [u16; 3],
     pub dmrsl: u32,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Where a command's data is: PRPs and SGLs walked as the specification says, and refused where they break it.
+//! Where a command's data is: PRPs and SGLs walked as the specification says, and refused where
+//! they break it.
 
 use super::State;
 
@@ -52,7 +53,8 @@ impl State {
             if entry % page != 0 {
                 return Err(PRP_OFFSET);
             }
-            // The last entry of a list's page points to the next one, when there is more than a page left.
+            // The last entry of a list's page points to the next one, when there is more than a
+            // page left.
             if at % page == page - 8 && left > page {
                 at = entry;
                 continue;

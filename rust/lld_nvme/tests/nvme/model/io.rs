@@ -70,7 +70,8 @@ impl State {
                 self.config.namespaces[at].data[range].fill(0);
                 Ok(())
             }
-            // Dataset Management, deallocate: the ranges are filled with a mark, so that a wrong one is seen.
+            // Dataset Management, deallocate: the ranges are filled with a mark, so that a wrong
+            // one is seen.
             0x09 if self.config.oncs & 4 != 0 => {
                 let ranges = (lba & 0xff) + 1;
                 if (lba >> 32) & 4 == 0 {

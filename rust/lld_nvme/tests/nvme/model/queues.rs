@@ -100,7 +100,8 @@ impl State {
         }
     }
 
-    /// Looks at shadow doorbells, executes what is there, posts what there is room for, until nothing changes.
+    /// Looks at shadow doorbells, executes what is there, posts what there is room for, until
+    /// nothing changes.
     pub fn work_queues(&mut self) {
         if !self.ready || self.gone() {
             return;
