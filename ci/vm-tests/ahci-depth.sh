@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# 256 random writes in flight on a SATA drive with 32 slots: they wait in hiops' FIFO, no thread sleeps for a tag, and kblockd has nothing to do. By
-# counters and by a trace, which sees both as soon as the disk's queue is no deeper than the drive's, and on the in-tree driver.
+# 256 random writes in flight on a SATA drive with 32 slots: they wait in hiops' FIFO, no thread
+# sleeps for a tag, and kblockd has nothing to do. By counters and by a trace, which sees both as
+# soon as the disk's queue is no deeper than the drive's, and on the in-tree driver.
 # image: s.img 256M
 # kernels: stock
 # vm: --timeout 900 --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap"
@@ -15,10 +16,12 @@ EVENTS='block/block_rq_tag_wait block/block_rq_requeue workqueue/workqueue_execu
 put 8192 $T/buffer_size_kb
 for event in $EVENTS; do expect "${event#*/}" put 1 "$T/events/$event/enable"; done
 
-# deep NAME DISK: the writes, 256 at a time; then SLEEPS and RUNS are what the trace saw: threads that found no tag and slept, and what kblockd did for a queue.
+# deep NAME DISK: the writes, 256 at a time; then SLEEPS and RUNS are what the trace saw: threads
+# that found no tag and slept, and what kblockd did for a queue.
 deep() {
 	put 0 $T/trace
-	expect "$1" fio --name=deep --filename="/dev/$2" --direct=1 --ioengine=libaio --iodepth=256 --iodepth_batch=256 --iodepth_batch_complete_min=256 \
+	expect "$1" fio --name=deep --filename="/dev/$2" --direct=1 --ioengine=libaio \
+		--iodepth=256 --iodepth_batch=256 --iodepth_batch_complete_min=256 \
 		--rw=randwrite --bs=4k --size=64M --number_ios=$WRITES --minimal
 	cp $T/trace /run/trace
 	same "$1-whole-trace" "$(grep -c 'LOST' /run/trace)" 0
@@ -36,12 +39,17 @@ same no-sleep "$SLEEPS" 0
 same no-kblockd "$RUNS" 0
 # How many is the device's speed.
 expect waited-in-the-fifo test "$deferred" -gt 0
-seen="hiops_ahci: $deferred of $WRITES deferred in the FIFO, $SLEEPS sleeps for a tag, $RUNS runs of kblockd"
+seen="hiops_ahci: $deferred of $WRITES deferred in the FIFO, $SLEEPS sleeps for a tag"
+seen+=", $RUNS runs of kblockd"
 expect cut put 32 /sys/block/hiops0d0/queue/nr_requests
 deep shallow hiops0d0
 expect shallow-sleeps test "$SLEEPS" -gt 0
 expect back bind_plainly "$PCI" ahci
-in_tree() { DISK=$(basename "$(compgen -G "/sys/bus/pci/devices/$PCI/ata*/host*/target*/*/block/sd?")") && [ -b "/dev/$DISK" ]; }
+in_tree() {
+	DISK=$(basename \
+		"$(compgen -G "/sys/bus/pci/devices/$PCI/ata*/host*/target*/*/block/sd?")") &&
+		[ -b "/dev/$DISK" ]
+}
 expect in-tree until_true 60 in_tree
 deep ahci "$DISK"
 expect "seen ($seen; ahci: $SLEEPS and $RUNS)" test "$RUNS" -gt 0

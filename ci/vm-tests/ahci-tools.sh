@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# hdparm, smartctl and udev's ata_id on a SATA drive served by hiops: what they say, what is refused and to whom, and I/O beside them.
+# hdparm, smartctl and udev's ata_id on a SATA drive served by hiops: what they say, what is refused
+# and to whom, and I/O beside them.
 # image: s.img 256M
 # kernels: stock debug
 # vm: --timeout 900 --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap"
@@ -10,7 +11,8 @@ PCI=0000:00:06.0
 D=/dev/hiops0d0
 # told NAME TEXT: what the last `expect` ran said that.
 told() { if grep -qE -- "$2" "$OUT"; then ok "$1"; else not_ok "$1" "it does not say '$2'"; fi; }
-# ata PROTOCOL FLAGS COMMAND COUNT: an ATA PASS-THROUGH (16) of these bytes. sg CDB ...: see sg.py; `once` is a process of its own, run by `AS`.
+# ata PROTOCOL FLAGS COMMAND COUNT: an ATA PASS-THROUGH (16) of these bytes. sg CDB ...: see sg.py;
+# `once` is a process of its own, run by `AS`.
 ata() { printf '85%s%s000000%s00000000000040%s00' "$1" "$2" "$4" "$3"; }
 AS=()
 once() { "${AS[@]}" python3 - $D "$@" <ci/vm-tests/sg.py; }
@@ -54,7 +56,8 @@ told self-tested '# *1 *Short offline'
 expect ata-id /usr/lib/udev/ata_id --export $D
 told ata-id-serial ID_SERIAL=QEMU_HARDDISK_sata-0
 
-# IDENTIFY DEVICE; then with no data, data the other way, less or more than can be, in pieces, from and to where nothing is.
+# IDENTIFY DEVICE; then with no data, data the other way, less or more than can be, in pieces, from
+# and to where nothing is.
 identify=$(ata 08 0e ec 01)
 wrong=7205240000000000
 first="good $(sg "$identify" 512 | cut -d' ' -f2)"
@@ -84,7 +87,8 @@ same page-of-ata "$(sg 120189023c00 572)" 'good 008902380000000068696f7073202020
 same page-of-limits "$(sg 1201b0004000 64)" 'good 00b0003c000000010000000000000000'
 same page-of-none "$(sg 1201c0004000 64)" $wrong
 same capacity "$(sg 25000000000000000000 8)" 'good 0007ffff00000200'
-same long-capacity "$(sg 9e100000000000000000000000200000 32)" 'good 000000000007ffff0000020000008000'
+same long-capacity "$(sg 9e100000000000000000000000200000 32)" \
+	'good 000000000007ffff0000020000008000'
 same caching "$(sg 1a0008004000 64)" 'good 1f000008000800000000020008120400'
 same control "$(sg 5a080a00000000004000 64)" 'good 00120000000000000a0a061000000000'
 same saved "$(sg 1a00c8004000 64)" 7205390000000000
@@ -92,7 +96,8 @@ same sense "$(sg 030000001200 18)" 'good 700000000000000a0000000000000000'
 same flush "$(sg 35000000000000000000)" good
 same flush-16 "$(sg 91000000000000000000000000000000)" good
 same scsi-read "$(sg 28000000000000000100 512)" 7205200000000000
-# READ FPDMA QUEUED is the driver's own, whatever it is called. READ LOG EXT is not known to this drive.
+# READ FPDMA QUEUED is the driver's own, whatever it is called. READ LOG EXT is not known to this
+# drive.
 same queued-read "$(sg "$(ata 18 0e 60 01)" 512)" $wrong
 same queued-as-other "$(sg "$(ata 08 0e 60 01)" 512)" $wrong
 same unknown "$(sg "$(ata 09 0e 2f 01)" 512)" 720b00000000000e090c010400000000000000000041
@@ -101,7 +106,11 @@ same unknown "$(sg "$(ata 09 0e 2f 01)" 512)" 720b00000000000e090c01040000000000
 same no-raw-io "$(AS=(without sys_rawio) && once "$identify" 512)" EPERM
 same raw-io-alone "$(AS=(without sys_admin) && once "$identify" 512)" "$first"
 same somebody "$(AS=(somebody) && once "$identify" 512)" EPERM
-if somebody smartctl -H -d ata $D >"$OUT" 2>&1; then not_ok somebodys-smartctl "it worked"; else ok somebodys-smartctl; fi
+if somebody smartctl -H -d ata $D >"$OUT" 2>&1; then
+	not_ok somebodys-smartctl "it worked"
+else
+	ok somebodys-smartctl
+fi
 told refusal 'Permission denied'
 # It fails over what it asks for besides.
 somebody hdparm -i $D >"$OUT" 2>&1 || :
@@ -110,7 +119,9 @@ told somebodys-identity 'Model=QEMU HARDDISK'
 # I/O beside them, which goes on, and is right.
 write_and_verify() {
 	until [ -e "$ENOUGH" ]; do
-		fio --name=v --filename=$D --direct=1 --ioengine=libaio --iodepth=64 --rw=randwrite --size="$(on_debug 2M 16M)" --bsrange=512-64k --blockalign=512 \
+		fio --name=v --filename=$D --direct=1 --ioengine=libaio --iodepth=64 \
+			--rw=randwrite --size="$(on_debug 2M 16M)" --bsrange=512-64k \
+			--blockalign=512 \
 			--verify=crc32c --verify_fatal=1 --fsync=32 --minimal || return
 	done
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The machine is killed while ext4, XFS and raw blocks on both kinds of drives are written and made durable. Then each drive's log is cut at
-# random places, its cache forgets there what was not flushed, and all that was acknowledged before is looked for (ci/crash).
+# The machine is killed while ext4, XFS and raw blocks on both kinds of drives are written and made
+# durable. Then each drive's log is cut at random places, its cache forgets there what was not
+# flushed, and all that was acknowledged before is looked for (ci/crash).
 # HIOPS_CRASH_CUTS: places for each drive; HIOPS_CRASH_SEED: where they are.
 # host
 CUTS=${HIOPS_CRASH_CUTS:-1}
@@ -12,7 +13,8 @@ DRIVES=('hiops0n1 ext4' 'hiops1n1 xfs' 'hiops2d0 ext4' 'hiops2d1 xfs')
 
 if [ "${1:-}" = load ]; then
 	. ci/vm-tests/nvme-lib.sh
-	"$BIND" 0000:00:04.0 hiops_nvme && "$BIND" 0000:00:05.0 hiops_nvme && "$BIND" 0000:00:06.0 hiops_ahci || exit
+	"$BIND" 0000:00:04.0 hiops_nvme && "$BIND" 0000:00:05.0 hiops_nvme &&
+		"$BIND" 0000:00:06.0 hiops_ahci || exit
 	for drive in "${DRIVES[@]}"; do
 		read -r disk fs <<<"$drive"
 		mkdir -p "/run/crash/$disk"
@@ -40,6 +42,7 @@ fi
 set -uo pipefail
 SEED=${HIOPS_CRASH_SEED:-$RANDOM}
 SIZE=320M
+writes=blklogwrites,log-sector-size=512,log-super-update-interval=1
 files=()
 for drive in "${DRIVES[@]}"; do
 	read -r disk fs <<<"$drive"
@@ -51,15 +54,21 @@ for drive in "${DRIVES[@]}"; do
 	cp --sparse=always "$DIR/$disk.base" "$DIR/$disk.img"
 	truncate -s $SIZE "$DIR/$disk.img"
 	: >"$DIR/$disk.log"
-	files+=("-blockdev driver=file,filename=$DIR/$disk.img,node-name=img-$disk" "-blockdev driver=file,filename=$DIR/$disk.log,node-name=log-$disk"
-		"-blockdev driver=blklogwrites,file=img-$disk,log=log-$disk,log-sector-size=512,log-super-update-interval=1,node-name=$disk")
+	files+=("-blockdev driver=file,filename=$DIR/$disk.img,node-name=img-$disk"
+		"-blockdev driver=file,filename=$DIR/$disk.log,node-name=log-$disk"
+		"-blockdev driver=$writes,file=img-$disk,log=log-$disk,node-name=$disk")
 done
 
 # Killed like a machine whose power fails, once every writer has made something durable.
 kill_it() { pkill -KILL -f "^[^ ]*qemu-system-x86_64 .*$DIR/"; }
 declare -A acked=()
-ci/vm --kernel "$KERNEL" --timeout 300 --qemu "${files[*]} -device nvme,serial=crash0,drive=hiops0n1,addr=4 -device nvme,serial=crash1,drive=hiops1n1,addr=5 \
-	-device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=crash2,drive=hiops2d0,bus=hba.0 -device ide-hd,serial=crash3,drive=hiops2d1,bus=hba.1" -- "$0" load 2>"$DIR/err" |
+ci/vm --kernel "$KERNEL" --timeout 300 --qemu "${files[*]}" \
+	--qemu "-device nvme,serial=crash0,drive=hiops0n1,addr=4" \
+	--qemu "-device nvme,serial=crash1,drive=hiops1n1,addr=5" \
+	--qemu "-device ich9-ahci,id=hba,addr=6" \
+	--qemu "-device ide-hd,serial=crash2,drive=hiops2d0,bus=hba.0" \
+	--qemu "-device ide-hd,serial=crash3,drive=hiops2d1,bus=hba.1" \
+	-- "$0" load 2>"$DIR/err" |
 	while read -r _ what disk writer count; do
 		if [ "$what" != acked ]; then
 			echo "not ok load: $disk $writer $count"
@@ -78,11 +87,13 @@ if complaints=$(splats "$HIOPS_VM_LOG"); then echo "not ok load: $complaints"; f
 place=0 cuts=()
 for drive in "${DRIVES[@]}"; do
 	read -r disk fs <<<"$drive"
-	ci/in-root python3 -B ci/crash/cuts.py "$DIR/$disk.log" "$DIR/$disk.base" "$DIR/cuts.img" $place "$CUTS" "$SEED-$disk" >"$DIR/$disk.cuts" ||
+	ci/in-root python3 -B ci/crash/cuts.py "$DIR/$disk.log" "$DIR/$disk.base" "$DIR/cuts.img" \
+		$place "$CUTS" "$SEED-$disk" >"$DIR/$disk.cuts" ||
 		echo "not ok cuts: $disk"
 	cuts+=("$(cat "$DIR/$disk.cuts")")
 	place=$((place + CUTS))
 done
 printf '%s\n' "${cuts[@]}" >&2
-exec ci/vm --kernel "$KERNEL" --timeout $((300 + 60 * CUTS)) --qemu "-drive file=$DIR/cuts.img,format=raw,if=none,id=a -device nvme,serial=cuts,drive=a,addr=4" -- \
-	"$0" check "${cuts[@]}"
+exec ci/vm --kernel "$KERNEL" --timeout $((300 + 60 * CUTS)) \
+	--qemu "-drive file=$DIR/cuts.img,format=raw,if=none,id=a" \
+	--qemu "-device nvme,serial=cuts,drive=a,addr=4" -- "$0" check "${cuts[@]}"

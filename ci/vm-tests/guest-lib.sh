@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# What the tests share that run inside a machine: how results are told, how something is waited for. Sourced, never run.
+# What the tests share that run inside a machine: how results are told, how something is waited for.
+# Sourced, never run.
 set -uo pipefail
 
 OUT=$(mktemp)
-# Made by a test that tells others that it is over: of this run alone, as several tests may run in one machine.
+# Made by a test that tells others that it is over: of this run alone, as several tests may run in
+# one machine.
 ENOUGH=$OUT.enough
 
 # One line a result; the exit status of the test is whether all were ok.
@@ -45,7 +47,8 @@ refused() {
 # same NAME IS WANTED
 same() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "'$2' instead of '$3'"; fi; }
 
-# on_debug YES NO: one for the debug kernel, which is ten times as slow, the other for the stock one.
+# on_debug YES NO: one for the debug kernel, which is ten times as slow, the other for the stock
+# one.
 on_debug() { if [ "${HIOPS_VM_KERNEL:-stock}" = stock ]; then echo "$2"; else echo "$1"; fi; }
 
 # reads FILE VALUE: the file's one line is VALUE.
@@ -67,14 +70,16 @@ count() {
 	done <"/sys/block/$1/hiops/stats"
 }
 
-# nap SECONDS: without a new process each time, which takes most of a second on the debug kernel. (Not `read -t`: where time is up before it waits, bash 5.2
-# leaves SIGCHLD blocked, and does not learn any more that a child has ended.)
+# nap SECONDS: without a new process each time, which takes most of a second on the debug kernel.
+# (Not `read -t`: where time is up before it waits, bash 5.2 leaves SIGCHLD blocked, and does not
+# learn any more that a child has ended.)
 nap() {
 	if [ -z "${NAP:-}" ]; then
 		mkfifo "$OUT.nap" "$OUT.woken"
 		exec {NAP}<>"$OUT.nap" {WOKEN}<>"$OUT.woken"
 		# Nobody's child: nobody waits for it. It ends with who has the pipe open.
-		(perl -ne 'BEGIN { $| = 1 } select undef, undef, undef, $_; print "\n"' <"$OUT.nap" >"$OUT.woken" 2>/dev/null {NAP}>&- {WOKEN}>&- &)
+		(perl -ne 'BEGIN { $| = 1 } select undef, undef, undef, $_; print "\n"' \
+			<"$OUT.nap" >"$OUT.woken" 2>/dev/null {NAP}>&- {WOKEN}>&- &)
 	fi
 	echo "$1" >&"$NAP"
 	read -r -u "$WOKEN"

@@ -10,9 +10,11 @@
 # vm: --timeout 600 --cpus 2 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
 # vm: --qemu "-device nvme,serial=well,drive=a,addr=4 -device ich9-ahci,id=hba,addr=6"
 # vm: --qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b,discard=unmap"
-# vm: --qemu "-device nvme,serial=victim,drive=b,addr=7 -drive file=$DIR/s.img,format=raw,if=none,id=s"
+# vm: --qemu "-device nvme,serial=victim,drive=b,addr=7"
+# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s"
 # vm: --qemu "-drive file=$DIR/t.img,format=raw,if=none,id=t,discard=unmap"
-# vm: --qemu "-device ide-hd,serial=well-s,drive=s,bus=hba.0 -device ide-hd,serial=victim-s,drive=t,bus=hba.1"
+# vm: --qemu "-device ide-hd,serial=well-s,drive=s,bus=hba.0"
+# vm: --qemu "-device ide-hd,serial=victim-s,drive=t,bus=hba.1"
 . ci/vm-tests/nvme-lib.sh
 VICTIM=0000:00:07.0 HBA=0000:00:06.0
 WELL=(hiops0n1 hiops2d0)
@@ -50,7 +52,8 @@ taken=()
 for file in /sys/block/hiops1n1/hiops/* /sys/block/hiops2d1/hiops/*; do
 	for value in '' ' ' -1 2000000000 4294967297 18446744073709551617 1e3 0x1g 'irq irq' \
 		"$(</run/long)"; do
-		# An empty string is no write at all; one digit and more may be a number that is in range.
+		# An empty string is no write at all; one digit and more may be a number that is in
+		# range.
 		if { printf %s "$value" >"$file"; } 2>/dev/null && [ -n "$value" ]; then
 			taken+=("$file=$value")
 		fi
@@ -64,7 +67,8 @@ well() {
 	while [ ! -e "$ENOUGH" ]; do
 		fio --name=w --filename=/dev/"$1" --direct=1 --ioengine=libaio --iodepth=8 \
 			--rw=randrw --bsrange=512-64k --blockalign=512 --size=16M \
-			--offset=$((RANDOM % 3))M --verify=crc32c --verify_fatal=1 >"/run/$1" 2>&1 || return
+			--offset=$((RANDOM % 3))M --verify=crc32c \
+			--verify_fatal=1 >"/run/$1" 2>&1 || return
 	done
 }
 jobs_of=()

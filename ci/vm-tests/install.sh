@@ -1,12 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# hiops-install for the running kernel, as `make install` does it: the module is found, the devices named for it are bound as at boot; and all of it away again.
+# hiops-install for the running kernel, as `make install` does it: the module is found, the devices
+# named for it are bound as at boot; and all of it away again.
 # kernels: stock
 # image: a.img 64M
-# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=install,drive=a,addr=4"
+# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
+# vm: --qemu "-device nvme,serial=install,drive=a,addr=4"
 . ci/vm-tests/nvme-lib.sh
 RELEASE=$(uname -r)
-# A system with few modules, so that its index is soon made, and without the lab's own way to have hiops.ko there: what modprobe finds was installed.
+# A system with few modules, so that its index is soon made, and without the lab's own way to have
+# hiops.ko there: what modprobe finds was installed.
 MODULES=/lib/modules/$RELEASE
 expect built cp "$MODULES/updates/hiops.ko" /run/hiops.ko
 mkdir /run/modules
@@ -15,20 +18,23 @@ mount --bind /run/modules "$(readlink -f "$MODULES")"
 depmod
 refused not-there "not found" modprobe hiops
 setpriv --reuid=65534 --regid=65534 --clear-groups cp /run/hiops.ko /tmp/hiops.ko
-refused unprivileged root setpriv --reuid=65534 --regid=65534 --clear-groups tools/hiops-install /tmp/hiops.ko "$RELEASE"
+refused unprivileged root setpriv --reuid=65534 --regid=65534 \
+	--clear-groups tools/hiops-install /tmp/hiops.ko "$RELEASE"
 refused other-release "no /lib/modules/7.9.9-other" tools/hiops-install /run/hiops.ko 7.9.9-other
 refused too-old "older than 7.2" tools/hiops-install /run/hiops.ko 6.12.0-amd64
 
 expect install tools/hiops-install /run/hiops.ko "$RELEASE"
 expect found modprobe hiops
 expect unload rmmod hiops
-for file in /usr/local/sbin/hiops-{bind,bind-all,trace} /etc/udev/rules.d/60-hiops.rules /etc/systemd/system/hiops-bind.service /etc/hiops/devices; do
+for file in /usr/local/sbin/hiops-{bind,bind-all,trace} /etc/udev/rules.d/60-hiops.rules \
+	/etc/systemd/system/hiops-bind.service /etc/hiops/devices; do
 	expect "has $file" test -s "$file"
 done
 printf '# a comment\n\n00:1f.9 hiops_nvme\n%s hiops_nvme\n' "$PCI" >>/etc/hiops/devices
 refused one-is-missing "00:1f.9" /usr/local/sbin/hiops-bind-all
 expect and-the-other-is-bound test -b /dev/hiops0n1
-expect as-the-service-does grep -q "ExecStart=.*hiops-bind-all" /etc/systemd/system/hiops-bind.service
+expect as-the-service-does grep -q "ExecStart=.*hiops-bind-all" \
+	/etc/systemd/system/hiops-bind.service
 expect again tools/hiops-install /run/hiops.ko "$RELEASE"
 expect keeps-the-list grep -q "^$PCI hiops_nvme" /etc/hiops/devices
 
@@ -36,7 +42,8 @@ refused serves "$PCI" tools/hiops-install --remove
 expect still-there test -b /dev/hiops0n1
 expect give-back hiops-bind "$PCI" nvme
 expect remove tools/hiops-install --remove
-for file in "$MODULES/updates/hiops.ko" /usr/local/sbin/hiops-bind /etc/udev/rules.d/60-hiops.rules /etc/systemd/system/hiops-bind.service; do
+for file in "$MODULES/updates/hiops.ko" /usr/local/sbin/hiops-bind \
+	/etc/udev/rules.d/60-hiops.rules /etc/systemd/system/hiops-bind.service; do
 	expect "without $file" absent "$file"
 done
 refused gone "not found" modprobe hiops

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The module's KUnit suites, which run in the debug kernel when it is loaded: each test counts. Elsewhere the kernel's command line filters them out:
-# they take longer than the rest of a load. The kernel's own tool reads what they told.
+# The module's KUnit suites, which run in the debug kernel when it is loaded: each test counts.
+# Elsewhere the kernel's command line filters them out: they take longer than the rest of a load.
+# The kernel's own tool reads what they told.
 # kernels: debug
 . ci/vm-tests/guest-lib.sh
 FILTER=/sys/module/kunit/parameters/filter_glob
@@ -29,7 +30,11 @@ with open(sys.argv[1]) as report:
     sys.exit(tell(json.load(report), "(no suite)") == 0)
 END
 # A suite that does not end, or tells fewer results than it has tests, is none of a test.
-if [ $whole -ne 0 ]; then not_ok "all suites pass" "$(grep -m 1 -E 'ERROR|Testing complete' "$OUT")"; else ok "all suites pass"; fi
+if [ $whole -ne 0 ]; then
+	not_ok "all suites pass" "$(grep -m 1 -E 'ERROR|Testing complete' "$OUT")"
+else
+	ok "all suites pass"
+fi
 if [ "$BAD" -ne 0 ] || grep -q '"status": "SKIP"' $LOG.json; then
 	cat $LOG >&2
 	BAD=1

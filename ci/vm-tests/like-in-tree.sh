@@ -1,15 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# What a disk says of itself in queue/ is what the in-tree driver's disk of the same drive says; where not, the difference and its reason are in the table
-# below, and in docs/operator.md.
+# What a disk says of itself in queue/ is what the in-tree driver's disk of the same drive says;
+# where not, the difference and its reason are in the table below, and in docs/operator.md.
 # image: a.img 512M
 # image: s.img 256M
-# vm: --timeout 1200 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap -device nvme,serial=alike,drive=a,addr=4"
-# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap -device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0,rotation_rate=1"
+# vm: --timeout 1200 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap"
+# vm: --qemu "-device nvme,serial=alike,drive=a,addr=4"
+# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap"
+# vm: --qemu "-device ich9-ahci,id=hba,addr=6"
+# vm: --qemu "-device ide-hd,serial=sata-0,drive=s,bus=hba.0,rotation_rate=1"
 . ci/vm-tests/nvme-lib.sh
 SATA=0000:00:06.0
 
-# What may differ: the disk, the file, and how (hiops' value as against the in-tree driver's, 0 meaning no limit where a file says so).
+# What may differ: the disk, the file, and how (hiops' value as against the in-tree driver's, 0
+# meaning no limit where a file says so).
 allowed='
 nvme max_segments less
 nvme max_discard_segments less
@@ -28,8 +32,11 @@ sata range 0,any
 # told DISK FILE: what each file of its queue says, a line each.
 told() {
 	local file line
-	for file in "/sys/block/$1/queue/"* "/sys/block/$1/"{alignment_offset,discard_alignment,range,ext_range,removable,ro,size}; do
-		[ -f "$file" ] && [ -r "$file" ] && read -r -a line <"$file" && echo "${file##*/} ${line[*]}"
+	for file in "/sys/block/$1/queue/"* \
+		"/sys/block/$1/"{alignment_offset,discard_alignment,range,ext_range} \
+		"/sys/block/$1/"{removable,ro,size}; do
+		[ -f "$file" ] && [ -r "$file" ] && read -r -a line <"$file" &&
+			echo "${file##*/} ${line[*]}"
 	done >"$2"
 }
 # compare KIND HIOPS IN-TREE
@@ -37,7 +44,9 @@ compare() {
 	local file ours theirs how differ=0 row
 	local -A told_there may_differ
 	while read -r file theirs; do told_there[$file]=$theirs; done <"$3"
-	while read -r row file how; do [ "$row" != "$1" ] || may_differ[$file]=$how; done <<<"$allowed"
+	while read -r row file how; do
+		[ "$row" != "$1" ] || may_differ[$file]=$how
+	done <<<"$allowed"
 	while read -r file ours; do
 		theirs=${told_there[$file]:-}
 		echo "$1 $file: $ours, in tree $theirs" >&2
@@ -50,10 +59,22 @@ compare() {
 		*) [ "$ours,$theirs" = "$how" ] ;;
 		esac || { not_ok "$1-$file" "'$ours', in tree '$theirs'"; differ=1; }
 	done <"$2"
-	same "$1-files" "$(cut -d' ' -f1 "$2" | paste -sd' ')" "$(cut -d' ' -f1 "$3" | paste -sd' ')"
+	same "$1-files" "$(cut -d' ' -f1 "$2" | paste -sd' ')" \
+		"$(cut -d' ' -f1 "$3" | paste -sd' ')"
 	same "$1-alike" $differ 0
 }
-disk_of() { local disk; for disk in /sys/block/*; do case $(readlink -f "$disk") in */"$1"/*) basename "$disk"; return ;; esac; done; return 1; }
+disk_of() {
+	local disk
+	for disk in /sys/block/*; do
+		case $(readlink -f "$disk") in
+		*/"$1"/*)
+			basename "$disk"
+			return
+			;;
+		esac
+	done
+	return 1
+}
 
 # answers FILE WORD...: what it says, and then how it takes each word, and what it says then.
 answers() {
@@ -70,7 +91,8 @@ policies+=(keep_firmware_settings MIN_POWER '')
 flushes() {
 	local before after
 	read -r -a before <"/sys/block/$1/stat"
-	dd if=/dev/zero "of=/dev/$1" bs=4k count=1 oflag=direct conv=fsync,notrunc status=none || return
+	dd if=/dev/zero "of=/dev/$1" bs=4k count=1 oflag=direct conv=fsync,notrunc status=none ||
+		return
 	read -r -a after <"/sys/block/$1/stat"
 	echo $((after[15] > before[15]))
 }
@@ -149,9 +171,10 @@ expect no-cache-of-nvme absent /sys/block/hiops0n1/hiops/cache_type
 same view "$(view "$disk")" "$their_view"
 # The drive's own cache.
 same cache-type "$(answers "$hiops/cache_type" 'write through' 'write back')" "$their_type"
-same cache-type-nonsense "$(answers "$hiops/cache_type" write 'write back, no read (daft)')" "write back
+nonsense='write back, no read (daft)'
+same cache-type-nonsense "$(answers "$hiops/cache_type" write "$nonsense")" "write back
 write: Invalid argument, write back
-write back, no read (daft): Invalid argument, write back"
+$nonsense: Invalid argument, write back"
 drive_says() { hdparm -W "/dev/$disk" | grep -q "write-caching = *$1"; }
 for word in 'write through' 'write back' 'write back' 'write through'; do
 	expect "cache-type-$word" put "$word" "/sys/block/$disk/hiops/cache_type"
@@ -178,8 +201,10 @@ done
 
 # What is discarded is, and nothing else.
 for disk in hiops0n1 "$disk"; do
-	expect "$disk-pattern" fio --name=p --filename=/dev/$disk --direct=1 --rw=write --bs=64k --size=16M --verify=pattern --verify_pattern=0x5a --do_verify=0
-	expect "$disk-trim" fio --name=t --filename=/dev/$disk --direct=1 --ioengine=libaio --iodepth=32 --iodepth_batch=32 --rw=randtrim --bs=4k --size=16M --io_size=4M
+	expect "$disk-pattern" fio --name=p --filename=/dev/$disk --direct=1 --rw=write --bs=64k \
+		--size=16M --verify=pattern --verify_pattern=0x5a --do_verify=0
+	expect "$disk-trim" fio --name=t --filename=/dev/$disk --direct=1 --ioengine=libaio \
+		--iodepth=32 --iodepth_batch=32 --rw=randtrim --bs=4k --size=16M --io_size=4M
 	same "$disk-errors" "$(count "$disk" errors)" 0
 	expect "$disk-rest" python3 -c "
 data = open('/dev/$disk', 'rb').read(16 << 20)
@@ -187,7 +212,8 @@ blocks = [data[at:at + 4096] for at in range(0, len(data), 4096)]
 assert all(b in (b'\x5a' * 4096, bytes(4096)) for b in blocks)
 assert blocks.count(b'\x5a' * 4096) == 3072"
 done
-# Many ranges of a discard are one command: XFS discards what it has freed in one plug. The files beside it stay.
+# Many ranges of a discard are one command: XFS discards what it has freed in one plug. The files
+# beside it stay.
 mkdir -p /run/fs
 merged() { local stat; read -r -a stat </sys/block/hiops0n1/stat && [ "${stat[12]}" -gt 0 ]; }
 expect mkfs mkfs.xfs -f -q /dev/hiops0n1

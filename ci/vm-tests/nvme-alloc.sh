@@ -1,11 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# An allocation that fails at some point of a probe: the probe fails cleanly or comes up whole, and the drive can be bound the next time. The points are taken
-# from the first to the last in an order of which every beginning is spread evenly; one at which the probe fails, which most likely is hiops' own, is
-# followed by its neighbours. So many seconds of it as its argument says (default 40), or all there are.
+# An allocation that fails at some point of a probe: the probe fails cleanly or comes up whole, and
+# the drive can be bound the next time. The points are taken from the first to the last in an order
+# of which every beginning is spread evenly; one at which the probe fails, which most likely is
+# hiops' own, is followed by its neighbours. So many seconds of it as its argument says (default
+# 40), or all there are.
 # image: l.img 64M
 # kernels: debug
-# vm: --timeout 900 --qemu "-drive file=$DIR/l.img,format=raw,if=none,id=l -device nvme,id=c,serial=alloc,addr=7,max_ioqpairs=1"
+# vm: --timeout 900 --qemu "-drive file=$DIR/l.img,format=raw,if=none,id=l"
+# vm: --qemu "-device nvme,id=c,serial=alloc,addr=7,max_ioqpairs=1"
 # vm: --qemu "-device nvme-ns,drive=l,bus=c,nsid=1"
 . ci/vm-tests/nvme-lib.sh
 PCI=0000:00:07.0
@@ -23,9 +26,10 @@ echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
 
 expect bind "$BIND" "$PCI" hiops_nvme
 echo "$PCI" >$DRIVER/unbind
-# What the kernel itself does not outlive when its own allocations fail is done beforehand, or not at all:
-# enabling the function evaluates ACPI methods; and message-signalled vectors are allocated, with their /proc/irq files, for each probe
-# (a file that could not be made is warned about when it is removed), while the pin's interrupt is there already.
+# What the kernel itself does not outlive when its own allocations fail is done beforehand, or not
+# at all: enabling the function evaluates ACPI methods; and message-signalled vectors are allocated,
+# with their /proc/irq files, for each probe (a file that could not be made is warned about when it
+# is removed), while the pin's interrupt is there already.
 echo 1 >"$FUNCTION/enable"
 echo 0 >"$FUNCTION/msi_bus"
 # Open already: opening allocates too.
@@ -53,11 +57,13 @@ watch 7>&- 8>&- &
 watch=$!
 
 failed=0 bound=0
-# probe AT: binds the drive, with the allocation AT of it failing; `left`: how many it was short of it, 0 if that one failed. Unbinds it.
+# probe AT: binds the drive, with the allocation AT of it failing; `left`: how many it was short of
+# it, 0 if that one failed. Unbinds it.
 probe() {
 	local came
 	echo "the probe whose allocation $1 fails" >$beat
-	# The shell itself does the writes: it is this task whose allocation fails, the AT-th from here.
+	# The shell itself does the writes: it is this task whose allocation fails, the AT-th from
+	# here.
 	echo "$1" >&8
 	if echo "$PCI" >&7; then came=y; else came=; fi
 	# What fails here was not reached by the probe, just as what is left over.
@@ -66,7 +72,8 @@ probe() {
 	if [ "$came" ]; then
 		bound=$((bound + 1))
 		# What came up without that piece of memory works.
-		[ ! -b /dev/hiops0n1 ] || dd if=/dev/hiops0n1 of=/dev/null bs=64k count=1 iflag=direct status=none || not_ok "read-after-$1" "it does not read"
+		[ ! -b /dev/hiops0n1 ] || dd if=/dev/hiops0n1 of=/dev/null bs=64k count=1 \
+			iflag=direct status=none || not_ok "read-after-$1" "it does not read"
 		echo "$PCI" >$DRIVER/unbind
 	else
 		failed=$((failed + 1))
@@ -80,9 +87,14 @@ exec 6>&2 2>/run/hiops-refused
 # One that fails at no point tells how many there are.
 probe 1000000
 points=$((1000000 - left))
-# The golden section of them, and again of what is left: each next point falls into one of the widest gaps.
+# The golden section of them, and again of what is left: each next point falls into one of the
+# widest gaps.
 step=$((points * 618 / 1000)) at=0
-common() { local a=$1 b=$2 c; while [ "$b" -gt 0 ]; do c=$((a % b)) a=$b b=$c; done; [ "$a" -gt 1 ]; }
+common() {
+	local a=$1 b=$2 c
+	while [ "$b" -gt 0 ]; do c=$((a % b)) a=$b b=$c; done
+	[ "$a" -gt 1 ]
+}
 while common "$points" "$step"; do step=$((step + 1)); done
 for ((i = 0; i < points; i++)); do
 	at=$(((at + step) % points))
@@ -90,7 +102,8 @@ for ((i = 0; i < points; i++)); do
 done
 end=$((SECONDS + BUDGET)) turn=0
 next=0
-while [ "$next" -lt "$points" ] && { [ "$SECONDS" -lt "$end" ] || [ "$failed" -lt 5 ] || [ "$bound" -lt 5 ]; }; do
+while [ "$next" -lt "$points" ] &&
+	{ [ "$SECONDS" -lt "$end" ] || [ "$failed" -lt 5 ] || [ "$bound" -lt 5 ]; }; do
 	# One of the order, two of the neighbours.
 	turn=$(((turn + 1) % 3))
 	if [ "$turn" != 0 ] && [ "${#near[@]}" -gt 0 ]; then
@@ -105,7 +118,8 @@ while [ "$next" -lt "$points" ] && { [ "$SECONDS" -lt "$end" ] || [ "$failed" -l
 	probe "$at"
 done
 exec 2>&6 6>&-
-echo "of $points allocations of a probe $((${#seen[@]} - 1)) were made to fail: $failed probes failed, $bound came up all the same" >&2
+echo "of $points allocations of a probe $((${#seen[@]} - 1)) were made to fail:" \
+	"$failed probes failed, $bound came up all the same" >&2
 expect probes-failed test "$failed" -ge 5
 exec 7>&- 8>&-
 echo 0 >"$FUNCTION/enable"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# tools/hiops-bind: what it refuses, and that nothing is changed then; and that udev gives a drive's disk, partitions and file systems
-# the names under hiops that they have under the in-tree driver.
+# tools/hiops-bind: what it refuses, and that nothing is changed then; and that udev gives a drive's
+# disk, partitions and file systems the names under hiops that they have under the in-tree driver.
 # image: a.img 512M
-# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=bind0,drive=a,addr=4 -device virtio-rng-pci,addr=6"
+# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
+# vm: --qemu "-device nvme,serial=bind0,drive=a,addr=4 -device virtio-rng-pci,addr=6"
 . ci/vm-tests/nvme-lib.sh
 BIND=tools/hiops-bind
 
@@ -24,7 +25,8 @@ mkfs.ext4 -q /dev/nvme0n1p1
 mount /dev/nvme0n1p1 /mnt
 refused mounted "is mounted on /mnt" "$BIND" "$PCI" hiops_nvme
 umount /mnt
-unshare --mount --propagation private sh -c 'mount /dev/nvme0n1p1 /mnt; touch /run/there; exec sleep 1000' &
+unshare --mount --propagation private \
+	sh -c 'mount /dev/nvme0n1p1 /mnt; touch /run/there; exec sleep 1000' &
 pid=$!
 until_true 10 test -e /run/there
 refused mounted-in-another-namespace "is mounted on /mnt" "$BIND" "$PCI" hiops_nvme
@@ -42,7 +44,8 @@ if modprobe -q dm-mod && [ -x /sbin/dmsetup ]; then
 	dmsetup remove --noudevsync held
 fi
 
-losetup /dev/loop0 /dev/nvme0n1p1 2>/dev/null || { modprobe loop && losetup /dev/loop0 /dev/nvme0n1p1; }
+losetup /dev/loop0 /dev/nvme0n1p1 2>/dev/null ||
+	{ modprobe loop && losetup /dev/loop0 /dev/nvme0n1p1; }
 refused behind-a-loop-device "is behind /dev/loop0" "$BIND" "$PCI" hiops_nvme
 losetup -d /dev/loop0
 
@@ -50,7 +53,8 @@ exec 9</dev/nvme0n1p1
 refused open "is open in" "$BIND" "$PCI" hiops_nvme
 refused open-none "is open in" "$BIND" "$PCI" none
 exec 9<&-
-same untouched "$(driver_of "$PCI") $(cat /sys/bus/pci/devices/"$PCI"/driver_override)" "nvme (null)"
+same untouched "$(driver_of "$PCI") $(cat /sys/bus/pci/devices/"$PCI"/driver_override)" \
+	"nvme (null)"
 
 # A module that can't be loaded as asked leaves the disk where it is.
 echo "options hiops ram_size_mb=0 ram_disks=1" >/etc/modprobe.d/hiops-test.conf
@@ -92,9 +96,13 @@ start_udev
 links nvme0n1 >/run/in-tree
 expect udev-hiops "$BIND" "$PCI" hiops_nvme
 links hiops0n1 >/run/hiops
-for by in id path uuid partuuid; do expect "links-by-$by-in-tree" grep -q "^by-$by/" /run/in-tree; done
-# The name made of the wwid differs for a drive without an identifier of its own (docs/operator.md), and is there all the same.
+for by in id path uuid partuuid; do
+	expect "links-by-$by-in-tree" grep -q "^by-$by/" /run/in-tree
+done
+# The name made of the wwid differs for a drive without an identifier of its own (docs/operator.md),
+# and is there all the same.
 same links-by-wwid "$(grep '^by-id/nvme-hiops\.' /run/hiops | cut -d' ' -f2 | paste -sd,)" ",p1,p2"
-same links "$(grep -v '^by-id/nvme-hiops\.' /run/hiops)" "$(grep -v '^by-id/nvme-nvme\.' /run/in-tree)"
+same links "$(grep -v '^by-id/nvme-hiops\.' /run/hiops)" \
+	"$(grep -v '^by-id/nvme-nvme\.' /run/in-tree)"
 expect udev-gone "$BIND" "$PCI" none
 same links-gone "$(links hiops0n1)" ""

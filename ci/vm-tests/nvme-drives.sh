@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # Drives of many kinds, each bound alone, written, read back and compared:
 #   4  four namespaces, one of them with metadata, which is refused by name while the others come up
-#   5  blocks of 4096 bytes    6  transfers of two pages at most (mdts=1)    7  one I/O queue    8  no ioeventfd
-#   9  a controller memory buffer    a  one interrupt vector    b  one vector and the pin only (no MSI-X)
+#   5  blocks of 4096 bytes    6  transfers of two pages at most (mdts=1)    7  one I/O queue
+#   8  no ioeventfd    9  a controller memory buffer    a  one interrupt vector
+#   b  one vector and the pin only (no MSI-X)
 # And, in the same machine, bad-sectors and quirks.
 # instead of: bad-sectors@stock quirks@stock
 # image: n1.img 128M
@@ -26,26 +27,48 @@
 # image: qm.img 64M
 # image: qq.img 64M
 # vm: --timeout 900 --cpus 2
-# vm: --qemu "-drive file=$DIR/n1.img,format=raw,if=none,id=n1 -drive file=$DIR/n2.img,format=raw,if=none,id=n2 -drive file=$DIR/n3.img,format=raw,if=none,id=n3"
-# vm: --qemu "-drive file=$DIR/n4.img,format=raw,if=none,id=n4 -drive file=$DIR/n5.img,format=raw,if=none,id=n5 -device nvme,id=c4,serial=four,addr=4"
-# vm: --qemu "-device nvme-ns,drive=n1,bus=c4,nsid=1 -device nvme-ns,drive=n2,bus=c4,nsid=2 -device nvme-ns,drive=n3,bus=c4,nsid=3,ms=8"
-# vm: --qemu "-device nvme-ns,drive=n4,bus=c4,nsid=4,logical_block_size=4096,physical_block_size=4096 -device nvme-ns,drive=n5,bus=c4,nsid=7"
-# vm: --qemu "-drive file=$DIR/k5.img,format=raw,if=none,id=k5 -device nvme,serial=k5,drive=k5,addr=5,logical_block_size=4096,physical_block_size=4096"
-# vm: --qemu "-drive file=$DIR/k6.img,format=raw,if=none,id=k6 -device nvme,serial=k6,drive=k6,addr=6,mdts=1"
-# vm: --qemu "-drive file=$DIR/k7.img,format=raw,if=none,id=k7 -device nvme,serial=k7,drive=k7,addr=7,max_ioqpairs=1"
-# vm: --qemu "-drive file=$DIR/k8.img,format=raw,if=none,id=k8 -device nvme,serial=k8,drive=k8,addr=8,ioeventfd=off"
-# vm: --qemu "-drive file=$DIR/k9.img,format=raw,if=none,id=k9 -device nvme,serial=k9,drive=k9,addr=9,cmb_size_mb=64"
-# vm: --qemu "-drive file=$DIR/ka.img,format=raw,if=none,id=ka -device nvme,serial=ka,drive=ka,addr=a,msix_qsize=1"
-# vm: --qemu "-drive file=$DIR/kb.img,format=raw,if=none,id=kb -device nvme,serial=kb,drive=kb,addr=b"
-# vm: --qemu "-blockdev driver=blkdebug,config=ci/vm-tests/bad-sectors.conf,node-name=bs,image.driver=file,image.filename=$DIR/bs.img"
-# vm: --qemu "-blockdev driver=blkdebug,config=ci/vm-tests/bad-sectors.conf,node-name=bn,image.driver=file,image.filename=$DIR/bn.img"
-# vm: --qemu "-device ich9-ahci,id=hba-bad,addr=c -device ide-hd,serial=bad-s,drive=bs,bus=hba-bad.0 -device nvme,serial=bad-n,drive=bn,addr=d"
-# vm: --qemu "-drive file=$DIR/qi.img,format=raw,if=none,id=qi -device nvme,serial=qi,drive=qi,addr=e,use-intel-id=on"
-# vm: --qemu "-drive file=$DIR/qs.img,format=raw,if=none,id=qs,discard=unmap -drive file=$DIR/qt.img,format=raw,if=none,id=qt,discard=unmap"
-# vm: --qemu "-drive file=$DIR/qm.img,format=raw,if=none,id=qm,discard=unmap -drive file=$DIR/qq.img,format=raw,if=none,id=qq,discard=unmap"
-# vm: --qemu "-device ich9-ahci,id=hba-q,addr=f -device ide-hd,serial=qs,drive=qs,bus=hba-q.0,model='Samsung SSD 850 PRO 64MB',ver=EXM04B6Q"
-# vm: --qemu "-device ide-hd,serial=qt,drive=qt,bus=hba-q.1,model='SuperSSpeed S238 64MB' -device ide-hd,serial=qq,drive=qq,bus=hba-q.3"
-# vm: --qemu "-device ide-hd,serial=qm,drive=qm,bus=hba-q.2,model=ST380013AS,ver=3.20"
+# vm: --qemu "-drive file=$DIR/n1.img,format=raw,if=none,id=n1"
+# vm: --qemu "-drive file=$DIR/n2.img,format=raw,if=none,id=n2"
+# vm: --qemu "-drive file=$DIR/n3.img,format=raw,if=none,id=n3"
+# vm: --qemu "-drive file=$DIR/n4.img,format=raw,if=none,id=n4"
+# vm: --qemu "-drive file=$DIR/n5.img,format=raw,if=none,id=n5"
+# vm: --qemu "-device nvme,id=c4,serial=four,addr=4"
+# vm: --qemu "-device nvme-ns,drive=n1,bus=c4,nsid=1 -device nvme-ns,drive=n2,bus=c4,nsid=2"
+# vm: --qemu "-device nvme-ns,drive=n3,bus=c4,nsid=3,ms=8"
+# vm: --qemu "-device nvme-ns,drive=n4,bus=c4,nsid=4,logical_block_size=4k,physical_block_size=4k"
+# vm: --qemu "-device nvme-ns,drive=n5,bus=c4,nsid=7"
+# vm: --qemu "-drive file=$DIR/k5.img,format=raw,if=none,id=k5"
+# vm: --qemu "-device nvme,serial=k5,drive=k5,addr=5,logical_block_size=4k,physical_block_size=4k"
+# vm: --qemu "-drive file=$DIR/k6.img,format=raw,if=none,id=k6"
+# vm: --qemu "-device nvme,serial=k6,drive=k6,addr=6,mdts=1"
+# vm: --qemu "-drive file=$DIR/k7.img,format=raw,if=none,id=k7"
+# vm: --qemu "-device nvme,serial=k7,drive=k7,addr=7,max_ioqpairs=1"
+# vm: --qemu "-drive file=$DIR/k8.img,format=raw,if=none,id=k8"
+# vm: --qemu "-device nvme,serial=k8,drive=k8,addr=8,ioeventfd=off"
+# vm: --qemu "-drive file=$DIR/k9.img,format=raw,if=none,id=k9"
+# vm: --qemu "-device nvme,serial=k9,drive=k9,addr=9,cmb_size_mb=64"
+# vm: --qemu "-drive file=$DIR/ka.img,format=raw,if=none,id=ka"
+# vm: --qemu "-device nvme,serial=ka,drive=ka,addr=a,msix_qsize=1"
+# vm: --qemu "-drive file=$DIR/kb.img,format=raw,if=none,id=kb"
+# vm: --qemu "-device nvme,serial=kb,drive=kb,addr=b"
+# vm: --qemu "-blockdev driver=file,node-name=bs-f,filename=$DIR/bs.img"
+# vm: --qemu "-blockdev driver=blkdebug,node-name=bs,image=bs-f,config=ci/vm-tests/bad-sectors.conf"
+# vm: --qemu "-blockdev driver=file,node-name=bn-f,filename=$DIR/bn.img"
+# vm: --qemu "-blockdev driver=blkdebug,node-name=bn,image=bn-f,config=ci/vm-tests/bad-sectors.conf"
+# vm: --qemu "-device ich9-ahci,id=hba-bad,addr=c"
+# vm: --qemu "-device ide-hd,serial=bad-s,drive=bs,bus=hba-bad.0"
+# vm: --qemu "-device nvme,serial=bad-n,drive=bn,addr=d"
+# vm: --qemu "-drive file=$DIR/qi.img,format=raw,if=none,id=qi"
+# vm: --qemu "-device nvme,serial=qi,drive=qi,addr=e,use-intel-id=on"
+# vm: --qemu "-drive file=$DIR/qs.img,format=raw,if=none,id=qs,discard=unmap"
+# vm: --qemu "-drive file=$DIR/qt.img,format=raw,if=none,id=qt,discard=unmap"
+# vm: --qemu "-drive file=$DIR/qm.img,format=raw,if=none,id=qm,discard=unmap"
+# vm: --qemu "-drive file=$DIR/qq.img,format=raw,if=none,id=qq,discard=unmap"
+# vm: --qemu "-device ich9-ahci,id=q,addr=f"
+# vm: --qemu "-device ide-hd,serial=qs,drive=qs,bus=q.0,model='Samsung SSD 850 PRO 1',ver=EXM04B6Q"
+# vm: --qemu "-device ide-hd,serial=qt,drive=qt,bus=q.1,model='SuperSSpeed S238 64MB'"
+# vm: --qemu "-device ide-hd,serial=qq,drive=qq,bus=q.3"
+# vm: --qemu "-device ide-hd,serial=qm,drive=qm,bus=q.2,model=ST380013AS,ver=3.20"
 . ci/vm-tests/nvme-lib.sh
 
 # verified NAME DISK...: mixed sizes at random places of all disks at once, read back and compared.
@@ -53,9 +76,12 @@ verified() {
 	local what=$1 disk jobs=()
 	shift
 	for disk in "$@"; do
-		jobs+=(--name="${disk##*/}" --filename="$disk" --bsrange="$(blockdev --getss "$disk")-1M" --blockalign="$(blockdev --getss "$disk")")
+		jobs+=(--name="${disk##*/}" --filename="$disk"
+			--bsrange="$(blockdev --getss "$disk")-1M"
+			--blockalign="$(blockdev --getss "$disk")")
 	done
-	expect "$what" fio --direct=1 --ioengine=libaio --iodepth=32 --rw=randwrite --size=16M --verify=crc32c --verify_fatal=1 --fsync=100 --minimal "${jobs[@]}"
+	expect "$what" fio --direct=1 --ioengine=libaio --iodepth=32 --rw=randwrite --size=16M \
+		--verify=crc32c --verify_fatal=1 --fsync=100 --minimal "${jobs[@]}"
 }
 queues() { find /sys/block/hiops0n1/mq/ -mindepth 1 -maxdepth 1 -type d | wc -l; }
 
@@ -71,7 +97,9 @@ kind() {
 	verified "$2" /dev/hiops0n1
 }
 done_with() {
-	same "counts-$2" "$(grep -E '^(errors|timeouts|resets) ' /sys/block/hiops0n1/hiops/stats | paste -sd' ')" "errors 0 timeouts 0 resets 0"
+	same "counts-$2" \
+		"$(grep -E '^(errors|timeouts|resets) ' /sys/block/hiops0n1/hiops/stats | xargs)" \
+		"errors 0 timeouts 0 resets 0"
 	expect "none-$2" "$BIND" "00:0$1.0" none
 }
 kind 5 blocks-of-4096

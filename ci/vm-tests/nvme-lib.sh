@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# What the NVMe tests share. Sourced inside the machine; the drive under test is at 0000:00:04.0 unless a test says otherwise.
+# What the NVMe tests share. Sourced inside the machine; the drive under test is at 0000:00:04.0
+# unless a test says otherwise.
 . ci/vm-tests/guest-lib.sh
 
 PCI=0000:00:04.0
-# hiops-bind starts dozens of processes, for each of which an emulated machine takes long. What it does is tested by nvme-bind and the main job; elsewhere
-# the kernel's own files do.
+# hiops-bind starts dozens of processes, for each of which an emulated machine takes long. What it
+# does is tested by nvme-bind and the main job; elsewhere the kernel's own files do.
 BIND=bind_plainly
 
 driver_of() { basename "$(readlink "/sys/bus/pci/devices/$1/driver")"; }
@@ -21,7 +22,8 @@ bind_plainly() {
 		echo >"$function/driver_override"
 		return
 	fi
-	{ echo "$2" >"$function/driver_override" && echo "$1" >"/sys/bus/pci/drivers/$2/bind"; } || return
+	echo "$2" >"$function/driver_override" &&
+		echo "$1" >"/sys/bus/pci/drivers/$2/bind" || return
 	# hiops has its disks when its probe returns; the in-tree driver looks for them afterwards.
 	[ "$2" != nvme ] || until_true 60 compgen -G '/dev/nvme*n1'
 }

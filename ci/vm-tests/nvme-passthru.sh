@@ -6,7 +6,8 @@
 # image: b.img 16M
 # vm: --timeout 600 --cpus 2 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap"
 # vm: --qemu "-device nvme,serial=tools,drive=a,addr=4"
-# vm: --qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b -device nvme,serial=few,drive=b,addr=7,max_ioqpairs=2"
+# vm: --qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b"
+# vm: --qemu "-device nvme,serial=few,drive=b,addr=7,max_ioqpairs=2"
 . ci/vm-tests/nvme-lib.sh
 D=/dev/hiops0n1
 
@@ -28,7 +29,8 @@ data = ctypes.create_string_buffer(b"s" * 4096, 4096)
 argument = eval(argument, {"pack": struct.pack, "data": ctypes.addressof(data)})
 try:
     argument = bytearray(argument)
-    print(fcntl.ioctl(os.open(disk, os.O_RDONLY), int(code, 0), argument), data.raw[:4].decode("latin1"))
+    status = fcntl.ioctl(os.open(disk, os.O_RDONLY), int(code, 0), argument)
+    print(status, data.raw[:4].decode("latin1"))
 except OSError as error:
     print(errno.errorcode[error.errno])
 PY
@@ -44,16 +46,19 @@ head -c 8192 /dev/zero >/run/zero
 	expect write nvme write $D $(at 40 16) --data=/run/random
 	expect read nvme read $D $(at 40 16) --data=/run/back
 	expect read-same cmp /run/random /run/back
-	expect read-by-dd cmp -n 8192 /run/random <(dd if=$D bs=8192 count=1 skip=20480 iflag=direct,skip_bytes status=none)
+	expect read-by-dd cmp -n 8192 /run/random <(dd if=$D bs=8192 count=1 skip=20480 \
+		iflag=direct,skip_bytes status=none)
 	expect compare nvme compare $D $(at 40 16) --data=/run/random
-	fails compare-not 'COMPARE_FAILED|Compare Failure|0x4?285' nvme compare $D $(at 40 16) --data=/run/zero
+	fails compare-not 'COMPARE_FAILED|Compare Failure|0x4?285' nvme compare $D $(at 40 16) \
+		--data=/run/zero
 	expect verify nvme verify $D --start-block=40 --block-count=15
 	expect flush nvme flush $D
 	expect write-zeroes nvme write-zeroes $D --start-block=40 --block-count=7
 	expect zeroes-compare nvme compare $D $(at 40 8) --data=/run/zero
 	expect rest-compare nvme compare $D $(at 48 8) --data=<(tail -c 4096 /run/random)
 	expect dsm nvme dsm $D --ad --slbs=48 --blocks=8
-	expect io-passthru nvme io-passthru $D --opcode=2 --namespace-id=1 --data-len=4096 --read --cdw10=40 --cdw12=7
+	expect io-passthru nvme io-passthru $D --opcode=2 --namespace-id=1 --data-len=4096 --read \
+		--cdw10=40 --cdw12=7
 	# As large as a command may be, and larger.
 	hw=$(($(</sys/block/hiops0n1/queue/max_hw_sectors_kb) * 2))
 	head -c $((hw * 512)) /dev/urandom >/run/large
@@ -62,18 +67,24 @@ head -c 8192 /dev/zero >/run/zero
 	expect large-same cmp /run/large /run/back
 	fails too-large 'Invalid argument' nvme read $D $(at 1000 $((hw + 1))) --data=/run/back
 	# The device's own word: beyond the end.
-	fails beyond 'LBA_RANGE|LBA Out of Range|0x4?80' nvme read $D $(at 131072 1) --data=/run/back
+	fails beyond 'LBA_RANGE|LBA Out of Range|0x4?80' nvme read $D $(at 131072 1) \
+		--data=/run/back
 	# Less data than the command says; another namespace; none of a controller's.
-	fails short 'Invalid argument' nvme io-passthru $D --opcode=2 --namespace-id=1 --data-len=512 --read --cdw10=0 --cdw12=1
+	fails short 'Invalid argument' nvme io-passthru $D --opcode=2 --namespace-id=1 \
+		--data-len=512 --read --cdw10=0 --cdw12=1
 	for nsid in 0 2 0xffffffff; do
-		fails other-$nsid 'Invalid argument' nvme io-passthru $D --opcode=2 --namespace-id=$nsid --data-len=512 --read
+		fails other-$nsid 'Invalid argument' nvme io-passthru $D --opcode=2 \
+			--namespace-id=$nsid --data-len=512 --read
 	done
 	fails node 'nappropriate ioctl' nvme io-passthru /dev/hiops0 --opcode=0 --namespace-id=1
 	# Not for everyone, and nothing is changed that may not be.
 	chmod a+r $D
-	fails unprivileged 'Permission denied' setpriv --reuid=nobody --clear-groups nvme read $D $(at 0 1) --data=/dev/null
+	fails unprivileged 'Permission denied' setpriv --reuid=nobody \
+		--clear-groups nvme read $D $(at 0 1) --data=/dev/null
 	expect setro blockdev --setro $D
-	for command in "write $D $(at 0 1) --data=/run/zero" "write-zeroes $D --start-block=0 --block-count=0" "dsm $D --ad --slbs=0 --blocks=1" \
+	for command in "write $D $(at 0 1) --data=/run/zero" \
+		"write-zeroes $D --start-block=0 --block-count=0" \
+		"dsm $D --ad --slbs=0 --blocks=1" \
 		"io-passthru $D --opcode=0x90 --namespace-id=1"; do
 		fails "read-only-${command%% *}" 'Read-only file system' nvme $command
 	done
@@ -84,22 +95,30 @@ head -c 8192 /dev/zero >/run/zero
 # The older structure: opcode, blocks; data, first block. Written, read, compared; others not.
 user_io() { echo "pack('<BBHHHQQQIIHH4x', $1, 0, 0, $2, 0, 0, data, 8, 0, 0, 0, 0)"; }
 same submit-write "$(ioctl 0x40304e42 "$(user_io 1 7)")" '0 ssss'
-expect submit-there sh -c "dd if=$D bs=4096 skip=1 count=1 iflag=direct status=none | tr -d s | cmp - /dev/null"
+expect submit-there sh -c \
+	"dd if=$D bs=4096 skip=1 count=1 iflag=direct status=none | tr -d s | cmp - /dev/null"
 same submit-compare "$(ioctl 0x40304e42 "$(user_io 5 7)")" '0 ssss'
 same submit-other "$(ioctl 0x40304e42 "$(user_io 0 0)")" EINVAL
 same submit-too-large "$(ioctl 0x40304e42 "$(user_io 2 65535)")" EINVAL
 same submit-node "$(ioctl 0x40304e42 "$(user_io 2 0)" /dev/hiops0)" ENOTTY
-same io64 "$(ioctl 0xc0504e48 "pack('<BBHIIIQQIIQQQI12x', 5, 0, 0, 1, 0, 0, 0, data, 0, 4096, 8, 7, 0, 0)")" '0 ssss'
-same metadata "$(ioctl 0xc0504e48 "pack('<BBHIIIQQIIQQQI12x', 5, 0, 0, 1, 0, 0, data, data, 64, 4096, 8, 7, 0, 0)")" EINVAL
+# io64 METADATA BYTES: a COMPARE by the ioctl with a result of 64 bits, with that much metadata.
+io64() {
+	local form='<BBHIIIQQIIQQQI12x'
+	ioctl 0xc0504e48 "pack('$form', 5, 0, 0, 1, 0, 0, $1, data, $2, 4096, 8, 7, 0, 0)"
+}
+same io64 "$(io64 0 0)" '0 ssss'
+same metadata "$(io64 data 64)" EINVAL
 
 # Beside I/O of the disk's own, and with resets.
-fio --name=v --filename=$D --direct=1 --ioengine=libaio --iodepth=16 --rw=randrw --bs=4k --offset=8M --size=16M --verify=crc32c --verify_fatal=1 --loops=2 \
+fio --name=v --filename=$D --direct=1 --ioengine=libaio --iodepth=16 --rw=randrw --bs=4k \
+	--offset=8M --size=16M --verify=crc32c --verify_fatal=1 --loops=2 \
 	>/run/fio 2>&1 &
 fio=$!
 rounds=0
 while ! ended $fio && [ $rounds -lt 60 ]; do
 	# shellcheck disable=SC2046 # options
-	nvme compare $D $(at 1000 $hw) --data=/run/large >"$OUT" 2>&1 || { not_ok "beside-$rounds" "compare failed"; break; }
+	nvme compare $D $(at 1000 $hw) --data=/run/large >"$OUT" 2>&1 ||
+		{ not_ok "beside-$rounds" "compare failed"; break; }
 	[ $((rounds % 8)) != 3 ] || put 1 /sys/bus/pci/devices/$PCI/reset
 	rounds=$((rounds + 1))
 done

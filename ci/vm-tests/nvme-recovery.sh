@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A drive that stops answering: after its time the controller is reset and brought back, what was in flight is tried again, and nothing fails. The log says
-# what the controller was doing.
+# A drive that stops answering: after its time the controller is reset and brought back, what was in
+# flight is tried again, and nothing fails. The log says what the controller was doing.
 # host
 # image: a.img 256M
 # kernels: stock debug
@@ -17,7 +17,8 @@ if [ "${1:-}" = guest ]; then
 	echo 4000 >/sys/block/hiops0n1/queue/io_timeout
 	echo host: stop answering
 	# The load outlasts however long that takes.
-	fio --name=r --filename=$D --direct=1 --ioengine=libaio --iodepth=8 --rw=randread --bs=4k --offset=64M --size=64M --number_ios=2000 \
+	fio --name=r --filename=$D --direct=1 --ioengine=libaio --iodepth=8 --rw=randread --bs=4k \
+		--offset=64M --size=64M --number_ios=2000 \
 		--output-format=json --output=/run/fio.json >/dev/null 2>&1 &
 	fio=$!
 	recovered() { [ "$(stat_of resets)" -ge 1 ]; }
@@ -51,7 +52,8 @@ while b'NVME_AEN=0x02' not in (event := events.recv(65536)): pass
 open('/run/uevent', 'wb').write(event.replace(b'\\0', b'\\n'))" &
 	expect listens until_true 60 test -e /run/listens
 	echo host: overheat
-	expect warned until_true 60 told 'critical warning: its temperature is beyond a threshold (0x02'
+	expect warned until_true 60 told \
+		'critical warning: its temperature is beyond a threshold (0x02'
 	expect uevent until_true 60 grep -q "^DEVPATH=.*$PCI" /run/uevent
 	expect unbind "$BIND" "$PCI" nvme
 	expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
@@ -60,10 +62,15 @@ fi
 
 set -uo pipefail
 qmp() { ci/in-root python3 ci/vm-tests/qmp.py "$DIR/qmp" "$@" >&2; }
-warn() { qmp qom-set "{\"path\": \"/machine/peripheral/rec\", \"property\": \"smart_critical_warning\", \"value\": $1}"; }
-limit() { qmp qom-set "{\"path\": \"/objects/tg\", \"property\": \"limits\", \"value\": {\"iops-total\": $1}}"; }
-ci/vm --kernel "$KERNEL" --timeout 600 --qmp "$DIR/qmp" --qemu "-object throttle-group,id=tg -blockdev driver=file,filename=$DIR/a.img,node-name=f \
-	-blockdev driver=throttle,throttle-group=tg,file=f,node-name=a -device nvme,id=rec,serial=rec0,drive=a,addr=4" -- "$0" guest |
+# set_property PATH PROPERTY VALUE: of an object of QEMU's.
+set_property() { qmp qom-set "{\"path\": \"$1\", \"property\": \"$2\", \"value\": $3}"; }
+warn() { set_property /machine/peripheral/rec smart_critical_warning "$1"; }
+limit() { set_property /objects/tg limits "{\"iops-total\": $1}"; }
+ci/vm --kernel "$KERNEL" --timeout 600 --qmp "$DIR/qmp" \
+	--qemu "-object throttle-group,id=tg" \
+	--qemu "-blockdev driver=file,filename=$DIR/a.img,node-name=f" \
+	--qemu "-blockdev driver=throttle,throttle-group=tg,file=f,node-name=a" \
+	--qemu "-device nvme,id=rec,serial=rec0,drive=a,addr=4" -- "$0" guest |
 	while read -r line; do
 		case $line in
 		'host: stop answering') limit 1 ;;

@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The function is reset by others, by its own file in sysfs, with I/O and administrative commands under way: all of it comes to its end, and nothing fails.
+# The function is reset by others, by its own file in sysfs, with I/O and administrative commands
+# under way: all of it comes to its end, and nothing fails.
 # image: a.img 256M
-# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=rst0,drive=a,max_ioqpairs=4,addr=4"
+# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
+# vm: --qemu "-device nvme,serial=rst0,drive=a,max_ioqpairs=4,addr=4"
 # image: b.img 16M
-# vm: --qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b,throttling.bps-write=8192 -device nvme,serial=rst1,drive=b,max_ioqpairs=1,addr=5"
+# vm: --qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b,throttling.bps-write=8192"
+# vm: --qemu "-device nvme,serial=rst1,drive=b,max_ioqpairs=1,addr=5"
 # kernels: stock
 . ci/vm-tests/nvme-lib.sh
 D=/dev/hiops0n1
@@ -19,10 +22,12 @@ expect can-be-reset grep -qw flr "$function/reset_method"
 until_enough() { while [ ! -e "$ENOUGH" ]; do "$@" || return; done; }
 
 # Reads and writes of threads that wait and of one that does not, beside the tool's commands.
-until_enough fio --name=s --filename=$D --direct=1 --ioengine=psync --rw=randrw --bs=4k --offset=64M --size=1M --numjobs=4 --offset_increment=4M --thread \
+until_enough fio --name=s --filename=$D --direct=1 --ioengine=psync --rw=randrw --bs=4k \
+	--offset=64M --size=1M --numjobs=4 --offset_increment=4M --thread \
 	--loops=2 --verify=crc32c --output=/run/psync.txt &
 psync=$!
-until_enough fio --name=a --filename=$D --direct=1 --ioengine=io_uring --iodepth=32 --rw=randread --bs=4k --offset=96M --size=64M \
+until_enough fio --name=a --filename=$D --direct=1 --ioengine=io_uring --iodepth=32 --rw=randread \
+	--bs=4k --offset=96M --size=64M \
 	--number_ios=2000 --output=/run/uring.txt &
 uring=$!
 until_enough nvme id-ctrl $D >/run/admin &
@@ -68,7 +73,8 @@ answers ended-on-data 'ended 0'
 wait "$STUCK_PID"
 begin_stuck data at-the-end
 
-# A reset waits for no tool's command that takes long: here a format, after a write that the drive takes a minute to get over.
+# A reset waits for no tool's command that takes long: here a format, after a write that the drive
+# takes a minute to get over.
 slow=0000:00:05.0
 expect bind-slow "$BIND" $slow hiops_nvme
 F=/dev/hiops1n1
@@ -78,7 +84,11 @@ format=$!
 in_format() { grep -q hiops "/proc/$format/stack"; }
 expect format-begun until_true 60 in_format
 expect reset-slow put 1 /sys/bus/pci/devices/$slow/reset
-if wait $format; then not_ok format-given-up "it ended before the reset"; else ok format-given-up; fi
+if wait $format; then
+	not_ok format-given-up "it ended before the reset"
+else
+	ok format-given-up
+fi
 expect read-slow dd if=$F of=/dev/null bs=4k count=8 iflag=direct
 same size-slow "$(blockdev --getsize64 $F)" $((16 << 20))
 expect unbind-slow "$BIND" $slow none

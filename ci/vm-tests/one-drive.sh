@@ -1,16 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The tests that need one drive of a kind or none, one after the other in one machine: to boot the debug kernel takes as long as most of them.
-# Each can still be run alone: ci/check-vm NAME@KERNEL.
+# The tests that need one drive of a kind or none, one after the other in one machine: to boot the
+# debug kernel takes as long as most of them. Each can still be run alone: ci/check-vm NAME@KERNEL.
 # image: a.img 1G
 # image: s.img 256M
 # image: l.img 64M
 # kernels: stock debug
-# instead of: ram@stock nvme-io@stock nvme-unbind@stock ahci-io@stock ahci-tools@stock ahci-depth@stock soak@stock install@stock
-# instead of: kunit@debug ram@debug nvme-io@debug nvme-unbind@debug ahci-io@debug ahci-tools@debug faults@debug nvme-alloc@debug soak@debug
-# vm: --timeout 1800 --memory 1G --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap -device nvme,serial=io-0,drive=a,addr=4"
-# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap -device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
-# vm: --qemu "-drive file=$DIR/l.img,format=raw,if=none,id=l -device nvme,id=c,serial=alloc,addr=7,max_ioqpairs=1 -device nvme-ns,drive=l,bus=c,nsid=1"
+# instead of: ram@stock nvme-io@stock nvme-unbind@stock ahci-io@stock ahci-tools@stock
+# instead of: ahci-depth@stock soak@stock install@stock
+# instead of: kunit@debug ram@debug nvme-io@debug nvme-unbind@debug ahci-io@debug ahci-tools@debug
+# instead of: faults@debug nvme-alloc@debug soak@debug
+# vm: --timeout 1800 --memory 1G
+# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap"
+# vm: --qemu "-device nvme,serial=io-0,drive=a,addr=4"
+# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap"
+# vm: --qemu "-device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
+# vm: --qemu "-drive file=$DIR/l.img,format=raw,if=none,id=l"
+# vm: --qemu "-device nvme,id=c,serial=alloc,addr=7,max_ioqpairs=1"
+# vm: --qemu "-device nvme-ns,drive=l,bus=c,nsid=1"
 set -uo pipefail
 bad=0
 # One drive of a kind: that of nvme-alloc is nobody's until then.
@@ -18,7 +25,8 @@ spare=/sys/bus/pci/devices/0000:00:07.0
 echo nobody >$spare/driver_override
 [ ! -e $spare/driver ] || echo 0000:00:07.0 >$spare/driver/unbind
 # install comes last: it leaves few modules in the system.
-for name in kunit ram nvme-io nvme-unbind ahci-io ahci-tools ahci-depth faults nvme-alloc soak install; do
+for name in kunit ram nvme-io nvme-unbind ahci-io ahci-tools ahci-depth faults nvme-alloc soak \
+	install; do
 	test=ci/vm-tests/$name.sh
 	grep -q "^# kernels:.* $HIOPS_VM_KERNEL" "$test" || continue
 	echo "$name begins at $SECONDS s" >&2

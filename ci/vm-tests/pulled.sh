@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# An NVMe drive and a whole AHCI HBA that are taken out under load: asked for (QMP device_del) and by surprise (gone before the kernel hears of it).
-# Every request ends, the disk goes, and what is put in again (where it was asked for) is served again. QEMU adds IDE drives to a bus at the start only: so an HBA
-# that was put in has none, and is refused by name; one with its drive comes by a rescan of the PCI bus, after its removal; and a drive that comes to or leaves
-# a port is played by the model of rust/lld_ahci/tests.
+# An NVMe drive and a whole AHCI HBA that are taken out under load: asked for (QMP device_del) and
+# by surprise (gone before the kernel hears of it). Every request ends, the disk goes, and what is
+# put in again (where it was asked for) is served again. QEMU adds IDE drives to a bus at the start
+# only: so an HBA that was put in has none, and is refused by name; one with its drive comes by a
+# rescan of the PCI bus, after its removal; and a drive that comes to or leaves a port is played by
+# the model of rust/lld_ahci/tests.
 # host
 # image: a.img 256M
 # image: s.img 256M
@@ -27,7 +29,9 @@ if [ "${1:-}" = guest ]; then
 	pull() {
 		local how=$1 what=$1-$2 disk=$4 fio at control
 		expect "$what-bind" "$BIND" "$(address)" "$3"
-		fio --name=p --filename="/dev/$disk" --direct=1 --ioengine=libaio --iodepth=32 --numjobs=2 --rw=randrw --bs=4k --size=64M --time_based --runtime=300 --minimal \
+		fio --name=p --filename="/dev/$disk" --direct=1 --ioengine=libaio --iodepth=32 \
+			--numjobs=2 --rw=randrw --bs=4k --size=64M --time_based --runtime=300 \
+			--minimal \
 			>/dev/null 2>&1 &
 		fio=$!
 		busy() { [ "$(count "$disk" completed)" -gt 500 ]; }
@@ -38,12 +42,18 @@ if [ "${1:-}" = guest ]; then
 		*)
 			at=$(($(capability) + 24))
 			control=$(($(config $at) | $(config $((at + 1))) << 8))
-			# Slot Control with power controller and power indicator off: QEMU takes it out before this write returns. Then with power as it was:
-			# the slot's driver would take a slot without power for one that it has emptied itself. It must not look in between:
-			# this machine has one CPU, and nobody on it comes before this process.
+			# Slot Control with power controller and power indicator off: QEMU takes it
+			# out before this write returns. Then with power as it was: the slot's
+			# driver would take a slot without power for one that it has emptied itself.
+			# It must not look in between: this machine has one CPU, and nobody on it
+			# comes before this process.
 			# shellcheck disable=SC2016  # the variables are perl's
-			expect "$what-pulled" chrt -f 99 perl -e 'sysopen(my $f, $ARGV[0], 2) or die $!;
-				for (@ARGV[2, 3]) { sysseek($f, $ARGV[1], 0); syswrite($f, pack("v", $_)) == 2 or die $! }' $slot/config $at $((control | 0x700)) $control
+			expect "$what-pulled" chrt -f 99 perl -e '
+				sysopen(my $f, $ARGV[0], 2) or die $!;
+				for (@ARGV[2, 3]) {
+					sysseek($f, $ARGV[1], 0);
+					syswrite($f, pack("v", $_)) == 2 or die $!
+				}' $slot/config $at $((control | 0x700)) $control
 			;;
 		esac
 		expect "$what-gone" until_true 60 absent "/dev/$disk"
@@ -54,11 +64,14 @@ if [ "${1:-}" = guest ]; then
 	back() {
 		expect "$1-$2-back" until_true 60 has_function
 		expect "$1-$2-bind-again" "$BIND" "$(address)" "$3"
-		same "$1-$2-read-again" "$(dd if="/dev/$4" bs=1M count=16 iflag=direct status=none | wc -c)" $((16 << 20))
+		same "$1-$2-read-again" \
+			"$(dd if="/dev/$4" bs=1M count=16 iflag=direct status=none | wc -c)" \
+			$((16 << 20))
 		expect "$1-$2-unbind" "$BIND" "$(address)" none
 	}
 	pull "$how" nvme hiops_nvme hiops0n1
-	# By the slot's own way it is not put in again: QEMU presses the slot's button then, which means out again five seconds later.
+	# By the slot's own way it is not put in again: QEMU presses the slot's button then, which
+	# means out again five seconds later.
 	if [ "$how" = asked ]; then
 		echo 'host: put in nvme'
 		back asked nvme hiops_nvme hiops0n1
@@ -73,8 +86,10 @@ if [ "${1:-}" = guest ]; then
 	if [ "$how" = asked ]; then
 		echo 'host: put in hba'
 		expect asked-hba-back until_true 60 has_function
-		refused asked-hba-without-a-drive 'hiops_ahci does not take' tools/hiops-bind "$(address)" hiops_ahci
-		expect asked-hba-named sh -c "dmesg | grep hiops_ahci | grep -q 'finding a drive to serve failed'"
+		refused asked-hba-without-a-drive 'hiops_ahci does not take' tools/hiops-bind \
+			"$(address)" hiops_ahci
+		expect asked-hba-named sh -c \
+			"dmesg | grep hiops_ahci | grep -q 'finding a drive to serve failed'"
 	fi
 	expect "$how-rmmod" rmmod hiops
 	exit
@@ -86,16 +101,27 @@ bad=0
 for how in asked surprise; do
 	# Asked for, the firmware's way (ACPI); by surprise, the slot's own (pciehp).
 	bridge='' cpus=2
-	if [ $how = surprise ]; then bridge="-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off" cpus=1; fi
-	ci/vm --kernel "$KERNEL" --cpus $cpus --timeout 600 --qmp "$DIR/qmp" --qemu "$bridge -blockdev driver=file,filename=$DIR/a.img,node-name=a \
-		-device pcie-root-port,id=rp,chassis=1,slot=1,addr=5 -device nvme,id=nvme,bus=rp,serial=pull,drive=a" \
-		--qemu "-blockdev driver=file,filename=$DIR/s.img,node-name=s -device pcie-root-port,id=rp2,chassis=2,slot=2,addr=6 \
-		-device ich9-ahci,id=hba,bus=rp2 -device ide-hd,serial=pulled,drive=s,bus=hba.0" -- "$0" guest $how |
+	if [ $how = surprise ]; then
+		bridge="-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off" cpus=1
+	fi
+	ci/vm --kernel "$KERNEL" --cpus $cpus --timeout 600 --qmp "$DIR/qmp" \
+		--qemu "$bridge -blockdev driver=file,filename=$DIR/a.img,node-name=a" \
+		--qemu "-device pcie-root-port,id=rp,chassis=1,slot=1,addr=5" \
+		--qemu "-device nvme,id=nvme,bus=rp,serial=pull,drive=a" \
+		--qemu "-blockdev driver=file,filename=$DIR/s.img,node-name=s" \
+		--qemu "-device pcie-root-port,id=rp2,chassis=2,slot=2,addr=6" \
+		--qemu "-device ich9-ahci,id=hba,bus=rp2" \
+		--qemu "-device ide-hd,serial=pulled,drive=s,bus=hba.0" -- "$0" guest $how |
 		while read -r line; do
 			case $line in
 			'host: take out '*) qmp device_del "{\"id\": \"${line##* }\"}" ;;
-			'host: put in nvme') qmp device_add '{"driver": "nvme", "id": "nvme", "bus": "rp", "serial": "pull", "drive": "a"}' ;;
-			'host: put in hba') qmp device_add '{"driver": "ich9-ahci", "id": "hba", "bus": "rp2"}' ;;
+			'host: put in nvme')
+				qmp device_add '{"driver": "nvme", "id": "nvme", "bus": "rp",
+					"serial": "pull", "drive": "a"}'
+				;;
+			'host: put in hba')
+				qmp device_add '{"driver": "ich9-ahci", "id": "hba", "bus": "rp2"}'
+				;;
 			*) echo "$line" ;;
 			esac
 		done

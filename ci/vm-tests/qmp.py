@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Sends one QMP command: qmp.py SOCKET COMMAND [JSON-ARGUMENTS]. Prints what it returns; with --until EVENT waits for that event after it."""
+"""Sends one QMP command: qmp.py SOCKET COMMAND [JSON-ARGUMENTS]. Prints what it returns; with
+--until EVENT waits for that event after it."""
 import json
 import socket
 import sys
@@ -23,6 +24,7 @@ def ask(command):
 
 
 ask({"execute": "qmp_capabilities"})
-print(json.dumps(ask({"execute": args[1], "arguments": json.loads(args[2]) if len(args) > 2 else {}})))
+arguments = json.loads(args[2]) if len(args) > 2 else {}
+print(json.dumps(ask({"execute": args[1], "arguments": arguments})))
 while until and json.loads(lines.readline()).get("event") != until:
     pass

@@ -1,20 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Drives whose names or numbers are known for something, each by what its disk says and does not say:
+# Drives whose names or numbers are known for something, each by what its disk says and does not
+# say:
 #   e  an NVMe controller with the number of an old QEMU's
-#   f  an HBA of Intel's; drives that call themselves a Samsung 850, a SuperSSpeed S238, an ST380013AS, and QEMU's own
+#   f  an HBA of Intel's; drives that call themselves a Samsung 850, a SuperSSpeed S238, an
+#      ST380013AS, and QEMU's own
 # image: qi.img 64M
 # image: qs.img 64M
 # image: qt.img 64M
 # image: qm.img 64M
 # image: qq.img 64M
 # vm: --timeout 900 --cpus 2
-# vm: --qemu "-drive file=$DIR/qi.img,format=raw,if=none,id=qi -device nvme,serial=qi,drive=qi,addr=e,use-intel-id=on"
-# vm: --qemu "-drive file=$DIR/qs.img,format=raw,if=none,id=qs,discard=unmap -drive file=$DIR/qt.img,format=raw,if=none,id=qt,discard=unmap"
-# vm: --qemu "-drive file=$DIR/qm.img,format=raw,if=none,id=qm,discard=unmap -drive file=$DIR/qq.img,format=raw,if=none,id=qq,discard=unmap"
-# vm: --qemu "-device ich9-ahci,id=hba-q,addr=f -device ide-hd,serial=qs,drive=qs,bus=hba-q.0,model='Samsung SSD 850 PRO 64MB',ver=EXM04B6Q"
-# vm: --qemu "-device ide-hd,serial=qt,drive=qt,bus=hba-q.1,model='SuperSSpeed S238 64MB' -device ide-hd,serial=qq,drive=qq,bus=hba-q.3"
-# vm: --qemu "-device ide-hd,serial=qm,drive=qm,bus=hba-q.2,model=ST380013AS,ver=3.20"
+# vm: --qemu "-drive file=$DIR/qi.img,format=raw,if=none,id=qi"
+# vm: --qemu "-device nvme,serial=qi,drive=qi,addr=e,use-intel-id=on"
+# vm: --qemu "-drive file=$DIR/qs.img,format=raw,if=none,id=qs,discard=unmap"
+# vm: --qemu "-drive file=$DIR/qt.img,format=raw,if=none,id=qt,discard=unmap"
+# vm: --qemu "-drive file=$DIR/qm.img,format=raw,if=none,id=qm,discard=unmap"
+# vm: --qemu "-drive file=$DIR/qq.img,format=raw,if=none,id=qq,discard=unmap"
+# vm: --qemu "-device ich9-ahci,id=q,addr=f"
+# vm: --qemu "-device ide-hd,serial=qs,drive=qs,bus=q.0,model='Samsung SSD 850 PRO 1',ver=EXM04B6Q"
+# vm: --qemu "-device ide-hd,serial=qt,drive=qt,bus=q.1,model='SuperSSpeed S238 64MB'"
+# vm: --qemu "-device ide-hd,serial=qq,drive=qq,bus=q.3"
+# vm: --qemu "-device ide-hd,serial=qm,drive=qm,bus=q.2,model=ST380013AS,ver=3.20"
 . ci/vm-tests/nvme-lib.sh
 modprobe sd_mod
 
@@ -23,7 +30,8 @@ about() { cat "/sys/block/$1/$2"; }
 # logged NAMES: how often the log names them as a device's quirks.
 logged() { dmesg | grep -cF "(quirks): $1"; }
 verified() {
-	expect "verify-$1" fio --name=v --filename="/dev/$1" --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite --bsrange=512-512k \
+	expect "verify-$1" fio --name=v --filename="/dev/$1" --direct=1 --ioengine=libaio \
+		--iodepth=16 --rw=randwrite --bsrange=512-512k \
 		--blockalign=512 --size=8M --verify=crc32c --verify_fatal=1 --fsync=50 --minimal
 }
 

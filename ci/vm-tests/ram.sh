@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The RAM disk: real I/O, its attributes, misuse, and a device that loses, doubles and invents completions.
+# The RAM disk: real I/O, its attributes, misuse, and a device that loses, doubles and invents
+# completions.
 # kernels: stock debug
 # vm: --timeout 900
 . ci/vm-tests/guest-lib.sh
@@ -14,7 +15,8 @@ is() { [ "$(($1))" -ne 0 ]; }
 SIZE=$(on_debug 1M 4M)
 refused strategy-parameter 'nvalid argument' modprobe hiops strategy=best
 expect strategy-said told 'strategy=best is not known'
-expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=3000 ram_tags=8 ram_channels=4 ram_queues=2
+expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=3000 ram_tags=8 \
+	ram_channels=4 ram_queues=2
 expect disks test -b $D -a -b /dev/hiops_ram1
 exec 9<$D
 refused refused-while-open 'in use' rmmod hiops
@@ -38,8 +40,10 @@ expect strategy-is-plain reads $H/strategy plain
 expect strategy-of-the-controller reads /sys/block/hiops_ram0/hiops/strategy plain
 expect plain-lazy put 1 $H/lazy
 expect plain-reset put reset $H/stats
-expect plain-io fio --name=p --rw=randwrite --bs=4k --ioengine=psync --numjobs=4 --thread --size="$(on_debug 256k 1M)" --offset_increment=2M --verify=crc32c
-expect plain-by-interrupts is "$(stat completed_irq) > 0 && $(stat completed_irq) == $(stat completed)"
+expect plain-io fio --name=p --rw=randwrite --bs=4k --ioengine=psync --numjobs=4 --thread \
+	--size="$(on_debug 256k 1M)" --offset_increment=2M --verify=crc32c
+expect plain-by-interrupts is \
+	"$(stat completed_irq) > 0 && $(stat completed_irq) == $(stat completed)"
 expect strategy-coop put coop $H/strategy
 for switch in lazy coop; do
 	expect $switch-0 put 0 $H/$switch
@@ -54,17 +58,23 @@ refused stats-unknown 'nvalid argument' put all $H/stats
 expect no-scheduler grep -q '\[none\]' /sys/block/hiops_ram0/queue/scheduler
 
 # Many in flight, pieces of all sizes.
-expect verify fio --name=v --rw=randwrite --bsrange=512-128k --blockalign=512 --ioengine=libaio --iodepth=64 --verify=crc32c --size="$(on_debug 2M 8M)"
+expect verify fio --name=v --rw=randwrite --bsrange=512-128k --blockalign=512 --ioengine=libaio \
+	--iodepth=64 --verify=crc32c --size="$(on_debug 2M 8M)"
 expect all-over is "$(stat submitted) == $(stat completed)"
-expect sum is "$(stat completed) == $(stat completed_irq) + $(stat completed_lazy) + $(stat completed_coop) + $(stat completed_poll)"
+by_threads="$(stat completed_lazy) + $(stat completed_coop)"
+expect sum is "$(stat completed) == $(stat completed_irq) + $by_threads + $(stat completed_poll)"
 expect no-errors is "$(stat errors) + $(stat timeouts) + $(stat resets) == 0"
 expect reset put reset $H/stats
-expect zeroes is "$(stat submitted) + $(stat completed) + $(stat doorbell_writes) + $(stat interrupts) + $(stat max_irq_ns) == 0"
-expect uring fio --name=u --rw=randrw --bs=4k --ioengine=io_uring --iodepth=128 --numjobs=2 --size=$SIZE --offset_increment=8M --verify=crc32c
+requests="$(stat submitted) + $(stat completed)"
+registers="$(stat doorbell_writes) + $(stat interrupts)"
+expect zeroes is "$requests + $registers + $(stat max_irq_ns) == 0"
+expect uring fio --name=u --rw=randrw --bs=4k --ioengine=io_uring --iodepth=128 --numjobs=2 \
+	--size=$SIZE --offset_increment=8M --verify=crc32c
 # A scheduler on top: its requests end one by one.
 modprobe -q mq-deadline
 expect scheduler put mq-deadline /sys/block/hiops_ram0/queue/scheduler
-expect scheduled fio --name=s --rw=randwrite --bs=4k --ioengine=libaio --iodepth=64 --verify=crc32c --size=$SIZE
+expect scheduled fio --name=s --rw=randwrite --bs=4k --ioengine=libaio --iodepth=64 \
+	--verify=crc32c --size=$SIZE
 expect no-scheduler-again put none /sys/block/hiops_ram0/queue/scheduler
 expect at-the-end test "$(dd if=$D bs=4096 skip=8192 count=1 iflag=direct status=none | wc -c)" = 0
 expect discard blkdiscard $D
@@ -81,18 +91,24 @@ expect file cmp /bin/bash /mnt/bash
 umount /mnt
 expect rmmod rmmod hiops
 
-# Sixteen at once for two tags, each of which takes far longer than it takes to hand over all of them: fourteen have to wait.
-expect load-slow modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=500000 ram_tags=2 ram_queues=1
+# Sixteen at once for two tags, each of which takes far longer than it takes to hand over all of
+# them: fourteen have to wait.
+expect load-slow modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=500000 ram_tags=2 \
+	ram_queues=1
 expect no-merges put 2 /sys/block/hiops_ram0/queue/nomerges
-# With a scheduler they wait there, which has an order of its own; one may wait for whoever is issuing.
+# With a scheduler they wait there, which has an order of its own; one may wait for whoever is
+# issuing.
 expect scheduler-slow put mq-deadline /sys/block/hiops_ram0/queue/scheduler
-expect slow-scheduled fio --name=e --rw=write --bs=4k --ioengine=libaio --iodepth=8 --iodepth_batch=8 --size=32k
+expect slow-scheduled fio --name=e --rw=write --bs=4k --ioengine=libaio --iodepth=8 \
+	--iodepth_batch=8 --size=32k
 expect not-deferred is "$(stat fifo_deferred) < 2"
 expect scheduled-over is "$(stat submitted) == $(stat completed)"
 expect no-scheduler-slow put none /sys/block/hiops_ram0/queue/scheduler
-# Without, some wait longer for a tag than a request may take: that is said and counted, but the device does its best.
+# Without, some wait longer for a tag than a request may take: that is said and counted, but the
+# device does its best.
 expect time-slow put 1000 /sys/block/hiops_ram0/queue/io_timeout
-expect slow fio --name=d --rw=write --bs=4k --ioengine=libaio --iodepth=16 --iodepth_batch=16 --size=64k
+expect slow fio --name=d --rw=write --bs=4k --ioengine=libaio --iodepth=16 --iodepth_batch=16 \
+	--size=64k
 expect deferred is "$(stat fifo_deferred) > 0"
 expect deferred-over is "$(stat submitted) == $(stat completed)"
 expect waits-are-told told 'some wait longer for a tag than'
@@ -102,38 +118,50 @@ expect rmmod-slow rmmod hiops
 
 # More queues than there are CPUs.
 expect load-many-queues modprobe hiops ram_disks=1 ram_size_mb=8 ram_queues=64
-expect a-queue-for-each-cpu is "$(find /sys/block/hiops_ram0/mq -mindepth 1 -maxdepth 1 | wc -l) == $(nproc)"
-expect verify-many-queues fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=8 --verify=crc32c --size=$SIZE
+expect a-queue-for-each-cpu is \
+	"$(find /sys/block/hiops_ram0/mq -mindepth 1 -maxdepth 1 | wc -l) == $(nproc)"
+expect verify-many-queues fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=8 \
+	--verify=crc32c --size=$SIZE
 expect rmmod-many-queues rmmod hiops
 
 # 4096-byte blocks, no time at all.
 expect load-4k modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=0 ram_block_size=4096
 expect block-size reads /sys/block/hiops_ram0/queue/logical_block_size 4096
-expect verify-4k fio --name=v --rw=randwrite --bsrange=4k-64k --blockalign=4k --ioengine=libaio --iodepth=8 --verify=crc32c --size=$SIZE
+expect verify-4k fio --name=v --rw=randwrite --bsrange=4k-64k --blockalign=4k --ioengine=libaio \
+	--iodepth=8 --verify=crc32c --size=$SIZE
 expect rmmod-4k rmmod hiops
 
-# It reports some twice and invents others, and is reset for it; no data is wrong and none is lost by that alone.
-expect load-liar modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_duplicate=200 ram_reorder=3
-expect verify-liar fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --verify=crc32c --size=$SIZE
+# It reports some twice and invents others, and is reset for it; no data is wrong and none is lost
+# by that alone.
+expect load-liar modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_duplicate=200 \
+	ram_reorder=3
+expect verify-liar fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 \
+	--verify=crc32c --size=$SIZE
 expect rmmod-liar rmmod hiops
 dmesg -C
 expect load-inventor modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_lie=10
 fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --continue_on_error=all
 expect inventor-reset is "$(stat resets) > 0"
-expect inventor-told told 'hiops_ram0: it reports completions of commands that it does not have: resetting it'
+expect inventor-told told \
+	'hiops_ram0: it reports completions of commands that it does not have: resetting it'
 expect inventor-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-inventor rmmod hiops
 
-# It loses some: they time out, the device is reset, and what it had is tried again, so nothing fails.
+# It loses some: they time out, the device is reset, and what it had is tried again, so nothing
+# fails.
 dmesg -C
-expect load-loser modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_drop=50 ram_timeout_ms=1000
-expect loser-verify fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --verify=crc32c --size=512k
+expect load-loser modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_drop=50 \
+	ram_timeout_ms=1000
+expect loser-verify fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 \
+	--verify=crc32c --size=512k
 expect loser-timeouts is "$(stat timeouts) > 0"
 expect loser-resets is "$(stat resets) > 0"
 expect loser-retried is "$(stat retried) > 0"
 expect loser-no-errors is "$(stat errors) == 0"
-expect loser-asked told 'hiops_ram0: no answer to a .* of .* blocks at .* on disk 1: it is asked to abort that'
-expect loser-told told 'hiops_ram0: it does not abort that: resetting it; what it was told is tried again'
+expect loser-asked told \
+	'hiops_ram0: no answer to a .* of .* blocks at .* on disk 1: it is asked to abort that'
+expect loser-told told \
+	'hiops_ram0: it does not abort that: resetting it; what it was told is tried again'
 expect loser-back told 'hiops_ram0: it is back'
 # All that were late together are one reset.
 expect loser-reset-once is "$(dmesg | grep -c ': resetting it') == $(stat resets)"
@@ -141,10 +169,13 @@ expect loser-over is "$(stat submitted) == $(stat completed)"
 expect loser-aborts-none is "$(stat aborts) == 0"
 expect rmmod-loser rmmod hiops
 
-# It is stuck with some, and gives them up when it is asked to: that much is tried again, and no reset is needed.
+# It is stuck with some, and gives them up when it is asked to: that much is tried again, and no
+# reset is needed.
 dmesg -C
-expect load-sticker modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_stick=50 ram_timeout_ms=1000
-expect sticker-verify fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --verify=crc32c --size=512k
+expect load-sticker modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_stick=50 \
+	ram_timeout_ms=1000
+expect sticker-verify fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 \
+	--verify=crc32c --size=512k
 expect sticker-timeouts is "$(stat timeouts) > 0"
 expect sticker-aborts is "$(stat aborts) > 0"
 expect sticker-retried is "$(stat retried) == $(stat aborts)"
@@ -156,29 +187,37 @@ expect sticker-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-sticker rmmod hiops
 
 # Where nothing is tried again, what it loses fails.
-expect load-strict modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_drop=50 ram_timeout_ms=1000 max_retries=0
-fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --io_size=1M --continue_on_error=all
+expect load-strict modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_drop=50 \
+	ram_timeout_ms=1000 max_retries=0
+fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --io_size=1M \
+	--continue_on_error=all
 expect strict-errors is "$(stat errors) > 0"
 expect strict-not-retried is "$(stat retried) == 0"
 expect strict-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-strict rmmod hiops
 
 # It fails some for now: they are tried again, however they are waited for, and nobody notices.
-expect load-failer modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_fail=7 ram_queues=2 poll_queues=1
+expect load-failer modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_fail=7 \
+	ram_queues=2 poll_queues=1
 for mode in irq poll hybrid; do
 	for lazy in 0 1; do
 		expect "failer-$mode-$lazy" put $mode $H/mode
 		expect "failer-lazy-$mode-$lazy" put $lazy $H/lazy
 		put reset $H/stats
-		expect "failer-sync-$mode-$lazy" fio --name=s --rw=randwrite --bs=4k --ioengine=psync --numjobs=4 --offset_increment=1M --verify=crc32c --size=256k
-		expect "failer-async-$mode-$lazy" fio --name=a --rw=randwrite --bsrange=512-64k --blockalign=512 --ioengine=libaio --iodepth=32 --verify=crc32c --size=$SIZE
+		expect "failer-sync-$mode-$lazy" fio --name=s --rw=randwrite --bs=4k \
+			--ioengine=psync --numjobs=4 --offset_increment=1M --verify=crc32c \
+			--size=256k
+		expect "failer-async-$mode-$lazy" fio --name=a --rw=randwrite --bsrange=512-64k \
+			--blockalign=512 --ioengine=libaio --iodepth=32 --verify=crc32c --size=$SIZE
 		expect "failer-retried-$mode-$lazy" is "$(stat retried) > 0"
-		expect "failer-well-$mode-$lazy" is "$(stat errors) + $(stat timeouts) + $(stat resets) == 0"
+		expect "failer-well-$mode-$lazy" is \
+			"$(stat errors) + $(stat timeouts) + $(stat resets) == 0"
 		expect "failer-over-$mode-$lazy" is "$(stat submitted) == $(stat completed)"
 	done
 done
 put reset $H/stats
-expect failer-polled fio --name=p --rw=randwrite --bs=4k --ioengine=io_uring --hipri=1 --iodepth=8 --verify=crc32c --size=256k
+expect failer-polled fio --name=p --rw=randwrite --bs=4k --ioengine=io_uring --hipri=1 --iodepth=8 \
+	--verify=crc32c --size=256k
 expect failer-polled-retried is "$(stat retried) > 0"
 expect failer-polled-well is "$(stat errors) == 0"
 # What is read ahead is not tried again: who needs it reads it.
@@ -199,7 +238,8 @@ same wreck-tries "$(stat errors) $(stat retried) $(stat submitted) $(stat comple
 expect rmmod-wreck rmmod hiops
 
 # It loses all: it comes up without a partition table, and goes.
-expect load-mute timeout 60 modprobe hiops ram_disks=1 ram_size_mb=8 ram_drop=1 ram_timeout_ms=200 max_retries=0
+expect load-mute timeout 60 modprobe hiops ram_disks=1 ram_size_mb=8 ram_drop=1 ram_timeout_ms=200 \
+	max_retries=0
 expect mute-there test -b $D
 expect rmmod-mute timeout 60 rmmod hiops
 

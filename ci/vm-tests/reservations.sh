@@ -5,13 +5,26 @@
 # as before. What comes of reservations is tested on a model (rust/lld_nvme/tests/nvme).
 # image: a.img 64M
 # image: s.img 64M
-# vm: --timeout 600 --cpus 2 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=shared,drive=a,addr=4"
-# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
+# vm: --timeout 600 --cpus 2 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
+# vm: --qemu "-device nvme,serial=shared,drive=a,addr=4"
+# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=6"
+# vm: --qemu "-device ide-hd,serial=sata-0,drive=s,bus=hba.0"
 . ci/vm-tests/nvme-lib.sh
 SATA=0000:00:06.0
 D=/dev/hiops0n1
 ask() { python3 ci/vm-tests/pr.py "$@"; }
-disk_of() { local disk; for disk in /sys/block/*; do case $(readlink -f "$disk") in */"$1"/*) basename "$disk"; return ;; esac; done; return 1; }
+disk_of() {
+	local disk
+	for disk in /sys/block/*; do
+		case $(readlink -f "$disk") in
+		*/"$1"/*)
+			basename "$disk"
+			return
+			;;
+		esac
+	done
+	return 1
+}
 nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
 # Of a drive that is taken away while somebody has it open.
 left_open() {
@@ -34,7 +47,8 @@ ask "$T" >/run/nvme.theirs
 cat /run/nvme.theirs >&2
 chmod a+rw "$T"
 theirs_nobody=$(nobody python3 ci/vm-tests/pr.py "$T" register reserve-1 reservation)
-theirs_reader=$(PR_MODE=r nobody python3 ci/vm-tests/pr.py "$T" register reserve-1 clear reservation keys-4)
+theirs_reader=$(PR_MODE=r nobody python3 ci/vm-tests/pr.py "$T" register reserve-1 clear \
+	reservation keys-4)
 sfdisk -q "$T" <<<',16M' >&2
 expect in-tree-partition until_true 20 test -b "${T}p1"
 theirs_partition=$(ask "${T}p1")
@@ -53,13 +67,18 @@ expect nvme-as-in-tree diff /run/nvme.theirs /run/nvme.ours
 same nvme-refused "$(grep -c EINVAL /run/nvme.ours)" 20
 chmod a+rw $D
 same nobody "$(nobody python3 ci/vm-tests/pr.py $D register reserve-1 reservation)" "$theirs_nobody"
-same reader "$(PR_MODE=r nobody python3 ci/vm-tests/pr.py $D register reserve-1 clear reservation keys-4)" "$theirs_reader"
+ours_reader=$(PR_MODE=r nobody python3 ci/vm-tests/pr.py $D register reserve-1 clear \
+	reservation keys-4)
+same reader "$ours_reader" "$theirs_reader"
 expect partition-there until_true 20 test -b ${D}p1
 same partition "$(ask ${D}p1)" "$theirs_partition"
 # nvme-cli's own commands of reservations get the device's answer.
-expect cli-refused sh -c "nvme resv-report $D 2>&1 | tee /dev/stderr | grep -qiE 'invalid.*opcode|0x4?001'"
+expect cli-refused sh -c \
+	"nvme resv-report $D 2>&1 | tee /dev/stderr | grep -qiE 'invalid.*opcode|0x4?001'"
 expect write dd if=/dev/urandom of=$D bs=1M count=8 seek=32 oflag=direct status=none
-same counts "$(grep -E '^(errors|timeouts|resets) ' /sys/block/hiops0n1/hiops/stats | paste -sd' ')" "errors 0 timeouts 0 resets 0"
+same counts \
+	"$(grep -E '^(errors|timeouts|resets) ' /sys/block/hiops0n1/hiops/stats | paste -sd' ')" \
+	"errors 0 timeouts 0 resets 0"
 same left-open "$(left_open $D $PCI)" "$theirs_left"
 
 # Disks of other kinds have none.

@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Every switch turned at random under load: fio with 64 jobs that verify, io_uring, ext4 and memory pressure, on a RAM disk and an NVMe drive at once. Nothing
-# is lost, nothing is wrong, and what was submitted is completed. HIOPS_SOAK_S seconds of it (default 30 on each kernel; `make soak` takes more).
+# Every switch turned at random under load: fio with 64 jobs that verify, io_uring, ext4 and memory
+# pressure, on a RAM disk and an NVMe drive at once. Nothing is lost, nothing is wrong, and what was
+# submitted is completed. HIOPS_SOAK_S seconds of it (default 30 on each kernel; `make soak` takes
+# more).
 # host
 # image: a.img 256M
 # kernels: stock debug
@@ -12,7 +14,10 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	DISKS='hiops_ram0 hiops_ram1 hiops0n1'
 	expect load modprobe hiops ram_disks=2 ram_size_mb=64 ram_latency_us=20 ram_queues=2
 	expect bind "$BIND" "$PCI" hiops_nvme
-	as_it_comes() { reads "$1/strategy" coop && reads "$1/mode" hybrid && reads "$1/lazy" 0 && reads "$1/coop" 1; }
+	as_it_comes() {
+		reads "$1/strategy" coop && reads "$1/mode" hybrid && reads "$1/lazy" 0 &&
+			reads "$1/coop" 1
+	}
 	for disk in $DISKS; do
 		expect "begins-$disk" as_it_comes "/sys/block/$disk/hiops"
 	done
@@ -20,18 +25,24 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	# Each job takes seconds to start on the debug kernel: fewer where the time is short.
 	jobs=64
 	[ "$SECONDS_OF_IT" -ge 300 ] || jobs=$(on_debug 16 64)
-	fio --name=jobs --filename=$RAM --direct=1 --ioengine=psync --rw=randrw --rwmixread=50 --bsrange=512-16k --blockalign=512 --size=512k --offset_increment=1M \
-		--numjobs=$jobs --thread --verify=crc32c --verify_fatal=1 --time_based --runtime="$SECONDS_OF_IT" --loops=1000000 --minimal >/run/jobs.out 2>&1 &
+	fio --name=jobs --filename=$RAM --direct=1 --ioengine=psync --rw=randrw --rwmixread=50 \
+		--bsrange=512-16k --blockalign=512 --size=512k --offset_increment=1M \
+		--numjobs=$jobs --thread --verify=crc32c --verify_fatal=1 --time_based \
+		--runtime="$SECONDS_OF_IT" --loops=1000000 --minimal >/run/jobs.out 2>&1 &
 	jobs=$!
-	fio --name=uring --filename=$NVME --direct=1 --ioengine=io_uring --iodepth=32 --rw=randwrite --bs=4k --size=16M --offset_increment=32M --numjobs=2 --thread \
-		--verify=crc32c --verify_fatal=1 --time_based --runtime="$SECONDS_OF_IT" --loops=1000000 --minimal >/run/uring.out 2>&1 &
+	fio --name=uring --filename=$NVME --direct=1 --ioengine=io_uring --iodepth=32 \
+		--rw=randwrite --bs=4k --size=16M --offset_increment=32M --numjobs=2 --thread \
+		--verify=crc32c --verify_fatal=1 --time_based --runtime="$SECONDS_OF_IT" \
+		--loops=1000000 --minimal >/run/uring.out 2>&1 &
 	uring=$!
 	mkfs.ext4 -q $EXT4 && mount $EXT4 /mnt
 	files() {
 		local round=0
 		while [ ! -e "$ENOUGH" ]; do
 			round=$((round + 1))
-			cp /bin/bash "/mnt/$((round % 8))" && sync -d "/mnt/$((round % 8))" && echo 1 >/proc/sys/vm/drop_caches && cmp /bin/bash "/mnt/$((round % 8))" || return 1
+			cp /bin/bash "/mnt/$((round % 8))" && sync -d "/mnt/$((round % 8))" &&
+				echo 1 >/proc/sys/vm/drop_caches &&
+				cmp /bin/bash "/mnt/$((round % 8))" || return 1
 			echo $round >"$OUT.files"
 		done
 	}
@@ -85,7 +96,9 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	for disk in $DISKS; do
 		idle() { [ "$(count "$disk" submitted)" = "$(count "$disk" completed)" ]; }
 		expect "all-over-$disk" until_true 10 idle
-		expect "no-trouble-$disk" test "$(count "$disk" errors)$(count "$disk" timeouts)$(count "$disk" resets)" = 000
+		expect "no-trouble-$disk" test \
+			"$(count "$disk" errors)$(count "$disk" timeouts)$(count "$disk" resets)" \
+			= 000
 		tr '\n' ' ' <"/sys/block/$disk/hiops/stats" >&2
 		echo "$turns turns" >&2
 	done
@@ -96,4 +109,6 @@ fi
 
 set -uo pipefail
 exec ci/vm --kernel "$KERNEL" --memory 1G --timeout $((${HIOPS_SOAK_S:-30} * 3 + 400)) \
-	--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=soak,drive=a,addr=4,max_ioqpairs=2" -- "$0" "${HIOPS_SOAK_S:-30}"
+	--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
+	--qemu "-device nvme,serial=soak,drive=a,addr=4,max_ioqpairs=2" \
+	-- "$0" "${HIOPS_SOAK_S:-30}"

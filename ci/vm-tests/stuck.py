@@ -37,7 +37,8 @@ def main():
 
     # The command as the kernel reads it: opcode and so on, namespace; data; its length; dword 10.
     data = at if which == "data" else ctypes.addressof(there)
-    command = struct.pack("<II16xQII24s8x", IDENTIFY, 0, data, 0, PAGE, struct.pack("<I", CONTROLLER))
+    dword10 = struct.pack("<I", CONTROLLER)
+    command = struct.pack("<II16xQII24s8x", IDENTIFY, 0, data, 0, PAGE, dword10)
     argument = ctypes.create_string_buffer(command, 72)
     fcntl.ioctl(faults, REGISTER, struct.pack("QQQQ", at, PAGE, 1, 0))
     threading.Thread(target=answer, daemon=True).start()

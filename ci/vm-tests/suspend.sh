@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The machine sleeps and wakes up, and hibernates, under verified load on both kinds of drives: nothing is lost, nothing fails, and the drive is told each time.
-# The image of a hibernation is written to, and read from, a drive of hiops' own.
+# The machine sleeps and wakes up, and hibernates, under verified load on both kinds of drives:
+# nothing is lost, nothing fails, and the drive is told each time. The image of a hibernation is
+# written to, and read from, a drive of hiops' own.
 # host
 # image: a.img 256M
 # image: b.img 256M
@@ -10,13 +11,17 @@
 ROUNDS=${HIOPS_SUSPEND_ROUNDS:-2}
 if [ "${1:-}" = guest ]; then
 	. ci/vm-tests/nvme-lib.sh
-	"$BIND" "$PCI" hiops_nvme && "$BIND" 0000:00:06.0 hiops_ahci && "$BIND" 0000:00:07.0 hiops_nvme || exit
+	"$BIND" "$PCI" hiops_nvme && "$BIND" 0000:00:06.0 hiops_ahci &&
+		"$BIND" 0000:00:07.0 hiops_nvme || exit
 	for swap in /sys/bus/pci/devices/0000:00:07.0/block/*; do :; done
-	mkswap -q "/dev/${swap##*/}" && swapon "/dev/${swap##*/}" && cat "$swap/dev" >/sys/power/resume || exit
-	# The image is taken for the machine's own at once: no other kernel boots. It is as large as it
-	# comes: to make it smaller memory of the root's would be given back, which wants the share.
+	mkswap -q "/dev/${swap##*/}" && swapon "/dev/${swap##*/}" &&
+		cat "$swap/dev" >/sys/power/resume || exit
+	# The image is taken for the machine's own at once: no other kernel boots. It is as large as
+	# it comes: to make it smaller memory of the root's would be given back, which wants the
+	# share.
 	echo test_resume >/sys/power/disk || exit
-	# The machine's own root, which the host shares, does not come back from sleep: all that is needed is in memory.
+	# The machine's own root, which the host shares, does not come back from sleep: all that is
+	# needed is in memory.
 	root=/run/awake
 	mkdir -p $root/{bin,dev,proc,sys,run,tmp}
 	for tool in bash fio seq tr; do
@@ -29,7 +34,8 @@ if [ "${1:-}" = guest ]; then
 	done
 	cp "$0" $root/bin/test
 	for dir in dev proc sys; do mount --rbind /$dir $root/$dir; done
-	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" HIOPS_SWAP="${swap##*/}" chroot $root /bin/bash /bin/test awake
+	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" \
+		HIOPS_SWAP="${swap##*/}" chroot $root /bin/bash /bin/test awake
 fi
 
 if [ "${1:-}" = awake ]; then
@@ -39,7 +45,11 @@ if [ "${1:-}" = awake ]; then
 	expect() {
 		local what=$1
 		shift
-		if "$@" >/tmp/out 2>&1; then ok "$what"; else not_ok "$what" "status $? of: $*: $(tr '\n' ' ' </tmp/out)"; fi
+		if "$@" >/tmp/out 2>&1; then
+			ok "$what"
+		else
+			not_ok "$what" "status $? of: $*: $(tr '\n' ' ' </tmp/out)"
+		fi
 	}
 	# count DISK NAME
 	count() {
@@ -50,11 +60,14 @@ if [ "${1:-}" = awake ]; then
 	}
 	load() {
 		while [ ! -e /tmp/enough ]; do
-			fio --name="$1" --filename="/dev/$1" --direct=1 --ioengine=psync --rw=randrw --bs=4k --size=4M --numjobs=4 --offset_increment=4M \
+			fio --name="$1" --filename="/dev/$1" --direct=1 --ioengine=psync \
+				--rw=randrw --bs=4k --size=4M --numjobs=4 --offset_increment=4M \
 				--thread --verify=crc32c --verify_state_save=0 || return
 		done
 	}
-	DISKS=$(for disk in /sys/block/hiops*; do [ "${disk##*/}" = "$HIOPS_SWAP" ] || echo "${disk##*/}"; done)
+	DISKS=$(for disk in /sys/block/hiops*; do
+		[ "${disk##*/}" = "$HIOPS_SWAP" ] || echo "${disk##*/}"
+	done)
 	jobs=()
 	for disk in $DISKS; do
 		load "$disk" >"/tmp/$disk" 2>&1 &
@@ -70,7 +83,9 @@ if [ "${1:-}" = awake ]; then
 	echo 0 >/sys/module/suspend/parameters/pm_test_delay
 	for round in $(seq "$ROUNDS"); do
 		for level in devices none; do
-			for disk in $DISKS; do expect "$disk-busy-$round-$level" more "$disk" 100; done
+			for disk in $DISKS; do
+				expect "$disk-busy-$round-$level" more "$disk" 100
+			done
 			# Without a test level the machine really sleeps, and its clock wakes it up.
 			echo $level >/sys/power/pm_test
 			echo 0 >/sys/class/rtc/rtc0/wakealarm
@@ -85,7 +100,9 @@ if [ "${1:-}" = awake ]; then
 	for job in "${jobs[@]}"; do expect load wait "$job"; done
 	expect image-was-written [ "$(count "$HIOPS_SWAP" completed)" -ge "$ROUNDS" ]
 	for disk in $DISKS $HIOPS_SWAP; do
-		for what in errors timeouts resets; do expect "$disk-no-$what" [ "$(count "$disk" $what)" = 0 ]; done
+		for what in errors timeouts resets; do
+			expect "$disk-no-$what" [ "$(count "$disk" $what)" = 0 ]
+		done
 	done
 	expect all-told true
 	# After a sleep QEMU does not end when the machine turns itself off, but it does at a reset.
@@ -94,16 +111,26 @@ if [ "${1:-}" = awake ]; then
 fi
 
 set -uo pipefail
-ci/vm --kernel "$KERNEL" --timeout $((600 + 100 * ROUNDS)) --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=slp0,drive=a,max_ioqpairs=4,addr=4 \
-	-device ich9-ahci,id=hba,addr=6 -drive file=$DIR/b.img,format=raw,if=none,id=b -device ide-hd,serial=slp1,drive=b,bus=hba.0 \
-	-drive file=$DIR/swap.img,format=raw,if=none,id=swap -device nvme,serial=slp2,drive=swap,addr=7 \
-	-trace enable=pci_nvme_mmio_shutdown_set -D $DIR/trace" -- env HIOPS_SUSPEND_ROUNDS="$ROUNDS" "$0" guest >"$DIR/out" 2>"$DIR/err"
+ci/vm --kernel "$KERNEL" --timeout $((600 + 100 * ROUNDS)) \
+	--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
+	--qemu "-device nvme,serial=slp0,drive=a,max_ioqpairs=4,addr=4" \
+	--qemu "-device ich9-ahci,id=hba,addr=6 -drive file=$DIR/b.img,format=raw,if=none,id=b" \
+	--qemu "-device ide-hd,serial=slp1,drive=b,bus=hba.0" \
+	--qemu "-drive file=$DIR/swap.img,format=raw,if=none,id=swap" \
+	--qemu "-device nvme,serial=slp2,drive=swap,addr=7" \
+	--qemu "-trace enable=pci_nvme_mmio_shutdown_set -D $DIR/trace" \
+	-- env HIOPS_SUSPEND_ROUNDS="$ROUNDS" "$0" guest >"$DIR/out" 2>"$DIR/err"
 cat "$DIR/err" >&2
 sed -nE 's/.*result: ((not )?ok )/\1/p' "$HIOPS_VM_LOG"
 # Without the last one the guest did not come to its end.
-grep -q 'result: ok all-told' "$HIOPS_VM_LOG" || echo "not ok end: the guest did not come to its end"
-# Each of both drives once by the in-tree driver, from which hiops took it; then by hiops, each time:
-# before two sleeps, before the image of a hibernation is made, and before it takes over.
+grep -q 'result: ok all-told' "$HIOPS_VM_LOG" ||
+	echo "not ok end: the guest did not come to its end"
+# Each of both drives once by the in-tree driver, from which hiops took it; then by hiops, each
+# time: before two sleeps, before the image of a hibernation is made, and before it takes over.
 want=$((2 * (1 + 4 * ROUNDS)))
 told=$(grep -c pci_nvme_mmio_shutdown_set "$DIR/trace")
-if [ "$told" = $want ]; then echo "ok drive-told"; else echo "not ok drive-told: $told times CC.SHN instead of $want"; fi
+if [ "$told" = $want ]; then
+	echo "ok drive-told"
+else
+	echo "not ok drive-told: $told times CC.SHN instead of $want"
+fi

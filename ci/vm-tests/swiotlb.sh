@@ -1,20 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# All data goes through bounce buffers, as in confidential machines: a disk says how much is mapped at once, as the in-tree driver's does, and large I/O
-# from huge pages, which would be one segment otherwise, goes on.
+# All data goes through bounce buffers, as in confidential machines: a disk says how much is mapped
+# at once, as the in-tree driver's does, and large I/O from huge pages, which would be one segment
+# otherwise, goes on.
 # image: a.img 256M
 # image: s.img 256M
 # vm: --timeout 1200 --memory 1G --append swiotlb=force
-# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a -device nvme,serial=bounced,drive=a,addr=4"
-# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
+# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
+# vm: --qemu "-device nvme,serial=bounced,drive=a,addr=4"
+# vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=6"
+# vm: --qemu "-device ide-hd,serial=sata-0,drive=s,bus=hba.0"
 . ci/vm-tests/nvme-lib.sh
 SATA=0000:00:06.0
 
-disk_at() { for disk in /sys/block/*; do case $(readlink -f "$disk") in */"$1"/*) echo "${disk##*/}" ;; esac; done; }
+disk_at() {
+	for disk in /sys/block/*; do
+		case $(readlink -f "$disk") in */"$1"/*) echo "${disk##*/}" ;; esac
+	done
+}
 limit() { cat "/sys/block/$1/queue/max_hw_sectors_kb"; }
 # large DISK RW: 1 MiB at a time from a huge page, 8 in flight.
 large() {
-	timeout 100 fio --verify_state_save=0 --name=h --filename="/dev/$1" --direct=1 --ioengine=libaio --iodepth=8 --rw="$2" --bs=1M --size=64M --mem=shmhuge --hugepage-size=2m "${@:3}"
+	timeout 100 fio --verify_state_save=0 --name=h --filename="/dev/$1" --direct=1 \
+		--ioengine=libaio --iodepth=8 --rw="$2" --bs=1M --size=64M --mem=shmhuge \
+		--hugepage-size=2m "${@:3}"
 }
 
 expect huge-pages put 40 /proc/sys/vm/nr_hugepages
