@@ -8,7 +8,7 @@ KVER ?= stock
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
-run: ## from nothing to the main job: an emulated NVMe and a SATA SSD served by hiops, verified, each beside its in-tree driver
+run: ## from nothing to emulated NVMe and SATA SSDs on hiops: verified, and measured beside in-tree
 	@ci/env
 	@ci/main-job
 
@@ -24,13 +24,16 @@ fuzz: ## devices that do whatever breaks a driver, SECONDS of it for each (600)
 	@ci/fuzz nvme $(or $(SECONDS),600)
 	@ci/fuzz ahci $(or $(SECONDS),600)
 
-blktests: ## other people's tests, on either driver's disk: make blktests SUITE=DIR, a checkout of blktests
+blktests: ## blktests on either driver's disk; SUITE=DIR: a checkout of it
 	@ci/env
 	@ci/blktests "$(SUITE)" $(TESTS)
 
-bench: ## the measurements of bench/, as a table, JSON and plots; JOBS='NAME...'; or DISK=/dev/NAME: that disk, read only (WRITE=1: and overwritten)
+# With DISK=/dev/NAME that disk is measured, read only (WRITE=1: and overwritten).
+bench: ## the measurements of bench/, as a table, JSON and plots; JOBS='NAME...' or DISK=/dev/NAME
 ifdef DISK
-	@mkdir -p bench/results && python3 bench/disk.py "$(DISK)" $(if $(WRITE),--write) --json "bench/results/disk-$(notdir $(DISK)).json"
+	@mkdir -p bench/results
+	@python3 bench/disk.py "$(DISK)" $(if $(WRITE),--write) \
+		--json "bench/results/disk-$(notdir $(DISK)).json"
 else
 	@ci/env
 	@bench/run $(JOBS)
