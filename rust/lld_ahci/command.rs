@@ -201,8 +201,8 @@ fn queued_trim(slot: u8) -> Taskfile {
     }
 }
 
-/// The same command as one that is not queued, for a device that is to be told one by one. What is
-/// no queued command stays.
+/// The same command as one that is not queued, for a device that is to get commands one by one.
+/// What is no queued command stays.
 pub(crate) fn singly(queued: Taskfile) -> Taskfile {
     let plain = |command| Taskfile {
         command,

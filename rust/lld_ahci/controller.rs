@@ -239,7 +239,7 @@ impl<S: Site> Controller for AhciController<S> {
         let (sdb, rfis) = port.memory.fises();
         let ended = sdb != 0 || fis::ends_command(rfis);
         let good = ended && !fis::is_error(sdb) && !fis::is_error(rfis);
-        if good && port.flight.is_told() {
+        if good && port.flight.has_issued() {
             // What else came stays in the register, and keeps the line up.
             port.regs.write(Reg::Is, IS_DONE);
             return Cause::Queues;

@@ -159,7 +159,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
     }
 
-    /// Whether a drive that has a queue is told everything singly.
+    /// Whether a drive that has a queue gets one command at a time.
     #[inline]
     pub(crate) fn is_unqueued(&self) -> bool {
         self.unqueued.load(Ordering::Relaxed)

@@ -36,28 +36,28 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
     }
 
-    /// The device is told nothing more, and what it has finished is kept: once the list is stopped,
+    /// Nothing more is issued, and what the device has finished is kept: once the list is stopped,
     /// nobody can tell it from what it has not.
     pub(crate) fn settle(&self) {
         if !self.flight.halt() {
             return;
         }
-        let told = self.flight.told.load(Ordering::SeqCst);
-        if told == 0 {
+        let issued = self.flight.issued.load(Ordering::SeqCst);
+        if issued == 0 {
             return;
         }
         let (sdb, rfis) = self.memory.fises();
         let answered = self.flight.answered.load(Ordering::Relaxed);
-        let left = match self.flight.has_other() {
-            true if answered || fis::ends_command(rfis) => self.others_left(told),
+        let left = match self.flight.has_unqueued() {
+            true if answered || fis::ends_command(rfis) => self.unqueued_left(issued),
             false if sdb != 0 => self.regs.read(Reg::Sact),
             // Without a word from the drive a register says no more than that it has not heard of
             // them: what was written to it may have got lost.
-            _ => told,
+            _ => issued,
         };
         // Afterwards: until then it said the truth.
-        let left = if self.is_running() { left } else { told };
-        self.flight.judge(told & !left, Ok(()));
+        let left = if self.is_running() { left } else { issued };
+        self.flight.judge(issued & !left, Ok(()));
     }
 
     /// Whether the command list runs. One that does not, and was not stopped from here, was reset
@@ -67,16 +67,16 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.regs.get(Reg::Cmd).is_ok_and(|cmd| cmd & CMD_ST != 0)
     }
 
-    /// Of the other commands in `told`, those that the device has not finished for certain. One
-    /// error makes them all uncertain. All of them are in the register: nobody tells the device
+    /// Of the unqueued commands in `issued`, those that the device has not finished for certain.
+    /// One error makes them all uncertain. All of them are in the register: nobody tells the device
     /// anything at the same time.
-    fn others_left(&self, told: u32) -> u32 {
-        let issued = self.regs.read(Reg::Ci);
+    fn unqueued_left(&self, issued: u32) -> u32 {
+        let ci = self.regs.read(Reg::Ci);
         let (_, rfis) = self.memory.fises();
         let status = self.regs.read(Reg::Tfd) & (STATUS_ERR | STATUS_DF);
         match fis::is_error(rfis) || status != 0 {
-            true => told,
-            false => issued,
+            true => issued,
+            false => ci,
         }
     }
 
@@ -116,8 +116,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     pub(crate) fn put_out(&self) -> Result<(), Error> {
         self.regs.write(Reg::Ie, 0);
         self.halt()?;
-        let told = self.flight.told.load(Ordering::SeqCst) != 0;
-        if told || self.unanswered.load(Ordering::Relaxed) {
+        let issued = self.flight.issued.load(Ordering::SeqCst) != 0;
+        if issued || self.unanswered.load(Ordering::Relaxed) {
             self.pulse()?;
         }
         self.regs.change_cmd(CMD_FRE, 0)?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Telling the device, and finding out what it has finished.
+//! Issuing commands to the device, and finding out which it has finished.
 //!
 //! # Memory first
-//! What is finished is in registers: `PxSACT` for queued commands, `PxCI` for others (AHCI 1.3.1
-//! section 5.5). To read one costs more than all else in a drain, so it is read only when the FIS
-//! area, which is memory, announces something: the HBA puts every Set Device Bits FIS and every D2H
-//! Register FIS there. The first word of either is cleared when it is seen, so the next one is
+//! What is finished is in registers: `PxSACT` for queued commands, `PxCI` for unqueued ones (AHCI
+//! 1.3.1 section 5.5). To read one costs more than all else in a drain, so it is read only when the
+//! FIS area, which is memory, announces something: the HBA puts every Set Device Bits FIS and every
+//! D2H Register FIS there. The first word of either is cleared when it is seen, so the next one is
 //! noticed.
 //!
 //! The FIS is no proof, only a reason to look. Of several that came since the last look it shows
@@ -13,19 +13,22 @@
 //! the last FIS names a tag whose bit is still there, another look is owed; and an interrupt, which
 //! comes after both, always looks at the register.
 //!
-//! An error of the link is in no FIS. Interrupts tell of it; a polled port, which has none, reads
-//! `PxIS` once in [`RARELY`] looks. From the moment at which an error is seen until it is seen to,
-//! the device is told nothing.
+//! An error of the link is in no FIS. Interrupts report it; a polled port, which has none, reads
+//! `PxIS` once in [`RARELY`] looks. From the moment at which an error is seen until it is handled
+//! nothing is issued.
 //!
 //! # Proof
-//! A slot is finished when its bit is gone from the register, provided that it had been there: a
-//! bit that the issuer has not written yet looks the same. Queued commands are therefore counted as
-//! told between the writes of `PxSACT` and of `PxCI`, and `told` is read before `PxSACT` is: what
-//! is in the former was in the latter. The others have no such register; there the first answer
-//! since they were told is what proves that all of them were, as they are told in one write and
-//! none is told after it before all are over. For an answer to count, it is read after `told` is:
-//! an earlier one was cleared before the commands were counted as told. A bit that the device sets
-//! or clears beyond what it was told is not looked at.
+//! A slot is finished when its bit is gone from the register, provided that the bit had been there:
+//! one that the issuer has not written yet looks the same.
+//!
+//! * *Queued commands* are counted as issued between the writes of `PxSACT` and of `PxCI`, and
+//!   `issued` is read before `PxSACT` is: every bit in the former was in the latter.
+//! * *Unqueued commands* have no such register. They are issued in one write, and none is issued
+//!   after it before all have ended; so the first answer after it proves that the device has them
+//!   all. An answer counts only if it is read after `issued` is: an earlier one was cleared before
+//!   the commands were counted as issued.
+//!
+//! A bit that the device sets or clears beyond what was issued is ignored.
 //!
 //! A register of an HBA that somebody has reset, or whose memory space was turned off, reads as
 //! zero: as if everything were finished. So where it says that of more than was announced, and of
@@ -43,45 +46,45 @@ use hal::{Mmio, Platform};
 const RARELY: u32 = 1024;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Tells the device of the commands in `bits`, or lets them wait for their turn. By the issuer.
-    /// Returns how many registers were written.
+    /// Issues the commands in `bits`, or defers them until their turn. By the issuer. Returns how
+    /// many registers were written.
     #[inline]
     pub(crate) fn issue(&self, bits: u32) -> usize {
         if self.flight.is_free() && self.flight.queued(bits) == bits {
-            return self.tell_queued(bits);
+            return self.issue_queued(bits);
         }
         self.flight.hold(bits);
         self.give_turns()
     }
 
     #[inline]
-    pub(crate) fn tell_queued(&self, bits: u32) -> usize {
+    pub(crate) fn issue_queued(&self, bits: u32) -> usize {
         self.regs.write(Reg::Sact, bits);
-        self.flight.told.fetch_or(bits, Ordering::SeqCst);
+        self.flight.issued.fetch_or(bits, Ordering::SeqCst);
         self.regs.write(Reg::Ci, bits);
         2
     }
 
-    fn tell_other(&self, bits: u32) -> usize {
+    fn issue_unqueued(&self, bits: u32) -> usize {
         self.flight.answered.store(false, Ordering::Relaxed);
         self.memory.clear_rfis();
-        self.flight.told.fetch_or(bits, Ordering::SeqCst);
+        self.flight.issued.fetch_or(bits, Ordering::SeqCst);
         self.regs.write(Reg::Ci, bits);
         1
     }
 
-    /// Tells the device of what waits, as far as it is its turn. Any context. Returns how many
-    /// registers were written.
+    /// Issues what is deferred, as far as it is its turn. Any context. Returns how many registers
+    /// were written.
     #[cold]
     pub(crate) fn give_turns(&self) -> usize {
         let mut written = 0usize;
         while let Some(mut last) = self.flight.turn.lock_or_knock() {
-            let told = match self.flight.next(&mut last) {
+            let writes = match self.flight.next(&mut last) {
                 Turn::Nothing => 0,
-                Turn::Queued(bits) => self.tell_queued(bits),
-                Turn::Other(bits) => self.tell_other(bits),
+                Turn::Queued(bits) => self.issue_queued(bits),
+                Turn::Unqueued(bits) => self.issue_unqueued(bits),
             };
-            written = written.wrapping_add(told);
+            written = written.wrapping_add(writes);
             if !last.release() {
                 break;
             }
@@ -100,7 +103,7 @@ impl<S: Site> AhciQueue<S> {
             return true;
         }
         side.looks = side.looks.wrapping_add(1);
-        // Errors that no interrupt tells of, as there are none.
+        // Errors that no interrupt reports, as there are none.
         if side.looks & (RARELY - 1) == 0 && !port.listening.load(Ordering::Relaxed) {
             self.look_for_trouble();
         }
@@ -111,8 +114,8 @@ impl<S: Site> AhciQueue<S> {
     #[cold]
     fn look_for_trouble(&self) {
         let port = self.site.port();
-        let told = port.flight.told.load(Ordering::Relaxed) != 0;
-        if told && !port.flight.is_halted() {
+        let issued = port.flight.issued.load(Ordering::Relaxed) != 0;
+        if issued && !port.flight.is_halted() {
             // All ones, too: it is gone.
             if port.regs.read(Reg::Is) & IS_TROUBLE != 0 {
                 self.alarm();
@@ -140,18 +143,18 @@ impl<S: Site> AhciQueue<S> {
             // The registers of a stopped port say that everything is finished.
             return side.judged;
         }
-        let before = port.flight.told.load(Ordering::SeqCst);
+        let before = port.flight.issued.load(Ordering::SeqCst);
         let (sdb, rfis) = port.memory.fises();
-        if before != 0 && port.flight.has_other() {
-            return side.judged | self.look_other(side, before, halts, sdb, rfis);
+        if before != 0 && port.flight.has_unqueued() {
+            return side.judged | self.look_unqueued(side, before, halts, sdb, rfis);
         }
         if sdb != 0 || fis::ends_command(rfis) {
-            // The answer to an other command that was told just now stays; one from before is of no
-            // use.
+            // The answer to an unqueued command that was issued just now stays; one from before is
+            // of no use.
             self.notice(side, sdb, rfis, before != 0);
         }
-        let told = port.flight.told.load(Ordering::SeqCst);
-        if told == 0 || port.flight.has_other() {
+        let issued = port.flight.issued.load(Ordering::SeqCst);
+        if issued == 0 || port.flight.has_unqueued() {
             side.owed = 0;
             return side.judged;
         }
@@ -163,7 +166,7 @@ impl<S: Site> AhciQueue<S> {
             // By the control path, between the two: who halts keeps what was finished.
             return side.judged;
         }
-        let done = told & !active;
+        let done = issued & !active;
         let unsaid = done & !side.owed != 0;
         if unsaid && (sdb == 0 || active == 0) && !port.is_running() {
             // Finished without a word, or with one for the last of all: the HBA was reset, or its
@@ -171,7 +174,7 @@ impl<S: Site> AhciQueue<S> {
             self.alarm();
             return side.judged;
         }
-        side.owed &= active & told;
+        side.owed &= active & issued;
         side.judged | self.finish(side, done)
     }
 
@@ -197,10 +200,17 @@ impl<S: Site> AhciQueue<S> {
         }
     }
 
-    /// As [`AhciQueue::look`], for commands that are not queued. `rfis` was read after `told`, so
+    /// As [`AhciQueue::look`], for commands that are not queued. `rfis` was read after `issued`, so
     /// it is an answer to one of these.
     #[cold]
-    fn look_other(&self, side: &mut AhciDrain, told: u32, halts: u32, sdb: u32, rfis: u32) -> u32 {
+    fn look_unqueued(
+        &self,
+        side: &mut AhciDrain,
+        issued: u32,
+        halts: u32,
+        sdb: u32,
+        rfis: u32,
+    ) -> u32 {
         let port = self.site.port();
         self.notice(side, sdb, rfis, true);
         if fis::ends_command(rfis) {
@@ -213,7 +223,7 @@ impl<S: Site> AhciQueue<S> {
         if alarmed || !port.flight.answered.load(Ordering::Relaxed) {
             return 0;
         }
-        let issued = port.regs.read(Reg::Ci);
+        let ci = port.regs.read(Reg::Ci);
         if port.flight.was_halted(halts) {
             return 0;
         }
@@ -223,15 +233,15 @@ impl<S: Site> AhciQueue<S> {
             self.alarm();
             return 0;
         }
-        let done = told & !issued;
-        if issued == 0 && !done.is_power_of_two() && !port.is_running() {
+        let done = issued & !ci;
+        if ci == 0 && !done.is_power_of_two() && !port.is_running() {
             // As above.
             self.alarm();
             return 0;
         }
         // One FIS may have covered another, so it can't be said which are announced: from the first
         // answer on, all are.
-        side.owed = told & issued;
+        side.owed = issued & ci;
         self.finish(side, done)
     }
 

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the device has been told, what waits for its turn, and what is over: one bit a slot.
+//! Which commands the device has, which wait for their turn, and which have ended: one bit a slot.
 //!
 //! ```text
-//!  issue_tags --> told --------------------> done (by the device) ----> fetch_event
-//!        |         ^                                                      ^
-//!        +-> held -+ (its turn)        told --> judged (by a recovery) ---+
+//!  issue_tags --> issued ------------------> done (by the device) -----> fetch_event
+//!        |          ^                                                      ^
+//!        +-> deferred (until its turn)   issued --> judged (by a recovery) +
 //! ```
-//! Queued and other commands must not be with the device at once (Serial ATA 3.x section 13.6.2.1),
-//! so they take turns: queued ones flow freely until another comes; then everything is held until
-//! the device has nothing, and the kinds alternate.
+//! Queued (NCQ) and unqueued commands must not be with the device at once (Serial ATA 3.x section
+//! 13.6.2.1), so they take turns, as libata defers the one for the other (`ata_std_qc_defer` in
+//! Linux 7.3's drivers/ata/libata-scsi.c): queued ones are issued at once until an unqueued one
+//! comes. Then all that comes is deferred until the device has nothing, and the kinds alternate.
 //!
 //! # Who writes what
-//! `turns` is not 0 while anything but the free flow of queued commands is the case. The one issuer
-//! adds to `held`; only the holder of `turn` takes from it. The one drainer clears `told`. Issuer
-//! and drainer meet in `told` and `turns`: the issuer adds to `held` and then looks whether `told`
-//! is empty, the drainer empties `told` and then looks at `turns`, all of it sequentially
+//! `turns` is not 0 unless queued commands are issued freely. The one issuer adds to `deferred`;
+//! only the holder of `turn` takes from it. The one drainer clears `issued`. Issuer and drainer
+//! meet in `issued` and `turns`: the issuer adds to `deferred` and then looks whether `issued` is
+//! empty, the drainer empties `issued` and then looks at `turns`, all of it sequentially
 //! consistent: one of them sees that a turn is due.
 
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use cell::TryLock;
 use hal::{CmdError, Outcome};
 
-/// In `turns`: other commands are with the device, or were last.
-pub(crate) const OTHER: u64 = 1 << 32;
+/// In `turns`: unqueued commands are with the device, or were last.
+pub(crate) const UNQUEUED: u64 = 1 << 32;
 /// In `turns`: the device does not look for commands.
 pub(crate) const HALTED: u64 = 1 << 33;
-/// In `turns`: something is to be seen to, and until then the device is told nothing. A device that
+/// In `turns`: an error is to be handled, and until then nothing is issued. A device that
 /// has reported an error takes no command anyhow; QEMU's takes it, and carries it out once more
 /// with each that follows, when it was answered long ago.
 const TROUBLED: u64 = 1 << 34;
@@ -33,8 +34,8 @@ const TROUBLED: u64 = 1 << 34;
 /// The record of a port's commands.
 pub(crate) struct Flight {
     /// With the device.
-    pub(crate) told: AtomicU32,
-    /// Held commands in the low half, [`OTHER`], [`HALTED`], [`TROUBLED`].
+    pub(crate) issued: AtomicU32,
+    /// Deferred commands in the low half, [`UNQUEUED`], [`HALTED`], [`TROUBLED`].
     pub(crate) turns: AtomicU64,
     /// How often [`HALTED`] was set: for who reads a register that a halt clears.
     halts: AtomicU32,
@@ -43,25 +44,25 @@ pub(crate) struct Flight {
     /// Ended by a recovery rather than by the device, as `verdicts` say.
     judged: AtomicU32,
     verdicts: [AtomicU8; 32],
-    /// The device has ended one of the other commands that it was told last: its registers know of
+    /// The device has ended one of the unqueued commands issued last: its registers know of
     /// them all.
     pub(crate) answered: AtomicBool,
-    /// Held by who gives turns: whether the last one was the others'.
+    /// Held by who gives turns: whether the last one was of unqueued commands.
     pub(crate) turn: TryLock<bool>,
 }
 
-/// What is to be told next.
+/// What is to be issued next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     Nothing,
     Queued(u32),
-    Other(u32),
+    Unqueued(u32),
 }
 
 impl Flight {
     pub(crate) fn new() -> Self {
         Self {
-            told: AtomicU32::new(0),
+            issued: AtomicU32::new(0),
             turns: AtomicU64::new(HALTED),
             halts: AtomicU32::new(0),
             queued: AtomicU32::new(0),
@@ -72,13 +73,13 @@ impl Flight {
         }
     }
 
-    /// The slots of `bits` are bound to a queued command, or to another. By the issuer.
+    /// The slots of `bits` are bound to queued commands, or to unqueued ones. By the issuer.
     #[inline]
     pub(crate) fn bind(&self, bits: u32, queued: bool) {
         let was = self.queued.load(Ordering::Relaxed);
         let is = if queued { was | bits } else { was & !bits };
         if is != was {
-            // Before the slot gets to `told` or `held`, which are stronger.
+            // Before the slot gets to `issued` or `deferred`, which are stronger.
             self.queued.store(is, Ordering::Relaxed);
         }
     }
@@ -97,8 +98,8 @@ impl Flight {
 
     /// Whether the device looks for commands, and has any.
     #[inline]
-    pub(crate) fn is_told(&self) -> bool {
-        self.told.load(Ordering::SeqCst) != 0 && !self.is_halted()
+    pub(crate) fn has_issued(&self) -> bool {
+        self.issued.load(Ordering::SeqCst) != 0 && !self.is_halted()
     }
 
     /// Whether the device looks for no commands.
@@ -130,15 +131,14 @@ impl Flight {
         self.is_halted() || self.halts() != before
     }
 
-    /// Whether the commands that the device has are others than queued ones.
+    /// Whether the commands that the device has are unqueued.
     #[inline]
-    pub(crate) fn has_other(&self) -> bool {
-        self.turns.load(Ordering::SeqCst) & OTHER != 0
+    pub(crate) fn has_unqueued(&self) -> bool {
+        self.turns.load(Ordering::SeqCst) & UNQUEUED != 0
     }
 
-    /// Whether the device was told of the command in `slot`, which is not over; else it waits for
-    /// its turn.
-    pub(crate) fn was_told(&self, slot: u8) -> bool {
+    /// Whether the command in `slot`, which has not ended, was issued; else it waits for its turn.
+    pub(crate) fn was_issued(&self, slot: u8) -> bool {
         self.turns.load(Ordering::SeqCst) & 1u64.wrapping_shl(u32::from(slot)) == 0
     }
 
@@ -151,40 +151,40 @@ impl Flight {
     /// may be due. By the drainer.
     #[inline]
     pub(crate) fn finish(&self, bits: u32) -> (u32, bool) {
-        let told = self.told.fetch_and(!bits, Ordering::SeqCst);
-        (told & bits, told & !bits == 0 && !self.is_free())
+        let issued = self.issued.fetch_and(!bits, Ordering::SeqCst);
+        (issued & bits, issued & !bits == 0 && !self.is_free())
     }
 
-    /// Whose turn it is. What is returned is held no longer, and is to be told at once. By the
-    /// holder of `turn`, whose value is `last`.
+    /// Whose turn it is. What is returned is no longer deferred, and is to be issued at once. By
+    /// the holder of `turn`, whose value is `last`.
     pub(crate) fn next(&self, last: &mut bool) -> Turn {
         let turns = self.turns.load(Ordering::SeqCst);
-        if turns & (HALTED | TROUBLED) != 0 || self.told.load(Ordering::SeqCst) != 0 {
+        if turns & (HALTED | TROUBLED) != 0 || self.issued.load(Ordering::SeqCst) != 0 {
             return Turn::Nothing;
         }
         // CAST: the low half.
-        let held = turns as u32;
-        let queued = self.queued(held);
-        let other = held & !queued;
-        if other != 0 && (queued == 0 || !*last) {
+        let deferred = turns as u32;
+        let queued = self.queued(deferred);
+        let unqueued = deferred & !queued;
+        if unqueued != 0 && (queued == 0 || !*last) {
             *last = true;
-            self.turns.fetch_or(OTHER, Ordering::SeqCst);
-            self.release(other);
-            return Turn::Other(other);
+            self.turns.fetch_or(UNQUEUED, Ordering::SeqCst);
+            self.release(unqueued);
+            return Turn::Unqueued(unqueued);
         }
         *last = false;
         if queued == 0 {
-            self.turns.fetch_and(!OTHER, Ordering::SeqCst);
+            self.turns.fetch_and(!UNQUEUED, Ordering::SeqCst);
             return Turn::Nothing;
         }
         // Should that be all, queued commands may flow freely beside these; should the issuer add
         // another one meanwhile, it knocks.
         self.turns
-            .fetch_and(!(OTHER | u64::from(queued)), Ordering::SeqCst);
+            .fetch_and(!(UNQUEUED | u64::from(queued)), Ordering::SeqCst);
         Turn::Queued(queued)
     }
 
-    /// `bits` are held no longer.
+    /// `bits` are no longer deferred.
     pub(crate) fn release(&self, bits: u32) {
         self.turns.fetch_and(!u64::from(bits), Ordering::SeqCst);
     }
@@ -198,8 +198,8 @@ impl Flight {
             }
         }
         // The drainer may be about to end some of them, too: each belongs to who takes it from
-        // `told`.
-        let taken = self.told.fetch_and(!bits, Ordering::SeqCst) & bits;
+        // `issued`.
+        let taken = self.issued.fetch_and(!bits, Ordering::SeqCst) & bits;
         self.judged.fetch_or(taken, Ordering::Release);
     }
 
@@ -222,12 +222,12 @@ impl Flight {
         decode(place.map_or(u8::MAX, |place| place.load(Ordering::Relaxed)))
     }
 
-    /// From now on the device is told nothing, until [`Flight::trust`].
+    /// From now on nothing is issued, until [`Flight::trust`].
     pub(crate) fn suspect(&self) {
         self.turns.fetch_or(TROUBLED, Ordering::SeqCst);
     }
 
-    /// What there was to see to is seen to. The caller then gives turns.
+    /// The error was handled. The caller then gives turns.
     pub(crate) fn trust(&self) {
         self.turns.fetch_and(!TROUBLED, Ordering::SeqCst);
     }
@@ -237,9 +237,9 @@ impl Flight {
         self.turns.fetch_and(!HALTED, Ordering::SeqCst);
     }
 
-    /// Nothing is with the device, held or judged. While it is halted, and nobody issues or drains.
+    /// Nothing is issued, deferred or judged. While it is halted, and nobody issues or drains.
     pub(crate) fn rewind(&self) {
-        self.told.store(0, Ordering::SeqCst);
+        self.issued.store(0, Ordering::SeqCst);
         self.judged.store(0, Ordering::SeqCst);
         self.turns.fetch_and(HALTED, Ordering::SeqCst);
         self.answered.store(false, Ordering::Relaxed);
@@ -286,16 +286,16 @@ mod tests {
     fn kinds_alternate_and_then_flow_freely() {
         let flight = flight(0b0111);
         let mut last = false;
-        flight.told.store(0b0001, Ordering::SeqCst);
+        flight.issued.store(0b0001, Ordering::SeqCst);
         flight.hold(0b1110);
         assert_eq!(flight.next(&mut last), Turn::Nothing, "the device has one");
         assert_eq!(flight.finish(0b0001), (0b0001, true));
-        assert_eq!(flight.next(&mut last), Turn::Other(0b1000));
-        assert!(flight.has_other());
+        assert_eq!(flight.next(&mut last), Turn::Unqueued(0b1000));
+        assert!(flight.has_unqueued());
         flight.hold(0b1_0000);
         assert_eq!(flight.next(&mut last), Turn::Queued(0b0110), "alternating");
-        assert!(!flight.has_other() && !flight.is_free());
-        assert_eq!(flight.next(&mut last), Turn::Other(0b1_0000));
+        assert!(!flight.has_unqueued() && !flight.is_free());
+        assert_eq!(flight.next(&mut last), Turn::Unqueued(0b1_0000));
         assert_eq!(flight.next(&mut last), Turn::Nothing);
         assert!(flight.is_free());
     }
@@ -315,7 +315,7 @@ mod tests {
     fn verdicts_come_back_as_they_were() {
         let flight = flight(0);
         for outcome in VERDICTS {
-            flight.told.store(1 << 31, Ordering::SeqCst);
+            flight.issued.store(1 << 31, Ordering::SeqCst);
             flight.judge(1 << 31, outcome);
             assert_eq!(flight.finish(1 << 31).0, 0, "it was ended");
             assert_eq!(flight.take_judged(), 1 << 31);

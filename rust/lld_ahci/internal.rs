@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Commands of the driver's own, and commands that are told one by one: with nothing else with the
-//! device, polled with sleeps.
+//! Commands of the driver's own, and commands that are issued one by one: with nothing else with
+//! the device, polled with sleeps.
 
 use crate::command::{IDENTIFY_DEVICE, READ_LOG_EXT, SET_FEATURES};
 use crate::fis::Taskfile;
@@ -24,14 +24,14 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// [`Error::Refused`]: it failed, with its error byte above its status byte; the list runs
     /// again. [`Error::Timeout`], [`Error::Fatal`]: the link has to be reset. [`Error::Gone`].
     pub(crate) fn run_alone(&self, slot: u8, deadline: Deadline<'_>) -> Result<(), Error> {
-        let ran = self.tell_alone(slot, deadline);
+        let ran = self.issue_alone(slot, deadline);
         if matches!(ran, Err(Error::Timeout | Error::Fatal)) {
             self.unanswered.store(true, Ordering::Relaxed);
         }
         ran
     }
 
-    fn tell_alone(&self, slot: u8, mut deadline: Deadline<'_>) -> Result<(), Error> {
+    fn issue_alone(&self, slot: u8, mut deadline: Deadline<'_>) -> Result<(), Error> {
         let bit = 1u32.wrapping_shl(u32::from(slot));
         self.regs.write(Reg::Ci, bit);
         let start = self.platform.now_us();
@@ -39,7 +39,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         loop {
             let waited = self.platform.now_us().saturating_sub(start);
             // The commands before the status: what ended with an error is not taken for a success.
-            let issued = self.regs.read(Reg::Ci);
+            let ci = self.regs.read(Reg::Ci);
             let status = self.regs.get(Reg::Is)?;
             if status & IS_TFE != 0 {
                 return self.refused();
@@ -48,7 +48,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 self.miss(bit);
                 return Err(Error::Fatal);
             }
-            if issued & bit == 0 {
+            if ci & bit == 0 {
                 if !self.is_running() {
                     // It was reset, or its registers are out of reach: they say nothing.
                     self.miss(bit);

@@ -5,10 +5,11 @@
 //! What hal calls a controller is what is started, stopped, reset and given up as one, and whose
 //! queues serve all of its disks alike. For AHCI that is the port, not the HBA: a port has its own
 //! command list, its own drive and its own recovery, which must not hold up the others; no command
-//! of one port can be told through another. So each implemented port becomes an [`AhciController`]
-//! with one queue and, if its drive is served, one disk whose number is the port's. The layer above
-//! serves a port as it serves an NVMe controller, with nothing new but where interrupts come from
-//! and that a port may ask to be attended ([`Site::call`], [`AhciController::attend`]).
+//! of one port can be issued through another. So each implemented port becomes an
+//! [`AhciController`] with one queue and, if its drive is served, one disk whose number is the
+//! port's. The layer above serves a port as it serves an NVMe controller, with nothing new but
+//! where interrupts come from and that a port may ask to be attended ([`Site::call`],
+//! [`AhciController::attend`]).
 //!
 //! The ports share an [`Hba`]: brought up once before them, and afterwards only asked which port
 //! interrupted. It has no lock, because nothing in it changes. Its last resort, a reset, takes all
@@ -34,8 +35,8 @@
 //! * **Slot**: one of up to 32 places of a port's command list: the tag, and the NCQ tag as well.
 //!   It has a **header** and a **command table** with the command FIS and the **PRDT**, which says
 //!   where the data is.
-//! * **Queued** commands (NCQ) may be with a drive at once, **other** ones may not be with them.
-//! * **Told**: the device knows of the command. **Held**: it waits for its turn.
+//! * **Queued** commands (NCQ) may be with a drive at once, **unqueued** ones may not be with them.
+//! * **Issued**: the device has the command. **Deferred**: it waits for its turn.
 //!
 //! # Files
 //! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`,
@@ -44,12 +45,12 @@
 //!   list), `internal` (commands of the driver's own), `identify`, `recover` with `log` (which
 //!   command failed), `decline` (what a drive loses that fails often), `pass` (commands of the
 //!   operator's tools), `lpm` and `policy` (sleep of the link), `cache`, `solo` (the drive to
-//!   oneself), `shutdown`; its steps by name: `step`; what the log says of an answer that was
-//!   missed: `silence`.
+//!   oneself), `shutdown`; its steps by name: `step`; what the log says of a
+//!   command that timed out: `silence`.
 //! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
 //! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
 //! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device,
-//!   `flight` (who has what), `events` (telling and finding out), `status` (what an error means).
+//!   `flight` (who has what), `events` (issue and completion), `status` (what an error means).
 //!
 //! # Left alone
 //! ATAPI devices, port multipliers, drives of 28-bit addresses, locked ones, other block sizes than

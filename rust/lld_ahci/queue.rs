@@ -71,14 +71,14 @@ impl<S: Site> Queue for AhciQueue<S> {
         self.tags.capacity()
     }
 
-    /// A quarter of the slots: telling the device costs two register writes, and finding out what
-    /// it has finished a read, for however many commands.
+    /// A quarter of the slots: to issue costs two register writes, and to find out what is finished
+    /// a read, for however many commands.
     #[inline]
     fn batch(&self) -> usize {
         (self.capacity() / BATCHES).max(1)
     }
 
-    /// The HBA is asked which port it was, and the port what happened; both are then told so.
+    /// The HBA is asked which port it was, and the port what happened; both are then acknowledged.
     #[inline]
     fn is_interrupt_dear(&self) -> bool {
         true
@@ -178,9 +178,9 @@ impl<S: Site> Queue for AhciQueue<S> {
         let number = self.tags.first_issued()?;
         let tag = self.tags.complete(number)?;
         // CAST: below 32.
-        let told = self.site.port().flight.was_told(number as u8);
+        let issued = self.site.port().flight.was_issued(number as u8);
         let why = CmdError::Aborted.again();
-        let outcome = Err(if told { why } else { why.untold() });
+        let outcome = Err(if issued { why } else { why.untold() });
         Some(Event { tag, outcome })
     }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Recovery from errors that the device or the link reported (AHCI 1.3.1 section 6.2, Serial ATA
 //! 3.x section 13.6.2.4), with as little lost as can be: only what the device names as failed
-//! fails, everything else is told again.
+//! fails, everything else is issued again.
 //!
 //! ```text
 //!  error of a queued command --> restart the list --> log 10h --> fails the one, issues the others
 //!                                                        |        again
 //!                                                        | no answer, or no sense in it
 //!                                                        v
-//!  error of others: one --> fails it                  COMRESET --> all one by one, not queued,
+//!  of unqueued ones: one --> fails it                  COMRESET --> all one by one, not queued,
 //!                   several ------------------------------------^  each with its own outcome
 //!                 (and what it has too many errors for is taken from the drive: `decline`)
 //!  link or bus --> COMRESET --> same drive --> all again; the third time in short order one by one
@@ -36,8 +36,8 @@ pub enum News {
     Nothing,
     /// There were errors; what failed has failed, everything else goes on.
     Recovered,
-    /// The drive is gone: its disk is to be removed. What it had has failed, and what it is told
-    /// will not be answered.
+    /// The drive is gone: its disk is to be removed. What it had has failed, and what is issued to
+    /// it will not be answered.
     Left,
     /// Another drive is in its place: the disk is to be removed, and the port made anew.
     Exchanged,
@@ -45,13 +45,13 @@ pub enum News {
     Came,
 }
 
-/// How long a command that is told alone may take: what the layer above grants one, too.
+/// How long a command that is issued alone may take: what the layer above grants one, too.
 const ALONE_US: u64 = 30_000_000;
-/// Resets of the link after which the drive is told one by one, if each came so soon after the
+/// Resets of the link after which commands are issued one by one, if each came so soon after the
 /// last.
 const STRIKES: u32 = 3;
 const SOON_US: u64 = 10_000_000;
-/// Commands without an answer, of those that are told one by one, after which the drive is not
+/// Commands without an answer, of those that are issued one by one, after which the drive is not
 /// tried any further.
 const PATIENCE: u32 = 2;
 
@@ -78,11 +78,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
         let failed = self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) != 0;
         if changed || !link || status & IS_BROKEN != 0 {
-            let told = self.quiesce()?;
+            let issued = self.quiesce()?;
             if status & IS_IF != 0 {
                 self.weigh(state, Trouble::Link, self.generation())?;
             }
-            return self.reset_link(state, told);
+            return self.reset_link(state, issued);
         }
         if status & IS_TFE != 0 || failed {
             return self.recover(state);
@@ -95,66 +95,71 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     fn quiesce(&self) -> Result<u32, Error> {
         self.progress.at(Step::Halt);
         self.halt()?;
-        Ok(self.flight.told.load(Ordering::SeqCst))
+        Ok(self.flight.issued.load(Ordering::SeqCst))
     }
 
     /// The device reported an error of a command.
     fn recover(&self, state: &mut State) -> Result<News, Error> {
-        let other = self.flight.has_other();
+        let unqueued = self.flight.has_unqueued();
         let tfd = self.regs.get(Reg::Tfd)?;
-        let told = self.quiesce()?;
+        let issued = self.quiesce()?;
         if self.run().is_err() {
-            return self.reset_link(state, told);
+            return self.reset_link(state, issued);
         }
-        if other && told.is_power_of_two() {
+        if unqueued && issued.is_power_of_two() {
             let outcome = match status::outcome(tfd) {
                 Ok(()) => Err(CmdError::Io.again()),
                 failed => failed,
             };
-            self.flight.judge(told, outcome);
+            self.flight.judge(issued, outcome);
             self.end_failure()?;
             // CAST: the error byte.
             return self.blame(state, status::trouble((tfd >> 8) as u8), 0);
         }
-        if other {
-            return self.one_by_one(state, told);
+        if unqueued {
+            return self.one_by_one(state, issued);
         }
         let named = match self.read_log(log::NCQ_ERROR) {
             Ok(sector) => log::ncq_error(&sector),
             Err(Error::Gone) => return Err(Error::Gone),
             Err(_) => None,
         };
-        let Some((bit, error)) = named.and_then(|error| Some((bit_of(error.tag, told)?, error)))
+        let Some((bit, error)) = named.and_then(|error| Some((bit_of(error.tag, issued)?, error)))
         else {
             // Only the log or a reset ends the device's error state.
             return match self.renew(state)? {
-                News::Nothing => self.one_by_one(state, told),
+                News::Nothing => self.one_by_one(state, issued),
                 gone => Ok(gone),
             };
         };
         let failed = status::failure(error.status, error.error);
         self.flight.judge(bit, Err(failed));
-        self.blame(state, status::trouble(error.error), told & !bit)
+        self.blame(state, status::trouble(error.error), issued & !bit)
     }
 
-    /// Goes on with `told` after an error of the drive, without what that costs it.
-    fn blame(&self, state: &mut State, trouble: Option<Trouble>, told: u32) -> Result<News, Error> {
+    /// Goes on with `issued` after an error of the drive, without what that costs it.
+    fn blame(
+        &self,
+        state: &mut State,
+        trouble: Option<Trouble>,
+        issued: u32,
+    ) -> Result<News, Error> {
         let taken = match trouble {
             Some(trouble) => self.weigh(state, trouble, self.generation())?,
             None => None,
         };
         match taken {
-            None | Some(Taken::Sleep) => self.go_on(told),
-            Some(Taken::Queue) => self.one_by_one(state, told),
+            None | Some(Taken::Sleep) => self.go_on(issued),
+            Some(Taken::Queue) => self.one_by_one(state, issued),
             Some(Taken::Speed(_)) => match self.renew(state)? {
-                News::Nothing => self.go_on(told),
+                News::Nothing => self.go_on(issued),
                 gone => Ok(gone),
             },
         }
     }
 
     /// The link or the bus failed, or the drive is not ready: resets the link.
-    fn reset_link(&self, state: &mut State, told: u32) -> Result<News, Error> {
+    fn reset_link(&self, state: &mut State, issued: u32) -> Result<News, Error> {
         match self.renew(state)? {
             News::Nothing => {}
             gone => return Ok(gone),
@@ -165,14 +170,14 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             false => 1,
         };
         state.struck_us = now;
-        let others = self.flight.has_other() && told != 0;
-        match others || state.strikes >= STRIKES {
-            true => self.one_by_one(state, told),
-            false => self.go_on(told),
+        let unqueued = self.flight.has_unqueued() && issued != 0;
+        match unqueued || state.strikes >= STRIKES {
+            true => self.one_by_one(state, issued),
+            false => self.go_on(issued),
         }
     }
 
-    /// COMRESET, and is it the same drive? Then its command list runs, with nothing told.
+    /// COMRESET, and is it the same drive? Then its command list runs, with nothing issued.
     pub(crate) fn renew(&self, state: &State) -> Result<News, Error> {
         let Occupant::Drive(before) = state.occupant else {
             return Err(Error::Invalid);
@@ -190,20 +195,20 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
     }
 
-    /// Tells the device again of `queued`, and then of what is held.
+    /// Issues `queued` again, and then what is deferred.
     fn go_on(&self, queued: u32) -> Result<News, Error> {
         self.open();
         if queued != 0 {
-            self.tell_queued(queued);
+            self.issue_queued(queued);
         } else {
             self.give_turns();
         }
         Ok(News::Recovered)
     }
 
-    /// Tells the device of `told` one by one and not queued, and waits for each.
-    fn one_by_one(&self, state: &State, told: u32) -> Result<News, Error> {
-        let mut left = told;
+    /// Issues the commands in `issued` again, one by one and not queued, and waits for each.
+    fn one_by_one(&self, state: &State, issued: u32) -> Result<News, Error> {
+        let mut left = issued;
         let mut lost = 0u32;
         let mut last = Ok(());
         while left != 0 {
@@ -234,7 +239,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.go_on(0)
     }
 
-    /// The outcome of the command in `slot`, told alone.
+    /// The outcome of the command in `slot`, issued alone.
     fn alone(&self, slot: u8) -> Result<Outcome, Error> {
         let table = self.memory.table(slot).ok_or(Error::Invalid)?;
         let taskfile = command::singly(Taskfile::decode(table.read_cfis()));
@@ -253,10 +258,10 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     fn depart(&self, news: News) -> Result<News, Error> {
         self.departed.store(true, Ordering::SeqCst);
         self.put_out()?;
-        let held = self.flight.turns.load(Ordering::SeqCst);
+        let deferred = self.flight.turns.load(Ordering::SeqCst);
         // CAST: the low half.
-        let held = held as u32;
-        let all = held | self.flight.told.fetch_or(held, Ordering::SeqCst);
+        let deferred = deferred as u32;
+        let all = deferred | self.flight.issued.fetch_or(deferred, Ordering::SeqCst);
         self.flight.release(all);
         self.flight.judge(all, Err(CmdError::Gone.finally()));
         self.forget_errors();
@@ -264,8 +269,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 }
 
-/// The bit of `tag`, if it is one of `told`.
-fn bit_of(tag: u8, told: u32) -> Option<u32> {
+/// The bit of `tag`, if it is one of `issued`.
+fn bit_of(tag: u8, issued: u32) -> Option<u32> {
     let bit = 1u32.checked_shl(u32::from(tag))?;
-    (told & bit != 0).then_some(bit)
+    (issued & bit != 0).then_some(bit)
 }

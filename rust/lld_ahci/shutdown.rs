@@ -20,7 +20,7 @@ const PAUSE_US: u64 = 500;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Flushes and parks the drive, if there is one that takes commands. What is under way may
-    /// finish before; what does not is not told again. Afterwards only [`hal::Controller::stop`]
+    /// finish before; what does not is not issued again. Afterwards only [`hal::Controller::stop`]
     /// and `start` are of use.
     pub(crate) fn power_off(&self, state: &mut State) -> Result<(), Error> {
         let Occupant::Drive(about) = state.occupant else {
@@ -32,7 +32,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.let_finish(DRAIN_US);
         self.progress.at(Step::Halt);
         self.halt()?;
-        match self.flight.told.load(Ordering::SeqCst) {
+        match self.flight.issued.load(Ordering::SeqCst) {
             0 => self.run()?,
             // It still has something, and takes nothing else before that is over.
             _ => match self.renew(state)? {
@@ -66,7 +66,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Waits until the device has nothing, or something to complain of, for `limit_us` at most.
     pub(crate) fn let_finish(&self, limit_us: u64) {
         let start = self.platform.now_us();
-        while self.flight.told.load(Ordering::SeqCst) != 0 {
+        while self.flight.issued.load(Ordering::SeqCst) != 0 {
             let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
             let waited = self.platform.now_us().saturating_sub(start);
             // All ones are 32 queued commands as well as an absent device, which is trouble.

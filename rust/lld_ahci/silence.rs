@@ -116,7 +116,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// What there is to say of an answer that was missed: by the control path, or now, by the data
     /// path.
     pub(crate) fn take_silence(&self) -> Silence {
-        let now = || self.silence("I/O", self.flight.told.load(Ordering::SeqCst));
+        let now = || self.silence("I/O", self.flight.issued.load(Ordering::SeqCst));
         self.missed.take().unwrap_or_else(now)
     }
 }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use std::string::ToString;
 
-    /// A drive that is at what it was told.
+    /// A drive that is at work on what was issued.
     const LATE: Silence = Silence {
         step: "a command passed through",
         awaited: 0b11,

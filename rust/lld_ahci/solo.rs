@@ -33,20 +33,20 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 _ => return Err(Error::Gone),
             }
         }
-        let told = self.flight.told.load(Ordering::SeqCst);
-        if told != 0 && (self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci)) & told != 0 {
+        let issued = self.flight.issued.load(Ordering::SeqCst);
+        if issued != 0 && (self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci)) & issued != 0 {
             self.progress.at(Step::LetFinish);
-            self.miss(told);
+            self.miss(issued);
         }
         self.settle();
-        if self.flight.told.load(Ordering::SeqCst) != 0 {
+        if self.flight.issued.load(Ordering::SeqCst) != 0 {
             self.put_out()?;
             return Err(Error::Timeout);
         }
         let done = match work(state) {
             Ok(done) => done,
             Err(why) => {
-                // Memory that it was told of is the caller's again.
+                // Memory that it was given is the caller's again.
                 self.put_out()?;
                 return Err(why);
             }

@@ -65,7 +65,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// What is there. `reset`: after a reset of the link. A drive that is served is left with its
-    /// command list running and nothing told.
+    /// command list running and nothing issued.
     pub(crate) fn recognize(&self, reset: bool) -> Result<Occupant, Error> {
         let mut reset = reset;
         let mut last = Error::Timeout;

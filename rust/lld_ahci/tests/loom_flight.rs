@@ -31,7 +31,7 @@ impl Port {
         let flight = Flight::new();
         flight.resume();
         flight.bind(OVER | OPEN, true);
-        flight.told.store(OVER | OPEN, Ordering::SeqCst);
+        flight.issued.store(OVER | OPEN, Ordering::SeqCst);
         Self {
             flight,
             stopped: AtomicBool::new(false),
@@ -53,26 +53,26 @@ impl Port {
         if self.flight.is_halted() {
             return (judged, 0);
         }
-        let told = self.flight.told.load(Ordering::SeqCst);
+        let issued = self.flight.issued.load(Ordering::SeqCst);
         let active = self.active();
         if self.flight.was_halted(halts) {
             return (judged, 0);
         }
-        (judged, self.flight.finish(told & !active).0)
+        (judged, self.flight.finish(issued & !active).0)
     }
 
     /// A recovery that fails what the device has not finished, in the order of `engine.rs` and
     /// `recover.rs`.
     fn recover(&self) {
         if self.flight.halt() {
-            let told = self.flight.told.load(Ordering::SeqCst);
+            let issued = self.flight.issued.load(Ordering::SeqCst);
             // It reads the register, too; loom would lose sight of the drain's look behind this
             // one.
-            self.flight.judge(told & !OPEN, Ok(()));
+            self.flight.judge(issued & !OPEN, Ok(()));
         }
         self.stopped.store(true, Ordering::SeqCst);
-        let told = self.flight.told.load(Ordering::SeqCst);
-        self.flight.judge(told, Err(CmdError::Medium.finally()));
+        let issued = self.flight.issued.load(Ordering::SeqCst);
+        self.flight.judge(issued, Err(CmdError::Medium.finally()));
     }
 }
 
