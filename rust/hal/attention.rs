@@ -11,7 +11,7 @@ use core::fmt;
 pub enum Queues {
     /// I/O goes on.
     Live,
-    /// Nobody issues or drains; what the device was told of stays with it.
+    /// Nothing is issued or drained; what was issued stays with the device.
     AtRest,
 }
 
@@ -21,7 +21,7 @@ pub enum Queues {
 pub enum Wish {
     /// Nothing.
     Nothing,
-    /// The disks may have come, gone or changed: [`crate::Controller::units`] tells.
+    /// The disks may have come, gone or changed: see [`crate::Controller::units`].
     LookAnew,
     /// It has to be attended with its queues at rest.
     Rest,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a controller is told to do.
+//! What a controller is asked to do.
 
 /// The operations of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -163,7 +163,7 @@ pub enum Cause {
 /// How the machine goes on after a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Time is there to flush and to be told so: unbind, reboot, poweroff.
+    /// There is time to flush and to notify the device: unbind, reboot, poweroff.
     Normal,
     /// The device is gone or hung: only host-side state is put away.
     Dead,
@@ -203,16 +203,16 @@ pub trait Controller: Send + Sync + 'static {
         let _ = named;
     }
 
-    /// Says in one line, for the operator's log, what the device was doing when an answer was
-    /// missed, so that one that is late is told from a completion that was lost. Before
+    /// Says in one line, for the operator's log, what the device was doing when a command timed
+    /// out, so that a device that is slow is told from a completion that was lost. Before
     /// [`Controller::stop`], with the queues at rest; says nothing if there is nothing to say.
     fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         let _ = to;
         Ok(())
     }
 
-    /// Sees to what the device has called for ([`Cause::Attention`]), or would have while nobody
-    /// listened, and says what it was to `tell`. A call for nothing is harmless. Bounded work,
+    /// Handles what the device has called for ([`Cause::Attention`]), or would have called for
+    /// while it was stopped, and reports it to `tell`. A spurious call is harmless. Bounded work,
     /// however often the device calls ([`Wish::Later`]). An error: it has to be recovered. Sleeps.
     fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
         let _ = (queues, tell);

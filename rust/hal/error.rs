@@ -15,7 +15,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The same failure of a command that the device was never told of; one that is final stays so.
+    /// The same failure of a command that was never issued; one that is final stays so.
     pub const fn untold(self) -> Self {
         let again = match self.again {
             Again::Never => Again::Never,
@@ -41,7 +41,7 @@ pub enum Again {
     Now,
     /// After so many tenths of a second (the unit of NVMe's Command Retry Delay Times).
     After(u16),
-    /// At once, and as often as it takes: the device was never told of it, so nothing was tried.
+    /// At once, and as often as it takes: the command was never issued, so nothing was tried.
     Untold,
 }
 

@@ -39,12 +39,12 @@ pub trait Queue: Send + Sync + 'static {
     /// How many slots the queue has; tags are numbered below it.
     fn capacity(&self) -> usize;
 
-    /// So many commands are worth telling the device of; fewer may wait for more, as long as it has
-    /// others or those who would wait for them have other threads to let run. 1: there is nothing
-    /// to be had by it. Asked once, when the engine takes the queue over.
+    /// How many commands are worth a doorbell. With fewer the engine may defer it, as long as the
+    /// device has others, or the threads that wait for them yield to other threads. 1: deferring
+    /// gains nothing. Asked once, when the engine takes the queue over.
     fn batch(&self) -> usize;
 
-    /// Whether its interrupt takes accesses to registers, beside those that the events take.
+    /// Whether its interrupt costs register accesses, beside those that its events cost.
     fn is_interrupt_dear(&self) -> bool {
         false
     }
@@ -53,7 +53,7 @@ pub trait Queue: Send + Sync + 'static {
     /// busy" is an answer, not a wait.
     fn get_free_tags(&self, side: &mut Self::Issue, want: usize, tags: &mut TagBatch<Free>);
 
-    /// Writes `cmd` and its `data` where the device will look for them. The device is not told yet.
+    /// Writes `cmd` and its `data` where the device will look for them, without a doorbell.
     ///
     /// `data` yields the segments in order; an `Err` from it is passed on in [`Unbound`]. A slot
     /// that comes back, from here or by [`Queue::unget_tags`], leaves nothing behind.
@@ -94,8 +94,8 @@ pub trait Queue: Send + Sync + 'static {
     /// as [`crate::TagTable`] is.
     fn release_tags(&self, side: &mut Self::Drain, tags: &mut TagBatch<Detached>) -> usize;
 
-    /// How many completions the device reported that answer nothing it was told. More than a few
-    /// are a reason to reset.
+    /// How many completions the device reported that answer no issued command. More than a few are
+    /// a reason to reset.
     fn violations(&self, side: &Self::Drain) -> u32;
 
     /// Likewise [`crate::Controller::silence`], of a queue that has commands outstanding.
@@ -110,8 +110,8 @@ pub trait Queue: Send + Sync + 'static {
     }
 
     /// Takes back one command that the device has not finished, as [`CmdError::Aborted`] that may
-    /// be tried again, or as [`crate::Again::Untold`] if the device was never told of it; `None`
-    /// when none is left.
+    /// be tried again, or as [`crate::Again::Untold`] if it was never issued; `None` when none is
+    /// left.
     ///
     /// Only while [`crate::Controller::stop`] has stopped the device, which is the proof that it no
     /// longer touches memory.

@@ -12,7 +12,7 @@ use core::num::NonZeroU64;
 /// Taken from the pool, not yet bound.
 #[derive(Debug)]
 pub enum Free {}
-/// Bound to a command that the device has not been told about.
+/// Bound to a command that is not issued yet.
 #[derive(Debug)]
 pub enum Bound {}
 /// Proven finished by the device.
@@ -62,7 +62,7 @@ impl Tag<Free> {
 }
 
 impl Tag<Bound> {
-    /// Takes the command back before the device was told of it.
+    /// Takes the command back before it is issued.
     #[inline]
     pub fn unbind(self) -> Tag<Free> {
         Tag::new(self.index)
@@ -226,8 +226,7 @@ impl<P: Platform> TagTable<P> {
         }
     }
 
-    /// The device is about to be told of `tag`; from here on only [`TagTable::complete`] gives it
-    /// back.
+    /// `tag` is about to be issued; from here on only [`TagTable::complete`] gives it back.
     #[inline]
     pub fn issue(&self, tag: Tag<Bound>) {
         if let Some(state) = self.issued.get(tag.index()) {

@@ -42,7 +42,7 @@ pub(crate) struct Events {
     missed: bool,
     /// The firmware's event, which waits for the queues to rest.
     firmware: bool,
-    /// The critical warnings that were told last.
+    /// The critical warnings reported last.
     warnings: u8,
 }
 

@@ -56,7 +56,7 @@ impl<D: DmaMem, M: Mmio> Doorbells<D, M> {
 }
 
 /// The EventIdx rule: whether moving from `old` to `new` passed `event`, at which the device wants
-/// to be told.
+/// the doorbell.
 ///
 /// In 16-bit arithmetic, which also holds for a queue index that wraps earlier: the values it
 /// leaves out are passed at once.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an admin command does beside what it is told to: to the namespaces, to I/O that is under
-//! way (Base 2.0 section 5.16.1.6, the log page Commands Supported and Effects).
+//! The side effects of an admin command: on the namespaces, on I/O in flight (Base 2.0 section
+//! 5.16.1.6, the log page Commands Supported and Effects).
 //!
 //! The log is read once after each start of the controller, when a command is first passed through:
 //! other firmware may say other things.
@@ -111,8 +111,8 @@ impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
     P::Dma: Clone,
 {
-    /// What the admin command `sqe` does beside what it is told to. Sleeps; under the same mutex as
-    /// the control path.
+    /// The side effects of the admin command `sqe`. Sleeps; under the same mutex as the control
+    /// path.
     pub fn effects(&self, sqe: &Sqe) -> Result<Effects, Error> {
         // CAST: bits 7:0 are the opcode.
         let opcode = sqe[0] as u8;

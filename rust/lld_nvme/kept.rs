@@ -10,7 +10,7 @@ use hal::{Mmio, Platform};
 pub(crate) struct Kept<P: Platform, M: Mmio> {
     /// Data of an admin command that was not answered.
     pub(crate) data: Option<P::Dma>,
-    /// A queue that was not let go.
+    /// A queue that the controller was not seen to delete.
     pub(crate) queue: Option<NvmeQueue<P, M>>,
     /// The queue pair of I/O commands passed through, once there was one.
     pub(crate) tools: Option<ToolQueue<P, M>>,

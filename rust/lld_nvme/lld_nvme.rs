@@ -13,7 +13,7 @@
 //! # Files
 //! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path:
 //!   `controller`; its steps by name: `step`;
-//!   what the log says of an answer that was missed: `silence`.
+//!   what the log says of a command that timed out: `silence`.
 //! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify`,
 //!   `namespace` (what the device says about itself), `heat`, `units` (namespaces as disks),
 //!   `passthrough` (commands of the operator's tools), `effects` (what those change),

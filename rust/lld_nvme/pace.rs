@@ -16,7 +16,7 @@ pub(crate) struct Pace {
     interval_us: u32,
     /// When the last was seen to.
     last_us: u64,
-    /// One was told to wait.
+    /// One was deferred.
     waits: bool,
 }
 

@@ -149,8 +149,8 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         self.entries
     }
 
-    /// By which Abort names the command of `tag`: queue and command identifier. By the time that
-    /// it gets there the latter may be that of a command which is over.
+    /// By which Abort names the command of `tag`: queue and command identifier. When Abort gets
+    /// there the command may have ended.
     pub(crate) fn name_of(&self, tag: usize) -> Option<(u16, u16)> {
         Some((self.qid, self.slots.get(tag)?.cid()))
     }
@@ -199,7 +199,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         Some(tag)
     }
 
-    /// The command of `slot` is over: from here on its CID answers nothing, and its list is free.
+    /// The command of `slot` has ended: from here on its CID answers nothing, and its list is free.
     #[inline]
     fn end(&self, slot: &Slot) {
         let page = slot.end(self.numbers.next(slot.cid()));
@@ -235,8 +235,8 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         self.tags.capacity()
     }
 
-    /// Its registers cost next to nothing: one posted write for any number of commands, often
-    /// none, and no reads. A command that is held back is late by as much.
+    /// Its doorbell costs next to nothing: one posted write for any number of commands, often none,
+    /// and no reads. A command that is deferred is delayed by as much.
     fn batch(&self) -> usize {
         1
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A controller, and a queue of it, at the moment at which an answer was missed: what the log says,
-//! so that a controller that is late is told from a completion that was lost on its way.
+//! A controller, and a queue of it, when a command has timed out: what the log says, so that a
+//! controller that is slow is told from a completion that was lost on its way.
 
 use crate::cqe::Cqe;
 use crate::regs::{CSTS_CFS, CSTS_RDY};
@@ -42,7 +42,7 @@ impl fmt::Display for Registers {
 pub(crate) struct Silence {
     /// Queue identifier; 0: the admin queue.
     pub(crate) qid: u16,
-    /// The submission queue's tail that the controller was told.
+    /// The submission queue's tail as of the last doorbell.
     pub(crate) tail: u16,
     /// Where it had got to, by the last completion that was taken; `None`: there was none.
     pub(crate) fetched: Option<u16>,

@@ -11,8 +11,8 @@
 use crate::lists::Page;
 use cell::sync::{AtomicU32, Ordering};
 
-/// A slot. Whoever has its tag changes it: the issuer until the device is told of the command, the
-/// drainer from when it is proven finished; the tag table's Acquire and Release are between them.
+/// A slot. Whoever has its tag changes it: the issuer until the command is issued, the drainer from
+/// when it is proven finished; the tag table's Acquire and Release are between them.
 #[derive(Debug)]
 pub(crate) struct Slot(AtomicU32);
 
@@ -38,8 +38,8 @@ impl Slot {
         }
     }
 
-    /// Its command is over, or was never told: the next one has this CID, and no page. Where that
-    /// one had its list.
+    /// Its command has ended, or was never issued: the next one has this CID, and no page. Returns
+    /// where the list of the old one was.
     #[inline]
     pub(crate) fn end(&self, cid: u16) -> Page {
         let before = self.0.load(Ordering::Relaxed);

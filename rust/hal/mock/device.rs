@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
 
-/// A command as the device was told of it.
+/// A command as it was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
     /// Its tag.
@@ -57,7 +57,7 @@ impl MockDevice {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commands that the device was told of and has not taken yet, oldest first.
+    /// Commands that were issued and that the device has not taken yet, oldest first.
     pub fn issued(&self) -> Vec<Issued> {
         self.state().issued.iter().cloned().collect()
     }
@@ -176,7 +176,7 @@ impl<P: Platform> MockQueue<P> {
         Self::gathering(platform, tags, 1)
     }
 
-    /// The same with a device that is dear to tell anything, save of `batch` commands at once.
+    /// The same with a device whose doorbell is expensive, so that a batch is `batch` commands.
     pub fn gathering(
         platform: &P,
         tags: u16,

@@ -37,7 +37,7 @@ impl MockMapping {
         Self { bus, pieces }
     }
 
-    /// The pieces in order, as the device is to be told of them.
+    /// The pieces in order, as the device is given them.
     pub fn segments(&self) -> Vec<Segment> {
         (self.pieces.iter())
             .map(|(block, len)| Segment {

@@ -27,7 +27,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
     /// Takes one completion, with the command's result and status.
     pub(crate) fn fetch_reply(&self, side: &mut NvmeDrain) -> Option<(Tag<Completed>, AdminReply)> {
         let (tag, entry) = self.fetch(side)?;
-        // The device may not write it again before it is told that it was taken.
+        // The device may not write it again before the head doorbell.
         let result = self.cq.read64(cqe::offset(self.before(side.head)));
         let status = entry.status();
         Some((tag, AdminReply { result, status }))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Commands that the device is not told of after all.
+//! Bound commands that are taken back before they are issued.
 
 use super::{NvmeIssue, NvmeQueue};
 use crate::command;
