@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The registers of an AHCI HBA (AHCI 1.3.1 section 3).
 //!
-//! A port that hears of no command still has it in `PxSACT` and `PxCI`, as if its drive were busy
-//! for ever: a bit that was never set there would look like a command that is over. Both are
+//! A port that does not see a command still has it in `PxSACT` and `PxCI`, as if its drive were
+//! busy for ever: a bit that was never set there would look like a command that has ended. Both are
 //! cleared as the specification has it: where the port's list is stopped (`PxCMD.ST`), and by a
 //! reset of the HBA.
 
@@ -24,11 +24,11 @@ const IS_HBF: u32 = 1 << 29;
 /// Command and status of a port, and in it: its list is processed.
 const CMD: usize = 0x18;
 const CMD_ST: u32 = 1;
-/// What a port is told of commands by.
+/// The registers by which commands are issued.
 const SACT: usize = 0x34;
 const CI: usize = 0x38;
 
-/// What each port was told and has not heard.
+/// Commands issued to each port that it has not seen.
 pub(crate) struct Unheard([PortUnheard; PORTS_MAX]);
 
 #[derive(Default)]

@@ -15,7 +15,7 @@ const KINDS: &[&str] = &["medium", "link", "aborted", "busy"];
 pub struct Faults {
     /// So many of the next completions are lost: the command stays the device's until it is reset.
     pub drop: Knob,
-    /// While it is not 0, completions are told so many microseconds later than they came.
+    /// While it is not 0, completions are reported so many microseconds late.
     pub delay_us: Knob,
     /// So many of the next completions come twice: the second answers nothing, and counts as a
     /// violation.
@@ -24,13 +24,13 @@ pub struct Faults {
     pub fail_nth: Knob,
     /// And why: `medium`, which is final; `link`, `aborted`, `busy`, which may be tried again.
     pub fail_as: Knob,
-    /// The device hears of no command any more.
+    /// The device sees no doorbell any more.
     pub deaf: Knob,
-    /// It reports a fatal status, and hears of no command, until it is reset.
+    /// It reports a fatal status, and sees no command, until it is reset.
     pub cfs: Knob,
     /// Its registers read as all ones, and writes go nowhere, as if it were pulled.
     pub all_ones: Knob,
-    /// What the ports of an HBA were told and have not heard.
+    /// Commands that were issued to the ports of an HBA and that they have not seen.
     pub(crate) unheard: Unheard,
 }
 
@@ -51,7 +51,7 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Whether the device hears of no commands.
+    /// Whether the device sees no doorbell.
     #[inline]
     pub(crate) fn is_deaf(&self) -> bool {
         self.deaf.is_on() || self.cfs.is_on()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults on demand, around a low-level driver that does not know of them.
 //!
-//! Below the driver, in what its device's registers say and hear: [`nvme::Registers`],
+//! Below the driver, in what its device's registers read and take: [`nvme::Registers`],
 //! [`ahci::Registers`]. Above it, in what it says of its completions: [`Queue`]. [`Faults`] are the
 //! switches that both go by, all of them off at first.
 //!
 //! ```text
-//!  strategy - Queue - the driver's queue - Registers - the device's registers
+//!  engine --- Queue - the driver's queue - Registers - the device's registers
 //!              |                             |
 //!              drop, delay_us, duplicate,    deaf, cfs, all_ones
 //!              fail_nth, fail_as
@@ -19,8 +19,8 @@
 extern crate std;
 
 pub mod ahci;
+mod delayed;
 mod faults;
-mod held;
 mod knob;
 pub mod nvme;
 mod queue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A queue whose completions get lost, come late, come twice or say that the command has failed.
 
-use crate::held::{Held, NEVER};
+use crate::delayed::{Delayed, NEVER};
 use crate::Faults;
 use core::fmt;
 use core::ops::Deref;
@@ -23,14 +23,14 @@ pub struct Queue<Q, P: Platform, F, A> {
     platform: P,
     faults: F,
     alarm: A,
-    held: Held<P>,
+    delayed: Delayed<P>,
 }
 
 /// The drainer's side of a queue whose own is `D`.
 pub struct Drain<D> {
     inner: D,
-    /// Something is held back.
-    holds: bool,
+    /// Some completion is delayed.
+    delays: bool,
     /// For when the drain was asked.
     woken_us: u64,
     /// Completions that came twice.
@@ -51,7 +51,7 @@ impl<Q: hal::Queue, P: Platform, F, A> Queue<Q, P, F, A> {
         Ok(NewQueue {
             queue: Self {
                 inner: new.queue,
-                held: Held::none(&platform)?,
+                delayed: Delayed::none(&platform)?,
                 platform,
                 faults,
                 alarm,
@@ -59,7 +59,7 @@ impl<Q: hal::Queue, P: Platform, F, A> Queue<Q, P, F, A> {
             issue: new.issue,
             drain: Drain {
                 inner: new.drain,
-                holds: false,
+                delays: false,
                 woken_us: NEVER,
                 doubled: 0,
             },
@@ -84,19 +84,19 @@ where
     F: Deref<Target = Faults> + Send + Sync + 'static,
     A: Alarm,
 {
-    /// Whether a completion that was held back is due.
+    /// Whether a delayed completion is due.
     fn is_due(&self, side: &Drain<Q::Drain>) -> bool {
-        side.holds && self.held.next_us() <= self.platform.now_us()
+        side.delays && self.delayed.next_us() <= self.platform.now_us()
     }
 
     fn take_due(&self, side: &Drain<Q::Drain>) -> Option<Event> {
-        match side.holds {
-            true => self.held.take(self.platform.now_us()),
+        match side.delays {
+            true => self.delayed.take(self.platform.now_us()),
             false => None,
         }
     }
 
-    /// When to keep `event` until; `None`: it is told at once.
+    /// Until when a completion is delayed; `None`: it is reported at once.
     fn kept_until(&self) -> Option<u64> {
         if self.faults.drop.count_off() != 0 {
             return Some(NEVER);
@@ -107,12 +107,12 @@ where
         }
     }
 
-    /// Nobody else comes for what is held back.
+    /// No interrupt announces what is delayed: the alarm stands in for it.
     fn wake(&self, side: &mut Drain<Q::Drain>) {
-        if !side.holds {
+        if !side.delays {
             return;
         }
-        let (next_us, now_us) = (self.held.next_us(), self.platform.now_us());
+        let (next_us, now_us) = (self.delayed.next_us(), self.platform.now_us());
         if next_us == side.woken_us && now_us < side.woken_us {
             return;
         }
@@ -137,10 +137,10 @@ where
             let Some(until_us) = self.kept_until() else {
                 return Some(event);
             };
-            if let Err(event) = self.held.keep(event, until_us) {
+            if let Err(event) = self.delayed.keep(event, until_us) {
                 return Some(event);
             }
-            side.holds = true;
+            side.delays = true;
         }
         None
     }
@@ -224,7 +224,7 @@ where
 
     /// First what got lost on its way: for all that is known above, the device never finished it.
     fn reap_tag(&self, side: &mut Self::Drain) -> Option<Event> {
-        match self.held.take(NEVER) {
+        match self.delayed.take(NEVER) {
             Some(event) => Some(Event {
                 outcome: Err(CmdError::Aborted.again()),
                 ..event
@@ -235,8 +235,8 @@ where
 
     fn rewind(&self, issue: &mut Q::Issue, drain: &mut Self::Drain) {
         self.inner.rewind(issue, &mut drain.inner);
-        self.held.clear();
-        drain.holds = false;
+        self.delayed.clear();
+        drain.delays = false;
         drain.woken_us = NEVER;
         drain.doubled = 0;
     }

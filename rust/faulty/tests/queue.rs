@@ -165,7 +165,7 @@ fn what_is_late_comes_when_it_is_due_and_is_asked_for() {
 }
 
 #[test]
-fn what_is_held_when_the_device_is_reset_is_over() {
+fn what_is_delayed_when_the_device_is_reset_has_ended() {
     let mut rig = Rig::new();
     rig.faults.delay_us.set("100").unwrap();
     rig.carry_out(2);
@@ -179,7 +179,7 @@ fn what_is_held_when_the_device_is_reset_is_over() {
 }
 
 #[test]
-fn no_more_is_held_than_there_is_room_for() {
+fn no_more_is_delayed_than_there_is_room_for() {
     let mut rig = Rig::new();
     rig.faults.drop.set("60").unwrap();
     rig.carry_out(60);

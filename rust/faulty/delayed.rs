@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Completions that came and are not told of yet, or never.
+//! Completions that the device has posted and the driver does not see yet, or never.
 //!
 //! They are in a table of their own, as the drainer's side, which is handed around by value, has to
-//! stay small. Only the drainer comes here, so no place is ever found held.
+//! stay small. Only the drainer comes here, so no place is ever found locked.
 
 use cell::TryLock;
 use hal::{Error, Event, Platform};
 
-/// When nobody is to be told.
+/// A completion that is lost.
 pub(crate) const NEVER: u64 = u64::MAX;
 /// How many there is room for.
 const ROOM: usize = 32;
 
-struct Late {
+struct Entry {
     event: Event,
     due_us: u64,
 }
 
 /// A few completions, each with the time at which it is due.
-pub(crate) struct Held<P: Platform> {
-    places: P::Table<TryLock<Option<Late>>>,
+pub(crate) struct Delayed<P: Platform> {
+    places: P::Table<TryLock<Option<Entry>>>,
 }
 
-impl<P: Platform> Held<P> {
+impl<P: Platform> Delayed<P> {
     pub(crate) fn none(platform: &P) -> Result<Self, Error> {
         let places = platform.table(ROOM, |_| TryLock::new(None))?;
         Ok(Self { places })
@@ -33,7 +33,7 @@ impl<P: Platform> Held<P> {
         let mut places = self.places.iter().filter_map(TryLock::try_lock);
         match places.find(|place| place.is_none()) {
             Some(mut place) => {
-                *place = Some(Late { event, due_us });
+                *place = Some(Entry { event, due_us });
                 Ok(())
             }
             None => Err(event),
@@ -49,7 +49,7 @@ impl<P: Platform> Held<P> {
 
     /// Takes one that is due at `until_us` or before.
     pub(crate) fn take(&self, until_us: u64) -> Option<Event> {
-        let is_due = |place: &Option<Late>| place.as_ref().is_some_and(|l| l.due_us <= until_us);
+        let is_due = |place: &Option<Entry>| place.as_ref().is_some_and(|l| l.due_us <= until_us);
         let mut places = self.places.iter().filter_map(TryLock::try_lock);
         let late = places.find(|place| is_due(place))?.take()?;
         Some(late.event)
