@@ -8,7 +8,7 @@
 use crate::{Error, Heat, LinkPower, Notice, Queue, Queues, Reservations, Wish};
 use core::fmt;
 
-/// What a controller can do, known after [`Controller::start`]. The strategy and the layer above
+/// What a controller can do, known after [`Controller::start`]. The engine and the layer above
 /// keep to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The HIOPS hardware abstraction layer: what a strategy may ask of a storage controller, and what
+//! The HIOPS hardware abstraction layer: what the engine may ask of a storage controller, and what
 //! a low-level driver (LLD) may ask of the machine it runs on.
 //!
 //! # Vocabulary

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an LLD and a strategy stand on: memory for tables, DMA memory, registers, time.
+//! What an LLD and the engine stand on: memory for tables, DMA memory, registers, time.
 //!
 //! In the kernel `kglue` implements these; on the host the fakes of `mock` and of the LLDs' models
 //! do.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults on demand: `/sys/kernel/debug/hiops/ADDRESS`, one folder a device, one file a fault, and
-//! what has them happen between the device's registers, its driver and the strategy.
+//! what has them happen between the device's registers, its driver and the engine.
 
 use core::fmt;
 use core::ops::Deref;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The layer above the strategy, without a kernel: requests with data, mapped for the device and
+//! The layer above the engine, without a kernel: requests with data, mapped for the device and
 //! compared afterwards.
 
 use crate::{kind, Ended};
@@ -64,7 +64,7 @@ impl Host {
         })
     }
 
-    /// A queue under the strategy, with this above.
+    /// A queue under the engine, with this above.
     #[track_caller]
     pub fn io<Q: Queue>(self: &Arc<Self>, hw: NewQueue<Q>) -> Io<Q> {
         let layer = Layer(Arc::clone(self));

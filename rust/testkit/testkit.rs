@@ -4,7 +4,7 @@
 //!
 //! * [`Model`], [`Device`], [`Bench`]: a device behind registers, in the test's hands.
 //! * [`Line`]: one queue of a driver, verb by verb.
-//! * [`Host`], [`Job`], [`Io`]: the layer above the strategy, and a queue between the two.
+//! * [`Host`], [`Job`], [`Io`]: the layer above the engine, and a queue between the two.
 //! * [`Whole`]: all of it together, and what has to hold whatever the device is.
 //! * [`Mix`], [`Dice`]: random commands, the same every time.
 //! * [`Siege`], [`Foe`], [`Tape`], [`Lies`]: a driver under a device that does what an input says.

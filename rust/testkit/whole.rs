@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A driver with its model below and the strategy above: what has to hold whatever the device is.
+//! A driver with its model below and the engine above: what has to hold whatever the device is.
 
 use crate::{command, Device, Dice, Host, Io, Job, Line, Model};
 use engine::Context;

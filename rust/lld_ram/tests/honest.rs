@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The device as it should be, under the strategy.
+//! The device as it should be, under the engine.
 
 #![allow(
     clippy::unwrap_used,

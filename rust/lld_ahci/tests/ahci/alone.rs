@@ -20,7 +20,7 @@ fn without_the_log_all_are_told_one_by_one() {
     only(host.outcomes(), 16, &failed);
     let log = rig.model.state().data_log();
     let alone = log.iter().filter(|taken| taken.command == 0x25).count();
-    // The drive takes the lowest slot first, the strategy gives the highest: it began with block
+    // The drive takes the lowest slot first, the engine gives the highest: it began with block
     // 15.
     assert_eq!(alone, 12, "not the four that were done");
     assert!(

@@ -102,7 +102,7 @@ impl Rig {
         Line::of(&self.ahci[0], 0, 0)
     }
 
-    /// The first port's queue under the strategy, and what is above that.
+    /// The first port's queue under the engine, and what is above that.
     pub fn io(&self) -> (Arc<Host>, Queue) {
         let host = Host::new(&self.machine);
         let queue = host.io(self.queue().0);

@@ -48,7 +48,7 @@ impl Rig {
         Line::of(&self.nvme, index, index + 1)
     }
 
-    /// With so many queues under the strategy.
+    /// With so many queues under the engine.
     pub fn whole(&self, queues: u16) -> Whole<'_, Nvme, State> {
         let lines = (0..queues).map(|index| self.queue(index));
         Whole::new(&self.machine, &self.model, &self.nvme, UNIT, lines)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A world on the host, and a device in it with the strategy above.
+//! A world on the host, and a device in it with the engine above.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -104,7 +104,7 @@ pub struct Over {
     pub data: Vec<u8>,
 }
 
-/// A device with its first queue under the strategy.
+/// A device with its first queue under the engine.
 pub struct Rig {
     pub platform: MockPlatform,
     pub world: HostWorld,
