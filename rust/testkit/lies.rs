@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a device says instead of the truth.
 
-use crate::Tape;
+use crate::Input;
 
 /// Most lies that are kept up at once.
 const MOST: usize = 8;
@@ -22,17 +22,17 @@ struct Lie {
 }
 
 impl Lie {
-    fn told_by(tape: &Tape, offset: usize) -> Self {
-        let (after, times) = (tape.byte() & 7, tape.byte());
-        let mask = match tape.byte() {
+    fn told_by(input: &Input, offset: usize) -> Self {
+        let (after, times) = (input.byte() & 7, input.byte());
+        let mask = match input.byte() {
             bit @ 0..=31 => 1 << bit,
             byte @ 32..=35 => 0xff << ((byte - 32) * 8),
             _ => u32::MAX,
         };
-        let value = match tape.byte() & 3 {
+        let value = match input.byte() & 3 {
             0 => 0,
             1 => u32::MAX,
-            _ => tape.word(),
+            _ => input.word(),
         };
         Self {
             offset,
@@ -69,18 +69,18 @@ pub struct Lies {
 }
 
 impl Lies {
-    /// From now on it lies about one of `registers`, as `tape` says.
-    pub fn about_register(&mut self, registers: &[usize], tape: &Tape) {
-        if let Some(&offset) = tape.pick(registers) {
-            push(&mut self.registers, Lie::told_by(tape, offset));
+    /// From now on it lies about one of `registers`, as `input` says.
+    pub fn about_register(&mut self, registers: &[usize], input: &Input) {
+        if let Some(&offset) = input.pick(registers) {
+            push(&mut self.registers, Lie::told_by(input, offset));
             self.is_liar = true;
         }
     }
 
-    /// From now on it lies about a word of the pages that it tells of itself, as `tape` says.
-    pub fn about_pages(&mut self, tape: &Tape) {
-        let offset = tape.below(0x400) as usize * 4;
-        push(&mut self.pages, Lie::told_by(tape, offset));
+    /// From now on it lies about a word of the pages that it tells of itself, as `input` says.
+    pub fn about_pages(&mut self, input: &Input) {
+        let offset = input.below(0x400) as usize * 4;
+        push(&mut self.pages, Lie::told_by(input, offset));
         self.is_liar = true;
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests as an input says, whose data tells whether they were right to succeed.
 
-use crate::{command, Job, Tape};
+use crate::{command, Input, Job};
 use hal::{Command, Limits, Op, Unit};
 
 /// Most bytes of a request.
@@ -9,11 +9,11 @@ const BYTES: u64 = 32 << 10;
 /// What a request's data is before it is read.
 const UNREAD: u8 = 0xee;
 
-/// The next request of `tape`, with the name `id`, that `unit` and `limits` allow; `None`: that is
+/// The next request of `input`, with the name `id`, that `unit` and `limits` allow; `None`: that is
 /// none.
-pub(crate) fn next(tape: &Tape, unit: &Unit, limits: &Limits, id: usize) -> Option<Box<Job>> {
-    let what = tape.byte();
-    let cmd = next_command(tape, what, unit, limits)?;
+pub(crate) fn next(input: &Input, unit: &Unit, limits: &Limits, id: usize) -> Option<Box<Job>> {
+    let what = input.byte();
+    let cmd = next_command(input, what, unit, limits)?;
     let data = match cmd.op {
         Op::Write => content(&cmd),
         Op::Read => vec![UNREAD; (cmd.blocks as usize) << cmd.block_shift],
@@ -23,7 +23,7 @@ pub(crate) fn next(tape: &Tape, unit: &Unit, limits: &Limits, id: usize) -> Opti
     Some(Job::shaped(id, cmd, data, (0, piece)))
 }
 
-fn next_command(tape: &Tape, what: u8, unit: &Unit, limits: &Limits) -> Option<Command> {
+fn next_command(input: &Input, what: u8, unit: &Unit, limits: &Limits) -> Option<Command> {
     let shift = unit.block_shift;
     let most = u64::from(limits.max_transfer).min(BYTES);
     let most = most.checked_shr(shift.into()).unwrap_or(0);
@@ -35,7 +35,7 @@ fn next_command(tape: &Tape, what: u8, unit: &Unit, limits: &Limits) -> Option<C
         3..=4 => (Op::Write, most),
         _ => (Op::Read, most),
     };
-    let lba = tape.below(unit.blocks);
+    let lba = input.below(unit.blocks);
     let left = unit.blocks.saturating_sub(lba);
     let most = most.min(left).min(1 << (what >> 5));
     // Too large a block, or nothing that it does.

@@ -7,7 +7,7 @@
 //! * [`Host`], [`Job`], [`Io`]: the layer above the engine, and a queue between the two.
 //! * [`Whole`]: all of it together, and what has to hold whatever the device is.
 //! * [`Mix`], [`Dice`]: random commands, the same every time.
-//! * [`Siege`], [`Foe`], [`Tape`], [`Lies`]: a driver under a device that does what an input says.
+//! * [`Fuzz`], [`Target`], [`Input`], [`Lies`]: a driver under a device that does what an input says.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::indexing_slicing,
@@ -18,27 +18,27 @@
 )]
 
 mod dice;
+mod fuzz;
 mod host;
+mod input;
 mod lies;
 mod line;
 mod mix;
 mod model;
 mod replay;
 mod requests;
-mod siege;
-mod tape;
 mod tries;
 mod whole;
 
 pub use dice::Dice;
+pub use fuzz::{Fuzz, Target};
 pub use host::{chosen, Host, Io, Job, Layer};
+pub use input::Input;
 pub use lies::Lies;
 pub use line::Line;
 pub use mix::Mix;
 pub use model::{Bench, Device, Model};
 pub use replay::replay;
-pub use siege::{Foe, Siege};
-pub use tape::Tape;
 pub use tries::{stays_gone, tries_until_well};
 pub use whole::Whole;
 

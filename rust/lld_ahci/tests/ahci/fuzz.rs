@@ -10,7 +10,7 @@ use hal::{Cause, Controller, Error, LinkPower, Platform, Queues, Wish};
 use lld_ahci::{AtaCommand, News, Transfer};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
-use testkit::{Foe, Siege, Tape};
+use testkit::{Fuzz, Input, Target};
 
 /// Those of the HBA and of its first port.
 const REGISTERS: [usize; 16] = [
@@ -20,7 +20,7 @@ const REGISTERS: [usize; 16] = [
 /// Blocks of the drive.
 const BLOCKS: u64 = 256;
 
-struct Enemy {
+struct Fuzzed {
     rig: Rig,
     /// Memory of tools whose commands were not answered: the device may still have it.
     kept: Mutex<Vec<MockDma>>,
@@ -28,7 +28,7 @@ struct Enemy {
     beneath: AtomicBool,
 }
 
-impl Foe for Enemy {
+impl Target for Fuzzed {
     type Controller = Ahci;
     type Device = State;
 
@@ -99,65 +99,66 @@ impl Foe for Enemy {
         self.rig.model.run();
     }
 
-    fn act(&self, tape: &Tape) -> Result<Wish, Error> {
+    fn act(&self, input: &Input) -> Result<Wish, Error> {
         let mut state = self.rig.model.state();
-        match tape.byte() % 20 {
+        match input.byte() % 20 {
             // It does not come back.
             0 if state.gone() => {}
-            0 => state.vanish_at = Some(state.accesses + u64::from(tape.byte())),
+            0 => state.vanish_at = Some(state.accesses + u64::from(input.byte())),
             1 => {
                 // What was written meanwhile got lost, and nobody can know.
                 state.lies.is_liar |= state.out_of_reach;
-                state.out_of_reach = tape.coin();
+                state.out_of_reach = input.coin();
             }
-            2 => state.config.deaf = tape.coin(),
-            3 => state.config.harps = tape.coin(),
-            4 => state.config.lag = usize::from(tape.byte() & 7),
-            5 => state.config.stuck = tape.byte() % 3,
-            6 => state.config.clears_failed = tape.coin(),
+            2 => state.config.deaf = input.coin(),
+            3 => state.config.harps = input.coin(),
+            4 => state.config.lag = usize::from(input.byte() & 7),
+            5 => state.config.stuck = input.byte() % 3,
+            6 => state.config.clears_failed = input.coin(),
             7 => {
-                state.config.breaks = Some((usize::from(tape.byte()), usize::from(tape.byte() & 7)))
+                state.config.breaks =
+                    Some((usize::from(input.byte()), usize::from(input.byte() & 7)))
             }
-            8 => state.config.prdbc = tape.coin().then(|| tape.word()),
+            8 => state.config.prdbc = input.coin().then(|| input.word()),
             9 => {
                 state.lies.is_liar = true;
-                state.config.garbage = tape.coin().then(|| tape.word());
+                state.config.garbage = input.coin().then(|| input.word());
             }
             10 => {
                 state.lies.is_liar = true;
-                state.config.phantoms = tape.word();
+                state.config.phantoms = input.word();
             }
-            11 => scribble(&mut state, tape),
+            11 => scribble(&mut state, input),
             12 => {
                 // Trouble that it tells of, and that nobody sees.
                 state.lies.is_liar = true;
-                state.ports[0].is |= tape.word();
+                state.ports[0].is |= input.word();
             }
             13 => {
                 let bad = Bad {
-                    lba: tape.below(BLOCKS),
-                    tfd: [0x4051, 0x1051, 0x0451, 0x8451, 0x0061][usize::from(tape.byte() % 5)],
-                    times: usize::from(tape.byte() & 7),
+                    lba: input.below(BLOCKS),
+                    tfd: [0x4051, 0x1051, 0x0451, 0x8451, 0x0061][usize::from(input.byte() % 5)],
+                    times: usize::from(input.byte() & 7),
                 };
                 if let Some(drive) = &mut state.ports[0].drive {
                     drive.bad.push(bad);
                 }
             }
             14 => {
-                let lba = tape.coin().then(|| tape.below(BLOCKS));
+                let lba = input.coin().then(|| input.below(BLOCKS));
                 if let Some(drive) = &mut state.ports[0].drive {
                     drive.mute = lba;
                 }
             }
             15 => {
-                let us = [None, Some(3_000), Some(11_000_000)][usize::from(tape.byte() % 3)];
+                let us = [None, Some(3_000), Some(11_000_000)][usize::from(input.byte() % 3)];
                 if let Some(drive) = &mut state.ports[0].drive {
                     drive.ready_us = us;
                 }
             }
             16 => {
                 if let Some(mut drive) = state.unplug(0) {
-                    drive.serial = [drive.serial, "SERIAL-1"][usize::from(tape.byte() & 1)];
+                    drive.serial = [drive.serial, "SERIAL-1"][usize::from(input.byte() & 1)];
                     state.plug(0, drive);
                 }
             }
@@ -165,22 +166,22 @@ impl Foe for Enemy {
                 state.reset_beneath();
                 self.beneath.store(true, Ordering::Relaxed);
             }
-            18 => state.config.reverses = tape.coin(),
+            18 => state.config.reverses = input.coin(),
             _ => {
                 drop(state);
-                return self.pass(tape);
+                return self.pass(input);
             }
         }
         Ok(Wish::Nothing)
     }
 }
 
-impl Enemy {
+impl Fuzzed {
     /// A command of a tool's, with as much room as it takes.
-    fn pass(&self, tape: &Tape) -> Result<Wish, Error> {
-        let how = tape.byte();
+    fn pass(&self, input: &Input) -> Result<Wish, Error> {
+        let how = input.byte();
         if how & 7 == 6 {
-            let policy = LinkPower::ALL[usize::from(tape.byte()) % LinkPower::ALL.len()];
+            let policy = LinkPower::ALL[usize::from(input.byte()) % LinkPower::ALL.len()];
             return match self.rig.ahci[0].set_link_power(policy) {
                 Err(error) if error != Error::Invalid => Err(error),
                 _ => Ok(Wish::Nothing),
@@ -198,21 +199,21 @@ impl Enemy {
             4 => (0xea, Transfer::Nothing),
             5 => (0xef, Transfer::Nothing),
             // Nothing that this drive knows.
-            _ => (0xf0 | tape.byte(), Transfer::FromDevice(&data, bytes)),
+            _ => (0xf0 | input.byte(), Transfer::FromDevice(&data, bytes)),
         };
         let shift = self.rig.units(0).into_iter().flatten().next();
         let shift = shift.map_or(9, |unit| unit.block_shift.min(12));
         let command = AtaCommand {
             command: opcode,
-            features: tape.byte().into(),
+            features: input.byte().into(),
             count: match how & 7 {
                 2 | 3 => (bytes >> shift) as u16,
-                _ => tape.byte().into(),
+                _ => input.byte().into(),
             },
-            lba: tape.below(BLOCKS + 1),
-            device: tape.byte(),
+            lba: input.below(BLOCKS + 1),
+            device: input.byte(),
         };
-        let timeout_ms = u32::from(tape.byte());
+        let timeout_ms = u32::from(input.byte());
         let answer = self.rig.ahci[0].command(&command, &transfer, timeout_ms, &|| false);
         match answer {
             Err(error @ (Error::Timeout | Error::Fatal | Error::Gone)) => {
@@ -225,23 +226,23 @@ impl Enemy {
 }
 
 /// A word into the memory in which FISes are received.
-fn scribble(state: &mut State, tape: &Tape) {
+fn scribble(state: &mut State, input: &Input) {
     state.lies.is_liar = true;
     let base = state.ports[0].fb;
-    for _ in 0..=tape.byte() & 3 {
+    for _ in 0..=input.byte() & 3 {
         // Most often where those are that are looked at.
-        let at = match tape.byte() & 3 {
+        let at = match input.byte() & 3 {
             0 => 0x40,
             1 => 0x58,
             2 => 0x5c,
-            _ => tape.below(64) * 4,
+            _ => input.below(64) * 4,
         };
-        let _ = state.platform.bus().write32(base + at, tape.word());
+        let _ = state.platform.bus().write32(base + at, input.word());
     }
 }
 
-fn config(tape: &Tape) -> Config {
-    let (how, drive) = (tape.byte(), tape.byte());
+fn config(input: &Input) -> Config {
+    let (how, drive) = (input.byte(), input.byte());
     Config {
         slots: [1, 2, 5, 32][usize::from(how & 3)],
         ncq: how & 4 == 0,
@@ -266,10 +267,10 @@ fn config(tape: &Tape) -> Config {
 }
 
 /// One input.
-pub fn run(input: &[u8]) {
-    let tape = Tape::new(input);
+pub fn run(bytes: &[u8]) {
+    let input = Input::new(bytes);
     let machine = {
-        let Ok(rig) = Rig::new(config(&tape)) else {
+        let Ok(rig) = Rig::new(config(&input)) else {
             return;
         };
         if rig.ahci[0].start().is_err() || rig.units(0).iter().all(Result::is_err) {
@@ -278,14 +279,14 @@ pub fn run(input: &[u8]) {
         rig.hba.set_interrupt(true);
         rig.ahci[0].set_interrupt(0, true);
         let line = rig.queue();
-        let enemy = Enemy {
+        let fuzzed = Fuzzed {
             rig,
             kept: Mutex::default(),
             beneath: AtomicBool::new(false),
         };
-        Siege::run(&enemy, &tape, [line]);
-        let mut state = enemy.rig.model.state();
-        if enemy.beneath.load(Ordering::Relaxed) {
+        Fuzz::run(&fuzzed, &input, [line]);
+        let mut state = fuzzed.rig.model.state();
+        if fuzzed.beneath.load(Ordering::Relaxed) {
             let excused = ["PxCI written to a stopped port", "PxSACT: stopped true"];
             let is_excused = |told: &String| excused.iter().any(|why| told.starts_with(why));
             state.complaints.retain(|told| !is_excused(told));
@@ -296,7 +297,7 @@ pub fn run(input: &[u8]) {
         }
         state.complaints.clear();
         drop(state);
-        enemy.rig.machine.clone()
+        fuzzed.rig.machine.clone()
     };
     assert_eq!(
         machine.bus().blocks_alive(),

@@ -8,7 +8,7 @@ use crate::rig::{Nvme, Rig, UNIT};
 use hal::mock::{MockDma, MockPlatform};
 use hal::{Access, Cause, Controller, Error, Platform, Queues, Reserve, Wish};
 use std::sync::Mutex;
-use testkit::{Foe, Siege, Tape};
+use testkit::{Fuzz, Input, Target};
 
 /// Of a page of registers those that have a meaning, and the doorbells of three queues.
 const REGISTERS: [usize; 6] = [0x00, 0x04, 0x08, 0x14, 0x1c, 0x24];
@@ -16,13 +16,13 @@ const FORMAT: u8 = 0x80;
 /// Queue pairs for I/O.
 const QUEUES: u16 = 2;
 
-struct Enemy {
+struct Fuzzed {
     rig: Rig,
     /// Memory of tools whose commands were not answered: the device may still have it.
     kept: Mutex<Vec<MockDma>>,
 }
 
-impl Foe for Enemy {
+impl Target for Fuzzed {
     type Controller = Nvme;
     type Device = State;
 
@@ -73,65 +73,65 @@ impl Foe for Enemy {
         state.work_queues();
     }
 
-    fn act(&self, tape: &Tape) -> Result<Wish, Error> {
+    fn act(&self, input: &Input) -> Result<Wish, Error> {
         let mut state = self.rig.model.state();
         let now = state.admin_log.len();
-        match tape.byte() & 15 {
+        match input.byte() & 15 {
             // It does not come back.
             0 if state.gone() => {}
-            0 => state.vanish_at = Some(state.accesses + u64::from(tape.byte())),
-            1 => state.out_of_reach = tape.coin(),
-            2 => state.fatal = tape.coin(),
+            0 => state.vanish_at = Some(state.accesses + u64::from(input.byte())),
+            1 => state.out_of_reach = input.coin(),
+            2 => state.fatal = input.coin(),
             3 => {
                 // No success: nothing is transferred.
-                let status = tape.word() as u16 | 1;
+                let status = input.word() as u16 | 1;
                 state.io_status.push(status);
             }
             4 => {
-                let status = tape.word() as u16 | 1;
-                state.refuse = Some((now + usize::from(tape.byte() & 7), status));
+                let status = input.word() as u16 | 1;
+                state.refuse = Some((now + usize::from(input.byte() & 7), status));
             }
-            5 => state.ignore = Some(now + usize::from(tape.byte() & 7)),
-            6 => state.stuck.next = usize::from(tape.byte() & 3),
-            7 => state.stuck.for_good = tape.coin(),
-            8 => state.raise(tape.word()),
-            9 => state.reporter.forever = tape.coin().then(|| tape.word()),
+            5 => state.ignore = Some(now + usize::from(input.byte() & 7)),
+            6 => state.stuck.next = usize::from(input.byte() & 3),
+            7 => state.stuck.for_good = input.coin(),
+            8 => state.raise(input.word()),
+            9 => state.reporter.forever = input.coin().then(|| input.word()),
             10 => {
                 state.lies.is_liar = true;
-                state.liar = Some(lie_by(tape));
+                state.liar = Some(lie_by(input));
             }
             11 => {
                 state.lies.is_liar = true;
-                state.admin_liar = Some(lie_by(tape));
+                state.admin_liar = Some(lie_by(input));
             }
-            12 => scribble(&mut state, tape),
-            13 => state.config.warnings = tape.byte(),
+            12 => scribble(&mut state, input),
+            13 => state.config.warnings = input.byte(),
             14 => {
                 let ns = &mut state.config.namespaces[0];
-                ns.blocks = 1 << tape.below(11);
+                ns.blocks = 1 << input.below(11);
                 ns.data.resize((ns.blocks << ns.lbads) as usize, 0);
             }
             _ => {
                 drop(state);
-                return self.pass(tape);
+                return self.pass(input);
             }
         }
         Ok(Wish::Nothing)
     }
 }
 
-impl Enemy {
+impl Fuzzed {
     /// A command of a tool's.
-    fn pass(&self, tape: &Tape) -> Result<Wish, Error> {
-        let bytes = tape.below(3 * 4096) as usize & !3;
+    fn pass(&self, input: &Input) -> Result<Wish, Error> {
+        let bytes = input.below(3 * 4096) as usize & !3;
         let data = match bytes {
             0 => None,
             _ => self.rig.machine.dma(bytes).ok(),
         };
-        let first = u64::from(tape.byte()) | (u64::from(tape.byte() & 1) << 32);
-        let [a, b, c] = [0; 3].map(|_: u64| u64::from(tape.word()));
+        let first = u64::from(input.byte()) | (u64::from(input.byte() & 1) << 32);
+        let [a, b, c] = [0; 3].map(|_: u64| u64::from(input.word()));
         let sqe = [first, 0, 0, 0, 0, a | (b << 32), c, 0];
-        let timeout_ms = u32::from(tape.byte());
+        let timeout_ms = u32::from(input.byte());
         let nvme = &self.rig.nvme;
         // With less room its data would go where nobody has said: the layer above refuses that.
         let needed = lld_nvme::admin_bytes(&sqe).unwrap_or(0);
@@ -139,7 +139,7 @@ impl Enemy {
         if sqe[0] as u8 == FORMAT {
             return Ok(Wish::Nothing);
         }
-        let through = tape.coin();
+        let through = input.coin();
         if !through && matches!(sqe[0] as u8, 0x0d | 0x0e | 0x11 | 0x15) {
             return self.reserve(&sqe).map(|()| Wish::LookAnew);
         }
@@ -158,7 +158,7 @@ impl Enemy {
     }
 }
 
-impl Enemy {
+impl Fuzzed {
     /// The block layer asks for a reservation, and who has which.
     fn reserve(&self, sqe: &[u64; 8]) -> Result<(), Error> {
         let of = self.rig.nvme.reservations().unwrap();
@@ -187,22 +187,22 @@ impl Enemy {
 }
 
 /// Lies about completions for as long as the input goes on.
-fn lie_by(tape: &Tape) -> crate::model::Liar {
-    let tape = tape.clone();
+fn lie_by(input: &Input) -> crate::model::Liar {
+    let input = input.clone();
     Box::new(move |_, truth| {
-        let wild = |tape: &Tape| Completion {
-            result: u64::from(tape.word()),
-            sq_head: tape.byte().into(),
-            sq_id: (tape.byte() & 3).into(),
-            cid: tape.word() as u16,
-            status: tape.word() as u16,
+        let wild = |input: &Input| Completion {
+            result: u64::from(input.word()),
+            sq_head: input.byte().into(),
+            sq_id: (input.byte() & 3).into(),
+            cid: input.word() as u16,
+            status: input.word() as u16,
         };
-        match tape.byte() & 15 {
+        match input.byte() & 15 {
             0..=7 => vec![truth],
             8 => vec![truth, truth],
             9 => vec![],
             10 => vec![Completion {
-                cid: truth.cid ^ u16::from(tape.byte()),
+                cid: truth.cid ^ u16::from(input.byte()),
                 ..truth
             }],
             11 => vec![
@@ -213,34 +213,34 @@ fn lie_by(tape: &Tape) -> crate::model::Liar {
                 truth,
             ],
             12 => vec![Completion {
-                sq_head: tape.word() as u16,
+                sq_head: input.word() as u16,
                 ..truth
             }],
             13 => vec![Completion {
-                status: tape.word() as u16,
+                status: input.word() as u16,
                 ..truth
             }],
-            14 => vec![wild(&tape), truth],
-            _ => vec![wild(&tape)],
+            14 => vec![wild(&input), truth],
+            _ => vec![wild(&input)],
         }
     })
 }
 
 /// Words into a completion queue, without a message.
-fn scribble(state: &mut State, tape: &Tape) {
+fn scribble(state: &mut State, input: &Input) {
     state.lies.is_liar = true;
-    let number = u16::from(tape.byte()) % (QUEUES + 1);
+    let number = u16::from(input.byte()) % (QUEUES + 1);
     let Some((base, entries)) = state.cqs.get(&number).map(|cq| (cq.base, cq.entries)) else {
         return;
     };
-    for _ in 0..=tape.byte() & 7 {
-        let at = base + tape.below(u64::from(entries) * 4) * 4;
-        let _ = state.platform.bus().write32(at, tape.word());
+    for _ in 0..=input.byte() & 7 {
+        let at = base + input.below(u64::from(entries) * 4) * 4;
+        let _ = state.platform.bus().write32(at, input.word());
     }
 }
 
-fn config(tape: &Tape) -> Config {
-    let how = tape.byte();
+fn config(input: &Input) -> Config {
+    let how = input.byte();
     Config {
         mqes: [1, 3, 7, 31][usize::from(how & 3)],
         sgls: u32::from((how >> 2) & 1),
@@ -258,22 +258,22 @@ fn config(tape: &Tape) -> Config {
 }
 
 /// One input.
-pub fn run(input: &[u8]) {
-    let tape = Tape::new(input);
+pub fn run(bytes: &[u8]) {
+    let input = Input::new(bytes);
     let machine = {
-        let Ok(rig) = Rig::new(config(&tape)) else {
+        let Ok(rig) = Rig::new(config(&input)) else {
             return;
         };
         if rig.nvme.start().is_err() {
             return;
         }
-        let enemy = Enemy {
+        let fuzzed = Fuzzed {
             rig,
             kept: Mutex::default(),
         };
-        let lines = (0..QUEUES).map(|index| enemy.rig.queue(index));
-        Siege::run(&enemy, &tape, lines);
-        let mut state = enemy.rig.model.state();
+        let lines = (0..QUEUES).map(|index| fuzzed.rig.queue(index));
+        Fuzz::run(&fuzzed, &input, lines);
+        let mut state = fuzzed.rig.model.state();
         // A tool that has more room than its command takes.
         let excused = "PRP 2 without use";
         state.complaints.retain(|told| told != excused);
@@ -283,7 +283,7 @@ pub fn run(input: &[u8]) {
         }
         state.complaints.clear();
         drop(state);
-        enemy.rig.machine.clone()
+        fuzzed.rig.machine.clone()
     };
     assert_eq!(
         machine.bus().blocks_alive(),

@@ -2,10 +2,10 @@
 //! A driver under a device that does what an input says: what has to hold whatever that is.
 //!
 //! Above the driver is what the layer above it does in the kernel: submitting, draining, attending,
-//! giving up what is late, resetting, going. Every input ends, and at its end every request has.
+//! aborting what has timed out, resetting, removing. Every input ends, and at its end every request has.
 
 use crate::requests;
-use crate::{Device, Host, Io, Line, Model, Tape};
+use crate::{Device, Host, Input, Io, Line, Model};
 use engine::Context;
 use hal::mock::MockPlatform;
 use hal::{CmdError, Controller, Error, Failure, Op, Platform, Queues, Unit, Wish};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Most requests of an input.
 const REQUESTS: usize = 600;
-/// After so long a command is late, as `nvme_timeout_ms` and libata's are.
+/// After so long a command has timed out, as `nvme_timeout_ms` and libata's are.
 const LATE_MS: u64 = 30_000;
 /// How long a completion may take of what was given up.
 const GRACE_US: u64 = 1_000_000;
@@ -26,7 +26,7 @@ const ACCESSES: (u64, u64) = (4_096, 1_000_000);
 const CALL_US: u64 = 600_000_000;
 
 /// A device with its driver, and what else an input can have it do.
-pub trait Foe {
+pub trait Target {
     /// The driver.
     type Controller: Controller;
     /// What is behind the registers.
@@ -48,15 +48,15 @@ pub trait Foe {
     fn cut_off(&self);
     /// Something of its own, as the input says, and what is to be done about it: [`Wish::LookAnew`]
     /// or nothing. An error: it has to be reset.
-    fn act(&self, tape: &Tape) -> Result<Wish, Error>;
+    fn act(&self, input: &Input) -> Result<Wish, Error>;
     /// It is well from now on, as far as it can be.
     fn recover(&self);
 }
 
-/// An attack on a driver.
-pub struct Siege<'a, F: Foe> {
-    foe: &'a F,
-    tape: &'a Tape,
+/// A driver under fuzzing.
+pub struct Fuzz<'a, F: Target> {
+    target: &'a F,
+    input: &'a Input,
     host: Arc<Host>,
     queues: Vec<Io<<F::Controller as Controller>::Queue>>,
     /// The disk that is used, as it was found last.
@@ -67,35 +67,35 @@ pub struct Siege<'a, F: Foe> {
     dead: bool,
 }
 
-impl<'a, F: Foe> Siege<'a, F> {
-    /// Lets `tape` have its way with `foe`, whose queues these are; then the device is well, and
+impl<'a, F: Target> Fuzz<'a, F> {
+    /// Does to `target`, whose queues these are, what `input` says; then the device is well, and
     /// then the driver goes.
     #[track_caller]
     pub fn run(
-        foe: &'a F,
-        tape: &'a Tape,
+        target: &'a F,
+        input: &'a Input,
         lines: impl IntoIterator<Item = Line<<F::Controller as Controller>::Queue>>,
     ) {
-        let host = Host::new(foe.machine());
-        let mut siege = Self {
-            foe,
-            tape,
+        let host = Host::new(target.machine());
+        let mut fuzz = Self {
+            target,
+            input,
             queues: lines.into_iter().map(|line| host.io(line.0)).collect(),
             host,
             unit: None,
             ended: Vec::new(),
             dead: false,
         };
-        siege.controlled(|siege| siege.look());
-        while !tape.is_over() {
-            siege.step();
-            siege.count();
+        fuzz.controlled(|fuzz| fuzz.look());
+        while !input.is_empty() {
+            fuzz.step();
+            fuzz.count();
         }
-        siege.controlled(|siege| siege.come_right());
-        siege.count();
-        siege.controlled(|siege| siege.go());
-        siege.count();
-        let lost: Vec<_> = (0..).zip(&siege.ended).filter(|(_, n)| **n != 1).collect();
+        fuzz.controlled(|fuzz| fuzz.come_right());
+        fuzz.count();
+        fuzz.controlled(|fuzz| fuzz.go());
+        fuzz.count();
+        let lost: Vec<_> = (0..).zip(&fuzz.ended).filter(|(_, n)| **n != 1).collect();
         assert!(
             lost.is_empty(),
             "requests, and how often they ended: {lost:?}"
@@ -103,63 +103,65 @@ impl<'a, F: Foe> Siege<'a, F> {
     }
 
     fn step(&mut self) {
-        match self.tape.byte() & 0x1f {
-            0..=5 => self.at_once(|siege| siege.submit()),
-            6..=8 => self.at_once(|siege| {
-                for queue in &siege.queues {
+        match self.input.byte() & 0x1f {
+            0..=5 => self.at_once(|fuzz| fuzz.submit()),
+            6..=8 => self.at_once(|fuzz| {
+                for queue in &fuzz.queues {
                     queue.drain(Context::Coop);
                 }
             }),
-            9 => self.at_once(|siege| {
-                for queue in &siege.queues {
+            9 => self.at_once(|fuzz| {
+                for queue in &fuzz.queues {
                     queue.drain(Context::Poll);
                 }
             }),
-            10 => self.at_once(|siege| siege.queues.iter().for_each(|queue| queue.commit())),
+            10 => self.at_once(|fuzz| fuzz.queues.iter().for_each(|queue| queue.commit())),
             11..=13 => {
                 let mut calls = false;
-                self.at_once(|siege| {
-                    calls = siege.foe.interrupt();
-                    for queue in &siege.queues {
+                self.at_once(|fuzz| {
+                    calls = fuzz.target.interrupt();
+                    for queue in &fuzz.queues {
                         queue.drain(Context::Irq);
                     }
                 });
                 if calls {
-                    self.controlled(|siege| siege.attend());
+                    self.controlled(|fuzz| fuzz.attend());
                 }
             }
-            14 => self.controlled(|siege| siege.attend()),
+            14 => self.controlled(|fuzz| fuzz.attend()),
             15 => {
-                let hold = self.tape.coin();
-                self.foe.model().state().hold = hold;
+                let hold = self.input.coin();
+                self.target.model().state().hold = hold;
             }
-            16 => self.foe.model().run(),
+            16 => self.target.model().run(),
             17 => {
-                let us = 1 << self.tape.below(26);
-                self.foe.machine().advance(us);
+                let us = 1 << self.input.below(26);
+                self.target.machine().advance(us);
             }
-            18 => self.controlled(|siege| siege.climb()),
-            19 => self.controlled(|siege| siege.reset()),
-            20 => self.controlled(|siege| siege.look()),
+            18 => self.controlled(|fuzz| fuzz.climb()),
+            19 => self.controlled(|fuzz| fuzz.reset()),
+            20 => self.controlled(|fuzz| fuzz.look()),
             21 | 22 => {
-                let mut state = self.foe.model().state();
-                state.lies.about_register(self.foe.registers(), self.tape);
+                let mut state = self.target.model().state();
+                state
+                    .lies
+                    .about_register(self.target.registers(), self.input);
             }
-            23 => self.foe.model().state().lies.about_pages(self.tape),
-            24 => self.foe.model().state().lies.end(),
+            23 => self.target.model().state().lies.about_pages(self.input),
+            24 => self.target.model().state().lies.end(),
             25 => {
-                let left = self.tape.byte();
+                let left = self.input.byte();
                 let left = if left & 0x80 != 0 {
                     usize::MAX
                 } else {
                     left.into()
                 };
-                self.foe.machine().fail_allocations_after(left);
+                self.target.machine().fail_allocations_after(left);
             }
-            _ => self.controlled(|siege| match siege.foe.act(siege.tape) {
-                Ok(Wish::LookAnew) => siege.look(),
+            _ => self.controlled(|fuzz| match fuzz.target.act(fuzz.input) {
+                Ok(Wish::LookAnew) => fuzz.look(),
                 Ok(_) => {}
-                Err(_) => siege.reset(),
+                Err(_) => fuzz.reset(),
             }),
         }
     }
@@ -167,41 +169,41 @@ impl<'a, F: Foe> Siege<'a, F> {
     /// A call of the data path: it does not wait, and does not go on for ever.
     #[track_caller]
     fn at_once(&mut self, call: impl FnOnce(&mut Self)) {
-        let (before, at) = (self.accesses(), self.foe.machine().now_us());
+        let (before, at) = (self.accesses(), self.target.machine().now_us());
         call(self);
         let accesses = self.accesses() - before;
         assert!(accesses <= ACCESSES.0, "{accesses} accesses to registers");
-        assert_eq!(self.foe.machine().now_us(), at, "it has waited");
+        assert_eq!(self.target.machine().now_us(), at, "it has waited");
     }
 
     /// A call of the control path: its time is bounded.
     #[track_caller]
     fn controlled(&mut self, call: impl FnOnce(&mut Self)) {
-        let (before, at) = (self.accesses(), self.foe.machine().now_us());
+        let (before, at) = (self.accesses(), self.target.machine().now_us());
         call(self);
         let accesses = self.accesses() - before;
         assert!(accesses <= ACCESSES.1, "{accesses} accesses to registers");
-        let took = self.foe.machine().now_us() - at;
+        let took = self.target.machine().now_us() - at;
         assert!(took <= CALL_US, "it took {took} us");
     }
 
     fn accesses(&self) -> u64 {
-        self.foe.model().state().accesses
+        self.target.model().state().accesses
     }
 
     /// One or more requests.
     fn submit(&mut self) {
-        let how = self.tape.byte();
+        let how = self.input.byte();
         let (Some(queue), Some(unit)) = (
             self.queues.get(usize::from(how) % self.queues.len().max(1)),
             &self.unit,
         ) else {
             return;
         };
-        let limits = self.foe.controller().limits();
+        let limits = self.target.controller().limits();
         for n in (0..1 + (how >> 5)).rev() {
             let id = self.ended.len();
-            let Some(job) = requests::next(self.tape, unit, &limits, id) else {
+            let Some(job) = requests::next(self.input, unit, &limits, id) else {
                 return;
             };
             if id == REQUESTS {
@@ -215,7 +217,7 @@ impl<'a, F: Foe> Siege<'a, F> {
     /// Takes note of what has ended, and that it was right to.
     #[track_caller]
     fn count(&mut self) {
-        let honest = !self.foe.model().state().lies.is_liar;
+        let honest = !self.target.model().state().lies.is_liar;
         for (job, outcome) in self.host.take() {
             self.ended[job.id] += 1;
             if honest && outcome == Ok(()) && job.cmd.op == Op::Read {
@@ -228,7 +230,7 @@ impl<'a, F: Foe> Siege<'a, F> {
     /// Which disk there is now.
     fn look(&mut self) {
         let mut all = Vec::new();
-        let looked = self.foe.controller().units(&mut |unit| all.push(unit));
+        let looked = self.target.controller().units(&mut |unit| all.push(unit));
         match looked {
             Ok(()) => self.unit = all.into_iter().flatten().next(),
             // They stay as they are.
@@ -242,12 +244,12 @@ impl<'a, F: Foe> Siege<'a, F> {
             if self.dead {
                 return;
             }
-            let live = self.foe.attend(Queues::Live);
+            let live = self.target.attend(Queues::Live);
             let wish = match live {
                 Ok(Wish::Rest) => {
-                    let machine = self.foe.machine();
+                    let machine = self.target.machine();
                     let paused: Vec<_> = self.queues.iter().map(|q| q.pause(machine)).collect();
-                    let wish = self.foe.attend(Queues::AtRest);
+                    let wish = self.target.attend(Queues::AtRest);
                     paused.into_iter().for_each(|paused| paused.resume());
                     for queue in &self.queues {
                         queue.drain(Context::Coop);
@@ -266,23 +268,23 @@ impl<'a, F: Foe> Siege<'a, F> {
 
     /// The ladder: what is late is looked for, given up, and if that does not help all is reset.
     fn climb(&mut self) {
-        self.foe.machine().advance(LATE_MS * 1_000);
+        self.target.machine().advance(LATE_MS * 1_000);
         if self.dead {
             return;
         }
         for at in 0..self.queues.len() {
             let queue = &self.queues[at];
             queue.drain(Context::Coop);
-            let now_ms = || self.foe.machine().now_us() / 1_000;
+            let now_ms = || self.target.machine().now_us() / 1_000;
             while let Some(late) = queue.overdue(now_ms(), LATE_MS) {
-                let controller = self.foe.controller();
+                let controller = self.target.controller();
                 let aborted = F::Controller::ABORTS
                     && controller.alive().is_ok()
                     && controller
                         .abort(queue.hardware(), late.tag, LATE_MS * 1_000)
                         .is_ok();
                 if aborted {
-                    self.foe.machine().sleep_us(GRACE_US);
+                    self.target.machine().sleep_us(GRACE_US);
                     queue.drain(Context::Coop);
                 }
                 if !aborted || queue.overdue(late.issued_at, 0) == Some(late) {
@@ -303,10 +305,10 @@ impl<'a, F: Foe> Siege<'a, F> {
     /// Lays the queues to rest, stops the controller, ends what it had; then brings it back, if it
     /// is `wanted`, or closes the gate for good.
     fn restart(&mut self, why: Failure, wanted: bool) {
-        let (machine, controller) = (self.foe.machine(), self.foe.controller());
+        let (machine, controller) = (self.target.machine(), self.target.controller());
         let mut paused: Vec<_> = self.queues.iter().map(|q| q.pause(machine)).collect();
         if controller.stop().is_err() {
-            self.foe.cut_off();
+            self.target.cut_off();
         }
         for queue in &mut paused {
             queue.reap(why);
@@ -314,7 +316,7 @@ impl<'a, F: Foe> Siege<'a, F> {
         }
         let started = wanted && controller.start().is_ok();
         if wanted && !started && controller.stop().is_err() {
-            self.foe.cut_off();
+            self.target.cut_off();
         }
         self.dead = !started;
         for queue in paused {
@@ -328,8 +330,8 @@ impl<'a, F: Foe> Siege<'a, F> {
     /// The device is well now: what was submitted ends.
     #[track_caller]
     fn come_right(&mut self) {
-        self.foe.machine().fail_allocations_after(usize::MAX);
-        self.foe.recover();
+        self.target.machine().fail_allocations_after(usize::MAX);
+        self.target.recover();
         self.reset();
         if self.dead {
             return;
@@ -338,9 +340,9 @@ impl<'a, F: Foe> Siege<'a, F> {
         for _ in 0..8 {
             self.submit();
         }
-        let busy = |siege: &Self| {
-            let mut queues = siege.queues.iter();
-            !siege.dead && queues.any(|queue| queue.in_flight() + queue.queued() != 0)
+        let busy = |fuzz: &Self| {
+            let mut queues = fuzz.queues.iter();
+            !fuzz.dead && queues.any(|queue| queue.in_flight() + queue.queued() != 0)
         };
         for _ in 0..REQUESTS {
             if !busy(self) {
@@ -350,7 +352,7 @@ impl<'a, F: Foe> Siege<'a, F> {
                 queue.commit();
                 queue.drain(Context::Poll);
             }
-            self.foe.interrupt();
+            self.target.interrupt();
             self.attend();
         }
         let left: Vec<_> = (self.queues.iter())

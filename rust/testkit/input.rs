@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 /// An input that is read once, from its first byte; past its end there are zeroes. Clones read on
 /// from the same place.
 #[derive(Clone, Debug)]
-pub struct Tape(Arc<Mutex<std::vec::IntoIter<u8>>>);
+pub struct Input(Arc<Mutex<std::vec::IntoIter<u8>>>);
 
-impl Tape {
+impl Input {
     /// One of these bytes.
     pub fn new(bytes: &[u8]) -> Self {
         let bytes: Vec<u8> = bytes.into();
@@ -16,7 +16,7 @@ impl Tape {
     }
 
     /// Whether there is no more.
-    pub fn is_over(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.lock().unwrap().len() == 0
     }
 
