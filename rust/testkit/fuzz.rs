@@ -2,7 +2,8 @@
 //! A driver under a device that does what an input says: what has to hold whatever that is.
 //!
 //! Above the driver is what the layer above it does in the kernel: submitting, draining, attending,
-//! aborting what has timed out, resetting, removing. Every input ends, and at its end every request has.
+//! aborting what has timed out, resetting, removing. Every input ends, and at its end every request
+//! has.
 
 use crate::requests;
 use crate::{Device, Host, Input, Io, Line, Model};
