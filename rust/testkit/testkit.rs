@@ -7,7 +7,8 @@
 //! * [`Host`], [`Job`], [`Io`]: the layer above the engine, and a queue between the two.
 //! * [`Whole`]: all of it together, and what has to hold whatever the device is.
 //! * [`Mix`], [`Dice`]: random commands, the same every time.
-//! * [`Fuzz`], [`Target`], [`Input`], [`Lies`]: a driver under a device that does what an input says.
+//! * [`Fuzz`], [`Target`], [`Input`], [`Lies`]: a driver under a device that does what an input
+//!   says.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::indexing_slicing,
