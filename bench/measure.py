@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Two drives side by side, inside the guest that bench/compare starts.
 
-Prints a table (or, with --limit, one "ok"/"not ok" line for each number of jobs) and writes JSON.
+Prints a table (or, with --limit, a result for each number of jobs, as ci/report.py tells it) and writes JSON.
 The drives alternate; of the rounds the median counts.
 """
 
@@ -14,7 +14,11 @@ import sys
 
 import counting
 import points
-from drives import Failed
+from drives import REPO, Failed
+
+sys.path.append(os.path.join(REPO, "ci"))
+
+from report import Report  # noqa: E402
 
 KEYS = ("instructions", "interrupts", "softirqs", "switches", "registers")
 
@@ -85,17 +89,16 @@ def main():
     if args.limit is None:
         print(*table(results, cpus, args.rounds), sep="\n")
         return 0
-    bad = 0
+    told = Report()
     for r in results:
         name = f"{r['drivers'][1]} against {r['drivers'][0]}, {cpus} vCPU, {r['load']}"
         a, b = (p["instructions"] for p in r["per_io"])
         text = f"{b:.0f} instructions per I/O beside {a:.0f}, ratio {r['ratio']:.3f}, limit {args.limit}"
         if r["ratio"] <= args.limit:
-            print(f"ok {name} ({text})")
+            told.ok(name, text)
         else:
-            print(f"not ok {name}: {text}")
-            bad += 1
-    return 1 if bad else 0
+            told.not_ok(name, text)
+    return 0 if told.plan() else 1
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ import errno
 import functools
 import os
 import subprocess
+import sys
 
 from machine import DEBUG, Disk, module, until
-from rows import CHOICE, given_up, head, recovered, run, told, turns, wanted
+from rows import CHOICE, REPORT, given_up, head, recovered, run, told, turns, wanted
 
 # The kernel's checks make it slow, so what is late here is late by much.
 LIMIT_MS = 3000
@@ -172,6 +173,7 @@ def main():
         disk.unbind()
     module("-r", "hiops")
     told("no-module", lambda: wanted(not os.path.exists(f"{DEBUG}/hiops"), "its folder is there"))
+    sys.exit(0 if REPORT.plan() else 1)
 
 
 main()

@@ -57,3 +57,4 @@ mount "$(in_tree)" /mnt
 expect same-files diff -r tools /mnt/tools
 umount /mnt
 expect rmmod rmmod hiops
+plan

@@ -117,3 +117,4 @@ expect unbind "$BIND" "$PCI" none
 echo rmmod >$beat
 expect rmmod rmmod hiops
 kill $watch
+plan

@@ -98,3 +98,4 @@ same links-by-wwid "$(grep '^by-id/nvme-hiops\.' /run/hiops | cut -d' ' -f2 | pa
 same links "$(grep -v '^by-id/nvme-hiops\.' /run/hiops)" "$(grep -v '^by-id/nvme-nvme\.' /run/in-tree)"
 expect udev-gone "$BIND" "$PCI" none
 same links-gone "$(links hiops0n1)" ""
+plan

@@ -19,7 +19,7 @@ if [ "${1:-}" = guest ]; then
 	# The machine's own root, which the host shares, does not come back from sleep: all that is needed is in memory.
 	root=/run/awake
 	mkdir -p $root/{bin,dev,proc,sys,run,tmp}
-	for tool in bash fio seq tr; do
+	for tool in bash fio seq tr mktemp grep rm; do
 		tool=$(type -P $tool)
 		cp "$tool" $root/bin/
 		for file in $(ldd "$tool" | grep -o '/[^ ]*'); do
@@ -28,14 +28,15 @@ if [ "${1:-}" = guest ]; then
 		done
 	done
 	cp "$0" $root/bin/test
+	cp ci/report.sh $root/bin/
 	for dir in dev proc sys; do mount --rbind /$dir $root/$dir; done
 	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" HIOPS_SWAP="${swap##*/}" chroot $root /bin/bash /bin/test awake
 fi
 
 if [ "${1:-}" = awake ]; then
 	# Results go by the log: the ports that a command's output takes do not come back either.
-	ok() { echo "result: ok $1" >/dev/kmsg; }
-	not_ok() { echo "result: not ok $1: $2" >/dev/kmsg; }
+	. /bin/report.sh
+	report_line() { echo "result: $1" >/dev/kmsg; }
 	expect() {
 		local what=$1
 		shift
@@ -87,7 +88,7 @@ if [ "${1:-}" = awake ]; then
 	for disk in $DISKS $HIOPS_SWAP; do
 		for what in errors timeouts resets; do expect "$disk-no-$what" [ "$(count "$disk" $what)" = 0 ]; done
 	done
-	expect all-told true
+	plan
 	# After a sleep QEMU does not end when the machine turns itself off, but it does at a reset.
 	echo b >/proc/sysrq-trigger
 	while :; do read -r -t 100 <>/tmp/nothing; done
@@ -99,11 +100,11 @@ ci/vm --kernel "$KERNEL" --timeout $((600 + 100 * ROUNDS)) --qemu "-drive file=$
 	-drive file=$DIR/swap.img,format=raw,if=none,id=swap -device nvme,serial=slp2,drive=swap,addr=7 \
 	-trace enable=pci_nvme_mmio_shutdown_set -D $DIR/trace" -- env HIOPS_SUSPEND_ROUNDS="$ROUNDS" "$0" guest >"$DIR/out" 2>"$DIR/err"
 cat "$DIR/err" >&2
-sed -nE 's/.*result: ((not )?ok )/\1/p' "$HIOPS_VM_LOG"
-# Without the last one the guest did not come to its end.
-grep -q 'result: ok all-told' "$HIOPS_VM_LOG" || echo "not ok end: the guest did not come to its end"
+. ci/report.sh
+retell "the guest" '' sed -nE 's/.*result: //p' "$HIOPS_VM_LOG"
 # Each of both drives once by the in-tree driver, from which hiops took it; then by hiops, each time:
 # before two sleeps, before the image of a hibernation is made, and before it takes over.
 want=$((2 * (1 + 4 * ROUNDS)))
 told=$(grep -c pci_nvme_mmio_shutdown_set "$DIR/trace")
-if [ "$told" = $want ]; then echo "ok drive-told"; else echo "not ok drive-told: $told times CC.SHN instead of $want"; fi
+if [ "$told" = $want ]; then ok drive-told; else not_ok drive-told "$told times CC.SHN instead of $want"; fi
+plan

@@ -161,3 +161,4 @@ for round in 1 2 3; do
 	fio --name=l --filename=$A --direct=1 --ioengine=psync --rw=randread --bs=512 --numjobs=32 --thread --number_ios=20 >/dev/null 2>&1
 	expect "rmmod-after-io-$round" until_true 10 rmmod hiops
 done
+plan
