@@ -30,7 +30,8 @@ blktests: ## other people's tests, on either driver's disk: make blktests SUITE=
 
 bench: ## the measurements of bench/, as a table, JSON and plots; JOBS='NAME...'; or DISK=/dev/NAME: that disk, read only (WRITE=1: and overwritten)
 ifdef DISK
-	@mkdir -p bench/results && python3 bench/disk.py "$(DISK)" $(if $(WRITE),--write) --json "bench/results/disk-$(notdir $(DISK)).json"
+	@mkdir -p bench/results
+	@bench/run disk "$(DISK)" $(if $(WRITE),--write) --json "bench/results/disk-$(notdir $(DISK)).json"
 else
 	@ci/env
 	@bench/run $(JOBS)

@@ -195,8 +195,8 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!prefix || region >= MARK_REGIONS || (!ns && (!n_disks || from >= to))) {
-		fprintf(stderr, "usage: meter -o PREFIX [-r REGION] [-d STAT]... (-n NS | -f SECTORS -t SECTORS) "
-				"[-c COUNTER]... FILE...\n");
+		fprintf(stderr, "usage: meter -o PREFIX [-r REGION] [-d STAT]... "
+				"(-n NS | -f SECTORS -t SECTORS) [-c COUNTER]... FILE...\n");
 		return 2;
 	}
 	for (unsigned int i = 0; i < n_counters; i++) {

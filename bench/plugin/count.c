@@ -7,9 +7,10 @@
  * A guest marks by executing a NOP with an immediate, `0f 1f 84 c0 imm32` (see ../mark.c):
  * MARK_MAGIC in the top byte, the kind in the next four bits, the region's number in the rest.
  *
- * Arguments: out=FILE, profile=on. For each stop of a region one line of "name=value" words goes to FILE:
+ * Arguments: out=FILE, profile=on. For each stop of a region a line of "name=value" words in FILE:
  *   region=N kernel=I user=I idle=I vcpu0=I ... mmio:DEVICE=READS,WRITES ...
- * where idle is the part of kernel that the idle tasks executed; and before it, with profile=on, a line for every block that ran:
+ * where idle is the part of kernel that the idle tasks executed; and before it, with profile=on, a
+ * line for every block that ran:
  *   block region=N addr=0x... insns=I runs=R
  *
  * A block is counted when it is entered; one that a fault ends early still counts whole.
@@ -117,12 +118,13 @@ static void print_blocks(uint32_t region)
 		struct block now = block_sum(i), then = blocks_at_start[i];
 
 		if (now.runs != then.runs)
-			fprintf(out, "block region=%" PRIu32 " addr=0x%" PRIx64 " insns=%" PRIu64 " runs=%" PRIu64 "\n",
-				region, block_addr[i], now.insns - then.insns, now.runs - then.runs);
+			fprintf(out, "block region=%u addr=0x%" PRIx64 " insns=%" PRIu64 " runs=%"
+				PRIu64 "\n", region, block_addr[i], now.insns - then.insns,
+				now.runs - then.runs);
 	}
 }
 
-/* A device's counts since the start, summed over the vCPUs; each vCPU has its own order of devices. */
+/* A device's counts since the start, summed over the vCPUs; each has its own order of devices. */
 static void print_devices(int n)
 {
 	struct device sum[DEVICES] = { 0 };
@@ -170,8 +172,8 @@ static void stop(uint32_t region)
 		user += now->user - at_start[i].user;
 		idle += now->idle - at_start[i].idle;
 	}
-	fprintf(out, "region=%" PRIu32 " kernel=%" PRIu64 " user=%" PRIu64 " idle=%" PRIu64, region, kernel,
-		user, idle);
+	fprintf(out, "region=%" PRIu32 " kernel=%" PRIu64 " user=%" PRIu64 " idle=%" PRIu64,
+		region, kernel, user, idle);
 	for (int i = 0; i < n; i++) {
 		const struct vcpu *now = qemu_plugin_scoreboard_find(vcpus, (unsigned int)i);
 
@@ -314,7 +316,8 @@ static bool is_behind_halt(uint64_t vaddr)
 	return false;
 }
 
-static void watch_idle(struct qemu_plugin_insn *insn, uint64_t vaddr, const uint8_t *code, size_t len)
+static void watch_idle(struct qemu_plugin_insn *insn, uint64_t vaddr, const uint8_t *code,
+		       size_t len)
 {
 	uintptr_t what;
 
@@ -340,7 +343,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	(void)id;
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
 		tb, QEMU_PLUGIN_INLINE_ADD_U64,
-		(qemu_plugin_u64){ vcpus, kernel ? offsetof(struct vcpu, kernel) : offsetof(struct vcpu, user) }, n);
+		(qemu_plugin_u64){ vcpus, kernel ? offsetof(struct vcpu, kernel) :
+						   offsetof(struct vcpu, user) }, n);
 	if (blocks && kernel) {
 		size_t at = block_slot(vaddr) * sizeof(struct block);
 
