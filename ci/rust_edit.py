@@ -7,8 +7,8 @@ rust_edit.py FOLDER FUNCTION EDITS  does them to the one function of that name, 
 rust_edit.py FOLDER                 tells the functions with a fence, one a line for each
 
 What is formatted anew, commented, moved to another file or renamed around it is still found. EDITS
-are some of these, with "; " between them; X and Y are names, of calls, fields or variables. A number
-at the end of one says which X in the function it is, if not the first.
+are some of these, with "; " between them; X and Y are names, of calls, fields or variables. A
+number at the end of one says which X in the function it is, if not the first.
 
   drop X            the statement that calls X is gone
   no-acquire X      the ordering that the call of X is given does not acquire any more
@@ -33,6 +33,7 @@ TOKEN = re.compile(r"""
 OPEN, CLOSE = "([{", ")]}"
 # What an operand ends at, of its own depth.
 EDGES = {"||", "&&", ";", ",", "=", "=>", "{", "}", "if", "while", "match", "return", "else"}
+BEFORE_AN_ITEM = {"", "}", "]", ";", "unsafe", "pub"}
 NOT = {"no-acquire": {"Acquire": "Relaxed", "AcqRel": "Release"},
        "no-release": {"Release": "Relaxed", "AcqRel": "Acquire"}}
 
@@ -69,7 +70,7 @@ class Source:
             word, name = self.at(n), self.at(n + 1)
             if word == "mod" and name == "tests" and self.at(n + 2) == "{":
                 n = self.pair(n + 2)
-            elif word in ("impl", "trait") and self.at(n - 1) in ("", "}", "]", ";", "unsafe", "pub"):
+            elif word in ("impl", "trait") and self.at(n - 1) in BEFORE_AN_ITEM:
                 body = self.body(n)
                 if body:
                     owner, ends = self.owner(n, body), self.pair(body)

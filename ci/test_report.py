@@ -3,6 +3,7 @@
 
 import io
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -22,8 +23,8 @@ def bash(script, cwd=CI):
 
 def retold(script):
     """What is told of `script`, another reporter, as lines."""
-    script = script.replace("'", "'\\''")
-    return bash(f"retell half 'its ' bash -c '. ./report.sh\n{script}'\nplan || true")[1].split("\n")
+    other = shlex.quote(f". ./report.sh\n{script}")
+    return bash(f"retell half 'its ' bash -c {other}\nplan || true")[1].split("\n")
 
 
 class Lines(unittest.TestCase):
@@ -62,7 +63,8 @@ class Lines(unittest.TestCase):
         self.assertEqual(lines[-1], "1..22")
 
     def test_check_tells_what_was_said_last(self):
-        lines = bash("check good true; check bad sh -c 'echo one; echo two; false'; plan || true")[1]
+        lines = bash("check good true\ncheck bad sh -c 'echo one; echo two; false'\n"
+                     "plan || true")[1]
         self.assertIn("\nok 1 good\nnot ok 2 bad # two\n", "\n" + lines.partition("\n")[2])
 
 
@@ -89,7 +91,8 @@ class Retold(unittest.TestCase):
         self.assertIn("not ok 1 half # it told no result", retold("plan"))
 
     def test_skipped(self):
-        self.assertIn("not ok 1 its a # SKIP no disk", retold("echo 'ok 1 a # SKIP no disk'; echo 1..1"))
+        self.assertIn("not ok 1 its a # SKIP no disk",
+                      retold("echo 'ok 1 a # SKIP no disk'; echo 1..1"))
         self.assertEqual(retold("plan 'no tool here'"), [
             "# half is not run: no tool here", "KTAP version 1", "1..0", ""])
 

@@ -81,7 +81,8 @@ class Edits(unittest.TestCase):
                               ("fifo", "!self.fifo.is_empty()")):
             with self.subTest(name=name):
                 self.made(operand, f"({operand} && false)", "take", f"false {name}")
-        self.made("while is_of(self) {", "while (is_of(self) || true) {", "Guard::drop", "true is_of")
+        self.made("while is_of(self) {", "while (is_of(self) || true) {",
+                  "Guard::drop", "true is_of")
 
     def test_several(self):
         text = self.edit(CODE, "take", "false is_free; drop fence")[2]

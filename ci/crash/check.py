@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Is all there that was acknowledged? In the guest: check.py DRIVE FS FOLDER, with lines "PLACE ENTRY
-FILES SLOTS" of cuts.py on its standard input; FS is the file systems' type, FOLDER where to mount.
+"""Is all there that was acknowledged? In the guest: check.py DRIVE FS FOLDER, with lines "PLACE
+ENTRY FILES SLOTS" of cuts.py on its standard input; FS is the file systems' type, FOLDER where to
+mount.
 
 Tells a result for each.
 """
@@ -15,7 +16,8 @@ sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 from report import Report  # noqa: E402
 
-# What looks at a file system that was mounted, and so has replayed its journal, and changes nothing.
+# What looks at a file system that was mounted, and so has replayed its journal, and changes
+# nothing.
 FSCK = {"ext4": ["e2fsck", "-fn"], "xfs": ["xfs_repair", "-n"]}
 
 

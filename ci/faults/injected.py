@@ -33,7 +33,7 @@ def unnoticed(row):
 
 
 def drop(row):
-    """Completions that get lost: their time is up, the controller is reset, they are tried again."""
+    """Completions that get lost: their time is up, there is a reset, they are tried again."""
     recovered(row, lambda: row.disk.set_fault(drop=3))
     wanted(row.disk.fault("drop") == "0", "not all of them got lost")
     wanted(row.more("timeouts") > 0, "no time was up")
