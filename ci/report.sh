@@ -86,7 +86,8 @@ retell() {
 	done < <("$@")
 	wait "$!" || rc=$?
 	if [ -z "$planned" ]; then
-		why="it did not come to its end: status $rc after $((RETOLD_OK + RETOLD_BAD)) results"
+		why="it did not come to its end: $((RETOLD_OK + RETOLD_BAD)) results"
+		[ "$rc" -eq 0 ] || why+=", status $rc"
 	elif [ "$planned" -ne $((RETOLD_OK + RETOLD_BAD)) ]; then
 		why="it told $((RETOLD_OK + RETOLD_BAD)) results of $planned"
 	elif [ "$rc" -ne 0 ] && [ "$RETOLD_BAD" -eq 0 ]; then
