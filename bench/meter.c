@@ -129,8 +129,8 @@ static void save(const char *prefix, const char *which, const struct edge *e)
 	out = fopen(path, "w");
 	if (!out)
 		fail(path);
-	fprintf(out, "clock %" PRIu64 "\nself %" PRIu64 "\nsectors %" PRIu64 "\n", e->clock, e->self,
-		e->sectors);
+	fprintf(out, "clock %" PRIu64 "\nself %" PRIu64 "\nsectors %" PRIu64 "\n", e->clock,
+		e->self, e->sectors);
 	for (unsigned int i = 0; i < n_counters; i++)
 		fprintf(out, "rounds %" PRIu64 "\n", e->rounds[i]);
 	fputc('\n', out);

@@ -45,9 +45,11 @@ step() {
 	if [ "$rc" -ne 0 ]; then
 		tail -n 40 "$log" >&2
 		if grep -qE "$NO_SPACE" "$log"; then
-			say "the disk is full: make room in $CACHE (df -h $CACHE), then run it again"
+			say "the disk is full: make room in $CACHE (df -h $CACHE), then run it" \
+				"again"
 		elif grep -qE "$NO_NETWORK" "$log"; then
-			say "the download failed: check the network and any proxy, then run it again"
+			say "the download failed: check the network and any proxy, then run it" \
+				"again"
 		fi
 		rm -f "$log"
 		say "$text: failed after $(took $((SECONDS - start)))"

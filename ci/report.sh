@@ -17,8 +17,8 @@ TOLD=$(mktemp -t hiops-told.XXXXXX) || exit
 report() {
 	local mine="$1 $BASHPID" name=${2//[#$'\n']/ } text=${3//$'\n'/ } told n
 	printf '%s\n' "$mine" >>"$TOLD"
-	# Its place in the file is its number: two processes at once have two places. No new process for
-	# it, which takes most of a second on the debug kernel.
+	# Its place in the file is its number: two processes at once have two places. No new process
+	# for it, which takes most of a second on the debug kernel.
 	mapfile -t told <"$TOLD"
 	n=${#told[@]}
 	while [ "${told[n - 1]}" != "$mine" ]; do n=$((n - 1)); done
