@@ -32,7 +32,7 @@ blktests: ## blktests on either driver's disk; SUITE=DIR: a checkout of it
 bench: ## the measurements of bench/, as a table, JSON and plots; JOBS='NAME...' or DISK=/dev/NAME
 ifdef DISK
 	@mkdir -p bench/results
-	@python3 bench/disk.py "$(DISK)" $(if $(WRITE),--write) \
+	@bench/run disk "$(DISK)" $(if $(WRITE),--write) \
 		--json "bench/results/disk-$(notdir $(DISK)).json"
 else
 	@ci/env

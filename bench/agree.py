@@ -1,16 +1,15 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""agree.py ONE.json OTHER.json: do two runs of the same timed matrix agree, cell by cell?
-agree.py ONE.json: do its two sides, which have the same driver (--drivers nvme,nvme)?
+"""agree ONE.json OTHER.json: do two runs of the same timed matrix agree, cell by cell?
+agree ONE.json: do its two sides, which have the same driver (--drivers nvme,nvme)?
 
 IOPS and p50 of an in-tree driver within 1 %, of hiops within 2 %; of two sides within 2 %. A line
 for each cell that is further off, then the worst of each driver; status 1 if there is one.
 """
 
 import json
-import sys
 
 import table
+from errors import Wrong
 
 KEYS = ("iops", "p50_us")
 IN_TREE, HIOPS, SIDES = 0.01, 0.02, 0.02
@@ -38,15 +37,21 @@ def line(found):
     return f"{100 * part:6.2f} %  {driver:<12}{load:<18}{key:<8}{one:>10.0f}{other:>10.0f}"
 
 
-def main(paths):
+def options(parser):
+    parser.add_argument("result", nargs="+", help="one JSON of bench/results, or two")
+
+
+def run(args):
     rows = []
-    for path in paths:
+    for path in args.result:
         with open(path) as text:
             rows.append(json.load(text)["rows"])
+    if len(rows) > 2:
+        raise Wrong("one result or two, not more")
     if len(rows) == 1:
         # The second side has a name of its own: nvme-2.
-        sides = table.pairs(rows[0])
-        rows = [[{**cells[side], "driver": cells[0]["driver"]} for cells in sides]
+        both = table.pairs(rows[0])
+        rows = [[{**cells[side], "driver": cells[0]["driver"]} for cells in both]
                 for side in (0, 1)]
         found, bound = differences(*rows), lambda _: SIDES
     else:
@@ -57,10 +62,3 @@ def main(paths):
         print("worst:" + line(max(f for f in found if f[1] == driver)))
     print(f"{len(found) - len(far)} of {len(found)} figures agree")
     return 1 if far or not found else 0
-
-
-if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3):
-        print(__doc__, file=sys.stderr)
-        sys.exit(2)
-    sys.exit(main(sys.argv[1:]))

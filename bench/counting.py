@@ -1,32 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0
 """What I/O costs, counted: fio between the plugin's marks, in two sizes, subtracted."""
 
-import argparse
-import json
 import os
 import subprocess
 import time
 
 import drives
-from drives import HERE, REPO, Failed
+import fio
+from drives import HERE, REPO
+from errors import Failed
 from points import Point
 
 # The I/Os of the two runs: start and end of fio are in both, so their difference is I/O alone.
 SHORT, LONG = 8192, 24576
 # The instructions of "mark loop".
 LOOP = 20_000_000
-# Daemons of the guest's kernel that go through memory now and then: what they do falls on whichever drive has its turn.
-DAEMONS = {"/sys/kernel/mm/transparent_hugepage/enabled": "never", "/sys/module/damon_stat/parameters/enabled": "N"}
+# Daemons of the guest's kernel that go through memory now and then: what they do falls on whichever
+# drive has its turn.
+DAEMONS = {"/sys/kernel/mm/transparent_hugepage/enabled": "never",
+           "/sys/module/damon_stat/parameters/enabled": "N"}
 
 
-def arguments(description):
+def options(parser):
     """What every measurement in a guest is told by bench/compare."""
-    args = argparse.ArgumentParser(description=description)
-    args.add_argument("--counts", required=True, help="the plugin's out= file")
-    args.add_argument("--drives", required=True, help="ADDRESS=DRIVER,...; or /dev/DISK=NAME")
-    args.add_argument("--json", required=True, help="where the results go")
-    args.add_argument("--before", default="", help="a shell command that runs first, in the same boot")
-    return args
+    parser.add_argument("--counts", required=True, help="the plugin's out= file")
+    parser.add_argument("--drives", required=True, help="ADDRESS=DRIVER,...; or /dev/DISK=NAME")
+    parser.add_argument("--json", required=True, help="where the results go")
+    parser.add_argument("--before", default="",
+                        help="a shell command that runs first, in the same boot")
 
 
 def quiet():
@@ -40,13 +41,14 @@ def quiet():
 def prepare(args):
     """Runs what comes before, binds the drives, warms up: (a Counter, the drives)."""
     quiet()
-    if args.before and subprocess.run(["bash", "-c", args.before], cwd=REPO).returncode != 0:
+    before = ["bash", "-c", args.before]
+    if args.before and subprocess.run(before, cwd=REPO).returncode != 0:
         raise Failed("what was to run before the measurement failed")
     found = [drives.find(*d.split("=")) for d in args.drives.split(",")]
     counter = Counter(args.counts)
     counter.check()
     for drive in found:  # fio and its files are read from the share once, before anything counts
-        fio(counter, drive, Point(), 512)
+        counted(counter, drive, Point(), 512)
     return counter, found
 
 
@@ -75,12 +77,16 @@ class Counter:
         self.read = 0
 
     def run(self, command, env):
-        """Runs `command`, which marks by $MARK and $REGION: (its stdout, the counts, the block lines)."""
+        """Runs `command`, which marks by $MARK and $REGION: (its stdout, the counts, the block
+        lines)."""
         self.region += 1
-        env = {**os.environ, **env, "MARK": os.path.join(HERE, ".build", "mark"), "REGION": str(self.region)}
-        done = subprocess.run(command, env=env, cwd="/tmp", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        env = {**os.environ, **env, "MARK": os.path.join(HERE, ".build", "mark"),
+               "REGION": str(self.region)}
+        done = subprocess.run(command, env=env, cwd="/tmp", stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
-            raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()[-500:]}")
+            raise Failed(f"{' '.join(command)}: status {done.returncode}: "
+                         f"{done.stderr.strip()[-500:]}")
         return done.stdout, *self.result()
 
     def check(self):
@@ -90,15 +96,18 @@ class Counter:
             raise Failed(f"the plugin counted {words['user']} of {LOOP} instructions")
 
     def result(self):
-        """The lines of the region just stopped; the file comes through a shared folder, so wait for it."""
+        """The lines of the region just stopped; the file comes through a shared folder, so wait for
+        it."""
         end = time.monotonic() + 10
         while time.monotonic() < end:
             with open(self.counts) as counts:
                 counts.seek(self.read)
                 text = counts.read()
             lines = text.split("\n")
-            words = dict(w.split("=", 1) for w in lines[-2].split() if "=" in w) if len(lines) > 1 else {}
-            if lines[-1] == "" and lines[-2].startswith("region=") and words["region"] == str(self.region):
+            last = lines[-2] if len(lines) > 1 else ""
+            words = dict(w.split("=", 1) for w in last.split() if "=" in w)
+            whole = lines[-1] == "" and last.startswith("region=")
+            if whole and words["region"] == str(self.region):
                 self.read += len(text)
                 return words, [line for line in lines if line.startswith("block ")]
             time.sleep(0.05)
@@ -107,19 +116,21 @@ class Counter:
 
 
 def registers(words, regions=("mmio:nvme", "mmio:ahci", "mmio:msix-table")):
-    """(reads, writes) of the drive's own registers; the other drives are idle. APIC, 9p and the clock are not counted."""
+    """(reads, writes) of the drive's own registers; the other drives are idle. APIC, 9p and the
+    clock are not counted."""
     pairs = [[int(n) for n in words[region].split(",")] for region in regions if region in words]
     return sum(p[0] for p in pairs), sum(p[1] for p in pairs)
 
 
-def fio(counter, drive, point, ios):
-    """One run of `point` on `drive`, `ios` I/Os in all: what it counted, as whole numbers; its IOPS; the plugin's blocks."""
+def counted(counter, drive, point, ios):
+    """One run of fio as `point` says on `drive`, `ios` I/Os in all: what it counted, as whole
+    numbers; its IOPS; the plugin's blocks."""
     jobs = point.jobs
-    env = {**point.env(), "DISK": ":".join("/dev/" + d for d in drive.disks[:point.disks]), "JOBS": str(jobs), "IOS": str(ios // jobs)}
-    command = ["fio", "--output-format=json", f"{HERE}/jobs/{point.job}.fio"]
+    env = {**point.env(), "DISK": ":".join("/dev/" + d for d in drive.disks[:point.disks]),
+           "JOBS": str(jobs), "IOS": str(ios // jobs)}
     irqs, switches = drive.interrupts(), proc_value("/proc/stat", "ctxt")
     softirqs = proc_value("/proc/softirqs", "BLOCK:")
-    out, words, blocks = counter.run(command, env)
+    out, words, blocks = counter.run(fio.command([f"{HERE}/jobs/{point.job}.fio"]), env)
     counts = {
         "interrupts": drive.interrupts() - irqs,
         "switches": proc_value("/proc/stat", "ctxt") - switches,
@@ -129,13 +140,13 @@ def fio(counter, drive, point, ios):
         "registers": sum(registers(words)),
     }
     counts["instructions"] = counts["kernel"] + counts["user"]
-    result = next(j for j in json.loads(out[out.index("{"):])["jobs"] if j["jobname"] == "measured")
-    if result["error"] or result["read"]["total_ios"] != ios // jobs * jobs:
-        raise Failed(f"fio on {drive.disk}: error {result['error']}, "
-                     f"{result['read']['total_ios']} of {ios} I/Os")
-    return counts, result["read"]["iops"], blocks
+    measured = [job for job in fio.told(out, drive.disk) if job["jobname"] == "measured"]
+    done = sum(job["read"]["total_ios"] for job in measured)
+    if done != ios // jobs * jobs:
+        raise Failed(f"fio on {drive.disk}: {done} of {ios} I/Os")
+    return counts, fio.iops(measured), blocks
 
 
 def per_io(short, long, more):
-    """The counts of one I/O from those of the two runs, of which the long one has so many `more`."""
+    """The counts of one I/O from those of two runs, of which the long one has so many `more`."""
     return {k: (long[k] - short[k]) / more for k in long}

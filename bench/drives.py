@@ -5,16 +5,15 @@ import os
 import subprocess
 import time
 
+from errors import Failed
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPO = os.path.dirname(HERE)
 
 
-class Failed(Exception):
-    """A measurement that could not be made; the text says why and what to do."""
-
-
 def find(where, name):
-    """The drive at PCI address `where`, handed to driver `name`; or the disk /dev/..., which goes by that name."""
+    """The drive at PCI address `where`, handed to driver `name`; or the disk /dev/..., which goes
+    by that name."""
     return Disk(os.path.basename(where), name) if where.startswith("/dev/") else Drive(where, name)
 
 
@@ -57,13 +56,15 @@ class Drive:
         return os.path.basename(os.readlink(link)) if os.path.islink(link) else None
 
     def find_disks(self, limit=20):
-        """The whole disks under this function, by name; waits until there are some, and no more come."""
+        """The whole disks under this function, by name; waits until there are some, and no more
+        come."""
         home = os.path.realpath(self.path) + "/"
         end = time.monotonic() + limit
         seen = []
         while True:
             disks = [d for d in sorted(os.listdir("/sys/block"))
-                     if os.path.realpath("/sys/block/" + d).startswith(home) and os.path.exists("/dev/" + d)]
+                     if os.path.realpath("/sys/block/" + d).startswith(home)
+                     and os.path.exists("/dev/" + d)]
             if disks and disks == seen:
                 return disks
             if time.monotonic() > end:
@@ -72,7 +73,8 @@ class Drive:
             time.sleep(0.5)
 
     def interrupts(self, table=None):
-        """Interrupts of this function so far, or in the `table`, a text of /proc/interrupts; its address is in their chip's name."""
+        """Interrupts of this function so far, or in the `table`, a text of /proc/interrupts; its
+        address is in their chip's name."""
         if table is None:
             with open("/proc/interrupts") as now:
                 table = now.read()

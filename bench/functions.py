@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Where the instructions of an I/O go, by kernel function, for two drives side by side.
 
@@ -8,14 +7,13 @@ this adds the blocks up to the functions of /proc/kallsyms of the same boot.
 
 import bisect
 import collections
-import json
 import os
 import subprocess
-import sys
 
 import counting
 import points
-from drives import Failed
+import record
+from errors import Failed
 
 
 class Symbols:
@@ -33,9 +31,10 @@ class Symbols:
         self.addrs = sorted(found)
         names = [found[a][0] for a in self.addrs]
         # binutils knows Rust's v0 names.
-        plain = subprocess.run(["c++filt", "-s", "rust"], input="\n".join(names), stdout=subprocess.PIPE,
-                               text=True, check=True).stdout.split("\n")
-        self.names = [(p + (f" [{found[a][1]}]" if found[a][1] else "")) for a, p in zip(self.addrs, plain)]
+        plain = subprocess.run(["c++filt", "-s", "rust"], input="\n".join(names), text=True,
+                               stdout=subprocess.PIPE, check=True).stdout.split("\n")
+        modules = [f" [{found[a][1]}]" if found[a][1] else "" for a in self.addrs]
+        self.names = [name + module for name, module in zip(plain, modules)]
 
     def at(self, addr):
         """(function, offset in it)"""
@@ -56,7 +55,7 @@ def profile(counter, symbols, drive, point):
     """Per I/O: {(function, offset): (instructions, runs)}; user space as one."""
     runs = []
     for ios in (counting.SHORT, counting.LONG):
-        counts, _, lines = counting.fio(counter, drive, point, ios)
+        counts, _, lines = counting.counted(counter, drive, point, ios)
         runs.append({**by_block(symbols, lines), ("(user space)", 0): (counts["user"], 0)})
     n = counting.LONG - counting.SHORT
     short, long = runs
@@ -72,34 +71,28 @@ def by_function(blocks):
     return total
 
 
-def main():
-    args = counting.arguments(__doc__)
-    args.add_argument("--load", type=points.one, default="16", help="a number of jobs; or SET:N, the N-th point of a set of bench/points.py")
-    args = args.parse_args()
-    try:
-        counter, drives = counting.prepare(args)
-        symbols = Symbols()
-        blocks = [profile(counter, symbols, d, args.load) for d in drives]
-    except (Failed, OSError) as why:
-        print(f"hiops: error: {why}", file=sys.stderr)
-        return 1
+def options(parser):
+    counting.options(parser)
+    parser.add_argument("--load", type=points.one, default="16",
+                        help="a number of jobs; or SET:N, the N-th point of a set of "
+                        "bench/points.py")
+
+
+def run(args):
+    counter, drives = counting.prepare(args)
+    symbols = Symbols()
+    blocks = [profile(counter, symbols, d, args.load) for d in drives]
     profiles = [by_function(b) for b in blocks]
     names = sorted(set(profiles[0]) | set(profiles[1]),
                    key=lambda n: -max(p.get(n, (0, 0))[0] for p in profiles))
     rows = [[n] + [v for p in profiles for v in p.get(n, (0, 0))] for n in names]
-    with open(args.json, "w") as out:
-        json.dump({"cpus": os.cpu_count(), "load": str(args.load), "drivers": [d.driver for d in drives],
-                   "columns": ["function", "insns", "calls", "insns", "calls"], "rows": rows,
-                   # Modules by block, to lay beside their disassembly.
-                   "blocks": [[*k, *v] for b in blocks for k, v in sorted(b.items()) if "]" in k[0]]}, out, indent=0)
+    record.save(args.json, indent=0, load=str(args.load), drivers=[d.driver for d in drives],
+                 columns=["function", "insns", "calls", "insns", "calls"], rows=rows,
+                 # Modules by block, to lay beside their disassembly.
+                 blocks=[[*k, *v] for b in blocks for k, v in sorted(b.items()) if "]" in k[0]])
     print(f"{os.cpu_count()} vCPU, {args.load}: instructions and calls per I/O")
     print("".join(f"{d.driver:>20}" for d in drives) + f"{'difference':>12}  function")
     everything = ["(all)"] + [sum(r[i] for r in rows) if i % 2 else 0 for i in range(1, 5)]
     for name, a, calls_a, b, calls_b in [everything] + rows:
         if max(a, b) >= 10:
             print(f"{a:>11.0f} {calls_a:>8.2f}{b:>11.0f} {calls_b:>8.2f}{b - a:>12.0f}  {name}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

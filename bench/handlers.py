@@ -1,9 +1,9 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The longest interrupt handler at 128 jobs (the paper's figure 8), by the kernel's own tracepoints.
+"""The longest interrupt handler at 128 jobs (the paper's figure 8), by the kernel's tracepoints.
 
-Runs in a guest whose clock counts instructions (ci/vm --icount): a nanosecond is an instruction. Beside the handlers stand what
-else keeps a CPU to itself: hrtimer callbacks, and the wait hook's passages with preemption off. bpftrace's own part is in all of them alike.
+Runs in a guest whose clock counts instructions (ci/vm --icount): a nanosecond is an instruction.
+Beside the handlers stand what else keeps a CPU to itself: hrtimer callbacks, and the wait hook's
+passages with preemption off. bpftrace's own part is in all of them alike.
 """
 
 import json
@@ -14,7 +14,8 @@ import subprocess
 import sys
 
 import counting
-from drives import Failed
+import record
+from errors import Failed
 from points import Point
 
 JOBS, IOS = 128, 8192
@@ -27,20 +28,46 @@ STEPS = (
 )
 PROGRAM = """
 tracepoint:irq:irq_handler_entry /FILTER/ { @begun[cpu] = nsecs; }
-tracepoint:irq:irq_handler_exit /@begun[cpu]/ { $d = nsecs - @begun[cpu]; @irq_max = max($d); @irq_sum = sum($d); @irqs = count(); delete(@begun[cpu]); }
+tracepoint:irq:irq_handler_exit /@begun[cpu]/ {
+    $d = nsecs - @begun[cpu];
+    @irq_max = max($d); @irq_sum = sum($d); @irqs = count();
+    delete(@begun[cpu]);
+}
 tracepoint:timer:hrtimer_expire_entry { @timer[cpu] = nsecs; @called[cpu] = args.function; }
-tracepoint:timer:hrtimer_expire_exit /@timer[cpu]/ { @tick_max[ksym(@called[cpu])] = max(nsecs - @timer[cpu]); delete(@timer[cpu]); }
+tracepoint:timer:hrtimer_expire_exit /@timer[cpu]/ {
+    @tick_max[ksym(@called[cpu])] = max(nsecs - @timer[cpu]);
+    delete(@timer[cpu]);
+}
 """
-# A passage: the hook has preemption off. A wait begins with the hook, and is over with the system call. Interrupts within a passage, and softirqs behind
-# them, are not part of it. (Nothing is deleted: what is not there would be an error each time, and its report a disturbance.)
+# A passage: the hook has preemption off. A wait begins with the hook, and is over with the system
+# call. Interrupts within a passage, and softirqs behind them, are not part of it. (Nothing is
+# deleted: what is not there would be an error each time, and its report a disturbance.)
 HOOK = """
 kprobe:hiops_io_schedule, kprobe:hiops_io_schedule_timeout { @waits[tid] = 1; }
-kprobe:hiops_preempt_disable /@waits[tid]/ { @depth[tid] += 1; if (@depth[tid] == 1) { @begun_hook[tid] = nsecs; } }
-kprobe:hiops_preempt_enable /@depth[tid]/ { @depth[tid] -= 1; if (@depth[tid] == 0) { @hook_max = max(nsecs - @begun_hook[tid]); } }
-tracepoint:irq_vectors:local_timer_entry, tracepoint:irq:irq_handler_entry, tracepoint:irq:softirq_entry /@depth[tid]/ { @nested[tid] += 1; if (@nested[tid] == 1) { @other[tid] = nsecs; } }
-tracepoint:irq_vectors:local_timer_exit, tracepoint:irq:irq_handler_exit, tracepoint:irq:softirq_exit /@nested[tid]/ { @nested[tid] -= 1; if (@nested[tid] == 0) { @begun_hook[tid] += nsecs - @other[tid]; } }
-tracepoint:sched:sched_switch /@depth[args.prev_pid]/ { @depth[args.prev_pid] = 0; @nested[args.prev_pid] = 0; }
-tracepoint:raw_syscalls:sys_exit /@waits[tid]/ { @waits[tid] = 0; @depth[tid] = 0; @nested[tid] = 0; }
+kprobe:hiops_preempt_disable /@waits[tid]/ {
+    @depth[tid] += 1;
+    if (@depth[tid] == 1) { @begun_hook[tid] = nsecs; }
+}
+kprobe:hiops_preempt_enable /@depth[tid]/ {
+    @depth[tid] -= 1;
+    if (@depth[tid] == 0) { @hook_max = max(nsecs - @begun_hook[tid]); }
+}
+tracepoint:irq_vectors:local_timer_entry, tracepoint:irq:irq_handler_entry,
+tracepoint:irq:softirq_entry /@depth[tid]/ {
+    @nested[tid] += 1;
+    if (@nested[tid] == 1) { @other[tid] = nsecs; }
+}
+tracepoint:irq_vectors:local_timer_exit, tracepoint:irq:irq_handler_exit,
+tracepoint:irq:softirq_exit /@nested[tid]/ {
+    @nested[tid] -= 1;
+    if (@nested[tid] == 0) { @begun_hook[tid] += nsecs - @other[tid]; }
+}
+tracepoint:sched:sched_switch /@depth[args.prev_pid]/ {
+    @depth[args.prev_pid] = 0; @nested[args.prev_pid] = 0;
+}
+tracepoint:raw_syscalls:sys_exit /@waits[tid]/ {
+    @waits[tid] = 0; @depth[tid] = 0; @nested[tid] = 0;
+}
 """
 
 
@@ -54,12 +81,13 @@ def traced(counter, drive, hook):
     """One run under bpftrace: what it printed at its end, by name."""
     wanted = " || ".join(f"args.irq == {n}" for n in irqs(drive))
     program = PROGRAM.replace("FILTER", wanted) + (HOOK if hook else "")
-    tracer = subprocess.Popen(["bpftrace", "-f", "json", "-e", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    tracer = subprocess.Popen(["bpftrace", "-f", "json", "-e", program], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         first = tracer.stdout.readline()
         if "attached_probes" not in first:
             raise Failed(f"bpftrace: {(first + tracer.stderr.read()).strip()[-400:]}")
-        counts, iops, _ = counting.fio(counter, drive, Point(jobs=JOBS), IOS)
+        _, iops, _ = counting.counted(counter, drive, Point(jobs=JOBS), IOS)
     finally:
         tracer.send_signal(signal.SIGINT)
         out, why = tracer.communicate()
@@ -72,8 +100,10 @@ def traced(counter, drive, hook):
             found.update({k.lstrip("@"): v for k, v in data.items()})
     ticks = {re.sub(r"\+0x.*", "", k): v for k, v in found.get("tick_max", {}).items()}
     handled = found.get("irqs", 0)
-    return {"irq_max_ns": found.get("irq_max", 0), "irq_mean_ns": found.get("irq_sum", 0) / max(handled, 1), "interrupts": handled / IOS,
-            "tick_max_ns": max((v for k, v in ticks.items() if "hiops" in k or k.startswith("_R")), default=0),
+    ours = [v for k, v in ticks.items() if "hiops" in k or k.startswith("_R")]
+    return {"irq_max_ns": found.get("irq_max", 0),
+            "irq_mean_ns": found.get("irq_sum", 0) / max(handled, 1),
+            "interrupts": handled / IOS, "tick_max_ns": max(ours, default=0),
             "hook_max_ns": found.get("hook_max", 0), "iops": iops}
 
 
@@ -87,33 +117,28 @@ class NoCounter(counting.Counter):
         """There is nothing to check."""
 
 
-def main():
-    args = counting.arguments(__doc__)
-    args = args.parse_args()
+def options(parser):
+    counting.options(parser)
+
+
+def run(args):
     counting.Counter = NoCounter
-    try:
-        counter, drives = counting.prepare(args)
-        rows = []
-        for drive in drives:
-            ours = drive.driver.startswith("hiops")
-            for step, switches in STEPS if ours else (("", {}),):
-                for name, value in switches.items():
-                    with open(f"/sys/block/{drive.disk}/hiops/{name}", "w") as switch:
-                        switch.write(str(value))
-                rows.append({"driver": drive.driver, "step": step, **traced(counter, drive, ours)})
-                print(f"hiops: {rows[-1]}", file=sys.stderr)
-    except (Failed, OSError) as why:
-        print(f"hiops: error: {why}", file=sys.stderr)
-        return 1
-    with open(args.json, "w") as out:
-        json.dump({"cpus": os.cpu_count(), "kernel": os.uname().release, "jobs": JOBS, "rows": rows}, out, indent=1)
-    print(f"{os.cpu_count()} vCPU, {JOBS} jobs, 512-byte reads: instructions (ns of the counting clock)")
-    print(f"{'driver':<12}{'step':<14}{'irq max':>10}{'irq mean':>10}{'irq/I/O':>9}{'tick max':>10}{'hook max':>10}{'IOPS':>9}")
+    counter, drives = counting.prepare(args)
+    rows = []
+    for drive in drives:
+        ours = drive.driver.startswith("hiops")
+        for step, switches in STEPS if ours else (("", {}),):
+            for name, value in switches.items():
+                with open(f"/sys/block/{drive.disk}/hiops/{name}", "w") as switch:
+                    switch.write(str(value))
+            rows.append({"driver": drive.driver, "step": step, **traced(counter, drive, ours)})
+            print(f"hiops: {rows[-1]}", file=sys.stderr)
+    record.save(args.json, jobs=JOBS, rows=rows)
+    print(f"{os.cpu_count()} vCPU, {JOBS} jobs, 512-byte reads: instructions (ns of the counting "
+          "clock)")
+    print(f"{'driver':<12}{'step':<14}{'irq max':>10}{'irq mean':>10}{'irq/I/O':>9}{'tick max':>10}"
+          f"{'hook max':>10}{'IOPS':>9}")
     for r in rows:
-        print(f"{r['driver']:<12}{r['step']:<14}{r['irq_max_ns']:>10.0f}{r['irq_mean_ns']:>10.0f}{r['interrupts']:>9.2f}"
-              f"{r['tick_max_ns']:>10.0f}{r['hook_max_ns']:>10.0f}{r['iops']:>9.0f}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        print(f"{r['driver']:<12}{r['step']:<14}{r['irq_max_ns']:>10.0f}{r['irq_mean_ns']:>10.0f}"
+              f"{r['interrupts']:>9.2f}{r['tick_max_ns']:>10.0f}{r['hook_max_ns']:>10.0f}"
+              f"{r['iops']:>9.0f}")

@@ -8,7 +8,9 @@ read and wait, uring-32 one job with 32 reads in flight, and "+hog" one neighbou
 
 import dataclasses
 
+import fio
 import window
+from errors import Wrong
 
 BLOCK = 4096  # bytes of each read and write
 SECTOR = 512  # bytes, the unit of a disk's counts
@@ -26,10 +28,6 @@ WRITES_A_SYNC = 16
 # The neighbours that a suffix of a name stands for; bench/hog knows the classes.
 NEIGHBOURS = {"": (), "hog": ("normal",), "hog2": ("normal", "normal"),
               "idlehog": ("idle",), "nicehog": ("nice",)}
-
-
-class Unknown(Exception):
-    """There is no such load; the text says which there are."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,27 +81,22 @@ class Load:
 
         Slices of latency that the matrix does not use are not measured, as that costs CPU time.
         """
-        options = ["--randrepeat=1", "--norandommap", "--group_reporting", "--thread",
-                   f"--bs={BLOCK}", f"--rw={self.rw}", f"--ioengine={self.engine}",
-                   f"--direct={int(not self.buffered)}", f"--numjobs={self.jobs}",
-                   f"--number_ios={self.ios}", "--disable_slat=1"]
-        if self.engine == "io_uring":
-            options.append(f"--iodepth={self.depth}")
-        if self.rw == "randrw":
-            options.append("--rwmixread=70")
+        options = dict(
+            randrepeat=1, norandommap=True, group_reporting=True, thread=True, bs=BLOCK,
+            rw=self.rw, ioengine=self.engine, direct=int(not self.buffered), numjobs=self.jobs,
+            number_ios=self.ios, disable_slat=1,
+            iodepth=self.depth if self.engine == "io_uring" else None,
+            rwmixread=70 if self.rw == "randrw" else None)
         if self.buffered:
             # What waits is the fsync, and that is in fio's result, not in its log.
-            options += [f"--fsync={WRITES_A_SYNC}",
-                        "--percentile_list=" + ":".join(map(str, window.PERCENTS))]
+            options.update(fsync=WRITES_A_SYNC, percentile_list=fio.percent_list(window.PERCENTS))
         else:
             # Whole, as a log that grows stops its job; in the time that the window is told in.
-            options += ["--disable_clat=1", f"--write_lat_log={log}",
-                        f"--log_entries={max(1024, self.ios + 1)}", "--log_alternate_epoch=1",
-                        "--log_alternate_epoch_clock_id=1"]
-        sections = []
-        for n, disk in enumerate(disks[:self.disks]):
-            sections += [f"--name=disk{n}", f"--filename=/dev/{disk}", *options]
-        return ["fio", "--output-format=json", *sections]
+            options.update(disable_clat=1, write_lat_log=log,
+                           log_entries=max(1024, self.ios + 1), log_alternate_epoch=1,
+                           log_alternate_epoch_clock_id=1)
+        return fio.command(*(fio.section(f"disk{n}", f"/dev/{disk}", **options)
+                             for n, disk in enumerate(disks[:self.disks])))
 
 
 def _all():
@@ -132,5 +125,5 @@ def chosen(text):
     names = [n for n in text.split(",") if n]
     unknown = [n for n in names if n not in LOADS]
     if unknown:
-        raise Unknown(f"there is no load {', '.join(unknown)}; the loads are {', '.join(LOADS)}")
+        raise Wrong(f"there is no load {', '.join(unknown)}; the loads are {', '.join(LOADS)}")
     return [LOADS[n] for n in names] or list(LOADS.values())

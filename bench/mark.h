@@ -38,7 +38,8 @@ static inline void (*make_mark(unsigned char *at, uint32_t imm))(void)
 /* False, with errno, when there is no memory for them. */
 static inline bool make_marks(struct marks *marks, uint32_t region)
 {
-	unsigned char *page = mmap(NULL, 128, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *page = mmap(NULL, 128, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
 		return false;

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """The timed matrix, inside the guest that bench/timed starts: each load on each side's disks.
 
@@ -7,10 +6,6 @@ Before that, with --yardsticks, known lengths are held against the machine (benc
 Rows go to the JSON; progress goes to stderr.
 """
 
-import argparse
-import json
-import os
-import subprocess
 import sys
 
 import account
@@ -18,10 +13,10 @@ import counting
 import loads
 import models
 import neighbours
+import record
 import sides
 import window
 import yardstick
-from drives import Failed
 from stage import Stage, latencies
 
 # In the order of account.Costs.
@@ -76,7 +71,7 @@ def measure(args, switches):
     counting.quiet()
     model = models.load(args.model)
     if args.yardsticks:
-        yardstick.hold(yardstick.run(model, tell=tell_reading))
+        yardstick.hold(yardstick.readings(model, tell=tell_reading))
     pair = sides.both(args.sides, switches)
     stage = Stage(args.counts, account.Costs(*(model.guest_ns(key) for key in COSTS)))
     for side in pair:  # fio and its files are read from the share once, before anything counts
@@ -94,28 +89,18 @@ def measure(args, switches):
     return cells
 
 
-def main():
-    args = argparse.ArgumentParser(description=__doc__)
-    args.add_argument("--counts", required=True, help="the plugin's out= file")
-    args.add_argument("--sides", required=True,
-                      help="ADDRESS=DRIVER,...;ADDRESS=DRIVER,...: the drives of each side")
-    args.add_argument("--loads", default="", help="A,B,...; all of bench/loads.py")
-    args.add_argument("--hiops", default="", help="'mode=irq coop=0 ...': switches of its disks")
-    args.add_argument("--model", required=True, help="the device model that QEMU was told of")
-    args.add_argument("--yardsticks", action="store_true", help="hold known lengths against it first")
-    args.add_argument("--json", required=True, help="where the results go")
-    args = args.parse_args()
+def options(parser):
+    parser.add_argument("--counts", required=True, help="the plugin's out= file")
+    parser.add_argument("--sides", required=True,
+                        help="ADDRESS=DRIVER,...;ADDRESS=DRIVER,...: the drives of each side")
+    parser.add_argument("--loads", default="", help="A,B,...; all of bench/loads.py")
+    parser.add_argument("--hiops", default="", help="'mode=irq coop=0 ...': switches of its disks")
+    parser.add_argument("--model", required=True, help="the device model that QEMU was told of")
+    parser.add_argument("--yardsticks", action="store_true",
+                        help="hold known lengths against it first")
+    parser.add_argument("--json", required=True, help="where the results go")
+
+
+def run(args):
     switches = dict(word.split("=", 1) for word in args.hiops.split())
-    try:
-        rows = measure(args, switches)
-    except (Failed, loads.Unknown, OSError, subprocess.SubprocessError) as why:
-        print(f"hiops: error: {why}", file=sys.stderr)
-        return 1
-    about = {"cpus": os.cpu_count(), "kernel": os.uname().release, "hiops": switches}
-    with open(args.json, "w") as out:
-        json.dump({**about, "rows": rows}, out, indent=1)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    record.save(args.json, hiops=switches, rows=measure(args, switches))

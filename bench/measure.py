@@ -1,20 +1,24 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Two drives side by side, inside the guest that bench/compare starts.
 
-Prints a table (or, with --limit, one "ok"/"not ok" line for each number of jobs) and writes JSON.
+Prints a table (or, with --limit, a result for each number of jobs, as ci/report.py tells it) and
+writes JSON.
 The drives alternate; of the rounds the median counts.
 """
 
 import dataclasses
-import json
 import os
 import statistics
 import sys
 
 import counting
 import points
-from drives import Failed
+import record
+from drives import REPO
+
+sys.path.append(os.path.join(REPO, "ci"))
+
+from report import Report  # noqa: E402
 
 KEYS = ("instructions", "interrupts", "softirqs", "switches", "registers")
 
@@ -25,10 +29,11 @@ def one_round(counter, drives, point, ios, backwards):
     order = drives[::-1] if backwards else drives
     short, long = {}, {}
     for drive in order:
-        short[drive] = counting.fio(counter, drive, point, fewer)
+        short[drive] = counting.counted(counter, drive, point, fewer)
     for drive in order[::-1]:
-        long[drive] = counting.fio(counter, drive, point, more)
-    return [{**counting.per_io(short[d][0], long[d][0], more - fewer), "iops": long[d][1]} for d in drives]
+        long[drive] = counting.counted(counter, drive, point, more)
+    return [{**counting.per_io(short[d][0], long[d][0], more - fewer), "iops": long[d][1]}
+            for d in drives]
 
 
 def ratio(pair):
@@ -36,67 +41,69 @@ def ratio(pair):
 
 
 def compare(counter, drives, point, ios, rounds, limit):
-    """Up to `rounds` rounds; with a limit, no more than what decides on which side of it the median is."""
+    """Up to `rounds` rounds; with a limit, no more than what decides on which side of it the median
+    is."""
     done = []
     for n in range(rounds):
         done.append(one_round(counter, drives, point, ios, n % 2 == 1))
-        print(f"hiops: {point}, round {n + 1} of {rounds}: "
-              f"{done[-1][0]['instructions']:.0f} and {done[-1][1]['instructions']:.0f} instructions",
-              file=sys.stderr)
+        print(f"hiops: {point}, round {n + 1} of {rounds}: {done[-1][0]['instructions']:.0f} and "
+              f"{done[-1][1]['instructions']:.0f} instructions", file=sys.stderr)
         if limit is not None:
             within = sum(ratio(pair) <= limit for pair in done)
             if max(within, len(done) - within) > rounds // 2:
                 break
-    medians = [{k: statistics.median(pair[i][k] for pair in done) for k in done[0][i]} for i in (0, 1)]
-    return {"point": dataclasses.asdict(point), "load": str(point), "drivers": [d.driver for d in drives], "per_io": medians, "rounds": done,
+    medians = [{k: statistics.median(pair[i][k] for pair in done) for k in done[0][i]}
+               for i in (0, 1)]
+    return {"point": dataclasses.asdict(point), "load": str(point),
+            "drivers": [d.driver for d in drives], "per_io": medians, "rounds": done,
             "ratio": statistics.median(map(ratio, done))}
 
 
-def table(results, cpus, rounds):
+def table(measured, cpus, rounds):
     yield f"{cpus} vCPU{'s' * (cpus > 1)}: random reads (fio), counts per I/O, median of {rounds}"
     yield f"{'load':<32}  {'driver':<12}{'IOPS':>8}" + "".join(f"{k:>14}" for k in KEYS)
-    for r in results:
+    for r in measured:
         for i, (driver, c) in enumerate(zip(r["drivers"], r["per_io"])):
-            yield (f"{r['load'] if i == 0 else '':<32}  {driver:<12}{c['iops']:>8.0f}{c['instructions']:>14.0f}"
-                   + "".join(f"{c[k]:>14.2f}" for k in KEYS[1:]))
+            yield (f"{r['load'] if i == 0 else '':<32}  {driver:<12}{c['iops']:>8.0f}"
+                   f"{c['instructions']:>14.0f}" + "".join(f"{c[k]:>14.2f}" for k in KEYS[1:]))
         yield f"{'':<32}  {'ratio':<12}{'':>8}{r['ratio']:>14.3f}"
 
 
-def main():
-    args = counting.arguments(__doc__)
-    args.add_argument("--jobs", default="1,16")
-    args.add_argument("--points", choices=points.SETS, help="a set of bench/points.py instead of --jobs")
-    args.add_argument("--rounds", type=int, default=3)
-    args.add_argument("--ios", default=f"{counting.SHORT},{counting.LONG}", help="the I/Os of the two runs that are subtracted")
-    args.add_argument("--limit", type=float, help="assert that the ratio of instructions is not above this")
-    args = args.parse_args()
-    cpus = os.cpu_count()
-    ios = [int(n) for n in args.ios.split(",")]
-    try:
-        counter, drives = counting.prepare(args)
-        results = []
-        for point in points.of(args.points, args.jobs):
-            results.append(compare(counter, drives, point, ios, args.rounds, args.limit))
-    except (Failed, OSError) as why:
-        print(f"hiops: error: {why}", file=sys.stderr)
-        return 1
-    with open(args.json, "w") as out:
-        json.dump({"cpus": cpus, "kernel": os.uname().release, "results": results}, out, indent=1)
-    if args.limit is None:
-        print(*table(results, cpus, args.rounds), sep="\n")
-        return 0
-    bad = 0
-    for r in results:
+def asserted(measured, cpus, limit):
+    """A result for each point: is the ratio of instructions within the limit?"""
+    told = Report()
+    for r in measured:
         name = f"{r['drivers'][1]} against {r['drivers'][0]}, {cpus} vCPU, {r['load']}"
         a, b = (p["instructions"] for p in r["per_io"])
-        text = f"{b:.0f} instructions per I/O beside {a:.0f}, ratio {r['ratio']:.3f}, limit {args.limit}"
-        if r["ratio"] <= args.limit:
-            print(f"ok {name} ({text})")
+        text = (f"{b:.0f} instructions per I/O beside {a:.0f}, ratio {r['ratio']:.3f}, "
+                f"limit {limit}")
+        if r["ratio"] <= limit:
+            told.ok(name, text)
         else:
-            print(f"not ok {name}: {text}")
-            bad += 1
-    return 1 if bad else 0
+            told.not_ok(name, text)
+    return 0 if told.plan() else 1
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def options(parser):
+    counting.options(parser)
+    parser.add_argument("--jobs", default="1,16")
+    parser.add_argument("--points", choices=points.SETS,
+                        help="a set of bench/points.py instead of --jobs")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ios", default=f"{counting.SHORT},{counting.LONG}",
+                        help="the I/Os of the two runs that are subtracted")
+    parser.add_argument("--limit", type=float,
+                        help="assert that the ratio of instructions is not above this")
+
+
+def run(args):
+    cpus = os.cpu_count()
+    ios = [int(n) for n in args.ios.split(",")]
+    counter, drives = counting.prepare(args)
+    measured = [compare(counter, drives, point, ios, args.rounds, args.limit)
+                for point in points.of(args.points, args.jobs)]
+    record.save(args.json, results=measured)
+    if args.limit is not None:
+        return asserted(measured, cpus, args.limit)
+    print(*table(measured, cpus, args.rounds), sep="\n")
+    return 0

@@ -129,8 +129,8 @@ static void save(const char *prefix, const char *which, const struct edge *e)
 	out = fopen(path, "w");
 	if (!out)
 		fail(path);
-	fprintf(out, "clock %" PRIu64 "\nself %" PRIu64 "\nsectors %" PRIu64 "\n", e->clock, e->self,
-		e->sectors);
+	fprintf(out, "clock %" PRIu64 "\nself %" PRIu64 "\nsectors %" PRIu64 "\n", e->clock,
+		e->self, e->sectors);
 	for (unsigned int i = 0; i < n_counters; i++)
 		fprintf(out, "rounds %" PRIu64 "\n", e->rounds[i]);
 	fputc('\n', out);
@@ -195,8 +195,8 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!prefix || region >= MARK_REGIONS || (!ns && (!n_disks || from >= to))) {
-		fprintf(stderr, "usage: meter -o PREFIX [-r REGION] [-d STAT]... (-n NS | -f SECTORS -t SECTORS) "
-				"[-c COUNTER]... FILE...\n");
+		fprintf(stderr, "usage: meter -o PREFIX [-r REGION] [-d STAT]... "
+				"(-n NS | -f SECTORS -t SECTORS) [-c COUNTER]... FILE...\n");
 		return 2;
 	}
 	for (unsigned int i = 0; i < n_counters; i++) {

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Device models of the timed machine: bench/models/, checked, and what QEMU is told of them.
 
@@ -9,10 +8,9 @@ long, too, and what a model's user sees is in proportion: divide times by SCALE,
 
 import dataclasses
 import os
-import sys
 import tomllib
 
-import drives
+from errors import Wrong
 
 SCALE = 4
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models")
@@ -40,7 +38,7 @@ TEXTS = ("name", "device", "source", "kind")
 KINDS = ("nvme", "sata")
 
 
-class BadModel(drives.Failed):
+class BadModel(Wrong):
     """A model that is not there, or that has nonsense in it; the text names file and key."""
 
 
@@ -162,28 +160,10 @@ def load(name, folder=FOLDER):
     return parse(path, table)
 
 
-def main(args):
-    """For scripts: `models.py list`, `drive MODEL NAME`, `nvme MODEL`, `env MODEL`."""
-    try:
-        match args:
-            case ["list"]:
-                for name in known():
-                    print(f"{name}: {load(name).device}")
-            case ["drive", model, name]:
-                print(load(model).drive(name))
-            case ["nvme", model]:
-                print(load(model).nvme())
-            case ["env", model]:
-                for key, value in load(model).environment().items():
-                    print(f"{key}={value}")
-            case _:
-                print(f"hiops: {main.__doc__}", file=sys.stderr)
-                return 2
-    except BadModel as why:
-        print(f"hiops: error: {why}", file=sys.stderr)
-        return 1
-    return 0
+def options(parser):
+    parser.add_argument("model", nargs="*", help="(all)")
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def run(args):
+    for name in args.model or known():
+        print(f"{name}: {load(name).device}")

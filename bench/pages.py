@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""pages.py PAGE...: fills in the tables of Markdown pages from docs/timed/*.json.
+"""pages [PAGE...]: fills in the tables of Markdown pages from docs/timed/*.json.
 
 A table stands between two comments; what is between them is the result's, nobody writes there:
 
@@ -14,11 +13,12 @@ A table stands between two comments; what is between them is the result's, nobod
 import json
 import os
 import re
-import sys
 
 import table
 
-RESULTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "timed")
+REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+RESULTS = os.path.join(REPO, "docs", "timed")
+PAGES = [os.path.join(REPO, name) for name in ("README.md", "docs/results.md")]
 MARKED = re.compile(r"(<!-- (table|ratios|summary) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
@@ -110,13 +110,13 @@ def filled(page):
     return MARKED.sub(fill, page)
 
 
-def main(paths):
-    for path in paths:
+def options(parser):
+    parser.add_argument("page", nargs="*", default=PAGES, help="Markdown; those of the docs")
+
+
+def run(args):
+    for path in args.page:
         with open(path) as text:
             page = text.read()
         with open(path, "w") as out:
             out.write(filled(page))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""plot_timed.py FOLDER RESULT.json...: pictures of the timed matrix, drawn from its JSON alone.
+"""plot-timed FOLDER RESULT.json...: pictures of the timed matrix, drawn from its JSON alone.
 
 For each result NAME.json: NAME-iops.svg and NAME-p99.svg, bars of the in-tree driver beside hiops
 for each load, the ratio above; NAME-cdf.svg, how the latencies of some loads are distributed.
@@ -8,7 +7,6 @@ for each load, the ratio above; NAME-cdf.svg, how the latencies of some loads ar
 
 import json
 import os
-import sys
 
 import matplotlib
 
@@ -115,11 +113,13 @@ def draw(folder, base, result):
             plt.close(figure)
 
 
-def main(folder, *paths):
-    for path in paths:
+def options(parser):
+    parser.add_argument("folder", help="where the pictures go")
+    parser.add_argument("result", nargs="+", help="JSON")
+
+
+def run(args):
+    for path in args.result:
         with open(path) as text:
-            draw(folder, os.path.splitext(os.path.basename(path))[0], json.load(text))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+            base = os.path.splitext(os.path.basename(path))[0]
+            draw(args.folder, base, json.load(text))

@@ -6,7 +6,8 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One load: bench/jobs/<job>.fio with `jobs` processes, blocks of `bs` bytes, `depth` in flight in each, on so many of the driver's disks."""
+    """One load: bench/jobs/<job>.fio with `jobs` processes, blocks of `bs` bytes, `depth` in flight
+    in each, on so many of the driver's disks."""
 
     job: str = "randread"
     jobs: int = 1
@@ -22,13 +23,15 @@ class Point:
     def __str__(self):
         """In a table's first column."""
         if self.job == "randread":
-            return f"{self.jobs} job{'s' * (self.jobs > 1)}, {self.bs} B" + f", {self.disks} disks" * (self.disks > 1)
+            disks = f", {self.disks} disks" * (self.disks > 1)
+            return f"{self.jobs} job{'s' * (self.jobs > 1)}, {self.bs} B{disks}"
         return f"io_uring{' IOPOLL' * self.hipri}, depth {self.depth}, {self.bs} B"
 
 
 SETS = {
     # The paper's figure 7.
-    "blocksize": [Point(jobs=jobs, bs=bs) for jobs in (1, 16, 64, 128) for bs in (512, 2048, 4096, 8192, 32768)],
+    "blocksize": [Point(jobs=jobs, bs=bs) for jobs in (1, 16, 64, 128)
+                  for bs in (512, 2048, 4096, 8192, 32768)],
     # The paper's figure 1: more and more drives on one HBA.
     "ssds": [Point(jobs=64, disks=disks) for disks in (1, 2, 3, 4, 5, 6)],
     "uring": [Point(job="uring", depth=depth) for depth in (1, 8, 32, 128)],
@@ -44,5 +47,5 @@ def one(text):
 
 
 def of(name, jobs):
-    """The set `name`; without a name, 512-byte reads by each number of `jobs`, a text like "1,16"."""
+    """The set `name`; without a name, 512-byte reads by each number of `jobs`, like "1,16"."""
     return SETS[name] if name else [Point(jobs=int(j)) for j in jobs.split(",")]

@@ -4,7 +4,7 @@
 import sys
 
 import drives
-from drives import Failed
+from errors import Failed
 
 # Times that binding is tried: hiops-bind has a limit, and its files come from a shared folder.
 TRIES = 3

@@ -3,15 +3,16 @@
 
 import dataclasses
 import glob
-import json
 import os
 import shutil
 import subprocess
 
 import account
 import counting
+import fio
 import window
-from drives import HERE, Failed
+from drives import HERE
+from errors import Failed
 from neighbours import Neighbours
 
 # RAM: nothing in a measurement waits for the shared folder, which is the host's work.
@@ -78,11 +79,11 @@ class Stage:
                 options += ["-c", counter]
             meter = self.meter(options)
             command = load.fio(disks, f"{WORK}/io")
-            fio = subprocess.Popen(command, cwd=WORK, stdout=out, stderr=err)
+            running = subprocess.Popen(command, cwd=WORK, stdout=out, stderr=err)
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
             if ended != meter.pid:  # the window did not come to its end
                 meter.kill()
-            fio.wait()
+            running.wait()
             meter.wait()
         for disk in disks[:load.disks] if load.writes else ():
             flush(disk)
@@ -90,14 +91,11 @@ class Stage:
         for path in said:
             with open(path) as text:
                 texts.append(text.read())
-        if fio.returncode or meter.returncode:
-            raise Failed(f"{load.name} on {', '.join(disks)}: fio's status {fio.returncode}, "
-                         f"meter's {meter.returncode}: {texts[1].strip()[-500:]}")
-        jobs = json.loads(texts[0][texts[0].index("{"):])["jobs"]
-        for job in jobs:
-            if job["error"]:
-                raise Failed(f"{load.name} on {', '.join(disks)}: fio's error {job['error']}")
-        return self.window(), jobs
+        what = f"{load.name} on {', '.join(disks)}"
+        if running.returncode or meter.returncode:
+            raise Failed(f"{what}: fio's status {running.returncode}, meter's {meter.returncode}: "
+                         f"{texts[1].strip()[-500:]}")
+        return self.window(), fio.told(texts[0], what)
 
 
 def flush(disk):
@@ -126,7 +124,8 @@ def latencies(load, seen, jobs):
     if load.buffered:
         # One job, so nobody begins later or ends earlier: the whole run counts.
         sync = jobs[0]["sync"]
-        told = window.of_fio(sync["lat_ns"]["percentile"])
+        percentiles = fio.percentiles(sync, window.PERCENTS, "lat_ns")
+        told = [list(pair) for pair in zip(window.PERCENTS, percentiles)]
         return Latencies(told, sync["lat_ns"]["mean"], sync["total_ios"], True)
     logs = []
     for path in glob.glob(f"{WORK}/io_lat.*.log"):

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 import agree
+import main
 
 
 def row(driver, iops, p50, load="psync-1"):
@@ -33,4 +34,4 @@ class Agreement(unittest.TestCase):
                 with open(path, "w") as out:
                     json.dump({"rows": [row("nvme", 100, 50), row("nvme-2", second, 50)]}, out)
                 with contextlib.redirect_stdout(io.StringIO()):
-                    self.assertEqual(agree.main([path]), status)
+                    self.assertEqual(main.main(["agree", path]), status)

@@ -4,6 +4,7 @@
 import unittest
 
 import loads
+from errors import Wrong
 from loads import LOADS
 
 
@@ -16,7 +17,7 @@ class Chosen(unittest.TestCase):
         self.assertEqual([load.name for load in loads.chosen(",".join(names))], names)
 
     def test_unknown_is_named_and_the_known_listed(self):
-        with self.assertRaises(loads.Unknown) as what:
+        with self.assertRaises(Wrong) as what:
             loads.chosen("psync-1,psync-3")
         self.assertIn("psync-3;", str(what.exception))
         self.assertIn("uring-4x32", str(what.exception))

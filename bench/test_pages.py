@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tables of the documents, and that each is the result's."""
 
-import os
 import unittest
 from unittest import mock
 
 import pages
-
-REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 
 def result(ratio, neighbour=None, load="psync-1"):
@@ -41,8 +38,8 @@ class Tables(unittest.TestCase):
         self.assertNotIn("old", new)
 
     def test_the_pages_hold_what_the_results_say(self):
-        for name in ("README.md", "docs/results.md"):
-            with open(os.path.join(REPO, name)) as text:
+        for name in pages.PAGES:
+            with open(name) as text:
                 page = text.read()
             self.assertIn("<!-- end -->", page)
             self.assertEqual(page, pages.filled(page), name)

@@ -6,10 +6,17 @@ import io
 import json
 import unittest
 
-import loads
+import main
 import models
 import table
 import timed
+import timed_result
+from errors import Wrong
+
+
+def arguments(args):
+    """What comes of the words behind `bench/run timed`."""
+    return timed.checked(main.parser("timed")[0].parse_args(["/scratch", *args]))
 
 
 def cell(driver, iops, **more):
@@ -18,31 +25,31 @@ def cell(driver, iops, **more):
 
 class Arguments(unittest.TestCase):
     def test_alone_it_is_every_model_on_one_cpu(self):
-        found = timed.arguments([])
+        found = arguments([])
         self.assertEqual(([m.name for m in found.models], found.cpus), (models.known(), 1))
 
     def test_refused(self):
         for args in (["--cpus", "0"], ["--cpus", "9"], ["--cpus", "many"], ["--cpus", "1.5"],
                      ["--drivers", "nvme"], ["--hiops", "coop"], ["--label", "a/b"], ["--bogus"],
                      ["extra"], ["--cpus"]):
-            with self.subTest(args=args), self.assertRaises(timed.Wrong):
-                timed.arguments(args)
+            with self.subTest(args=args), self.assertRaises(Wrong):
+                arguments(args)
 
     def test_unknown_model_and_load_list_the_known(self):
         with self.assertRaisesRegex(models.BadModel, "tlc"):
-            timed.arguments(["--model", "nosuch"])
-        with self.assertRaisesRegex(loads.Unknown, "psync-256"):
-            timed.arguments(["--loads", "nosuch"])
+            arguments(["--model", "nosuch"])
+        with self.assertRaisesRegex(Wrong, "psync-256"):
+            arguments(["--loads", "nosuch"])
 
     def test_status_2(self):
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            self.assertEqual(timed.main(["plan", "/nowhere", "--cpus", "x"]), 2)
+            self.assertEqual(main.main(["timed", "/nowhere", "--cpus", "x"]), 2)
         self.assertIn("from 1 to 8", said.getvalue())
 
 
 class Boots(unittest.TestCase):
     def command(self, kind, *args):
-        found = timed.arguments(["--model", "tlc", *args])
+        found = arguments(["--model", "tlc", *args])
         return timed.boot("/scratch", 0, models.load("tlc"), kind, found)
 
     def test_each_driver_has_drives_of_its_own_that_are_alike(self):
@@ -66,7 +73,7 @@ class Boots(unittest.TestCase):
 class Results(unittest.TestCase):
     def test_a_row_a_line_and_no_digits_that_mean_nothing(self):
         result = {"cpus": 1, "rows": [cell("a", 1 / 3), {**cell("b", 2), "cdf_us": [[1, 0.5]]}]}
-        text = timed.text_of(result)
+        text = timed_result.text_of(result)
         told = json.loads(text)
         self.assertEqual((told["cpus"], told["rows"][0]["iops"]), (1, 0.3333))
         self.assertEqual(told["rows"][1], result["rows"][1])

@@ -3,9 +3,9 @@
 
 import unittest
 
-import drives
 import models
 import yardstick
+from errors import Failed
 from yardstick import Reading
 
 
@@ -23,7 +23,7 @@ class Readings(unittest.TestCase):
     def test_hold(self):
         good, bad = Reading("good", 1, 1, 0.02, "IOPS"), Reading("bad", 2, 1, 0.02, "IOPS")
         yardstick.hold([good])
-        with self.assertRaises(drives.Failed) as caught:
+        with self.assertRaises(Failed) as caught:
             yardstick.hold([good, bad])
         self.assertIn("bad", str(caught.exception))
         self.assertNotIn("good", str(caught.exception))

@@ -1,23 +1,16 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""The host's side of the timed matrix: what is to be booted, and what came of it. See bench/timed.
+"""What is to be booted for the timed matrix, see bench/timed: each boot's command goes into
+SCRATCH/boots, and what its result is told by beside it."""
 
-timed.py plan SCRATCH ARGS...  checks ARGS and writes each boot's command into SCRATCH/boots; status
-                               2, with the reason on stderr, for arguments that are none
-timed.py finish SCRATCH N      puts the N-th boot's result into its place and prints its table
-"""
-
-import argparse
 import json
 import os
 import shlex
-import sys
 
 import loads
 import models
-import table
 import yardstick
 from drives import HERE
+from errors import Wrong
 
 # A vCPU is a turn on one thread of the host: with many, a boot takes for ever.
 MOST_CPUS = 8
@@ -28,30 +21,20 @@ SLOTS = (0x10, 0x12), (0x11, 0x13)
 DRIVERS = {"nvme": ("nvme", "hiops_nvme"), "sata": ("ahci", "hiops_ahci")}
 
 
-class Wrong(Exception):
-    """An argument that is none; the text says which are."""
-
-
-class Arguments(argparse.ArgumentParser):
-    """Tells what is wrong in the project's way."""
-
-    def error(self, message):
-        raise Wrong(f"{message} (bench/run timed --help tells the options)")
-
-
-def arguments(args):
-    """The options of `bench/run timed`, checked as far as can be without a machine."""
-    # What they mean is told by bench/timed --help.
-    parser = Arguments(prog="bench/run timed", add_help=False)
-    parser.add_argument("--model")
-    parser.add_argument("--sata", action="store_true")
+def options(parser):
+    # What the others mean is told by bench/timed --help.
+    parser.add_argument("scratch", help="a folder for what it writes")
+    for name in ("--model", "--drivers"):
+        parser.add_argument(name)
+    for name in ("--loads", "--hiops", "--label"):
+        parser.add_argument(name, default="")
+    for name in ("--sata", "--unheld"):
+        parser.add_argument(name, action="store_true")
     parser.add_argument("--cpus", default="1")
-    parser.add_argument("--loads", default="")
-    parser.add_argument("--hiops", default="")
-    parser.add_argument("--drivers")
-    parser.add_argument("--label", default="")
-    parser.add_argument("--unheld", action="store_true")
-    found = parser.parse_args(args)
+
+
+def checked(found):
+    """The options, checked as far as can be without a machine."""
     if not (found.cpus.isdigit() and 1 <= int(found.cpus) <= MOST_CPUS):
         raise Wrong(f"--cpus takes a number from 1 to {MOST_CPUS}, not {found.cpus}")
     found.cpus = int(found.cpus)
@@ -102,7 +85,7 @@ def boot(scratch, n, model, kind, args):
     command = ["env", *(f"{key}={value}" for key, value in model.environment().items()),
                os.path.join(HERE, "..", "ci", "vm"), "--timed", "--cpus", str(args.cpus),
                "--timeout", str(LIMIT), *words, "--qemu", f"-plugin '{plugin}'", "--",
-               "python3", os.path.join(HERE, "matrix.py"), "--counts", counts,
+               "python3", os.path.join(HERE, "main.py"), "matrix", "--counts", counts,
                "--sides", ";".join(sides), "--loads", args.loads, "--hiops", args.hiops,
                "--model", model.name, "--json", os.path.join(scratch, f"{n}.json")]
     if not args.unheld:
@@ -112,55 +95,14 @@ def boot(scratch, n, model, kind, args):
     return command, about
 
 
-def plan(scratch, args):
-    args = arguments(args)
-    with open(os.path.join(scratch, "boots"), "w") as boots:
+def run(args):
+    args = checked(args)
+    with open(os.path.join(args.scratch, "boots"), "w") as boots:
         for n, model in enumerate(args.models):
-            command, about = boot(scratch, n, model, "sata" if args.sata else model.kind, args)
+            kind = "sata" if args.sata else model.kind
+            command, about = boot(args.scratch, n, model, kind, args)
             boots.write(shlex.join(command) + "\n")
-            with open(os.path.join(scratch, f"{n}.counts"), "w"):
+            with open(os.path.join(args.scratch, f"{n}.counts"), "w"):
                 pass  # the plugin's, which the guest may read before there is anything in it
-            with open(os.path.join(scratch, f"{n}.about"), "w") as out:
+            with open(os.path.join(args.scratch, f"{n}.about"), "w") as out:
                 json.dump(about, out)
-
-
-def text_of(result):
-    """The result as JSON, a row a line, without digits that mean nothing."""
-    result = json.loads(json.dumps(result), parse_float=lambda number: round(float(number), 4))
-    rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in result["rows"])
-    head = json.dumps({**result, "rows": None}, indent=1)
-    return head.replace('"rows": null', f'"rows": [\n{rows}\n]') + "\n"
-
-
-def finish(scratch, n):
-    result = {}
-    for part in ("about", "json"):
-        with open(os.path.join(scratch, f"{n}.{part}")) as text:
-            result.update(json.load(text))
-    path = os.path.join(HERE, "results", result.pop("name"))
-    # Beside its place and renamed: nobody sees half of it.
-    with open(f"{path}.{os.getpid()}", "w") as out:
-        out.write(text_of(result))
-    os.replace(out.name, path)
-    print(*table.lines(result), sep="\n")
-    print(f"hiops: {os.path.relpath(path, os.path.dirname(HERE))}", file=sys.stderr)
-
-
-def main(args):
-    try:
-        match args:
-            case ["plan", scratch, *rest]:
-                plan(scratch, rest)
-            case ["finish", scratch, n]:
-                finish(scratch, n)
-            case _:
-                print(__doc__, file=sys.stderr)
-                return 2
-    except (Wrong, loads.Unknown, models.BadModel) as why:
-        print(f"hiops: error: {why}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

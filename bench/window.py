@@ -34,11 +34,6 @@ def distribution(values):
     return [[p, percentile(ordered, p)] for p in PERCENTS]
 
 
-def of_fio(table):
-    """The same from fio's {"50.000000": value}, which was asked for PERCENTS; exact to 1.6 %."""
-    return [[p, table[f"{p:.6f}"]] for p in PERCENTS]
-
-
 def at(told, percent):
     """The value at a percent that was told."""
     return dict(map(tuple, told))[percent]

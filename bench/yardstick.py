@@ -1,27 +1,25 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Is the timed machine right? Known lengths, measured in the guest before anything else is.
 
 On the host, arguments() gives QEMU what the yardsticks are held against: drives of their own, in
-one slot. In the guest, run() measures with the in-tree drivers, gives the drives back to no driver
-and returns a Reading for each yardstick; hold() fails unless all are right.
+one slot. In the guest, readings() measures with the in-tree drivers, gives the drives back to no
+driver and returns a Reading for each yardstick; hold() fails unless all are right.
 """
 
-import argparse
 import collections
-import json
 import mmap
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 
 import counting
 import drives
+import fio
 import models
-from drives import HERE, Failed
+from drives import HERE
+from errors import Failed
 from neighbours import Neighbours
 
 SLOT = 0x18
@@ -35,9 +33,9 @@ LEAST_NS = 10_000
 REGISTERS = {"nvme": (0, 0x08, 0x0c), "ahci": (5, 0x10, 0x08)}
 BLOCK = 4096
 # Runs of fio for the pairs: (name, its options). 200 ms each at least: fio's clock has whole ms.
-LOADS = (("psync 1", ("--ioengine=psync", "--number_ios=4000")),
-         ("psync 16", ("--ioengine=psync", "--numjobs=16", "--thread", "--number_ios=1000")),
-         ("io_uring 32", ("--ioengine=io_uring", "--iodepth=32", "--number_ios=16000")))
+LOADS = (("psync 1", dict(ioengine="psync", number_ios=4000)),
+         ("psync 16", dict(ioengine="psync", numjobs=16, thread=True, number_ios=1000)),
+         ("io_uring 32", dict(ioengine="io_uring", iodepth=32, number_ios=16000)))
 
 Reading = collections.namedtuple("Reading", "name measured wanted within unit")
 
@@ -223,16 +221,10 @@ def latencies(model):
 
 
 def iops(disk, options):
-    """IOPS of a run of fio: the sum of its jobs', each over its own time, so that one that ends
-    late by a slow read does not count for all."""
-    done = subprocess.run(
-        ["fio", "--name=y", f"--filename=/dev/{disk}", "--direct=1", "--rw=randread",
-         f"--bs={BLOCK}", "--output-format=json", *options],
-        cwd="/tmp", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        raise Failed(f"fio on {disk}: status {done.returncode}: {done.stderr.strip()[-300:]}")
-    jobs = json.loads(done.stdout[done.stdout.index("{"):])["jobs"]
-    return sum(job["read"]["iops"] for job in jobs)
+    """IOPS of a run of fio: of jobs that are no group, so that one that ends late by a slow read
+    does not count for all."""
+    job = fio.section("y", "/dev/" + disk, direct=1, rw="randread", bs=BLOCK, **options)
+    return fio.iops(fio.run(fio.command(job), disk))
 
 
 def pairs(driver):
@@ -245,13 +237,13 @@ def pairs(driver):
         yield Reading(f"two {driver}, {name}", other, one, 0.02, "IOPS")
 
 
-def run(model, idle=("nvme", "ahci"), tell=lambda reading: None):
+def readings(model, idle=("nvme", "ahci"), tell=lambda reading: None):
     """All Readings for `model`; each is told as it comes. `idle`: drivers a hog computes beside."""
-    readings = []
+    found = []
 
     def keep(more):
         for reading in more:
-            readings.append(reading)
+            found.append(reading)
             tell(reading)
 
     counting.quiet()
@@ -271,23 +263,14 @@ def run(model, idle=("nvme", "ahci"), tell=lambda reading: None):
     keep(latencies(model))
     for name in FUNCTIONS:
         release(name)
-    return readings
+    return found
 
 
-def main():
-    args = argparse.ArgumentParser(description=run.__doc__)
-    args.add_argument("--model", required=True)
-    args.add_argument("--idle", default="nvme,ahci", help="drivers beside which a hog computes")
-    args = args.parse_args()
-    try:
-        readings = run(models.load(args.model), args.idle.split(","),
-                       lambda reading: print(line(reading), flush=True))
-        hold(readings)
-    except Failed as why:
-        print(f"hiops: error: {why}", file=sys.stderr)
-        return 1
-    return 0
+def options(parser):
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--idle", default="nvme,ahci", help="drivers beside which a hog computes")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args):
+    hold(readings(models.load(args.model), args.idle.split(","),
+                  lambda reading: print(line(reading), flush=True)))

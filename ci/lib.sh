@@ -15,14 +15,21 @@ KCC=x86_64-linux-gnu-gcc-14
 say() { printf '%s\n' "hiops: $*" >&2; }
 die() { printf '%s\n' "hiops: error: $*" >&2; exit 1; }
 
+# What tools say where one of these is missing.
+NO_SPACE='No space left on device|not enough free space|have enough free space'
+NO_NETWORK='Could not resolve|Temporary failure resolving|Unable to connect|Failed to fetch|'
+NO_NETWORK+='Could not connect|Network is unreachable|Connection failed'
+
 # Seconds in words, for progress lines.
 took() { printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); }
 
-# step TEXT COMMAND...: tells what runs and how long it took; the output goes to a log that is shown on failure.
+# step TEXT COMMAND...: tells what runs and how long it took; the output goes to a log that is shown
+# on failure.
 step() {
 	local text=$1 log start next rc=0
 	shift
-	log=$(mktemp -t hiops-step.XXXXXX) || die "no temporary file can be made: is ${TMPDIR:-/tmp} full?"
+	log=$(mktemp -t hiops-step.XXXXXX) ||
+		die "no temporary file can be made: is ${TMPDIR:-/tmp} full?"
 	start=$SECONDS next=60
 	say "$text ..."
 	"$@" >"$log" 2>&1 </dev/null &
@@ -37,10 +44,12 @@ step() {
 	wait "$job" || rc=$?
 	if [ "$rc" -ne 0 ]; then
 		tail -n 40 "$log" >&2
-		if grep -qE 'No space left on device|not enough free space|have enough free space' "$log"; then
-			say "the disk is full: make room in $CACHE (df -h $CACHE), then run it again"
-		elif grep -qE 'Could not resolve|Temporary failure resolving|Unable to connect|Failed to fetch|Could not connect|Network is unreachable|Connection failed' "$log"; then
-			say "the download failed: check the network and any proxy, then run it again"
+		if grep -qE "$NO_SPACE" "$log"; then
+			say "the disk is full: make room in $CACHE (df -h $CACHE), then run it" \
+				"again"
+		elif grep -qE "$NO_NETWORK" "$log"; then
+			say "the download failed: check the network and any proxy, then run it" \
+				"again"
 		fi
 		rm -f "$log"
 		say "$text: failed after $(took $((SECONDS - start)))"
@@ -56,15 +65,18 @@ need_root() {
 
 # make_cache: the cache folder, or the reason why there is none.
 make_cache() {
-	mkdir -p "$CACHE" 2>/dev/null || die "the cache folder $CACHE can't be made: set HIOPS_CACHE to a folder that can be written"
-	[ -w "$CACHE" ] || die "the cache folder $CACHE can't be written: set HIOPS_CACHE to another, or run as root"
+	local what="the cache folder $CACHE can't be"
+	mkdir -p "$CACHE" 2>/dev/null ||
+		die "$what made: set HIOPS_CACHE to a folder that can be written"
+	[ -w "$CACHE" ] || die "$what written: set HIOPS_CACHE to another, or run as root"
 }
 
 # need_space MIB: refuse early what would fill the disk half-way.
 need_space() {
 	local free
 	free=$(df -Pm "$CACHE" | awk 'NR==2 {print $4}')
-	[ "$free" -ge "$1" ] || die "the disk is too full: $CACHE has $free MiB free, this step needs $1 MiB"
+	[ "$free" -ge "$1" ] ||
+		die "the disk is too full: $CACHE has $free MiB free, this step needs $1 MiB"
 }
 
 # locked NAME COMMAND...: one at a time among all runs that share the cache.
@@ -87,7 +99,10 @@ hash_of() { sha256sum | cut -c1-12; }
 
 # The packages of the lab's root, and the key under which it is cached.
 root_packages() { sed 's/#.*//' "$CI/root-packages.list" | tr -s ' \n' '\n' | grep -v '^$'; }
-root_dir() { printf '%s/root-%s' "$CACHE" "$( (echo "$SUITE"; root_packages; cat "$CI/root-pypi.list") | hash_of)"; }
+root_dir() {
+	printf '%s/root-%s' "$CACHE" \
+		"$( (echo "$SUITE"; root_packages; cat "$CI/root-pypi.list") | hash_of)"
+}
 
 # The stock kernel: the release that was resolved when the root was made, and its folders.
 kernel_dir() { printf '%s/kernel-%s' "$CACHE" "$(stock_release)"; }

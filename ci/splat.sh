@@ -2,10 +2,13 @@
 # shellcheck shell=bash
 # What counts as a kernel's complaint in its log.
 
-SPLAT='BUG:|WARNING:|Oops:|kernel BUG at|Kernel panic|KASAN:|KFENCE:|UBSAN:|general protection fault|unable to handle|'
-SPLAT+='INFO: (possible|inconsistent|suspicious|trying to register|lockdep)|suspicious RCU usage|invalid context at|'
-SPLAT+='scheduling while atomic|refcount_t:|list_(add|del) corruption|Bad page|detected stall|blocked for more than|'
-SPLAT+='DMA-API: .*(device driver|debugging out of memory)|segfault at .* in hiops|rust_kernel: panicked|panicked at|'
+SPLAT='BUG:|WARNING:|Oops:|kernel BUG at|Kernel panic|KASAN:|KFENCE:|UBSAN:|'
+SPLAT+='general protection fault|unable to handle|'
+SPLAT+='INFO: (possible|inconsistent|suspicious|trying to register|lockdep)|'
+SPLAT+='suspicious RCU usage|invalid context at|scheduling while atomic|refcount_t:|'
+SPLAT+='list_(add|del) corruption|Bad page|detected stall|blocked for more than|'
+SPLAT+='DMA-API: .*(device driver|debugging out of memory)|segfault at .* in hiops|'
+SPLAT+='rust_kernel: panicked|panicked at|'
 # hiops' own: an I/O that nobody ended until its time-out looked for it.
 SPLAT+='noticed only at its deadline'
 

@@ -7,16 +7,16 @@
  * A guest marks by executing a NOP with an immediate, `0f 1f 84 c0 imm32` (see ../mark.c):
  * MARK_MAGIC in the top byte, the kind in the next four bits, the region's number in the rest.
  *
- * Arguments: out=FILE, profile=on. For each stop of a region one line of "name=value" words goes to FILE:
+ * Arguments: out=FILE, profile=on. For each stop of a region a line of "name=value" words in FILE:
  *   region=N kernel=I user=I idle=I vcpu0=I ... mmio:DEVICE=READS,WRITES ...
- * where idle is the part of kernel that the idle tasks executed; and before it, with profile=on, a line for every block that ran:
+ * where idle is the idle tasks' part of kernel; and before it, with profile=on, for every block:
  *   block region=N addr=0x... insns=I runs=R
  *
  * A block is counted when it is entered; one that a fault ends early still counts whole.
  *
  * Whoever executes a HLT is the idle task. What it executes lies between a switch of tasks and the
- * HLT, and between the instruction behind the HLT and the next switch or HLT; the interrupt that
- * ends the HLT runs between the HLT and the instruction behind it, and is no part of it.
+ * HLT, and between the instruction behind the HLT and the next switch or HLT; not the interrupt
+ * that ends the HLT, which runs between the HLT and the instruction behind it.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -117,12 +117,12 @@ static void print_blocks(uint32_t region)
 		struct block now = block_sum(i), then = blocks_at_start[i];
 
 		if (now.runs != then.runs)
-			fprintf(out, "block region=%" PRIu32 " addr=0x%" PRIx64 " insns=%" PRIu64 " runs=%" PRIu64 "\n",
-				region, block_addr[i], now.insns - then.insns, now.runs - then.runs);
+			fprintf(out, "block region=%u addr=0x%lx insns=%lu runs=%lu\n", region,
+				block_addr[i], now.insns - then.insns, now.runs - then.runs);
 	}
 }
 
-/* A device's counts since the start, summed over the vCPUs; each vCPU has its own order of devices. */
+/* A device's counts since the start, summed over the vCPUs; each has its own order of devices. */
 static void print_devices(int n)
 {
 	struct device sum[DEVICES] = { 0 };
@@ -132,10 +132,11 @@ static void print_devices(int n)
 
 		for (unsigned int d = 0; d < DEVICES && now->devices[d].name; d++) {
 			unsigned int s = 0;
+			const char *name = now->devices[d].name;
 
-			while (s < DEVICES - 1 && sum[s].name && sum[s].name != now->devices[d].name)
+			while (s < DEVICES - 1 && sum[s].name && sum[s].name != name)
 				s++;
-			sum[s].name = now->devices[d].name;
+			sum[s].name = name;
 			sum[s].reads += now->devices[d].reads - at_start[i].devices[d].reads;
 			sum[s].writes += now->devices[d].writes - at_start[i].devices[d].writes;
 		}
@@ -170,8 +171,7 @@ static void stop(uint32_t region)
 		user += now->user - at_start[i].user;
 		idle += now->idle - at_start[i].idle;
 	}
-	fprintf(out, "region=%" PRIu32 " kernel=%" PRIu64 " user=%" PRIu64 " idle=%" PRIu64, region, kernel,
-		user, idle);
+	fprintf(out, "region=%u kernel=%lu user=%lu idle=%lu", region, kernel, user, idle);
 	for (int i = 0; i < n; i++) {
 		const struct vcpu *now = qemu_plugin_scoreboard_find(vcpus, (unsigned int)i);
 
@@ -218,8 +218,8 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t va
 
 	(void)data;
 	/*
-	 * Nothing is looked up outside a region. It is not only for speed: an access that changes the
-	 * machine's memory map, as PCI enumeration does, makes QEMU 10.0's look-up fail an assertion.
+	 * Nothing is looked up outside a region. It is not only for speed: an access that changes
+	 * the machine's memory map, as PCI enumeration does, makes QEMU 10.0's look-up fail.
 	 */
 	if (!is_kernel(vaddr) || !atomic_load_explicit(&region_is_open, memory_order_relaxed))
 		return;
@@ -301,7 +301,8 @@ static void note_halt(uint64_t vaddr)
 	for (size_t i = 0; i < HALTS; i++) {
 		uint64_t none = 0;
 
-		if (atomic_compare_exchange_strong(&behind_halt[i], &none, vaddr + 1) || none == vaddr + 1)
+		if (atomic_compare_exchange_strong(&behind_halt[i], &none, vaddr + 1) ||
+		    none == vaddr + 1)
 			return;
 	}
 }
@@ -314,7 +315,8 @@ static bool is_behind_halt(uint64_t vaddr)
 	return false;
 }
 
-static void watch_idle(struct qemu_plugin_insn *insn, uint64_t vaddr, const uint8_t *code, size_t len)
+static void watch_idle(struct qemu_plugin_insn *insn, uint64_t vaddr, const uint8_t *code,
+		       size_t len)
 {
 	uintptr_t what;
 
@@ -340,7 +342,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	(void)id;
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
 		tb, QEMU_PLUGIN_INLINE_ADD_U64,
-		(qemu_plugin_u64){ vcpus, kernel ? offsetof(struct vcpu, kernel) : offsetof(struct vcpu, user) }, n);
+		(qemu_plugin_u64){ vcpus, kernel ? offsetof(struct vcpu, kernel) :
+						   offsetof(struct vcpu, user) }, n);
 	if (blocks && kernel) {
 		size_t at = block_slot(vaddr) * sizeof(struct block);
 
@@ -359,7 +362,8 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		uint32_t mark = kernel ? 0 : mark_of(code, len);
 
 		if (mark)
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark, QEMU_PLUGIN_CB_NO_REGS,
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark,
+							       QEMU_PLUGIN_CB_NO_REGS,
 							       (void *)(uintptr_t)mark);
 		if (kernel && may_touch_device(code, len))
 			qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS,
@@ -381,7 +385,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 			blocks = qemu_plugin_scoreboard_new(sizeof(struct block) * BLOCKS);
 			blocks_at_start = calloc(BLOCKS, sizeof(*blocks_at_start));
 		} else {
-			fprintf(stderr, "count: what is \"%s\"? I know out=FILE and profile=on\n", argv[i]);
+			fprintf(stderr, "count: what is %s? I know out= and profile=on\n", argv[i]);
 			return -1;
 		}
 	}

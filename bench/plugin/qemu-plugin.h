@@ -20,7 +20,7 @@ typedef uint32_t qemu_plugin_meminfo_t;
 
 struct qemu_plugin_tb;         /* a translated block, valid while it is translated */
 struct qemu_plugin_insn;       /* one instruction of it */
-struct qemu_plugin_hwaddr;     /* what an address means to the machine, valid in a memory callback */
+struct qemu_plugin_hwaddr;     /* what an address means to the machine; valid in a callback */
 struct qemu_plugin_scoreboard; /* one element for each vCPU, growing with their number */
 
 typedef struct {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Is all there that was acknowledged? In the guest: check.py DRIVE FS FOLDER, with lines "PLACE ENTRY
-FILES SLOTS" of cuts.py on its standard input; FS is the file systems' type, FOLDER where to mount.
+"""Is all there that was acknowledged? In the guest: check.py DRIVE FS FOLDER, with lines "PLACE
+ENTRY FILES SLOTS" of cuts.py on its standard input; FS is the file systems' type, FOLDER where to
+mount.
 
-Prints a line "ok NAME" or "not ok NAME: why" for each.
+Tells a result for each.
 """
 
 import os
@@ -11,7 +12,12 @@ import sys
 
 import layout
 
-# What looks at a file system that was mounted, and so has replayed its journal, and changes nothing.
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from report import Report  # noqa: E402
+
+# What looks at a file system that was mounted, and so has replayed its journal, and changes
+# nothing.
 FSCK = {"ext4": ["e2fsck", "-fn"], "xfs": ["xfs_repair", "-n"]}
 
 
@@ -66,14 +72,16 @@ def check(drive, kind, folder, place, files, slots):
 
 def main(drive, kind, folder):
     os.makedirs(folder, exist_ok=True)
+    told = Report()
     for line in sys.stdin:
         place, entry, files, slots = map(int, line.split())
         name = f"{os.path.basename(folder)}-{entry}"
         try:
             check(drive, kind, folder, place, files, slots)
-            print(f"ok {name}", flush=True)
+            told.ok(name)
         except Lost as why:
-            print(f"not ok {name}: {why}", flush=True)
+            told.not_ok(name, str(why))
+    return 0 if told.plan() else 1
 
 
-main(*sys.argv[1:])
+sys.exit(main(*sys.argv[1:]))

@@ -2,8 +2,8 @@
 """A drive of the crash test: where what lies on it, and what is written.
 
 A file system, then *slots* that are overwritten in place, then *acknowledgements*: a block for each
-writer, in which it notes, without waiting for it to be durable, how much of its work is. What stands
-there at any moment was promised before that moment.
+writer, in which it notes, without waiting for it to be durable, how much of its work is. What
+stands there at any moment was promised before that moment.
 """
 
 import hashlib

@@ -9,9 +9,10 @@ import errno
 import functools
 import os
 import subprocess
+import sys
 
 from machine import DEBUG, Disk, module, until
-from rows import CHOICE, given_up, head, recovered, run, told, turns, wanted
+from rows import CHOICE, REPORT, given_up, head, recovered, run, told, turns, wanted
 
 # The kernel's checks make it slow, so what is late here is late by much.
 LIMIT_MS = 3000
@@ -32,7 +33,7 @@ def unnoticed(row):
 
 
 def drop(row):
-    """Completions that get lost: their time is up, the controller is reset, they are tried again."""
+    """Completions that get lost: their time is up, there is a reset, they are tried again."""
     recovered(row, lambda: row.disk.set_fault(drop=3))
     wanted(row.disk.fault("drop") == "0", "not all of them got lost")
     wanted(row.more("timeouts") > 0, "no time was up")
@@ -172,6 +173,7 @@ def main():
         disk.unbind()
     module("-r", "hiops")
     told("no-module", lambda: wanted(not os.path.exists(f"{DEBUG}/hiops"), "its folder is there"))
+    sys.exit(0 if REPORT.plan() else 1)
 
 
 main()

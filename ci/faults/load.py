@@ -55,8 +55,11 @@ class Load:
         elif found in stands.values():
             what = "another block"
         else:
-            what = f"{found[:16].hex()}, pieces: {len({found[n:n + 16] for n in range(0, BLOCK, 16)})}"
-        print(f"{self.disk}: thread {number}, block {block} (sector {(self.at + (number * BLOCKS + block) * BLOCK) // 512}): {what}", file=sys.stderr, flush=True)
+            pieces = {found[n:n + 16] for n in range(0, BLOCK, 16)}
+            what = f"{found[:16].hex()}, pieces: {len(pieces)}"
+        sector = (self.at + (number * BLOCKS + block) * BLOCK) // 512
+        print(f"{self.disk}: thread {number}, block {block} (sector {sector}): {what}",
+              file=sys.stderr, flush=True)
         self._count(wrong=1)
 
     def _work(self, number):

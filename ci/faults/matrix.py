@@ -7,9 +7,10 @@ of the twelve ways of a disk, each mode once and each switch on and off.
 
 import mmap
 import os
+import sys
 
 from machine import BUS_MASTER, MEMORY, Disk, module, until
-from rows import WAYS, Wrong, given_up, head, none, recovered, rows, run, wanted
+from rows import REPORT, WAYS, Wrong, given_up, head, none, recovered, rows, run, wanted
 
 # bad-sectors.conf: a block that can't be read, for as long as it is not written.
 BAD = 20480 * 512
@@ -95,3 +96,4 @@ def drives():
 head()
 ram()
 drives()
+sys.exit(0 if REPORT.plan() else 1)

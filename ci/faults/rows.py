@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Rows of a fault matrix: a load that knows what it has written, a fault, and what must come of it.
 
-Prints a line "ok NAME" or "not ok NAME: why" for each, and the table on stderr: I/Os done, tried
-again, failed by right, lost. HIOPS_FAULTS=all: every row; without it a few of the twelve ways of a
+Tells a result for each (REPORT), and the table on stderr: I/Os done, tried again, failed by right,
+lost. HIOPS_FAULTS=all: every row; without it a few of the twelve ways of a
 disk; HIOPS_FAULTS=TEXT: the rows with TEXT in their names.
 """
 
@@ -12,6 +12,12 @@ import sys
 
 from load import Load
 from machine import PATIENCE, until
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from report import Report  # noqa: E402
+
+REPORT = Report()
 
 ALL = [dict(mode=mode, lazy=lazy, coop=coop)
        for mode, lazy, coop in itertools.product(("irq", "poll", "hybrid"), (0, 1), (0, 1))]
@@ -116,10 +122,10 @@ def told(name, what):
     """Does it, and tells how that went; True: well."""
     try:
         what()
-        print(f"ok {name}", flush=True)
+        REPORT.ok(name)
         return True
     except (Wrong, OSError) as why:
-        print(f"not ok {name}: {why}", flush=True)
+        REPORT.not_ok(name, str(why))
         return False
 
 

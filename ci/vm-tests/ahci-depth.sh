@@ -55,3 +55,4 @@ deep ahci "$DISK"
 expect "seen ($seen; ahci: $SLEEPS and $RUNS)" test "$RUNS" -gt 0
 for event in $EVENTS; do put 0 "$T/events/$event/enable"; done
 expect rmmod rmmod hiops
+plan

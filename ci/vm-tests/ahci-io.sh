@@ -63,3 +63,4 @@ mount "$(in_tree)" /mnt
 expect same-files diff -r tools /mnt/tools
 umount /mnt
 expect rmmod rmmod hiops
+plan

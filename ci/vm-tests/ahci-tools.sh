@@ -160,3 +160,4 @@ until_true 60 reads /sys/block/hiops0d0/hiops/cache_type 'write through'
 expect none "$BIND" "$PCI" none
 expect turner-ended until_true 60 ended $turner
 expect rmmod rmmod hiops
+plan

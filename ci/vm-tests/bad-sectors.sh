@@ -66,3 +66,4 @@ drive() {
 drive sata 0000:00:0c.0 hiops_ahci hiops0d0 'Input\/output error' 0
 drive nvme 0000:00:0d.0 hiops_nvme hiops0n1 'No data available' 2
 expect rmmod rmmod hiops
+plan

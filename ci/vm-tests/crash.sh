@@ -34,12 +34,15 @@ if [ "${1:-}" = check ]; then
 	for drive in "${DRIVES[@]}"; do
 		read -r disk fs <<<"$drive"
 		shift
-		python3 ci/crash/check.py /dev/hiops0n1 "$fs" "/run/crash/$disk" <<<"$1"
+		looked_at() { python3 ci/crash/check.py /dev/hiops0n1 "$fs" "/run/crash/$disk" <<<"$1"; }
+		retell "$disk" '' looked_at "$1"
 	done
+	plan
 	exit
 fi
 
 set -uo pipefail
+. ci/report.sh
 SEED=${HIOPS_CRASH_SEED:-$RANDOM}
 SIZE=320M
 writes=blklogwrites,log-sector-size=512,log-super-update-interval=1
@@ -71,7 +74,7 @@ ci/vm --kernel "$KERNEL" --timeout 300 --qemu "${files[*]}" \
 	-- "$0" load 2>"$DIR/err" |
 	while read -r _ what disk writer count; do
 		if [ "$what" != acked ]; then
-			echo "not ok load: $disk $writer $count"
+			not_ok load "$disk $writer $count"
 			kill_it
 			continue
 		fi
@@ -81,7 +84,7 @@ ci/vm --kernel "$KERNEL" --timeout 300 --qemu "${files[*]}" \
 
 # shellcheck source=ci/splat.sh
 . ci/splat.sh
-if complaints=$(splats "$HIOPS_VM_LOG"); then echo "not ok load: $complaints"; fi
+if complaints=$(splats "$HIOPS_VM_LOG"); then not_ok load "$complaints"; fi
 
 # The drives that lost power, side by side on one.
 place=0 cuts=()
@@ -89,11 +92,12 @@ for drive in "${DRIVES[@]}"; do
 	read -r disk fs <<<"$drive"
 	ci/in-root python3 -B ci/crash/cuts.py "$DIR/$disk.log" "$DIR/$disk.base" "$DIR/cuts.img" \
 		$place "$CUTS" "$SEED-$disk" >"$DIR/$disk.cuts" ||
-		echo "not ok cuts: $disk"
+		not_ok cuts "$disk"
 	cuts+=("$(cat "$DIR/$disk.cuts")")
 	place=$((place + CUTS))
 done
 printf '%s\n' "${cuts[@]}" >&2
-exec ci/vm --kernel "$KERNEL" --timeout $((300 + 60 * CUTS)) \
+retell "the drives" '' ci/vm --kernel "$KERNEL" --timeout $((300 + 60 * CUTS)) \
 	--qemu "-drive file=$DIR/cuts.img,format=raw,if=none,id=a" \
 	--qemu "-device nvme,serial=cuts,drive=a,addr=4" -- "$0" check "${cuts[@]}"
+plan

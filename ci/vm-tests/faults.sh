@@ -98,3 +98,4 @@ same starved-over "$(count hiops0n1 completed)" "$(count hiops0n1 submitted)"
 same starved-errors "$(count hiops0n1 errors)" 0
 expect none "$BIND" "$PCI" none
 expect rmmod-again rmmod hiops
+plan

@@ -161,3 +161,4 @@ expect other-none "$BIND" 0000:00:07.0 none
 verified last 512
 expect none "$BIND" $PCI none
 expect rmmod rmmod hiops
+plan

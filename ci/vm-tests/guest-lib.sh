@@ -9,19 +9,17 @@ OUT=$(mktemp)
 # one machine.
 ENOUGH=$OUT.enough
 
-# One line a result; the exit status of the test is whether all were ok.
-BAD=0
+# As there, and when. The last line of a test is `plan`.
+. ci/report.sh
 ok() {
-	echo "ok $1"
+	report ok "$1" "${2:-}"
 	echo "at $SECONDS s: $1" >&2
 }
 not_ok() {
-	echo "not ok $1: $2"
+	report 'not ok' "$1" "$2"
 	echo "at $SECONDS s: not $1" >&2
 	tail -n 20 "$OUT" >&2
-	BAD=1
 }
-trap 'exit "$BAD"' EXIT
 
 # expect NAME COMMAND...: it works.
 expect() {

@@ -123,3 +123,4 @@ expect few-lines test "$(said | grep -c hiops)" -lt 400
 for pci in $PCI $VICTIM $HBA; do expect "none-$pci" "$BIND" $pci none; done
 expect rmmod rmmod hiops
 same nothing-left "$(compgen -G '/dev/hiops*')$(compgen -G '/sys/block/hiops*')" ''
+plan

@@ -48,3 +48,4 @@ for file in "$MODULES/updates/hiops.ko" /usr/local/sbin/hiops-bind \
 done
 refused gone "not found" modprobe hiops
 expect list-stays grep -q "^$PCI" /etc/hiops/devices
+plan

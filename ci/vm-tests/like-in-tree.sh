@@ -229,3 +229,4 @@ same no-errors "$(count hiops0n1 errors)" 0
 expect none "$BIND" $PCI none
 expect none-ahci "$BIND" $SATA none
 expect rmmod rmmod hiops
+plan

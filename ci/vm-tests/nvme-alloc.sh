@@ -131,3 +131,4 @@ expect unbind "$BIND" "$PCI" none
 echo rmmod >$beat
 expect rmmod rmmod hiops
 kill $watch
+plan

@@ -37,3 +37,4 @@ expect io-without-cpu-7 dd if=/dev/hiops0n1 of=/dev/null bs=64k count=64 iflag=d
 echo 1 >/sys/devices/system/cpu/cpu7/online
 expect io-on-cpu-7 taskset -c 7 dd if=/dev/hiops0n1 of=/dev/null bs=64k count=64 iflag=direct
 expect none-many "$BIND" 00:05.0 none
+plan

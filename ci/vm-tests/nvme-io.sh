@@ -101,3 +101,4 @@ refused rmmod-while-open "in use" sh -c "exec 8<$D; rmmod hiops"
 expect none "$BIND" "$PCI" none
 expect gone absent $D
 expect rmmod rmmod hiops
+plan

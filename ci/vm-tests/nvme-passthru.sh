@@ -132,3 +132,4 @@ expect few-io dd if=/dev/hiops1n1 of=/dev/null bs=4096 count=16 iflag=direct sta
 expect none-few "$BIND" 0000:00:07.0 none
 expect none "$BIND" $PCI none
 expect rmmod rmmod hiops
+plan

@@ -6,9 +6,7 @@
 # image: a.img 256M
 # kernels: stock
 set -uo pipefail
-bad=0
-ok() { echo "ok $1"; }
-not_ok() { echo "not ok $1: $2"; bad=1; }
+. ci/report.sh
 
 # The drive's side of it is QEMU's trace.
 vm() {
@@ -55,4 +53,4 @@ for way in reboot poweroff; do
 done
 vm "tools/hiops-bind 00:04.0 none && tools/hiops-bind 00:04.0 hiops_nvme && rmmod hiops"
 told unbind-and-rmmod 3
-exit "$bad"
+plan

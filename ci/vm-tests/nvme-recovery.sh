@@ -57,6 +57,7 @@ open('/run/uevent', 'wb').write(event.replace(b'\\0', b'\\n'))" &
 	expect uevent until_true 60 grep -q "^DEVPATH=.*$PCI" /run/uevent
 	expect unbind "$BIND" "$PCI" nvme
 	expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
+	plan
 	exit
 fi
 

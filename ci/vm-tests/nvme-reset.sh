@@ -97,3 +97,4 @@ expect unbind "$BIND" "$PCI" nvme
 expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
 echo >&"$let_go"
 answers ended-at-the-end 'ended 0'
+plan

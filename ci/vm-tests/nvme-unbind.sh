@@ -72,3 +72,4 @@ expect node-nowhere leads_nowhere
 refused module-in-use 'in use' rmmod hiops
 exec 7<&-
 expect rmmod rmmod hiops
+plan

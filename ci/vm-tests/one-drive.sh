@@ -19,7 +19,7 @@
 # vm: --qemu "-device nvme,id=c,serial=alloc,addr=7,max_ioqpairs=1"
 # vm: --qemu "-device nvme-ns,drive=l,bus=c,nsid=1"
 set -uo pipefail
-bad=0
+. ci/report.sh
 # One drive of a kind: that of nvme-alloc is nobody's until then.
 spare=/sys/bus/pci/devices/0000:00:07.0
 echo nobody >$spare/driver_override
@@ -30,17 +30,7 @@ for name in kunit ram nvme-io nvme-unbind ahci-io ahci-tools ahci-depth faults n
 	test=ci/vm-tests/$name.sh
 	grep -q "^# kernels:.* $HIOPS_VM_KERNEL" "$test" || continue
 	echo "$name begins at $SECONDS s" >&2
-	results=0
-	while read -r line; do
-		case $line in
-		'ok '*) echo "ok $name: ${line#ok }" ;;
-		'not ok '*) echo "not ok $name: ${line#not ok }" ;;
-		*) continue ;;
-		esac
-		results=$((results + 1))
-		[ "${line#not}" = "$line" ] || bad=1
-	done < <("$test" || echo "not ok ended: status $?")
-	[ "$results" -gt 0 ] || { echo "not ok $name: it told no result"; bad=1; }
+	retell "$name" "$name: " "$test"
 done
 echo "the last one ended at $SECONDS s" >&2
-exit "$bad"
+plan

@@ -92,15 +92,16 @@ if [ "${1:-}" = guest ]; then
 			"dmesg | grep hiops_ahci | grep -q 'finding a drive to serve failed'"
 	fi
 	expect "$how-rmmod" rmmod hiops
+	plan
 	exit
 fi
 
 set -uo pipefail
 qmp() { ci/in-root python3 ci/vm-tests/qmp.py "$DIR/qmp" "$@" >&2; }
-bad=0
-for how in asked surprise; do
+# machine HOW: the guest's part, its drives put in and taken out as it says.
+machine() {
+	local how=$1 bridge='' cpus=2
 	# Asked for, the firmware's way (ACPI); by surprise, the slot's own (pciehp).
-	bridge='' cpus=2
 	if [ $how = surprise ]; then
 		bridge="-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off" cpus=1
 	fi
@@ -125,6 +126,8 @@ for how in asked surprise; do
 			*) echo "$line" ;;
 			esac
 		done
-	[ "${PIPESTATUS[0]}" = 0 ] || bad=1
-done
-exit "$bad"
+	return "${PIPESTATUS[0]}"
+}
+. ci/report.sh
+for how in asked surprise; do retell "$how" '' machine "$how"; done
+plan

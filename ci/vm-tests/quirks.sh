@@ -66,3 +66,4 @@ same no-trouble "$(count hiops0d0 errors)$(count hiops0d1 errors)$(count hiops0d
 expect none-ahci "$BIND" 00:0f.0 none
 rmmod hiops
 refused fua-out-of-range "" modprobe -v hiops ahci_fua=2
+plan

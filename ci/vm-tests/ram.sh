@@ -253,3 +253,4 @@ refused no-queue 'nvalid argument' modprobe hiops ram_disks=1 ram_queues=65
 refused too-many-retries 'nvalid argument' modprobe hiops max_retries=256
 expect too-many-retries-told told 'max_retries=256 is out of range: 0 to 255'
 expect not-there test ! -d /sys/module/hiops
+plan

@@ -92,3 +92,4 @@ expect ram modprobe hiops ram_disks=1 ram_size_mb=16
 ask /dev/hiops_ram0 >/run/ram.ours
 same ram-refused "$(cat /run/ram.ours)" "$(cat /run/sata.ours)"
 expect rmmod-ram rmmod hiops
+plan

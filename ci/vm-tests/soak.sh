@@ -90,7 +90,7 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	expect pressure-rounds grep -q . "$OUT.pressure"
 	# How many there are is the machine's speed; each disk's were turned more than once.
 	expect turned test "$turns" -ge 6
-	[ "$BAD" = 0 ] || tail -n 20 /run/*.out >&2
+	all_ok || tail -n 20 /run/*.out >&2
 	umount /mnt
 	expect fsck fsck.ext4 -fn $EXT4
 	for disk in $DISKS; do
@@ -104,6 +104,7 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	done
 	expect unbind "$BIND" "$PCI" none
 	expect rmmod rmmod hiops
+	plan
 	exit
 fi
 

@@ -24,7 +24,7 @@ if [ "${1:-}" = guest ]; then
 	# needed is in memory.
 	root=/run/awake
 	mkdir -p $root/{bin,dev,proc,sys,run,tmp}
-	for tool in bash fio seq tr; do
+	for tool in bash fio seq tr mktemp grep rm; do
 		tool=$(type -P $tool)
 		cp "$tool" $root/bin/
 		for file in $(ldd "$tool" | grep -o '/[^ ]*'); do
@@ -33,6 +33,7 @@ if [ "${1:-}" = guest ]; then
 		done
 	done
 	cp "$0" $root/bin/test
+	cp ci/report.sh $root/bin/
 	for dir in dev proc sys; do mount --rbind /$dir $root/$dir; done
 	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" \
 		HIOPS_SWAP="${swap##*/}" chroot $root /bin/bash /bin/test awake
@@ -40,8 +41,8 @@ fi
 
 if [ "${1:-}" = awake ]; then
 	# Results go by the log: the ports that a command's output takes do not come back either.
-	ok() { echo "result: ok $1" >/dev/kmsg; }
-	not_ok() { echo "result: not ok $1: $2" >/dev/kmsg; }
+	. /bin/report.sh
+	report_line() { echo "result: $1" >/dev/kmsg; }
 	expect() {
 		local what=$1
 		shift
@@ -104,7 +105,7 @@ if [ "${1:-}" = awake ]; then
 			expect "$disk-no-$what" [ "$(count "$disk" $what)" = 0 ]
 		done
 	done
-	expect all-told true
+	plan
 	# After a sleep QEMU does not end when the machine turns itself off, but it does at a reset.
 	echo b >/proc/sysrq-trigger
 	while :; do read -r -t 100 <>/tmp/nothing; done
@@ -121,16 +122,13 @@ ci/vm --kernel "$KERNEL" --timeout $((600 + 100 * ROUNDS)) \
 	--qemu "-trace enable=pci_nvme_mmio_shutdown_set -D $DIR/trace" \
 	-- env HIOPS_SUSPEND_ROUNDS="$ROUNDS" "$0" guest >"$DIR/out" 2>"$DIR/err"
 cat "$DIR/err" >&2
-sed -nE 's/.*result: ((not )?ok )/\1/p' "$HIOPS_VM_LOG"
-# Without the last one the guest did not come to its end.
-grep -q 'result: ok all-told' "$HIOPS_VM_LOG" ||
-	echo "not ok end: the guest did not come to its end"
+. ci/report.sh
+retell "the guest" '' sed -nE 's/.*result: //p' "$HIOPS_VM_LOG"
 # Each of both drives once by the in-tree driver, from which hiops took it; then by hiops, each
 # time: before two sleeps, before the image of a hibernation is made, and before it takes over.
 want=$((2 * (1 + 4 * ROUNDS)))
 told=$(grep -c pci_nvme_mmio_shutdown_set "$DIR/trace")
-if [ "$told" = $want ]; then
-	echo "ok drive-told"
-else
-	echo "not ok drive-told: $told times CC.SHN instead of $want"
+if [ "$told" = $want ]; then ok drive-told; else
+	not_ok drive-told "$told times CC.SHN instead of $want"
 fi
+plan

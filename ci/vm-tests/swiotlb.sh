@@ -58,3 +58,4 @@ done
 expect none "$BIND" $PCI none
 expect none-ahci "$BIND" $SATA none
 expect rmmod rmmod hiops
+plan

@@ -195,3 +195,4 @@ for round in 1 2 3; do
 		--thread --number_ios=20 >/dev/null 2>&1
 	expect "rmmod-after-io-$round" until_true 10 rmmod hiops
 done
+plan

@@ -1,6 +1,5 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""bench/yardsticks [MODEL...]: is the timed machine right? (default: tlc lowlat sata instant)
+"""Is the timed machine right?
 
 Boots it once for each model, and the first model's once more with two vCPUs, and holds
 bench/yardstick.py's known lengths against it. Status 0 when all are right.
@@ -9,7 +8,6 @@ bench/yardstick.py's known lengths against it. Status 0 when all are right.
 import os
 import shlex
 import subprocess
-import sys
 
 import models
 import yardstick
@@ -23,27 +21,20 @@ def boot(model, cpus):
     return subprocess.run(
         [os.path.join(HERE, "..", "ci", "vm"), "--timed", "--cpus", str(cpus), "--timeout", "900",
          "--qemu", shlex.join(yardstick.arguments(model)), "--", "python3",
-         os.path.join(HERE, "yardstick.py"), "--model", model.name,
-         "--idle", "nvme,ahci,hiops_nvme,hiops_ahci"],
+         os.path.join(HERE, "main.py"), "yardstick", "--model", model.name, "--idle",
+         "nvme,ahci,hiops_nvme,hiops_ahci"],
         env={**os.environ, **model.environment()}).returncode
 
 
-def main(names):
-    try:
-        wanted = [models.load(name) for name in names or DEFAULT]
-    except models.BadModel as why:
-        print(f"hiops: error: {why}", file=sys.stderr)
-        return 2
+def options(parser):
+    parser.add_argument("model", nargs="*", default=DEFAULT, help=f"({' '.join(DEFAULT)})")
+
+
+def run(args):
+    wanted = [models.load(name) for name in args.model]
     subprocess.run([os.path.join(HERE, "build")], check=True)
     status = 0
     for model, cpus in [(model, 1) for model in wanted] + [(wanted[0], 2)]:
         print(f"== {model.name}, {cpus} vCPU: {model.device}", flush=True)
         status = boot(model, cpus) or status
     return status
-
-
-if __name__ == "__main__":
-    if any(name.startswith("-") for name in sys.argv[1:]):
-        print(__doc__, file=sys.stderr)
-        sys.exit(2)
-    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the JSON of a measurement in a guest, or on this machine, begins with."""
+
+import json
+import os
+
+
+def save(path, indent=1, **more):
+    """Writes it, with the machine that it is of."""
+    with open(path, "w") as out:
+        json.dump({"cpus": os.cpu_count(), "kernel": os.uname().release, **more}, out,
+                  indent=indent)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# What cargo test says, as results. Sourced after report.sh.
+
+# cargo_results PREFIX COMMAND...: a result for each test that COMMAND, a cargo test, runs, with
+# PREFIX before its name; everything else it says goes to stderr. One that ends before its tests
+# do, or fails and no test has, is a result that is not ok.
+cargo_results() {
+	local prefix=$1 unit='' line bad=0 begun=0 over=0 rc=0
+	shift
+	while IFS= read -r line; do
+		if [[ $line =~ ^test\ (.*)\ \.\.\.\ (ok|FAILED|ignored)(,.*)?$ ]]; then
+			line=$prefix:\ $unit${BASH_REMATCH[1]}
+			case ${BASH_REMATCH[2]} in
+			ok) ok "$line" ;;
+			FAILED) not_ok "$line" "see above" ;;
+			ignored) not_ok "$line" "a skipped test is no test" ;;
+			esac
+			[ "${BASH_REMATCH[2]}" = ok ] || bad=$((bad + 1))
+			continue
+		fi
+		printf '%s\n' "$line" >&2
+		if [[ $line =~ ^\ +Running\ .*/([^/]*)-[0-9a-f]+\)$ ]]; then
+			unit=${BASH_REMATCH[1]}::
+		elif [[ $line =~ ^\ +Doc-tests\ (.*) ]]; then
+			unit=${BASH_REMATCH[1]}::doc::
+		elif [[ $line =~ ^error(\[|:) ]] && [ "$bad" -eq 0 ]; then
+			not_ok "$prefix: cargo" "$line"
+			bad=1
+		elif [[ $line =~ ^running\ [0-9]+\ test ]]; then
+			begun=$((begun + 1))
+		elif [[ $line =~ ^test\ result: ]]; then
+			over=$((over + 1))
+		fi
+	done < <("$@" 2>&1)
+	wait "$!" || rc=$?
+	if [ "$bad" -eq 0 ] && { [ "$rc" -ne 0 ] || [ "$begun" -ne "$over" ]; }; then
+		not_ok "$prefix: cargo" "status $rc, $over of $begun programs came to their end"
+	fi
+}
