@@ -46,6 +46,10 @@ impl Fake {
 }
 
 impl Owner for Fake {
+    fn as_any(&self) -> &dyn core::any::Any {
+        self
+    }
+
     fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error> {
         self.ask(unit, Some(what), ())
     }

@@ -17,7 +17,7 @@
 //! * `recover`: recovery. `abort`: the rungs below it.
 //! * `quirks`, `disks`, `change`: disks are made and shown, and change. `attend`: what the
 //!   controller reports by itself.
-//! * `remove`: the way out. `make`: the beginning, of all that.
+//! * `remove`: the way out. `tags`, `make`: the beginning, of all that.
 //! * `serve`: interrupts, and the disks' files.
 
 mod abort;
@@ -36,11 +36,12 @@ mod rest;
 mod serve;
 mod state;
 mod suspend;
+mod tags;
 
 pub use config::{Begin, Bus, Config, Naming};
 pub use reason::Suspend;
 pub use state::Adapter;
 
-pub(crate) use config::{Label, Number};
+pub(crate) use config::{spread, Label, Number};
 pub(crate) use queue::HwQueue;
 pub(crate) use reason::Reason;

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What differs between kernel versions and configurations, and nowhere else.
 
-use core::mem::MaybeUninit;
 use kernel::bindings;
-use kernel::prelude::Zeroable;
+use kernel::device::Device;
 
 /// A structure of the kernel's with nothing in it, for tables that name only the fields they set: which others there are depends on the configuration.
-pub(crate) const fn zeroed<T: Zeroable>() -> T {
-    // SAFETY: `Zeroable` says that all zeroes is a valid value.
-    unsafe { MaybeUninit::zeroed().assume_init() }
-}
+pub(crate) use pin_init::zeroed;
 
 /// The ioctl of 32-bit programs on a 64-bit kernel, where there are any.
 type CompatIoctl = Option<
@@ -44,20 +40,14 @@ unsafe extern "C" fn compat_ioctl(
 }
 
 /// The memory node that `device` is near to.
-///
-/// # Safety
-/// `device` is alive.
 #[cfg(CONFIG_NUMA)]
-pub(crate) unsafe fn numa_node(device: *mut bindings::device) -> i32 {
-    // SAFETY: by the caller's promise.
-    unsafe { (*device).numa_node }
+pub(crate) fn numa_node(device: &Device) -> i32 {
+    // SAFETY: alive; a word, and any value is a valid one.
+    unsafe { (*crate::device::raw(device)).numa_node }
 }
 
 /// All memory is alike.
-///
-/// # Safety
-/// None to keep; as where there are several.
 #[cfg(not(CONFIG_NUMA))]
-pub(crate) unsafe fn numa_node(_device: *mut bindings::device) -> i32 {
+pub(crate) fn numa_node(_device: &Device) -> i32 {
     bindings::NUMA_NO_NODE
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Coherent memory that a device shares.
+//!
+//! It is the kernel crate's (`kernel::dma::Coherent`). The words in it are read and written here:
+//! what the crate has for that is another thing in each of Linux 7.2 and 7.3, and is meant for
+//! fields whose place is known when the driver is compiled.
 
+use crate::device::raw;
 use core::mem::size_of;
 use core::ptr::{read_volatile, write_volatile, NonNull};
 use hal::{DmaMem, Error};
@@ -11,24 +16,27 @@ use kernel::dma::Coherent;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
-/// Most bytes that can be mapped for `device` at once: less than everything where data goes through
-/// bounce buffers, as in confidential machines.
-///
-/// # Safety
-/// `device` is bound to its driver, which has set its DMA mask.
-pub(crate) unsafe fn max_mapping(device: *mut bindings::device) -> u64 {
-    // SAFETY: by the caller's promise.
-    unsafe { bindings::dma_max_mapping_size(device) as u64 }
+/// How much is mapped for a device at once.
+pub(crate) enum Mapping {
+    /// What can be: less than everything where data goes through bounce buffers, as in confidential
+    /// machines.
+    AtAll,
+    /// What can be without undue cost: behind an IOMMU, what its cache of addresses holds.
+    Well,
 }
 
-/// Most bytes that are mapped for `device` at once without undue cost: behind an IOMMU, what its
-/// cache of addresses holds; never more than [`max_mapping`].
-///
-/// # Safety
-/// As [`max_mapping`].
-pub(crate) unsafe fn opt_mapping(device: *mut bindings::device) -> u64 {
-    // SAFETY: by the caller's promise.
-    unsafe { bindings::dma_opt_mapping_size(device) as u64 }
+/// Most bytes that are mapped for `device` at once, whose driver has set its DMA mask.
+pub(crate) fn mapping(device: &Device<Bound>, how: Mapping) -> u64 {
+    let device = raw(device);
+    // SAFETY: it is bound.
+    let bytes = unsafe {
+        match how {
+            Mapping::AtAll => bindings::dma_max_mapping_size(device),
+            Mapping::Well => bindings::dma_opt_mapping_size(device),
+        }
+    };
+    // CAST: a `usize` has 64 bits at most.
+    bytes as u64
 }
 
 /// A block of coherent memory, as words that are copied in and out, never borrowed. Clones are handles of the same memory, which is freed with the
@@ -52,6 +60,11 @@ pub struct DmaBlock {
 unsafe impl Send for DmaBlock {}
 // SAFETY: every access is one volatile load or store of a word, with no reference to the memory anywhere.
 unsafe impl Sync for DmaBlock {}
+
+/// What is read and written at once, whatever bits it has.
+trait Word: Copy {}
+impl Word for u32 {}
+impl Word for u64 {}
 
 impl DmaBlock {
     /// `bytes` (rounded up to a multiple of 8) of zeroed memory that `device` can reach, aligned to a page. Sleeps.
@@ -80,6 +93,22 @@ impl DmaBlock {
         crate::mmio::report_stray(!inside);
         inside.then(|| self.first.as_ptr().wrapping_byte_add(offset).cast())
     }
+
+    /// The word at byte `offset`, as it is there now.
+    #[inline(always)]
+    fn load<T: Word>(&self, offset: usize) -> Option<T> {
+        // SAFETY: inside the block (see `word`); volatile, as the device may write it at any moment.
+        self.word(offset).map(|word| unsafe { read_volatile(word) })
+    }
+
+    /// Writes the word at byte `offset`, if that is inside.
+    #[inline(always)]
+    fn store<T: Word>(&self, offset: usize, value: T) {
+        if let Some(word) = self.word(offset) {
+            // SAFETY: as in `load`; no reference to the memory exists anywhere.
+            unsafe { write_volatile(word, value) }
+        }
+    }
 }
 
 impl DmaMem for DmaBlock {
@@ -95,36 +124,22 @@ impl DmaMem for DmaBlock {
 
     #[inline(always)]
     fn read32(&self, offset: usize) -> u32 {
-        match self.word::<u32>(offset) {
-            // SAFETY: inside the block (see `word`); volatile, as the device may write it at any moment.
-            Some(word) => u32::from_le(unsafe { read_volatile(word) }),
-            None => u32::MAX,
-        }
+        self.load(offset).map_or(u32::MAX, u32::from_le)
     }
 
     #[inline(always)]
     fn write32(&self, offset: usize, value: u32) {
-        if let Some(word) = self.word::<u32>(offset) {
-            // SAFETY: as in `read32`; no reference to the memory exists anywhere.
-            unsafe { write_volatile(word, value.to_le()) }
-        }
+        self.store(offset, value.to_le());
     }
 
     #[inline(always)]
     fn read64(&self, offset: usize) -> u64 {
-        match self.word::<u64>(offset) {
-            // SAFETY: as in `read32`.
-            Some(word) => u64::from_le(unsafe { read_volatile(word) }),
-            None => u64::MAX,
-        }
+        self.load(offset).map_or(u64::MAX, u64::from_le)
     }
 
     #[inline(always)]
     fn write64(&self, offset: usize, value: u64) {
-        if let Some(word) = self.word::<u64>(offset) {
-            // SAFETY: as in `write32`.
-            unsafe { write_volatile(word, value.to_le()) }
-        }
+        self.store(offset, value.to_le());
     }
 
     #[inline(always)]
@@ -139,7 +154,7 @@ impl DmaMem for DmaBlock {
         if inside {
             let first = self.first.as_ptr().wrapping_byte_add(offset);
             for (at, word) in words.into_iter().enumerate() {
-                // SAFETY: all `N` words are inside, as was just checked; otherwise as in `write32`.
+                // SAFETY: all `N` words are inside, as was just checked; otherwise as in `store`.
                 unsafe { write_volatile(first.add(at), word.to_le()) }
             }
         }

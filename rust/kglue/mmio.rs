@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A device's registers, mapped.
+//!
+//! `kernel::pci::Bar` is another thing in each of Linux 7.2 and 7.3, lives no longer than a borrow
+//! of the device, and answers an offset outside with an error and not as a device that is gone.
 
 use core::ptr::NonNull;
 use hal::{Error, Mmio};
@@ -7,6 +10,8 @@ use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::sync::Arc;
+
+use crate::pci::Region;
 
 /// A window on a device's registers. Clones are handles of the same mapping, which lives as long as any of them, also after the device was pulled:
 /// its registers then read as all ones.
@@ -42,12 +47,10 @@ impl Drop for Mapping {
 }
 
 impl Window {
-    /// Maps `len` bytes of registers at physical address `start`, uncached. Sleeps.
-    ///
-    /// # Safety
-    /// The range is a device's register window that the caller's driver has claimed.
-    pub unsafe fn new(start: u64, len: usize) -> Result<Self, Error> {
-        // SAFETY: by the caller's promise the range holds registers of the caller's.
+    /// Maps the registers in `region`, uncached. Sleeps.
+    pub(crate) fn new(region: &Region) -> Result<Self, Error> {
+        let (start, len) = region.range()?;
+        // SAFETY: the region is its driver's alone.
         let first = unsafe { bindings::ioremap(start, len) };
         let first = NonNull::new(first).ok_or(Error::NoMemory)?;
         let mapping = Arc::new(Mapping(first), GFP_KERNEL).map_err(|_| Error::NoMemory)?;

@@ -7,6 +7,7 @@ use hal::Error;
 use kernel::prelude::*;
 
 use crate::adapter::{Adapter, Bus, Config, Reason};
+use crate::aim::Aim;
 use crate::blk::ioctl::AdminPath;
 use crate::caller::Caller;
 use crate::context::NoIo;
@@ -76,23 +77,35 @@ pub(crate) enum Tenant<H: Home> {
 }
 
 /// # Invariants
-/// `tenant` is null, or a box that only the slot's drop and [`Slots::vacate`] take. `all` is null, or the slots that this is one of.
+/// `tenant` is null, or a box that only the slot's drop and [`Slots::vacate`] take.
 pub(crate) struct Slot<H: Home> {
+    /// Its port's.
     pub(crate) number: u8,
+    /// By whom its port calls for attention.
     pub(crate) caller: Caller,
-    pub(crate) tenant: AtomicPtr<Tenant<H>>,
+    tenant: AtomicPtr<Tenant<H>>,
     /// An exchange is called for.
     pub(crate) wanted: AtomicBool,
-    pub(crate) all: AtomicPtr<Slots<H>>,
+    /// The slots that this is one of, which rest their work before they go.
+    pub(crate) all: Aim<Slots<H>>,
 }
 
 impl<H: Home> Slot<H> {
-    /// # Safety
-    /// What is there is not taken while the result is used.
+    /// An empty slot of nobody's yet.
+    pub(crate) fn new(number: u8, caller: Caller) -> Self {
+        Self {
+            number,
+            caller,
+            tenant: AtomicPtr::new(null_mut()),
+            wanted: AtomicBool::new(false),
+            all: Aim::new(),
+        }
+    }
+
+    /// Who is in it: null, or a box that is valid until it is taken.
     #[inline]
-    pub(crate) unsafe fn tenant(&self) -> Option<&Tenant<H>> {
-        // SAFETY: null or a box, by the invariant; it stays by the caller's promise.
-        unsafe { self.tenant.load(Ordering::Acquire).as_ref() }
+    pub(crate) fn tenant(&self) -> *const Tenant<H> {
+        self.tenant.load(Ordering::Acquire)
     }
 
     pub(crate) fn mask(&self) -> u32 {
@@ -111,8 +124,7 @@ impl<H: Home> Slot<H> {
 
     pub(crate) fn call_for_exchange(&self) {
         self.wanted.store(true, Ordering::Release);
-        // SAFETY: null, or the slots that this is one of, which rest their work before they go.
-        if let Some(all) = unsafe { self.all.load(Ordering::Acquire).as_ref() } {
+        if let Some(all) = self.all.get() {
             all.begin_exchange();
         }
     }
@@ -129,7 +141,7 @@ impl<H: Home> Run<Tend> for Slot<H> {
     fn run(&self) {
         let _no_io = NoIo::new();
         // SAFETY: who takes what is there cancels this work before it goes.
-        match unsafe { self.tenant() } {
+        match unsafe { self.tenant().as_ref() } {
             None => {}
             Some(Tenant::Waiting(port)) => {
                 if let Ok(Attended::Came) = port.attend() {

@@ -161,18 +161,16 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     /// Has user space told that the controller's device has changed, with the variable `name`.
     fn announce(&self, name: &str, value: u32) {
-        let device = self.bus.device();
-        if device.is_null() {
+        let Some(device) = self.device().map(crate::device::raw) else {
             return;
-        }
+        };
         let mut line = [0u8; VARIABLE];
         let mut text = Text::new(&mut line);
         // What does not fit is cut.
         let _ = write!(text, "{name}={value:#08x}");
         text.terminate();
         let mut variables = [line.as_mut_ptr().cast(), null_mut()];
-        // SAFETY: the device is alive, by the contract of `Bus`; the list ends with null, and what
-        // it points to ends with zero.
+        // SAFETY: the device is alive; the list ends with null, and what it points to ends with zero.
         unsafe {
             bindings::kobject_uevent_env(
                 &raw mut (*device).kobj,

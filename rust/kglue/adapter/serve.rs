@@ -10,6 +10,7 @@ use crate::blk::ioctl::{AdminPath, ControlPath, Way};
 use crate::blk::owner::{ControllerCounts, Ioctl, Owner};
 use crate::context::{stamp, NoIo};
 use crate::log::log_warn;
+use core::any::Any;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use engine::{Context, Mode, Strategy, View};
@@ -64,6 +65,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 }
 
 impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
     fn counts(&self) -> ControllerCounts {
         let mut counts = ControllerCounts {
             resets: self.resets.load(Ordering::Relaxed),
@@ -196,7 +201,6 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn ioctls(&self) -> Ioctl {
         |gate, disk, cmd, arg| {
-            // INVARIANT: a gate is opened by one adapter only, who has given this function.
             let way = GateWay {
                 gate,
                 adapter: PhantomData::<Self>,
@@ -206,10 +210,8 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 }
 
-/// The way of ioctls to the adapter behind a gate.
-///
-/// # Invariants
-/// The owner behind the gate, if any, is an `A`.
+/// The way of ioctls to the adapter behind a gate, which is an `A`: one only opens it, and has given
+/// the function that comes this way.
 struct GateWay<'a, A> {
     gate: &'a Gate,
     adapter: PhantomData<A>,
@@ -223,11 +225,10 @@ impl<C: AdminPath, B: Bus> Way<C> for GateWay<'_, Adapter<C, B>> {
         f: impl FnOnce(&C, &Adapter<C, B>) -> kernel::error::Result<R>,
     ) -> kernel::error::Result<R> {
         let visited = self.gate.with(|owner| {
-            // SAFETY: it is one, by the invariant.
-            let adapter = unsafe { &*core::ptr::from_ref(owner).cast::<Adapter<C, B>>() };
-            f(&adapter.controller, adapter)
+            let adapter = owner.as_any().downcast_ref::<Adapter<C, B>>();
+            adapter.map(|adapter| f(&adapter.controller, adapter))
         });
-        visited.unwrap_or(Err(ENODEV))
+        visited.flatten().unwrap_or(Err(ENODEV))
     }
 }
 
