@@ -8,7 +8,8 @@
 //!    +--remove, shutdown--> Dead
 //!    +--suspend--> (gate paused, controller stopped) Suspended --resume--> Live, or Dead
 //! ```
-//! The gate itself is the strategy's ([`engine::Paused`]); the state here only says whether a recovery may still be begun.
+//! The gate itself is the strategy's ([`engine::Paused`]); the state here only says whether a
+//! recovery may still be begun.
 //!
 //! # Files, each of which works with those above it
 //! * `config`: what the adapter is given, [`Bus`] and [`Config`]. `reason`: why it is reset.
@@ -18,13 +19,14 @@
 //! * `quirks`, `disks`, `change`: disks are made and shown, and change. `attend`: what the
 //!   controller reports by itself.
 //! * `remove`: the way out. `tags`, `make`: the beginning, of all that.
-//! * `serve`: interrupts, and the disks' files.
+//! * `control`: the way of tools' commands. `serve`: interrupts, and the disks' files.
 
 mod abort;
 mod attend;
 mod attention;
 mod change;
 mod config;
+mod control;
 mod disks;
 mod make;
 mod queue;

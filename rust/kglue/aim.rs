@@ -26,8 +26,9 @@ unsafe impl<T: ?Sized + Sync> Sync for Stays<T> {}
 
 impl<T> Stays<T> {
     /// # Safety
-    /// `it` stays where it is, and alive, with all of its that is not behind a lock, until everybody
-    /// whom the result is handed to was silenced for good; each of them says how that is done.
+    /// `it` stays where it is, and alive, with all of its that is not behind a lock, until
+    /// everybody whom the result is handed to was silenced for good; each of them says how that is
+    /// done.
     pub(crate) unsafe fn new(it: &T) -> Self {
         // INVARIANT: by the caller's promise.
         Self(NonNull::from(it))

@@ -4,7 +4,8 @@
 use kernel::bindings;
 use kernel::device::Device;
 
-/// A structure of the kernel's with nothing in it, for tables that name only the fields they set: which others there are depends on the configuration.
+/// A structure of the kernel's with nothing in it, for tables that name only the fields they set:
+/// which others there are depends on the configuration.
 pub(crate) use pin_init::zeroed;
 
 /// The ioctl of 32-bit programs on a 64-bit kernel, where there are any.

@@ -6,7 +6,8 @@ use crate::shims_safe as safe;
 use kernel::bindings;
 use kernel::cpu::CpuId;
 
-/// While it lives, this thread stays on its CPU and runs on: who holds a token is never scheduled away.
+/// While it lives, this thread stays on its CPU and runs on: who holds a token is never scheduled
+/// away.
 pub(crate) struct PreemptOff(());
 
 impl PreemptOff {
@@ -24,7 +25,8 @@ impl Drop for PreemptOff {
     }
 }
 
-/// While it lives, this thread's allocations start no I/O, which might wait for the disk that is being recovered.
+/// While it lives, this thread's allocations start no I/O, which might wait for the disk that is
+/// being recovered.
 pub(crate) struct NoIo(u32);
 
 impl NoIo {
@@ -65,8 +67,8 @@ pub(crate) fn stamps_of(ns: u64) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Returns when nobody reads by RCU any more who did when this was called. Sleeps. (The kernel crate
-/// has it from Linux 7.3 on.)
+/// Returns when nobody reads by RCU any more who did when this was called. Sleeps. (The kernel
+/// crate has it from Linux 7.3 on.)
 pub(crate) fn synchronize_rcu() {
     // SAFETY: asks for nothing but a thread that may sleep.
     unsafe { bindings::synchronize_rcu() };

@@ -39,14 +39,15 @@ pub(crate) fn mapping(device: &Device<Bound>, how: Mapping) -> u64 {
     bytes as u64
 }
 
-/// A block of coherent memory, as words that are copied in and out, never borrowed. Clones are handles of the same memory, which is freed with the
-/// last of them.
+/// A block of coherent memory, as words that are copied in and out, never borrowed. Clones are
+/// handles of the same memory, which is freed with the last of them.
 ///
-/// The length is a multiple of 8, so an aligned word that starts inside also ends inside: one comparison and one test of the low bits are the
-/// whole bounds check.
+/// The length is a multiple of 8, so an aligned word that starts inside also ends inside: one
+/// comparison and one test of the low bits are the whole bounds check.
 ///
 /// # Invariants
-/// `first` and `len` are the start and the length in bytes of `memory`, whose device address is `bus`.
+/// `first` and `len` are the start and the length in bytes of `memory`, whose device address is
+/// `bus`.
 #[derive(Clone)]
 pub struct DmaBlock {
     first: NonNull<u64>,
@@ -58,7 +59,8 @@ pub struct DmaBlock {
 
 // SAFETY: the memory belongs to no thread.
 unsafe impl Send for DmaBlock {}
-// SAFETY: every access is one volatile load or store of a word, with no reference to the memory anywhere.
+// SAFETY: every access is one volatile load or store of a word, with no reference to the memory
+// anywhere.
 unsafe impl Sync for DmaBlock {}
 
 /// What is read and written at once, whatever bits it has.
@@ -67,7 +69,8 @@ impl Word for u32 {}
 impl Word for u64 {}
 
 impl DmaBlock {
-    /// `bytes` (rounded up to a multiple of 8) of zeroed memory that `device` can reach, aligned to a page. Sleeps.
+    /// `bytes` (rounded up to a multiple of 8) of zeroed memory that `device` can reach, aligned to
+    /// a page. Sleeps.
     pub fn new(device: &Device<Bound>, bytes: usize) -> Result<Self, Error> {
         if bytes == 0 {
             return Err(Error::Invalid);
@@ -85,8 +88,8 @@ impl DmaBlock {
         })
     }
 
-    /// Where the word of type `T` at byte `offset` is, if it is aligned and inside. A pointer that comes from here is valid
-    /// for volatile access for as long as `self` lives.
+    /// Where the word of type `T` at byte `offset` is, if it is aligned and inside. A pointer that
+    /// comes from here is valid for volatile access for as long as `self` lives.
     #[inline(always)]
     fn word<T>(&self, offset: usize) -> Option<*mut T> {
         let inside = offset < self.len && offset % size_of::<T>() == 0;
@@ -97,7 +100,8 @@ impl DmaBlock {
     /// The word at byte `offset`, as it is there now.
     #[inline(always)]
     fn load<T: Word>(&self, offset: usize) -> Option<T> {
-        // SAFETY: inside the block (see `word`); volatile, as the device may write it at any moment.
+        // SAFETY: inside the block (see `word`); volatile, as the device may write it at any
+        // moment.
         self.word(offset).map(|word| unsafe { read_volatile(word) })
     }
 

@@ -29,8 +29,8 @@ pub(crate) fn from_errno(error: kernel::error::Error) -> Error {
     }
 }
 
-/// The block layer's word for why a disk has not done what was asked of its reservations, as nvme of
-/// Linux 7.3 has it: a `pr_status`, or an errno.
+/// The block layer's word for why a disk has not done what was asked of its reservations, as nvme
+/// of Linux 7.3 has it: a `pr_status`, or an errno.
 pub(crate) fn denied(why: Denied) -> c_int {
     let status = match why {
         Denied::Conflict => shims::pr_status_PR_STS_RESERVATION_CONFLICT,

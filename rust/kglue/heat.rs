@@ -59,8 +59,8 @@ impl Thermometer {
             return Ok(None);
         }
         let hwmon = (&raw const shared.hwmon).cast_mut();
-        // SAFETY: the core takes a reference of the parent; the other is valid until the drop, which
-        // unregisters the device.
+        // SAFETY: the core takes a reference of the parent; the other is valid until the drop,
+        // which unregisters the device.
         let device = unsafe { shims::hiops_hwmon_register(raw(parent), hwmon) };
         let device = from_err_ptr(device).map_err(crate::errno::from_errno)?;
         // INVARIANT: just registered.

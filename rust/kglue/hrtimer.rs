@@ -54,7 +54,8 @@ impl<T: Expired> HrTimer<T> {
     pub(crate) fn of(target: T) -> Result<KBox<Self>, Error> {
         let timer = Opaque::uninit();
         let timer = KBox::new(Self { timer, target }, GFP_KERNEL)?;
-        // SAFETY: it stays where it is until the drop has cancelled it (`KBox`, never moved out of).
+        // SAFETY: it stays where it is until the drop has cancelled it (`KBox`, never moved out
+        // of).
         unsafe {
             bindings::hrtimer_setup(
                 timer.timer.get(),
@@ -103,7 +104,8 @@ impl<T: Expired> HrTimer<T> {
     /// # Safety
     /// Called by the timer core with the timer of an `HrTimer<T>`.
     unsafe extern "C" fn handler(timer: *mut bindings::hrtimer) -> bindings::hrtimer_restart {
-        // SAFETY: `timer` is the first field (`repr(C)`) of one that is not freed before it was cancelled.
+        // SAFETY: `timer` is the first field (`repr(C)`) of one that is not freed before it was
+        // cancelled.
         let this = unsafe { &*timer.cast::<Self>() };
         this.target.expired();
         bindings::hrtimer_restart::HRTIMER_NORESTART

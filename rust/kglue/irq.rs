@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A PCI function's interrupt vectors ([`vectors`]), and the handlers on them.
 //!
-//! Vectors and handlers live from probe to unbind; a reset only silences the device and waits for the handlers that run.
+//! Vectors and handlers live from probe to unbind; a reset only silences the device and waits for
+//! the handlers that run.
 //!
 //! `kernel::irq::Registration` owns its handler, so a handler for each vector would be an `Arc` of
-//! the adapter; and it is another thing in each of Linux 7.2 (revoked by the device's resources, with
-//! a test for that in each interrupt) and 7.3 (borrowed from the device).
+//! the adapter; and it is another thing in each of Linux 7.2 (revoked by the device's resources,
+//! with a test for that in each interrupt) and 7.3 (borrowed from the device).
 
 use core::ops::Deref;
 use core::ptr::from_ref;
@@ -37,10 +38,12 @@ unsafe impl<T: Sync> Send for Line<T> {}
 // SAFETY: as above; nothing of it changes.
 unsafe impl<T: Sync> Sync for Line<T> {}
 
-/// A target with handlers requested on vectors. Dropping it frees the handlers first, then the target.
+/// A target with handlers requested on vectors. Dropping it frees the handlers first, then the
+/// target.
 ///
 /// # Invariants
-/// A handler is requested for the first `requested` of `lines`, whose places in memory don't change; each points to what `target` owns.
+/// A handler is requested for the first `requested` of `lines`, whose places in memory don't
+/// change; each points to what `target` owns.
 pub(crate) struct Handlers<T: Interrupt> {
     function: Function,
     requested: usize,
@@ -49,8 +52,9 @@ pub(crate) struct Handlers<T: Interrupt> {
 }
 
 impl<T: Interrupt> Handlers<T> {
-    /// Requests a handler that calls `target` for each of `vectors`, which are allocated for `function` for as long as `target` lives. They may be called
-    /// before this returns. On failure `target` is dropped. Sleeps.
+    /// Requests a handler that calls `target` for each of `vectors`, which are allocated for
+    /// `function` for as long as `target` lives. They may be called before this returns. On failure
+    /// `target` is dropped. Sleeps.
     pub(crate) fn request(
         function: &Function,
         vectors: core::ops::Range<u16>,
@@ -65,7 +69,8 @@ impl<T: Interrupt> Handlers<T> {
                 .push(Line { target, vector }, GFP_KERNEL)
                 .map_err(|_| Error::NoMemory)?;
         }
-        // INVARIANT: `lines` is not touched any more, and moving the vector or the box doesn't move what they own.
+        // INVARIANT: `lines` is not touched any more, and moving the vector or the box doesn't move
+        // what they own.
         let mut handlers = Self {
             function: function.clone(),
             requested: 0,
@@ -73,8 +78,8 @@ impl<T: Interrupt> Handlers<T> {
             target,
         };
         for line in &handlers.lines {
-            // SAFETY: the line lives until `drop` has freed the handler; `handle` takes a line of this type. The format is a literal that
-            // takes the two values that follow it.
+            // SAFETY: the line lives until `drop` has freed the handler; `handle` takes a line of
+            // this type. The format is a literal that takes the two values that follow it.
             let errno = unsafe {
                 bindings::pci_request_irq(
                     function.as_raw(),

@@ -13,11 +13,12 @@ use kernel::sync::Arc;
 
 use crate::pci::Region;
 
-/// A window on a device's registers. Clones are handles of the same mapping, which lives as long as any of them, also after the device was pulled:
-/// its registers then read as all ones.
+/// A window on a device's registers. Clones are handles of the same mapping, which lives as long as
+/// any of them, also after the device was pulled: its registers then read as all ones.
 ///
 /// # Invariants
-/// `first` is the address of `mapping`, which holds at least `len` bytes of registers; `len` is a multiple of 4.
+/// `first` is the address of `mapping`, which holds at least `len` bytes of registers; `len` is a
+/// multiple of 4.
 #[derive(Clone)]
 pub struct Window {
     first: NonNull<c_void>,
@@ -28,7 +29,8 @@ pub struct Window {
 
 // SAFETY: a mapping belongs to no thread.
 unsafe impl Send for Window {}
-// SAFETY: each access is one load or store of the CPU; the device defines what concurrent ones mean.
+// SAFETY: each access is one load or store of the CPU; the device defines what concurrent ones
+// mean.
 unsafe impl Sync for Window {}
 
 /// An address that `ioremap` gave, unmapped when dropped.
@@ -95,7 +97,8 @@ impl Mmio for Window {
     }
 }
 
-/// Debug builds say when an LLD reached outside its window or its DMA memory; other builds only give it all ones.
+/// Debug builds say when an LLD reached outside its window or its DMA memory; other builds only
+/// give it all ones.
 #[inline(always)]
 pub(crate) fn report_stray(stray: bool) {
     if cfg!(debug_assertions) {

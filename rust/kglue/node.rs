@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A controller's own node, `/dev/hiops<C>`, for tools that speak to the controller and not to one
-//! of its disks. As in tree, root alone may open it, and its ioctls ask for more where they need it.
+//! of its disks. As in tree, root alone may open it, and its ioctls ask for more where they need
+//! it.
 //!
-//! A program may have it open for longer than the controller is there. So what an open file needs is
-//! counted, and the way from it to the controller is a [`Gate`].
+//! A program may have it open for longer than the controller is there. So what an open file needs
+//! is counted, and the way from it to the controller is a [`Gate`].
 //!
 //! `kernel::miscdevice` (Linux 7.2 and 7.3) lacks a name that is made while the module runs, the
 //! parent, and what leads from the device to whose it is when it is opened.
@@ -61,8 +62,9 @@ impl Node {
             _name: name,
         };
         let shared = Arc::new(shared, GFP_KERNEL).map_err(no_memory)?;
-        // SAFETY: filled in. What it points to stays where it is as long as it is registered, as does
-        // the device itself, in a counted place of its own; the core takes a reference of the parent.
+        // SAFETY: filled in. What it points to stays where it is as long as it is registered, as
+        // does the device itself, in a counted place of its own; the core takes a reference of the
+        // parent.
         let failed = unsafe { bindings::misc_register(shared.device.get()) };
         kernel::error::to_result(failed).map_err(crate::errno::from_errno)?;
         // INVARIANT: just registered.
@@ -98,8 +100,8 @@ static TABLE: Table = Table(bindings::file_operations {
 /// # Safety
 /// Called by the misc core under its lock, with a registered device of ours as the file's data.
 unsafe extern "C" fn open(_inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-    // SAFETY: the device is the first field (`repr(C)`) of a counted `Shared`, of which its node has
-    // a reference as long as it is registered, which it is under this lock.
+    // SAFETY: the device is the first field (`repr(C)`) of a counted `Shared`, of which its node
+    // has a reference as long as it is registered, which it is under this lock.
     unsafe {
         let shared = ArcBorrow::from_raw((*file).private_data.cast_const().cast::<Shared>());
         (*file).private_data = Arc::into_raw(Arc::from(shared)).cast_mut().cast::<c_void>();

@@ -12,14 +12,16 @@ use kernel::time::{delay::fsleep, Delta, Instant, Monotonic};
 /// What the pure crates stand on in the kernel, for one device or for none.
 #[derive(Clone)]
 pub struct KernelPlatform {
-    /// Whose DMA memory [`Platform::dma`] hands out; `None`: there is no such device (the RAM disk).
+    /// Whose DMA memory [`Platform::dma`] hands out; `None`: there is no such device (the RAM
+    /// disk).
     device: Option<BoundDevice>,
     /// Where [`Platform::now_us`] counts from.
     epoch: Instant<Monotonic>,
 }
 
 impl KernelPlatform {
-    /// A platform without a device, for controllers made of software: [`Platform::dma`] answers [`Error::Unsupported`].
+    /// A platform without a device, for controllers made of software: [`Platform::dma`] answers
+    /// [`Error::Unsupported`].
     pub fn without_device() -> Self {
         Self {
             device: None,

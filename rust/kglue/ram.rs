@@ -38,8 +38,8 @@ pub(crate) struct Parts {
     bells: KVec<KBox<HrTimer<Bell>>>,
 }
 
-// SAFETY: the medium is memory that several contexts copy from and to, as they would with a real disk: what two overlapping commands leave there is
-// theirs to order.
+// SAFETY: the medium is memory that several contexts copy from and to, as they would with a real
+// disk: what two overlapping commands leave there is theirs to order.
 unsafe impl Send for Parts {}
 // SAFETY: as above.
 unsafe impl Sync for Parts {}

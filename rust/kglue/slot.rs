@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A place for a drive, and who is in it: a port that serves one, or a port that waits for one. [`crate::slots`] says who changes it.
+//! A place for a drive, and who is in it: a port that serves one, or a port that waits for one.
+//! [`crate::slots`] says who changes it.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -31,7 +32,8 @@ pub enum Attended {
 
 /// The controller of a slot.
 pub trait SlotPort: AdminPath {
-    /// Sees to what the port has called for ([`Caller::call`]), with its queue, if it has one, at rest. An error: it has to be recovered from scratch. Sleeps.
+    /// Sees to what the port has called for ([`Caller::call`]), with its queue, if it has one, at
+    /// rest. An error: it has to be recovered from scratch. Sleeps.
     fn attend(&self) -> Result<Attended, Error>;
 
     /// What it was last doing, for the operator's log.
@@ -51,7 +53,8 @@ pub(crate) trait Home: Send + Sync + 'static {
     /// The number in the disks' names.
     fn number(&self) -> i32;
 
-    /// The controller of slot `number`, not touched yet, which calls for attention through `caller`. Sleeps.
+    /// The controller of slot `number`, not touched yet, which calls for attention through
+    /// `caller`. Sleeps.
     fn port(&self, number: u8, caller: Caller) -> Result<Self::Port, Error>;
 
     /// The bus of one.

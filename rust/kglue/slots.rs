@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Places for drives, each with a controller of its own: it is served while it has a drive, and else waits for one. Drives come and go while the machine
-//! runs.
+//! Places for drives, each with a controller of its own: it is served while it has a drive, and
+//! else waits for one. Drives come and go while the machine runs.
 //!
 //! ```text
 //!             the port tells that one came
@@ -9,13 +9,15 @@
 //!      +--- exchange <--- all its I/O has failed <----------+ the drive is gone
 //! ```
 //! # Who changes what
-//! * `attend`, a work item of each slot, sees to what the slot's port calls for. It ends the I/O of a drive that is gone, and changes no slot: what an exchange
-//!   waits for may need it.
-//! * `exchange`, one work item of all slots, changes who is in a slot, under `doors`; beside it only [`Slots::open`] shows disks, under `doors` too, and
+//! * `attend`, a work item of each slot, sees to what the slot's port calls for. It ends the I/O of
+//!   a drive that is gone, and changes no slot: what an exchange waits for may need it.
+//! * `exchange`, one work item of all slots, changes who is in a slot, under `doors`
+//!   ([`crate::exchange`]); beside it only [`Slots::open`] shows disks, under `doors` too, and
 //!   [`Slots::remove`] takes them, when both work items are at rest.
 //! * `rescue`, and whoever suspends and resumes all, changes no slot, and ends both work items for
 //!   as long ([`crate::slots_rest`]).
-//! * The interrupt handler reads who is in a slot. Nobody who was there is freed before [`Bus::synchronize`] has returned, and `attend` was cancelled.
+//! * The interrupt handler reads who is in a slot. Nobody who was there is freed before
+//!   [`Bus::synchronize`] has returned, and `attend` was cancelled.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use hal::{Cause, Controller, Error};
@@ -28,11 +30,9 @@ use kernel::sync::Mutex;
 use crate::adapter::{Adapter, Bus, Label, Naming};
 use crate::aim::Stays;
 use crate::caller::Caller;
-use crate::errno::advice;
-use crate::log::{log_err, log_warn};
-use crate::slot::{Home, Slot, SlotAdapter, SlotPort, Tenant};
+use crate::slot::{Home, Slot, SlotAdapter, Tenant};
 use crate::still::{Reason, Still};
-use crate::work::{Exchange, Run, Work};
+use crate::work::{Exchange, Work};
 
 /// The slots of a home.
 ///
@@ -46,7 +46,7 @@ pub(crate) struct Slots<H: Home> {
     /// Held while somebody comes or goes.
     doors: Pin<KBox<Mutex<()>>>,
     /// The slots whose drive is served, one bit each.
-    served: AtomicU32,
+    pub(crate) served: AtomicU32,
     /// Between [`Slots::suspend`] and [`Slots::resume`].
     pub(crate) asleep: AtomicBool,
     /// The home's, for what is done to all at once.
@@ -55,7 +55,8 @@ pub(crate) struct Slots<H: Home> {
 }
 
 impl<H: Home> Slots<H> {
-    /// The slots in `mask`, one bit each, brought up as far as that goes without interrupts: what can't be served is told. Sleeps.
+    /// The slots in `mask`, one bit each, brought up as far as that goes without interrupts: what
+    /// can't be served is told. Sleeps.
     pub(crate) fn new(home: H, mask: u32) -> Result<KBox<Self>, Error> {
         let mut slots = KVec::new();
         for number in (0u8..32).filter(|number| 1u32.wrapping_shl(u32::from(*number)) & mask != 0) {
@@ -90,8 +91,8 @@ impl<H: Home> Slots<H> {
     }
 
     fn stays(&self) -> Stays<Self> {
-        // SAFETY: they are not moved out of their box, and what they have a part in is silenced before
-        // they go (`rest`).
+        // SAFETY: they are not moved out of their box, and what they have a part in is silenced
+        // before they go (`rest`).
         unsafe { Stays::new(self) }
     }
 
@@ -107,7 +108,8 @@ impl<H: Home> Slots<H> {
         self.served.load(Ordering::Relaxed)
     }
 
-    /// The port of slot `number` may have interrupted: whether it did. Hard interrupt context, as [`Bus::synchronize`] knows it.
+    /// The port of slot `number` may have interrupted: whether it did. Hard interrupt context, as
+    /// [`Bus::synchronize`] knows it.
     #[inline]
     pub(crate) fn interrupted(&self, number: u8) -> bool {
         let mut slots = self.slots.iter();
@@ -122,7 +124,8 @@ impl<H: Home> Slots<H> {
         }
     }
 
-    /// Lets the ports interrupt, and shows the disks; returns how many there are. Once, after the interrupt handler is there. Sleeps.
+    /// Lets the ports interrupt, and shows the disks; returns how many there are. Once, after the
+    /// interrupt handler is there. Sleeps.
     pub(crate) fn open(&self) -> Result<usize, Error> {
         let still = self.still();
         self.home.rescue().aim(self.stays());
@@ -145,7 +148,8 @@ impl<H: Home> Slots<H> {
         }
     }
 
-    /// All disks go, all I/O ends, and the ports rest; nobody is attended any more. The interrupt handler must still be there. Sleeps.
+    /// All disks go, all I/O ends, and the ports rest; nobody is attended any more. The interrupt
+    /// handler must still be there. Sleeps.
     pub(crate) fn remove(&self) {
         self.rest();
         let still = self.still_at_rest();
@@ -204,127 +208,12 @@ impl<H: Home> Slots<H> {
         self.exchange.begin();
     }
 
-    /// Who is in `slot` leaves.
-    fn vacate(&self, still: &mut Still<'_, H>, slot: &Slot<H>) {
-        Self::part(still, slot, Adapter::remove);
-        self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
-        let tenant = slot.take();
-        self.bus.synchronize();
-        slot.caller.cancel();
-        drop(tenant);
-    }
-
-    /// Makes the port of `slot`, which is empty, anew: it serves the drive that it has, or waits for one. Under `doors`, or alone.
-    fn settle(&self, slot: &Slot<H>) {
-        let Some(tenant) = self.tenant_of(slot) else {
-            return;
-        };
-        let is_served = matches!(tenant, Tenant::Served(_));
-        match KBox::new(tenant, GFP_KERNEL) {
-            Ok(tenant) => slot.place(tenant),
-            Err(_) => return self.tell(slot, "making the port", Error::NoMemory),
-        }
-        if is_served {
-            self.served.fetch_or(slot.mask(), Ordering::Relaxed);
-        }
-    }
-
-    fn tenant_of(&self, slot: &Slot<H>) -> Option<Tenant<H>> {
-        let caller = slot.caller.clone();
-        let port = (self.home.port(slot.number, caller))
-            .map_err(|error| self.tell(slot, "making the port", error))
-            .ok()?;
-        let config = match self.has_drive(slot, &port) {
-            true => (self.home.config())
-                .map_err(|error| self.tell(slot, "reading the parameters", error))
-                .ok(),
-            false => None,
-        };
-        let Some(config) = config else {
-            // Its memory is not freed, now or later, under a device that may write to it.
-            if port.stop().is_err() {
-                self.bus.cut_off();
-                return None;
-            }
-            return Some(Tenant::Waiting(port));
-        };
-        let adapter = Adapter::new(self.home.platform(), port, self.home.bus(), config);
-        adapter
-            .map_err(|error| self.tell(slot, "making the queue", error))
-            .ok()
-            .map(Tenant::Served)
-    }
-
-    /// Whether `port` has a drive that can be served; why not is told.
-    pub(crate) fn has_drive(&self, slot: &Slot<H>, port: &H::Port) -> bool {
-        if let Err(error) = port.start() {
-            self.tell(slot, port.step(), error);
-            return false;
-        }
-        let mut drive = false;
-        let told = port.units(&mut |found| match found {
-            Ok(_) => drive = true,
-            Err(refused) => {
-                log_warn!(
-                    self,
-                    "port {} is not served: {}\n",
-                    slot.number,
-                    refused.why
-                );
-            }
-        });
-        told.is_ok() && drive
-    }
-
-    /// Lets the port of `slot` interrupt, and shows its disk.
-    fn show(&self, still: &Still<'_, H>, slot: &Slot<H>) -> Result<usize, Error> {
-        match still.tenant(slot) {
-            None => Ok(0),
-            Some(Tenant::Waiting(port)) => {
-                port.set_interrupt(0, true);
-                Ok(0)
-            }
-            Some(Tenant::Served(adapter)) => {
-                adapter.controller().set_interrupt(0, true);
-                adapter.add_disks()
-            }
-        }
-    }
-
-    fn tell(&self, slot: &Slot<H>, what: &str, error: Error) {
-        log_err!(
-            self,
-            "port {}: {} failed ({:?}): {}; the other ports are not concerned\n",
-            slot.number,
-            what,
-            error,
-            advice(error)
-        );
-    }
-
     pub(crate) fn device(&self) -> Option<&Device> {
         self.bus.device().map(|device| &***device)
     }
 
     pub(crate) fn label(&self) -> Label {
         Label(Naming::Port(self.home.number()), self.home.number())
-    }
-}
-
-impl<H: Home> Run<Exchange> for Slots<H> {
-    fn run(&self) {
-        let mut still = self.still();
-        for slot in &self.slots {
-            let tenant = still.tenant(slot);
-            // Called for by the one before it, perhaps: nobody who is served leaves for that.
-            let stays = matches!(tenant, Some(Tenant::Served(adapter)) if !adapter.is_dead());
-            if slot.wanted.swap(false, Ordering::AcqRel) && !stays {
-                self.vacate(&mut still, slot);
-                self.settle(slot);
-                // What is wrong with its disk is told there.
-                let _ = self.show(&still, slot);
-            }
-        }
     }
 }
 

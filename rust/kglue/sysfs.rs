@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and `/sys/block/<disk>/hiops/`.
+//! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and
+//! `/sys/block/<disk>/hiops/`.
 
 use crate::attribute::{of_device, Attribute};
 use crate::blk::owner::Owner;

@@ -5,7 +5,7 @@
 //! # States
 //! ```text
 //!  serving --freeze (what is under way ends)--> frozen --work, look anew, take over--> serving
-//!                                                          +--can't be looked at--> closed, until it can
+//!                                                 +--can't be looked at--> closed, until it can
 //! ```
 //! A request's blocks are counted in the disk's block size, so no request may be between the block
 //! layer and the device while that changes. A disk of which nothing is known any more is *closed*:

@@ -19,7 +19,8 @@ pub trait Bus: Send + Sync + 'static {
     fn device(&self) -> Option<&BoundDevice>;
     /// How many queues that interrupt are worth creating: at least 1, at most [`Limits::queues`].
     fn queues(&self) -> u16;
-    /// The vector on which `queue` completes: either all queues share one, or each has its own, in order without gaps.
+    /// The vector on which `queue` completes: either all queues share one, or each has its own, in
+    /// order without gaps.
     fn vector(&self, queue: u16) -> u16;
     /// Which CPU uses which queue, in a map of blk-mq's own.
     fn map_queues(&self, map: &mut bindings::blk_mq_queue_map) {
@@ -47,8 +48,8 @@ pub trait Bus: Send + Sync + 'static {
     fn synchronize(&self);
 }
 
-/// Spreads the queues of a map of blk-mq's own over the CPUs: as the vectors of `by` are spread, from
-/// that number on, or evenly.
+/// Spreads the queues of a map of blk-mq's own over the CPUs: as the vectors of `by` are spread,
+/// from that number on, or evenly.
 pub(crate) fn spread(map: &mut bindings::blk_mq_queue_map, by: Option<(&Device, u16)>) {
     // SAFETY: blk-mq has made the map, with a place for each CPU. The device is alive; one without
     // such a vector is as none.
@@ -97,7 +98,8 @@ pub struct Config {
     pub naming: Naming,
     /// How long a command may be with the device.
     pub timeout_ms: u32,
-    /// Requests that may be outstanding on a queue; `None`: as many as the controller has tags, but at least 128.
+    /// Requests that may be outstanding on a queue; `None`: as many as the controller has tags, but
+    /// at least 128.
     pub queue_depth: Option<u16>,
     /// Queues beside those that interrupt, for polled I/O of the block layer.
     pub poll_queues: u16,

@@ -20,7 +20,8 @@ use kernel::device::Device;
 use kernel::prelude::*;
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
-    /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.
+    /// Names the controller's disks and shows them; returns how many there are. After the interrupt
+    /// handlers are there. Sleeps.
     pub fn add_disks(&self) -> Result<usize, Error> {
         self.log_quirks();
         let mut found = Found::new();
@@ -85,7 +86,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         switch(lazy, Switches::LAZY) | switch(self.config.begin.coop, Switches::COOP)
     }
 
-    /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll takes interrupts.
+    /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll
+    /// takes interrupts.
     fn begin(&self) {
         *self.hook.lock() = Hook::new();
         for queue in self.queues.iter().take(self.interrupting()) {

@@ -17,8 +17,9 @@ use kernel::prelude::*;
 use kernel::static_lock_class;
 use kernel::sync::{LockClassKey, Mutex};
 
-/// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the FIFO holds the rest. Enough that who has 256 in flight
-/// never sleeps for one of blk-mq's tags, which come back a little later than the I/O is over.
+/// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the
+/// FIFO holds the rest. Enough that who has 256 in flight never sleeps for one of blk-mq's tags,
+/// which come back a little later than the I/O is over.
 const LEAST_DEPTH: u16 = 512;
 /// blk-mq takes no more.
 const MOST_DEPTH: u16 = 10_240;
@@ -57,8 +58,9 @@ fn in_a_row(mut vectors: impl Iterator<Item = u16>) -> Option<u16> {
 }
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
-    /// Makes queues and tag set for `controller`, which was started. No disk yet: interrupt handlers may be registered with the
-    /// result's address now. On an error the controller is stopped. Sleeps.
+    /// Makes queues and tag set for `controller`, which was started. No disk yet: interrupt
+    /// handlers may be registered with the result's address now. On an error the controller is
+    /// stopped. Sleeps.
     pub fn new(
         platform: &KernelPlatform,
         controller: C,
@@ -179,9 +181,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     }
 
     fn stays(&self) -> Stays<Self> {
-        // SAFETY: it does not move any more (invariant). Before it goes (`put_away`) the recovery is
-        // cancelled, and as the state is `DEAD` then not begun again; attention is disabled, and the
-        // queues are quiet.
+        // SAFETY: it does not move any more (invariant). Before it goes (`put_away`) the recovery
+        // is cancelled, and as the state is `DEAD` then not begun again; attention is disabled, and
+        // the queues are quiet.
         unsafe { Stays::new(self) }
     }
 
@@ -193,7 +195,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     fn create_queues(&mut self) -> Result<(), Error> {
         let most = self.limits.queues.max(1);
-        // With one map of queues, blk-mq makes no more of them than there are CPUs, and trusts that none is mapped beyond.
+        // With one map of queues, blk-mq makes no more of them than there are CPUs, and trusts that
+        // none is mapped beyond.
         let cpus = u16::try_from(kernel::cpu::nr_cpu_ids()).unwrap_or(u16::MAX);
         let interrupting = self.bus.queues().min(cpus).clamp(1, most);
         let polled = (self.config.poll_queues).min(most.saturating_sub(interrupting));

@@ -116,7 +116,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         this.way.populate(Way::new(queue));
     }
 
-    /// Changes how completions are noticed, with the queue at rest for a moment. Sleeps; one caller at a time.
+    /// Changes how completions are noticed, with the queue at rest for a moment. Sleeps; one caller
+    /// at a time.
     pub(crate) fn set_mode(&self, platform: &KernelPlatform, mode: Mode) -> Result<(), Error> {
         let mut paused = self.io.pause(platform);
         let _stay = PreemptOff::new();
@@ -133,8 +134,9 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         paused.resume();
     }
 
-    /// The switches that mean something on this queue. On one for polled I/O none does: whoever submits there comes for the completions himself, finds more of
-    /// them at once, and does not sleep.
+    /// The switches that mean something on this queue. On one for polled I/O none does: whoever
+    /// submits there comes for the completions himself, finds more of them at once, and does not
+    /// sleep.
     pub(crate) fn useful_switches(&self) -> u8 {
         self.vector.map_or(0, |_| Switches::LAZY | Switches::COOP)
     }

@@ -122,7 +122,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         (started.map(|()| Ended::Back), false)
     }
 
-    /// The device is gone for good: what it has fails, and so does what comes, until the adapter is removed. Sleeps.
+    /// The device is gone for good: what it has fails, and so does what comes, until the adapter is
+    /// removed. Sleeps.
     pub(crate) fn lose(&self) {
         self.state.store(DEAD, Ordering::Release);
         self.abandon();

@@ -16,8 +16,8 @@ use kernel::bindings;
 const LAST_IO_US: u64 = 5_000_000;
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// Takes the disks away, ends all I/O, and puts the controller to rest. Interrupt handlers must still be there; after it they may go, then the
-    /// adapter. Sleeps.
+    /// Takes the disks away, ends all I/O, and puts the controller to rest. Interrupt handlers must
+    /// still be there; after it they may go, then the adapter. Sleeps.
     pub fn remove(&self) {
         self.abandon();
         let gone = self.controller.alive() == Err(Error::Gone);

@@ -41,8 +41,8 @@ pub(crate) type PausedQueue<C, B> =
 /// A controller being served.
 ///
 /// # Invariants
-/// It is allocated once and not moved: its tag set, its recovery and its disks' lanes point into it. `queues` is not changed after
-/// `set` was allocated.
+/// It is allocated once and not moved: its tag set, its recovery and its disks' lanes point into
+/// it. `queues` is not changed after `set` was allocated.
 pub struct Adapter<C: Controller, B: Bus> {
     /// What recovers the controller.
     pub(super) recovery: Work<Recover>,
@@ -62,7 +62,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) control: Pin<KBox<Mutex<()>>>,
     /// How many wait for it who can't be kept waiting.
     pub(super) urgent: AtomicU32,
-    /// Empty save within [`Adapter::restart`] and while it is suspended, for which room for all queues is reserved here: a recovery can't fail for want of memory.
+    /// Empty save within [`Adapter::restart`] and while it is suspended, for which room for all
+    /// queues is reserved here: a recovery can't fail for want of memory.
     pub(super) paused: PausedQueues<C, B>,
     /// [`LIVE`], [`DEAD`] or [`SUSPENDED`].
     pub(super) state: AtomicU8,

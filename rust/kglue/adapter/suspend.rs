@@ -18,8 +18,8 @@ use kernel::sync::lock::{mutex::MutexBackend, Guard};
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The control path, for the caller alone, with a controller that is neither suspended nor
-    /// about to be recovered. Sleeps: for as long as the function is being reset. (While the machine
-    /// sleeps, nobody is awake to call.)
+    /// about to be recovered. Sleeps: for as long as the function is being reset. (While the
+    /// machine sleeps, nobody is awake to call.)
     pub(crate) fn control(&self) -> Guard<'_, (), MutexBackend> {
         loop {
             if let Some(control) = self.control_if_awake() {

@@ -3,8 +3,8 @@
 //!
 //! With MSI-X the first vector is the admin queue's, whose interrupts tell what the device reports
 //! by itself; commands of the driver's own are polled. The others are managed: spread over the CPUs
-//! by the interrupt core, one I/O queue each. Where that can't be had, one vector (MSI-X, MSI or the
-//! INTx line) serves everything. An HBA has a message for each port, or one vector for all.
+//! by the interrupt core, one I/O queue each. Where that can't be had, one vector (MSI-X, MSI or
+//! the INTx line) serves everything. An HBA has a message for each port, or one vector for all.
 //!
 //! The kernel crate's vectors (`kernel::pci`, Linux 7.2 and 7.3) are not spread over the CPUs, and
 //! are a range in 7.2 and a registration that borrows from the device in 7.3.
@@ -37,12 +37,14 @@ struct Granted {
 /// The vectors of one function; given back when dropped, which must be after the handlers are gone.
 ///
 /// # Invariants
-/// The function has exactly `first + irqs.len()` vectors allocated; `irqs` are the kernel's numbers of those from `first` on.
+/// The function has exactly `first + irqs.len()` vectors allocated; `irqs` are the kernel's numbers
+/// of those from `first` on.
 pub struct Vectors {
     function: Function,
     /// The first vector for I/O: 1 where the admin queue has its own.
     first: u16,
-    /// The kernel's numbers of the vectors for I/O, at least one. The PCI core tells them only where sleeping is allowed.
+    /// The kernel's numbers of the vectors for I/O, at least one. The PCI core tells them only
+    /// where sleeping is allowed.
     irqs: KVec<c_uint>,
     /// Likewise that of the admin queue's own.
     admin: Option<c_uint>,
@@ -97,8 +99,8 @@ impl Vectors {
         Self::numbered(function, 0, one)
     }
 
-    /// Allocates exactly `count` vectors of the first of these `kinds` of which as many are had, not
-    /// spread.
+    /// Allocates exactly `count` vectors of the first of these `kinds` of which as many are had,
+    /// not spread.
     fn some<const N: usize>(
         function: &Function,
         count: u16,
@@ -112,7 +114,8 @@ impl Vectors {
         Ok(Granted { count, pin })
     }
 
-    /// The vectors that were just allocated, of which those `granted`, from `first` on, are for I/O.
+    /// The vectors that were just allocated, of which those `granted`, from `first` on, are for
+    /// I/O.
     fn numbered(function: &Function, first: u16, granted: Granted) -> Result<Self, Error> {
         // INVARIANT: as many were allocated; their numbers follow. What is dropped gives them back.
         let mut vectors = Self {
@@ -155,12 +158,14 @@ impl Vectors {
         (self.first != 0).then_some(self.first)
     }
 
-    /// Whether the one vector is the INTx pin: a level that stays until the device is told to lower it.
+    /// Whether the one vector is the INTx pin: a level that stays until the device is told to lower
+    /// it.
     pub fn pin(&self) -> bool {
         self.pin
     }
 
-    /// Turns `vector` on or off, in turns. One that comes while it is off is remembered by the interrupt core or the device. Any context.
+    /// Turns `vector` on or off, in turns. One that comes while it is off is remembered by the
+    /// interrupt core or the device. Any context.
     pub fn set(&self, vector: u16, on: bool) {
         let at = vector.checked_sub(self.first).map(usize::from);
         let Some(&irq) = at.and_then(|at| self.irqs.get(at)) else {
@@ -216,8 +221,8 @@ fn tell(irq: c_uint, verb: unsafe extern "C" fn(c_uint)) {
 
 impl Drop for Vectors {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new`; whoever requested handlers on them has freed them (`Handlers` does, before its target and the vectors
-        // in it are dropped).
+        // SAFETY: allocated in `new`; whoever requested handlers on them has freed them (`Handlers`
+        // does, before its target and the vectors in it are dropped).
         unsafe { bindings::pci_free_irq_vectors(self.function.as_raw()) }
     }
 }

@@ -2,8 +2,8 @@
 //! A function that its driver has claimed: enabled, registers reserved, able to master the bus.
 //! Each step is a value whose drop undoes it.
 //!
-//! Of the kernel crate (Linux 7.2 and 7.3), `pci::Device<Core>` enables a function for good and sets
-//! masks of 1 to 64 bits; it has no way to turn the INTx pin off, nor the least alignment of a
+//! Of the kernel crate (Linux 7.2 and 7.3), `pci::Device<Core>` enables a function for good and
+//! sets masks of 1 to 64 bits; it has no way to turn the INTx pin off, nor the least alignment of a
 //! bounce buffer. Its `pci::Bar` is another thing in each of the two kernels.
 
 use hal::Error;
@@ -32,7 +32,8 @@ pub struct Claim {
 struct Master(Function);
 
 /// # Invariants
-/// The function was enabled by this, and the level of its pin is off unless it was taken as a vector.
+/// The function was enabled by this, and the level of its pin is off unless it was taken as a
+/// vector.
 struct Enabled(Function);
 
 /// A register window that is its driver's alone.

@@ -19,8 +19,8 @@ use crate::platform::KernelPlatform;
 pub trait PciDriver: 'static {
     /// The driver's name, as in `driver_override`.
     const NAME: &'static CStr;
-    /// The class code (class, subclass, interface) that a function must have to be touched at all: an operator's slip of the finger must not
-    /// have a network card written to.
+    /// The class code (class, subclass, interface) that a function must have to be touched at all:
+    /// an operator's slip of the finger must not have a network card written to.
     const CLASS: u32;
     /// The BAR with the controller's registers.
     const BAR: u8;
@@ -64,7 +64,8 @@ impl<C: AdminPath> Interrupt for Adapter<C, PciBus> {
 
 /// A function that is bound to driver `T`; what probe leaves behind for remove.
 pub struct Bound<T: PciDriver> {
-    // Dropped in this order: temperatures, node, handlers, adapter (with queues, DMA memory, vectors), claim.
+    // Dropped in this order: temperatures, node, handlers, adapter (with queues, DMA memory,
+    // vectors), claim.
     thermometer: Option<Thermometer>,
     node: Option<Node>,
     adapter: Handlers<PciAdapter<T>>,
@@ -96,7 +97,8 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
         let controller =
             T::controller(&platform, window, &ids).map_err(step("making the controller"))?;
 
-        // From here on the device may use memory: it is stopped before the controller, who owns that, is dropped.
+        // From here on the device may use memory: it is stopped before the controller, who owns
+        // that, is dropped.
         let vectors = controller
             .start()
             .map_err(|error| Failed(T::step(&controller), error))

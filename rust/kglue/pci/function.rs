@@ -36,8 +36,8 @@ impl Function {
     /// A reference of its own to `pdev`.
     ///
     /// # Safety
-    /// Called by the probe of a driver of ours with the function that it is called for; what is made
-    /// of the result goes when the probe fails, or else when the function is unbound.
+    /// Called by the probe of a driver of ours with the function that it is called for; what is
+    /// made of the result goes when the probe fails, or else when the function is unbound.
     pub(super) unsafe fn new(pdev: *mut bindings::pci_dev) -> Self {
         // SAFETY: the PCI core has a reference across the callback, and the wrapper is transparent.
         // INVARIANT: being bound, by the caller's promise.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A PCI driver made of an HBA whose ports are hal controllers: they share the function, its interrupt and the number in their disks' names, and nothing else.
+//! A PCI driver made of an HBA whose ports are hal controllers: they share the function, its
+//! interrupt and the number in their disks' names, and nothing else.
 
 use hal::{Error, Messages, PciIds};
 use kernel::prelude::*;
@@ -73,8 +74,9 @@ pub trait HbaDriver: Sized + 'static {
     /// Lets it interrupt.
     fn listen(hba: &Self::Hba);
 
-    /// Serves an interrupt, whose line may be `shared` with other devices: calls `serve` for each port that may have caused it, to answer whether it did;
-    /// those whose drive is `served` do so often. Returns whether it was the HBA's. Hard interrupt context.
+    /// Serves an interrupt, whose line may be `shared` with other devices: calls `serve` for each
+    /// port that may have caused it, to answer whether it did; those whose drive is `served` do so
+    /// often. Returns whether it was the HBA's. Hard interrupt context.
     fn interrupt(hba: &Self::Hba, shared: bool, served: u32, serve: impl FnMut(u8) -> bool)
         -> bool;
 

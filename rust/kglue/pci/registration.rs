@@ -2,13 +2,13 @@
 //! A PCI driver with the PCI core: registration, probe, remove, shutdown; sleep and errors are in
 //! [`super::power`].
 //!
-//! It has an empty ID table: nothing is ever bound by class or by ID, and no modalias leads to it. A
-//! function comes here only when the operator wrote the driver's name to its `driver_override`.
+//! It has an empty ID table: nothing is ever bound by class or by ID, and no modalias leads to it.
+//! A function comes here only when the operator wrote the driver's name to its `driver_override`.
 //!
 //! `kernel::pci::Driver` (Linux 7.2 and 7.3) is a driver's probe and unbind. It lacks shutdown,
 //! sleep and errors, and in 7.2 its probe trusts that the ID that it is called with is one of its
-//! table, which is not so for a function that has a `driver_override`. [`Binding`] is the shape that
-//! the missing ones could have there.
+//! table, which is not so for a function that has a `driver_override`. [`Binding`] is the shape
+//! that the missing ones could have there.
 
 use core::pin::Pin;
 use hal::Error;
@@ -30,8 +30,8 @@ pub struct Failed(pub(crate) &'static str, pub(crate) Error);
 /// A function that is bound to a driver; what probe leaves behind for remove.
 ///
 /// # Safety
-/// What [`Binding::new`] makes of the function, clones of it and of its device among it, goes with an
-/// error or with the result's drop.
+/// What [`Binding::new`] makes of the function, clones of it and of its device among it, goes with
+/// an error or with the result's drop.
 pub unsafe trait Binding: Sized + Send + Sync + 'static {
     /// The driver's name, as in `driver_override`.
     const NAME: &'static CStr;
@@ -83,7 +83,8 @@ impl<B: Binding> Registration<B> {
             ..Default::default()
         };
         let driver = KBox::pin(Opaque::new(driver), GFP_KERNEL)?;
-        // SAFETY: a complete driver, in its place until `drop` unregisters it; its callbacks are in this module.
+        // SAFETY: a complete driver, in its place until `drop` unregisters it; its callbacks are in
+        // this module.
         to_result(unsafe {
             bindings::__pci_register_driver(driver.get(), module.as_ptr(), B::NAME.as_char_ptr())
         })?;
@@ -103,7 +104,8 @@ impl<B: Binding> Drop for Registration<B> {
 }
 
 /// # Safety
-/// Called by the PCI core, which holds the device's lock across this and across all other callbacks.
+/// Called by the PCI core, which holds the device's lock across this and across all other
+/// callbacks.
 unsafe extern "C" fn probe<B: Binding>(
     pdev: *mut bindings::pci_dev,
     _id: *const bindings::pci_device_id,
