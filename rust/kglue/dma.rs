@@ -83,7 +83,7 @@ impl DmaBlock {
         Ok(Self {
             first: NonNull::new(memory.as_mut_ptr().cast()).ok_or(Error::NoMemory)?,
             len: memory.size(),
-            bus: memory.dma_address(),
+            bus: crate::compat::dma_address(&memory),
             _memory: Arc::new(memory, GFP_KERNEL).map_err(|_| Error::NoMemory)?,
         })
     }

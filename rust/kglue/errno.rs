@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Errors at the kernel's edge: hal's kinds to errno and `blk_status_t`, and nowhere else.
 
+use crate::compat::eopnotsupp;
 use crate::shims;
 use hal::{CmdError, Denied, Error, Outcome};
 use kernel::error::code::*;
@@ -13,7 +14,7 @@ pub fn to_errno(error: Error) -> kernel::error::Error {
         Error::Timeout => ETIMEDOUT,
         Error::Gone => ENODEV,
         Error::Fatal | Error::Malformed | Error::Refused(_) => EIO,
-        Error::Unsupported => EOPNOTSUPP,
+        Error::Unsupported => eopnotsupp(),
         Error::Invalid => EINVAL,
     }
 }

@@ -6,6 +6,7 @@
 //! then. A `start(&self)` of a timer whose owner cancels it, as below, is what it lacks.
 
 use crate::aim::Aim;
+use crate::compat::NORESTART;
 use kernel::bindings;
 use kernel::error::Error;
 use kernel::prelude::*;
@@ -108,7 +109,7 @@ impl<T: Expired> HrTimer<T> {
         // cancelled.
         let this = unsafe { &*timer.cast::<Self>() };
         this.target.expired();
-        bindings::hrtimer_restart::HRTIMER_NORESTART
+        NORESTART
     }
 }
 

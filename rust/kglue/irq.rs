@@ -15,6 +15,7 @@ use kernel::bindings;
 use kernel::ffi::{c_int, c_void};
 use kernel::prelude::*;
 
+use crate::compat::{HANDLED, NOT_OURS};
 use crate::pci::Function;
 
 mod vectors;
@@ -134,7 +135,7 @@ unsafe extern "C" fn handle<T: Interrupt>(_irq: c_int, line: *mut c_void) -> bin
         (&*line.target, line.vector)
     };
     match target.interrupt(vector) {
-        true => bindings::irqreturn::IRQ_HANDLED,
-        false => bindings::irqreturn::IRQ_NONE,
+        true => HANDLED,
+        false => NOT_OURS,
     }
 }

@@ -76,6 +76,7 @@ mod way;
 pub mod words;
 mod work;
 
+pub use compat::zeroes;
 pub use sysfs::POLL_INTERVAL_US;
 
 /// What the kernel's print macros put before each line.

@@ -53,7 +53,7 @@ impl RamWorld {
         let device = Device::new(config)?;
         let len = usize::try_from(config.bytes).map_err(|_| Error::Invalid)?;
         let no_memory = |_| Error::NoMemory;
-        let medium = VVec::zeroed(len, GFP_KERNEL).map_err(no_memory)?;
+        let medium = crate::compat::zeroes(len).map_err(no_memory)?;
         let mut bells = KVec::with_capacity(config.queues.into(), GFP_KERNEL).map_err(no_memory)?;
         for queue in 0..config.queues {
             let adapter = AtomicPtr::new(null_mut());
