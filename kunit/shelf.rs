@@ -5,16 +5,15 @@ use crate::adapter::{Begin, Bus, Config, Naming, Number};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::DirectMap;
 use crate::caller::Caller;
+use crate::device::BoundDevice;
 use crate::platform::KernelPlatform;
 use crate::ram::{RamController, RamWorld};
 use crate::rescue::{Rescue, RescueCall};
-use crate::slot::{Attended, Home, SlotPort};
+use crate::slot::{Attended, Home, Slot, SlotPort, Tenant};
 use crate::slots::Slots;
-use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use engine::Mode;
 use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
-use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use lld_ram::{Latency, Ram};
@@ -161,8 +160,8 @@ impl Bus for ShelfBus {
         DirectMap
     }
 
-    fn device(&self) -> *mut bindings::device {
-        null_mut()
+    fn device(&self) -> Option<&BoundDevice> {
+        None
     }
 
     fn queues(&self) -> u16 {
@@ -171,11 +170,6 @@ impl Bus for ShelfBus {
 
     fn vector(&self, _queue: u16) -> u16 {
         0
-    }
-
-    fn map_queues(&self, map: &mut bindings::blk_mq_queue_map) {
-        // SAFETY: blk-mq's own map, in its callback.
-        unsafe { bindings::blk_mq_map_queues(map) };
     }
 
     fn can_poll(&self) -> bool {
@@ -281,4 +275,56 @@ pub(crate) fn shelf(there: u32) -> Result<(Arc<Bays>, KBox<Slots<Shelf>>), Error
         number,
     };
     Ok((bays, Slots::new(shelf, 0b11)?))
+}
+
+impl<H: Home> Slots<H> {
+    /// Disks that are shown.
+    pub(crate) fn disks(&self) -> usize {
+        let still = self.still();
+        let shown = |slot: &Slot<H>| match still.tenant(slot) {
+            Some(Tenant::Served(adapter)) => adapter.disks().lock().len(),
+            _ => 0,
+        };
+        self.slots.iter().map(shown).fold(0, usize::wrapping_add)
+    }
+
+    /// The slots whose disk was not given up, one bit each.
+    pub(crate) fn live(&self) -> u32 {
+        let still = self.still();
+        let bit = |slot: &Slot<H>| match still.tenant(slot) {
+            Some(Tenant::Served(adapter)) if adapter.is_live() => slot.mask(),
+            _ => 0,
+        };
+        self.slots.iter().map(bit).fold(0, u32::wrapping_add)
+    }
+
+    /// Writes zeroes to the disk of slot `number`; `false`: in vain. Sleeps.
+    pub(crate) fn zeroes(&self, number: u8) -> bool {
+        // What wants to be shown or taken waits: the disk stays.
+        let still = self.still();
+        let slot = self.slots.iter().find(|slot| slot.number == number);
+        let Some(Tenant::Served(adapter)) = slot.and_then(|slot| still.tenant(slot)) else {
+            return false;
+        };
+        let disk = adapter.disks().lock().first().map(|disk| disk.as_raw());
+        // SAFETY: an added disk, whose whole is its first part.
+        disk.is_some_and(|disk| unsafe {
+            use kernel::bindings::{blkdev_issue_zeroout, GFP_KERNEL};
+            blkdev_issue_zeroout((*disk).part0, 0, 8, GFP_KERNEL, 0) == 0
+        })
+    }
+
+    /// An exchange of slot `number` is called for.
+    pub(crate) fn want(&self, number: u8) {
+        let wanted = self.slots.iter().filter(|slot| slot.number == number);
+        wanted.for_each(Slot::call_for_exchange);
+    }
+
+    /// The port of slot `number` calls for attention.
+    pub(crate) fn call(&self, number: u8) {
+        let called = self.slots.iter().filter(|slot| slot.number == number);
+        called.for_each(|slot| {
+            let _ = slot.caller.call();
+        });
+    }
 }

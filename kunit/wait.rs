@@ -2,10 +2,11 @@
 //! KUnit suite of the wait hook: which waits of a thread with I/O of its own pass through it.
 
 use super::{table, Hook};
+use crate::aim::Stays;
 use crate::shims;
 use crate::way::{Waited, Way};
 use core::mem::MaybeUninit;
-use core::ptr::{from_ref, NonNull};
+use core::ptr::from_ref;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use engine::{Context, Next, Thread, Turn};
 use kernel::bindings;
@@ -51,7 +52,7 @@ fn wait(ticks: c_ulong) -> Option<(u32, c_ulong)> {
         over: AtomicPtr::new(completion),
     };
     // SAFETY: it stays where it is until all is over that is enlisted below.
-    let way = unsafe { Way::new(NonNull::from(&queue)) };
+    let way = Way::new(unsafe { Stays::new(&queue) });
     // SAFETY: may be called in any thread.
     let this = Thread::at(unsafe { shims::hiops_this_thread() })?;
     let waiter = table()?.waiters.place(this)?;

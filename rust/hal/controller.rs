@@ -169,7 +169,7 @@ pub enum Shutdown {
     Dead,
 }
 
-/// One device function.
+/// One device function. What has a default here is passed on by [`Around`](crate::Around), too.
 pub trait Controller: Send + Sync + 'static {
     /// Its data path.
     type Queue: Queue;

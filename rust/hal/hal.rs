@@ -37,6 +37,7 @@
 #[cfg(any(test, feature = "mock"))]
 extern crate std;
 
+mod around;
 mod attention;
 mod command;
 mod controller;
@@ -52,6 +53,7 @@ mod quirks;
 mod reservation;
 mod tag;
 
+pub use around::Around;
 pub use attention::{Notice, Queues, Weight, Wish};
 pub use command::{Command, Op, Segment};
 pub use controller::{

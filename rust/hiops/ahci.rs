@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver `hiops_ahci`: lld_ahci on the PCI bus, with its tools' ioctls.
 
-use core::fmt;
-use hal::{
-    Cause, Controller, Error, Limits, LinkPower, Messages, NewQueue, Notice, PciIds, Queues,
-    Refused, Shutdown, Unit, Wish,
-};
+use hal::{Around, Error, Messages, NewQueue, PciIds};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
@@ -175,76 +171,20 @@ impl SlotPort for Ahci {
     }
 }
 
-impl Controller for Ahci {
-    type Queue = inject::Queue<AhciQueue<Place>>;
+impl Around for Ahci {
+    type Within = AhciController<Place>;
+    type Outer = inject::Queue<AhciQueue<Place>>;
 
-    fn start(&self) -> Result<(), Error> {
-        self.controller.start()
+    #[inline(always)]
+    fn within(&self) -> &Self::Within {
+        &self.controller
     }
 
-    fn limits(&self) -> Limits {
-        self.controller.limits()
-    }
-
-    fn create_queue(
-        &self,
-        index: u16,
-        vector: Option<u16>,
-    ) -> Result<NewQueue<Self::Queue>, Error> {
-        let new = self.controller.create_queue(index, vector)?;
+    fn wrap(&self, new: NewQueue<AhciQueue<Place>>) -> Result<NewQueue<Self::Outer>, Error> {
         self.handle.queue(&self.platform, new)
     }
 
-    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
-        self.controller.units(found)
-    }
-
-    fn stop(&self) -> Result<(), Error> {
-        self.controller.stop()
-    }
-
-    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
-        self.controller.shutdown(how)
-    }
-
-    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
-        self.controller.quirks(named);
-    }
-
-    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        self.controller.silence(to)
-    }
-
-    fn link_power(&self) -> Option<LinkPower> {
-        self.controller.link_power()
-    }
-
-    fn set_link_power(&self, policy: LinkPower) -> Result<Result<(), &'static str>, Error> {
-        self.controller.set_link_power(policy)
-    }
-
-    const TURNS_CACHE: bool = AhciController::<Place>::TURNS_CACHE;
-
-    fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
-        self.controller.set_write_cache(on)
-    }
-
-    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
-        Controller::attend(&self.controller, queues, tell)
-    }
-
-    #[inline]
-    fn alive(&self) -> Result<(), Error> {
-        self.controller.alive()
-    }
-
-    #[inline]
-    fn interrupt(&self, vector: u16) -> Cause {
-        self.controller.interrupt(vector)
-    }
-
-    #[inline]
-    fn set_interrupt(&self, vector: u16, enabled: bool) {
-        self.controller.set_interrupt(vector, enabled);
+    fn inner(queue: &Self::Outer) -> &AhciQueue<Place> {
+        inject::inner(queue)
     }
 }

@@ -7,6 +7,7 @@
 //! * `inject`: where faults get in, on a kernel that is made for them; on others there is no way.
 //! * `kunit`: tests that need a kernel, of the folder of that name.
 
+use core::borrow::Borrow;
 use hal::Error;
 use kernel::prelude::*;
 use kglue::blk::AllDisksGone;
@@ -194,8 +195,18 @@ impl kernel::Module for Hiops {
     }
 }
 
+/// What a module parameter is: lent by the kernel crate of Linux 7.2, given by that of 7.3.
+fn plain<T: Copy>(value: impl Borrow<T>) -> T {
+    *value.borrow()
+}
+
 /// A module parameter, if it is in its range; else the operator reads which is not.
-fn in_range(name: &str, value: u32, range: core::ops::RangeInclusive<u32>) -> Result<u32, Error> {
+fn in_range(
+    name: &str,
+    value: impl Borrow<u32>,
+    range: core::ops::RangeInclusive<u32>,
+) -> Result<u32, Error> {
+    let value = plain(value);
     if range.contains(&value) {
         return Ok(value);
     }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver `hiops_nvme`: lld_nvme on the PCI bus, with its tools' ioctls.
 
-use core::fmt;
-use hal::{
-    Cause, Controller, Error, Heat, Limits, Messages, NewQueue, Notice, PciIds, Queues, Refused,
-    Reservations, Shutdown, Unit, Wish,
-};
+use hal::{Around, Error, Messages, NewQueue, PciIds};
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
 use kglue::blk::ioctl::{AdminPath, OfDisk, Way};
@@ -89,76 +85,23 @@ impl AdminPath for Nvme {
     }
 }
 
-impl Controller for Nvme {
-    type Queue = inject::Queue<NvmeQueue<KernelPlatform, NvmeRegisters>>;
+impl Around for Nvme {
+    type Within = NvmeController<KernelPlatform, NvmeRegisters>;
+    type Outer = inject::Queue<NvmeQueue<KernelPlatform, NvmeRegisters>>;
 
-    fn start(&self) -> Result<(), Error> {
-        self.controller.start()
+    #[inline(always)]
+    fn within(&self) -> &Self::Within {
+        &self.controller
     }
 
-    fn limits(&self) -> Limits {
-        self.controller.limits()
-    }
-
-    fn create_queue(
+    fn wrap(
         &self,
-        index: u16,
-        vector: Option<u16>,
-    ) -> Result<NewQueue<Self::Queue>, Error> {
-        let new = self.controller.create_queue(index, vector)?;
+        new: NewQueue<NvmeQueue<KernelPlatform, NvmeRegisters>>,
+    ) -> Result<NewQueue<Self::Outer>, Error> {
         self.handle.queue(&self.platform, new)
     }
 
-    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
-        self.controller.units(found)
-    }
-
-    fn stop(&self) -> Result<(), Error> {
-        self.controller.stop()
-    }
-
-    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
-        self.controller.shutdown(how)
-    }
-
-    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
-        self.controller.quirks(named);
-    }
-
-    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        self.controller.silence(to)
-    }
-
-    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
-        self.controller.attend(queues, tell)
-    }
-
-    fn heat(&self) -> Result<Option<Heat>, Error> {
-        self.controller.heat()
-    }
-
-    fn reservations(&self) -> Option<&dyn Reservations> {
-        self.controller.reservations()
-    }
-
-    const ABORTS: bool = lld_nvme::NvmeController::<KernelPlatform, NvmeRegisters>::ABORTS;
-
-    fn abort(&self, queue: &Self::Queue, tag: usize, limit_us: u64) -> Result<bool, Error> {
-        self.controller.abort(inject::inner(queue), tag, limit_us)
-    }
-
-    #[inline]
-    fn alive(&self) -> Result<(), Error> {
-        self.controller.alive()
-    }
-
-    #[inline]
-    fn interrupt(&self, vector: u16) -> Cause {
-        self.controller.interrupt(vector)
-    }
-
-    #[inline]
-    fn set_interrupt(&self, vector: u16, enabled: bool) {
-        self.controller.set_interrupt(vector, enabled);
+    fn inner(queue: &Self::Outer) -> &NvmeQueue<KernelPlatform, NvmeRegisters> {
+        inject::inner(queue)
     }
 }

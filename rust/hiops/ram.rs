@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The RAM disks that the module's parameters ask for.
 
-use crate::{in_range, module_parameters as parameters, params};
+use crate::{in_range, module_parameters as parameters, params, plain};
 use hal::Error;
 use kernel::prelude::*;
 use kglue::adapter::Begin;
@@ -22,7 +22,7 @@ fn config() -> Result<Config, Error> {
         0..=10_000_000,
     )?;
     let size = in_range("ram_size_mb", parameters::ram_size_mb.value(), 1..=1 << 20)?;
-    let block = parameters::ram_block_size.value();
+    let block: u32 = plain(parameters::ram_block_size.value());
     if !block.is_power_of_two() {
         pr_err!("ram_block_size={} is not a power of two\n", block);
         return Err(Error::Invalid);
@@ -42,7 +42,7 @@ fn config() -> Result<Config, Error> {
         tags: in_range("ram_tags", parameters::ram_tags.value(), 1..=4096)? as u16,
         channels: in_range("ram_channels", parameters::ram_channels.value(), 1..=4096)? as u16,
         latency,
-        seed: parameters::ram_seed.value(),
+        seed: plain(parameters::ram_seed.value()),
         bytes: u64::from(size) << 20,
         block_shift: block.trailing_zeros() as u8,
     })
@@ -62,12 +62,16 @@ pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
     for number in 0..count {
         let disk = RamDisk::new(number, config, timeout, begin, poll_queues)?;
         let faults = disk.faults();
-        faults.fail.one_in(parameters::ram_fail.value());
-        faults.drop.one_in(parameters::ram_drop.value());
-        faults.stick.one_in(parameters::ram_stick.value());
-        faults.duplicate.one_in(parameters::ram_duplicate.value());
-        faults.lie.one_in(parameters::ram_lie.value());
-        faults.reorder.one_in(parameters::ram_reorder.value());
+        faults.fail.one_in(plain(parameters::ram_fail.value()));
+        faults.drop.one_in(plain(parameters::ram_drop.value()));
+        faults.stick.one_in(plain(parameters::ram_stick.value()));
+        faults
+            .duplicate
+            .one_in(plain(parameters::ram_duplicate.value()));
+        faults.lie.one_in(plain(parameters::ram_lie.value()));
+        faults
+            .reorder
+            .one_in(plain(parameters::ram_reorder.value()));
         disks.push(disk, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
     }
     Ok(disks)

@@ -30,7 +30,7 @@ pub(crate) fn put(arg: usize, offset: usize, bytes: &[u8]) -> Result {
 /// Room for `len` bytes, at most [`DATA_MAX`], with zeroes in it.
 pub(crate) fn room(len: usize) -> Result<KVVec<u8>> {
     match len {
-        0..=DATA_MAX => Ok(KVVec::zeroed(len, GFP_KERNEL)?),
+        0..=DATA_MAX => Ok(kglue::zeroes(len)?),
         _ => Err(EINVAL),
     }
 }

@@ -8,7 +8,8 @@
 //!    +--remove, shutdown--> Dead
 //!    +--suspend--> (gate paused, controller stopped) Suspended --resume--> Live, or Dead
 //! ```
-//! The gate itself is the strategy's ([`engine::Paused`]); the state here only says whether a recovery may still be begun.
+//! The gate itself is the strategy's ([`engine::Paused`]); the state here only says whether a
+//! recovery may still be begun.
 //!
 //! # Files, each of which works with those above it
 //! * `config`: what the adapter is given, [`Bus`] and [`Config`]. `reason`: why it is reset.
@@ -17,14 +18,15 @@
 //! * `recover`: recovery. `abort`: the rungs below it.
 //! * `quirks`, `disks`, `change`: disks are made and shown, and change. `attend`: what the
 //!   controller reports by itself.
-//! * `remove`: the way out. `make`: the beginning, of all that.
-//! * `serve`: interrupts, and the disks' files.
+//! * `remove`: the way out. `tags`, `make`: the beginning, of all that.
+//! * `control`: the way of tools' commands. `serve`: interrupts, and the disks' files.
 
 mod abort;
 mod attend;
 mod attention;
 mod change;
 mod config;
+mod control;
 mod disks;
 mod make;
 mod queue;
@@ -36,11 +38,12 @@ mod rest;
 mod serve;
 mod state;
 mod suspend;
+mod tags;
 
 pub use config::{Begin, Bus, Config, Naming};
 pub use reason::Suspend;
 pub use state::Adapter;
 
-pub(crate) use config::{Label, Number};
+pub(crate) use config::{spread, Label, Number};
 pub(crate) use queue::HwQueue;
 pub(crate) use reason::Reason;

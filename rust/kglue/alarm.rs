@@ -2,9 +2,8 @@
 //! What drains a queue when its controller asks for it: in place of an interrupt that injected
 //! faults keep from it.
 
-use crate::aim::Aim;
+use crate::aim::{Aim, Stays};
 use crate::hrtimer::{Expired, HrTimer};
-use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
 use hal::Error;
 use kernel::prelude::*;
@@ -18,16 +17,15 @@ pub(crate) trait Woken: Send + Sync {
 
 /// The alarm of one queue. Clones are the same alarm.
 #[derive(Clone)]
-pub struct Alarm(Arc<Timer>);
+pub struct Alarm(Arc<KBox<HrTimer<Sleeper>>>);
 
-struct Timer {
-    timer: KBox<HrTimer>,
+struct Sleeper {
     queue: Aim<dyn Woken>,
     /// The queue is about to go.
     quiet: AtomicBool,
 }
 
-impl Expired for Timer {
+impl Expired for Sleeper {
     fn expired(&self) {
         if self.quiet.load(Ordering::Acquire) {
             return;
@@ -38,43 +36,31 @@ impl Expired for Timer {
     }
 }
 
-impl Drop for Timer {
-    fn drop(&mut self) {
-        self.timer.cancel();
-    }
-}
-
 impl Alarm {
     /// An alarm of nothing yet. Sleeps.
     pub(crate) fn new() -> Result<Self, Error> {
-        let timer = Timer {
-            timer: HrTimer::new().map_err(|_| Error::NoMemory)?,
+        let sleeper = Sleeper {
             queue: Aim::new(),
             quiet: AtomicBool::new(false),
         };
+        let timer = HrTimer::of(sleeper).map_err(|_| Error::NoMemory)?;
         let timer = Arc::new(timer, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-        // SAFETY: shared, so it stays where it is; its drop cancels.
-        unsafe { timer.timer.aim(NonNull::from(&*timer)) };
         Ok(Self(timer))
     }
 
-    /// From now on it wakes `queue`; once.
-    ///
-    /// # Safety
-    /// `queue` stays where it is, and is valid until [`Alarm::quiet`] has returned.
-    pub(crate) unsafe fn aim(&self, queue: NonNull<dyn Woken>) {
-        // SAFETY: by the caller's promise; afterwards `quiet` keeps all from asking for it.
-        unsafe { self.0.queue.set(queue) };
+    /// From now on it wakes `queue`; once. [`Alarm::quiet`] silences it.
+    pub(crate) fn aim<Q: Woken + 'static>(&self, queue: Stays<Q>) {
+        self.0.target().queue.set(queue.seen_as(|queue| queue));
     }
 
     /// Never wakes it again. Sleeps.
     pub(crate) fn quiet(&self) {
-        self.0.quiet.store(true, Ordering::Release);
-        self.0.timer.cancel();
+        self.0.target().quiet.store(true, Ordering::Release);
+        self.0.cancel();
     }
 
     /// Wakes it in `us` microseconds, instead of when it would have. Any context.
     pub fn wake_in(&self, us: u32) {
-        self.0.timer.start(us);
+        self.0.start(us);
     }
 }

@@ -63,8 +63,10 @@ unsafe extern "C" fn shown(
     buf: *mut c_char,
 ) -> isize {
     // SAFETY: sysfs passes an attribute of ours, a disk that is alive, and a page.
-    let (attribute, disk, page) =
-        unsafe { (&*attr.cast::<Attribute>(), of_device(dev), buf_of(buf)) };
+    let (attribute, disk, page) = unsafe {
+        let page = core::slice::from_raw_parts_mut(buf.cast::<u8>(), PAGE_SIZE);
+        (&*attr.cast::<Attribute>(), of_device(dev), page)
+    };
     let mut text = Text::new(page);
     match (attribute.show)(disk, &mut text) {
         // CAST: at most a page.
@@ -102,11 +104,4 @@ pub(crate) unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared
         let part = kernel::container_of!(dev, bindings::block_device, bd_device);
         shared((*part).bd_disk)
     }
-}
-
-/// # Safety
-/// `buf` is sysfs' page, alive as long as the result.
-unsafe fn buf_of<'a>(buf: *mut c_char) -> &'a mut [u8] {
-    // SAFETY: by the caller's promise.
-    unsafe { core::slice::from_raw_parts_mut(buf.cast::<u8>(), PAGE_SIZE) }
 }

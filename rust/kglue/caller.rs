@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How a controller calls for attention from a context that must not sleep.
 
-use core::ptr::NonNull;
 use hal::Error;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
+use crate::aim::Stays;
 use crate::work::{Run, Tend, Work};
 
 /// How a port calls for attention. Clones are the same caller.
@@ -25,11 +25,9 @@ impl Caller {
         self.0.begin()
     }
 
-    /// # Safety
-    /// `port` stays where it is, and lives until [`Caller::silence`] has returned.
-    pub(crate) unsafe fn aim(&self, port: NonNull<dyn Run<Tend>>) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.0.aim(port) };
+    /// From now on `port` is attended; once. [`Caller::silence`] silences it.
+    pub(crate) fn aim<P: Run<Tend> + 'static>(&self, port: Stays<P>) {
+        self.0.aim(port);
     }
 
     /// Nothing is attended that was called for before. Sleeps.

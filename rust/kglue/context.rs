@@ -2,17 +2,18 @@
 //! The context that the kernel runs us in, and its clocks.
 
 use crate::shims;
+use crate::shims_safe as safe;
 use kernel::bindings;
 use kernel::cpu::CpuId;
 
-/// While it lives, this thread stays on its CPU and runs on: who holds a token is never scheduled away.
+/// While it lives, this thread stays on its CPU and runs on: who holds a token is never scheduled
+/// away.
 pub(crate) struct PreemptOff(());
 
 impl PreemptOff {
     #[inline(always)]
     pub(crate) fn new() -> Self {
-        // SAFETY: may be called anywhere, and nests; undone in `drop`.
-        unsafe { shims::hiops_preempt_disable() };
+        safe::hiops_preempt_disable();
         Self(())
     }
 }
@@ -20,25 +21,23 @@ impl PreemptOff {
 impl Drop for PreemptOff {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: pairs with the call in `new`.
-        unsafe { shims::hiops_preempt_enable() };
+        safe::hiops_preempt_enable();
     }
 }
 
-/// While it lives, this thread's allocations start no I/O, which might wait for the disk that is being recovered.
+/// While it lives, this thread's allocations start no I/O, which might wait for the disk that is
+/// being recovered.
 pub(crate) struct NoIo(u32);
 
 impl NoIo {
     pub(crate) fn new() -> Self {
-        // SAFETY: affects the calling thread only; undone in `drop`, by the same thread.
-        Self(unsafe { shims::hiops_noio_save() })
+        Self(safe::hiops_noio_save())
     }
 }
 
 impl Drop for NoIo {
     fn drop(&mut self) {
-        // SAFETY: pairs with the call in `new`.
-        unsafe { shims::hiops_noio_restore(self.0) };
+        safe::hiops_noio_restore(self.0);
     }
 }
 
@@ -51,14 +50,12 @@ pub(crate) fn cpu() -> usize {
 /// A stamp for short intervals on one CPU, in units of its own: see [`stamps_to_ns`].
 #[inline(always)]
 pub(crate) fn stamp() -> u64 {
-    // SAFETY: may be called in any context.
-    unsafe { shims::hiops_stamp() }
+    safe::hiops_stamp()
 }
 
 /// The nanoseconds between two stamps that differ by `stamps`.
 pub(crate) fn stamps_to_ns(stamps: u64) -> u64 {
-    // SAFETY: may be called in any context.
-    unsafe { shims::hiops_stamp_ns(stamps) }
+    safe::hiops_stamp_ns(stamps)
 }
 
 /// How much two stamps differ by that are `ns` apart; a clock of unknown speed tells no intervals.
@@ -68,6 +65,13 @@ pub(crate) fn stamps_of(ns: u64) -> u64 {
     ns.saturating_mul(PROBE)
         .checked_div(probe_ns)
         .unwrap_or(u64::MAX)
+}
+
+/// Returns when nobody reads by RCU any more who did when this was called. Sleeps. (The kernel
+/// crate has it from Linux 7.3 on.)
+pub(crate) fn synchronize_rcu() {
+    // SAFETY: asks for nothing but a thread that may sleep.
+    unsafe { bindings::synchronize_rcu() };
 }
 
 /// The kernel's tick count, wrapping.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Errors at the kernel's edge: hal's kinds to errno and `blk_status_t`, and nowhere else.
 
+use crate::compat::eopnotsupp;
 use crate::shims;
 use hal::{CmdError, Denied, Error, Outcome};
 use kernel::error::code::*;
@@ -13,7 +14,7 @@ pub fn to_errno(error: Error) -> kernel::error::Error {
         Error::Timeout => ETIMEDOUT,
         Error::Gone => ENODEV,
         Error::Fatal | Error::Malformed | Error::Refused(_) => EIO,
-        Error::Unsupported => EOPNOTSUPP,
+        Error::Unsupported => eopnotsupp(),
         Error::Invalid => EINVAL,
     }
 }
@@ -29,8 +30,8 @@ pub(crate) fn from_errno(error: kernel::error::Error) -> Error {
     }
 }
 
-/// The block layer's word for why a disk has not done what was asked of its reservations, as nvme of
-/// Linux 7.3 has it: a `pr_status`, or an errno.
+/// The block layer's word for why a disk has not done what was asked of its reservations, as nvme
+/// of Linux 7.3 has it: a `pr_status`, or an errno.
 pub(crate) fn denied(why: Denied) -> c_int {
     let status = match why {
         Denied::Conflict => shims::pr_status_PR_STS_RESERVATION_CONFLICT,

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A controller's temperatures for the operator's monitoring: the kernel's hwmon, with the in-tree
-//! driver's names.
+//! driver's names. The kernel crate has no hwmon (Linux 7.3); `c_shims/hwmon.c` has its tables.
 
 use crate::blk::gate::Gate;
 use crate::context::now_ms;
+use crate::device::raw;
 use crate::errno::to_errno;
 use crate::shims;
 use core::ptr::NonNull;
 use hal::{Error, Heat};
 use kernel::bindings;
+use kernel::device::Device;
 use kernel::error::from_err_ptr;
 use kernel::ffi::{c_int, c_long};
 use kernel::prelude::*;
@@ -46,13 +48,7 @@ unsafe impl Sync for Thermometer {}
 impl Thermometer {
     /// Those of the controller behind `gate`, whose device is `parent`; `None`: it has none, or the
     /// kernel has no use for them. Sleeps.
-    ///
-    /// # Safety
-    /// `parent` is alive until the drop.
-    pub(crate) unsafe fn new(
-        gate: Arc<Gate>,
-        parent: *mut bindings::device,
-    ) -> Result<Option<Self>, Error> {
+    pub(crate) fn new(gate: Arc<Gate>, parent: &Device) -> Result<Option<Self>, Error> {
         let init = pin_init!(Shared {
             hwmon: shims::hiops_hwmon { read: Some(read) },
             gate,
@@ -63,8 +59,9 @@ impl Thermometer {
             return Ok(None);
         }
         let hwmon = (&raw const shared.hwmon).cast_mut();
-        // SAFETY: both are valid until the drop, which unregisters it.
-        let device = unsafe { shims::hiops_hwmon_register(parent, hwmon) };
+        // SAFETY: the core takes a reference of the parent; the other is valid until the drop,
+        // which unregisters the device.
+        let device = unsafe { shims::hiops_hwmon_register(raw(parent), hwmon) };
         let device = from_err_ptr(device).map_err(crate::errno::from_errno)?;
         // INVARIANT: just registered.
         Ok(NonNull::new(device).map(|device| Self {
@@ -122,11 +119,10 @@ unsafe extern "C" fn read(
     value: *mut c_long,
 ) -> c_int {
     // SAFETY: by the caller's promise, and the invariant of `Shared`.
-    let shared = unsafe { &*from.cast::<Shared>() };
+    let (shared, value) = unsafe { (&*from.cast::<Shared>(), &mut *value) };
     match shared.value(what, channel) {
         Ok(read) => {
-            // SAFETY: by the caller's promise.
-            unsafe { *value = read };
+            *value = read;
             0
         }
         Err(error) => to_errno(error).to_errno(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The running thread and its CPU, as the strategy asks about them.
 
-use crate::shims;
+use crate::shims_safe::{hiops_is_awake, hiops_may_yield, hiops_pause};
 use engine::Waiting;
 
 /// A thread that came to sleep, and its CPU.
@@ -13,19 +13,16 @@ pub(crate) struct Here {
 impl Waiting for Here {
     #[inline]
     fn is_awake(&self) -> bool {
-        // SAFETY: may be called in any thread.
-        unsafe { shims::hiops_is_awake() }
+        hiops_is_awake()
     }
 
     #[inline]
     fn pause(&self) -> bool {
-        // SAFETY: may be called in any thread.
-        unsafe { shims::hiops_pause() }
+        hiops_pause()
     }
 
     #[inline]
     fn may_yield(&self) -> bool {
-        // SAFETY: may be called in any thread.
-        self.may_yield && unsafe { shims::hiops_may_yield() }
+        self.may_yield && hiops_may_yield()
     }
 }

@@ -2,18 +2,24 @@
 //! The glue between the pure crates and the kernel: the only Rust that says `kernel::bindings`.
 //!
 //! * [`platform`], [`dma`], [`mmio`]: hal's platform: tables, DMA memory, registers, time.
-//! * [`pci`], `irq`: a PCI function with its vectors, and its driver.
+//! * [`pci`], `irq`: a PCI function with its vectors, and its driver. [`device`]: a device whose
+//!   driver is bound.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
-//! * [`slot`], `slots`: places for drives that come and go. [`caller`]: how a controller calls for attention.
+//! * [`slot`], `slots`: places for drives that come and go. `exchange`: who is in one is exchanged;
+//!   `still`: nobody is, for a while. [`caller`]: how a controller calls for attention.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
 //! * `node`: a controller's own node, `/dev/hiops<C>`.
-//! * [`wait`]: threads that wait for their I/O; `way`: how they get to its queue. `here`: the thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
+//! * [`wait`]: threads that wait for their I/O; `way`: how they get to its queue. `here`: the
+//!   thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
 //! * [`ram`]: the RAM disk.
-//! * `errno`: errors at the kernel's edge. `context`: preemption, memory under I/O, clocks. `compat`: what differs between kernels.
-//! * `work`: what sleeps, begun from where nothing may. `aim`: whom that, or a timer, is for.
+//! * `errno`: errors at the kernel's edge. `context`: preemption, memory under I/O, clocks.
+//!   `compat`: what differs between kernels.
+//! * `work`: what sleeps, begun from where nothing may. `aim`: whom that, or a timer, is for, and
+//!   that it stays.
 //! * `alarm`, `debugfs`: faults on demand, on a kernel that is made for them.
-//! * `kunit`: tests that need a kernel, of the folder of that name (and `wait`'s, which has its own).
-//! * `shims`: what `c_shims/` declares.
+//! * `kunit`: tests that need a kernel, of the folder of that name (and `wait`'s, which has its
+//!   own).
+//! * `shims`: what `c_shims/` declares; `shims_safe`: what of it asks nothing of whoever calls it.
 
 pub mod adapter;
 mod aim;
@@ -26,8 +32,10 @@ mod compat;
 mod context;
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
 pub mod debugfs;
+pub mod device;
 pub mod dma;
 pub mod errno;
+mod exchange;
 mod heat;
 mod here;
 mod hrtimer;
@@ -54,9 +62,11 @@ pub mod platform;
 pub mod ram;
 mod rescue;
 mod shims;
+mod shims_safe;
 pub mod slot;
 mod slots;
 mod slots_rest;
+mod still;
 mod sysfs;
 mod sysfs_device;
 mod sysfs_text;
@@ -66,6 +76,7 @@ mod way;
 pub mod words;
 mod work;
 
+pub use compat::zeroes;
 pub use sysfs::POLL_INTERVAL_US;
 
 /// What the kernel's print macros put before each line.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the operator reads: which device, what happened, what to do. Rare events only; nothing on the data path.
+//! What the operator reads: which device, what happened, what to do. Rare events only; nothing on
+//! the data path.
 
 /// A note about an adapter's device. The text ends its line.
 macro_rules! log_info {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A device's registers, mapped.
+//!
+//! `kernel::pci::Bar` is another thing in each of Linux 7.2 and 7.3, lives no longer than a borrow
+//! of the device, and answers an offset outside with an error and not as a device that is gone.
 
 use core::ptr::NonNull;
 use hal::{Error, Mmio};
@@ -8,11 +11,14 @@ use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
-/// A window on a device's registers. Clones are handles of the same mapping, which lives as long as any of them, also after the device was pulled:
-/// its registers then read as all ones.
+use crate::pci::Region;
+
+/// A window on a device's registers. Clones are handles of the same mapping, which lives as long as
+/// any of them, also after the device was pulled: its registers then read as all ones.
 ///
 /// # Invariants
-/// `first` is the address of `mapping`, which holds at least `len` bytes of registers; `len` is a multiple of 4.
+/// `first` is the address of `mapping`, which holds at least `len` bytes of registers; `len` is a
+/// multiple of 4.
 #[derive(Clone)]
 pub struct Window {
     first: NonNull<c_void>,
@@ -23,7 +29,8 @@ pub struct Window {
 
 // SAFETY: a mapping belongs to no thread.
 unsafe impl Send for Window {}
-// SAFETY: each access is one load or store of the CPU; the device defines what concurrent ones mean.
+// SAFETY: each access is one load or store of the CPU; the device defines what concurrent ones
+// mean.
 unsafe impl Sync for Window {}
 
 /// An address that `ioremap` gave, unmapped when dropped.
@@ -42,12 +49,10 @@ impl Drop for Mapping {
 }
 
 impl Window {
-    /// Maps `len` bytes of registers at physical address `start`, uncached. Sleeps.
-    ///
-    /// # Safety
-    /// The range is a device's register window that the caller's driver has claimed.
-    pub unsafe fn new(start: u64, len: usize) -> Result<Self, Error> {
-        // SAFETY: by the caller's promise the range holds registers of the caller's.
+    /// Maps the registers in `region`, uncached. Sleeps.
+    pub(crate) fn new(region: &Region) -> Result<Self, Error> {
+        let (start, len) = region.range()?;
+        // SAFETY: the region is its driver's alone.
         let first = unsafe { bindings::ioremap(start, len) };
         let first = NonNull::new(first).ok_or(Error::NoMemory)?;
         let mapping = Arc::new(Mapping(first), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
@@ -92,7 +97,8 @@ impl Mmio for Window {
     }
 }
 
-/// Debug builds say when an LLD reached outside its window or its DMA memory; other builds only give it all ones.
+/// Debug builds say when an LLD reached outside its window or its DMA memory; other builds only
+/// give it all ones.
 #[inline(always)]
 pub(crate) fn report_stray(stray: bool) {
     if cfg!(debug_assertions) {

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A controller's own node, `/dev/hiops<C>`, for tools that speak to the controller and not to one
-//! of its disks. As in tree, root alone may open it, and its ioctls ask for more where they need it.
+//! of its disks. As in tree, root alone may open it, and its ioctls ask for more where they need
+//! it.
 //!
-//! A program may have it open for longer than the controller is there. So what an open file needs is
-//! counted, and the way from it to the controller is a [`Gate`].
+//! A program may have it open for longer than the controller is there. So what an open file needs
+//! is counted, and the way from it to the controller is a [`Gate`].
+//!
+//! `kernel::miscdevice` (Linux 7.2 and 7.3) lacks a name that is made while the module runs, the
+//! parent, and what leads from the device to whose it is when it is opened.
 
 use crate::blk::gate::Gate;
-use crate::compat::zeroed;
-use crate::text::Text;
-use core::fmt::Write;
+use crate::device::raw;
 use hal::Error;
 use kernel::bindings;
+use kernel::device::Device;
 use kernel::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use kernel::prelude::*;
+use kernel::str::CString;
 use kernel::sync::{Arc, ArcBorrow};
 use kernel::types::Opaque;
-
-/// Bytes of a name, with the zero at its end.
-const NAME: usize = 20;
+use pin_init::zeroed;
 
 /// # Invariants
-/// `name` ends with a zero byte.
+/// `device` has `_name` as its name.
 #[repr(C)]
 struct Shared {
     device: Opaque<bindings::miscdevice>,
-    name: [u8; NAME],
     gate: Arc<Gate>,
+    _name: CString,
 }
 
 // SAFETY: the misc device is touched by its registration alone, and by the core, which orders that.
@@ -42,37 +44,28 @@ pub(crate) struct Node(Arc<Shared>);
 
 impl Node {
     /// The node of controller `number`, whose device is `parent`. Sleeps.
-    ///
-    /// # Safety
-    /// `parent` is alive until the drop.
-    pub(crate) unsafe fn new(
-        number: i32,
-        gate: Arc<Gate>,
-        parent: *mut bindings::device,
-    ) -> Result<Self, Error> {
-        let mut name = [0; NAME];
-        let mut text = Text::new(&mut name);
-        // It always fits: 5 letters and at most 11 more.
-        let _ = write!(text, "hiops{number}");
-        text.terminate();
-        // INVARIANT: terminated above.
-        let shared = Shared {
-            device: Opaque::zeroed(),
-            name,
-            gate,
-        };
-        let shared = Arc::new(shared, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-        let device = shared.device.get();
-        // SAFETY: zeroed, and nobody else's yet. What it points to stays where it is as long as the
-        // device is registered: the name and the device are in a counted place of their own.
-        let failed = unsafe {
+    pub(crate) fn new(number: i32, gate: Arc<Gate>, parent: &Device) -> Result<Self, Error> {
+        let no_memory = |_| Error::NoMemory;
+        let name = CString::try_from_fmt(fmt!("hiops{number}")).map_err(|_| Error::NoMemory)?;
+        let device = bindings::miscdevice {
             // CAST: 255.
-            (*device).minor = bindings::MISC_DYNAMIC_MINOR as c_int;
-            (*device).name = shared.name.as_ptr().cast();
-            (*device).fops = &raw const TABLE.0;
-            (*device).parent = parent;
-            bindings::misc_register(device)
+            minor: bindings::MISC_DYNAMIC_MINOR as c_int,
+            name: name.as_char_ptr(),
+            fops: &raw const TABLE.0,
+            parent: raw(parent),
+            ..zeroed()
         };
+        // INVARIANT: so it has; a name stays where it is.
+        let shared = Shared {
+            device: Opaque::new(device),
+            gate,
+            _name: name,
+        };
+        let shared = Arc::new(shared, GFP_KERNEL).map_err(no_memory)?;
+        // SAFETY: filled in. What it points to stays where it is as long as it is registered, as
+        // does the device itself, in a counted place of its own; the core takes a reference of the
+        // parent.
+        let failed = unsafe { bindings::misc_register(shared.device.get()) };
         kernel::error::to_result(failed).map_err(crate::errno::from_errno)?;
         // INVARIANT: just registered.
         Ok(Self(shared))
@@ -107,8 +100,8 @@ static TABLE: Table = Table(bindings::file_operations {
 /// # Safety
 /// Called by the misc core under its lock, with a registered device of ours as the file's data.
 unsafe extern "C" fn open(_inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-    // SAFETY: the device is the first field (`repr(C)`) of a counted `Shared`, of which its node has
-    // a reference as long as it is registered, which it is under this lock.
+    // SAFETY: the device is the first field (`repr(C)`) of a counted `Shared`, of which its node
+    // has a reference as long as it is registered, which it is under this lock.
     unsafe {
         let shared = ArcBorrow::from_raw((*file).private_data.cast_const().cast::<Shared>());
         (*file).private_data = Arc::into_raw(Arc::from(shared)).cast_mut().cast::<c_void>();

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The kernel as a hal platform: tables, DMA memory, time.
 
+use crate::device::BoundDevice;
 use crate::dma::DmaBlock;
 use core::ops::Deref;
-use core::ptr::NonNull;
 use hal::{Error, Platform};
 use kernel::alloc::KVVec;
-use kernel::bindings;
-use kernel::device::Device;
 use kernel::prelude::*;
-use kernel::sync::aref::ARef;
 use kernel::time::{delay::fsleep, Delta, Instant, Monotonic};
 
 /// What the pure crates stand on in the kernel, for one device or for none.
 #[derive(Clone)]
 pub struct KernelPlatform {
-    /// Whose DMA memory [`Platform::dma`] hands out; `None`: there is no such device (the RAM disk).
-    device: Option<ARef<Device>>,
+    /// Whose DMA memory [`Platform::dma`] hands out; `None`: there is no such device (the RAM
+    /// disk).
+    device: Option<BoundDevice>,
     /// Where [`Platform::now_us`] counts from.
     epoch: Instant<Monotonic>,
 }
 
 impl KernelPlatform {
-    /// A platform without a device, for controllers made of software: [`Platform::dma`] answers [`Error::Unsupported`].
+    /// A platform without a device, for controllers made of software: [`Platform::dma`] answers
+    /// [`Error::Unsupported`].
     pub fn without_device() -> Self {
         Self {
             device: None,
@@ -30,17 +29,10 @@ impl KernelPlatform {
         }
     }
 
-    /// A platform for `device`. With a null pointer it is as [`KernelPlatform::without_device`].
-    ///
-    /// # Safety
-    /// `device` is null, or points to a device that the caller has a reference to and whose driver is bound for as long as
-    /// [`Platform::dma`] is called and its blocks live.
-    pub unsafe fn new(device: *mut bindings::device) -> Self {
-        let device = NonNull::new(device)
-            // SAFETY: the caller has a reference, so the count can't be zero here.
-            .map(|device| unsafe { Device::get_device(device.as_ptr()) });
+    /// A platform for `device`.
+    pub fn new(device: BoundDevice) -> Self {
         Self {
-            device,
+            device: Some(device),
             epoch: Instant::now(),
         }
     }
@@ -83,8 +75,7 @@ impl Platform for KernelPlatform {
 
     fn dma(&self, bytes: usize) -> Result<DmaBlock, Error> {
         let device = self.device.as_ref().ok_or(Error::Unsupported)?;
-        // SAFETY: bound, by the promise given to `new`.
-        DmaBlock::new(unsafe { device.as_bound() }, bytes)
+        DmaBlock::new(device, bytes)
     }
 
     fn now_us(&self) -> u64 {

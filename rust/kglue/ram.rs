@@ -4,47 +4,42 @@
 use crate::adapter::{Adapter, Begin, Bus, Config, Naming};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::DirectMap;
+use crate::device::BoundDevice;
+use crate::hrtimer::{Expired, HrTimer};
 use crate::platform::KernelPlatform;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use hal::{Error, Segment};
 use kernel::alloc::VVec;
 use kernel::bindings;
-use kernel::ffi::c_void;
 use kernel::prelude::*;
 use kernel::sync::Arc;
-use kernel::types::Opaque;
+use kernel::time::{ClockSource, Monotonic};
 use lld_ram::{Device, Ram, World};
 
 pub(crate) type RamController = Ram<KernelPlatform, RamWorld>;
 type RamAdapter = Adapter<RamController, RamBus>;
 
-/// A queue's interrupt: a timer that serves the queue when it expires.
+/// A queue's interrupt: what a timer calls that serves the queue when it expires.
 ///
 /// # Invariants
-/// `timer` is set up. `adapter` is null, or an adapter that lives until the timer was cancelled with no new start possible.
-#[repr(C)]
+/// `adapter` is null, or an adapter that lives until the timer was cancelled with no new start
+/// possible.
 struct Bell {
-    timer: Opaque<bindings::hrtimer>,
-    adapter: AtomicPtr<c_void>,
+    adapter: AtomicPtr<RamAdapter>,
     queue: u16,
 }
-
-// SAFETY: a timer may be started from any context.
-unsafe impl Send for Bell {}
-// SAFETY: as above; the timer's own lock orders it.
-unsafe impl Sync for Bell {}
 
 /// What the device is made of.
 pub(crate) struct Parts {
     device: Device,
     /// Never borrowed: copied from and to by `memcpy` only, as a device would.
     medium: VVec<u8>,
-    bells: KVec<Bell>,
+    bells: KVec<KBox<HrTimer<Bell>>>,
 }
 
-// SAFETY: the medium is memory that several contexts copy from and to, as they would with a real disk: what two overlapping commands leave there is
-// theirs to order.
+// SAFETY: the medium is memory that several contexts copy from and to, as they would with a real
+// disk: what two overlapping commands leave there is theirs to order.
 unsafe impl Send for Parts {}
 // SAFETY: as above.
 unsafe impl Sync for Parts {}
@@ -58,27 +53,12 @@ impl RamWorld {
         let device = Device::new(config)?;
         let len = usize::try_from(config.bytes).map_err(|_| Error::Invalid)?;
         let no_memory = |_| Error::NoMemory;
-        let medium = VVec::zeroed(len, GFP_KERNEL).map_err(no_memory)?;
+        let medium = crate::compat::zeroes(len).map_err(no_memory)?;
         let mut bells = KVec::with_capacity(config.queues.into(), GFP_KERNEL).map_err(no_memory)?;
         for queue in 0..config.queues {
-            let bell = Bell {
-                timer: Opaque::uninit(),
-                adapter: AtomicPtr::new(null_mut()),
-                queue,
-            };
+            let adapter = AtomicPtr::new(null_mut());
+            let bell = HrTimer::of(Bell { adapter, queue }).map_err(|_| Error::NoMemory)?;
             bells.push(bell, GFP_KERNEL).map_err(no_memory)?;
-        }
-        for bell in &bells {
-            // SAFETY: the bells stay where they are: the vector grows no more, and moving it does not move them.
-            unsafe {
-                bindings::hrtimer_setup(
-                    bell.timer.get(),
-                    Some(Bell::expired),
-                    // CAST: 1.
-                    bindings::CLOCK_MONOTONIC as bindings::clockid_t,
-                    bindings::hrtimer_mode_HRTIMER_MODE_ABS_PINNED,
-                );
-            }
         }
         let parts = Parts {
             device,
@@ -90,16 +70,23 @@ impl RamWorld {
 
     fn connect(&self, adapter: *const RamAdapter) {
         for bell in &self.0.bells {
-            bell.adapter
-                .store(adapter.cast_mut().cast(), Ordering::Release);
+            let place = &bell.target().adapter;
+            place.store(adapter.cast_mut(), Ordering::Release);
         }
     }
 
     pub(crate) fn silence(&self) {
         for bell in &self.0.bells {
-            // SAFETY: set up; waits for a handler that runs.
-            unsafe { bindings::hrtimer_cancel(bell.timer.get()) };
+            bell.cancel();
         }
+    }
+
+    /// Moves `len` bytes between the medium and a segment, for `World::{read, write}`.
+    #[inline(always)]
+    fn copy(to: *mut u8, from: *const u8, len: u32) {
+        // SAFETY: the range is inside the medium (contract of `World`); the segment is a piece of a
+        // request's data that `DirectMap` gave, and the request has not ended.
+        unsafe { bindings::memcpy(to.cast(), from.cast(), len as usize) };
     }
 
     fn byte(&self, at: u64) -> *mut u8 {
@@ -108,22 +95,13 @@ impl RamWorld {
     }
 }
 
-impl Bell {
-    /// # Safety
-    /// Called by the timer core with the timer of a `Bell`.
-    unsafe extern "C" fn expired(timer: *mut bindings::hrtimer) -> bindings::hrtimer_restart {
-        // SAFETY: `timer` is the first field (`repr(C)`) of a bell that is not freed before it was cancelled.
-        let bell = unsafe { &*timer.cast::<Bell>() };
+impl Expired for Bell {
+    #[inline]
+    fn expired(&self) {
         // SAFETY: by the invariant.
-        if let Some(adapter) = unsafe {
-            bell.adapter
-                .load(Ordering::Acquire)
-                .cast::<RamAdapter>()
-                .as_ref()
-        } {
-            adapter.interrupt(bell.queue);
+        if let Some(adapter) = unsafe { self.adapter.load(Ordering::Acquire).as_ref() } {
+            adapter.interrupt(self.queue);
         }
-        bindings::hrtimer_restart::HRTIMER_NORESTART
     }
 }
 
@@ -133,48 +111,23 @@ impl World for RamWorld {
     }
 
     fn now_ns(&self) -> u64 {
-        // SAFETY: may be called in any context.
         // CAST: a monotonic clock is never negative.
-        unsafe { bindings::ktime_get() as u64 }
+        Monotonic::ktime_get() as u64
     }
 
     fn ring(&self, queue: u16, at_ns: u64) {
         let Some(bell) = self.0.bells.get(usize::from(queue)) else {
             return;
         };
-        let at = i64::try_from(at_ns).unwrap_or(i64::MAX);
-        // SAFETY: set up; may be started from any context, its own handler included.
-        unsafe {
-            bindings::hrtimer_start_range_ns(
-                bell.timer.get(),
-                at,
-                0,
-                bindings::hrtimer_mode_HRTIMER_MODE_ABS_PINNED,
-            );
-        }
+        bell.start_at(i64::try_from(at_ns).unwrap_or(i64::MAX));
     }
 
     fn read(&self, at: u64, to: Segment) {
-        // SAFETY: the range is inside the medium (contract of `World`); `to` is a piece of a request's data that `DirectMap` gave, and
-        // the request has not ended.
-        unsafe {
-            bindings::memcpy(
-                to.addr as *mut c_void,
-                self.byte(at).cast(),
-                to.len as usize,
-            )
-        };
+        Self::copy(to.addr as *mut u8, self.byte(at), to.len);
     }
 
     fn write(&self, at: u64, from: Segment) {
-        // SAFETY: as in `read`.
-        unsafe {
-            bindings::memcpy(
-                self.byte(at).cast(),
-                from.addr as *const c_void,
-                from.len as usize,
-            )
-        };
+        Self::copy(self.byte(at), from.addr as *const u8, from.len);
     }
 
     fn zero(&self, at: u64, len: u64) {
@@ -205,8 +158,8 @@ impl Bus for RamBus {
     /// The bell is the controller's to keep silent.
     fn set_interrupt(&self, _vector: u16, _on: bool) {}
 
-    fn device(&self) -> *mut bindings::device {
-        null_mut()
+    fn device(&self) -> Option<&BoundDevice> {
+        None
     }
 
     fn queues(&self) -> u16 {
@@ -215,11 +168,6 @@ impl Bus for RamBus {
 
     fn vector(&self, queue: u16) -> u16 {
         queue
-    }
-
-    fn map_queues(&self, map: &mut bindings::blk_mq_queue_map) {
-        // SAFETY: blk-mq's own map, in its callback.
-        unsafe { bindings::blk_mq_map_queues(map) };
     }
 
     fn cut_off(&self) {}

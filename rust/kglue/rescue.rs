@@ -4,12 +4,12 @@
 //! Until then the port is suspended, as the others are when it comes to it ([`crate::slots`]): what
 //! they were told is tried again, and nothing fails of it.
 
-use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hal::Error;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
+use crate::aim::Stays;
 use crate::context::now_ms;
 use crate::work::{ResetAll, Run, Work};
 
@@ -33,11 +33,9 @@ impl Rescue {
         })
     }
 
-    /// # Safety
-    /// `all` stay where they are, and live until [`Rescue::silence`] has returned.
-    pub(crate) unsafe fn aim(&self, all: NonNull<dyn Run<ResetAll>>) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.work.aim(all) };
+    /// From now on `all` are reset; once. [`Rescue::silence`] silences it.
+    pub(crate) fn aim<A: Run<ResetAll> + 'static>(&self, all: Stays<A>) {
+        self.work.aim(all);
     }
 
     /// Whether it comes. Any context.

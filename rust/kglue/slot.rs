@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A place for a drive, and who is in it: a port that serves one, or a port that waits for one. [`crate::slots`] says who changes it.
+//! A place for a drive, and who is in it: a port that serves one, or a port that waits for one.
+//! [`crate::slots`] says who changes it.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -7,6 +8,7 @@ use hal::Error;
 use kernel::prelude::*;
 
 use crate::adapter::{Adapter, Bus, Config, Reason};
+use crate::aim::Aim;
 use crate::blk::ioctl::AdminPath;
 use crate::caller::Caller;
 use crate::context::NoIo;
@@ -30,7 +32,8 @@ pub enum Attended {
 
 /// The controller of a slot.
 pub trait SlotPort: AdminPath {
-    /// Sees to what the port has called for ([`Caller::call`]), with its queue, if it has one, at rest. An error: it has to be recovered from scratch. Sleeps.
+    /// Sees to what the port has called for ([`Caller::call`]), with its queue, if it has one, at
+    /// rest. An error: it has to be recovered from scratch. Sleeps.
     fn attend(&self) -> Result<Attended, Error>;
 
     /// What it was last doing, for the operator's log.
@@ -50,7 +53,8 @@ pub(crate) trait Home: Send + Sync + 'static {
     /// The number in the disks' names.
     fn number(&self) -> i32;
 
-    /// The controller of slot `number`, not touched yet, which calls for attention through `caller`. Sleeps.
+    /// The controller of slot `number`, not touched yet, which calls for attention through
+    /// `caller`. Sleeps.
     fn port(&self, number: u8, caller: Caller) -> Result<Self::Port, Error>;
 
     /// The bus of one.
@@ -76,23 +80,35 @@ pub(crate) enum Tenant<H: Home> {
 }
 
 /// # Invariants
-/// `tenant` is null, or a box that only the slot's drop and [`Slots::vacate`] take. `all` is null, or the slots that this is one of.
+/// `tenant` is null, or a box that only the slot's drop and [`Slots::vacate`] take.
 pub(crate) struct Slot<H: Home> {
+    /// Its port's.
     pub(crate) number: u8,
+    /// By whom its port calls for attention.
     pub(crate) caller: Caller,
-    pub(crate) tenant: AtomicPtr<Tenant<H>>,
+    tenant: AtomicPtr<Tenant<H>>,
     /// An exchange is called for.
     pub(crate) wanted: AtomicBool,
-    pub(crate) all: AtomicPtr<Slots<H>>,
+    /// The slots that this is one of, which rest their work before they go.
+    pub(crate) all: Aim<Slots<H>>,
 }
 
 impl<H: Home> Slot<H> {
-    /// # Safety
-    /// What is there is not taken while the result is used.
+    /// An empty slot of nobody's yet.
+    pub(crate) fn new(number: u8, caller: Caller) -> Self {
+        Self {
+            number,
+            caller,
+            tenant: AtomicPtr::new(null_mut()),
+            wanted: AtomicBool::new(false),
+            all: Aim::new(),
+        }
+    }
+
+    /// Who is in it: null, or a box that is valid until it is taken.
     #[inline]
-    pub(crate) unsafe fn tenant(&self) -> Option<&Tenant<H>> {
-        // SAFETY: null or a box, by the invariant; it stays by the caller's promise.
-        unsafe { self.tenant.load(Ordering::Acquire).as_ref() }
+    pub(crate) fn tenant(&self) -> *const Tenant<H> {
+        self.tenant.load(Ordering::Acquire)
     }
 
     pub(crate) fn mask(&self) -> u32 {
@@ -111,8 +127,7 @@ impl<H: Home> Slot<H> {
 
     pub(crate) fn call_for_exchange(&self) {
         self.wanted.store(true, Ordering::Release);
-        // SAFETY: null, or the slots that this is one of, which rest their work before they go.
-        if let Some(all) = unsafe { self.all.load(Ordering::Acquire).as_ref() } {
+        if let Some(all) = self.all.get() {
             all.begin_exchange();
         }
     }
@@ -129,7 +144,7 @@ impl<H: Home> Run<Tend> for Slot<H> {
     fn run(&self) {
         let _no_io = NoIo::new();
         // SAFETY: who takes what is there cancels this work before it goes.
-        match unsafe { self.tenant() } {
+        match unsafe { self.tenant().as_ref() } {
             None => {}
             Some(Tenant::Waiting(port)) => {
                 if let Ok(Attended::Came) = port.attend() {

@@ -41,8 +41,9 @@ impl<H: Home> Slots<H> {
     fn lay_to_rest(&self, why: Suspend) {
         // What it waits for may need `attend`.
         self.exchange.disable();
+        let still = self.still_at_rest();
         for slot in &self.slots {
-            Self::part(slot, |adapter| adapter.suspend(why));
+            Self::part(&still, slot, |adapter| adapter.suspend(why));
             slot.caller.cancel();
         }
     }
@@ -50,9 +51,9 @@ impl<H: Home> Slots<H> {
     /// The ports go on, after `lay_to_rest`, with a home that was brought back; else their disks
     /// are dead. A drive that came or went meanwhile is looked after soon. Sleeps.
     fn go_on(&self, home: Result<(), Error>) {
+        let still = self.still_at_rest();
         for slot in &self.slots {
-            // SAFETY: only an exchange takes what is there, and none runs.
-            match unsafe { slot.tenant() } {
+            match still.tenant(slot) {
                 None => {}
                 Some(Tenant::Waiting(port)) => {
                     if home.is_ok() && self.has_drive(slot, port) {
@@ -72,6 +73,7 @@ impl<H: Home> Slots<H> {
                 },
             }
         }
+        drop(still);
         self.exchange.enable();
         // What was called for meanwhile, or before.
         if home.is_ok() && (self.slots.iter()).any(|slot| slot.wanted.load(Ordering::Acquire)) {

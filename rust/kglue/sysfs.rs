@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and `/sys/block/<disk>/hiops/`.
+//! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and
+//! `/sys/block/<disk>/hiops/`.
 
 use crate::attribute::{of_device, Attribute};
 use crate::blk::owner::Owner;
 use crate::blk::shared::DiskShared;
+use crate::compat::eopnotsupp;
 use crate::sysfs_device::{show_cache_type, show_link_power, store_cache_type, store_link_power};
 use crate::sysfs_text::{write_stats, write_wwid};
 use crate::text::{write_quirks, Padded, Text};
@@ -51,7 +53,7 @@ fn show_lazy(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
 
 fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     if !wait::is_hooked() && number(text)? == 1 {
-        return Err(EOPNOTSUPP);
+        return Err(eopnotsupp());
     }
     store_switch(disk, text, Switches::LAZY)
 }

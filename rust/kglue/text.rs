@@ -52,7 +52,8 @@ impl fmt::Write for Text<'_> {
     }
 }
 
-/// An identification string of a device: printable ASCII, without the blanks and zeroes that pad it. It never ends a line of its own.
+/// An identification string of a device: printable ASCII, without the blanks and zeroes that pad
+/// it. It never ends a line of its own.
 pub(crate) struct Padded<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Padded<'_> {

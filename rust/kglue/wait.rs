@@ -8,13 +8,14 @@
 //!   preemption off, while something enlisted there is outstanding.
 //! * The thread that is woken: it was asleep in the hook when the waker, with preemption off, looked.
 
+use crate::aim::Stays;
 use crate::blk::request::Rq;
 use crate::blk::retry::{Kicked, Retry};
 use crate::context::{cpu, stamp, stamps_of, PreemptOff};
 use crate::platform::KernelPlatform;
 use crate::shims;
 use crate::way::{Offer, Way};
-use core::ptr::{from_ref, null, null_mut, NonNull};
+use core::ptr::{from_ref, null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
 use hal::{Error, Platform};
@@ -101,7 +102,7 @@ impl Table {
         };
         let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: the table stays in its box, and cancels the timer before it goes.
-        unsafe { table.sweeper.aim(NonNull::from(&*table)) };
+        table.sweeper.aim(unsafe { Stays::new(&*table) });
         Ok(table)
     }
 

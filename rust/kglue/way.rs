@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The way from a thread that waits to the hardware queue that has its I/O, and what comes back.
 
+use crate::aim::Stays;
 use crate::blk::request::Rq;
-use core::ptr::NonNull;
 use engine::{Context, Next, Turn};
 
 /// A finished request on its way to the thread that waits for it; its status is in its PDU.
@@ -18,24 +18,19 @@ pub(crate) trait Waited: Send + Sync {
     fn end(&self, rq: Rq, by: Context);
 }
 
-/// The way there, for which a thin pointer has room.
-///
-/// # Invariants
-/// The queue is valid while anything that is enlisted with this is outstanding, and for as long as
-/// preemption is off then.
-pub(crate) struct Way(NonNull<dyn Waited>);
+/// The way there, for which a thin pointer has room. Who takes it is silenced when nothing that was
+/// enlisted with it is outstanding any more, and nobody has preemption off who saw that it was.
+pub(crate) struct Way(Stays<dyn Waited>);
 
 impl Way {
-    /// # Safety
-    /// The invariant holds before anything is enlisted.
-    pub(crate) unsafe fn new(queue: NonNull<dyn Waited>) -> Self {
-        Self(queue)
+    /// The way to `queue`.
+    pub(crate) fn new<Q: Waited + 'static>(queue: Stays<Q>) -> Self {
+        Self(queue.seen_as(|queue| queue))
     }
 
     /// The queue. By whoever has something enlisted with it that is outstanding.
     #[inline(always)]
     pub(crate) fn queue(&self) -> &dyn Waited {
-        // SAFETY: who comes here has something enlisted, so by the invariant.
-        unsafe { self.0.as_ref() }
+        self.0.get()
     }
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Work items: what must sleep is begun here from a context that must not.
+//!
+//! The kernel crate's (`kernel::workqueue`, Linux 7.2 and 7.3) owns what it runs, and lets go of it
+//! no more. Here an owner that goes away takes its work with it, and keeps it off for a while; so
+//! `flush`, `cancel`, `disable` and `enable`, and a queue of one's own, are what it lacks.
 
-use crate::aim::Aim;
+use crate::aim::{Aim, Stays};
 use crate::shims;
 use core::ptr::NonNull;
 use hal::Error;
@@ -51,10 +55,10 @@ pub(crate) trait Run<J: Job>: Send + Sync {
 /// A work item with a queue of its own that memory pressure can't stall.
 ///
 /// # Invariants
-/// `work` and `queue` are valid until the drop.
+/// The item's `work` is set up, and stays where it is; it and `queue` are valid until the drop.
 pub(crate) struct Work<J: Job> {
     item: KBox<Item<J>>,
-    queue: *mut bindings::workqueue_struct,
+    queue: NonNull<bindings::workqueue_struct>,
 }
 
 #[repr(C)]
@@ -76,24 +80,20 @@ impl<J: Job> Work<J> {
             target: Aim::new(),
         };
         let item = KBox::new(item, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-        // SAFETY: it stays in its box until no work is pending.
-        unsafe { shims::hiops_init_work(item.work.get(), Some(Self::work), J::RANK) };
-        // SAFETY: may sleep.
-        let queue = unsafe { shims::hiops_alloc_wq(number) };
-        if queue.is_null() {
-            return Err(Error::NoMemory);
-        }
+        // SAFETY: it stays in its box until no work is pending. This may sleep.
+        let queue = unsafe {
+            shims::hiops_init_work(item.work.get(), Some(Self::work), J::RANK);
+            shims::hiops_alloc_wq(number)
+        };
+        let queue = NonNull::new(queue).ok_or(Error::NoMemory)?;
+        // INVARIANT: set up, and just allocated.
         Ok(Self { item, queue })
     }
 
-    /// From now on it is `target`'s.
-    ///
-    /// # Safety
-    /// `target` stays where it is, and is valid until the work is disabled, or is cancelled and not
-    /// begun again.
-    pub(crate) unsafe fn aim(&self, target: NonNull<dyn Run<J>>) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.item.target.set(target) };
+    /// From now on it is `target`'s; once. [`Work::disable`] silences it, as does [`Work::cancel`]
+    /// if it is not begun again.
+    pub(crate) fn aim<T: Run<J> + 'static>(&self, target: Stays<T>) {
+        self.item.target.set(target.seen_as(|target| target));
     }
 
     /// Begins it, unless it is waiting to begin, or is nobody's: then `false`. Any context.
@@ -106,34 +106,43 @@ impl<J: Job> Work<J> {
             bindings::queue_work_on(
                 // CAST: the number of CPUs, a small constant.
                 bindings::wq_misc_consts_WORK_CPU_UNBOUND as i32,
-                self.queue,
+                self.queue.as_ptr(),
                 self.item.work.get(),
             )
         }
     }
 
+    /// Does with it what `verb` is for: one of those of the workqueue that ask for nothing but work
+    /// that is set up.
+    fn tell(&self, verb: unsafe extern "C" fn(*mut bindings::work_struct) -> bool) {
+        // SAFETY: set up and valid, by the invariants.
+        unsafe { verb(self.item.work.get()) };
+    }
+
     /// Returns when what was begun is over. Sleeps.
     pub(crate) fn flush(&self) {
-        // SAFETY: valid by the invariants.
-        unsafe { bindings::flush_work(self.item.work.get()) };
+        self.tell(bindings::flush_work);
     }
 
     /// It does not run any more, nor will unless begun again. Sleeps.
     pub(crate) fn cancel(&self) {
-        // SAFETY: valid by the invariants.
-        unsafe { bindings::cancel_work_sync(self.item.work.get()) };
+        self.tell(bindings::cancel_work_sync);
     }
 
     /// It does not run any more, nor will, whoever wants to begin it. Sleeps.
     pub(crate) fn disable(&self) {
-        // SAFETY: valid by the invariants.
-        unsafe { bindings::disable_work_sync(self.item.work.get()) };
+        self.tell(bindings::disable_work_sync);
     }
 
-    /// Undoes [`Work::disable`].
+    /// Undoes one [`Work::disable`].
     pub(crate) fn enable(&self) {
-        // SAFETY: valid by the invariants.
-        unsafe { bindings::enable_work(self.item.work.get()) };
+        self.tell(bindings::enable_work);
+    }
+
+    /// It does not run until the result is dropped. Sleeps.
+    pub(crate) fn keep_off(&self) -> KeptOff<'_, J> {
+        self.disable();
+        KeptOff(self)
     }
 
     /// # Safety
@@ -151,6 +160,15 @@ impl<J: Job> Drop for Work<J> {
     fn drop(&mut self) {
         self.cancel();
         // SAFETY: nothing is queued any more.
-        unsafe { bindings::destroy_workqueue(self.queue) };
+        unsafe { bindings::destroy_workqueue(self.queue.as_ptr()) };
+    }
+}
+
+/// Work that does not run while this lives.
+pub(crate) struct KeptOff<'a, J: Job>(&'a Work<J>);
+
+impl<J: Job> Drop for KeptOff<'_, J> {
+    fn drop(&mut self) {
+        self.0.enable();
     }
 }

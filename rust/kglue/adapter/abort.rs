@@ -87,8 +87,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
     }
 
-    /// How often what was late was aborted or reset, while nobody is at it; `None`: somebody is. What
-    /// ends between two answers that are alike has ended by itself.
+    /// How often what was late was aborted or reset, while nobody is at it; `None`: somebody is.
+    /// What ends between two answers that are alike has ended by itself.
     pub(crate) fn climbs(&self) -> Option<u64> {
         // What it did is counted before it is well again, so the count is looked at first.
         let climbs = self.aborts.load(Ordering::Acquire);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A controller calls for attention, or an operator has it looked at: in a thread that no disk waits
-//! for.
+//! A controller calls for attention, or an operator has it looked at: in a thread that no disk
+//! waits for.
 //!
-//! What it says goes to the log and, as a uevent of its device, to programs; what it wishes is done:
-//! its disks are looked at anew, it is recovered, or it is attended with its queues at rest. An
-//! unasked look at the disks disturbs nobody as long as they are what they were.
+//! What it says goes to the log and, as a uevent of its device, to programs; what it wishes is
+//! done: its disks are looked at anew, it is recovered, or it is attended with its queues at rest.
+//! An unasked look at the disks disturbs nobody as long as they are what they were.
 
 use crate::adapter::attention::Found;
 use crate::adapter::config::Bus;
@@ -121,8 +121,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         }
     }
 
-    /// Asks the controller for its disks with I/O going on; only if they are not what they were, they
-    /// are frozen and become what it says. One that can't tell keeps them as they are.
+    /// Asks the controller for its disks with I/O going on; only if they are not what they were,
+    /// they are frozen and become what it says. One that can't tell keeps them as they are.
     fn look_if_changed(&self) {
         let mut found = Found::new();
         match self.look(&mut found) {
@@ -161,18 +161,17 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     /// Has user space told that the controller's device has changed, with the variable `name`.
     fn announce(&self, name: &str, value: u32) {
-        let device = self.bus.device();
-        if device.is_null() {
+        let Some(device) = self.device().map(crate::device::raw) else {
             return;
-        }
+        };
         let mut line = [0u8; VARIABLE];
         let mut text = Text::new(&mut line);
         // What does not fit is cut.
         let _ = write!(text, "{name}={value:#08x}");
         text.terminate();
         let mut variables = [line.as_mut_ptr().cast(), null_mut()];
-        // SAFETY: the device is alive, by the contract of `Bus`; the list ends with null, and what
-        // it points to ends with zero.
+        // SAFETY: the device is alive; the list ends with null, and what it points to ends with
+        // zero.
         unsafe {
             bindings::kobject_uevent_env(
                 &raw mut (*device).kobj,

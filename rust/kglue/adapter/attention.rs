@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How a controller is attended: the work of it, and what was seen last.
 
+use crate::aim::Stays;
 use crate::hrtimer::{Expired, HrTimer};
 use crate::work::{Attend, Run, Work};
-use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
 use hal::{Error, Refused, Unit};
 use kernel::prelude::*;
@@ -35,16 +35,11 @@ impl Attention {
         })
     }
 
-    /// From now on it is `adapter`'s, who begins it when the timer has expired.
-    ///
-    /// # Safety
-    /// `adapter` stays where it is, and is valid until [`Attention::disable`] has returned.
-    pub(super) unsafe fn aim<A: Run<Attend> + Expired + 'static>(&self, adapter: NonNull<A>) {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            self.work.aim(adapter);
-            self.timer.aim(adapter);
-        }
+    /// From now on it is `adapter`'s, who begins it when the timer has expired; once.
+    /// [`Attention::disable`] silences it.
+    pub(super) fn aim<A: Run<Attend> + Expired + 'static>(&self, adapter: Stays<A>) {
+        self.work.aim(adapter);
+        self.timer.target().set(adapter.seen_as(|adapter| adapter));
     }
 
     /// The controller is attended soon. Any context.

@@ -5,7 +5,7 @@
 //! # States
 //! ```text
 //!  serving --freeze (what is under way ends)--> frozen --work, look anew, take over--> serving
-//!                                                          +--can't be looked at--> closed, until it can
+//!                                                 +--can't be looked at--> closed, until it can
 //! ```
 //! A request's blocks are counted in the disk's block size, so no request may be between the block
 //! layer and the device while that changes. A disk of which nothing is known any more is *closed*:
@@ -186,17 +186,14 @@ impl<'a, C: AdminPath, B: Bus> Frozen<'a, C, B> {
     /// has ended, which a recovery may have to see to: so the control path is free meanwhile.
     fn new(adapter: &'a Adapter<C, B>) -> Self {
         // All at once, then all waited for. Without an owner, as in tree for the same purpose: the
-        // limits' lock is taken within. SAFETY: the disks live, and their queues with them.
-        adapter.each_disk(|disk| unsafe {
-            bindings::blk_freeze_queue_start_non_owner(disk.queue());
-        });
+        // limits' lock is taken within.
+        adapter.each_disk(|disk| tell(disk.queue(), bindings::blk_freeze_queue_start_non_owner));
         let mut at = 0usize;
         loop {
             // A recovery that fails takes the lock.
             let queue = adapter.disks.lock().get(at).map(|disk| disk.queue());
             let Some(queue) = queue else { break };
-            // SAFETY: as above, by the invariant.
-            unsafe { bindings::blk_mq_freeze_queue_wait(queue) };
+            tell(queue, bindings::blk_mq_freeze_queue_wait);
             at = at.saturating_add(1);
         }
         // INVARIANT: just done.
@@ -204,11 +201,19 @@ impl<'a, C: AdminPath, B: Bus> Frozen<'a, C, B> {
     }
 }
 
+/// Does with a disk's `queue`, as part of [`Frozen`], what `verb` is for.
+fn tell(
+    queue: *mut bindings::request_queue,
+    verb: unsafe extern "C" fn(*mut bindings::request_queue),
+) {
+    // SAFETY: the disks, and their queues with them, are there as long as `Frozen` is, by its
+    // invariant, and it thaws what it has frozen, once.
+    unsafe { verb(queue) };
+}
+
 impl<C: AdminPath, B: Bus> Drop for Frozen<'_, C, B> {
     fn drop(&mut self) {
-        // SAFETY: frozen once, by the invariant.
-        self.0.each_disk(|disk| unsafe {
-            bindings::blk_mq_unfreeze_queue_non_owner(disk.queue());
-        });
+        let thaw = bindings::blk_mq_unfreeze_queue_non_owner;
+        self.0.each_disk(|disk| tell(disk.queue(), thaw));
     }
 }

@@ -2,10 +2,12 @@
 //! What an adapter is given: a bus, and how it is to serve.
 
 use crate::blk::MapKind;
-use crate::shims;
+use crate::device::{raw, BoundDevice};
+use crate::shims_safe::{hiops_number_get, hiops_number_put};
 use engine::Mode;
 use hal::Error;
 use kernel::bindings;
+use kernel::device::Device;
 
 /// The bus that a controller sits on, as far as serving it needs it.
 pub trait Bus: Send + Sync + 'static {
@@ -13,14 +15,17 @@ pub trait Bus: Send + Sync + 'static {
     type Map: MapKind;
     /// A mapping for one hardware queue.
     fn map(&self) -> Self::Map;
-    /// The parent of the disks; null: they have none.
-    fn device(&self) -> *mut bindings::device;
+    /// The parent of the disks, if they have one.
+    fn device(&self) -> Option<&BoundDevice>;
     /// How many queues that interrupt are worth creating: at least 1, at most [`Limits::queues`].
     fn queues(&self) -> u16;
-    /// The vector on which `queue` completes: either all queues share one, or each has its own, in order without gaps.
+    /// The vector on which `queue` completes: either all queues share one, or each has its own, in
+    /// order without gaps.
     fn vector(&self, queue: u16) -> u16;
-    /// Which CPU uses which queue.
-    fn map_queues(&self, map: &mut bindings::blk_mq_queue_map);
+    /// Which CPU uses which queue, in a map of blk-mq's own.
+    fn map_queues(&self, map: &mut bindings::blk_mq_queue_map) {
+        spread(map, None);
+    }
     /// Most bytes of a request that the machine maps for the device at once.
     fn reach(&self) -> u64 {
         u64::MAX
@@ -41,6 +46,21 @@ pub trait Bus: Send + Sync + 'static {
     fn restore(&self) -> Result<(), Error>;
     /// Returns when no handler of the device's interrupts runs that began before the call. Sleeps.
     fn synchronize(&self);
+}
+
+/// Spreads the queues of a map of blk-mq's own over the CPUs: as the vectors of `by` are spread,
+/// from that number on, or evenly.
+pub(crate) fn spread(map: &mut bindings::blk_mq_queue_map, by: Option<(&Device, u16)>) {
+    // SAFETY: blk-mq has made the map, with a place for each CPU. The device is alive; one without
+    // such a vector is as none.
+    unsafe {
+        match by {
+            Some((device, first)) => {
+                bindings::blk_mq_map_hw_queues(map, raw(device), u32::from(first));
+            }
+            None => bindings::blk_mq_map_queues(map),
+        }
+    }
 }
 
 /// How disks are called.
@@ -78,7 +98,8 @@ pub struct Config {
     pub naming: Naming,
     /// How long a command may be with the device.
     pub timeout_ms: u32,
-    /// Requests that may be outstanding on a queue; `None`: as many as the controller has tags, but at least 128.
+    /// Requests that may be outstanding on a queue; `None`: as many as the controller has tags, but
+    /// at least 128.
     pub queue_depth: Option<u16>,
     /// Queues beside those that interrupt, for polled I/O of the block layer.
     pub poll_queues: u16,
@@ -104,8 +125,7 @@ pub(crate) struct Number(i32);
 impl Number {
     /// Takes one. Sleeps.
     pub(crate) fn new() -> Result<Self, Error> {
-        // SAFETY: may sleep.
-        match unsafe { shims::hiops_number_get() } {
+        match hiops_number_get() {
             number @ 0.. => Ok(Self(number)),
             _ => Err(Error::NoMemory),
         }
@@ -119,7 +139,6 @@ impl Number {
 
 impl Drop for Number {
     fn drop(&mut self) {
-        // SAFETY: given by `hiops_number_get`, and given back once.
-        unsafe { shims::hiops_number_put(self.0) };
+        hiops_number_put(self.0);
     }
 }

@@ -12,13 +12,16 @@ use crate::blk::shared::DiskShared;
 use crate::heat::Thermometer;
 use crate::node::Node;
 use crate::wait::Hook;
+use core::ptr::null_mut;
 use engine::{Mode, Switches};
 use hal::{Error, Unit};
 use kernel::bindings;
+use kernel::device::Device;
 use kernel::prelude::*;
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
-    /// Names the controller's disks and shows them; returns how many there are. After the interrupt handlers are there. Sleeps.
+    /// Names the controller's disks and shows them; returns how many there are. After the interrupt
+    /// handlers are there. Sleeps.
     pub fn add_disks(&self) -> Result<usize, Error> {
         self.log_quirks();
         let mut found = Found::new();
@@ -66,25 +69,14 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         Ok(added)
     }
 
-    /// The controller's own node. Sleeps.
-    ///
-    /// # Safety
-    /// As [`Node::new`]; the node goes before the adapter.
-    pub(crate) unsafe fn node(&self, parent: *mut bindings::device) -> Result<Node, Error> {
-        // SAFETY: by the caller's promise.
-        unsafe { Node::new(self.number, self.gate.clone(), parent) }
+    /// The controller's own node, under `parent`. Sleeps.
+    pub(crate) fn node(&self, parent: &Device) -> Result<Node, Error> {
+        Node::new(self.number, self.gate.clone(), parent)
     }
 
-    /// The controller's temperatures, if it says any. Sleeps.
-    ///
-    /// # Safety
-    /// As [`Thermometer::new`]; they go before the adapter.
-    pub(crate) unsafe fn thermometer(
-        &self,
-        parent: *mut bindings::device,
-    ) -> Result<Option<Thermometer>, Error> {
-        // SAFETY: by the caller's promise.
-        unsafe { Thermometer::new(self.gate.clone(), parent) }
+    /// The controller's temperatures, if it says any, under `parent`. Sleeps.
+    pub(crate) fn thermometer(&self, parent: &Device) -> Result<Option<Thermometer>, Error> {
+        Thermometer::new(self.gate.clone(), parent)
     }
 
     /// What is on when a disk begins.
@@ -94,7 +86,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         switch(lazy, Switches::LAZY) | switch(self.config.begin.coop, Switches::COOP)
     }
 
-    /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll takes interrupts.
+    /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll
+    /// takes interrupts.
     fn begin(&self) {
         *self.hook.lock() = Hook::new();
         for queue in self.queues.iter().take(self.interrupting()) {
@@ -123,15 +116,16 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 unit: unit.id,
                 format: Format::new(&unit),
                 max_retries: self.config.begin.max_retries,
-                way: &queue.way,
+                way: queue.way.as_ref().ok_or(Error::Invalid)?,
                 switches: Panel::new(self.switches(), queue.useful_switches()),
                 stats: Default::default(),
             };
             lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;
         }
         let shared = DiskShared::new(unit, lanes, self.gate.clone(), self.owner())?;
+        let set = self.set.as_ref().ok_or(Error::Gone)?;
         let disk = Disk::new(
-            self.set.get(),
+            set.as_raw(),
             &self.limits,
             shared,
             self.config.naming,
@@ -148,8 +142,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 .push_within_capacity(disk)
                 .map_err(|_| Error::NoMemory)?;
         }
+        let parent = self.device().map_or(null_mut(), crate::device::raw);
         // SAFETY: in the list, which only `remove` empties, after this.
-        let added = unsafe { crate::blk::disk::add(raw, self.bus.device()) };
+        let added = unsafe { crate::blk::disk::add(raw, parent) };
         if added.is_err() {
             self.forget_disk(raw);
         }

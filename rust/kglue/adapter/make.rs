@@ -5,27 +5,21 @@ use crate::adapter::attention::Attention;
 use crate::adapter::config::{Bus, Config, Naming, Number};
 use crate::adapter::queue::HwQueue;
 use crate::adapter::state::{Adapter, LIVE, WELL};
+use crate::aim::Stays;
 use crate::blk::gate::Gate;
 use crate::blk::ioctl::AdminPath;
-use crate::blk::ops::Ops;
-use crate::blk::request::Pdu;
-use crate::blk::MapKind;
 use crate::platform::KernelPlatform;
-use crate::shims;
 use crate::work::Work;
-use core::mem::size_of;
-use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8};
 use hal::Error;
-use kernel::bindings;
 use kernel::c_str;
 use kernel::prelude::*;
 use kernel::static_lock_class;
 use kernel::sync::{LockClassKey, Mutex};
-use kernel::types::Opaque;
 
-/// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the FIFO holds the rest. Enough that who has 256 in flight
-/// never sleeps for one of blk-mq's tags, which come back a little later than the I/O is over.
+/// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the
+/// FIFO holds the rest. Enough that who has 256 in flight never sleeps for one of blk-mq's tags,
+/// which come back a little later than the I/O is over.
 const LEAST_DEPTH: u16 = 512;
 /// blk-mq takes no more.
 const MOST_DEPTH: u16 = 10_240;
@@ -64,8 +58,9 @@ fn in_a_row(mut vectors: impl Iterator<Item = u16>) -> Option<u16> {
 }
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
-    /// Makes queues and tag set for `controller`, which was started. No disk yet: interrupt handlers may be registered with the
-    /// result's address now. On an error the controller is stopped. Sleeps.
+    /// Makes queues and tag set for `controller`, which was started. No disk yet: interrupt
+    /// handlers may be registered with the result's address now. On an error the controller is
+    /// stopped. Sleeps.
     pub fn new(
         platform: &KernelPlatform,
         controller: C,
@@ -104,8 +99,6 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 Naming::Port(number) => number,
                 _ => numbered.as_ref().map_or(-1, Number::get),
             };
-            let set = KBox::new(Opaque::new(bindings::blk_mq_tag_set::default()), GFP_KERNEL)
-                .map_err(|_| Error::NoMemory)?;
             let disks = KBox::pin_init(
                 lock(KVec::new(), NAMES.disks, static_lock_class!()),
                 GFP_KERNEL,
@@ -128,8 +121,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
             let gate = Gate::new()?;
             Ok((
-                number, numbered, set, disks, change, control, paused, hook, recovery, attention,
-                place, gate,
+                number, numbered, disks, change, control, paused, hook, recovery, attention, place,
+                gate,
             ))
         };
         let parts = match parts() {
@@ -139,7 +132,6 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         let (
             number,
             numbered,
-            set,
             disks,
             change,
             control,
@@ -155,8 +147,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             attention,
             queues: KVec::new(),
             own_vectors: None,
-            set,
-            set_allocated: false,
+            set: None,
             disks,
             change,
             control,
@@ -184,16 +175,19 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     /// Its work items and its timer are its own from here on.
     fn aim(&self) {
-        let adapter = NonNull::from(self);
-        // SAFETY: it does not move any more (invariant); before it goes, the recovery is cancelled,
-        // and as the state is `DEAD` then not begun again, and attention is disabled.
-        unsafe {
-            self.recovery.aim(adapter);
-            self.attention.aim(adapter);
-        }
+        let adapter = self.stays();
+        self.recovery.aim(adapter);
+        self.attention.aim(adapter);
     }
 
-    fn depth(&self) -> u16 {
+    fn stays(&self) -> Stays<Self> {
+        // SAFETY: it does not move any more (invariant). Before it goes (`put_away`) the recovery
+        // is cancelled, and as the state is `DEAD` then not begun again; attention is disabled, and
+        // the queues are quiet.
+        unsafe { Stays::new(self) }
+    }
+
+    pub(super) fn depth(&self) -> u16 {
         let wanted = self.config.queue_depth;
         let depth = wanted.unwrap_or(self.limits.tags.max(LEAST_DEPTH));
         depth.clamp(1, MOST_DEPTH)
@@ -201,7 +195,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     fn create_queues(&mut self) -> Result<(), Error> {
         let most = self.limits.queues.max(1);
-        // With one map of queues, blk-mq makes no more of them than there are CPUs, and trusts that none is mapped beyond.
+        // With one map of queues, blk-mq makes no more of them than there are CPUs, and trusts that
+        // none is mapped beyond.
         let cpus = u16::try_from(kernel::cpu::nr_cpu_ids()).unwrap_or(u16::MAX);
         let interrupting = self.bus.queues().min(cpus).clamp(1, most);
         let polled = (self.config.poll_queues).min(most.saturating_sub(interrupting));
@@ -223,52 +218,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         }
         self.own_vectors = in_a_row(self.queues.iter().filter_map(|queue| queue.vector));
         (self.paused.lock().reserve(self.queues.len(), GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
-        let adapter: NonNull<Self> = NonNull::from(&*self);
-        for queue in &mut self.queues {
-            // SAFETY: neither moves any more (invariant); the adapter shuts the queues' timers down before it goes.
-            unsafe { queue.settle(adapter) };
-            #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-            C::wake_by(queue.io.hardware(), queue.alarm.clone());
-        }
-        Ok(())
-    }
-
-    fn allocate_set(&mut self) -> Result<(), Error> {
-        let data: *mut Self = self;
-        let set = self.set.get();
-        // SAFETY: zeroed, and the adapter's alone until it is allocated.
-        unsafe {
-            (*set).ops = &Ops::<C, B>::TABLE;
-            (*set).nr_maps = match self.interrupting() == self.queues.len() {
-                true => 1,
-                false => bindings::hctx_type_HCTX_MAX_TYPES,
+        let adapter = self.stays();
+        for at in 0..self.queues.len() {
+            let Some(queue) = adapter.part(|adapter| adapter.queues.get(at)) else {
+                continue;
             };
-            // CAST: as many as were created, which a u16 counted.
-            (*set).nr_hw_queues = self.queues.len() as u32;
-            (*set).queue_depth = u32::from(self.depth());
-            (*set).cmd_size = size_of::<Pdu<<B::Map as MapKind>::Mapped>>() as u32;
-            (*set).numa_node = self.numa_node();
-            (*set).timeout = self
-                .config
-                .timeout_ms
-                .div_ceil(1000)
-                .saturating_mul(shims::HIOPS_HZ);
-            (*set).flags = bindings::BLK_MQ_F_NO_SCHED_BY_DEFAULT;
-            (*set).driver_data = data.cast();
+            HwQueue::settle(queue, adapter);
+            #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+            C::wake_by(queue.get().io.hardware(), queue.get().alarm.clone());
         }
-        // SAFETY: filled in.
-        kernel::error::to_result(unsafe { bindings::blk_mq_alloc_tag_set(set) })
-            .map_err(crate::errno::from_errno)?;
-        self.set_allocated = true;
         Ok(())
-    }
-
-    fn numa_node(&self) -> i32 {
-        let device = self.bus.device();
-        if device.is_null() {
-            return bindings::NUMA_NO_NODE;
-        }
-        // SAFETY: alive, by the contract of `Bus`.
-        unsafe { crate::compat::numa_node(device) }
     }
 }

@@ -2,7 +2,7 @@
 //! One hardware queue of an adapter.
 
 use crate::adapter::config::Bus;
-use crate::aim::Aim;
+use crate::aim::{Aim, Stays};
 use crate::blk::owner::ControllerCounts;
 use crate::blk::poller::{Polled, Poller};
 use crate::blk::request::Rq;
@@ -13,11 +13,11 @@ use crate::here::Here;
 use crate::hrtimer::Expired;
 use crate::platform::KernelPlatform;
 use crate::way::{Waited, Way};
-use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use engine::{Context, IoQueue, Mode, Next, Switches, Turn};
 use hal::{Controller, Error, NewQueue};
 use kernel::prelude::*;
+use kernel::sync::SetOnce;
 use strategy::Chosen;
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
@@ -54,8 +54,8 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     poller: KBox<Poller>,
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
     pub(crate) alarm: crate::alarm::Alarm,
-    /// The queue as the wait hook knows it.
-    pub(crate) way: Way,
+    /// The queue as the wait hook knows it, once it has found its place.
+    pub(crate) way: SetOnce<Way>,
     keeper: Aim<dyn Keeper>,
     interrupts: AtomicU64,
     /// In units of [`stamp`].
@@ -72,11 +72,6 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     /// That requests wait for long was told.
     told_to_wait: AtomicBool,
 }
-
-// SAFETY: the pointer is to what is shared anyway; the rest is `Send`.
-unsafe impl<C: Controller, B: Bus> Send for HwQueue<C, B> {}
-// SAFETY: as above.
-unsafe impl<C: Controller, B: Bus> Sync for HwQueue<C, B> {}
 
 impl<C: Controller, B: Bus> HwQueue<C, B> {
     pub(crate) fn new(
@@ -97,8 +92,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             poller,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             alarm: crate::alarm::Alarm::new()?,
-            // SAFETY: nothing is enlisted before it has found its place.
-            way: unsafe { Way::new(NonNull::<Self>::dangling()) },
+            way: SetOnce::new(),
             keeper: Aim::new(),
             interrupts: AtomicU64::new(0),
             max_irq: AtomicU64::new(0),
@@ -111,24 +105,19 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         })
     }
 
-    /// It has found its place.
-    ///
-    /// # Safety
-    /// Neither it nor `keeper`, of which it is a part, moves any more; its timer is shut down before it goes.
-    pub(super) unsafe fn settle(&mut self, keeper: NonNull<dyn Keeper>) {
-        let queue: NonNull<Self> = NonNull::from(&*self);
-        // SAFETY: by the caller's promise; the adapter waits for who is in the hook before it goes.
-        unsafe {
-            self.keeper.set(keeper);
-            self.retry.aim(queue);
-            self.poller.aim(queue);
-            #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-            self.alarm.aim(queue);
-            self.way = Way::new(queue);
-        }
+    /// `queue` has found its place, in `keeper`. [`HwQueue::quiet`] silences its timers.
+    pub(super) fn settle<K: Keeper + 'static>(queue: Stays<Self>, keeper: Stays<K>) {
+        let this = queue.get();
+        this.keeper.set(keeper.seen_as(|keeper| keeper));
+        this.retry.aim(queue);
+        this.poller.aim(queue);
+        #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+        this.alarm.aim(queue);
+        this.way.populate(Way::new(queue));
     }
 
-    /// Changes how completions are noticed, with the queue at rest for a moment. Sleeps; one caller at a time.
+    /// Changes how completions are noticed, with the queue at rest for a moment. Sleeps; one caller
+    /// at a time.
     pub(crate) fn set_mode(&self, platform: &KernelPlatform, mode: Mode) -> Result<(), Error> {
         let mut paused = self.io.pause(platform);
         let _stay = PreemptOff::new();
@@ -145,8 +134,9 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         paused.resume();
     }
 
-    /// The switches that mean something on this queue. On one for polled I/O none does: whoever submits there comes for the completions himself, finds more of
-    /// them at once, and does not sleep.
+    /// The switches that mean something on this queue. On one for polled I/O none does: whoever
+    /// submits there comes for the completions himself, finds more of them at once, and does not
+    /// sleep.
     pub(crate) fn useful_switches(&self) -> u8 {
         self.vector.map_or(0, |_| Switches::LAZY | Switches::COOP)
     }

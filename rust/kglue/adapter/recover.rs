@@ -9,7 +9,6 @@ use crate::context::NoIo;
 use crate::work::{Recover, Run};
 use core::sync::atomic::Ordering;
 use hal::{CmdError, Controller, Error, Failure};
-use kernel::bindings;
 
 /// How a restart ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,9 +88,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// is closed. Sleeps.
     pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<Ended, Error> {
         let _control = self.control_now();
-        if self.set_allocated {
-            // SAFETY: allocated. What is in dispatch gets to the FIFO at most.
-            unsafe { bindings::blk_mq_quiesce_tagset(self.set.get()) };
+        if let Some(set) = &self.set {
+            set.quiesce();
         }
         let (result, suspended) = self.restart_quiesced(why, then);
         // With the control path still held: whoever finds something wrong from here on begins
@@ -124,7 +122,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         (started.map(|()| Ended::Back), false)
     }
 
-    /// The device is gone for good: what it has fails, and so does what comes, until the adapter is removed. Sleeps.
+    /// The device is gone for good: what it has fails, and so does what comes, until the adapter is
+    /// removed. Sleeps.
     pub(crate) fn lose(&self) {
         self.state.store(DEAD, Ordering::Release);
         self.abandon();

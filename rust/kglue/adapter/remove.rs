@@ -4,7 +4,7 @@
 use crate::adapter::config::Bus;
 use crate::adapter::rest::Then;
 use crate::adapter::state::{Adapter, DEAD, LOOK_AGAIN_US};
-use crate::context::PreemptOff;
+use crate::context::{synchronize_rcu, PreemptOff};
 use core::sync::atomic::Ordering;
 use engine::Context;
 use hal::{CmdError, Controller, Error, Platform, Shutdown};
@@ -16,8 +16,8 @@ use kernel::bindings;
 const LAST_IO_US: u64 = 5_000_000;
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// Takes the disks away, ends all I/O, and puts the controller to rest. Interrupt handlers must still be there; after it they may go, then the
-    /// adapter. Sleeps.
+    /// Takes the disks away, ends all I/O, and puts the controller to rest. Interrupt handlers must
+    /// still be there; after it they may go, then the adapter. Sleeps.
     pub fn remove(&self) {
         self.abandon();
         let gone = self.controller.alive() == Err(Error::Gone);
@@ -105,12 +105,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         *self.hook.lock() = None;
         self.retire(Shutdown::Dead);
         // Who was in the hook, or passed by, has left the queues.
-        // SAFETY: may sleep.
-        unsafe { bindings::synchronize_rcu() };
-        if core::mem::take(&mut self.set_allocated) {
-            // SAFETY: allocated, and no disk uses it any more.
-            unsafe { bindings::blk_mq_free_tag_set(self.set.get()) };
-        }
+        synchronize_rcu();
+        // No disk uses it any more.
+        self.set = None;
         self.queues.iter().for_each(|queue| queue.quiet());
     }
 }

@@ -51,12 +51,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     pub(crate) fn halt(&self, paused: &mut KVec<PausedQueue<C, B>>, why: Failure, then: Then) {
         // Those of a controller that waits for a reset are at rest.
         let run = paused.is_empty();
-        for queue in self.queues.iter().filter(|_| run) {
-            // SAFETY: the vector is emptied before the adapter goes, by `go_on`: within the same
-            // call, or at the end of a suspension, which a removal ends first.
-            let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
-            // Room for all was reserved when they were made.
-            let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
+        if run {
+            self.pause_all(paused);
         }
         if self.misses.swap(false, Ordering::Relaxed) && then == Then::Start {
             self.tell_silence(paused);
@@ -75,6 +71,17 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             let _stay = PreemptOff::new();
             queue.reap(why);
             queue.rewind();
+        }
+    }
+
+    /// Lays all queues to rest, in `paused`, which is the adapter's own. Sleeps.
+    fn pause_all(&self, paused: &mut KVec<PausedQueue<C, B>>) {
+        for queue in &self.queues {
+            // SAFETY: the vector is emptied before the adapter goes: by whoever has called this,
+            // within the same call, or at the end of a suspension, which a removal ends first.
+            let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
+            // Room for all was reserved when they were made.
+            let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
         }
     }
 
@@ -160,13 +167,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         work: impl FnOnce(&C) -> R,
     ) -> R {
         let mut paused = self.paused.lock();
-        for queue in &self.queues {
-            // SAFETY: the vector is emptied before this function returns, and the adapter outlives
-            // the call.
-            let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
-            // Room for all was reserved when they were made.
-            let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
-        }
+        self.pause_all(&mut paused);
         let done = work(&self.controller);
         while let Some(queue) = paused.pop() {
             let _stay = PreemptOff::new();

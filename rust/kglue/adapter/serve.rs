@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an adapter does while it serves: interrupts, its disks' files, and the way to its controller for their ioctls.
+//! What an adapter does while it serves: interrupts, and its disks' files.
 
 use crate::adapter::config::Bus;
+use crate::adapter::control::GateWay;
 use crate::adapter::queue::HwQueue;
 use crate::adapter::reason::Reason;
 use crate::adapter::state::Adapter;
-use crate::blk::gate::Gate;
-use crate::blk::ioctl::{AdminPath, ControlPath, Way};
+use crate::blk::ioctl::{AdminPath, ControlPath};
 use crate::blk::owner::{ControllerCounts, Ioctl, Owner};
-use crate::context::{stamp, NoIo};
+use crate::context::stamp;
 use crate::log::log_warn;
-use core::marker::PhantomData;
+use core::any::Any;
 use core::sync::atomic::Ordering;
 use engine::{Context, Mode, Strategy, View};
-use hal::{
-    Answer, Cause, Controller, Error, Heat, Holder, LinkPower, Registered, Reservations, Reserve,
-};
-use kernel::error::code::ENODEV;
+use hal::{Answer, Cause, Controller, Error, Heat, Holder, LinkPower, Registered, Reserve};
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the controller's.
+    /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the
+    /// controller's.
     #[inline]
     pub fn interrupt(&self, vector: u16) -> bool {
         let begin = stamp();
@@ -64,6 +62,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 }
 
 impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
     fn counts(&self) -> ControllerCounts {
         let mut counts = ControllerCounts {
             resets: self.resets.load(Ordering::Relaxed),
@@ -196,104 +198,8 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn ioctls(&self) -> Ioctl {
         |gate, disk, cmd, arg| {
-            // INVARIANT: a gate is opened by one adapter only, who has given this function.
-            let way = GateWay {
-                gate,
-                adapter: PhantomData::<Self>,
-            };
+            let way = GateWay::<Self>::new(gate);
             C::ioctl(disk, cmd, arg, &way)
-        }
-    }
-}
-
-/// The way of ioctls to the adapter behind a gate.
-///
-/// # Invariants
-/// The owner behind the gate, if any, is an `A`.
-struct GateWay<'a, A> {
-    gate: &'a Gate,
-    adapter: PhantomData<A>,
-}
-
-impl<C: AdminPath, B: Bus> Way<C> for GateWay<'_, Adapter<C, B>> {
-    type Control = Adapter<C, B>;
-
-    fn with<R>(
-        &self,
-        f: impl FnOnce(&C, &Adapter<C, B>) -> kernel::error::Result<R>,
-    ) -> kernel::error::Result<R> {
-        let visited = self.gate.with(|owner| {
-            // SAFETY: it is one, by the invariant.
-            let adapter = unsafe { &*core::ptr::from_ref(owner).cast::<Adapter<C, B>>() };
-            f(&adapter.controller, adapter)
-        });
-        visited.unwrap_or(Err(ENODEV))
-    }
-}
-
-impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
-    fn change<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
-        self.change_disks(work)
-    }
-
-    fn reset(&self) -> Result<(), Error> {
-        self.reset_now()
-    }
-
-    fn is_wanted(&self) -> bool {
-        self.urgent.load(Ordering::Acquire) != 0 || self.gate.is_closing()
-    }
-
-    fn hold<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
-        self.still_served()?;
-        let done = {
-            // A recovery wants the control path: what `work` allocates must not wait for one.
-            let _no_io = NoIo::new();
-            let _control = self.control();
-            work()
-        };
-        if matches!(done, Err(Error::Timeout)) {
-            self.recover_from(Reason::Unanswered);
-        }
-        done
-    }
-
-    fn hold_at_rest<R>(&self, work: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
-        self.still_served()?;
-        let _no_io = NoIo::new();
-        let is_lost = |done: &Result<R, Error>| !matches!(done, Ok(_) | Err(Error::Invalid));
-        let done = self.at_rest(|_| {
-            let done = work();
-            if is_lost(&done) {
-                let _ = self.stop_or_cut_off();
-            }
-            done
-        });
-        if is_lost(&done) {
-            self.recover_from(Reason::Unanswered);
-        }
-        done
-    }
-}
-
-impl<C: AdminPath, B: Bus> Adapter<C, B> {
-    /// Asks the controller's reservations, as a tool would: with the control path, and no longer
-    /// than until somebody needs that urgently.
-    fn of_reservations<R>(
-        &self,
-        ask: impl FnOnce(&dyn Reservations, &dyn Fn() -> bool) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let of = self.controller.reservations().ok_or(Error::Unsupported)?;
-        self.hold(|| ask(of, &|| self.is_wanted()))
-    }
-}
-
-impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// [`Error::Gone`]: it is going away, and waits for who is inside.
-    fn still_served(&self) -> Result<(), Error> {
-        match self.gate.is_closing() {
-            true => Err(Error::Gone),
-            false => Ok(()),
         }
     }
 }

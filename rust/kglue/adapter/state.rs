@@ -4,6 +4,7 @@
 use crate::adapter::attention::Attention;
 use crate::adapter::config::{Bus, Config, Label, Number};
 use crate::adapter::queue::HwQueue;
+use crate::adapter::tags::TagSet;
 use crate::blk::disk::Disk;
 use crate::blk::gate::Gate;
 use crate::blk::upper::BlkUpper;
@@ -13,11 +14,9 @@ use crate::work::{Recover, Work};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::Paused;
 use hal::{Controller, Limits};
-use kernel::bindings;
 use kernel::device::Device;
 use kernel::prelude::*;
 use kernel::sync::{Arc, Mutex};
-use kernel::types::Opaque;
 use strategy::Chosen;
 
 pub(crate) const LIVE: u8 = 0;
@@ -42,8 +41,8 @@ pub(crate) type PausedQueue<C, B> =
 /// A controller being served.
 ///
 /// # Invariants
-/// It is allocated once and not moved: its tag set, its recovery and its disks' lanes point into it. `queues` is not changed after
-/// `set` was allocated.
+/// It is allocated once and not moved: its tag set, its recovery and its disks' lanes point into
+/// it. `queues` is not changed after `set` was allocated.
 pub struct Adapter<C: Controller, B: Bus> {
     /// What recovers the controller.
     pub(super) recovery: Work<Recover>,
@@ -53,10 +52,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) queues: KVec<HwQueue<C, B>>,
     /// The vector of the first queue, if each that interrupts has its own, one after the other.
     pub(super) own_vectors: Option<u16>,
-    /// What blk-mq has of the queues.
-    pub(super) set: KBox<Opaque<bindings::blk_mq_tag_set>>,
-    /// It is allocated.
-    pub(super) set_allocated: bool,
+    /// What blk-mq has of the queues, once they are there.
+    pub(super) set: Option<TagSet>,
     /// The disks that are shown.
     pub(super) disks: Pin<KBox<Mutex<KVec<Disk>>>>,
     /// Held while disks come, go or change; `true`: they do no more.
@@ -65,7 +62,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) control: Pin<KBox<Mutex<()>>>,
     /// How many wait for it who can't be kept waiting.
     pub(super) urgent: AtomicU32,
-    /// Empty save within [`Adapter::restart`] and while it is suspended, for which room for all queues is reserved here: a recovery can't fail for want of memory.
+    /// Empty save within [`Adapter::restart`] and while it is suspended, for which room for all
+    /// queues is reserved here: a recovery can't fail for want of memory.
     pub(super) paused: PausedQueues<C, B>,
     /// [`LIVE`], [`DEAD`] or [`SUSPENDED`].
     pub(super) state: AtomicU8,
@@ -102,11 +100,6 @@ pub struct Adapter<C: Controller, B: Bus> {
     /// The bus that it sits on.
     pub(super) bus: B,
 }
-
-// SAFETY: all parts are, save the tag set, which blk-mq orders by itself.
-unsafe impl<C: Controller, B: Bus> Send for Adapter<C, B> {}
-// SAFETY: as above.
-unsafe impl<C: Controller, B: Bus> Sync for Adapter<C, B> {}
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// How many queues interrupt; the others, behind them, are for polled I/O.
@@ -156,8 +149,6 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// The device to name in the log, if there is one.
     pub(crate) fn device(&self) -> Option<&Device> {
-        let device = self.bus.device();
-        // SAFETY: alive, by the contract of `Bus`.
-        (!device.is_null()).then(|| unsafe { Device::from_raw(device) })
+        self.bus.device().map(|device| &***device)
     }
 }

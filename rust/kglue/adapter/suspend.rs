@@ -13,14 +13,13 @@ use crate::adapter::state::{Adapter, DEAD, LIVE, LOOK_AGAIN_US, SUSPENDED, WELL}
 use crate::context::NoIo;
 use core::sync::atomic::Ordering;
 use hal::{CmdError, Controller, Error, Platform};
-use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::lock::{mutex::MutexBackend, Guard};
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The control path, for the caller alone, with a controller that is neither suspended nor
-    /// about to be recovered. Sleeps: for as long as the function is being reset. (While the machine
-    /// sleeps, nobody is awake to call.)
+    /// about to be recovered. Sleeps: for as long as the function is being reset. (While the
+    /// machine sleeps, nobody is awake to call.)
     pub(crate) fn control(&self) -> Guard<'_, (), MutexBackend> {
         loop {
             if let Some(control) = self.control_if_awake() {
@@ -65,9 +64,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// [`Adapter::resume`]. What is under way ends first, where the device still answers. Sleeps.
     pub fn suspend(&self, why: Suspend) {
         let _no_io = NoIo::new();
-        if self.set_allocated {
-            // SAFETY: allocated. What is in dispatch gets to the FIFO at most.
-            unsafe { bindings::blk_mq_quiesce_tagset(self.set.get()) };
+        if let Some(set) = &self.set {
+            set.quiesce();
         }
         if why != Suspend::Frozen {
             self.wait_for_last_io();
@@ -136,9 +134,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// blk-mq gives its requests to the queues again.
     pub(crate) fn let_in(&self) {
-        if self.set_allocated {
-            // SAFETY: allocated, and quiesced by the suspension, or restart, that ends.
-            unsafe { bindings::blk_mq_unquiesce_tagset(self.set.get()) };
+        if let Some(set) = &self.set {
+            set.unquiesce();
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::gate::Gate;
 use super::ioctl::OfDisk;
+use core::any::Any;
 use core::ptr::NonNull;
 use engine::Mode;
 use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
@@ -13,6 +14,8 @@ pub(crate) type Ioctl = fn(&Gate, Option<OfDisk>, u32, usize) -> kernel::error::
 
 /// What the adapter does for a disk's files, behind one pointer: the control path's only indirection.
 pub(crate) trait Owner: Send + Sync {
+    /// Itself, for who knows of what kind it is.
+    fn as_any(&self) -> &dyn Any;
     /// Counts that belong to the controller, on top of those of the disk's lanes.
     fn counts(&self) -> ControllerCounts;
     /// Begins them at zero again.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What polling one hardware queue needs of the adapter: a timer, and the interrupt turned off.
 
-use crate::aim::Aim;
+use crate::aim::{Aim, Stays};
 use crate::hrtimer::{Expired, HrTimer};
-use core::ptr::NonNull;
 use kernel::error::Error;
 use kernel::prelude::*;
 
@@ -31,17 +30,10 @@ impl Poller {
         Ok(KBox::new(poller, GFP_KERNEL)?)
     }
 
-    /// From now on it polls `queue`; once.
-    ///
-    /// # Safety
-    /// `queue` stays where it is, and is valid until [`Poller::quiet`], and for whoever else has
-    /// this poller.
-    pub(crate) unsafe fn aim<Q: Polled + 'static>(&self, queue: NonNull<Q>) {
-        // SAFETY: by the caller's promise.
-        unsafe {
-            self.queue.set(queue);
-            self.timer.aim(queue);
-        }
+    /// From now on it polls `queue`; once. [`Poller::quiet`] silences it, save for who calls it.
+    pub(crate) fn aim<Q: Polled + 'static>(&self, queue: Stays<Q>) {
+        self.queue.set(queue.seen_as(|queue| queue));
+        self.timer.target().set(queue.seen_as(|queue| queue));
     }
 
     /// Whether the queue's interrupt can be turned off.

@@ -86,7 +86,7 @@ fn change(disk: &DiskShared, what: Reserve) -> c_int {
 fn ignores_key(flags: u32) -> Result<bool, Error> {
     match flags & !shims::PR_FL_IGNORE_KEY {
         0 => Ok(flags != 0),
-        _ => Err(EOPNOTSUPP),
+        _ => Err(crate::compat::eopnotsupp()),
     }
 }
 

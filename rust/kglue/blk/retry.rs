@@ -2,10 +2,9 @@
 //! A coarse timer. Behind `Upper::retry_later` it looks again at a queue whose first request could not be mapped; for waiters, it looks after
 //! offers that nobody claims.
 
-use crate::aim::Aim;
+use crate::aim::{Aim, Stays};
 use crate::context::{jiffies, PreemptOff};
 use crate::shims;
-use core::ptr::NonNull;
 use kernel::bindings;
 use kernel::error::Error;
 use kernel::prelude::*;
@@ -48,13 +47,9 @@ impl Retry {
         Ok(retry)
     }
 
-    /// From now on it kicks `queue`; once.
-    ///
-    /// # Safety
-    /// `queue` stays where it is, and is valid until [`Retry::shutdown`].
-    pub(crate) unsafe fn aim(&self, queue: NonNull<dyn Kicked>) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.queue.set(queue) };
+    /// From now on it kicks `queue`; once. [`Retry::shutdown`] silences it.
+    pub(crate) fn aim<Q: Kicked + 'static>(&self, queue: Stays<Q>) {
+        self.queue.set(queue.seen_as(|queue| queue));
     }
 
     /// Kicks in about two ticks. Any context.

@@ -19,8 +19,8 @@ use crate::platform::KernelPlatform;
 pub trait PciDriver: 'static {
     /// The driver's name, as in `driver_override`.
     const NAME: &'static CStr;
-    /// The class code (class, subclass, interface) that a function must have to be touched at all: an operator's slip of the finger must not
-    /// have a network card written to.
+    /// The class code (class, subclass, interface) that a function must have to be touched at all:
+    /// an operator's slip of the finger must not have a network card written to.
     const CLASS: u32;
     /// The BAR with the controller's registers.
     const BAR: u8;
@@ -64,17 +64,20 @@ impl<C: AdminPath> Interrupt for Adapter<C, PciBus> {
 
 /// A function that is bound to driver `T`; what probe leaves behind for remove.
 pub struct Bound<T: PciDriver> {
-    // Dropped in this order: temperatures, node, handlers, adapter (with queues, DMA memory, vectors), claim.
+    // Dropped in this order: temperatures, node, handlers, adapter (with queues, DMA memory,
+    // vectors), claim.
     thermometer: Option<Thermometer>,
     node: Option<Node>,
     adapter: Handlers<PciAdapter<T>>,
     _claim: Claim,
 }
 
-impl<T: PciDriver> Binding for Bound<T> {
+// SAFETY: what is made of the function is a part of the result, dropped in an order in which nobody
+// comes any more for what goes.
+unsafe impl<T: PciDriver> Binding for Bound<T> {
     const NAME: &'static CStr = T::NAME;
 
-    unsafe fn new(function: &Function) -> Result<KBox<Self>, Failed> {
+    fn new(function: &Function) -> Result<KBox<Self>, Failed> {
         let step = |what| move |error| Failed(what, error);
         if function.class() != T::CLASS {
             return Err(Failed(
@@ -83,20 +86,19 @@ impl<T: PciDriver> Binding for Bound<T> {
             ));
         }
         let config = T::config().map_err(step("reading the parameters"))?;
-        // SAFETY: by the caller's promise.
-        let claim = unsafe { Claim::new(function, T::BAR, T::NAME, T::PAGE_MASK) }
+        let claim = Claim::new(function, T::BAR, T::NAME, T::PAGE_MASK)
             .map_err(step("claiming the PCI function"))?;
         let ids = function.ids();
         claim
             .limit_dma(T::dma_bits(&ids))
             .map_err(step("limiting its addresses"))?;
         let window = claim.map().map_err(step("mapping the registers"))?;
-        // SAFETY: the device is alive and bound until all that is made here is dropped again.
-        let platform = unsafe { KernelPlatform::new(function.device()) };
+        let platform = KernelPlatform::new(function.device());
         let controller =
             T::controller(&platform, window, &ids).map_err(step("making the controller"))?;
 
-        // From here on the device may use memory: it is stopped before the controller, who owns that, is dropped.
+        // From here on the device may use memory: it is stopped before the controller, who owns
+        // that, is dropped.
         let vectors = controller
             .start()
             .map_err(|error| Failed(T::step(&controller), error))
@@ -143,20 +145,18 @@ impl<T: PciDriver> Binding for Bound<T> {
             bound.adapter.remove();
             return Err(Failed("adding the disks", error));
         }
-        // SAFETY: the device is bound, hence alive, until what is made here is dropped.
-        match unsafe { bound.adapter.node(function.device()) } {
+        match bound.adapter.node(&function.device()) {
             Ok(node) => bound.node = Some(node),
             Err(error) => dev_warn!(
-                function.log(),
+                function.device(),
                 "it has no node of its own ({}): tools use its disks'\n",
                 advice(error)
             ),
         }
-        // SAFETY: as above.
-        match unsafe { bound.adapter.thermometer(function.device()) } {
+        match bound.adapter.thermometer(&function.device()) {
             Ok(thermometer) => bound.thermometer = thermometer,
             Err(error) => dev_warn!(
-                function.log(),
+                function.device(),
                 "its temperatures are not shown ({})\n",
                 advice(error)
             ),

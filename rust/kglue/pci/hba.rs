@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A PCI driver made of an HBA whose ports are hal controllers: they share the function, its interrupt and the number in their disks' names, and nothing else.
+//! A PCI driver made of an HBA whose ports are hal controllers: they share the function, its
+//! interrupt and the number in their disks' names, and nothing else.
 
 use hal::{Error, Messages, PciIds};
 use kernel::prelude::*;
@@ -7,7 +8,7 @@ use kernel::sync::Arc;
 
 use super::port::PortBus;
 use super::registration::{Binding, Failed};
-use super::{enable_bus_master, turn_on_ports, Claim, Function};
+use super::{Claim, Function};
 use crate::adapter::{Config, Number, Suspend};
 use crate::caller::Caller;
 use crate::irq::{Handlers, Interrupt, Vectors};
@@ -49,7 +50,7 @@ pub trait HbaDriver: Sized + 'static {
     fn messages(hba: &Self::Hba) -> Messages;
 
     /// The ports that are to be turned on in configuration space after a reset, if it has such a
-    /// register (`turn_on_ports`).
+    /// register (`Function::turn_on_ports`).
     fn switched_ports(hba: &Self::Hba) -> Option<u32>;
 
     /// Brings it up, with all ports idle and all interrupts off. Sleeps.
@@ -73,8 +74,9 @@ pub trait HbaDriver: Sized + 'static {
     /// Lets it interrupt.
     fn listen(hba: &Self::Hba);
 
-    /// Serves an interrupt, whose line may be `shared` with other devices: calls `serve` for each port that may have caused it, to answer whether it did;
-    /// those whose drive is `served` do so often. Returns whether it was the HBA's. Hard interrupt context.
+    /// Serves an interrupt, whose line may be `shared` with other devices: calls `serve` for each
+    /// port that may have caused it, to answer whether it did; those whose drive is `served` do so
+    /// often. Returns whether it was the HBA's. Hard interrupt context.
     fn interrupt(hba: &Self::Hba, shared: bool, served: u32, serve: impl FnMut(u8) -> bool)
         -> bool;
 
@@ -102,7 +104,7 @@ impl<T: HbaDriver> Shared<T> {
     /// Brings its ports on, and lets it interrupt, after it was started.
     fn listen(&self) {
         if let Some(ports) = T::switched_ports(&self.hba) {
-            turn_on_ports(&self.function, ports);
+            self.function.turn_on_ports(ports);
         }
         T::listen(&self.hba);
     }
@@ -133,6 +135,7 @@ impl<T: HbaDriver> Home for Shared<T> {
     fn bus(&self) -> PortBus {
         PortBus {
             function: self.function.clone(),
+            device: self.function.device(),
             vectors: self.vectors.clone(),
             call: RescueCall::new(self.rescue.clone()),
         }
@@ -143,7 +146,7 @@ impl<T: HbaDriver> Home for Shared<T> {
     }
 
     fn restart(&self) -> Result<(), Error> {
-        enable_bus_master(&self.function)?;
+        self.function.master_again()?;
         T::restart(&self.hba, &self.platform)?;
         self.listen();
         Ok(())
@@ -175,10 +178,12 @@ pub struct BoundHba<T: HbaDriver> {
     _claim: Claim,
 }
 
-impl<T: HbaDriver> Binding for BoundHba<T> {
+// SAFETY: what is made of the function is a part of the result, dropped in an order in which nobody
+// comes any more for what goes.
+unsafe impl<T: HbaDriver> Binding for BoundHba<T> {
     const NAME: &'static CStr = T::NAME;
 
-    unsafe fn new(function: &Function) -> Result<KBox<Self>, Failed> {
+    fn new(function: &Function) -> Result<KBox<Self>, Failed> {
         let step = |what| move |error| Failed(what, error);
         let no_memory = |_| Failed("making the controller", Error::NoMemory);
         if function.class() != T::CLASS {
@@ -191,12 +196,10 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
         if let Some(why) = T::refusal(&ids) {
             return Err(Failed(why, Error::Unsupported));
         }
-        // SAFETY: by the caller's promise.
-        let claim = unsafe { Claim::new(function, T::bar(&ids), T::NAME, 0) }
+        let claim = Claim::new(function, T::bar(&ids), T::NAME, 0)
             .map_err(step("claiming the PCI function"))?;
         let window = claim.map().map_err(step("mapping the registers"))?;
-        // SAFETY: the device is alive and bound until all that is made here is dropped again.
-        let platform = unsafe { KernelPlatform::new(function.device()) };
+        let platform = KernelPlatform::new(function.device());
         let registers = T::registers(&platform, window).map_err(step("making the controller"))?;
         let mut hba = T::hba(registers.clone(), &ids).map_err(step("reading the capabilities"))?;
         claim
@@ -204,7 +207,7 @@ impl<T: HbaDriver> Binding for BoundHba<T> {
             .map_err(step("limiting its addresses"))?;
         T::start(&mut hba, &platform).map_err(step("resetting the HBA"))?;
         if let Some(ports) = T::switched_ports(&hba) {
-            turn_on_ports(function, ports);
+            function.turn_on_ports(ports);
         }
         let mask = T::ports(&hba);
         // CAST: 32 at most.

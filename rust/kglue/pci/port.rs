@@ -2,18 +2,19 @@
 //! A port's side of the bus.
 
 use hal::Error;
-use kernel::bindings;
 use kernel::sync::Arc;
 
-use super::{enable_bus_master, Function};
+use super::Function;
 use crate::adapter::Bus;
 use crate::blk::DmaMap;
+use crate::device::BoundDevice;
 use crate::irq::Vectors;
 use crate::rescue::RescueCall;
 
 /// The bus side of a port.
 pub struct PortBus {
     pub(super) function: Function,
+    pub(super) device: BoundDevice,
     pub(super) vectors: Arc<Vectors>,
     pub(super) call: RescueCall,
 }
@@ -22,12 +23,11 @@ impl Bus for PortBus {
     type Map = DmaMap;
 
     fn map(&self) -> DmaMap {
-        // SAFETY: the function is claimed, so its driver bound, for as long as the bus side and the adapter live.
-        unsafe { DmaMap::new(self.device()) }
+        super::dma_map(&self.device)
     }
 
-    fn device(&self) -> *mut bindings::device {
-        self.function.device()
+    fn device(&self) -> Option<&BoundDevice> {
+        Some(&self.device)
     }
 
     fn queues(&self) -> u16 {
@@ -38,15 +38,9 @@ impl Bus for PortBus {
         0
     }
 
-    fn map_queues(&self, map: &mut bindings::blk_mq_queue_map) {
-        // SAFETY: the map is blk-mq's, handed to its map_queues callback.
-        unsafe { bindings::blk_mq_map_queues(map) }
-    }
-
     /// As in tree (`scsi_add_host_with_dma`, Linux 7.3): what can be mapped at all.
     fn reach(&self) -> u64 {
-        // SAFETY: as in `map`.
-        unsafe { crate::dma::max_mapping(self.device()) }
+        crate::dma::mapping(&self.device, crate::dma::Mapping::AtAll)
     }
 
     fn can_poll(&self) -> bool {
@@ -60,8 +54,7 @@ impl Bus for PortBus {
     fn cut_off(&self) {
         // The other ports' commands wait for the HBA's reset, or time out, and each then restores
         // it: better than memory that is written to after it was freed.
-        // SAFETY: the function is this driver's while the bus side lives.
-        unsafe { bindings::pci_clear_master(self.function.as_raw()) }
+        self.function.cut_off();
     }
 
     fn reset_all(&self) -> bool {
@@ -69,7 +62,7 @@ impl Bus for PortBus {
     }
 
     fn restore(&self) -> Result<(), Error> {
-        enable_bus_master(&self.function)
+        self.function.master_again()
     }
 
     fn synchronize(&self) {

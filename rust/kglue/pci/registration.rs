@@ -2,11 +2,15 @@
 //! A PCI driver with the PCI core: registration, probe, remove, shutdown; sleep and errors are in
 //! [`super::power`].
 //!
-//! It has an empty ID table: nothing is ever bound by class or by ID, and no modalias leads to it. A function comes here only when the operator
-//! wrote the driver's name to its `driver_override`.
+//! It has an empty ID table: nothing is ever bound by class or by ID, and no modalias leads to it.
+//! A function comes here only when the operator wrote the driver's name to its `driver_override`.
+//!
+//! `kernel::pci::Driver` (Linux 7.2 and 7.3) is a driver's probe and unbind. It lacks shutdown,
+//! sleep and errors, and in 7.2 its probe trusts that the ID that it is called with is one of its
+//! table, which is not so for a function that has a `driver_override`. [`Binding`] is the shape
+//! that the missing ones could have there.
 
 use core::pin::Pin;
-use core::ptr::NonNull;
 use hal::Error;
 use kernel::bindings;
 use kernel::error::{from_result, to_result};
@@ -17,21 +21,23 @@ use kernel::types::Opaque;
 use super::power::Power;
 use super::Function;
 use crate::adapter::Suspend;
+use crate::device::raw;
 use crate::errno::{advice, to_errno};
 
 /// The step at which a probe failed, and why.
 pub struct Failed(pub(crate) &'static str, pub(crate) Error);
 
 /// A function that is bound to a driver; what probe leaves behind for remove.
-pub trait Binding: Sized + Send + Sync + 'static {
+///
+/// # Safety
+/// What [`Binding::new`] makes of the function, clones of it and of its device among it, goes with
+/// an error or with the result's drop.
+pub unsafe trait Binding: Sized + Send + Sync + 'static {
     /// The driver's name, as in `driver_override`.
     const NAME: &'static CStr;
 
     /// Everything from an enabled function to its disks; on failure all of it is undone. Sleeps.
-    ///
-    /// # Safety
-    /// As [`super::Claim::new`].
-    unsafe fn new(function: &Function) -> Result<KBox<Self>, Failed>;
+    fn new(function: &Function) -> Result<KBox<Self>, Failed>;
 
     /// The function is unbound: before the drop. Sleeps.
     fn remove(&self);
@@ -68,7 +74,7 @@ impl<B: Binding> Registration<B> {
             name: B::NAME.as_char_ptr(),
             probe: Some(probe::<B>),
             remove: Some(remove::<B>),
-            shutdown: Some(shutdown::<B>),
+            shutdown: Some(Power::<B>::SHUTDOWN),
             err_handler: Power::<B>::ERRORS,
             driver: bindings::device_driver {
                 pm: Power::<B>::SLEEP,
@@ -77,7 +83,8 @@ impl<B: Binding> Registration<B> {
             ..Default::default()
         };
         let driver = KBox::pin(Opaque::new(driver), GFP_KERNEL)?;
-        // SAFETY: a complete driver, in its place until `drop` unregisters it; its callbacks are in this module.
+        // SAFETY: a complete driver, in its place until `drop` unregisters it; its callbacks are in
+        // this module.
         to_result(unsafe {
             bindings::__pci_register_driver(driver.get(), module.as_ptr(), B::NAME.as_char_ptr())
         })?;
@@ -97,26 +104,27 @@ impl<B: Binding> Drop for Registration<B> {
 }
 
 /// # Safety
-/// Called by the PCI core, as all below.
+/// Called by the PCI core, which holds the device's lock across this and across all other
+/// callbacks.
 unsafe extern "C" fn probe<B: Binding>(
     pdev: *mut bindings::pci_dev,
     _id: *const bindings::pci_device_id,
 ) -> c_int {
     from_result(|| {
-        let pdev = NonNull::new(pdev).ok_or(EINVAL)?;
-        // SAFETY: the core holds a reference across the callback.
+        // SAFETY: this is the probe; what is made of the function goes when `remove` is called, or
+        // here (`Binding`).
         let function = unsafe { Function::new(pdev) };
-        // SAFETY: this is the probe; the result goes when `remove` is called, or here.
-        match unsafe { B::new(&function) } {
+        let device = function.device();
+        match B::new(&function) {
             Ok(bound) => {
                 let bound = KBox::into_raw(bound).cast();
                 // SAFETY: the driver's data is this driver's to set while it is bound.
-                unsafe { bindings::dev_set_drvdata(function.device(), bound) };
+                unsafe { bindings::dev_set_drvdata(raw(&device), bound) };
                 Ok(0)
             }
             Err(Failed(what, error)) => {
                 dev_err!(
-                    function.log(),
+                    device,
                     "{}: {} failed ({:?}): {}\n",
                     B::NAME,
                     what,
@@ -129,27 +137,20 @@ unsafe extern "C" fn probe<B: Binding>(
     })
 }
 
-/// What probe left for `pdev`.
+/// What probe left for the function whose device is `dev`.
 ///
 /// # Safety
-/// `pdev` is bound to driver `B`.
-pub(super) unsafe fn bound<B: Binding>(pdev: *mut bindings::pci_dev) -> *mut B {
-    // SAFETY: bound, so it lives and `probe` has set the data.
-    unsafe { bindings::dev_get_drvdata(core::ptr::addr_of_mut!((*pdev).dev)).cast() }
+/// It is bound to driver `B`, and stays so for `'a`.
+pub(super) unsafe fn bound<'a, B: Binding>(dev: *mut bindings::device) -> &'a B {
+    // SAFETY: bound, so it lives and `probe` has set the data, a box that only `remove` takes.
+    unsafe { &*bindings::dev_get_drvdata(dev).cast() }
 }
 
 /// # Safety
 /// See `probe`.
 unsafe extern "C" fn remove<B: Binding>(pdev: *mut bindings::pci_dev) {
     // SAFETY: called once, after a probe that succeeded, which gave the box away.
-    let bound = unsafe { KBox::from_raw(bound::<B>(pdev)) };
+    let bound =
+        unsafe { KBox::<B>::from_raw(bindings::dev_get_drvdata(&raw mut (*pdev).dev).cast()) };
     bound.remove();
-}
-
-/// # Safety
-/// See `probe`.
-unsafe extern "C" fn shutdown<B: Binding>(pdev: *mut bindings::pci_dev) {
-    // SAFETY: called while bound, and not during `remove`: the core holds the device's lock across both.
-    let bound = unsafe { &*bound::<B>(pdev) };
-    bound.shutdown();
 }

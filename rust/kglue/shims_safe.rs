@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Those functions of `c_shims/` that take and give nothing but values, and ask nothing of whoever
+//! calls them: in a context that is not theirs they do harm to what the caller does, not to memory.
+//!
+//! bindgen takes every function for one that has to be called with care, so these are declared by
+//! hand, and held against what it has read.
+
+use crate::shims;
+
+#[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
+// Each is as its header says it: see the constants below.
+unsafe extern "C" {
+    /// Nests. Whoever calls it calls the other one.
+    pub(crate) safe fn hiops_preempt_disable();
+    /// Undoes it.
+    pub(crate) safe fn hiops_preempt_enable();
+    /// What the calling thread allocates starts no I/O. The result is for the other one.
+    pub(crate) safe fn hiops_noio_save() -> u32;
+    /// Undoes it, in the same thread.
+    pub(crate) safe fn hiops_noio_restore(flags: u32);
+    /// A stamp for short intervals on one CPU. Any context.
+    pub(crate) safe fn hiops_stamp() -> u64;
+    /// So many stamps in nanoseconds; 0: nobody knows. Any context.
+    pub(crate) safe fn hiops_stamp_ns(stamps: u64) -> u64;
+    /// The calling thread was woken.
+    pub(crate) safe fn hiops_is_awake() -> bool;
+    /// Rests a moment; `false`: there is a reason not to go on so.
+    pub(crate) safe fn hiops_pause() -> bool;
+    /// The calling thread may yield its CPU, and another one wants it.
+    pub(crate) safe fn hiops_may_yield() -> bool;
+    /// The lowest number that is free; negative: there is no memory. Sleeps.
+    pub(crate) safe fn hiops_number_get() -> i32;
+    /// Gives it back.
+    pub(crate) safe fn hiops_number_put(number: i32);
+}
+
+const _: [unsafe extern "C" fn(); 4] = [
+    shims::hiops_preempt_disable,
+    hiops_preempt_disable,
+    shims::hiops_preempt_enable,
+    hiops_preempt_enable,
+];
+const _: [unsafe extern "C" fn() -> u32; 2] = [shims::hiops_noio_save, hiops_noio_save];
+const _: [unsafe extern "C" fn(u32); 2] = [shims::hiops_noio_restore, hiops_noio_restore];
+const _: [unsafe extern "C" fn() -> u64; 2] = [shims::hiops_stamp, hiops_stamp];
+const _: [unsafe extern "C" fn(u64) -> u64; 2] = [shims::hiops_stamp_ns, hiops_stamp_ns];
+const _: [unsafe extern "C" fn() -> bool; 6] = [
+    shims::hiops_is_awake,
+    hiops_is_awake,
+    shims::hiops_pause,
+    hiops_pause,
+    shims::hiops_may_yield,
+    hiops_may_yield,
+];
+const _: [unsafe extern "C" fn() -> i32; 2] = [shims::hiops_number_get, hiops_number_get];
+const _: [unsafe extern "C" fn(i32); 2] = [shims::hiops_number_put, hiops_number_put];
