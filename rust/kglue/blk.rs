@@ -6,15 +6,17 @@
 //!   [`again`]: requests that are tried again.
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
-//! * [`disk`], [`fops`]: a disk as user space sees it. [`shared`]: its part that may outlive the
-//!   adapter. [`ioctl`]: what passes through to the controller; [`owner`]: who that is for a disk;
-//!   [`gate`]: the way there. [`pr`]: its reservations.
+//! * [`gendisk`]: the block layer's disk; [`disk`]: one that is made; [`fops`]: as user space sees
+//!   it. [`shared`]: its part that may outlive the adapter. [`ioctl`]: what passes through to the
+//!   controller; [`owner`]: who that is for a disk; [`gate`]: the way there. [`pr`]: its
+//!   reservations.
 
 pub(crate) mod again;
 pub(crate) mod direct;
 pub(crate) mod disk;
 pub(crate) mod fops;
 pub(crate) mod gate;
+pub(crate) mod gendisk;
 pub mod ioctl;
 pub(crate) mod lane;
 pub(crate) mod limits;

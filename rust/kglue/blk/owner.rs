@@ -3,7 +3,6 @@
 
 use super::gate::Gate;
 use super::ioctl::OfDisk;
-use core::ptr::NonNull;
 use engine::Mode;
 use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
 
@@ -74,26 +73,21 @@ pub(crate) struct ControllerCounts {
 }
 
 /// # Invariants
-/// While a [`Gate`] holds it, and while anybody is inside, the owner is alive.
+/// While a [`Gate`] holds it, and while anybody is inside, the owner is alive; so it is while the
+/// disk's attributes are there.
 #[derive(Clone, Copy)]
-pub(crate) struct OwnerPtr(NonNull<dyn Owner>);
-
-// SAFETY: owners are `Send` and `Sync`.
-unsafe impl Send for OwnerPtr {}
-// SAFETY: as above.
-unsafe impl Sync for OwnerPtr {}
+pub(crate) struct OwnerPtr(&'static dyn Owner);
 
 impl OwnerPtr {
     /// # Safety
     /// The result is used only while `owner` is alive.
     pub(crate) unsafe fn new(owner: &(dyn Owner + 'static)) -> Self {
-        Self(NonNull::from(owner))
+        // SAFETY: in truth it lives for as long as the result is used, by the caller's promise.
+        Self(unsafe { &*core::ptr::from_ref(owner) })
     }
 
-    /// # Safety
-    /// The owner is alive for as long as the result is used.
-    pub(crate) unsafe fn get<'a>(self) -> &'a dyn Owner {
-        // SAFETY: by the caller's promise.
-        unsafe { &*self.0.as_ptr() }
+    /// The owner. By whom the invariant speaks of.
+    pub(crate) fn get(&self) -> &dyn Owner {
+        self.0
     }
 }
