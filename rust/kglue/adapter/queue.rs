@@ -4,9 +4,9 @@
 use crate::adapter::config::Bus;
 use crate::aim::Aim;
 use crate::blk::owner::ControllerCounts;
-use crate::blk::poller::{Polled, Poller};
+use crate::blk::poller::Polled;
 use crate::blk::request::Rq;
-use crate::blk::retry::{Kicked, Retry};
+use crate::blk::retry::Kicked;
 use crate::blk::upper::BlkUpper;
 use crate::context::{stamp, stamps_to_ns, PreemptOff};
 use crate::here::Here;
@@ -49,9 +49,6 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     pub(crate) io: Io<C, B>,
     /// `None`: it never interrupts, and is for polled I/O of the block layer.
     pub(crate) vector: Option<u16>,
-    /// After `io`, which points to them.
-    retry: KBox<Retry>,
-    poller: KBox<Poller>,
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
     pub(crate) alarm: crate::alarm::Alarm,
     /// The queue as the wait hook knows it.
@@ -86,15 +83,10 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         vector: Option<u16>,
         depth: usize,
     ) -> Result<Self, Error> {
-        let retry = Retry::new().map_err(|_| Error::NoMemory)?;
-        let poller = Poller::new().map_err(|_| Error::NoMemory)?;
-        // SAFETY: both live in allocations of their own, which go after `io`.
-        let upper = unsafe { BlkUpper::new(map, &retry, &poller) };
+        let upper = BlkUpper::new(map)?;
         Ok(Self {
             io: IoQueue::new(platform, new, upper, Chosen::default(), depth)?,
             vector,
-            retry,
-            poller,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             alarm: crate::alarm::Alarm::new()?,
             // SAFETY: nothing is enlisted before it has found its place.
@@ -120,8 +112,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         // SAFETY: by the caller's promise; the adapter waits for who is in the hook before it goes.
         unsafe {
             self.keeper.set(keeper);
-            self.retry.aim(queue);
-            self.poller.aim(queue);
+            self.io.upper().retry.aim(queue);
+            self.io.upper().poller.aim(queue);
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             self.alarm.aim(queue);
             self.way = Way::new(queue);
@@ -158,8 +150,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
 
     /// No timer of it runs any more, nor will.
     pub(crate) fn quiet(&self) {
-        self.retry.shutdown();
-        self.poller.quiet();
+        self.io.upper().retry.shutdown();
+        self.io.upper().poller.quiet();
         #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
         self.alarm.quiet();
     }
