@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's file operations.
+//!
+//! `kernel::block::mq::GenDisk` (Linux 7.2 and 7.3) has a table of its own, with none of them.
 
 use super::gendisk::GenDisk;
 use crate::compat::{zeroed, COMPAT_IOCTL};

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq's callbacks. Each recovers its pointer, calls safe code, converts the result.
+//!
+//! `kernel::block::mq::Operations` (Linux 7.2 and 7.3) has `queue_rq`, `commit_rqs` and a `poll`
+//! that is not told of what; neither `queue_rqs`, `timeout` nor `map_queues`, nor data of a
+//! hardware context.
 
 use super::ended::end_swallowed;
 use super::lane::Lane;

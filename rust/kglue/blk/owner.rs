@@ -10,7 +10,8 @@ use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
 /// gate and of a kind that the function knows.
 pub(crate) type Ioctl = fn(&Gate, Option<OfDisk>, u32, usize) -> kernel::error::Result<i32>;
 
-/// What the adapter does for a disk's files, behind one pointer: the control path's only indirection.
+/// What the adapter does for a disk's files, behind one pointer: the control path's only
+/// indirection.
 pub(crate) trait Owner: Send + Sync {
     /// Counts that belong to the controller, on top of those of the disk's lanes.
     fn counts(&self) -> ControllerCounts;
@@ -54,7 +55,8 @@ pub(crate) trait Owner: Send + Sync {
     fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error>;
     /// Who holds the reservation there, likewise.
     fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error>;
-    /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's own.
+    /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's
+    /// own.
     fn ioctls(&self) -> Ioctl;
 }
 

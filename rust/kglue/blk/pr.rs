@@ -6,6 +6,8 @@
 //! 7.3's block/ioctl.c): for the whole disk only, never for a partition; who changes anything needs
 //! CAP_SYS_ADMIN or has the disk open for writing, who reads them for reading. It copies to and
 //! from user memory itself, too: what is touched here is the kernel's.
+//!
+//! The kernel crate (Linux 7.2 and 7.3) has no reservations.
 
 use super::gendisk::GenDisk;
 use super::owner::Owner;
