@@ -33,7 +33,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         let overdue = queue.io.overdue(now_ms(), limit).is_some();
         {
             let _stay = PreemptOff::new();
-            queue.io.drain(Context::Coop);
+            queue.io.drain(Context::Sweep);
         }
         crate::wait::take_all();
         if queue.io.overdue(now_ms(), limit).is_some() {
@@ -158,7 +158,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             let now_ms = now_ms();
             {
                 let _stay = PreemptOff::new();
-                queue.io.drain(Context::Coop);
+                queue.io.drain(Context::Sweep);
             }
             crate::wait::take_all();
             // It is still the oldest, and as old as it was.

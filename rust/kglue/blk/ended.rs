@@ -86,7 +86,7 @@ impl Ended {
 /// Ends `rq`, whose completion was swallowed. From its time-out.
 #[cold]
 pub(crate) fn end_swallowed(rq: Rq) {
-    rq.lane().stats.completed(1, Context::Coop);
+    rq.lane().stats.completed(1, Context::Sweep);
     if let Some(waiter) = rq.waiter() {
         waiter.ended();
     }

@@ -82,9 +82,14 @@ impl<M: MapKind> BlkUpper<M> {
         }
     }
 
-    /// Ends `rq`, an offer that was claimed in the context `by`. With preemption off.
+    /// Ends `rq`, an offer that was claimed in the context `by`: [`Context::Lazy`] is the thread
+    /// that it was for, anybody else sweeps it up. With preemption off.
     #[inline]
     pub(crate) fn end_claimed(&self, rq: Rq, by: Context) {
+        let by = match by {
+            Context::Lazy => by,
+            _ => Context::Sweep,
+        };
         let mut ended = Ended::default();
         self.conclude(&mut ended, rq);
         self.finish(&mut ended, by);
@@ -149,8 +154,8 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     fn starved(&self, rq: &Rq) {
         kernel::pr_err!(
             "{}: no memory to map {} bytes for DMA in half a minute, with nothing in flight that \
-             holds any: the I/O fails. Give the machine more (swiotlb= on the kernel's command line \
-             where data goes through bounce buffers), or lower queue/max_sectors_kb\n",
+             holds any: the I/O fails. Give the machine more (swiotlb= on the kernel's command \
+             line where data goes through bounce buffers), or lower queue/max_sectors_kb\n",
             rq.disk_name(),
             rq.view().bytes()
         );
