@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The block layer's inline functions and macros, and the few of the core that the block half needs. */
+/*
+ * The block layer's inline functions and macros, and the few of the core that
+ * the block half needs.
+ */
 
 #include <linux/blk-mq.h>
 #include <linux/blk-mq-dma.h>
@@ -97,23 +100,19 @@ void hiops_unmap_one(struct device *dev, u64 addr, u32 len, struct request *rq,
 	dma_unmap_phys(dev, addr, len, rq_dma_dir(rq), mmio ? DMA_ATTR_MMIO : 0);
 }
 
-int hiops_map_kind(const struct blk_dma_iter *iter)
+u32 hiops_map_kind(const struct blk_dma_iter *iter,
+		   struct dma_iova_state *state)
 {
-	switch (iter->p2pdma.map) {
-	case PCI_P2PDMA_MAP_NONE:
-		return 0;
-	case PCI_P2PDMA_MAP_BUS_ADDR:
-		return 1;
-	case PCI_P2PDMA_MAP_THRU_HOST_BRIDGE:
-		return 2;
-	default:
-		return -EINVAL;
-	}
-}
+	u32 range = dma_use_iova(state) ? HIOPS_MAPPED_RANGE : 0;
 
-bool hiops_use_iova(struct dma_iova_state *state)
-{
-	return dma_use_iova(state);
+	switch (iter->p2pdma.map) {
+	case PCI_P2PDMA_MAP_BUS_ADDR:
+		return HIOPS_MAPPED_BUS;
+	case PCI_P2PDMA_MAP_THRU_HOST_BRIDGE:
+		return HIOPS_MAPPED_MMIO | range;
+	default:
+		return range;
+	}
 }
 
 void hiops_iova_destroy(struct device *dev, struct dma_iova_state *state,
@@ -123,29 +122,14 @@ void hiops_iova_destroy(struct device *dev, struct dma_iova_state *state,
 			 mmio ? DMA_ATTR_MMIO : 0);
 }
 
-void hiops_vec_start(struct request *rq, struct hiops_vec_iter *it)
+void hiops_vec_next(const struct bio *bio, struct bvec_iter *at,
+		    struct hiops_segment *seg)
 {
-	it->bio = rq->bio;
-	if (it->bio)
-		it->at = it->bio->bi_iter;
-}
+	struct bio_vec bv = mp_bvec_iter_bvec(bio->bi_io_vec, *at);
 
-bool hiops_vec_next(struct hiops_vec_iter *it, struct hiops_segment *seg)
-{
-	struct bio_vec bv;
-
-	while (it->bio && !it->at.bi_size) {
-		it->bio = it->bio->bi_next;
-		if (it->bio)
-			it->at = it->bio->bi_iter;
-	}
-	if (!it->bio)
-		return false;
-	bv = mp_bvec_iter_bvec(it->bio->bi_io_vec, it->at);
 	seg->addr = (u64)(uintptr_t)bvec_virt(&bv);
 	seg->len = bv.bv_len;
-	bvec_iter_advance_single(it->bio->bi_io_vec, &it->at, bv.bv_len);
-	return true;
+	bvec_iter_advance_single(bio->bi_io_vec, at, bv.bv_len);
 }
 
 /* What marks a batch as ours; blk-mq itself is told by hiops when the batch is over. */
@@ -181,11 +165,6 @@ void hiops_requeue(struct request *rq, unsigned int delay_ms)
 	 */
 	if (delay_ms && !delayed_work_pending(&q->requeue_work))
 		blk_mq_delay_kick_requeue_list(q, delay_ms);
-}
-
-unsigned int hiops_payload_bytes(struct request *rq)
-{
-	return blk_rq_payload_bytes(rq);
 }
 
 struct gendisk *hiops_alloc_disk(struct blk_mq_tag_set *set,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The block layer's inline functions and macros, and the few of the core that the block half needs. */
+/*
+ * The block layer's inline functions and macros, and the few of the core that
+ * the block half needs.
+ */
 #ifndef HIOPS_BLK_H
 #define HIOPS_BLK_H
 
@@ -52,26 +55,31 @@ struct hiops_segment {
 	u32 len;
 };
 
-/* What hiops_map_single answers for data that blk-mq's iterator has to map: not a bus address, nor DMA_MAPPING_ERROR. */
+/*
+ * What hiops_map_single answers for data that blk-mq's iterator has to map: not a bus address, nor
+ * DMA_MAPPING_ERROR.
+ */
 #define HIOPS_MAP_ITERATE 0xfffffffffffffffeULL
 
 /* The bus address of all of the request's data, if that is one segment. */
 u64 hiops_map_single(struct request *rq, struct device *dev);
 void hiops_unmap_one(struct device *dev, u64 addr, u32 len, struct request *rq,
 		     bool mmio);
-/* What the iterator goes through: 0 memory, 1 another device by bus address, 2 another device through the host bridge, < 0 neither. */
-int hiops_map_kind(const struct blk_dma_iter *iter);
-bool hiops_use_iova(struct dma_iova_state *state);
+/*
+ * What the iterator, which has just mapped something, goes through: another device's memory by its
+ * bus address, or through the host bridge; and whether all of it is one range of the IOMMU.
+ */
+#define HIOPS_MAPPED_BUS 1u
+#define HIOPS_MAPPED_MMIO 2u
+#define HIOPS_MAPPED_RANGE 4u
+u32 hiops_map_kind(const struct blk_dma_iter *iter,
+		   struct dma_iova_state *state);
 void hiops_iova_destroy(struct device *dev, struct dma_iova_state *state,
 			size_t len, struct request *rq, bool mmio);
 
-/* A request's data as the CPU sees it. */
-struct hiops_vec_iter {
-	struct bio *bio;
-	struct bvec_iter at;
-};
-void hiops_vec_start(struct request *rq, struct hiops_vec_iter *it);
-bool hiops_vec_next(struct hiops_vec_iter *it, struct hiops_segment *seg);
+/* The piece of a bio's data at `at`, as the CPU sees it; `at` is moved past it. */
+void hiops_vec_next(const struct bio *bio, struct bvec_iter *at,
+		    struct hiops_segment *seg);
 
 bool hiops_add_to_batch(struct request *rq, struct io_comp_batch *iob);
 bool hiops_fake_timeout(struct request *rq);
@@ -79,7 +87,6 @@ bool hiops_fake_timeout(struct request *rq);
 bool hiops_is_dying(const struct request *rq);
 /* Gives a request back to blk-mq, which submits it anew in delay_ms, or earlier. Any context. */
 void hiops_requeue(struct request *rq, unsigned int delay_ms);
-unsigned int hiops_payload_bytes(struct request *rq);
 
 struct gendisk *hiops_alloc_disk(struct blk_mq_tag_set *set,
 				 struct queue_limits *lim, void *queuedata);

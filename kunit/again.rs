@@ -101,10 +101,10 @@ mod again_suite {
     fn a_new_request_begins_anew() {
         if let Ok(mut rig) = rig(2) {
             // What the one before it has left behind.
-            rig.whole.pdu.head.tries = 2;
+            rig.whole.pdu.head.own.tries.set(2);
             assert!(rig.fails(Again::Now) && rig.fails(Again::After(7)));
-            assert_eq!(rig.whole.pdu.head.delay_ms, 700);
-            assert_eq!(rig.whole.pdu.head.tries, 2);
+            assert_eq!(rig.whole.pdu.head.own.delay_ms.get(), 700);
+            assert_eq!(rig.whole.pdu.head.own.tries.get(), 2);
             assert!(!rig.fails(Again::Now));
         }
     }

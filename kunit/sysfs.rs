@@ -31,6 +31,7 @@ mod sysfs_suite {
             (2, Context::Lazy),
             (3, Context::Coop),
             (4, Context::Poll),
+            (5, Context::Sweep),
         ] {
             stats.completed(n, by);
         }
@@ -50,9 +51,9 @@ mod sysfs_suite {
             aborts: 13,
         };
         assert!(writes(
-            "submitted 2\ncompleted 20\ncompleted_irq 2\ncompleted_lazy 4\ncompleted_coop 6\n\
+            "submitted 2\ncompleted 30\ncompleted_irq 12\ncompleted_lazy 4\ncompleted_coop 6\n\
              completed_poll 8\nfifo_deferred 0\ninterrupts 5\ndoorbell_writes 6\nerrors 0\nretried 12\ntimeouts 0\n\
-             resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\nmissed_interrupts 12\naborts 13\n",
+             resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\nmissed_interrupts 12\naborts 13\nswept 10\n",
             |text| write_stats(text, &sums, &counts)
         ));
         stats.reset();

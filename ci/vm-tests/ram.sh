@@ -139,11 +139,13 @@ expect verify-liar fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodep
 	--verify=crc32c --size=$SIZE
 expect rmmod-liar rmmod hiops
 dmesg -C
-expect load-inventor modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_lie=10
+expect load-inventor modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_lie=10 coop=0
 fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --continue_on_error=all
 expect inventor-reset is "$(stat resets) > 0"
 expect inventor-told told \
 	'hiops_ram0: it reports completions of commands that it does not have: resetting it'
+# A reset is not cooperation, whatever it ends.
+expect inventor-alone is "$(stat completed_coop) == 0"
 expect inventor-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-inventor rmmod hiops
 

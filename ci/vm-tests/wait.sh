@@ -132,7 +132,7 @@ slow 2000000
 server=/sys/kernel/debug/sched/fair_server/cpu1/runtime
 read -r runtime <$server
 echo 0 >$server
-before=$(count hiops_ram0 submitted) coop=$(count hiops_ram0 completed_coop)
+before=$(count hiops_ram0 submitted) swept=$(count hiops_ram0 swept)
 dd if=$A of=/dev/null bs=4k count=1 iflag=direct status=none &
 starved=$!
 expect starved-submitted until_true 10 grew submitted "$before"
@@ -144,7 +144,7 @@ chrt -i -p 0 $starved
 # It was not done before it was starved.
 outstanding() { [ "$(count hiops_ram0 submitted)" -gt "$(count hiops_ram0 completed)" ]; }
 expect starved-in-time outstanding
-expect taken-over until_true 10 grew completed_coop "$coop"
+expect taken-over until_true 10 grew swept "$swept"
 touch "$ENOUGH"
 wait $hog
 echo "$runtime" >$server

@@ -128,7 +128,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
         }
         // Tags that the controller has lost are over, too.
         queue.done.equal(&queue.issued);
-        ended.finish(&queue.upper, Context::Coop);
+        ended.finish(&queue.upper, Context::Sweep);
     }
 
     /// Makes the controller's queue as it was when created, between [`Paused::reap`] and [`hal::Controller::start`].
@@ -150,7 +150,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
             issue.dead = true;
             let mut ended = Ending::new();
             while self.queue.issue_batch(issue, &mut ended) == Left::More {}
-            ended.finish(&self.queue.upper, Context::Coop);
+            ended.finish(&self.queue.upper, Context::Sweep);
         }
     }
 }

@@ -171,7 +171,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if side.release() || left == Left::More {
             return self.issue_again(ended);
         }
-        ended.finish(&self.upper, Context::Coop);
+        ended.finish(&self.upper, Context::Sweep);
         if left == Left::NotReady {
             self.upper.retry_later();
         }
@@ -194,7 +194,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 break;
             }
         }
-        ended.finish(&self.upper, Context::Coop);
+        ended.finish(&self.upper, Context::Sweep);
         if left != Left::Idle {
             self.upper.retry_later();
         }

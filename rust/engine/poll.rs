@@ -183,7 +183,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// `true`: the caller has to look for completions again.
     #[inline(always)]
     pub(crate) fn adapt(&self, side: &mut DrainSide<Q, S>, drained: Drained) -> bool {
-        let nothing = drained.ended == 0 && drained.by == Context::Coop;
+        let passes = matches!(drained.by, Context::Coop | Context::Sweep);
+        let nothing = drained.ended == 0 && passes;
         if nothing || self.poll.mode() != Mode::Hybrid {
             return false;
         }

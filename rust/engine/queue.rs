@@ -154,10 +154,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     /// Looks at both sides again: takes completions that are there, issues from the FIFO what can be issued.
-    /// What [`Upper::retry_later`] asks for.
+    /// What [`Upper::retry_later`] asks for. Under [`Context::Sweep`].
     pub fn kick(&self) {
         // It looks at the FIFO, too.
-        self.drain_for(Context::Coop, true);
+        self.drain_for(Context::Sweep, true);
     }
 
     /// Requests that hold a tag at this moment. Looks at every tag: not for the data path.

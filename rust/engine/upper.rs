@@ -10,10 +10,13 @@ pub enum Context {
     Irq,
     /// The thread that slept for it.
     Lazy,
-    /// Any thread that passed by; also a reset or a removal.
+    /// Any thread that passed by.
     Coop,
     /// The poll timer.
     Poll,
+    /// None of these: a reset, a removal, a time-out, or a timer that sweeps up what nobody came
+    /// for; or whoever submitted what could not be issued.
+    Sweep,
 }
 
 /// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what happened.

@@ -4,7 +4,8 @@
 //! The kernel crate has no sysfs attributes (Linux 7.3), so this is a `device_attribute` whose
 //! callbacks are the same for all and find their functions behind it.
 
-use crate::blk::shared::{shared, DiskShared};
+use crate::blk::gendisk::GenDisk;
+use crate::blk::shared::DiskShared;
 use crate::compat::zeroed;
 use crate::text::Text;
 use core::fmt;
@@ -102,6 +103,6 @@ pub(crate) unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared
     // SAFETY: by the caller's promise; a disk's device is that of its part 0.
     unsafe {
         let part = kernel::container_of!(dev, bindings::block_device, bd_device);
-        shared((*part).bd_disk)
+        GenDisk::from_raw((*part).bd_disk).shared()
     }
 }

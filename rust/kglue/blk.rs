@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq disks over the strategy.
 //!
-//! * [`request`], [`map`], [`direct`]: one request, and its data as the controller sees it, by DMA or not.
-//! * [`upper`]: blk-mq as the strategy's upper layer; [`retry`], [`poller`]: its timers;
-//!   [`again`]: requests that are tried again.
+//! * [`request`]: one request; in a row, in a batch, and its bios. [`map`]: its data as the
+//!   controller sees it, by DMA ([`dma_map`], `dma_segments`, [`pieces`]) or not ([`direct`]).
+//! * [`upper`]: blk-mq as the strategy's upper layer; [`ended`]: what it has ended; [`retry`],
+//!   [`poller`]: its timers; [`again`]: requests that are tried again.
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
-//! * [`disk`], [`fops`]: a disk as user space sees it. [`shared`]: its part that may outlive the
-//!   adapter. [`ioctl`]: what passes through to the controller; [`owner`]: who that is for a disk;
-//!   [`gate`]: the way there. [`pr`]: its reservations.
+//! * [`gendisk`]: the block layer's disk; [`disk`]: one that is made; [`fops`]: as user space sees
+//!   it. [`shared`]: its part that may outlive the adapter. [`ioctl`]: what passes through to the
+//!   controller; [`owner`]: who that is for a disk; [`gate`]: the way there. [`pr`]: its
+//!   reservations.
 
 pub(crate) mod again;
 pub(crate) mod direct;
 pub(crate) mod disk;
+pub(crate) mod dma_map;
+mod dma_segments;
+pub(crate) mod ended;
 pub(crate) mod fops;
 pub(crate) mod gate;
+pub(crate) mod gendisk;
 pub mod ioctl;
 pub(crate) mod lane;
 pub(crate) mod limits;
 pub(crate) mod map;
 pub(crate) mod ops;
 pub(crate) mod owner;
+pub(crate) mod pieces;
 pub(crate) mod poller;
 pub(crate) mod pr;
 pub(crate) mod request;
@@ -29,6 +36,7 @@ pub(crate) mod shared;
 pub(crate) mod upper;
 
 pub use direct::DirectMap;
-pub use map::{DmaMap, MapKind};
+pub use dma_map::DmaMap;
+pub use map::MapKind;
 pub use shared::AllDisksGone;
 pub(crate) use shared::DiskShared;

@@ -47,6 +47,7 @@ mod kunit {
     mod engine;
     mod errno;
     mod limits;
+    mod pieces;
     mod platform;
     mod pr;
     mod shelf;

@@ -60,8 +60,7 @@ fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 
 /// The adapter of `disk`.
 pub(crate) fn owner(disk: &DiskShared) -> &dyn Owner {
-    // SAFETY: the attributes go before the adapter does.
-    unsafe { disk.owner.get() }
+    disk.owner.get()
 }
 
 fn show_mode(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {

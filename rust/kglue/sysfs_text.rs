@@ -13,9 +13,11 @@ pub(crate) fn write_stats(
     sums: &Sums,
     counts: &ControllerCounts,
 ) -> fmt::Result {
-    let [irq, lazy, coop, poll] = sums.completed;
+    let [irq, lazy, coop, poll, swept] = sums.completed;
+    // What nobody came for would have been the interrupt's, or is for want of an answer.
+    let irq = irq.wrapping_add(swept);
     let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
-    let lines: [(&str, u64); 19] = [
+    let lines: [(&str, u64); 20] = [
         ("submitted", sums.submitted),
         ("completed", completed),
         ("completed_irq", irq),
@@ -35,6 +37,7 @@ pub(crate) fn write_stats(
         ("turns", counts.turns),
         ("missed_interrupts", counts.missed),
         ("aborts", counts.aborts),
+        ("swept", swept),
     ];
     (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
 }

@@ -141,7 +141,7 @@ impl Strategy for Coop {
         let (cost, busy) = match by {
             Context::Irq => (hybrid::INTERRUPT, depth > 1 || view.interrupts_thread()),
             Context::Poll => (self.tick_cost(view), true),
-            Context::Lazy | Context::Coop => (0, true),
+            Context::Lazy | Context::Coop | Context::Sweep => (0, true),
         };
         watch.note(polled, cost, ended, depth, busy, || view.now_ms())
     }

@@ -286,7 +286,7 @@ fn a_request_that_can_t_be_bound_ends_and_its_tag_is_free() {
         assert_eq!(rig.log.ended(), [(0, Ok(())), (1, Err(CmdError::Invalid))]);
         assert_eq!(rig.at_device(), [2], "the one tag went on");
         let by = rig.log.finished.lock().unwrap().clone();
-        assert!(by.contains(&(Context::Coop, 1)), "{by:?}");
+        assert!(by.contains(&(Context::Sweep, 1)), "{by:?}");
         rig.complete_all();
         rig.log.assert_each_once(3);
     }

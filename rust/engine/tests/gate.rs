@@ -71,7 +71,7 @@ fn a_reset_fails_what_was_issued_and_issues_what_waited() {
         failed,
         [(0, timeout), (1, timeout), (2, timeout), (3, timeout)]
     );
-    assert_eq!(*rig.log.finished.lock().unwrap(), [(Context::Coop, 4)]);
+    assert_eq!(*rig.log.finished.lock().unwrap(), [(Context::Sweep, 4)]);
     paused.rewind();
     assert_eq!((rig.at_device(), rig.queue.queued()), (vec![], 3));
     paused.resume();
@@ -79,6 +79,37 @@ fn a_reset_fails_what_was_issued_and_issues_what_waited() {
     rig.complete_all();
     rig.log.assert_each_once(7);
     assert_eq!(rig.queue.violations(), 0);
+}
+
+#[test]
+fn what_a_reset_or_a_removal_ends_is_not_cooperation() {
+    let rig = Rig::new(4, 16);
+    // Finished and not taken, with the device, staged, and in the FIFO.
+    rig.submit(0..3);
+    rig.device.complete_next(Ok(()));
+    rig.queue.submit(rig.rq(3), false);
+    rig.submit([4]);
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.reap(CmdError::Timeout.again());
+    paused.rewind();
+    paused.resume();
+    let mut expected = vec![(Context::Sweep, 4)];
+    // What nobody came for; and what a thread takes in passing, to compare with.
+    rig.device.complete_next(Ok(()));
+    rig.queue.kick();
+    rig.submit([5]);
+    rig.device.complete_next(Ok(()));
+    rig.queue.drain(Context::Coop);
+    expected.extend([(Context::Sweep, 1), (Context::Coop, 1)]);
+    // The end, of what has a tag and of what waits; and what comes after it.
+    rig.submit(6..12);
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.reap(CmdError::Gone.finally());
+    paused.kill();
+    rig.submit([12]);
+    expected.extend([4, 2, 1].map(|ended| (Context::Sweep, ended)));
+    assert_eq!(*rig.log.finished.lock().unwrap(), expected);
+    rig.log.assert_each_once(13);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::adapter::config::Bus;
 use crate::adapter::queue::{HwQueue, Keeper};
 use crate::adapter::reason::Reason;
 use crate::adapter::state::{Adapter, ABORT, RESET, WELL};
-use crate::blk::request::Rq;
+use crate::blk::request::RqRef;
 use crate::context::{now_ms, PreemptOff, TICK_MS};
 use crate::log::{log_err, log_info};
 use core::sync::atomic::Ordering;
@@ -26,14 +26,14 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// `rq` is late, says blk-mq. The first rung: looks for its completion. If a command is overdue
     /// still, the adapter climbs on ([`Adapter::recover_from`]).
     #[cold]
-    pub(crate) fn late(&self, queue: &HwQueue<C, B>, rq: &Rq) {
+    pub(crate) fn late(&self, queue: &HwQueue<C, B>, rq: RqRef<'_>) {
         // Both clocks tick alike, but the block layer's began a moment earlier.
         let limit = rq.timeout_ms().saturating_sub(TICK_MS);
         let climbs = self.climbs();
         let overdue = queue.io.overdue(now_ms(), limit).is_some();
         {
             let _stay = PreemptOff::new();
-            queue.io.drain(Context::Coop);
+            queue.io.drain(Context::Sweep);
         }
         crate::wait::take_all();
         if queue.io.overdue(now_ms(), limit).is_some() {
@@ -52,7 +52,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// `rq` waits for a tag longer than a command may take. Where others are given tags meanwhile
     /// there is more to do than the device can; else it is the device that keeps them.
-    fn late_in_fifo(&self, queue: &HwQueue<C, B>, rq: &Rq, limit: u64) {
+    fn late_in_fifo(&self, queue: &HwQueue<C, B>, rq: RqRef<'_>, limit: u64) {
         // Meanwhile it is a reset that all wait for.
         if !self.is_live() || self.recovering.load(Ordering::Acquire) != WELL {
             return;
@@ -158,7 +158,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             let now_ms = now_ms();
             {
                 let _stay = PreemptOff::new();
-                queue.io.drain(Context::Coop);
+                queue.io.drain(Context::Sweep);
             }
             crate::wait::take_all();
             // It is still the oldest, and as old as it was.

@@ -4,9 +4,9 @@
 use crate::adapter::config::Bus;
 use crate::aim::{Aim, Stays};
 use crate::blk::owner::ControllerCounts;
-use crate::blk::poller::{Polled, Poller};
+use crate::blk::poller::Polled;
 use crate::blk::request::Rq;
-use crate::blk::retry::{Kicked, Retry};
+use crate::blk::retry::Kicked;
 use crate::blk::upper::BlkUpper;
 use crate::context::{stamp, stamps_to_ns, PreemptOff};
 use crate::here::Here;
@@ -49,9 +49,6 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     pub(crate) io: Io<C, B>,
     /// `None`: it never interrupts, and is for polled I/O of the block layer.
     pub(crate) vector: Option<u16>,
-    /// After `io`, which points to them.
-    retry: KBox<Retry>,
-    poller: KBox<Poller>,
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
     pub(crate) alarm: crate::alarm::Alarm,
     /// The queue as the wait hook knows it, once it has found its place.
@@ -81,15 +78,10 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         vector: Option<u16>,
         depth: usize,
     ) -> Result<Self, Error> {
-        let retry = Retry::new().map_err(|_| Error::NoMemory)?;
-        let poller = Poller::new().map_err(|_| Error::NoMemory)?;
-        // SAFETY: both live in allocations of their own, which go after `io`.
-        let upper = unsafe { BlkUpper::new(map, &retry, &poller) };
+        let upper = BlkUpper::new(map)?;
         Ok(Self {
             io: IoQueue::new(platform, new, upper, Chosen::default(), depth)?,
             vector,
-            retry,
-            poller,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             alarm: crate::alarm::Alarm::new()?,
             way: SetOnce::new(),
@@ -109,8 +101,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     pub(super) fn settle<K: Keeper + 'static>(queue: Stays<Self>, keeper: Stays<K>) {
         let this = queue.get();
         this.keeper.set(keeper.seen_as(|keeper| keeper));
-        this.retry.aim(queue);
-        this.poller.aim(queue);
+        this.io.upper().retry.aim(queue);
+        this.io.upper().poller.aim(queue);
         #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
         this.alarm.aim(queue);
         this.way.populate(Way::new(queue));
@@ -148,8 +140,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
 
     /// No timer of it runs any more, nor will.
     pub(crate) fn quiet(&self) {
-        self.retry.shutdown();
-        self.poller.quiet();
+        self.io.upper().retry.shutdown();
+        self.io.upper().poller.quiet();
         #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
         self.alarm.quiet();
     }

@@ -58,7 +58,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             // What is polled for by threads that are frozen, too.
             self.queues.iter().for_each(|queue| {
                 let _stay = PreemptOff::new();
-                queue.io.drain(Context::Coop);
+                queue.io.drain(Context::Sweep);
             });
             self.platform.sleep_us(LOOK_AGAIN_US);
             left = left.saturating_sub(LOOK_AGAIN_US);

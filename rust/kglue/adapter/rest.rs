@@ -175,7 +175,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
         for queue in &self.queues {
             let _stay = PreemptOff::new();
-            queue.io.drain(Context::Coop);
+            queue.io.drain(Context::Sweep);
         }
         done
     }

@@ -11,35 +11,25 @@
 //! `RQF_DONTPREP`, tells a request that comes again from a new one.
 
 use super::request::Rq;
-use crate::shims;
 use engine::Tries;
 use hal::Failure;
-
-/// Whether `rq` was tried before.
-#[inline]
-pub(crate) fn is_retry(rq: &Rq) -> bool {
-    // SAFETY: owned.
-    unsafe { (*rq.as_raw()).rq_flags & shims::HIOPS_RQF_DONTPREP != 0 }
-}
 
 /// Whether `rq`, which failed with `failure`, is to be tried again; if so it remembers when. Any
 /// context.
 #[cold]
 pub(crate) fn is_worth_a_try(rq: &Rq, failure: Failure) -> bool {
-    // SAFETY: owned; the head is the request's own.
-    let (head, flags) = unsafe { (&mut *rq.head(), (*rq.as_raw()).cmd_flags) };
+    let (view, own) = (rq.view(), rq.own());
     let tries = Tries {
-        done: if is_retry(rq) { head.tries } else { 0 },
+        done: if view.is_retry() { own.tries.get() } else { 0 },
         most: rq.lane().max_retries,
-        fail_fast: flags & shims::HIOPS_REQ_FAILFAST != 0,
-        // SAFETY: owned, so its queue is there.
-        dying: unsafe { shims::hiops_is_dying(rq.as_raw()) },
+        fail_fast: view.is_fail_fast(),
+        dying: rq.is_dying(),
     };
     let Some(retry) = tries.after(failure) else {
         return false;
     };
-    head.tries = retry.done;
-    head.delay_ms = retry.delay_ms;
+    own.tries.set(retry.done);
+    own.delay_ms.set(retry.delay_ms);
     true
 }
 
@@ -48,8 +38,6 @@ pub(crate) fn is_worth_a_try(rq: &Rq, failure: Failure) -> bool {
 #[cold]
 pub(crate) fn requeue(rq: Rq) {
     rq.lane().stats.retried();
-    // SAFETY: owned; the head is the request's own.
-    let delay_ms = unsafe { (*rq.head()).delay_ms };
-    // SAFETY: owned until here; not over, and blk-mq's from here on.
-    unsafe { shims::hiops_requeue(rq.into_raw(), delay_ms) };
+    let delay_ms = rq.own().delay_ms.get();
+    rq.requeue(delay_ms);
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's file operations.
+//!
+//! `kernel::block::mq::GenDisk` (Linux 7.2 and 7.3) has a table of its own, with none of them.
 
-use super::shared::{shared, DiskShared};
+use super::gendisk::GenDisk;
 use crate::compat::{zeroed, COMPAT_IOCTL};
 use crate::shims;
+use core::slice;
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::ffi::{c_int, c_uint, c_ulong};
@@ -37,24 +40,15 @@ unsafe extern "C" fn ioctl(
     arg: c_ulong,
 ) -> c_int {
     // SAFETY: the disk is open, hence alive.
-    let (disk, partition, read_only) = unsafe {
-        (
-            shared((*bdev).bd_disk),
-            is_partition(bdev),
-            shims::hiops_is_read_only(bdev),
-        )
+    let (disk, read_only) = unsafe {
+        let disk = GenDisk::from_raw((*bdev).bd_disk);
+        (disk, shims::hiops_is_read_only(bdev))
     };
-    match super::ioctl::dispatch(disk, partition, read_only, cmd, arg) {
+    let partition = disk.is_partition(bdev);
+    match super::ioctl::dispatch(disk.shared(), partition, read_only, cmd, arg) {
         Ok(result) => result,
         Err(error) => error.to_errno(),
     }
-}
-
-/// # Safety
-/// `bdev` is alive.
-unsafe fn is_partition(bdev: *mut bindings::block_device) -> bool {
-    // SAFETY: by the caller's promise; the disk's own device is its part 0.
-    unsafe { (*(*bdev).bd_disk).part0 != bdev }
 }
 
 /// `struct hd_geometry` (uapi/linux/hdreg.h), which the kernel crate has no bindings of.
@@ -66,7 +60,8 @@ struct Geometry {
     start: c_ulong,
 }
 
-/// HDIO_GETGEO: the cylinders of 1 MiB that the in-tree drivers tell, of which there are at most 65,535. The block layer fills in the start.
+/// HDIO_GETGEO: the cylinders of 1 MiB that the in-tree drivers tell, of which there are at most
+/// 65,535. The block layer fills in the start.
 ///
 /// # Safety
 /// Called by the block layer for a disk of ours that is open, with a geometry to be written.
@@ -75,23 +70,18 @@ unsafe extern "C" fn getgeo(
     geometry: *mut bindings::hd_geometry,
 ) -> c_int {
     // SAFETY: the disk is alive, the geometry the caller's, in the kernel's memory.
-    let (sectors, told) = unsafe {
-        (
-            (*(*disk).part0).bd_nr_sectors,
-            &mut *geometry.cast::<Geometry>(),
-        )
-    };
+    let (disk, told) = unsafe { (GenDisk::from_raw(disk), &mut *geometry.cast::<Geometry>()) };
     told.heads = 64;
     told.sectors = 32;
-    told.cylinders = u16::try_from(sectors >> 11).unwrap_or(u16::MAX);
+    told.cylinders = u16::try_from(disk.sectors() >> 11).unwrap_or(u16::MAX);
     0
 }
 
 /// # Safety
 /// Called by the block layer when the last reference to a disk of ours is gone.
 unsafe extern "C" fn free_disk(disk: *mut bindings::gendisk) {
-    // SAFETY: `Disk::new` leaked it into `private_data`; the last reference to the disk is gone.
-    drop(unsafe { KBox::from_raw((*disk).private_data.cast::<DiskShared>()) });
+    // SAFETY: `Disk::new` leaked it into the disk, the last reference to which is gone.
+    drop(unsafe { KBox::from_raw(GenDisk::from_raw(disk).data()) });
 }
 
 /// # Safety
@@ -102,8 +92,8 @@ unsafe extern "C" fn get_unique_id(
     kind: bindings::blk_unique_id,
 ) -> c_int {
     // SAFETY: the disk is alive, `id` has room for 16 bytes.
-    let (shared, id) = unsafe { (shared(disk), core::slice::from_raw_parts_mut(id, 16)) };
-    let ids = &shared.unit.ids;
+    let (disk, id) = unsafe { (GenDisk::from_raw(disk), slice::from_raw_parts_mut(id, 16)) };
+    let ids = &disk.shared().unit.ids;
     let copy = |from: &[u8], to: &mut [u8]| {
         to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         from.len() as c_int

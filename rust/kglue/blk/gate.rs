@@ -65,8 +65,7 @@ impl Gate {
     /// Lets `f` have the owner, without a lock; `None` when the gate is closed. Sleeps.
     pub(crate) fn with<R>(&self, f: impl FnOnce(&dyn Owner) -> R) -> Option<R> {
         let visit = Visit::new(self)?;
-        // SAFETY: alive while somebody is inside, by the invariant.
-        Some(f(unsafe { visit.owner.get() }))
+        Some(f(visit.owner.get()))
     }
 }
 

@@ -55,17 +55,20 @@ pub trait Way<C> {
 /// The way to a controller's control path, which takes one caller at a time. Who finds the
 /// controller going away gets [`hal::Error::Gone`], and `work` is not done.
 pub trait ControlPath {
-    /// Has `work` done with the control path to itself. [`hal::Error::Timeout`] of it makes the controller recover. Sleeps.
+    /// Has `work` done with the control path to itself. [`hal::Error::Timeout`] of it makes the
+    /// controller recover. Sleeps.
     fn hold<R>(&self, work: impl FnOnce() -> Result<R, hal::Error>) -> Result<R, hal::Error>;
 
-    /// Likewise with the controller's queues at rest. After any error but [`hal::Error::Invalid`] the controller was stopped before this returns,
-    /// so it touches no memory of `work` any more, and recovers. Sleeps.
+    /// Likewise with the controller's queues at rest. After any error but [`hal::Error::Invalid`]
+    /// the controller was stopped before this returns, so it touches no memory of `work` any more,
+    /// and recovers. Sleeps.
     fn hold_at_rest<R>(
         &self,
         work: impl FnOnce() -> Result<R, hal::Error>,
     ) -> Result<R, hal::Error>;
 
-    /// Has the controller reset and brought back. An error: it did not come back. Sleeps until then.
+    /// Has the controller reset and brought back. An error: it did not come back. Sleeps until
+    /// then.
     fn reset(&self) -> Result<(), hal::Error>;
 
     /// Has `work`, which may change the controller's disks, done with no I/O under way on any of

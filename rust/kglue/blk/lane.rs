@@ -7,12 +7,13 @@ use engine::{Context, Switches};
 use hal::Unit;
 use kernel::ffi::c_void;
 
-/// What is counted for one disk on one hardware queue. Anybody counts; sums are taken when somebody reads them.
+/// What is counted for one disk on one hardware queue. Anybody counts; sums are taken when somebody
+/// reads them.
 #[derive(Default)]
 pub(crate) struct LaneStats {
     submitted: AtomicU64,
     /// By [`Context`].
-    completed: [AtomicU64; 4],
+    completed: [AtomicU64; 5],
     deferred: AtomicU64,
     errors: AtomicU64,
     retried: AtomicU64,
@@ -23,8 +24,8 @@ pub(crate) struct LaneStats {
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) submitted: u64,
-    /// In the order of [`LaneStats::place`].
-    pub(crate) completed: [u64; 4],
+    /// By [`Context`], in its order.
+    pub(crate) completed: [u64; 5],
     pub(crate) deferred: u64,
     pub(crate) errors: u64,
     pub(crate) retried: u64,
@@ -54,6 +55,7 @@ impl LaneStats {
             Context::Lazy => &self.completed[1],
             Context::Coop => &self.completed[2],
             Context::Poll => &self.completed[3],
+            Context::Sweep => &self.completed[4],
         };
         count(place, n);
     }
@@ -191,7 +193,8 @@ pub(crate) struct Lane {
     pub(crate) stats: LaneStats,
 }
 
-// SAFETY: the pointer is to a value that is shared between all contexts anyway (the strategy's queue is `Sync`).
+// SAFETY: the pointer is to a value that is shared between all contexts anyway (the strategy's
+// queue is `Sync`).
 unsafe impl Send for Lane {}
 // SAFETY: as above.
 unsafe impl Sync for Lane {}

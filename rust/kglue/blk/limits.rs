@@ -22,7 +22,8 @@ fn sectors32(unit: &Unit, blocks: u32) -> u32 {
     u32::try_from(sectors(unit, u64::from(blocks))).unwrap_or(u32::MAX)
 }
 
-/// What the block layer asks of every disk: commands of a page and of a block at least, and a block of a size that it knows.
+/// What the block layer asks of every disk: commands of a page and of a block at least, and a block
+/// of a size that it knows.
 pub(crate) fn check(limits: &Limits, unit: &Unit) -> Result<(), Error> {
     let block = 1u64.checked_shl(u32::from(unit.block_shift)).unwrap_or(0);
     let known = (9..=16).contains(&unit.block_shift) && unit.physical_shift >= unit.block_shift;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq's callbacks. Each recovers its pointer, calls safe code, converts the result.
+//!
+//! `kernel::block::mq::Operations` (Linux 7.2 and 7.3) has `queue_rq`, `commit_rqs` and a `poll`
+//! that is not told of what; neither `queue_rqs`, `timeout` nor `map_queues`, nor data of a
+//! hardware context.
 
-use super::again::is_retry;
+use super::ended::end_swallowed;
 use super::lane::Lane;
-use super::request::Rq;
-use super::upper::end_swallowed;
+use super::request::chain::Chain;
+use super::request::{Rq, RqRef};
 use super::DiskShared;
 use crate::adapter::{Adapter, Bus, HwQueue};
 use crate::compat::zeroed;
@@ -12,7 +16,7 @@ use crate::context::PreemptOff;
 use crate::shims;
 use crate::wait;
 use core::marker::PhantomData;
-use core::ptr::{null, NonNull};
+use core::ptr::{from_ref, null, NonNull};
 use engine::{Context, Switches};
 use hal::Controller;
 use kernel::bindings;
@@ -21,65 +25,22 @@ use kernel::ffi::{c_int, c_uint, c_void};
 /// blk-mq's operations for controllers `C` on bus `B`.
 pub(crate) struct Ops<C, B>(PhantomData<(C, B)>);
 
-/// Requests that plugging gathered, taken from the front.
-///
-/// # Invariants
-/// The list is blk-mq's for the duration of its `queue_rqs` call.
-struct Plugged<'a>(&'a mut bindings::rq_list);
-
-impl Plugged<'_> {
-    /// The lane of the first request, and how many in a row are on it.
-    #[inline]
-    fn run(&self) -> Option<(*const Lane, usize)> {
-        let lane_of = |rq: NonNull<bindings::request>| -> *const Lane {
-            // SAFETY: the list's requests are alive, and hiops' from this call on; the handle is forgotten at once.
-            unsafe { Rq::from_raw(rq) }.lane()
-        };
-        let first = NonNull::new(self.0.head)?;
-        let lane = lane_of(first);
-        let mut length = 1usize;
-        let mut rq = first;
-        // SAFETY: a live request of the list, whose links are this call's to read.
-        while let Some(next) = NonNull::new(unsafe { (*rq.as_ptr()).__bindgen_anon_1.rq_next }) {
-            if lane_of(next) != lane {
-                break;
-            }
-            length = length.wrapping_add(1);
-            rq = next;
-        }
-        Some((lane, length))
-    }
-
-    #[inline(always)]
-    fn pop(&mut self) -> Option<Rq> {
-        let rq = NonNull::new(self.0.head)?;
-        // SAFETY: the list's requests are alive and given to this call.
-        let next = unsafe { (*rq.as_ptr()).__bindgen_anon_1.rq_next };
-        self.0.head = next;
-        if next.is_null() {
-            self.0.tail = next;
-        }
-        // SAFETY: blk-mq gives the request away with the list.
-        Some(unsafe { Rq::from_raw(rq) })
-    }
-}
-
 /// The first `left` requests of a list.
-struct Run<'a, 'b> {
-    plugged: &'a mut Plugged<'b>,
+struct Run<'a> {
+    rest: &'a mut Chain,
     left: usize,
     switches: Switches,
     /// It is of use to know who waits.
     noted: bool,
 }
 
-impl Iterator for Run<'_, '_> {
+impl Iterator for Run<'_> {
     type Item = Rq;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Rq> {
         self.left = self.left.checked_sub(1)?;
-        let rq = self.plugged.pop()?;
+        let rq = self.rest.pop()?;
         enlist(&rq, self.switches, self.noted);
         Some(rq)
     }
@@ -92,8 +53,8 @@ fn enlist(rq: &Rq, switches: Switches, noted: bool) {
         true => wait::enlist(rq, switches.coop()),
         false => null(),
     };
-    // SAFETY: the request was just given to hiops; the head is its own.
-    unsafe { (*rq.head()).waiter = waiter };
+    // SAFETY: null, or a place of the table of waiters, which outlives all requests.
+    rq.set_waiter(unsafe { waiter.as_ref() });
 }
 
 /// Takes over `rq`, which comes from an elevator: it goes back where no tag is free, as the order
@@ -104,8 +65,8 @@ fn scheduled<C: Controller, B: Bus>(
     rq: Rq,
     last: bool,
 ) -> bindings::blk_status_t {
-    let is_new = !is_retry(&rq);
-    enlist_nobody(&rq);
+    let is_new = !rq.view().is_retry();
+    rq.set_waiter(None);
     // Before anybody can end it; taken back where it does not come to that.
     if is_new {
         lane.stats.submitted(1);
@@ -122,13 +83,6 @@ fn scheduled<C: Controller, B: Bus>(
     }
 }
 
-/// Notes that it is not known who waits for `rq`.
-#[cold]
-fn enlist_nobody(rq: &Rq) {
-    // SAFETY: as in `enlist`.
-    unsafe { (*rq.head()).waiter = null() };
-}
-
 impl<C: Controller, B: Bus> Ops<C, B> {
     /// The table that the tag set points to.
     pub(crate) const TABLE: bindings::blk_mq_ops = bindings::blk_mq_ops {
@@ -142,17 +96,13 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         ..zeroed()
     };
 
+    /// The hardware queue that `lane` leads to, for as long as preemption is off: it outlives the
+    /// lane, which goes with the disk.
     #[inline(always)]
-    fn io(lane: &Lane) -> &HwQueue<C, B> {
-        // SAFETY: `init_hctx` got it from this very adapter, which outlives its disks' requests.
+    fn io<'a>(lane: &Lane, _stay: &'a PreemptOff) -> &'a HwQueue<C, B> {
+        // SAFETY: `init_hctx` got the lane from this very adapter, which outlives its disks, and
+        // then waits until nobody has preemption off that may have seen one.
         unsafe { &*lane.queue.cast::<HwQueue<C, B>>() }
-    }
-
-    /// # Safety
-    /// `set` is the tag set of an adapter of this type, which lives while the result is used.
-    unsafe fn adapter<'a>(set: *const bindings::blk_mq_tag_set) -> &'a Adapter<C, B> {
-        // SAFETY: by the caller's promise: that is who has made it.
-        unsafe { &*(*set).driver_data.cast::<Adapter<C, B>>() }
     }
 
     /// # Safety
@@ -161,25 +111,23 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         hctx: *mut bindings::blk_mq_hw_ctx,
         bd: *const bindings::blk_mq_queue_data,
     ) -> bindings::blk_status_t {
-        // SAFETY: blk-mq passes its own; `driver_data` was set in `init_hctx`.
-        let (lane, rq, last) =
-            unsafe { (&*(*hctx).driver_data.cast::<Lane>(), (*bd).rq, (*bd).last) };
-        let Some(rq) = NonNull::new(rq) else {
-            return shims::HIOPS_STS_IOERR;
+        // SAFETY: blk-mq passes its own; `driver_data` was set in `init_hctx`. The request is
+        // there, and given to hiops with this call.
+        let (lane, rq, last) = unsafe {
+            let rq = Rq::from_raw(NonNull::new_unchecked((*bd).rq));
+            (&*(*hctx).driver_data.cast::<Lane>(), rq, (*bd).last)
         };
-        // SAFETY: given to hiops with this call.
-        let rq = unsafe { Rq::from_raw(rq) };
-        if rq.op().is_none() {
+        if rq.view().op().is_none() {
             return shims::HIOPS_STS_NOTSUPP;
         }
-        let _stay = PreemptOff::new();
-        let (queue, switches) = (Self::io(lane), lane.switches.get());
-        if rq.is_scheduled() {
+        let stay = PreemptOff::new();
+        let (queue, switches) = (Self::io(lane, &stay), lane.switches.get());
+        if rq.view().is_scheduled() {
             return scheduled(lane, queue, rq, last);
         }
-        if is_retry(&rq) {
+        if rq.view().is_retry() {
             // Counted before. Whoever brings it is not who waits for it.
-            enlist_nobody(&rq);
+            rq.set_waiter(None);
         } else {
             lane.stats.submitted(1);
             enlist(&rq, switches, queue.io.notes_owner(switches));
@@ -190,26 +138,25 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     }
 
     /// # Safety
-    /// Called by blk-mq with requests of this adapter that are hiops' from now on, those that it takes out.
+    /// Called by blk-mq with requests of this adapter that are hiops' from now on, those that it
+    /// takes out.
     unsafe extern "C" fn queue_rqs(list: *mut bindings::rq_list) {
-        // SAFETY: blk-mq's list, ours for this call.
-        let mut plugged = Plugged(unsafe { &mut *list });
-        let _stay = PreemptOff::new();
-        while let Some((lane, left)) = plugged.run() {
-            // SAFETY: a lane outlives its requests, and the first of the list is one.
-            let lane = unsafe { &*lane };
+        // SAFETY: blk-mq's list, ours for this call, and so are its requests.
+        let mut rest = unsafe { Chain::take(&mut *list) };
+        let stay = PreemptOff::new();
+        while let Some((lane, left)) = rest.iter().run() {
             // Who is tried again does not come in a plug.
             lane.stats.submitted(left as u64);
-            let (queue, switches) = (Self::io(lane), lane.switches.get());
+            let (queue, switches) = (Self::io(lane, &stay), lane.switches.get());
             let run = Run {
-                plugged: &mut plugged,
+                rest: &mut rest,
                 left,
                 switches,
                 noted: queue.io.notes_owner(switches),
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
             queue.io.submit_many(run);
-            // The queue is there while preemption is off; the lane goes with its disk, which these requests may have kept.
+            // The lane goes with its disk, which these requests may have kept.
             queue.io.pass_by(switches);
         }
     }
@@ -219,25 +166,29 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
         // SAFETY: as in `queue_rq`.
         let lane = unsafe { &*(*hctx).driver_data.cast::<Lane>() };
-        let _stay = PreemptOff::new();
-        Self::io(lane).io.commit();
+        let stay = PreemptOff::new();
+        Self::io(lane, &stay).io.commit();
     }
 
     /// # Safety
     /// Called by blk-mq for a request of this adapter that it holds a reference to.
     unsafe extern "C" fn timeout(rq: *mut bindings::request) -> bindings::blk_eh_timer_return {
-        let Some(rq) = NonNull::new(rq) else {
-            return bindings::blk_eh_timer_return_BLK_EH_DONE;
+        // SAFETY: blk-mq holds a reference to the request, which may be over or not, and while that
+        // is there, its queue is, the tag set of that, and the adapter that has made the set, which
+        // is of this type, with its hardware queues.
+        let (rq, adapter, queue) = unsafe {
+            let set = (*(*rq).q).tag_set;
+            let rq = RqRef::from_raw(NonNull::new_unchecked(rq));
+            let adapter = &*(*set).driver_data.cast::<Adapter<C, B>>();
+            (rq, adapter, &*rq.lane().queue.cast::<HwQueue<C, B>>())
         };
-        // SAFETY: this is the time-out of a request of this adapter's tag set.
-        if cfg!(CONFIG_FAIL_IO_TIMEOUT) && unsafe { end_swallowed(rq) } {
-            return bindings::blk_eh_timer_return_BLK_EH_DONE;
+        if cfg!(CONFIG_FAIL_IO_TIMEOUT) {
+            if let Some(rq) = rq.take_swallowed() {
+                end_swallowed(rq);
+                return bindings::blk_eh_timer_return_BLK_EH_DONE;
+            }
         }
-        // SAFETY: blk-mq holds a reference to the request, which may be over or not; it is only looked at.
-        let rq = unsafe { Rq::from_raw(rq) };
-        // SAFETY: while the request is there, its queue is, and the tag set of that.
-        let adapter = unsafe { Self::adapter((*(*rq.as_raw()).q).tag_set) };
-        adapter.late(Self::io(rq.lane()), &rq);
+        adapter.late(queue, rq);
         bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
     }
 
@@ -249,8 +200,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     ) -> c_int {
         // SAFETY: as in `queue_rq`.
         let lane = unsafe { &*(*hctx).driver_data.cast::<Lane>() };
-        let io = &Self::io(lane).io;
-        let _stay = PreemptOff::new();
+        let stay = PreemptOff::new();
+        let io = &Self::io(lane, &stay).io;
         // Most calls come before the device has answered: those are to be cheap.
         if !io.check() {
             return 0;
@@ -265,13 +216,15 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         _adapter: *mut c_void,
         index: c_uint,
     ) -> c_int {
-        // SAFETY: the queue was allocated with its disk's `DiskShared` as `queuedata`.
-        let disk = unsafe { &*(*(*hctx).queue).queuedata.cast::<DiskShared>() };
+        // SAFETY: the context is being made, and is ours. Its queue was allocated with its disk's
+        // `DiskShared` as `queuedata`.
+        let (disk, place) = unsafe {
+            let disk = &*(*(*hctx).queue).queuedata.cast::<DiskShared>();
+            (disk, &mut (*hctx).driver_data)
+        };
         match disk.lanes.get(index as usize) {
             Some(lane) => {
-                let lane: *const Lane = lane;
-                // SAFETY: the context is being made, and is ours.
-                unsafe { (*hctx).driver_data = lane.cast_mut().cast() };
+                *place = from_ref(lane).cast_mut().cast();
                 0
             }
             None => kernel::error::code::EINVAL.to_errno(),
@@ -281,9 +234,10 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     /// # Safety
     /// Called by blk-mq with this adapter's tag set.
     unsafe extern "C" fn map_queues(set: *mut bindings::blk_mq_tag_set) {
-        // SAFETY: `driver_data` is the adapter that owns the set; the maps are the set's own, and not in use yet.
+        // SAFETY: `driver_data` is the adapter that owns the set, of this type; the maps are the
+        // set's own, and not in use yet.
         unsafe {
-            let adapter = Self::adapter(set);
+            let adapter = &*(*set).driver_data.cast::<Adapter<C, B>>();
             let (interrupting, all) = (adapter.interrupting(), adapter.queue_count());
             let [default, read, poll, ..] = &mut (*set).map;
             // CAST: as many queues as a u16 counts.

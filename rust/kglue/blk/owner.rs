@@ -4,7 +4,6 @@
 use super::gate::Gate;
 use super::ioctl::OfDisk;
 use core::any::Any;
-use core::ptr::NonNull;
 use engine::Mode;
 use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
 
@@ -12,7 +11,8 @@ use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
 /// gate and of a kind that the function knows.
 pub(crate) type Ioctl = fn(&Gate, Option<OfDisk>, u32, usize) -> kernel::error::Result<i32>;
 
-/// What the adapter does for a disk's files, behind one pointer: the control path's only indirection.
+/// What the adapter does for a disk's files, behind one pointer: the control path's only
+/// indirection.
 pub(crate) trait Owner: Send + Sync {
     /// Itself, for who knows of what kind it is.
     fn as_any(&self) -> &dyn Any;
@@ -58,7 +58,8 @@ pub(crate) trait Owner: Send + Sync {
     fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error>;
     /// Who holds the reservation there, likewise.
     fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error>;
-    /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's own.
+    /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's
+    /// own.
     fn ioctls(&self) -> Ioctl;
 }
 
@@ -77,26 +78,21 @@ pub(crate) struct ControllerCounts {
 }
 
 /// # Invariants
-/// While a [`Gate`] holds it, and while anybody is inside, the owner is alive.
+/// While a [`Gate`] holds it, and while anybody is inside, the owner is alive; so it is while the
+/// disk's attributes are there.
 #[derive(Clone, Copy)]
-pub(crate) struct OwnerPtr(NonNull<dyn Owner>);
-
-// SAFETY: owners are `Send` and `Sync`.
-unsafe impl Send for OwnerPtr {}
-// SAFETY: as above.
-unsafe impl Sync for OwnerPtr {}
+pub(crate) struct OwnerPtr(&'static dyn Owner);
 
 impl OwnerPtr {
     /// # Safety
     /// The result is used only while `owner` is alive.
     pub(crate) unsafe fn new(owner: &(dyn Owner + 'static)) -> Self {
-        Self(NonNull::from(owner))
+        // SAFETY: in truth it lives for as long as the result is used, by the caller's promise.
+        Self(unsafe { &*core::ptr::from_ref(owner) })
     }
 
-    /// # Safety
-    /// The owner is alive for as long as the result is used.
-    pub(crate) unsafe fn get<'a>(self) -> &'a dyn Owner {
-        // SAFETY: by the caller's promise.
-        unsafe { &*self.0.as_ptr() }
+    /// The owner. By whom the invariant speaks of.
+    pub(crate) fn get(&self) -> &dyn Owner {
+        self.0
     }
 }

@@ -6,9 +6,12 @@
 //! 7.3's block/ioctl.c): for the whole disk only, never for a partition; who changes anything needs
 //! CAP_SYS_ADMIN or has the disk open for writing, who reads them for reading. It copies to and
 //! from user memory itself, too: what is touched here is the kernel's.
+//!
+//! The kernel crate (Linux 7.2 and 7.3) has no reservations.
 
+use super::gendisk::GenDisk;
 use super::owner::Owner;
-use super::shared::{shared, DiskShared};
+use super::shared::DiskShared;
 use crate::errno::{denied, to_errno};
 use crate::shims;
 use core::slice;
@@ -102,23 +105,14 @@ fn told<T>(answer: Result<Answer<T>, Error>, with: impl FnOnce(T)) -> c_int {
     }
 }
 
-/// The disk's part of whose device, or whose partition's, that is. As in tree, who is in the kernel
-/// and asks for a partition gets its disk.
-///
 /// # Safety
-/// `bdev` is of a disk of ours that is open, and stays so while the result is used.
-unsafe fn disk_of<'a>(bdev: *mut block_device) -> &'a DiskShared {
-    // SAFETY: by the caller's promise.
-    unsafe { shared((*bdev).bd_disk) }
-}
-
-/// # Safety
-/// Called by way of [`TABLE`] for a disk of ours that is open.
+/// Called by way of [`TABLE`] for a disk of ours that is open, or a partition of it: as in tree,
+/// who is in the kernel and asks for a partition gets its disk.
 unsafe extern "C" fn register(bdev: *mut block_device, old: u64, new: u64, flags: u32) -> c_int {
     // SAFETY: by the caller's promise.
-    let disk = unsafe { disk_of(bdev) };
+    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
     match ignores_key(flags) {
-        Ok(ignore) => change(disk, Reserve::Register { old, new, ignore }),
+        Ok(ignore) => change(disk.shared(), Reserve::Register { old, new, ignore }),
         Err(error) => error.to_errno(),
     }
 }
@@ -132,11 +126,11 @@ unsafe extern "C" fn reserve(
     flags: u32,
 ) -> c_int {
     // SAFETY: by the caller's promise.
-    let disk = unsafe { disk_of(bdev) };
+    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
     let access = access(kind);
     match ignores_key(flags) {
         Ok(ignore) => change(
-            disk,
+            disk.shared(),
             Reserve::Acquire {
                 key,
                 access,
@@ -151,9 +145,9 @@ unsafe extern "C" fn reserve(
 /// As of [`register`].
 unsafe extern "C" fn release(bdev: *mut block_device, key: u64, kind: shims::pr_type) -> c_int {
     // SAFETY: by the caller's promise.
-    let disk = unsafe { disk_of(bdev) };
+    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
     let access = access(kind);
-    change(disk, Reserve::Release { key, access })
+    change(disk.shared(), Reserve::Release { key, access })
 }
 
 /// The block layer's old key is this host's, its new one that of who is preempted.
@@ -168,22 +162,22 @@ unsafe extern "C" fn preempt(
     abort: bool,
 ) -> c_int {
     // SAFETY: by the caller's promise.
-    let disk = unsafe { disk_of(bdev) };
+    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
     let what = Reserve::Preempt {
         key,
         victim,
         access: access(kind),
         abort,
     };
-    change(disk, what)
+    change(disk.shared(), what)
 }
 
 /// # Safety
 /// As of [`register`].
 unsafe extern "C" fn clear(bdev: *mut block_device, key: u64) -> c_int {
     // SAFETY: by the caller's promise.
-    let disk = unsafe { disk_of(bdev) };
-    change(disk, Reserve::Clear { key })
+    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
+    change(disk.shared(), Reserve::Clear { key })
 }
 
 /// The caller's array has room for as many keys as it says; afterwards it says how many there are.
@@ -191,19 +185,17 @@ unsafe extern "C" fn clear(bdev: *mut block_device, key: u64) -> c_int {
 /// # Safety
 /// As of [`register`]; `keys` is the caller's own, with its array behind it.
 unsafe extern "C" fn read_keys(bdev: *mut block_device, keys: *mut shims::pr_keys) -> c_int {
-    // SAFETY: by the caller's promise.
-    let disk = unsafe { disk_of(bdev) };
-    // SAFETY: the array is as long as the caller says, and written by nobody else. All callers of
-    // Linux 7.3 have zeroed it.
-    let room = unsafe {
-        let array = (*keys).keys.as_mut_ptr();
-        slice::from_raw_parts_mut(array, (*keys).num_keys as usize)
+    // SAFETY: by the caller's promise; the array is as long as the caller says, and written by
+    // nobody else. All callers of Linux 7.3 have zeroed it.
+    let (disk, told_generation, told_number, room) = unsafe {
+        let room = slice::from_raw_parts_mut((*keys).keys.as_mut_ptr(), (*keys).num_keys as usize);
+        let disk = GenDisk::from_raw((*bdev).bd_disk);
+        (disk, &mut (*keys).generation, &mut (*keys).num_keys, room)
     };
-    let answer = ask(disk, |owner, unit| owner.registered(unit, room));
-    // SAFETY: as above.
-    told(answer, |there: Registered| unsafe {
-        (*keys).generation = there.generation;
-        (*keys).num_keys = there.keys;
+    let answer = ask(disk.shared(), |owner, unit| owner.registered(unit, room));
+    told(answer, |there: Registered| {
+        *told_generation = there.generation;
+        *told_number = there.keys;
     })
 }
 
@@ -214,8 +206,8 @@ unsafe extern "C" fn read_reservation(
     held: *mut shims::pr_held_reservation,
 ) -> c_int {
     // SAFETY: by the caller's promise.
-    let (disk, held) = unsafe { (disk_of(bdev), &mut *held) };
-    let answer = ask(disk, |owner, unit| owner.holder(unit));
+    let (disk, held) = unsafe { (GenDisk::from_raw((*bdev).bd_disk), &mut *held) };
+    let answer = ask(disk.shared(), |owner, unit| owner.holder(unit));
     told(answer, |holder: Holder| {
         held.generation = holder.generation;
         held.key = holder.key;

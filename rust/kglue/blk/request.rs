@@ -1,16 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One request of the block layer, as hiops owns it.
+//! One request of the block layer, and what hiops keeps behind it.
+//!
+//! `kernel::block::mq::Request` (Linux 7.2 and 7.3) tells neither operation nor sector, size,
+//! flags, segments or bios; has no room for a driver's own data; ends with success only; and counts
+//! its holders, for a look-up by tag that hiops has not. Here is the same pair as there: a
+//! borrowed view, [`RqRef`], and the one owner, [`Rq`], without a count. All that is read of a
+//! request is read in [`RqRef::fields`].
+//!
+//! ```text
+//!  queue_rq(s) --Rq--> engine --end, requeue, a batch--> blk-mq
+//!                        +--swallowed (fault injection)--> nobody's --its time-out--> Rq
+//! ```
+//! [`owned`]: what its owner does with a request. [`chain`]: requests in a row. [`batch`]: those
+//! that end together. [`bios`]: what it is made of.
 
+pub(crate) mod batch;
+pub(crate) mod bios;
+pub(crate) mod chain;
+mod owned;
+
+use self::bios::{Bios, Ranges};
+use super::gendisk::GenDisk;
 use super::lane::Lane;
 use crate::shims;
 use crate::way::{Offer, Way};
+use core::cell::Cell;
+use core::marker::PhantomData;
 use core::ptr::{null, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
 use engine::Waiter;
-use hal::{CmdError, Command, Op, Segment};
+use hal::{Command, Op};
 use kernel::bindings;
 
-/// What hiops keeps in each request, behind it (blk-mq's "PDU"). Zeroed by blk-mq when the tag set is made.
+/// What hiops keeps in each request, behind it (blk-mq's "PDU"). blk-mq zeroes it when the tag set
+/// is made, and zeroes are one.
 #[repr(C)]
 pub(crate) struct Pdu<M> {
     pub(crate) head: Head,
@@ -21,49 +44,32 @@ pub(crate) struct Pdu<M> {
 /// The part of the PDU that is alike for all controllers.
 #[repr(C)]
 pub(crate) struct Head {
-    /// The thread that waits for it, with which it is enlisted; null: that is not certain.
-    pub(crate) waiter: *const Waiter<Offer, Way>,
-    /// The `blk_status_t` with which it ends.
-    pub(crate) status: u8,
-    /// How often it was tried again; of one that never was, of no meaning.
-    pub(crate) tries: u8,
-    /// In how many milliseconds it is tried again, if it is.
-    pub(crate) delay_ms: u32,
+    pub(crate) own: Own,
     /// It waits in the FIFO for a tag, and blk-mq's timer runs: looked at by its time-out.
-    pub(crate) waits: AtomicBool,
+    waits: AtomicBool,
     /// Its completion was swallowed by the kernel's fault injection; the time-out ends it.
-    pub(crate) swallowed: bool,
+    swallowed: AtomicBool,
 }
 
-/// The ranges of a discard, as [`hal::Command`] wants them.
+/// What concerns the request's owner alone: reached by [`Rq`] only, which no two threads share.
+pub(crate) struct Own {
+    /// The thread that waits for it, with which it is enlisted; `None`: that is not certain.
+    waiter: Cell<Option<&'static Waiter<Offer, Way>>>,
+    /// The `blk_status_t` with which it ends.
+    status: Cell<u8>,
+    /// How often it was tried again; of one that never was, of no meaning.
+    pub(crate) tries: Cell<u8>,
+    /// In how many milliseconds it is tried again, if it is.
+    pub(crate) delay_ms: Cell<u32>,
+}
+
+/// A request that blk-mq handed to hiops, to be ended exactly once: by what takes it by value.
 ///
 /// # Invariants
-/// `bio` is null or one of a request's, which is owned for as long as this is used.
-pub(crate) struct Ranges {
-    bio: *const bindings::bio,
-    shift: u8,
-}
-
-impl Iterator for Ranges {
-    type Item = Result<Segment, CmdError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        // SAFETY: by the invariant.
-        let bio = unsafe { self.bio.as_ref() }?;
-        self.bio = bio.bi_next;
-        let shift = u32::from(self.shift);
-        Some(Ok(Segment {
-            addr: bio.bi_iter.bi_sector.wrapping_shr(shift.wrapping_sub(9)),
-            len: bio.bi_iter.bi_size.wrapping_shr(shift),
-        }))
-    }
-}
-
-/// A request that blk-mq handed to hiops, to be ended exactly once.
-///
-/// # Invariants
-/// `rq` is a request of a queue whose tag set has room for `Pdu<M>` behind each, given to `queue_rq(s)` and not ended since; this is
-/// the only handle of it. Its hardware context's `driver_data` is a [`Lane`] that outlives it.
+/// `rq` is a request of a queue whose tag set has room for `Pdu<M>` behind each, given to
+/// `queue_rq(s)` and not ended since; this is the only owner of it. Its hardware context's
+/// `driver_data` is a [`Lane`] that outlives it.
+#[repr(transparent)]
 pub struct Rq {
     rq: NonNull<bindings::request>,
 }
@@ -71,69 +77,125 @@ pub struct Rq {
 // SAFETY: a request belongs to no thread; its one owner may be any.
 unsafe impl Send for Rq {}
 
-impl Rq {
-    /// Takes a request over.
+/// A request to look at, for who does not own it, or not for as long: it can't be ended.
+///
+/// # Invariants
+/// `rq` is as that of an [`Rq`], or is over, but stays a request of that tag set for `'a`.
+#[derive(Clone, Copy)]
+pub(crate) struct RqRef<'a> {
+    rq: NonNull<bindings::request>,
+    alive: PhantomData<&'a bindings::request>,
+}
+
+/// What the block layer says of a request. What is not asked for costs nothing: the compiler leaves
+/// it out.
+struct Fields<'a> {
+    /// Operation and flags. CAST: the operation is the low byte.
+    cmd_flags: u32,
+    rq_flags: u32,
+    sector: u64,
+    bytes: u32,
+    segments: u16,
+    /// In ticks.
+    timeout: u32,
+    bio: *const bindings::bio,
+    /// Of one in a list: the next one.
+    next: *mut bindings::request,
+    /// Where `next` is.
+    link: &'a Cell<Option<Rq>>,
+    disk: GenDisk<'a>,
+    lane: &'a Lane,
+    head: &'a Head,
+}
+
+impl<'a> RqRef<'a> {
+    /// A view of `rq`.
     ///
     /// # Safety
-    /// The type's invariants, which become the handle's.
+    /// The type's invariants, which become the view's.
     #[inline(always)]
     pub(crate) unsafe fn from_raw(rq: NonNull<bindings::request>) -> Self {
         // INVARIANT: the caller's promise.
-        Self { rq }
+        Self::of(rq)
     }
 
-    /// The kernel's structure.
+    /// Likewise, of one that is known to keep the invariants.
     #[inline(always)]
-    pub(crate) fn as_raw(&self) -> *mut bindings::request {
-        self.rq.as_ptr()
+    fn of(rq: NonNull<bindings::request>) -> Self {
+        let alive = PhantomData;
+        Self { rq, alive }
     }
 
-    /// Gives the request back to who ends it.
+    /// The one place in which a request is read.
     #[inline(always)]
-    pub(crate) fn into_raw(self) -> *mut bindings::request {
-        self.rq.as_ptr()
-    }
-
-    /// What hiops keeps with the request.
-    #[inline(always)]
-    pub(crate) fn pdu<M>(&self) -> *mut Pdu<M> {
-        self.rq.as_ptr().wrapping_add(1).cast()
-    }
-
-    /// The part of [`Rq::pdu`] that needs no type.
-    #[inline(always)]
-    pub(crate) fn head(&self) -> *mut Head {
-        self.rq.as_ptr().wrapping_add(1).cast()
-    }
-
-    /// The thread that it is enlisted with.
-    #[inline(always)]
-    pub(crate) fn waiter(&self) -> Option<&'static Waiter<Offer, Way>> {
-        // SAFETY: set when the request was taken over, to null or to a place that outlives all requests.
-        unsafe { (*self.head()).waiter.as_ref() }
+    fn fields(self) -> Fields<'a> {
+        let rq = self.rq.as_ptr();
+        // SAFETY: by the invariant the request is there, with our head behind it, its queue, and
+        // its hardware context, whose `driver_data` is a lane; what is read here does not change
+        // while hiops has it. The link is a pointer to a request or null, as `Option<Rq>` is.
+        unsafe {
+            let next = &raw mut (*rq).__bindgen_anon_1.rq_next;
+            Fields {
+                cmd_flags: (*rq).cmd_flags,
+                rq_flags: (*rq).rq_flags,
+                sector: (*rq).__sector,
+                bytes: (*rq).__data_len,
+                segments: (*rq).nr_phys_segments,
+                timeout: (*rq).timeout,
+                bio: (*rq).bio,
+                next: *next,
+                link: &*next.cast(),
+                disk: GenDisk::from_raw((*(*rq).q).disk),
+                lane: &*(*(*rq).mq_hctx).driver_data.cast::<Lane>(),
+                head: &*rq.wrapping_add(1).cast::<Head>(),
+            }
+        }
     }
 
     /// The disk's way to its hardware queue.
     #[inline(always)]
-    pub(crate) fn lane(&self) -> &Lane {
-        // SAFETY: by the invariants both pointers are valid and the lane outlives the request.
-        unsafe { &*(*(*self.as_raw()).mq_hctx).driver_data.cast::<Lane>() }
+    pub(crate) fn lane(self) -> &'a Lane {
+        self.fields().lane
+    }
+
+    /// Its disk.
+    pub(crate) fn disk(self) -> GenDisk<'a> {
+        self.fields().disk
     }
 
     /// Whether it comes from an elevator.
     #[inline(always)]
-    pub(crate) fn is_scheduled(&self) -> bool {
-        // SAFETY: owned.
-        unsafe { (*self.as_raw()).rq_flags & shims::HIOPS_RQF_SCHED_TAGS != 0 }
+    pub(crate) fn is_scheduled(self) -> bool {
+        self.fields().rq_flags & shims::HIOPS_RQF_SCHED_TAGS != 0
+    }
+
+    /// Whether it was tried before, and comes again: see [`again`](super::again).
+    #[inline(always)]
+    pub(crate) fn is_retry(self) -> bool {
+        self.fields().rq_flags & shims::HIOPS_RQF_DONTPREP != 0
+    }
+
+    /// Whether its submitter wants to know of a failure rather than have it tried again.
+    pub(crate) fn is_fail_fast(self) -> bool {
+        self.fields().cmd_flags & shims::HIOPS_REQ_FAILFAST != 0
+    }
+
+    /// Bytes of data, or of the disk, that it is about.
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> u32 {
+        self.fields().bytes
+    }
+
+    /// Pieces of memory that its data is in, at most; of a discard, of the disk.
+    #[inline(always)]
+    pub(crate) fn segments(self) -> u16 {
+        self.fields().segments
     }
 
     /// The operation, if hiops knows it.
     #[inline(always)]
-    pub(crate) fn op(&self) -> Option<Op> {
-        // SAFETY: the request is alive and its operation does not change while hiops owns it.
-        let flags = unsafe { (*self.as_raw()).cmd_flags };
-        // CAST: the operation is the low byte.
-        match u32::from(flags as u8) {
+    pub(crate) fn op(self) -> Option<Op> {
+        match u32::from(self.fields().cmd_flags as u8) {
             bindings::req_op_REQ_OP_READ => Some(Op::Read),
             bindings::req_op_REQ_OP_WRITE => Some(Op::Write),
             bindings::req_op_REQ_OP_FLUSH => Some(Op::Flush),
@@ -143,71 +205,17 @@ impl Rq {
         }
     }
 
-    /// The ranges of a discard: a bio each, where it has several; else it is its one range itself.
+    /// What it asks for. An operation that hiops does not know never comes here: `queue_rq` refuses
+    /// it.
     #[inline(always)]
-    pub(crate) fn ranges(&self) -> Option<Ranges> {
-        // SAFETY: the request is alive, and hiops owns it.
-        let (flags, count, bio) = unsafe {
-            let rq = self.as_raw();
-            ((*rq).cmd_flags, (*rq).nr_phys_segments, (*rq).bio)
-        };
-        // CAST: the operation is the low byte.
-        let discard = u32::from(flags as u8) == bindings::req_op_REQ_OP_DISCARD;
-        // INVARIANT: the request's own bios.
-        discard.then(|| Ranges {
-            bio: if count > 1 { bio } else { null() },
-            shift: self.lane().format.block_shift(),
-        })
-    }
-
-    /// It waits in the FIFO from now on, which is counted; blk-mq's timer starts.
-    pub(crate) fn start_waiting(&self) {
-        self.lane().stats.deferred();
-        // SAFETY: owned; the head is the request's own.
-        unsafe { (*self.head()).waits.store(true, Ordering::Relaxed) };
-        // SAFETY: owned, and not started before: it waits once at most, and before it begins.
-        unsafe { bindings::blk_mq_start_request(self.as_raw()) };
-    }
-
-    /// It is about to be issued; blk-mq's timer runs from now on, if it did not before.
-    #[inline(always)]
-    pub(crate) fn begin(&self) {
-        // SAFETY: owned; the head is the request's own.
-        let waits = unsafe { &(*self.head()).waits };
-        if waits.load(Ordering::Relaxed) {
-            return waits.store(false, Ordering::Relaxed);
-        }
-        // SAFETY: owned, and not started before: a request begins once.
-        unsafe { bindings::blk_mq_start_request(self.as_raw()) };
-    }
-
-    /// It has ended, maybe without having been issued.
-    pub(crate) fn stop_waiting(&self) {
-        // SAFETY: owned; the head is the request's own.
-        unsafe { (*self.head()).waits.store(false, Ordering::Relaxed) };
-    }
-
-    /// Whether it waits in the FIFO. For a time-out, which does not own it.
-    pub(crate) fn is_waiting(&self) -> bool {
-        // SAFETY: the PDU is there as long as the request is.
-        unsafe { (*self.head()).waits.load(Ordering::Relaxed) }
-    }
-
-    /// How long it may take, by the clock of [`crate::context::now_ms`]: the queue's `io_timeout`. For a request that was started.
-    pub(crate) fn timeout_ms(&self) -> u64 {
-        // SAFETY: the request is alive; its timer, set when it was started, is not changed until it ends.
-        u64::from(unsafe { (*self.as_raw()).timeout }).saturating_mul(crate::context::TICK_MS)
-    }
-
-    /// What it asks for. An operation that hiops does not know never comes here: `queue_rq` refuses it.
-    #[inline(always)]
-    pub(crate) fn command(&self) -> Command {
-        let lane = self.lane();
-        // SAFETY: the request is alive, and hiops owns it.
-        let (sector, bytes, flags) = unsafe {
-            let rq = self.as_raw();
-            ((*rq).__sector, (*rq).__data_len, (*rq).cmd_flags)
-        };
+    pub(crate) fn command(self) -> Command {
+        let Fields {
+            sector,
+            bytes,
+            cmd_flags,
+            lane,
+            ..
+        } = self.fields();
         let shift = lane.format.block_shift();
         let op = self.op().unwrap_or(Op::Flush);
         let (lba, blocks) = match op {
@@ -224,8 +232,49 @@ impl Rq {
             lba,
             blocks,
             block_shift: shift,
-            fua: flags & shims::HIOPS_REQ_FUA != 0,
-            unmap: lane.format.unmaps() && flags & shims::HIOPS_REQ_NOUNMAP == 0,
+            fua: cmd_flags & shims::HIOPS_REQ_FUA != 0,
+            unmap: lane.format.unmaps() && cmd_flags & shims::HIOPS_REQ_NOUNMAP == 0,
         }
+    }
+
+    /// Whether it comes with ranges rather than data: [`Rq::ranges`].
+    #[inline(always)]
+    pub(crate) fn is_discard(self) -> bool {
+        u32::from(self.fields().cmd_flags as u8) == bindings::req_op_REQ_OP_DISCARD
+    }
+
+    /// Whether it waits in the FIFO.
+    pub(crate) fn is_waiting(self) -> bool {
+        self.fields().head.waits.load(Ordering::Relaxed)
+    }
+
+    /// How long it may take, by the clock of [`crate::context::now_ms`]: the queue's `io_timeout`.
+    /// For a request that was started, whose timer is not changed until it ends.
+    pub(crate) fn timeout_ms(self) -> u64 {
+        u64::from(self.fields().timeout).saturating_mul(crate::context::TICK_MS)
+    }
+
+    /// The request itself, if its completion was swallowed, which left it to its time-out. Once.
+    #[cold]
+    pub(crate) fn take_swallowed(self) -> Option<Rq> {
+        let swallowed = self.fields().head.swallowed.swap(false, Ordering::Acquire);
+        // INVARIANT: `Rq::is_swallowed` was asked by the owner, who let go of it then.
+        swallowed.then_some(Rq { rq: self.rq })
+    }
+}
+
+impl Rq {
+    /// The bios of its data.
+    #[inline(always)]
+    pub(crate) fn bios(&self) -> Bios<'_> {
+        Bios::new(self.view().fields().bio)
+    }
+
+    /// The ranges of a discard: a bio each, where it has several; else it is its one range itself.
+    #[inline(always)]
+    pub(crate) fn ranges(&self) -> Ranges<'_> {
+        let Fields { segments, bio, .. } = self.view().fields();
+        let bios = Bios::new(if segments > 1 { bio } else { null() });
+        Ranges::new(bios, self.lane().format.block_shift())
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A coarse timer. Behind `Upper::retry_later` it looks again at a queue whose first request could not be mapped; for waiters, it looks after
-//! offers that nobody claims.
+//! A coarse timer. Behind `Upper::retry_later` it looks again at a queue whose first request could
+//! not be mapped; for waiters, it looks after offers that nobody claims.
+//!
+//! The kernel crate (Linux 7.2 and 7.3) has timers of high resolution only.
 
 use crate::aim::{Aim, Stays};
 use crate::context::{jiffies, PreemptOff};

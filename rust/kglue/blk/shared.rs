@@ -6,9 +6,8 @@ use super::lane::{Lane, Sums};
 use super::owner::OwnerPtr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use hal::{Error, Unit};
-use kernel::bindings;
 use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::sync::{rcu::synchronize_rcu, Arc};
 use kernel::time::{delay::fsleep, Delta};
 
 /// What lives as long as somebody has the disk open, which may be longer than the adapter.
@@ -59,8 +58,8 @@ impl DiskShared {
     }
 }
 
-/// How many [`DiskShared`] there are. The last close of a disk frees its own after the module's reference count has gone down,
-/// so leaving the module means waiting for them.
+/// How many [`DiskShared`] there are. The last close of a disk frees its own after the module's
+/// reference count has gone down, so leaving the module means waiting for them.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
 impl Drop for DiskShared {
@@ -74,20 +73,12 @@ pub struct AllDisksGone;
 
 impl Drop for AllDisksGone {
     fn drop(&mut self) {
-        // TIMEOUT: none: nobody has a disk open any more, so what is left is on its way through `free_disk`.
+        // TIMEOUT: none: nobody has a disk open any more, so what is left is on its way through
+        // `free_disk`.
         while ALIVE.load(Ordering::Acquire) != 0 {
             fsleep(Delta::from_millis(1));
         }
-        // SAFETY: may sleep. Whoever was in `free_disk` has left this module's text after it.
-        unsafe { bindings::synchronize_rcu() };
+        // Whoever was in `free_disk` has left this module's text after it.
+        synchronize_rcu();
     }
-}
-
-/// The shared part of a disk of ours.
-///
-/// # Safety
-/// `disk` is one whose `private_data` [`Disk::new`](super::disk::Disk::new) has set, and it lives as long as the result.
-pub(crate) unsafe fn shared<'a>(disk: *mut bindings::gendisk) -> &'a DiskShared {
-    // SAFETY: by the caller's promise.
-    unsafe { &*(*disk).private_data.cast::<DiskShared>() }
 }

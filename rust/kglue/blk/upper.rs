@@ -2,93 +2,76 @@
 //! blk-mq as the strategy's upper layer.
 
 use super::again;
+use super::ended::Ended;
 use super::map::MapKind;
 use super::poller::Poller;
-use super::request::{Ranges, Rq};
+use super::request::bios::Ranges;
+use super::request::Rq;
 use super::retry::Retry;
 use crate::context::now_ms;
 use crate::errno::status;
 use crate::shims;
 use crate::way::Offer;
-use core::ptr::{null_mut, NonNull};
 use engine::{Context, Upper};
-use hal::{CmdError, Command, Failure, Outcome, Segment};
-use kernel::bindings;
+use hal::{CmdError, Command, Error, Failure, Outcome, Segment};
 use kernel::prelude::*;
 
 /// One hardware queue's upper layer.
-///
-/// # Invariants
-/// `retry` and `poller` outlive it: the adapter keeps them all, and drops the queue first.
 pub(crate) struct BlkUpper<M: MapKind> {
     map: M,
-    retry: NonNull<Retry>,
-    poller: NonNull<Poller>,
+    /// Looks again at a queue whose first request could not be mapped.
+    pub(crate) retry: KBox<Retry>,
+    /// Looks for completions while the interrupt is off.
+    pub(crate) poller: KBox<Poller>,
 }
 
-// SAFETY: `Retry` is `Sync`.
-unsafe impl<M: MapKind> Send for BlkUpper<M> {}
-// SAFETY: as above.
-unsafe impl<M: MapKind> Sync for BlkUpper<M> {}
-
 impl<M: MapKind> BlkUpper<M> {
-    /// # Safety
-    /// `retry` and `poller` outlive the result.
-    pub(crate) unsafe fn new(map: M, retry: &Retry, poller: &Poller) -> Self {
-        // INVARIANT: the caller's promise.
-        Self {
+    /// The upper layer of a queue whose data is mapped by `map`. Sleeps.
+    pub(crate) fn new(map: M) -> Result<Self, Error> {
+        let no_memory = |_| Error::NoMemory;
+        Ok(Self {
             map,
-            retry: NonNull::from(retry),
-            poller: NonNull::from(poller),
-        }
+            retry: Retry::new().map_err(no_memory)?,
+            poller: Poller::new().map_err(no_memory)?,
+        })
     }
 
     /// Unmaps `rq`, which is over, and puts it to those that end with `ended`.
     #[inline]
-    fn conclude(&self, ended: &mut Ended, rq: Rq) {
-        self.map.unmap(&rq);
-        if cfg!(CONFIG_FAIL_IO_TIMEOUT) && swallow(&rq) {
-            // The time-out ends it: see `Ops::timeout`.
-            let _ = rq.into_raw();
-            return;
+    fn conclude(&self, ended: &mut Ended, mut rq: Rq) {
+        self.map.unmap(&mut rq);
+        if cfg!(CONFIG_FAIL_IO_TIMEOUT) {
+            rq = match rq.swallow() {
+                // The time-out ends it: see `Ops::timeout`.
+                Ok(()) => return,
+                Err(rq) => rq,
+            };
         }
         if let Some(waiter) = rq.waiter() {
             waiter.ended();
         }
-        // SAFETY: owned; the head is the request's own.
-        let good = unsafe { (*rq.head()).status } == shims::HIOPS_STS_OK;
-        // SAFETY: owned; the batch is the caller's.
-        if good && unsafe { shims::hiops_add_to_batch(rq.as_raw(), &mut ended.batch) } {
-            let _ = rq.into_raw();
-            return;
-        }
-        if !good {
-            rq.lane().stats.error();
-        }
-        push(&mut ended.single, rq);
+        ended.put(rq);
     }
 
     /// `rq` failed: it is over, or is tried again.
     #[cold]
-    fn fail(&self, ended: &mut Ended, rq: Rq, failure: Failure) {
+    fn fail(&self, ended: &mut Ended, mut rq: Rq, failure: Failure) {
         if !again::is_worth_a_try(&rq, failure) {
             return self.conclude(ended, rq);
         }
-        self.map.unmap(&rq);
+        self.map.unmap(&mut rq);
         if let Some(waiter) = rq.waiter() {
             waiter.ended();
         }
-        push(&mut ended.again, rq);
+        ended.again.push(rq);
     }
 
-    /// Offers each of `offers` to the thread that waits for it; what is not taken is the caller's to end, in `ended`.
+    /// Offers each of those that are to be to the thread that waits for it; what is not taken is
+    /// the caller's to end, in `ended`.
     #[inline]
-    fn offer(&self, ended: &mut Ended, offers: Chain) {
-        let mut rest = Some(offers.0);
-        while let Some(raw) = rest {
-            // SAFETY: the chain owns its requests.
-            let (rq, next) = unsafe { (Rq::from_raw(raw), *next_of(raw.as_ptr())) };
-            rest = NonNull::new(next);
+    fn offer(&self, ended: &mut Ended) {
+        let mut offers = core::mem::take(&mut ended.offers);
+        while let Some(rq) = offers.pop() {
             let back = match rq.waiter() {
                 Some(waiter) => crate::wait::offer(waiter, Offer(rq)),
                 None => Some(Offer(rq)),
@@ -99,9 +82,14 @@ impl<M: MapKind> BlkUpper<M> {
         }
     }
 
-    /// Ends `rq`, an offer that was claimed in the context `by`. With preemption off.
+    /// Ends `rq`, an offer that was claimed in the context `by`: [`Context::Lazy`] is the thread
+    /// that it was for, anybody else sweeps it up. With preemption off.
     #[inline]
     pub(crate) fn end_claimed(&self, rq: Rq, by: Context) {
+        let by = match by {
+            Context::Lazy => by,
+            _ => Context::Sweep,
+        };
         let mut ended = Ended::default();
         self.conclude(&mut ended, rq);
         self.finish(&mut ended, by);
@@ -109,14 +97,14 @@ impl<M: MapKind> BlkUpper<M> {
 }
 
 /// What comes beside a command.
-enum Pieces<D> {
+enum Beside<'a, D> {
     /// Its data, mapped.
     Data(D),
     /// Pieces of the disk.
-    Ranges(Ranges),
+    Ranges(Ranges<'a>),
 }
 
-impl<D: Iterator<Item = Result<Segment, CmdError>>> Iterator for Pieces<D> {
+impl<D: Iterator<Item = Result<Segment, CmdError>>> Iterator for Beside<'_, D> {
     type Item = Result<Segment, CmdError>;
 
     #[inline(always)]
@@ -128,69 +116,13 @@ impl<D: Iterator<Item = Result<Segment, CmdError>>> Iterator for Pieces<D> {
     }
 }
 
-/// Ended requests on their way to their submitters.
-pub(crate) struct Ended {
-    /// Those that blk-mq ends as a batch.
-    batch: bindings::io_comp_batch,
-    /// Those that it ends one by one, with the status in their PDU.
-    single: Option<Chain>,
-    /// Those whose owners are asleep.
-    offers: Option<Chain>,
-    /// Those that are not over, but tried again.
-    again: Option<Chain>,
-}
-
-impl Default for Ended {
-    // Inline and field by field: one is made for every drain, and bindgen's `Default` is a call and a copy.
-    #[inline(always)]
-    fn default() -> Self {
-        Self {
-            batch: bindings::io_comp_batch {
-                req_list: bindings::rq_list {
-                    head: null_mut(),
-                    tail: null_mut(),
-                },
-                need_ts: false,
-                complete: None,
-                poll_ctx: null_mut(),
-            },
-            single: None,
-            offers: None,
-            again: None,
-        }
-    }
-}
-
-/// Requests linked by `rq_next`, newest first.
-struct Chain(NonNull<bindings::request>);
-
-/// Where a request of hiops' own keeps the link to the next one.
-///
-/// # Safety
-/// `rq` is alive and owned by the caller; its list node is unused.
-#[inline(always)]
-unsafe fn next_of(rq: *mut bindings::request) -> *mut *mut bindings::request {
-    // SAFETY: alive; only an address is made.
-    unsafe { &raw mut (*rq).__bindgen_anon_1.rq_next }
-}
-
-/// Puts `rq` before the others of `chain`.
-#[inline(always)]
-fn push(chain: &mut Option<Chain>, rq: Rq) {
-    let next = (chain.take()).map_or(null_mut(), |chain| chain.0.as_ptr());
-    let rq = rq.into_raw();
-    // SAFETY: the request was owned by this function, and is now by the chain.
-    unsafe { *next_of(rq) = next };
-    *chain = NonNull::new(rq).map(Chain);
-}
-
 impl<M: MapKind> Upper for BlkUpper<M> {
     type Request = Rq;
     type Ended = Ended;
 
     #[inline(always)]
     fn command(&self, rq: &Rq) -> Command {
-        rq.command()
+        rq.view().command()
     }
 
     #[inline(always)]
@@ -198,9 +130,9 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         &'a self,
         rq: &'a mut Rq,
     ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        match rq.ranges() {
-            Some(ranges) => Pieces::Ranges(ranges),
-            None => Pieces::Data(self.map.segments(rq)),
+        match rq.view().is_discard() {
+            true => Beside::Ranges(rq.ranges()),
+            false => Beside::Data(self.map.segments(rq)),
         }
     }
 
@@ -220,28 +152,18 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
     #[cold]
     fn starved(&self, rq: &Rq) {
-        // SAFETY: owned, so its queue and that queue's disk are there.
-        let (name, bytes) = unsafe {
-            let rq = rq.as_raw();
-            let disk = &*(*(*rq).q).disk;
-            (
-                CStr::from_char_ptr(disk.disk_name.as_ptr()),
-                (*rq).__data_len,
-            )
-        };
         kernel::pr_err!(
             "{}: no memory to map {} bytes for DMA in half a minute, with nothing in flight that \
-             holds any: the I/O fails. Give the machine more (swiotlb= on the kernel's command line \
-             where data goes through bounce buffers), or lower queue/max_sectors_kb\n",
-            name,
-            bytes
+             holds any: the I/O fails. Give the machine more (swiotlb= on the kernel's command \
+             line where data goes through bounce buffers), or lower queue/max_sectors_kb\n",
+            rq.disk_name(),
+            rq.view().bytes()
         );
     }
 
     #[inline]
     fn end_cmd(&self, ended: &mut Ended, rq: Rq, outcome: Outcome) {
-        // SAFETY: owned; the head is the request's own.
-        unsafe { (*rq.head()).status = status(outcome) };
+        rq.set_status(status(outcome));
         if let Err(failure) = outcome {
             rq.stop_waiting();
             return self.fail(ended, rq, failure);
@@ -249,7 +171,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         match rq.waiter() {
             // What is left to do is its own, if it is asleep still when the token is free.
             Some(waiter) if waiter.is_asleep() && rq.lane().switches.get().lazy() => {
-                push(&mut ended.offers, rq);
+                ended.offers.push(rq);
             }
             _ => self.conclude(ended, rq),
         }
@@ -257,31 +179,14 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
     #[inline]
     fn finish(&self, ended: &mut Ended, by: Context) {
-        if let Some(offers) = ended.offers.take() {
-            self.offer(ended, offers);
+        if !ended.offers.is_empty() {
+            self.offer(ended);
         }
-        count(&ended.batch, by);
-        // SAFETY: may be called in any context. Bottom halves are off while bios end, as behind any driver.
-        let bh_off = by != Context::Irq && unsafe { shims::hiops_bh_off() };
-        if !ended.batch.req_list.head.is_null() {
-            // SAFETY: all requests of the batch are owned by it, over, and end here.
-            unsafe { bindings::blk_mq_end_request_batch(&mut ended.batch) };
-        }
-        if let Some(chain) = ended.single.take() {
-            end_one_by_one(chain, by);
-        }
-        if let Some(chain) = ended.again.take() {
-            requeue_all(chain);
-        }
-        if bh_off {
-            // SAFETY: pairs with `hiops_bh_off`.
-            unsafe { shims::hiops_bh_on() };
-        }
+        ended.end(by);
     }
 
     fn can_poll(&self) -> bool {
-        // SAFETY: by the invariant.
-        unsafe { self.poller.as_ref() }.can_poll()
+        self.poller.can_poll()
     }
 
     fn interrupts_thread(&self) -> bool {
@@ -295,106 +200,20 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     fn set_interrupt(&self, on: bool) -> bool {
-        // SAFETY: by the invariant.
-        unsafe { self.poller.as_ref() }.set_interrupt(on)
+        self.poller.set_interrupt(on)
     }
 
     fn arm_poll(&self, us: u32) {
-        // SAFETY: by the invariant.
-        unsafe { self.poller.as_ref() }.start(us);
+        self.poller.start(us);
     }
 
     #[cold]
     fn retry_later(&self) {
-        // SAFETY: by the invariant.
-        unsafe { self.retry.as_ref() }.arm();
+        self.retry.arm();
     }
 
     #[inline(always)]
     fn now_ms(&self) -> u64 {
         now_ms()
-    }
-}
-
-/// Whether the kernel's fault injection wants this completion to get lost.
-#[cold]
-fn swallow(rq: &Rq) -> bool {
-    // SAFETY: owned; the PDU is the request's own.
-    unsafe {
-        let swallowed = shims::hiops_fake_timeout(rq.as_raw());
-        (*rq.head()).swallowed = swallowed;
-        swallowed
-    }
-}
-
-/// Ends a request whose completion was swallowed, if `rq` is one. From its time-out.
-///
-/// # Safety
-/// Called by blk-mq's time-out handling of `rq`, a request of a tag set of hiops'.
-#[cold]
-pub(crate) unsafe fn end_swallowed(rq: NonNull<bindings::request>) -> bool {
-    // SAFETY: alive, by the caller's promise; used as a handle only if it is one.
-    let handle = unsafe { Rq::from_raw(rq) };
-    let head = handle.head();
-    // SAFETY: the PDU is alive with the request; a request that was swallowed has no other owner.
-    if !core::mem::take(unsafe { &mut (*head).swallowed }) {
-        return false;
-    }
-    handle.lane().stats.completed(1, Context::Coop);
-    if let Some(waiter) = handle.waiter() {
-        waiter.ended();
-    }
-    // SAFETY: over, owned by nobody else since it was swallowed, and ended only here.
-    unsafe { bindings::blk_mq_end_request(handle.into_raw(), shims::HIOPS_STS_OK) };
-    true
-}
-
-/// Counts the requests of `batch` under `by`, run by run of the same lane.
-#[inline]
-fn count(batch: &bindings::io_comp_batch, by: Context) {
-    let mut rq = batch.req_list.head;
-    while let Some(first) = NonNull::new(rq) {
-        // SAFETY: the batch owns its requests; the handle is forgotten again.
-        let first = unsafe { Rq::from_raw(first) };
-        let lane = first.lane();
-        let mut n = 1u64;
-        // SAFETY: as above; the list ends with null.
-        rq = unsafe { *next_of(rq) };
-        while let Some(next) = NonNull::new(rq) {
-            // SAFETY: as above.
-            if !core::ptr::eq(unsafe { Rq::from_raw(next) }.lane(), lane) {
-                break;
-            }
-            n = n.wrapping_add(1);
-            // SAFETY: as above.
-            rq = unsafe { *next_of(rq) };
-        }
-        lane.stats.completed(n, by);
-    }
-}
-
-#[cold]
-fn end_one_by_one(chain: Chain, by: Context) {
-    let mut rest = Some(chain.0);
-    while let Some(raw) = rest {
-        // SAFETY: the chain owns its requests.
-        let (rq, next) = unsafe { (Rq::from_raw(raw), *next_of(raw.as_ptr())) };
-        rest = NonNull::new(next);
-        rq.lane().stats.completed(1, by);
-        // SAFETY: the PDU is the request's own, and zeroed or set by hiops.
-        let status = unsafe { (*rq.head()).status };
-        // SAFETY: owned, over, and ended only here.
-        unsafe { bindings::blk_mq_end_request(rq.into_raw(), status) };
-    }
-}
-
-#[cold]
-fn requeue_all(chain: Chain) {
-    let mut rest = Some(chain.0);
-    while let Some(raw) = rest {
-        // SAFETY: the chain owns its requests.
-        let (rq, next) = unsafe { (Rq::from_raw(raw), *next_of(raw.as_ptr())) };
-        rest = NonNull::new(next);
-        again::requeue(rq);
     }
 }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Ended requests on their way to their submitters.
+
+use super::again;
+use super::request::batch::Batch;
+use super::request::chain::Chain;
+use super::request::Rq;
+use crate::shims;
+use engine::Context;
+
+/// Requests that one context has ended, by what becomes of them.
+#[derive(Default)]
+pub(crate) struct Ended {
+    /// Those that blk-mq ends as a batch.
+    batch: Batch,
+    /// Those that it ends one by one, with the status in their PDU.
+    single: Chain,
+    /// Those whose owners are asleep.
+    pub(super) offers: Chain,
+    /// Those that are not over, but tried again.
+    pub(super) again: Chain,
+}
+
+impl Ended {
+    /// Takes `rq`, which is over.
+    #[inline(always)]
+    pub(super) fn put(&mut self, rq: Rq) {
+        let rq = match rq.status() {
+            shims::HIOPS_STS_OK => match self.batch.add(rq) {
+                Ok(()) => return,
+                Err(rq) => rq,
+            },
+            _ => {
+                rq.lane().stats.error();
+                rq
+            }
+        };
+        self.single.push(rq);
+    }
+
+    /// Ends all but the offers, and counts them under `by`. Any context.
+    #[inline]
+    pub(super) fn end(&mut self, by: Context) {
+        self.count(by);
+        // SAFETY: may be called in any context. Bottom halves are off while bios end, as behind any
+        // driver.
+        let bh_off = by != Context::Irq && unsafe { shims::hiops_bh_off() };
+        self.batch.end();
+        if !self.single.is_empty() {
+            self.end_one_by_one(by);
+        }
+        if !self.again.is_empty() {
+            self.requeue_all();
+        }
+        if bh_off {
+            // SAFETY: pairs with `hiops_bh_off`.
+            unsafe { shims::hiops_bh_on() };
+        }
+    }
+
+    /// Counts the requests of the batch, run by run of the same lane.
+    #[inline]
+    fn count(&self, by: Context) {
+        let mut rest = self.batch.iter();
+        while let Some((lane, n)) = rest.run() {
+            lane.stats.completed(n as u64, by);
+        }
+    }
+
+    #[cold]
+    fn end_one_by_one(&mut self, by: Context) {
+        while let Some(rq) = self.single.pop() {
+            rq.lane().stats.completed(1, by);
+            rq.end();
+        }
+    }
+
+    #[cold]
+    fn requeue_all(&mut self) {
+        while let Some(rq) = self.again.pop() {
+            again::requeue(rq);
+        }
+    }
+}
+
+/// Ends `rq`, whose completion was swallowed. From its time-out.
+#[cold]
+pub(crate) fn end_swallowed(rq: Rq) {
+    rq.lane().stats.completed(1, Context::Sweep);
+    if let Some(waiter) = rq.waiter() {
+        waiter.ended();
+    }
+    rq.set_status(shims::HIOPS_STS_OK);
+    rq.end();
+}
