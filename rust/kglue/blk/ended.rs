@@ -9,7 +9,6 @@ use crate::shims;
 use engine::Context;
 
 /// Requests that one context has ended, by what becomes of them.
-#[derive(Default)]
 pub(crate) struct Ended {
     /// Those that blk-mq ends as a batch.
     batch: Batch,
@@ -19,6 +18,19 @@ pub(crate) struct Ended {
     pub(super) offers: Chain,
     /// Those that are not over, but tried again.
     pub(super) again: Chain,
+}
+
+impl Default for Ended {
+    // Inline and field by field: one is made for every drain, and the derived one is a copy.
+    #[inline(always)]
+    fn default() -> Self {
+        Self {
+            batch: Batch::EMPTY,
+            single: Chain::EMPTY,
+            offers: Chain::EMPTY,
+            again: Chain::EMPTY,
+        }
+    }
 }
 
 impl Ended {

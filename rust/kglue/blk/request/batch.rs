@@ -15,24 +15,18 @@ use kernel::bindings;
 /// It owns the requests of its list.
 pub(crate) struct Batch(bindings::io_comp_batch);
 
-impl Default for Batch {
-    // Inline and field by field: one is made for every drain, and bindgen's `Default` is a call and
-    // a copy.
-    #[inline(always)]
-    fn default() -> Self {
-        Self(bindings::io_comp_batch {
-            req_list: bindings::rq_list {
-                head: null_mut(),
-                tail: null_mut(),
-            },
-            need_ts: false,
-            complete: None,
-            poll_ctx: null_mut(),
-        })
-    }
-}
-
 impl Batch {
+    /// One with nothing in it.
+    pub(crate) const EMPTY: Self = Self(bindings::io_comp_batch {
+        req_list: bindings::rq_list {
+            head: null_mut(),
+            tail: null_mut(),
+        },
+        need_ts: false,
+        complete: None,
+        poll_ctx: null_mut(),
+    });
+
     /// Takes `rq`, which is over, unless it is one that has to end by itself.
     #[inline(always)]
     pub(crate) fn add(&mut self, rq: Rq) -> Result<(), Rq> {

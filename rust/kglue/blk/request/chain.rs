@@ -17,6 +17,9 @@ use kernel::bindings;
 pub(crate) struct Chain(Option<Rq>);
 
 impl Chain {
+    /// One with nothing in it.
+    pub(crate) const EMPTY: Self = Self(None);
+
     /// Takes all of the requests of `list`.
     ///
     /// # Safety
