@@ -8,7 +8,7 @@ use hal::{
     Reservations, Shutdown, Unit, Wish,
 };
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 type Plain = MockController<MockPlatform>;
 
@@ -20,7 +20,8 @@ struct Noting {
 
 impl Noting {
     fn note(&self, what: &'static str) {
-        self.asked.lock().unwrap().push(what);
+        let asked = self.asked.lock();
+        asked.unwrap_or_else(PoisonError::into_inner).push(what);
     }
 }
 
