@@ -13,7 +13,6 @@
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
-#include <linux/sched/stat.h>
 
 #include "wait.h"
 
@@ -58,11 +57,6 @@ bool hiops_pause(void)
 	return !task_is_running(current) && !need_resched();
 }
 
-bool hiops_is_crowded(void)
-{
-	return !is_idle_task(current) && !single_task_running();
-}
-
 bool hiops_may_yield(void)
 {
 	/*
@@ -70,8 +64,7 @@ bool hiops_may_yield(void)
 	 * throttled, an idle one hardly come again. What is plugged has to be
 	 * submitted first, which a sleep does.
 	 */
-	return !single_task_running() && current->policy == SCHED_NORMAL &&
-	       !current->plug;
+	return current->policy == SCHED_NORMAL && !current->plug;
 }
 
 bool hiops_on_idle_cpu(void)

@@ -24,9 +24,7 @@ bool hiops_may_drain(void);
 bool hiops_is_awake(void);
 /* Rests for a moment: whether the running thread was not woken meanwhile, and nobody is more urgent. */
 bool hiops_pause(void);
-/* Others want the CPU that the running thread has. Any context. */
-bool hiops_is_crowded(void);
-/* Others want this CPU, and the running thread may let them without going to sleep. */
+/* The running thread may let others run without going to sleep. */
 bool hiops_may_yield(void);
 /* Nothing but the idle thread runs on this CPU. */
 bool hiops_on_idle_cpu(void);

@@ -87,6 +87,9 @@ mod engine_suite {
         fn now_ms(&self) -> u64 {
             0
         }
+        fn now_ns(&self) -> u64 {
+            0
+        }
     }
 
     type Io = IoQueue<KernelPlatform, lld_ram::RamQueue<KernelPlatform, Hand>, Upside, Plain>;

@@ -88,6 +88,10 @@ impl Owner for Fake {
 
     fn choose(&self, _which: usize) {}
 
+    fn learned(&self, _: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        Ok(())
+    }
+
     fn poll_interval_us(&self) -> u32 {
         0
     }

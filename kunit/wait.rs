@@ -61,7 +61,7 @@ fn wait(ticks: c_ulong) -> Option<(u32, c_ulong)> {
     }
     // SAFETY: may sleep; the completion is this function's.
     let left = unsafe { bindings::wait_for_completion_io_timeout(completion, ticks) };
-    waiter.ended();
+    super::ended(waiter);
     Some((queue.visits.load(Ordering::Relaxed), left))
 }
 

@@ -34,7 +34,9 @@ if [ "${1:-}" = check ]; then
 	for drive in "${DRIVES[@]}"; do
 		read -r disk fs <<<"$drive"
 		shift
-		looked_at() { python3 ci/crash/check.py /dev/hiops0n1 "$fs" "/run/crash/$disk" <<<"$1"; }
+		looked_at() {
+			python3 ci/crash/check.py /dev/hiops0n1 "$fs" "/run/crash/$disk" <<<"$1"
+		}
 		retell "$disk" '' looked_at "$1"
 	done
 	plan

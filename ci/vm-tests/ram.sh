@@ -52,6 +52,9 @@ for switch in lazy coop; do
 	refused $switch-2 'nvalid argument' put 2 $H/$switch
 done
 refused interval-range 'nvalid argument' put 10000000 $H/poll_interval_us
+expect interval-is-32 reads $H/poll_interval_us 32
+expect learned grep -Eq '^sleep_ns [1-9][0-9]* yield_ns [1-9][0-9]* tick_ns [1-9]' $H/learned
+expect learned-polling grep -Eq '^queue 0 interrupt_ns .* polling (-|[0-9]+)$' $H/learned
 expect interval put 16 $H/poll_interval_us
 expect interval-is-16 reads $H/poll_interval_us 16
 refused stats-unknown 'nvalid argument' put all $H/stats

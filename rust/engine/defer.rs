@@ -2,31 +2,40 @@
 //! Telling the device of commands later, together with others that are to come.
 //!
 //! A strategy may let commands that are staged wait for more ([`Strategy::defers`]), as long as they
-//! are no whole batch ([`Queue::batch`]) and something is certain to come for them:
+//! are no whole batch ([`Queue::batch`]) and the poll timer is certain to come for them:
 //!
 //! ```text
 //!  staged --- a whole batch, or the strategy does not defer ---> rung
 //!     |
 //!  deferred --- a drain, and the strategy defers no more ------> flushed
-//!     |     --- a thread that leaves its CPU, a tick ----------> flushed
+//!     |     --- a thread that leaves its CPU, the next tick ---> flushed
 //!     +     --- the gate opens, the strategy is another -------> flushed
 //! ```
 //!
+//! # For how long
+//! The strategy names a time. No command is late by more than a tenth of what the device has lately
+//! taken for one, whatever it names: the next tick comes by then, and nobody puts it off meanwhile. A
+//! device of which that is not known yet is told at once.
+//!
 //! # A deferred doorbell is never lost
-//! Where the queue interrupts, something is with the device, whose completion leads to a drain, which
-//! asks again, and once nothing is outstanding no strategy is asked. The issuer says that it defers,
-//! passes a fence, and looks at what is outstanding; the drainer counts what is done, passes a fence,
-//! and looks whether anything is deferred. One of the two sees the other (`tests/loom_defer.rs`). Of
-//! a polled queue it is the next tick, which comes while something is deferred: the timer and the
-//! issuer find each other as they do for what is outstanding (`poll.rs`).
+//! Only a polled queue defers, and the timer comes while something is deferred: the two find each
+//! other as the timer and the issuer do for what is outstanding (`poll.rs`). A queue that goes back to
+//! its interrupt meanwhile says so, passes a fence, and looks whether anything is deferred; the issuer
+//! says that it defers, passes a fence, and looks whether the queue is polled. One of the two sees the
+//! other (`tests/loom_defer.rs`).
 
 use crate::issue::Left;
 use crate::queue::{IoQueue, IssueSide};
 use crate::strategy::{Staged, Strategy, View};
 use crate::upper::Ending;
 use crate::Upper;
-use cell::sync::{fence, AtomicBool, Ordering};
+use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hal::{Platform, Queue};
+
+/// The part of a command's time that it may be late by.
+const SHARE: u64 = 10;
+/// How much of a new measurement goes into the average: the part of 2 to the power of so much.
+const WEIGHT: u32 = 3;
 
 /// What a queue defers, and whether it does at this moment.
 pub(crate) struct Deferring {
@@ -34,6 +43,13 @@ pub(crate) struct Deferring {
     pub(crate) batch: usize,
     /// Staged commands wait for more of them. Written by the issue token's holder.
     on: AtomicBool,
+    /// What the device has lately taken for a command, in nanoseconds; 0: not known. Written by the
+    /// drain token's holder.
+    device_ns: AtomicU64,
+    /// The tag of a command whose time is taken, plus 1; 0: of none.
+    sampled: AtomicU32,
+    /// When the device was told of it.
+    told_ns: AtomicU64,
 }
 
 impl Deferring {
@@ -42,6 +58,44 @@ impl Deferring {
         Self {
             batch,
             on: AtomicBool::new(false),
+            device_ns: AtomicU64::new(0),
+            sampled: AtomicU32::new(0),
+            told_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// For how long commands may wait for others, in nanoseconds; 0: how long the device takes is
+    /// not known.
+    #[inline]
+    pub(crate) fn most_ns(&self) -> u64 {
+        self.device_ns.load(Ordering::Relaxed) / SHARE
+    }
+
+    /// The device is told of `tag`, and maybe of others. By the issuer.
+    #[inline]
+    pub(crate) fn begin_sample(&self, tag: u32, now_ns: impl FnOnce() -> u64) {
+        if self.batch > 1 && self.sampled.load(Ordering::Relaxed) == 0 {
+            self.told_ns.store(now_ns(), Ordering::Relaxed);
+            // Release: who finds the tag finds when that was.
+            self.sampled.store(tag.wrapping_add(1), Ordering::Release);
+        }
+    }
+
+    /// The device has answered `tag`, or it was taken back. By the drainer.
+    #[inline]
+    pub(crate) fn end_sample(&self, tag: usize, now_ns: impl FnOnce() -> u64) {
+        // CAST: a tag is 16 bits wide.
+        let sampled = tag as u32 + 1;
+        if self.batch > 1 && self.sampled.load(Ordering::Acquire) == sampled {
+            let took = now_ns().saturating_sub(self.told_ns.load(Ordering::Relaxed));
+            let before = match self.device_ns.load(Ordering::Relaxed) {
+                0 => took,
+                before => before
+                    .saturating_sub(before >> WEIGHT)
+                    .saturating_add(took >> WEIGHT),
+            };
+            self.device_ns.store(before, Ordering::Relaxed);
+            self.sampled.store(0, Ordering::Relaxed);
         }
     }
 
@@ -64,11 +118,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[inline]
     fn defer(&self, staged: usize) -> bool {
         if staged != 0 && staged < self.deferring.batch && self.may_defer(Staged::Open) {
-            self.deferring.on.store(true, Ordering::Relaxed);
-            // The hand-over with the drainer and with the timer, see above.
+            let begins = !self.deferring.on.swap(true, Ordering::Relaxed);
+            // The hand-over with who turns polling off, and with the timer, see above.
             fence(Ordering::SeqCst);
             if self.may_defer(Staged::Open) {
                 self.watch();
+                if begins {
+                    self.hasten_tick(self.most_deferred_ns(Staged::Open));
+                }
                 return true;
             }
         }
@@ -78,11 +135,20 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         false
     }
 
-    /// Whether what is no whole batch may wait for more: somebody is certain to come for it, and the
-    /// strategy wants that.
+    /// For how long what is no whole batch may wait for more, in nanoseconds; 0: it must not.
+    #[inline]
+    fn most_deferred_ns(&self, staged: Staged) -> u64 {
+        if !self.is_polled() {
+            return 0;
+        }
+        self.strategy
+            .defers(self, staged)
+            .min(self.deferring.most_ns())
+    }
+
     #[inline]
     fn may_defer(&self, staged: Staged) -> bool {
-        (self.outstanding() != 0 || self.is_polled()) && self.strategy.defers(self, staged)
+        self.most_deferred_ns(staged) != 0
     }
 
     /// Whether staged commands wait for more of them.

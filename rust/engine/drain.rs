@@ -38,6 +38,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let mut total = 0usize;
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.drain.lock_or_knock() {
+            if by == Context::Coop && self.is_polled() {
+                self.put_off_tick();
+            }
             let mut ended = Ending::new();
             let mut more = false;
             let mut depth = 0;
@@ -127,6 +130,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             };
             let Event { tag, outcome } = event;
             let tag = self.hw.detach_tag_cmd(&mut side.hw, tag);
+            self.deferring
+                .end_sample(tag.index(), || self.upper.now_ns());
             match self.slots.get(tag.index()).and_then(|slot| slot.take()) {
                 Some(rq) => ended.end(&self.upper, rq, outcome),
                 None => side.strays = side.strays.saturating_add(1),

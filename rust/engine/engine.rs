@@ -39,12 +39,12 @@
 #![forbid(unsafe_code)]
 
 mod again;
+mod costs;
 mod defer;
 mod drain;
 mod fifo;
 mod gate;
 mod issue;
-mod pace;
 mod poll;
 mod queue;
 mod starving;
@@ -57,11 +57,11 @@ mod wait;
 mod waiter;
 
 pub use again::{Retry, Tries};
+pub use costs::Costs;
 pub use gate::Paused;
-pub use pace::Pace;
 pub use poll::{Mode, DEFAULT_POLL_INTERVAL_US};
 pub use queue::{IoQueue, Overdue};
-pub use strategy::{Drained, Next, Spin, Spun, Staged, Strategy, Turn, View};
+pub use strategy::{Drained, Learned, Next, Spun, Staged, Strategy, Turn, View};
 pub use switches::Switches;
 pub use thread::Thread;
 pub use upper::{Context, Upper};

@@ -291,6 +291,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             ended.end(upper, rq, Err(CmdError::Io.finally()));
             return Ok(());
         }
+        // CAST: a tag is 16 bits wide.
+        side.last = at as u32;
         if let Err(tag) = side.bound.push(tag) {
             self.ring_for(side, tag);
         }
@@ -328,6 +330,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub(crate) fn ring(&self, side: &mut IssueSide<Q>) {
         if !side.bound.is_empty() {
             self.issued.add(side.bound.len());
+            self.deferring
+                .begin_sample(side.last, || self.upper.now_ns());
             let writes = self.hw.issue_tags(&mut side.hw, &mut side.bound);
             self.issue_doorbells.add(writes);
             self.watch_issued();

@@ -11,13 +11,13 @@
 
 use crate::gate::Paused;
 use crate::queue::{DrainSide, IoQueue};
-use crate::strategy::{Drained, Staged, Strategy, View};
+use crate::strategy::{Drained, Strategy, View};
 use crate::{Context, Switches, Upper};
-use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU8, Ordering};
+use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Error, Platform, Queue};
 
 /// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14, section 4).
-pub const DEFAULT_POLL_INTERVAL_US: u32 = 24;
+pub const DEFAULT_POLL_INTERVAL_US: u32 = 32;
 
 /// How completions are noticed when nobody passes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,9 @@ pub(crate) struct Polling {
     on: AtomicBool,
     /// The timer is armed, or its tick is under way.
     armed: AtomicBool,
+    /// When the timer expires, by the clock of [`Upper::now_ns`]: an interval after the last look
+    /// that left nothing, at the latest.
+    due_ns: AtomicU64,
 }
 
 impl Polling {
@@ -47,6 +50,7 @@ impl Polling {
             interval_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
             on: AtomicBool::new(false),
             armed: AtomicBool::new(false),
+            due_ns: AtomicU64::new(0),
         }
     }
 
@@ -66,6 +70,17 @@ impl Polling {
 
     fn interval_us(&self) -> u32 {
         self.interval_us.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn interval_ns(&self) -> u64 {
+        u64::from(self.interval_us()).saturating_mul(1000)
+    }
+
+    /// Whether the next tick is due within half an interval of `now_ns`.
+    #[inline]
+    pub(crate) fn is_look_due(&self, now_ns: u64) -> bool {
+        let due = self.due_ns.load(Ordering::Relaxed);
+        now_ns.saturating_add(self.interval_ns() / 2) >= due
     }
 }
 
@@ -127,7 +142,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// any context, with preemption off.
     pub fn tick(&self) {
         self.visit(Context::Poll, false);
-        self.flush_unless_deferred(Staged::Closing);
+        self.flush();
         if self.is_watched() {
             return self.come_again();
         }
@@ -155,7 +170,30 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     fn come_again(&self) {
+        let due = self.upper.now_ns().saturating_add(self.poll.interval_ns());
+        self.poll.due_ns.store(due, Ordering::Relaxed);
         self.upper.arm_poll(self.poll.interval_us());
+    }
+
+    /// Somebody who passes by looks now: the timer need not, for an interval. It is put off at most
+    /// twice in one.
+    #[inline]
+    pub(crate) fn put_off_tick(&self) {
+        let armed = self.poll.armed.load(Ordering::Relaxed) && !self.is_deferred();
+        if armed && self.poll.is_look_due(self.upper.now_ns()) {
+            self.come_again();
+        }
+    }
+
+    /// The next tick is to come in `ns` at the latest.
+    #[inline]
+    pub(crate) fn hasten_tick(&self, ns: u64) {
+        let due = self.upper.now_ns().saturating_add(ns);
+        if due < self.poll.due_ns.load(Ordering::Relaxed) {
+            self.poll.due_ns.store(due, Ordering::Relaxed);
+            self.upper
+                .arm_poll(u32::try_from(ns / 1000).unwrap_or(u32::MAX).max(1));
+        }
     }
 
     fn claim_timer(&self) -> bool {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One hardware queue with all that the strategy keeps for it.
 
+use crate::costs::Measured;
 use crate::defer::Deferring;
 use crate::fifo::Fifo;
 use crate::poll::Polling;
@@ -8,7 +9,7 @@ use crate::starving::Starving;
 use crate::stats::Counter;
 use crate::strategy::{Strategy, View};
 use crate::Switches;
-use crate::{Context, Mode, Upper};
+use crate::{Context, Costs, Mode, Upper};
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use cell::{Slot, TryLock};
 use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
@@ -34,6 +35,8 @@ pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) free: TagBatch<Free>,
     /// Bound, and staged for the next doorbell.
     pub(crate) bound: TagBatch<Bound>,
+    /// The last of these.
+    pub(crate) last: u32,
     /// The gate is closed for ever.
     pub(crate) dead: bool,
     /// Data that can't be mapped.
@@ -70,6 +73,7 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     none_before: AtomicU64,
     pub(crate) deferring: Deferring,
     pub(crate) poll: Polling,
+    pub(crate) costs: Measured,
     /// Commands that the device was told of. Counted before it is.
     pub(crate) issued: Counter,
     /// Commands that it has answered, or that were taken back.
@@ -104,6 +108,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 hw: hw.issue,
                 free: TagBatch::default(),
                 bound: TagBatch::default(),
+                last: 0,
                 dead: false,
                 starving: Starving::default(),
             }),
@@ -119,6 +124,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             none_before: AtomicU64::new(0),
             deferring: Deferring::new(hw.queue.batch()),
             poll: Polling::new(),
+            costs: Measured::new(),
             strategy,
             issued: Counter::new(),
             done: Counter::new(),
@@ -139,6 +145,22 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// What decides for it.
     pub fn strategy(&self) -> &S {
         &self.strategy
+    }
+
+    /// What things take on this machine, as measured anew.
+    pub fn set_costs(&self, costs: Costs) {
+        self.costs.set(costs);
+    }
+
+    /// What they take, as far as is known.
+    pub fn costs(&self) -> Costs {
+        self.costs.get()
+    }
+
+    /// The interrupt's handler took `ns` before it came to drain this queue. One caller at a time.
+    #[inline]
+    pub fn note_interrupt(&self, ns: u64) {
+        self.costs.note_lead(ns);
     }
 
     /// Whether it is of use to know which thread waits for a request that is submitted now
@@ -250,9 +272,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
         self.poll.is_on()
     }
 
-    #[inline(always)]
-    fn is_interrupt_dear(&self) -> bool {
-        self.hw.is_interrupt_dear()
+    #[inline]
+    fn most_deferred_ns(&self) -> u64 {
+        self.deferring.most_ns()
+    }
+
+    #[inline]
+    fn costs(&self) -> Costs {
+        self.costs.get()
     }
 
     #[inline(always)]
@@ -266,7 +293,22 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
     }
 
     #[inline(always)]
+    fn is_look_due(&self) -> bool {
+        self.poll.is_look_due(self.upper.now_ns())
+    }
+
+    #[inline(always)]
+    fn interval_ns(&self) -> u64 {
+        self.poll.interval_ns()
+    }
+
+    #[inline(always)]
     fn now_ms(&self) -> u64 {
         self.upper.now_ms()
+    }
+
+    #[inline(always)]
+    fn now_ns(&self) -> u64 {
+        self.upper.now_ns()
     }
 }

@@ -25,7 +25,7 @@
 //! Every method may be called from any context, interrupts included, with preemption off, and by
 //! several CPUs at once, save those that are given `&mut` [`Strategy::Notes`]. None sleeps.
 
-use crate::{Context, Mode, Switches};
+use crate::{Context, Costs, Mode, Switches};
 
 /// What a strategy sees of a queue.
 pub trait View {
@@ -48,18 +48,32 @@ pub trait View {
     /// The interrupt is off: a timer looks for completions.
     fn is_polled(&self) -> bool;
 
-    /// The device's interrupt takes accesses to registers ([`hal::Queue::is_interrupt_dear`]).
-    fn is_interrupt_dear(&self) -> bool;
+    /// A tenth of what the device has lately taken for a command, in nanoseconds; 0: not known, as where
+    /// [`View::batch`] is 1.
+    fn most_deferred_ns(&self) -> u64;
 
-    /// Threads are ready that this CPU has no time for, and that come by soon
+    /// What things take on this machine.
+    fn costs(&self) -> Costs;
+
+    /// Threads that wait for I/O like this are ready, and this CPU has no time for them yet
     /// ([`crate::Upper::is_crowded`]).
     fn is_crowded(&self) -> bool;
 
     /// What runs on this CPU, if this is an interrupt, is a thread at work.
     fn interrupts_thread(&self) -> bool;
 
+    /// Nobody has looked for completions of this queue, which is polled, for half the interval
+    /// between two ticks.
+    fn is_look_due(&self) -> bool;
+
+    /// The interval between two ticks, in nanoseconds.
+    fn interval_ns(&self) -> u64;
+
     /// A coarse monotonic clock, in milliseconds.
     fn now_ms(&self) -> u64;
+
+    /// A fine monotonic clock, in nanoseconds, for intervals up to seconds.
+    fn now_ns(&self) -> u64;
 }
 
 /// Commands that are staged, and who asks about them.
@@ -93,25 +107,12 @@ pub enum Next {
     Sleep,
 }
 
-/// Whether a thread that waits spins before it sleeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spin {
-    /// It does not.
-    No,
-    /// It does, to find out whether that pays.
-    Trial,
-    /// It does.
-    Yes,
-}
-
-/// What came of it.
+/// What came of a visit, and of spinning, if the thread did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spun {
-    /// The thread was woken before it had looked once.
-    AtOnce,
-    /// It was woken while it looked, or somebody more urgent was.
+    /// What the thread waits for was found.
     Found,
-    /// It looked in vain up to the end.
+    /// The thread looked in vain, up to the end.
     Vain,
 }
 
@@ -142,8 +143,10 @@ pub trait Strategy: Send + Sync + 'static {
         let _ = which;
     }
 
-    /// Whether commands that are staged, but are no whole batch, may wait for more.
-    fn defers(&self, view: &impl View, staged: Staged) -> bool;
+    /// For how many nanoseconds commands that are staged, but are no whole batch, may wait for more;
+    /// 0: the device is told at once. Asked of a polled queue only. The engine cuts it short at
+    /// [`View::most_deferred_ns`].
+    fn defers(&self, view: &impl View, staged: Staged) -> u64;
 
     /// Whether it is of use to know which thread waits for a request that it submits now: only such
     /// a thread is asked what it does before it sleeps, and only to such a one completions are
@@ -171,17 +174,32 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// Whether it lets others run instead of sleeping. Asked once for each wait of a thread that
     /// may.
-    fn yields(&self) -> bool;
+    fn yields(&self, view: &impl View) -> bool;
 
-    /// Whether it spins for a while, having found nothing of its own.
-    fn spins(&self) -> Spin;
+    /// For how many nanoseconds it spins, having found nothing of its own. The engine cuts it short
+    /// at what a sleep takes ([`Costs::sleep_ns`]).
+    fn spins(&self, view: &impl View) -> Option<u64>;
 
-    /// What came of that.
-    fn spun(&self, spin: Spin, came: Spun);
+    /// What came of a visit, or of spinning for `ns`.
+    fn spun(&self, view: &impl View, came: Spun, ns: u64);
 
-    /// A thread has waited, and does `next`.
-    fn waited(&self, next: Next);
+    /// A thread has come by before it sleeps, for `ns`, and does `next`.
+    fn waited(&self, view: &impl View, next: Next, ns: u64);
 
     /// The thread that yielded had its turn again.
-    fn yielded(&self, turn: Turn);
+    fn yielded(&self, view: &impl View, turn: Turn);
+
+    /// Tells what it has learnt: a name, and whatever can be said of it.
+    fn learned(&self, now_ms: u64, tell: &mut dyn FnMut(&'static str, Learned)) {
+        let _ = (now_ms, tell);
+    }
+}
+
+/// What is known of one thing that may pay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learned {
+    /// It is done, or is to be tried.
+    pub open: bool,
+    /// What it may lose before it is given up, in nanoseconds.
+    pub credit_ns: u64,
 }

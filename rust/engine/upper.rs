@@ -98,6 +98,9 @@ pub trait Upper: Send + Sync + 'static {
 
     /// A coarse monotonic clock, in milliseconds.
     fn now_ms(&self) -> u64;
+
+    /// A fine monotonic clock, in nanoseconds, for intervals up to seconds.
+    fn now_ns(&self) -> u64;
 }
 
 /// A batch of ended requests that knows whether there is anything in it.

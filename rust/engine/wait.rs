@@ -15,13 +15,12 @@
 //! ```
 
 use crate::queue::IoQueue;
-use crate::strategy::{Next, Spin, Spun, Staged, Strategy, Turn};
+use crate::strategy::{Next, Spun, Staged, Strategy, Turn};
 use crate::{Context, Upper};
 use hal::{Platform, Queue};
 
-/// Looks at the device while a thread spins, each after a pause of the CPU: together about the work
-/// of going to sleep and being woken.
-const LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
+/// Looks while a thread spins, at most: a clock that stands still ends it, too.
+const LOOKS: u32 = if cfg!(loom) { 1 } else { 10_000 };
 
 /// The thread that waits, and its CPU.
 pub trait Waiting {
@@ -41,33 +40,33 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// [`Context::Coop`], and says what it does next. `ended`: how many it has ended in this visit,
     /// if it has taken completions just now. With preemption off.
     pub fn wait(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
+        let since = self.upper.now_ns();
         let next = self.wait_once(thread, ended);
-        self.strategy.waited(next);
+        let ns = self.upper.now_ns().saturating_sub(since);
+        self.strategy.waited(self, next, ns);
         next
     }
 
     fn wait_once(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
+        if thread.is_awake() {
+            return Next::GoOn;
+        }
         let yields_first = self.strategy.yields_first(self);
-        if yields_first && !thread.is_awake() && self.yields(thread) {
+        if yields_first && self.yields(thread) {
             return Next::Yield;
         }
         let ended = ended.unwrap_or_else(|| self.visit(Context::Coop, false));
         if thread.is_awake() {
+            self.strategy.spun(self, Spun::Found, 0);
             return Next::GoOn;
         }
-        let spin = self.strategy.spins();
-        if spin == Spin::No {
-            self.flush_unless_deferred(Staged::Closing);
-        } else {
-            // A device that was not told does not answer.
-            self.flush();
-        }
-        if !thread.pause() {
-            if thread.is_awake() {
-                self.strategy.spun(spin, Spun::AtOnce);
+        match self.strategy.spins(self) {
+            None => self.flush_unless_deferred(Staged::Closing),
+            Some(ns) => {
+                // A device that was not told does not answer.
+                self.flush();
+                self.spin(thread, ns.min(self.costs.get().sleep_ns), ended);
             }
-        } else if spin != Spin::No {
-            self.spin(thread, spin, ended);
         }
         if thread.is_awake() {
             return Next::GoOn;
@@ -81,7 +80,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Whether `thread` lets others run instead of sleeping. Asked once for each wait.
     #[inline]
     fn yields(&self, thread: &impl Waiting) -> bool {
-        thread.may_yield() && self.strategy.yields()
+        thread.may_yield() && self.strategy.yields(self)
     }
 
     /// A thread that was told to yield had its turn again, and tells what came of it. How many
@@ -90,40 +89,46 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[inline]
     pub fn yielded(&self, turn: Turn, thread: &impl Waiting) -> Option<usize> {
         if turn == Turn::Paid {
-            self.strategy.yielded(turn);
+            self.strategy.yielded(self, turn);
             return None;
         }
         let ended = self.visit(Context::Coop, false);
         // It left the look to others, and they to it.
-        self.strategy.yielded(match thread.is_awake() {
+        let turn = match thread.is_awake() {
             true => Turn::Paid,
             false => Turn::Vain,
-        });
+        };
+        self.strategy.yielded(self, turn);
         Some(ended)
     }
 
-    /// Looks for completions while `thread` is neither woken nor kept from it by somebody more
-    /// urgent, nor has ended what one visit may: where it finds that much for others, nothing is
-    /// said of spinning.
+    /// Looks for completions for up to `limit_ns`, while `thread` is neither woken nor kept from it
+    /// by somebody more urgent, nor has ended what one visit may: where it finds that much for
+    /// others, nothing is said of spinning.
     #[inline]
-    fn spin(&self, thread: &impl Waiting, spin: Spin, ended: usize) {
+    fn spin(&self, thread: &impl Waiting, limit_ns: u64, ended: usize) {
+        let since = self.upper.now_ns();
+        let spun = || self.upper.now_ns().saturating_sub(since);
         let mut ended = ended;
         let budget = self.strategy.budget(self);
         for _ in 0..LOOKS {
+            if !thread.pause() {
+                if thread.is_awake() {
+                    self.strategy.spun(self, Spun::Found, spun());
+                }
+                return;
+            }
             if ended >= budget {
                 return;
             }
             if let Some(due) = self.peek() {
                 ended = ended.wrapping_add(self.visit(Context::Coop, due));
             }
-            if !thread.pause() {
-                if thread.is_awake() {
-                    self.strategy.spun(spin, Spun::Found);
-                }
-                return;
+            if spun() >= limit_ns {
+                break;
             }
         }
-        self.strategy.spun(spin, Spun::Vain);
+        self.strategy.spun(self, Spun::Vain, spun());
     }
 
     /// Whether there is anything to drain, and if so, whether it is due even where nothing has come:

@@ -207,10 +207,12 @@ impl<O: Send + 'static, W> Waiter<O, W> {
         }
     }
 
-    /// One that was enlisted here is over.
+    /// One that was enlisted here is over. Whether it was the last, and the owner sleeps: it is about
+    /// to be woken.
     #[inline]
-    pub fn ended(&self) {
-        self.word.fetch_sub(1, Ordering::Relaxed);
+    pub fn ended(&self) -> bool {
+        let word = self.word.fetch_sub(1, Ordering::Relaxed);
+        word & (COUNT | ASLEEP) == ASLEEP | 1
     }
 
     /// Whether `thread` has something outstanding that was enlisted here.

@@ -164,10 +164,6 @@ where
         self.inner.batch()
     }
 
-    fn is_interrupt_dear(&self) -> bool {
-        self.inner.is_interrupt_dear()
-    }
-
     fn get_free_tags(&self, side: &mut Q::Issue, want: usize, tags: &mut TagBatch<Free>) {
         self.inner.get_free_tags(side, want, tags);
     }

@@ -44,11 +44,6 @@ pub trait Queue: Send + Sync + 'static {
     /// gains nothing. Asked once, when the engine takes the queue over.
     fn batch(&self) -> usize;
 
-    /// Whether its interrupt costs register accesses, beside those that its events cost.
-    fn is_interrupt_dear(&self) -> bool {
-        false
-    }
-
     /// Adds up to `want` free slots to `tags`, as far as it has room, possibly none: "the device is
     /// busy" is an answer, not a wait.
     fn get_free_tags(&self, side: &mut Self::Issue, want: usize, tags: &mut TagBatch<Free>);

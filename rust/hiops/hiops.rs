@@ -57,7 +57,7 @@ module! {
             description: "whether whoever passes by takes completions: 0 or 1",
         },
         poll_interval_us: u32 {
-            default: 24,
+            default: 32,
             description: "microseconds between two polls: 1 to 10000",
         },
         poll_queues: u32 {

@@ -19,7 +19,8 @@
 //! * `quirks`, `disks`, `change`: disks are made and shown, and change. `attend`: what the
 //!   controller reports by itself.
 //! * `remove`: the way out. `tags`, `make`: the beginning, of all that.
-//! * `control`: the way of tools' commands. `serve`: interrupts, and the disks' files.
+//! * `control`: the way of tools' commands. `learned`: what strategies have learnt. `serve`:
+//!   interrupts, and the disks' files.
 
 mod abort;
 mod attend;
@@ -28,6 +29,7 @@ mod change;
 mod config;
 mod control;
 mod disks;
+mod learned;
 mod make;
 mod queue;
 mod quirks;

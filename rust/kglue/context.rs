@@ -58,6 +58,12 @@ pub(crate) fn stamps_to_ns(stamps: u64) -> u64 {
     safe::hiops_stamp_ns(stamps)
 }
 
+/// Nanoseconds by the clock of [`stamp`].
+#[inline(always)]
+pub(crate) fn now_ns() -> u64 {
+    stamps_to_ns(stamp())
+}
+
 /// How much two stamps differ by that are `ns` apart; a clock of unknown speed tells no intervals.
 pub(crate) fn stamps_of(ns: u64) -> u64 {
     const PROBE: u64 = 1 << 20;

@@ -30,6 +30,7 @@ pub mod blk;
 pub mod caller;
 mod compat;
 mod context;
+mod costs;
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
 pub mod debugfs;
 pub mod device;
@@ -62,6 +63,7 @@ pub mod pci;
 pub mod platform;
 pub mod ram;
 mod rescue;
+mod share;
 mod shims;
 mod shims_safe;
 pub mod slot;

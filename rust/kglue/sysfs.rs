@@ -195,6 +195,7 @@ static CACHE_TYPE: Attribute = Attribute::new(
     show_cache_type,
     Some(store_cache_type),
 );
+static LEARNED: Attribute = Attribute::new(c_str!("learned"), |d, to| owner(d).learned(to), None);
 static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
 static QUIRKS: Attribute = Attribute::new(c_str!("quirks"), show_quirks, None);
 
@@ -213,7 +214,7 @@ static NAMES: List<bindings::attribute, 6> = List([
     NSID.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 12> = List([
+static SWITCHES: List<bindings::attribute, 13> = List([
     STRATEGY.entry(),
     MODE.entry(),
     LAZY_SWITCH.entry(),
@@ -223,6 +224,7 @@ static SWITCHES: List<bindings::attribute, 12> = List([
     RESET.entry(),
     LINK_POWER.entry(),
     CACHE_TYPE.entry(),
+    LEARNED.entry(),
     STATS.entry(),
     QUIRKS.entry(),
     null_mut(),

@@ -11,13 +11,14 @@
 use crate::aim::Stays;
 use crate::blk::request::Rq;
 use crate::blk::retry::{Kicked, Retry};
-use crate::context::{cpu, stamp, stamps_of, PreemptOff};
+use crate::context::{cpu, stamp, PreemptOff};
 use crate::platform::KernelPlatform;
+use crate::share::{Ready, Shares};
 use crate::shims;
 use crate::way::{Offer, Way};
 use core::ptr::{from_ref, null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
-use engine::{Context, Next, Pace, Thread, Turn, Waiter, Waiters};
+use engine::{Context, Next, Thread, Turn, Waiter, Waiters};
 use hal::{Error, Platform};
 use kernel::ffi::c_void;
 use kernel::prelude::*;
@@ -29,12 +30,6 @@ mod kunit;
 
 /// As a power of two, the places in the table: several times as many as threads wait at once.
 const PLACES: u32 = 10;
-/// CPUs that are told apart.
-const CPUS: usize = 256;
-/// A CPU on which no waiter came by for so long was somebody's who computes: such a thread keeps it
-/// for a slice, 0.7 ms at least (`sysctl_sched_base_slice` in Linux 7.3's kernel/sched/fair.c).
-const LONG_NS: u64 = 350_000;
-
 /// What a place is to the hook.
 #[derive(Default)]
 struct Place {
@@ -44,6 +39,10 @@ struct Place {
     turn: AtomicU8,
     /// When a thread here last yielded, as a [`stamp`].
     yielded_at: AtomicU64,
+    /// The CPU that the thread here came to sleep on.
+    cpu: AtomicU32,
+    /// Where the thread here is counted as ready.
+    ready: Ready,
 }
 
 const NO_TURN: u8 = u8::MAX;
@@ -67,8 +66,7 @@ impl Place {
 struct Table {
     waiters: Waiters<KernelPlatform, Offer, Way>,
     places: <KernelPlatform as Platform>::Table<Place>,
-    /// By CPU: whether its waiters have it for themselves; in stamps.
-    paces: <KernelPlatform as Platform>::Table<Pace>,
+    shares: Shares,
     /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse timer: who is offered something comes, as a rule.
     sweeper: KBox<Retry>,
     sweeping: AtomicBool,
@@ -89,14 +87,13 @@ impl Table {
     fn new() -> Result<KBox<Self>, Error> {
         let platform = KernelPlatform::without_device();
         let places = 1usize << PLACES;
-        let long = stamps_of(LONG_NS);
         let table = Self {
             waiters: Waiters::new(&platform, PLACES)?,
             places: platform.table(places, |_| Place {
                 turn: AtomicU8::new(NO_TURN),
                 ..Place::default()
             })?,
-            paces: platform.table(CPUS, |_| Pace::new(long))?,
+            shares: Shares::new(&platform)?,
             sweeper: Retry::new().map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
         };
@@ -106,19 +103,11 @@ impl Table {
         Ok(table)
     }
 
-    /// The present CPU, as its waiters share it. With preemption off.
-    #[inline]
-    fn pace(&self) -> Option<&Pace> {
-        self.paces.get(cpu() % CPUS)
-    }
-
     /// What came of it that `thread` has yielded, at `since`.
     #[inline]
     fn turn_of(&self, waiter: &Waiter<Offer, Way>, thread: Thread, since: u64) -> Turn {
         let _stay = PreemptOff::new();
-        if let Some(pace) = self.pace() {
-            pace.take_turn(since, stamp());
-        }
+        self.shares.take_turn(since);
         match waiter.waits(thread) {
             true => Turn::Vain,
             false => Turn::Paid,
@@ -136,7 +125,10 @@ impl Table {
 
 impl Kicked for Table {
     fn kicked(&self) {
-        if self.waiters.sweep(false, |offer| end(offer, Context::Coop)) {
+        if self
+            .waiters
+            .sweep(false, |offer| end(offer, Context::Sweep))
+        {
             return self.sweeper.arm();
         }
         self.sweeping.store(false, Ordering::Relaxed);
@@ -202,7 +194,9 @@ pub(crate) fn offer(waiter: &'static Waiter<Offer, Way>, offer: Offer) -> Option
 pub(crate) fn take_all() {
     if let Some(table) = table() {
         let _stay = PreemptOff::new();
-        table.waiters.sweep(true, |offer| end(offer, Context::Coop));
+        table
+            .waiters
+            .sweep(true, |offer| end(offer, Context::Sweep));
     }
 }
 
@@ -231,11 +225,8 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
     };
     place.inside.fetch_add(1, Ordering::Relaxed);
     let _stay = PreemptOff::new();
-    let now = stamp();
-    let calm = table.pace().is_some_and(|pace| {
-        pace.come_by(now);
-        pace.is_shared_by_waiters(now)
-    });
+    table.shares.set_ready(&place.ready, None);
+    let calm = table.shares.come_by();
     let mut then = Next::Sleep;
     // SAFETY: may be called in any thread.
     if waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
@@ -250,11 +241,15 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
     }
     let code = match then {
         Next::Sleep => {
+            // CAST: a number of a CPU.
+            place.cpu.store(cpu() as u32, Ordering::Relaxed);
             waiter.sleep(thread);
             shims::HIOPS_SLEEP
         }
         Next::Yield => {
             place.yielded_at.store(stamp(), Ordering::Relaxed);
+            // CAST: as above.
+            table.shares.set_ready(&place.ready, Some(cpu() as u32));
             shims::HIOPS_YIELD
         }
         Next::GoOn => shims::HIOPS_GO_ON,
@@ -274,6 +269,9 @@ unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32)
     };
     let Some(table) = table() else { return };
     let place = table.places.get(waiter.index());
+    if let Some(place) = place {
+        table.shares.set_ready(&place.ready, None);
+    }
     if done == shims::HIOPS_SLEEP {
         let offer = Thread::at(this).and_then(|thread| waiter.wake(thread));
         if let Some(offer) = offer {
@@ -293,14 +291,25 @@ unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32)
     }
 }
 
-/// Whether other threads are ready on this CPU, which it shares with waiters only as far as is
-/// known. Any context, with preemption off.
+/// A request that was enlisted with `waiter` is over: the thread may be about to be woken.
+#[inline]
+pub(crate) fn ended(waiter: &Waiter<Offer, Way>) {
+    if !waiter.ended() {
+        return;
+    }
+    if let Some(table) = table() {
+        if let Some(place) = table.places.get(waiter.index()) {
+            let cpu = place.cpu.load(Ordering::Relaxed);
+            table.shares.set_ready(&place.ready, Some(cpu));
+        }
+    }
+}
+
+/// Whether threads that wait for I/O like this are ready on this CPU, and come by soon. Any context,
+/// with preemption off.
 #[inline]
 pub(crate) fn is_crowded() -> bool {
-    // SAFETY: may be called in any context.
-    let others = unsafe { shims::hiops_is_crowded() };
-    let pace = || table().and_then(Table::pace);
-    others && pace().is_none_or(|pace| pace.is_shared_by_waiters(stamp()))
+    table().is_some_and(|table| table.shares.is_crowded())
 }
 
 /// Whether threads pass through the hook.

@@ -78,12 +78,6 @@ impl<S: Site> Queue for AhciQueue<S> {
         (self.capacity() / BATCHES).max(1)
     }
 
-    /// The HBA is asked which port it was, and the port what happened; both are then acknowledged.
-    #[inline]
-    fn is_interrupt_dear(&self) -> bool {
-        true
-    }
-
     #[inline]
     fn get_free_tags(&self, _side: &mut (), want: usize, tags: &mut TagBatch<Free>) {
         self.tags.take(want, tags);

@@ -3,7 +3,7 @@
 
 use crate::{Coop, Plain};
 use cell::sync::{AtomicU8, Ordering};
-use engine::{Drained, Next, Spin, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Drained, Learned, Next, Spun, Staged, Strategy, Switches, Turn, View};
 
 /// The names, in the order of their numbers.
 const NAMES: [&str; 2] = ["plain", "coop"];
@@ -58,7 +58,7 @@ impl Strategy for Chosen {
     }
 
     #[inline(always)]
-    fn defers(&self, view: &impl View, staged: Staged) -> bool {
+    fn defers(&self, view: &impl View, staged: Staged) -> u64 {
         ask!(self, defers(view, staged), ())
     }
 
@@ -97,27 +97,31 @@ impl Strategy for Chosen {
     }
 
     #[inline(always)]
-    fn yields(&self) -> bool {
-        ask!(self, yields(), ())
+    fn yields(&self, view: &impl View) -> bool {
+        ask!(self, yields(view), ())
     }
 
     #[inline(always)]
-    fn spins(&self) -> Spin {
-        ask!(self, spins(), ())
+    fn spins(&self, view: &impl View) -> Option<u64> {
+        ask!(self, spins(view), ())
     }
 
     #[inline(always)]
-    fn spun(&self, spin: Spin, came: Spun) {
-        ask!(self, spun(spin, came), ());
+    fn spun(&self, view: &impl View, came: Spun, ns: u64) {
+        ask!(self, spun(view, came, ns), ());
     }
 
     #[inline(always)]
-    fn waited(&self, next: Next) {
-        ask!(self, waited(next), ());
+    fn waited(&self, view: &impl View, next: Next, ns: u64) {
+        ask!(self, waited(view, next, ns), ());
     }
 
     #[inline(always)]
-    fn yielded(&self, turn: Turn) {
-        ask!(self, yielded(turn), ());
+    fn yielded(&self, view: &impl View, turn: Turn) {
+        ask!(self, yielded(view, turn), ());
+    }
+
+    fn learned(&self, now_ms: u64, tell: &mut dyn FnMut(&'static str, Learned)) {
+        ask!(self, learned(now_ms, tell), ());
     }
 }

@@ -9,39 +9,53 @@
 //! a polled queue defers even what the device could begin with: a device that is told of three
 //! answers three, and so whoever drains for them tells of three again.
 //!
+//! # Who passes by
+//! Where the queue interrupts, what has come is announced anyway, and nobody looks for it in
+//! passing. Where it is polled, whoever passes by looks, when nobody has for half the interval of the
+//! ticks, which puts the next tick off: while threads pass by, there are none.
+//!
 //! # What pays
-//! Each way to wait is taken only while it pays ([`patience`]), which each queue learns for itself.
-//! Whether a hybrid queue is polled: [`hybrid`].
+//! Each way to wait is taken only while it pays: an [`Account`] of each queue's says so, of what it
+//! saves and takes, which was measured. Whether a hybrid queue is polled: [`hybrid`].
 
 mod hybrid;
-mod patience;
 
-use engine::{Context, Drained, Next, Spin, Spun, Staged, Strategy, Switches, Turn, View};
-use hybrid::Watch;
-use patience::{Patience, POLLING, VISITS, YIELDING};
+use crate::{Account, Stakes};
+use engine::{
+    Context, Costs, Drained, Learned, Next, Spun, Staged, Strategy, Switches, Turn, View,
+};
+use hybrid::{Noted, Notice, Watch};
 
 /// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in their
 /// place: with SATA some 25,000 instructions, where the longest interrupt handler of libata takes
 /// 40,000 (`bench/run handlers-sata`).
 const VISIT: usize = 8;
+/// What may be lost before a way to wait is given up, in sleeps,
+const MOST: u64 = if cfg!(loom) { 2 } else { 64 };
+/// by a trial,
+const TRIAL: u64 = if cfg!(loom) { 1 } else { 2 };
+/// and by one of yielding, which is long enough for those to try it, too, whom one lets run.
+const YIELDING: u64 = if cfg!(loom) { 1 } else { 16 };
 
 /// The cooperative strategy, for one queue.
+#[derive(Default)]
 pub struct Coop {
     /// Whether it pays to spin before a sleep,
-    spinning: Patience,
+    spinning: Account,
     /// to yield instead of one,
-    yielding: Patience,
+    yielding: Account,
     /// and to come by before one at all.
-    visits: Patience,
+    visits: Account,
+    /// Whether it pays to poll.
+    polling: Account,
 }
 
-impl Default for Coop {
-    fn default() -> Self {
-        Self {
-            spinning: Patience::new(POLLING),
-            yielding: Patience::new(YIELDING),
-            visits: Patience::new(VISITS),
-        }
+/// What is at stake where a sleep is to be saved, and a trial may take so many.
+#[inline]
+fn stakes(costs: &Costs, trial: u64) -> Stakes {
+    Stakes {
+        most_ns: costs.sleep_ns.saturating_mul(MOST),
+        trial_ns: costs.sleep_ns.saturating_mul(trial),
     }
 }
 
@@ -56,7 +70,7 @@ impl Coop {
     /// wait for I/O: they find completions, and more at once, if they are left to it.
     #[inline]
     fn is_left_to_waiters(&self, view: &impl View) -> bool {
-        Self::gathers(view) && self.yielding.is_on() && view.is_crowded()
+        Self::gathers(view) && self.yielding.is_open(view.now_ms()) && view.is_crowded()
     }
 
     /// Whether the device has work enough.
@@ -72,25 +86,7 @@ impl Coop {
     /// are deferred, a thread that waits has its part in finding it.
     #[inline]
     fn visits_pay(&self, view: &impl View) -> bool {
-        view.is_polled() || view.is_deferring() || self.visits.is_on() || self.tries_visits()
-    }
-
-    /// Whether visits are to be tried again; then so is what they are good for.
-    fn tries_visits(&self) -> bool {
-        let due = self.visits.is_due();
-        if due {
-            self.spinning.hasten();
-            self.yielding.hasten();
-        }
-        due
-    }
-
-    fn tick_cost(&self, view: &impl View) -> u32 {
-        let dear = view.is_interrupt_dear();
-        // Threads that find their completions before they sleep are disturbed by an interrupt that
-        // comes after, wherever the tick was.
-        let idle = !dear && !self.visits.is_on() && !view.interrupts_thread();
-        hybrid::tick(dear, idle)
+        view.is_polled() || view.is_deferring() || self.visits.is_open(view.now_ms())
     }
 }
 
@@ -100,9 +96,17 @@ impl Strategy for Coop {
     const NAMES: &'static [&'static str] = &["coop"];
 
     #[inline]
-    fn defers(&self, view: &impl View, staged: Staged) -> bool {
-        let waiters = || view.is_polled() && self.is_left_to_waiters(view);
-        Self::is_filled(view) || (staged == Staged::Open && waiters())
+    fn defers(&self, view: &impl View, staged: Staged) -> u64 {
+        let interval_ns = view.interval_ns();
+        // No tick is to come for it that would not come anyway.
+        if view.most_deferred_ns() < interval_ns {
+            return 0;
+        }
+        let waiters = || staged == Staged::Open && self.is_left_to_waiters(view);
+        match Self::is_filled(view) || waiters() {
+            true => interval_ns,
+            false => 0,
+        }
     }
 
     #[inline]
@@ -112,7 +116,7 @@ impl Strategy for Coop {
 
     #[inline(always)]
     fn looks(&self, view: &impl View, switches: Switches) -> bool {
-        switches.coop() && view.outstanding() > 1 && !self.is_left_to_waiters(view)
+        switches.coop() && view.is_polled() && view.outstanding() > 1 && view.is_look_due()
     }
 
     #[inline(always)]
@@ -126,71 +130,100 @@ impl Strategy for Coop {
     }
 
     fn begin(&self, watch: &mut Watch, view: &impl View) {
-        watch.begin(view.now_ms());
+        watch.begin(view.now_ns());
     }
 
     #[inline(always)]
     fn polls(&self, watch: &mut Watch, view: &impl View, drained: Drained) -> bool {
-        let polled = view.is_polled();
-        // A tick costs more than an interrupt that takes no registers, and none is spared by it.
-        if !polled && !view.is_interrupt_dear() {
-            return false;
-        }
-        let Drained { by, depth, ended } = drained;
-        // Who passed by was at work; so was whom the interrupt kept from it.
-        let (cost, busy) = match by {
-            Context::Irq => (hybrid::INTERRUPT, depth > 1 || view.interrupts_thread()),
-            Context::Poll => (self.tick_cost(view), true),
-            Context::Lazy | Context::Coop | Context::Sweep => (0, true),
+        let by = match drained.by {
+            Context::Irq => Notice::Interrupt,
+            Context::Poll => Notice::Tick,
+            Context::Lazy | Context::Coop | Context::Sweep => Notice::Passing,
         };
-        watch.note(polled, cost, ended, depth, busy, || view.now_ms())
+        let noted = Noted {
+            by,
+            idle: by != Notice::Passing && !view.interrupts_thread(),
+            ended: drained.ended,
+            depth: drained.depth,
+        };
+        watch.note(noted, &self.polling, view)
     }
 
-    /// Where commands are gathered, those come first who are ready: they have some to add, and
-    /// whoever looks then finds more.
+    /// Where the CPU is short of time, those come first who are ready: whoever looks then finds
+    /// more.
     #[inline]
     fn yields_first(&self, view: &impl View) -> bool {
-        Self::gathers(view)
+        view.is_polled() || Self::gathers(view)
     }
 
     #[inline]
-    fn yields(&self) -> bool {
-        self.yielding.pays()
+    fn yields(&self, view: &impl View) -> bool {
+        self.yielding.is_open(view.now_ms())
     }
 
     #[inline]
-    fn spins(&self) -> Spin {
-        let on = self.spinning.is_on();
-        match self.spinning.pays() {
-            false => Spin::No,
-            true if on => Spin::Yes,
-            true => Spin::Trial,
-        }
+    fn spins(&self, view: &impl View) -> Option<u64> {
+        let open = self.spinning.is_open(view.now_ms());
+        open.then(|| view.costs().sleep_ns)
     }
 
     #[inline]
-    fn spun(&self, spin: Spin, came: Spun) {
+    fn spun(&self, view: &impl View, came: Spun, ns: u64) {
+        let (costs, now_ms) = (view.costs(), view.now_ms());
+        let stakes = stakes(&costs, TRIAL);
         match came {
-            // Who is woken by then speaks for spinning only where that is done anyway.
-            Spun::AtOnce if spin != Spin::Yes => {}
-            Spun::AtOnce | Spun::Found => self.spinning.succeed(),
-            Spun::Vain => self.spinning.fail(),
+            Spun::Found => {
+                let saved = costs.sleep_ns.saturating_sub(ns);
+                self.spinning.earn(saved, stakes, now_ms);
+                self.visits.earn(saved, stakes, now_ms);
+            }
+            Spun::Vain => self.spinning.spend(ns, stakes, now_ms),
         }
     }
 
     #[inline]
-    fn waited(&self, next: Next) {
-        match next {
-            Next::Sleep => self.visits.fail(),
-            Next::GoOn | Next::Yield => self.visits.succeed(),
+    fn waited(&self, view: &impl View, next: Next, ns: u64) {
+        if next != Next::Sleep {
+            return;
+        }
+        let now_ms = view.now_ms();
+        let tried = self.visits.has_credit();
+        self.visits.spend(ns, stakes(&view.costs(), TRIAL), now_ms);
+        // A trial of coming by is one of all that is done there.
+        if !tried && self.visits.has_credit() {
+            self.spinning.hasten();
+            self.yielding.hasten();
         }
     }
 
     #[inline]
-    fn yielded(&self, turn: Turn) {
+    fn yielded(&self, view: &impl View, turn: Turn) {
+        let (costs, now_ms) = (view.costs(), view.now_ms());
+        let (visits, yielding) = (stakes(&costs, TRIAL), stakes(&costs, YIELDING));
         match turn {
-            Turn::Paid => self.yielding.succeed(),
-            Turn::Vain => self.yielding.fail(),
+            Turn::Paid => {
+                let saved = costs.sleep_ns.saturating_sub(costs.yield_ns);
+                self.yielding.earn(saved, yielding, now_ms);
+                self.visits.earn(saved, visits, now_ms);
+            }
+            Turn::Vain => {
+                self.yielding.spend(costs.yield_ns, yielding, now_ms);
+                self.visits.spend(costs.yield_ns, visits, now_ms);
+            }
+        }
+    }
+
+    fn learned(&self, now_ms: u64, tell: &mut dyn FnMut(&'static str, Learned)) {
+        let accounts = [
+            ("visits", &self.visits),
+            ("spinning", &self.spinning),
+            ("yielding", &self.yielding),
+            ("polling", &self.polling),
+        ];
+        for (name, account) in accounts {
+            let open = account.is_open(now_ms);
+            let credit_ns = account.credit_ns();
+            tell(name, Learned { open, credit_ns });
         }
     }
 }

@@ -3,7 +3,7 @@
 //! is the interrupt (or the timer, where an operator wants that), ends all that are there. No thread
 //! does anything for another, or before it sleeps.
 
-use engine::{Drained, Next, Spin, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Drained, Next, Spun, Staged, Strategy, Switches, Turn, View};
 
 /// The plain strategy. It has nothing to learn.
 #[derive(Clone, Copy, Debug, Default)]
@@ -15,8 +15,8 @@ impl Strategy for Plain {
     const NAMES: &'static [&'static str] = &["plain"];
 
     #[inline(always)]
-    fn defers(&self, _: &impl View, _: Staged) -> bool {
-        false
+    fn defers(&self, _: &impl View, _: Staged) -> u64 {
+        0
     }
 
     #[inline(always)]
@@ -53,16 +53,16 @@ impl Strategy for Plain {
     }
 
     #[inline(always)]
-    fn yields(&self) -> bool {
+    fn yields(&self, _: &impl View) -> bool {
         false
     }
 
     #[inline(always)]
-    fn spins(&self) -> Spin {
-        Spin::No
+    fn spins(&self, _: &impl View) -> Option<u64> {
+        None
     }
 
-    fn spun(&self, _: Spin, _: Spun) {}
-    fn waited(&self, _: Next) {}
-    fn yielded(&self, _: Turn) {}
+    fn spun(&self, _: &impl View, _: Spun, _: u64) {}
+    fn waited(&self, _: &impl View, _: Next, _: u64) {}
+    fn yielded(&self, _: &impl View, _: Turn) {}
 }

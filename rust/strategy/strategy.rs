@@ -5,13 +5,17 @@
 //! * [`Plain`]: what the in-tree drivers do.
 //! * [`Coop`]: the cooperative strategy of HIOPS (ATC '14): who passes by takes completions.
 //! * [`Chosen`]: whichever of them an operator has chosen for a queue.
+//!
+//! Whatever is learnt is in an [`Account`]: what a success saves, and what a failure takes.
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod account;
 mod chosen;
 mod coop;
 mod plain;
 
+pub use account::{Account, Stakes};
 pub use chosen::Chosen;
 pub use coop::Coop;
 pub use plain::Plain;

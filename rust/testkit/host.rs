@@ -166,4 +166,8 @@ impl Upper for Layer {
     fn now_ms(&self) -> u64 {
         self.0.platform.now_us() / 1000
     }
+
+    fn now_ns(&self) -> u64 {
+        self.0.platform.now_us() * 1000
+    }
 }

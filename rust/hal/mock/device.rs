@@ -32,7 +32,6 @@ struct State {
     bind_answers: VecDeque<Option<CmdError>>,
     doorbells: usize,
     releases: usize,
-    interrupt_is_dear: bool,
 }
 
 /// What happens while somebody looks for events.
@@ -104,11 +103,6 @@ impl MockDevice {
     /// Forgets the answers that are left: binds succeed from now on.
     pub fn bind_well(&self) {
         self.state().bind_answers.clear();
-    }
-
-    /// From now on its interrupt takes accesses to registers.
-    pub fn make_interrupt_dear(&self) {
-        self.state().interrupt_is_dear = true;
     }
 
     /// After `looks` more calls of [`Queue::check_event`], the next finds nothing, and `what`
@@ -213,10 +207,6 @@ impl<P: Platform> Queue for MockQueue<P> {
 
     fn batch(&self) -> usize {
         self.batch
-    }
-
-    fn is_interrupt_dear(&self) -> bool {
-        self.device.state().interrupt_is_dear
     }
 
     fn get_free_tags(&self, _: &mut MockIssue, want: usize, tags: &mut TagBatch<Free>) {

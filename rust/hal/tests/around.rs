@@ -176,7 +176,8 @@ fn whatever_is_asked_gets_to_the_one_within() {
     );
 }
 
-/// A method with a default that is not forwarded would be one of the trait's that is not asked above.
+/// A method with a default that is not forwarded would be one of the trait's that is not asked
+/// above.
 #[test]
 fn no_method_of_a_controller_is_left_out() {
     let of = |source: &str, begin: &str| -> Vec<String> {

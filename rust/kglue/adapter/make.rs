@@ -193,6 +193,22 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         depth.clamp(1, MOST_DEPTH)
     }
 
+    // A frame of its own, and so has its caller: a queue is large, and made on the stack.
+    #[inline(never)]
+    fn make_queue(
+        &self,
+        index: u16,
+        vector: Option<u16>,
+        depth: usize,
+    ) -> Result<HwQueue<C, B>, Error> {
+        let new = {
+            let _control = self.control.lock();
+            self.controller.create_queue(index, vector)?
+        };
+        HwQueue::new(&self.platform, new, self.bus.map(), vector, depth)
+    }
+
+    #[inline(never)]
     fn create_queues(&mut self) -> Result<(), Error> {
         let most = self.limits.queues.max(1);
         // With one map of queues, blk-mq makes no more of them than there are CPUs, and trusts that
@@ -204,17 +220,14 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         let depth = usize::from(self.depth());
         self.queues =
             KVec::with_capacity(usize::from(count), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        let costs = crate::costs::measure();
         for index in 0..count {
             let vector = (index < interrupting).then(|| self.bus.vector(index));
-            let new = {
-                let _control = self.control.lock();
-                self.controller.create_queue(index, vector)?
-            };
-            let queue = HwQueue::new(&self.platform, new, self.bus.map(), vector, depth)?;
-            // There is room: reserved above, so nothing that was pushed before moves.
-            (self.queues)
-                .push_within_capacity(queue)
-                .map_err(|_| Error::NoMemory)?;
+            let queue = self.make_queue(index, vector, depth)?;
+            queue.io.set_costs(costs);
+            // There is room: reserved above, so nothing that was pushed before moves. This `push`
+            // gives nothing back, so there is one copy less on the stack.
+            (self.queues.push(queue, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
         }
         self.own_vectors = in_a_row(self.queues.iter().filter_map(|queue| queue.vector));
         (self.paused.lock().reserve(self.queues.len(), GFP_KERNEL)).map_err(|_| Error::NoMemory)?;

@@ -3,6 +3,7 @@
 
 use crate::adapter::config::Bus;
 use crate::adapter::control::GateWay;
+use crate::adapter::learned;
 use crate::adapter::queue::HwQueue;
 use crate::adapter::reason::Reason;
 use crate::adapter::state::Adapter;
@@ -11,6 +12,7 @@ use crate::blk::owner::{ControllerCounts, Ioctl, Owner};
 use crate::context::stamp;
 use crate::log::log_warn;
 use core::any::Any;
+use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 use engine::{Context, Mode, Strategy, View};
 use hal::{Answer, Cause, Controller, Error, Heat, Holder, LinkPower, Registered, Reserve};
@@ -27,8 +29,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             Cause::Attention => self.call(),
         }
         if let Some(queue) = self.queue_of(vector) {
-            queue.io.drain(Context::Irq);
-            queue.interrupted(begin);
+            queue.serve(begin);
         } else {
             self.interrupt_all(vector, begin);
         }
@@ -55,8 +56,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             queue.io.drain(Context::Irq);
         });
         if let Some(queue) = first {
-            queue.io.drain(Context::Irq);
-            queue.interrupted(begin);
+            queue.serve(begin);
         }
     }
 }
@@ -110,6 +110,10 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         for queue in self.queues.iter().take(self.interrupting()) {
             queue.choose(&self.platform, which);
         }
+    }
+
+    fn learned(&self, to: &mut dyn Write) -> fmt::Result {
+        learned::write(to, self.queues.iter())
     }
 
     fn poll_interval_us(&self) -> u32 {

@@ -100,7 +100,7 @@ impl Ended {
 pub(crate) fn end_swallowed(rq: Rq) {
     rq.lane().stats.completed(1, Context::Sweep);
     if let Some(waiter) = rq.waiter() {
-        waiter.ended();
+        crate::wait::ended(waiter);
     }
     rq.set_status(shims::HIOPS_STS_OK);
     rq.end();

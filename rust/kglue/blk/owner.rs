@@ -28,6 +28,8 @@ pub(crate) trait Owner: Send + Sync {
     fn strategy(&self) -> usize;
     /// Chooses another. Sleeps.
     fn choose(&self, which: usize);
+    /// Writes what the strategy has learnt, a line for each of the first queues.
+    fn learned(&self, to: &mut dyn core::fmt::Write) -> core::fmt::Result;
     /// The interval between two polls, in microseconds.
     fn poll_interval_us(&self) -> u32;
     /// Changes it.

@@ -8,7 +8,7 @@ use super::poller::Poller;
 use super::request::bios::Ranges;
 use super::request::Rq;
 use super::retry::Retry;
-use crate::context::now_ms;
+use crate::context::{now_ms, now_ns};
 use crate::errno::status;
 use crate::shims;
 use crate::way::Offer;
@@ -48,7 +48,7 @@ impl<M: MapKind> BlkUpper<M> {
             };
         }
         if let Some(waiter) = rq.waiter() {
-            waiter.ended();
+            crate::wait::ended(waiter);
         }
         ended.put(rq);
     }
@@ -61,7 +61,7 @@ impl<M: MapKind> BlkUpper<M> {
         }
         self.map.unmap(&mut rq);
         if let Some(waiter) = rq.waiter() {
-            waiter.ended();
+            crate::wait::ended(waiter);
         }
         ended.again.push(rq);
     }
@@ -82,14 +82,10 @@ impl<M: MapKind> BlkUpper<M> {
         }
     }
 
-    /// Ends `rq`, an offer that was claimed in the context `by`: [`Context::Lazy`] is the thread
-    /// that it was for, anybody else sweeps it up. With preemption off.
+    /// Ends `rq`, an offer that was claimed in the context `by`: [`Context::Lazy`] for the thread
+    /// that it was for, [`Context::Sweep`] for anybody else. With preemption off.
     #[inline]
     pub(crate) fn end_claimed(&self, rq: Rq, by: Context) {
-        let by = match by {
-            Context::Lazy => by,
-            _ => Context::Sweep,
-        };
         let mut ended = Ended::default();
         self.conclude(&mut ended, rq);
         self.finish(&mut ended, by);
@@ -215,5 +211,10 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     #[inline(always)]
     fn now_ms(&self) -> u64 {
         now_ms()
+    }
+
+    #[inline(always)]
+    fn now_ns(&self) -> u64 {
+        now_ns()
     }
 }

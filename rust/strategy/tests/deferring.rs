@@ -19,9 +19,28 @@ const BATCH: u32 = 8;
 /// The device has work enough where nobody waits for the CPU.
 const FILLED: u32 = TAGS as u32 - BATCH;
 
-/// A queue that is dear to tell anything.
+/// No request of a test's.
+const FIRST: u32 = u32::MAX;
+/// What the device takes for a command: more than ten intervals of the timer.
+const DEVICE_NS: u64 = 400_000;
+
+/// A queue that is polled and dear to tell anything, and whose device took so long for the first
+/// command.
+fn rig_of(device_ns: u64) -> Rig {
+    let rig = Rig::gathering(TAGS, 256, BATCH as usize);
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.set_mode(Mode::Poll).expect("it can be polled");
+    paused.resume();
+    rig.submit([FIRST]);
+    rig.log.now_ns.fetch_add(device_ns, SeqCst);
+    rig.complete_one();
+    rig.log.ended.lock().expect("nobody has failed").clear();
+    rig.log.finished.lock().expect("nobody has failed").clear();
+    rig
+}
+
 fn rig() -> Rig {
-    Rig::gathering(TAGS, 256, BATCH as usize)
+    rig_of(DEVICE_NS)
 }
 
 /// A queue whose device has work enough, and `held` commands that it was not told of.
@@ -105,6 +124,8 @@ fn a_deep_load_keeps_the_device_filled() {
     let mut ended = 0;
     // Until no more than a batch waits.
     while rig.queue.queued() > BATCH as usize {
+        let step = DEVICE_NS / u64::from(FILLED);
+        rig.log.now_ns.fetch_add(step, SeqCst);
         rig.complete_one().expect("it has enough");
         ended += 1;
         least = least.min(rig.at_device().len() as u32);
@@ -129,12 +150,9 @@ fn where_others_wait_for_the_cpu_a_batch_is_enough() {
     assert_eq!(rig.at_device().len(), 2 * BATCH as usize);
 }
 
-/// A queue that is polled, on a CPU that others wait for.
+/// Such a queue on a CPU that others wait for.
 fn polled() -> Rig {
     let rig = rig();
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.set_mode(Mode::Poll).expect("it can be polled");
-    paused.resume();
     rig.log.crowded.store(true, SeqCst);
     rig
 }
@@ -216,18 +234,43 @@ fn who_leaves_its_cpu_idle_tells_what_others_held() {
     assert_eq!(rig.at_device().len(), BATCH as usize + 1);
 }
 
+/// Nothing is late by more than a tenth of what the device takes, and no tick comes for it.
 #[test]
-fn looks_are_left_to_who_comes_next() {
+fn a_device_that_answers_soon_is_told_at_once() {
+    let rig = rig_of(DEVICE_NS / 2);
+    rig.submit(0..u32::from(TAGS));
+    assert_eq!(rig.at_device().len(), usize::from(TAGS));
+}
+
+#[test]
+fn a_device_that_was_never_asked_is_told_at_once() {
+    let rig = Rig::gathering(TAGS, 256, BATCH as usize);
+    rig.submit(0..FILLED + 3);
+    assert_eq!(rig.at_device().len(), FILLED as usize + 3);
+}
+
+/// Nor where the queue interrupts: no timer is certain to come.
+#[test]
+fn a_queue_that_interrupts_tells_at_once() {
     let rig = rig();
-    rig.log.crowded.store(true, SeqCst);
-    rig.submit(0..2);
-    rig.device.complete_all(Ok(()));
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.set_mode(Mode::Irq).expect("it can interrupt");
+    paused.resume();
+    rig.submit(0..FILLED + 3);
+    assert_eq!(rig.at_device().len(), FILLED as usize + 3);
+}
+
+/// The next tick tells the device of it, whoever passes by meanwhile.
+#[test]
+fn nobody_puts_the_tick_off_that_comes_for_what_is_deferred() {
+    let rig = holding(3);
+    rig.log.armed_us.store(0, SeqCst);
+    rig.log.now_ns.fetch_add(20_000, SeqCst);
     rig.queue.pass_by(COOP);
-    assert_eq!(rig.queue.wait(&POLITE, None), Next::Yield);
-    assert_eq!(rig.log.ended_count(), 0);
-    rig.log.crowded.store(false, SeqCst);
-    rig.queue.pass_by(COOP);
-    assert_eq!(rig.log.ended_count(), 2);
+    rig.queue.drain(Context::Coop);
+    assert_eq!(rig.log.armed_us.load(SeqCst), 0);
+    rig.queue.tick();
+    assert_eq!(rig.at_device().len(), FILLED as usize + 3);
 }
 
 #[test]

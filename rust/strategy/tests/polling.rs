@@ -9,8 +9,8 @@
 #[path = "../../engine/tests/common/mod.rs"]
 mod common;
 
-use common::{Alone, Rig, COOP};
-use engine::{Context, Mode, View, DEFAULT_POLL_INTERVAL_US};
+use common::{Rig, COOP};
+use engine::{Mode, View, DEFAULT_POLL_INTERVAL_US};
 use hal::mock::MockPlatform;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
@@ -78,47 +78,4 @@ fn ticks_keep_their_interval_while_anything_is_outstanding() {
     }
     assert!(rig.device.complete_next(Ok(())).is_some());
     assert_eq!(next(&rig), 0, "nothing is outstanding");
-}
-
-/// Whether a queue that is polled, but whose ticks all find an idle CPU and each three completions, is polled still after so many.
-fn stays_polled(rig: &Rig, ticks: u32) -> bool {
-    let mut paused = rig.queue.pause(&MockPlatform::new());
-    paused.set_mode(Mode::Hybrid).unwrap();
-    paused.resume();
-    let mut next = 0..;
-    let mut complete = |count: usize| {
-        rig.submit(next.by_ref().take(count));
-        rig.device.complete_all(Ok(()));
-    };
-    // An interrupt for two: on a busy CPU polling would be cheaper.
-    while !rig.queue.is_polled() {
-        complete(2);
-        rig.queue.drain(Context::Irq);
-    }
-    // Threads don't find their completions themselves.
-    (0..1_000).for_each(|_| {
-        rig.queue.wait(&Alone, None);
-    });
-    (0..ticks).all(|_| {
-        complete(3);
-        rig.queue.tick();
-        rig.queue.is_polled()
-    })
-}
-
-#[test]
-fn an_idle_cpu_is_interrupted_unless_that_takes_registers() {
-    let cheap = Rig::new(8, 8);
-    let mut paused = cheap.queue.pause(&MockPlatform::new());
-    paused.set_mode(Mode::Hybrid).unwrap();
-    paused.resume();
-    for at in 0..10_000 {
-        cheap.submit([2 * at, 2 * at + 1]);
-        cheap.device.complete_all(Ok(()));
-        cheap.queue.drain(Context::Irq);
-        assert!(!cheap.queue.is_polled(), "an interrupt costs less");
-    }
-    let dear = Rig::new(8, 8);
-    dear.device.make_interrupt_dear();
-    assert!(stays_polled(&dear, 2_000));
 }

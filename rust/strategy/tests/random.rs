@@ -11,9 +11,7 @@
 mod common;
 
 use common::{Alone, Rig, COOP};
-use engine::{
-    Context, Drained, Mode, Next, Spin, Spun, Staged, Strategy, Switches, Turn, View, Waiting,
-};
+use engine::{Context, Drained, Mode, Next, Spun, Staged, Strategy, Switches, Turn, View, Waiting};
 use hal::mock::MockPlatform;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -44,8 +42,11 @@ impl Strategy for Dice {
     type Notes = ();
     const NAMES: &'static [&'static str] = &["dice"];
 
-    fn defers(&self, _: &impl View, _: Staged) -> bool {
-        self.below(8) != 0
+    fn defers(&self, _: &impl View, _: Staged) -> u64 {
+        match self.below(8) {
+            0 => 0,
+            n => u64::MAX >> (8 * n),
+        }
     }
     fn notes_owner(&self, _: &impl View, _: Switches) -> bool {
         self.flip()
@@ -67,19 +68,19 @@ impl Strategy for Dice {
     fn yields_first(&self, _: &impl View) -> bool {
         self.flip()
     }
-    fn yields(&self) -> bool {
+    fn yields(&self, _: &impl View) -> bool {
         self.flip()
     }
-    fn spins(&self) -> Spin {
+    fn spins(&self, _: &impl View) -> Option<u64> {
         match self.below(3) {
-            0 => Spin::No,
-            1 => Spin::Trial,
-            _ => Spin::Yes,
+            0 => None,
+            1 => Some(0),
+            _ => Some(u64::MAX),
         }
     }
-    fn spun(&self, _: Spin, _: Spun) {}
-    fn waited(&self, _: Next) {}
-    fn yielded(&self, _: Turn) {}
+    fn spun(&self, _: &impl View, _: Spun, _: u64) {}
+    fn waited(&self, _: &impl View, _: Next, _: u64) {}
+    fn yielded(&self, _: &impl View, _: Turn) {}
 }
 
 /// A thread that may do anything, and is never woken.

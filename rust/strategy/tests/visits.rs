@@ -31,6 +31,12 @@ fn finished(mode: Mode, reads: u32, batch: usize) -> Rig {
     rig
 }
 
+/// Nobody looks meanwhile.
+fn wait_half_an_interval(rig: &Rig) {
+    let half = u64::from(DEFAULT_POLL_INTERVAL_US) * 1000 / 2;
+    rig.log.now_ns.fetch_add(half, SeqCst);
+}
+
 #[test]
 fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
     let visits: [(&str, Visit); 4] = [
@@ -41,7 +47,10 @@ fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
             let ended = rig.queue.yielded(Turn::Vain, &Alone);
             assert_eq!(rig.queue.wait(&Alone, ended), Next::Sleep);
         }),
-        ("a passer-by", |rig| rig.queue.pass_by(COOP)),
+        ("a passer-by", |rig| {
+            wait_half_an_interval(rig);
+            rig.queue.pass_by(COOP);
+        }),
         ("the timer", |rig| rig.queue.tick()),
     ];
     for (who, visit) in visits {
@@ -73,6 +82,8 @@ fn a_queue_that_interrupts_is_drained_whole() {
     // More than a batch holds.
     let rig = finished(Mode::Irq, 100, 1);
     rig.queue.pass_by(COOP);
+    assert_eq!(rig.log.ended_count(), 0, "it is announced");
+    rig.queue.wait(&Alone, None);
     rig.log.assert_each_once(100);
 }
 
@@ -91,8 +102,25 @@ fn the_tick_comes_soon_for_what_a_visit_has_left() {
 #[test]
 fn a_tick_that_leaves_something_comes_soon_whoever_else_passes_by() {
     let rig = finished(Mode::Poll, READS, 1);
+    wait_half_an_interval(&rig);
     rig.queue.pass_by(COOP);
     rig.queue.tick();
     assert_eq!(rig.log.ended_count(), 2 * VISIT);
+    assert_eq!(rig.log.armed_us.load(SeqCst), DEFAULT_POLL_INTERVAL_US);
+}
+
+/// Who passes by looks where nobody has for half an interval, and puts the next tick off.
+#[test]
+fn while_threads_pass_by_there_are_no_ticks() {
+    let rig = finished(Mode::Poll, 3, 1);
+    rig.log.armed_us.store(0, SeqCst);
+    rig.queue.pass_by(COOP);
+    assert_eq!(
+        (rig.log.ended_count(), rig.log.armed_us.load(SeqCst)),
+        (0, 0)
+    );
+    wait_half_an_interval(&rig);
+    rig.queue.pass_by(COOP);
+    assert_eq!(rig.log.ended_count(), 3);
     assert_eq!(rig.log.armed_us.load(SeqCst), DEFAULT_POLL_INTERVAL_US);
 }

@@ -37,6 +37,9 @@ impl Drop for Rq {
     }
 }
 
+/// What a look at the clock takes.
+const LOOK_NS: u64 = 50;
+
 /// What happened so far.
 #[derive(Debug, Default)]
 pub struct Log {
@@ -53,6 +56,8 @@ pub struct Log {
     /// Requests that ended mapped though their command never began, or the other way round.
     pub misused: AtomicUsize,
     pub now: AtomicU64,
+    /// Moments that have passed beside, in nanoseconds.
+    pub now_ns: AtomicU64,
     /// When the next tick is due, as of the last wish.
     pub armed_us: AtomicU32,
     /// Threads are ready that the CPU has no time for.
@@ -211,6 +216,12 @@ impl Upper for Recorder {
 
     fn now_ms(&self) -> u64 {
         self.0.now.load(SeqCst)
+    }
+
+    /// Each look at it takes a moment.
+    fn now_ns(&self) -> u64 {
+        let moment = self.0.now_ns.fetch_add(LOOK_NS, SeqCst);
+        moment + self.0.now.load(SeqCst) * 1_000_000
     }
 }
 

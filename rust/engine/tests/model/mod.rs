@@ -3,7 +3,7 @@
 //! cells and the tag table are the real ones.
 
 use cell::sync::{AtomicU32, Ordering};
-use engine::{Context, IoQueue, Upper};
+use engine::{Context, IoQueue, Strategy, Upper};
 use hal::mock::MockPlatform;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, Event, Free, NewQueue, Op, Outcome, Queue,
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
 use strategy::Coop;
 
-pub type ModelQueue = IoQueue<MockPlatform, Hw, Top, Coop>;
+pub type ModelQueue<S = Coop> = IoQueue<MockPlatform, Hw, Top, S>;
 
 /// A queue whose device completes what it is told to; tag `n` is bit `n`.
 pub struct Hw {
@@ -118,6 +118,8 @@ pub struct Top {
     pub armed: AtomicUsize,
     /// Others want the CPU.
     pub crowded: AtomicBool,
+    /// How often somebody has looked at the clock.
+    looks: AtomicUsize,
 }
 
 impl Upper for Top {
@@ -173,6 +175,11 @@ impl Upper for Top {
         0
     }
 
+    /// A millisecond passes from look to look: longer than any interval.
+    fn now_ns(&self) -> u64 {
+        self.looks.fetch_add(1, SeqCst) as u64 * 1_000_000
+    }
+
     fn is_crowded(&self) -> bool {
         self.crowded.load(SeqCst)
     }
@@ -185,6 +192,16 @@ pub fn queue(tags: u16, depth: usize) -> Arc<ModelQueue> {
 
 /// Likewise; the device is dear to tell, save of `batch` commands at once.
 pub fn gathering_queue(tags: u16, depth: usize, batch: usize) -> Arc<ModelQueue> {
+    queue_under(Coop::default(), tags, depth, batch)
+}
+
+/// Likewise, under `strategy`.
+pub fn queue_under<S: Strategy>(
+    strategy: S,
+    tags: u16,
+    depth: usize,
+    batch: usize,
+) -> Arc<ModelQueue<S>> {
     let platform = MockPlatform::new();
     let queue = Hw {
         tags: TagTable::new(&platform, tags).unwrap(),
@@ -197,7 +214,7 @@ pub fn gathering_queue(tags: u16, depth: usize, batch: usize) -> Arc<ModelQueue>
         issue: (),
         drain: (),
     };
-    Arc::new(IoQueue::new(&platform, new, Top::default(), Coop::default(), depth).unwrap())
+    Arc::new(IoQueue::new(&platform, new, Top::default(), strategy, depth).unwrap())
 }
 
 /// Tries all interleavings, as far as they take no more than `preemptions` of them.
@@ -209,7 +226,7 @@ pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 }
 
 /// What has happened to the requests: ended, told to the device, waiting.
-pub fn state(queue: &ModelQueue) -> (usize, usize, usize) {
+pub fn state<S: Strategy>(queue: &ModelQueue<S>) -> (usize, usize, usize) {
     let told = queue.hardware().told.load(SeqCst);
     assert_eq!(
         queue.upper().retries.load(SeqCst),

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Whether a hybrid queue polls, drain by drain.
+
+use super::*;
+use core::cell::Cell;
+use engine::Mode;
+
+const COSTS: Costs = Costs {
+    sleep_ns: 5_600,
+    yield_ns: 3_000,
+    tick_ns: 2_500,
+    interrupt_ns: 2_600,
+};
+/// Four registers are read.
+const DEAR_NS: u64 = 12_600;
+const INTERVAL_NS: u64 = 32_000;
+const US: u64 = 1_000;
+
+/// A queue, its clock and how it is looked at.
+struct Line {
+    watch: Watch,
+    account: Account,
+    polled: Cell<bool>,
+    now_ns: Cell<u64>,
+    costs: Costs,
+}
+
+fn line(interrupt_ns: u64) -> Line {
+    Line {
+        watch: Watch::default(),
+        account: Account::default(),
+        polled: Cell::new(false),
+        now_ns: Cell::new(0),
+        costs: Costs {
+            interrupt_ns,
+            ..COSTS
+        },
+    }
+}
+
+struct Seen<'a>(&'a Line);
+
+impl View for Seen<'_> {
+    fn outstanding(&self) -> u64 {
+        0
+    }
+    fn tags(&self) -> u64 {
+        1023
+    }
+    fn batch(&self) -> u64 {
+        1
+    }
+    fn is_deferring(&self) -> bool {
+        false
+    }
+    fn mode(&self) -> Mode {
+        Mode::Hybrid
+    }
+    fn is_polled(&self) -> bool {
+        self.0.polled.get()
+    }
+    fn most_deferred_ns(&self) -> u64 {
+        0
+    }
+    fn costs(&self) -> Costs {
+        self.0.costs
+    }
+    fn is_crowded(&self) -> bool {
+        false
+    }
+    fn interrupts_thread(&self) -> bool {
+        true
+    }
+    fn is_look_due(&self) -> bool {
+        false
+    }
+    fn interval_ns(&self) -> u64 {
+        INTERVAL_NS
+    }
+    fn now_ms(&self) -> u64 {
+        self.0.now_ns.get() / NS_PER_MS
+    }
+    fn now_ns(&self) -> u64 {
+        self.0.now_ns.get()
+    }
+}
+
+const BUSY: bool = false;
+const IDLE: bool = true;
+
+impl Line {
+    /// A drain after `after_ns`; whether the queue is polled from then on.
+    fn drain(&mut self, after_ns: u64, by: Notice, ended: usize, idle: bool, depth: u64) -> bool {
+        self.now_ns.set(self.now_ns.get() + after_ns);
+        let noted = Noted {
+            by,
+            idle,
+            ended,
+            depth,
+        };
+        let mut watch = core::mem::take(&mut self.watch);
+        let polled = watch.note(noted, &self.account, &Seen(self));
+        self.watch = watch;
+        self.polled.set(polled);
+        polled
+    }
+
+    /// A window of interrupts for one completion each.
+    fn interrupts(&mut self, after_ns: u64, idle: bool, depth: u64) -> bool {
+        (0..WINDOW).fold(false, |_, _| {
+            self.drain(after_ns, Notice::Interrupt, 1, idle, depth)
+        })
+    }
+
+    /// Windows of them until it is polled.
+    fn windows_until_polled(&mut self) -> u32 {
+        let mut windows = 1;
+        while !self.interrupts(12 * US, BUSY, 8) {
+            windows += 1;
+            assert!(windows < 1_000_000, "it is never polled");
+        }
+        windows
+    }
+
+    /// Ticks that find nothing until that is given up; how many there were.
+    fn empty_ticks(&mut self) -> u64 {
+        let mut ticks = 1;
+        while self.drain(INTERVAL_NS, Notice::Tick, 0, BUSY, 8) {
+            ticks += 1;
+            assert!(ticks < 1_000_000, "it is never given up");
+        }
+        ticks
+    }
+}
+
+fn polled(interrupt_ns: u64) -> Line {
+    let mut line = line(interrupt_ns);
+    assert!(line.interrupts(12 * US, BUSY, 8));
+    line
+}
+
+#[test]
+fn interrupts_that_come_faster_than_ticks_are_turned_off() {
+    assert!(line(COSTS.interrupt_ns).interrupts(12 * US, BUSY, 8));
+    assert!(!line(COSTS.interrupt_ns).interrupts(40 * US, BUSY, 8));
+    assert!(line(DEAR_NS).interrupts(40 * US, BUSY, 8));
+    assert!(!line(DEAR_NS).interrupts(400 * US, BUSY, 8));
+}
+
+#[test]
+fn an_idle_cpu_is_interrupted() {
+    assert!(!line(COSTS.interrupt_ns).interrupts(12 * US, IDLE, 8));
+    assert!(!line(COSTS.interrupt_ns).interrupts(350 * US, IDLE, 1));
+    assert!(!line(DEAR_NS).interrupts(350 * US, IDLE, 1));
+}
+
+#[test]
+fn it_stays_polled_while_passers_by_find_the_completions() {
+    let mut line = polled(COSTS.interrupt_ns);
+    assert!((0..50 * WINDOW).all(|_| line.drain(12 * US, Notice::Passing, 1, BUSY, 8)));
+}
+
+#[test]
+fn it_stays_polled_while_ticks_cost_less_than_interrupts_did() {
+    let mut line = polled(COSTS.interrupt_ns);
+    assert!((0..50 * WINDOW).all(|_| line.drain(INTERVAL_NS, Notice::Tick, 2, BUSY, 8)));
+}
+
+#[test]
+fn it_goes_back_where_ticks_keep_an_idle_cpu_from_its_work() {
+    let mut line = polled(COSTS.interrupt_ns);
+    let ticks = (1..).find(|_| !line.drain(INTERVAL_NS, Notice::Tick, 1, IDLE, 8));
+    assert!(ticks.is_some_and(|ticks| ticks < 2 * WINDOW), "{ticks:?}");
+}
+
+#[test]
+fn a_trial_takes_no_more_than_interrupts_did_in_some_windows() {
+    let mut line = polled(COSTS.interrupt_ns);
+    let price = u64::from(WINDOW) * COSTS.interrupt_ns;
+    let took = line.empty_ticks() * COSTS.tick_ns;
+    assert!(
+        took <= price * (MOST_SAVED + 1) + COSTS.tick_ns,
+        "{took} of {price}"
+    );
+}
+
+#[test]
+fn a_burst_of_ticks_is_paid_for_by_the_windows_before_it() {
+    let mut line = polled(COSTS.interrupt_ns);
+    for _ in 0..20 {
+        assert!((0..4 * WINDOW).all(|_| line.drain(12 * US, Notice::Passing, 1, BUSY, 8)));
+        let burst = 2 * u64::from(WINDOW) * COSTS.interrupt_ns / COSTS.tick_ns;
+        assert!((0..burst).all(|_| line.drain(INTERVAL_NS, Notice::Tick, 0, BUSY, 8)));
+    }
+}
+
+#[test]
+fn a_failed_trial_makes_the_next_one_wait_longer() {
+    let mut line = polled(COSTS.interrupt_ns);
+    let waits = [(); 4].map(|()| {
+        line.empty_ticks();
+        line.windows_until_polled()
+    });
+    assert!(waits.is_sorted_by(|a, b| a < b), "{waits:?}");
+}
+
+#[test]
+fn a_trial_that_paid_for_long_is_not_held_against_the_next() {
+    let mut line = polled(COSTS.interrupt_ns);
+    let waits = [(); 4].map(|()| {
+        assert!((0..10 * WINDOW).all(|_| line.drain(12 * US, Notice::Passing, 1, BUSY, 8)));
+        line.empty_ticks();
+        line.windows_until_polled()
+    });
+    assert!(waits.iter().all(|&wait| wait == waits[0]), "{waits:?}");
+}
+
+#[test]
+fn a_deeper_load_is_tried_at_once() {
+    let mut line = polled(COSTS.interrupt_ns);
+    line.empty_ticks();
+    assert!(!line.interrupts(12 * US, BUSY, DEEPER * 8));
+    assert!(line.interrupts(12 * US, BUSY, DEEPER * 8 + 1));
+}
