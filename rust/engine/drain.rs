@@ -24,6 +24,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Drains in passing: no more requests than [`Strategy::budget`] says, if somebody is certain to
     /// come for the rest.
     pub(crate) fn visit(&self, by: Context, due: bool) -> usize {
+        if by == Context::Coop && self.is_deferred() {
+            self.flush_in_time();
+        }
         self.drain_up_to(self.strategy.budget(self), by, due)
     }
 

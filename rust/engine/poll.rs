@@ -185,6 +185,15 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
+    /// Somebody who passes by looks now: what is deferred goes to the device where the tick is due
+    /// soon, which then need not come for it.
+    #[inline]
+    pub(crate) fn flush_in_time(&self) {
+        if self.poll.is_on() && self.poll.is_look_due(self.upper.now_ns()) {
+            self.flush();
+        }
+    }
+
     /// The next tick is to come in `ns` at the latest.
     #[inline]
     pub(crate) fn hasten_tick(&self, ns: u64) {
