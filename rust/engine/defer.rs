@@ -43,6 +43,8 @@ pub(crate) struct Deferring {
     pub(crate) batch: usize,
     /// Staged commands wait for more of them. Written by the issue token's holder.
     on: AtomicBool,
+    /// The device is told by then, by the clock of [`Upper::now_ns`].
+    until_ns: AtomicU64,
     /// What the device has lately taken for a command, in nanoseconds; 0: not known. Written by the
     /// drain token's holder.
     device_ns: AtomicU64,
@@ -58,6 +60,7 @@ impl Deferring {
         Self {
             batch,
             on: AtomicBool::new(false),
+            until_ns: AtomicU64::new(0),
             device_ns: AtomicU64::new(0),
             sampled: AtomicU32::new(0),
             told_ns: AtomicU64::new(0),
@@ -69,6 +72,12 @@ impl Deferring {
     #[inline]
     pub(crate) fn most_ns(&self) -> u64 {
         self.device_ns.load(Ordering::Relaxed) / SHARE
+    }
+
+    /// When the device is told of what is deferred, at the latest.
+    #[inline]
+    pub(crate) fn until_ns(&self) -> u64 {
+        self.until_ns.load(Ordering::Relaxed)
     }
 
     /// The device is told of `tag`, and maybe of others. By the issuer.
@@ -124,7 +133,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             if self.may_defer(Staged::Open) {
                 self.watch();
                 if begins {
-                    self.hasten_tick(self.most_deferred_ns(Staged::Open));
+                    let now = self.upper.now_ns();
+                    let until = now.saturating_add(self.most_deferred_ns(Staged::Open));
+                    self.deferring.until_ns.store(until, Ordering::Relaxed);
+                    self.hasten_tick(now, until);
                 }
                 return true;
             }

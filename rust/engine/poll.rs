@@ -175,34 +175,54 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.upper.arm_poll(self.poll.interval_us());
     }
 
-    /// Somebody who passes by looks now: the timer need not, for an interval. It is put off at most
-    /// twice in one.
+    /// Somebody who passes by looks now: the timer need not, for an interval, nor before what is
+    /// deferred has to go. It is put off at most twice in one.
     #[inline]
     pub(crate) fn put_off_tick(&self) {
-        let armed = self.poll.armed.load(Ordering::Relaxed) && !self.is_deferred();
-        if armed && self.poll.is_look_due(self.upper.now_ns()) {
-            self.come_again();
+        if !self.poll.armed.load(Ordering::Relaxed) {
+            return;
+        }
+        let now = self.upper.now_ns();
+        if self.poll.is_look_due(now) {
+            let due = now.saturating_add(self.poll.interval_ns());
+            let until = match self.is_deferred() {
+                true => self.deferring.until_ns(),
+                false => due,
+            };
+            if until > self.poll.due_ns.load(Ordering::Relaxed) {
+                self.arm(now, due.min(until));
+            }
         }
     }
 
-    /// Somebody who passes by looks now: what is deferred goes to the device where the tick is due
-    /// soon, which then need not come for it.
+    /// Somebody who passes by looks now: what is deferred goes to the device, if the next look may be
+    /// too late for it.
     #[inline]
     pub(crate) fn flush_in_time(&self) {
-        if self.poll.is_on() && self.poll.is_look_due(self.upper.now_ns()) {
+        let next = self
+            .upper
+            .now_ns()
+            .saturating_add(self.poll.interval_ns() / 2);
+        if next >= self.deferring.until_ns() {
             self.flush();
         }
     }
 
-    /// The next tick is to come in `ns` at the latest.
+    /// The next tick is to come at `due` at the latest.
     #[inline]
-    pub(crate) fn hasten_tick(&self, ns: u64) {
-        let due = self.upper.now_ns().saturating_add(ns);
+    pub(crate) fn hasten_tick(&self, now: u64, due: u64) {
         if due < self.poll.due_ns.load(Ordering::Relaxed) {
-            self.poll.due_ns.store(due, Ordering::Relaxed);
-            self.upper
-                .arm_poll(u32::try_from(ns / 1000).unwrap_or(u32::MAX).max(1));
+            self.arm(now, due);
         }
+    }
+
+    /// The next tick comes at `due`.
+    #[inline]
+    fn arm(&self, now: u64, due: u64) {
+        self.poll.due_ns.store(due, Ordering::Relaxed);
+        let us = due.saturating_sub(now) / 1000;
+        self.upper
+            .arm_poll(u32::try_from(us).unwrap_or(u32::MAX).max(1));
     }
 
     fn claim_timer(&self) -> bool {

@@ -97,14 +97,14 @@ impl Strategy for Coop {
 
     #[inline]
     fn defers(&self, view: &impl View, staged: Staged) -> u64 {
-        let interval_ns = view.interval_ns();
+        let most_ns = view.most_deferred_ns();
         // No tick is to come for it that would not come anyway.
-        if view.most_deferred_ns() < interval_ns {
+        if most_ns < view.interval_ns() {
             return 0;
         }
         let waiters = || staged == Staged::Open && self.is_left_to_waiters(view);
         match Self::is_filled(view) || waiters() {
-            true => interval_ns,
+            true => most_ns,
             false => 0,
         }
     }
