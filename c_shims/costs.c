@@ -13,17 +13,23 @@
 #include <linux/sched.h>
 #include <linux/timekeeping.h>
 
-#include "blk.h"
 #include "costs.h"
 
 #define HIOPS_TRIES 6
 #define HIOPS_ROUNDS 8
+/* Beside threads that compute a yield takes their slice: then fewer have to do. */
+#define HIOPS_LONG_NS (4 * NSEC_PER_MSEC)
 /* The timer expires after so long, and is waited for twice as long. */
 #define HIOPS_TIMER_NS 20000
 
 static u64 hiops_now(void)
 {
-	return hiops_stamp_ns(hiops_stamp());
+	return ktime_get_ns();
+}
+
+static bool hiops_is_long(u64 since)
+{
+	return hiops_now() - since > HIOPS_LONG_NS;
 }
 
 static void hiops_note_least(u64 *least, u64 ns)
@@ -32,23 +38,47 @@ static void hiops_note_least(u64 *least, u64 ns)
 		*least = ns;
 }
 
-/* The other one of two threads that do nothing but sleep, or yield. */
+/* What the partner does with the next ping. */
+enum hiops_step {
+	HIOPS_ANSWERS,
+	HIOPS_YIELDS,
+	HIOPS_ENDS,
+};
+
+/*
+ * The other one of two threads that do nothing but sleep, or yield. It looks at
+ * the step once for each ping, so that it is never ahead of who sets it.
+ */
 struct hiops_partner {
 	struct completion ping;
 	struct completion pong;
-	bool yields;
+	enum hiops_step step;
 };
 
 static int hiops_partner_main(void *data)
 {
 	struct hiops_partner *partner = data;
+	enum hiops_step step;
 
-	while (!kthread_should_stop()) {
+	for (;;) {
 		wait_for_completion(&partner->ping);
+		step = READ_ONCE(partner->step);
+		if (step == HIOPS_ENDS)
+			break;
 		complete(&partner->pong);
-		while (READ_ONCE(partner->yields))
+		while (step == HIOPS_YIELDS) {
 			yield();
+			step = READ_ONCE(partner->step);
+		}
 	}
+	/* Until it is stopped, its maker has no reference to it but this. */
+	for (;;) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (kthread_should_stop())
+			break;
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
 	return 0;
 }
 
@@ -60,8 +90,9 @@ static void hiops_round(struct hiops_partner *partner)
 
 static void hiops_measure_threads(struct hiops_costs *costs)
 {
-	struct hiops_partner partner = { .yields = false };
+	struct hiops_partner partner = { .step = HIOPS_ANSWERS };
 	struct task_struct *task;
+	u64 begin;
 	int i, j;
 
 	init_completion(&partner.ping);
@@ -74,7 +105,8 @@ static void hiops_measure_threads(struct hiops_costs *costs)
 	kthread_bind(task, smp_processor_id());
 	wake_up_process(task);
 	hiops_round(&partner);
-	for (i = 0; i < HIOPS_TRIES; i++) {
+	begin = hiops_now();
+	for (i = 0; i < HIOPS_TRIES && !hiops_is_long(begin); i++) {
 		u64 since = hiops_now();
 
 		for (j = 0; j < HIOPS_ROUNDS; j++)
@@ -82,18 +114,19 @@ static void hiops_measure_threads(struct hiops_costs *costs)
 		hiops_note_least(&costs->sleep_ns, (hiops_now() - since) /
 						   (2 * HIOPS_ROUNDS));
 	}
-	WRITE_ONCE(partner.yields, true);
+	WRITE_ONCE(partner.step, HIOPS_YIELDS);
 	hiops_round(&partner);
-	for (i = 0; i < HIOPS_TRIES * HIOPS_ROUNDS; i++) {
+	begin = hiops_now();
+	for (i = 0; i < HIOPS_TRIES * HIOPS_ROUNDS && !hiops_is_long(begin);
+	     i++) {
 		u64 since = hiops_now();
 
 		/* The partner yields, too: there and back again. */
 		yield();
 		hiops_note_least(&costs->yield_ns, (hiops_now() - since) / 2);
 	}
-	WRITE_ONCE(partner.yields, false);
+	WRITE_ONCE(partner.step, HIOPS_ENDS);
 	migrate_enable();
-	/* It may wait for one more round. */
 	complete(&partner.ping);
 	kthread_stop(task);
 }

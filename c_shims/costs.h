@@ -15,7 +15,10 @@ struct hiops_costs {
 	u64 tick_ns;
 };
 
-/* Measures them on this CPU. Some milliseconds; sleeps. */
+/*
+ * Measures them on this CPU. Some milliseconds, and a slice of each thread that
+ * computes there; sleeps.
+ */
 void hiops_measure_costs(struct hiops_costs *costs);
 
 #endif

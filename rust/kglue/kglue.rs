@@ -45,6 +45,7 @@ pub mod irq;
 #[path = "../../kunit"]
 mod kunit {
     mod again;
+    mod costs;
     mod engine;
     mod errno;
     mod limits;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+//! KUnit suite of what is measured as a controller is bound.
+
+use crate::costs::measure;
+use kernel::prelude::*;
+
+#[kunit_tests(hiops_costs)]
+mod costs_suite {
+    use super::*;
+
+    /// Each time two threads pass something to and fro, and one of them ends: a step that the other
+    /// one misses would be waited for without end.
+    #[test]
+    fn it_comes_to_an_end_however_often() {
+        for _ in 0..50 {
+            let costs = measure();
+            assert!(costs.sleep_ns > 0 && costs.yield_ns > 0 && costs.tick_ns > 0);
+        }
+    }
+
+    /// A sleep and a wake-up take more than the yield that is in it, and no device's time.
+    #[test]
+    fn a_sleep_takes_more_than_a_yield() {
+        let costs = measure();
+        assert!(costs.yield_ns < costs.sleep_ns);
+        assert!(costs.sleep_ns < 1_000_000 && costs.tick_ns < 1_000_000);
+    }
+}
