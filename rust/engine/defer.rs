@@ -14,8 +14,9 @@
 //!
 //! # For how long
 //! The strategy names a time. No command is late by more than a tenth of what the device has lately
-//! taken for one, whatever it names: the next tick comes by then, and nobody puts it off meanwhile. A
-//! device of which that is not known yet is told at once.
+//! taken for one, whatever it names: the next tick comes by then, and is put off no further. Who looks
+//! in passing when the next look may be too late tells the device itself. A device of which it is not
+//! known what it takes is told at once.
 //!
 //! # A deferred doorbell is never lost
 //! Only a polled queue defers, and the timer comes while something is deferred: the two find each
@@ -90,28 +91,40 @@ impl Deferring {
         }
     }
 
-    /// The device has answered `tag`, or it was taken back. By the drainer.
+    /// The device has answered `tag`. By the drainer.
     #[inline]
     pub(crate) fn end_sample(&self, tag: usize, now_ns: impl FnOnce() -> u64) {
         // CAST: a tag is 16 bits wide.
-        let sampled = tag as u32 + 1;
+        let sampled = (tag as u32).wrapping_add(1);
         if self.batch > 1 && self.sampled.load(Ordering::Acquire) == sampled {
             let took = now_ns().saturating_sub(self.told_ns.load(Ordering::Relaxed));
-            let before = match self.device_ns.load(Ordering::Relaxed) {
-                0 => took,
-                before => before
-                    .saturating_sub(before >> WEIGHT)
-                    .saturating_add(took >> WEIGHT),
-            };
-            self.device_ns.store(before, Ordering::Relaxed);
+            let before = self.device_ns.load(Ordering::Relaxed);
+            self.device_ns
+                .store(average(before, took), Ordering::Relaxed);
             self.sampled.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// The device answers nothing of before any more. With both tokens.
+    pub(crate) fn forget_sample(&self) {
+        self.sampled.store(0, Ordering::Relaxed);
     }
 
     /// Nothing is staged any more, or it goes to the device now.
     pub(crate) fn end(&self) {
         self.on.store(false, Ordering::Relaxed);
     }
+}
+
+/// The average of nanoseconds, when it was `before` (0: of nothing) and a command took `took`, which
+/// counts as twice the average at most: one that the drive had to try again is no measure of others.
+fn average(before: u64, took: u64) -> u64 {
+    if before == 0 {
+        return took;
+    }
+    let took = took.min(before.saturating_mul(2));
+    let rest = before.saturating_sub(before >> WEIGHT);
+    rest.saturating_add(took >> WEIGHT)
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -194,5 +207,23 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 self.leave(side, Left::Idle, &mut Ending::new());
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slow_command_does_not_make_a_slow_device() {
+        let mut device = 400_000;
+        device = average(device, 30_000_000_000);
+        assert!(device <= 450_000, "{device}");
+    }
+
+    #[test]
+    fn it_follows_a_device_that_has_become_slower() {
+        let slower = (0..100).fold(400_000, |before, _| average(before, 900_000));
+        assert!((880_000..=900_000).contains(&slower), "{slower}");
     }
 }

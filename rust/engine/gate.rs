@@ -135,6 +135,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
     pub fn rewind(&mut self) {
         if let Some(Tokens { issue, drain }) = &mut self.tokens {
             self.queue.hw.rewind(&mut issue.hw, &mut drain.hw);
+            self.queue.deferring.forget_sample();
             // The controller may count anew.
             self.queue.note_violations(drain);
         }

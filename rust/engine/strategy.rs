@@ -183,8 +183,8 @@ pub trait Strategy: Send + Sync + 'static {
     /// What came of a visit, or of spinning for `ns`.
     fn spun(&self, view: &impl View, came: Spun, ns: u64);
 
-    /// A thread has come by before it sleeps, for `ns`, and does `next`.
-    fn waited(&self, view: &impl View, next: Next, ns: u64);
+    /// A thread has come by for `ns`, in vain, and sleeps.
+    fn slept(&self, view: &impl View, ns: u64);
 
     /// The thread that yielded had its turn again.
     fn yielded(&self, view: &impl View, turn: Turn);

@@ -7,7 +7,7 @@
 //!      | no
 //!  visit: up to a budget ---- woken ----> GoOn
 //!      |
-//!  spins --yes--> flush; look, pause, look ... ---- woken ----> GoOn
+//!  spins --yes--> flush; pause, look, pause ... --- woken ----> GoOn
 //!      | no, or in vain
 //!  yields, unless yields_first --yes--> Yield
 //!      | no
@@ -19,8 +19,8 @@ use crate::strategy::{Next, Spun, Staged, Strategy, Turn};
 use crate::{Context, Upper};
 use hal::{Platform, Queue};
 
-/// Looks while a thread spins, at most: a clock that stands still ends it, too.
-const LOOKS: u32 = if cfg!(loom) { 1 } else { 10_000 };
+/// Looks of one thread that spins, at most: several times as many as a sleep takes the time of.
+const MOST_LOOKS: u32 = if cfg!(loom) { 1 } else { 1_000 };
 
 /// The thread that waits, and its CPU.
 pub trait Waiting {
@@ -42,8 +42,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub fn wait(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
         let since = self.upper.now_ns();
         let next = self.wait_once(thread, ended);
-        let ns = self.upper.now_ns().saturating_sub(since);
-        self.strategy.waited(self, next, ns);
+        if next == Next::Sleep {
+            let ns = self.upper.now_ns().saturating_sub(since);
+            self.strategy.slept(self, ns);
+        }
         next
     }
 
@@ -111,7 +113,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let spun = || self.upper.now_ns().saturating_sub(since);
         let mut ended = ended;
         let budget = self.strategy.budget(self);
-        for _ in 0..LOOKS {
+        for _ in 0..MOST_LOOKS {
             if !thread.pause() {
                 if thread.is_awake() {
                     self.strategy.spun(self, Spun::Found, spun());

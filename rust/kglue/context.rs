@@ -5,6 +5,7 @@ use crate::shims;
 use crate::shims_safe as safe;
 use kernel::bindings;
 use kernel::cpu::CpuId;
+use kernel::time::{ClockSource, Monotonic};
 
 /// While it lives, this thread stays on its CPU and runs on: who holds a token is never scheduled
 /// away.
@@ -58,10 +59,11 @@ pub(crate) fn stamps_to_ns(stamps: u64) -> u64 {
     safe::hiops_stamp_ns(stamps)
 }
 
-/// Nanoseconds by the clock of [`stamp`].
-#[inline(always)]
+/// Nanoseconds by the kernel's monotonic clock, on all CPUs the same.
+#[inline]
 pub(crate) fn now_ns() -> u64 {
-    stamps_to_ns(stamp())
+    // CAST: the trait promises that it is not negative.
+    Monotonic::ktime_get() as u64
 }
 
 /// How much two stamps differ by that are `ns` apart; a clock of unknown speed tells no intervals.

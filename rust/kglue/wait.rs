@@ -30,6 +30,7 @@ mod kunit;
 
 /// As a power of two, the places in the table: several times as many as threads wait at once.
 const PLACES: u32 = 10;
+
 /// What a place is to the hook.
 #[derive(Default)]
 struct Place {

@@ -3,7 +3,7 @@
 
 use crate::{Coop, Plain};
 use cell::sync::{AtomicU8, Ordering};
-use engine::{Drained, Learned, Next, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
 
 /// The names, in the order of their numbers.
 const NAMES: [&str; 2] = ["plain", "coop"];
@@ -112,8 +112,8 @@ impl Strategy for Chosen {
     }
 
     #[inline(always)]
-    fn waited(&self, view: &impl View, next: Next, ns: u64) {
-        ask!(self, waited(view, next, ns), ());
+    fn slept(&self, view: &impl View, ns: u64) {
+        ask!(self, slept(view, ns), ());
     }
 
     #[inline(always)]

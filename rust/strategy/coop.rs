@@ -21,15 +21,16 @@
 mod hybrid;
 
 use crate::{Account, Stakes};
-use engine::{
-    Context, Costs, Drained, Learned, Next, Spun, Staged, Strategy, Switches, Turn, View,
-};
+use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
 use hybrid::{Noted, Notice, Watch};
 
 /// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in their
 /// place: with SATA some 25,000 instructions, where the longest interrupt handler of libata takes
 /// 40,000 (`bench/run handlers-sata`).
 const VISIT: usize = 8;
+/// A command is deferred for so many intervals of the ticks at most: however long the device takes, a
+/// batch is there by then, or the threads have something else to do.
+const MOST_DEFERRED: u64 = 2;
 /// What may be lost before a way to wait is given up, in sleeps,
 const MOST: u64 = if cfg!(loom) { 2 } else { 64 };
 /// by a trial,
@@ -104,7 +105,7 @@ impl Strategy for Coop {
         }
         let waiters = || staged == Staged::Open && self.is_left_to_waiters(view);
         match Self::is_filled(view) || waiters() {
-            true => most_ns,
+            true => most_ns.min(view.interval_ns().saturating_mul(MOST_DEFERRED)),
             false => 0,
         }
     }
@@ -182,10 +183,7 @@ impl Strategy for Coop {
     }
 
     #[inline]
-    fn waited(&self, view: &impl View, next: Next, ns: u64) {
-        if next != Next::Sleep {
-            return;
-        }
+    fn slept(&self, view: &impl View, ns: u64) {
         let now_ms = view.now_ms();
         let tried = self.visits.has_credit();
         self.visits.spend(ns, stakes(&view.costs(), TRIAL), now_ms);

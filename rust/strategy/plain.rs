@@ -3,7 +3,7 @@
 //! is the interrupt (or the timer, where an operator wants that), ends all that are there. No thread
 //! does anything for another, or before it sleeps.
 
-use engine::{Drained, Next, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Drained, Spun, Staged, Strategy, Switches, Turn, View};
 
 /// The plain strategy. It has nothing to learn.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,6 +63,6 @@ impl Strategy for Plain {
     }
 
     fn spun(&self, _: &impl View, _: Spun, _: u64) {}
-    fn waited(&self, _: &impl View, _: Next, _: u64) {}
+    fn slept(&self, _: &impl View, _: u64) {}
     fn yielded(&self, _: &impl View, _: Turn) {}
 }

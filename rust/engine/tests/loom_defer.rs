@@ -8,7 +8,7 @@
 #[allow(dead_code)]
 mod model;
 
-use engine::{Context, Drained, Mode, Next, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Context, Drained, Mode, Spun, Staged, Strategy, Switches, Turn, View};
 use hal::mock::MockPlatform;
 use loom::thread;
 use model::{check, queue_under, state, ModelQueue};
@@ -54,7 +54,7 @@ impl Strategy for Deferrer {
         None
     }
     fn spun(&self, _: &impl View, _: Spun, _: u64) {}
-    fn waited(&self, _: &impl View, _: Next, _: u64) {}
+    fn slept(&self, _: &impl View, _: u64) {}
     fn yielded(&self, _: &impl View, _: Turn) {}
 }
 

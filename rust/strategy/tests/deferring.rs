@@ -297,6 +297,24 @@ fn a_reset_ends_what_was_held() {
     assert_eq!(rig.at_device(), [FILLED + 3], "nothing of before");
 }
 
+/// What the device was asked before a reset says nothing of how long it takes.
+#[test]
+fn a_reset_forgets_whose_time_was_taken() {
+    let rig = rig();
+    rig.submit([0]);
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.reap(CmdError::Aborted.again());
+    paused.rewind();
+    paused.resume();
+    rig.log.now_ns.fetch_add(30_000_000_000, SeqCst);
+    let before = rig.queue.most_deferred_ns();
+    for id in 1..=u32::from(TAGS) {
+        rig.submit([id]);
+        rig.complete_one();
+        assert!(rig.queue.most_deferred_ns() <= before);
+    }
+}
+
 #[test]
 fn a_gate_that_opens_tells_what_was_held() {
     let rig = holding(3);

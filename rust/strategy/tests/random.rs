@@ -79,7 +79,7 @@ impl Strategy for Dice {
         }
     }
     fn spun(&self, _: &impl View, _: Spun, _: u64) {}
-    fn waited(&self, _: &impl View, _: Next, _: u64) {}
+    fn slept(&self, _: &impl View, _: u64) {}
     fn yielded(&self, _: &impl View, _: Turn) {}
 }
 
