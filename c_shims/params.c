@@ -10,7 +10,8 @@
 
 static char *hiops_strategy_name = HIOPS_DEFAULT_STRATEGY;
 module_param_named(strategy, hiops_strategy_name, charp, 0444);
-MODULE_PARM_DESC(strategy, "who decides at first when commands are told of and completions are taken: plain or coop");
+MODULE_PARM_DESC(strategy,
+		 "who decides when doorbells are rung and completions taken: plain or coop");
 
 const char *hiops_strategy(void)
 {

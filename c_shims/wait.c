@@ -104,7 +104,10 @@ static long hiops_io_sleep(long timeout)
 	return timeout;
 }
 
-/* Built without sibling calls: after one, the caller of the original would not be this module, and it would be redirected for ever. */
+/*
+ * Built without sibling calls: after one, the caller of the original would not
+ * be this module, and it would be redirected for ever.
+ */
 static void hiops_io_schedule(void)
 {
 	u32 next = HIOPS_SLEEP;
@@ -224,7 +227,10 @@ bool hiops_hook_put(void)
 
 void hiops_hook_left(void)
 {
-	/* Who runs in the hook does not sleep there any more, so it has left when it next schedules by itself. */
+	/*
+	 * Who runs in the hook does not sleep there any more, so it has left when
+	 * it next schedules by itself.
+	 */
 	synchronize_rcu_tasks();
 }
 

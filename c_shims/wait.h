@@ -11,7 +11,10 @@ int hiops_hook_get(void);
 /* Whether they are still there. */
 bool hiops_hook_put(void);
 
-/* Whoever sleeps on its way through the hook comes back here and leaves this module's text. Sleeps. */
+/*
+ * Whoever sleeps on its way through the hook comes back here and leaves this
+ * module's text. Sleeps.
+ */
 void hiops_hook_left(void);
 
 /* The thread that waits for rq, as its address; 0 where that is not certain. */
@@ -22,7 +25,10 @@ u64 hiops_this_thread(void);
 bool hiops_may_drain(void);
 /* The running thread was woken. */
 bool hiops_is_awake(void);
-/* Rests for a moment: whether the running thread was not woken meanwhile, and nobody is more urgent. */
+/*
+ * Rests for a moment: whether the running thread was not woken meanwhile, and
+ * nobody is more urgent.
+ */
 bool hiops_pause(void);
 /* The running thread may let others run without going to sleep. */
 bool hiops_may_yield(void);
@@ -31,7 +37,10 @@ bool hiops_on_idle_cpu(void);
 /* Wakes a thread that slept a moment ago. With preemption off since then. */
 void hiops_wake(u64 thread);
 
-/* What a thread does that came to sleep: that; or let others run and stay ready; or go on, as it was woken. */
+/*
+ * What a thread does that came to sleep: that; or let others run and stay ready;
+ * or go on, as it was woken.
+ */
 static const u32 HIOPS_SLEEP = 1;
 static const u32 HIOPS_YIELD = 2;
 static const u32 HIOPS_GO_ON = 3;

@@ -52,7 +52,8 @@ mod sg_suite {
     #[test]
     fn what_is_out_of_bounds_is_refused() {
         let refused = |at, byte| header(at, byte).err();
-        // The version; a direction that is none; scattered data; a block that is too long, or too short.
+        // The version; a direction that is none; scattered data; a block that is too long, or too
+        // short.
         assert!(refused(0, b'Q') == Some(EINVAL));
         assert!(refused(4, 0xff) == Some(EINVAL));
         assert!(refused(10, 1) == Some(EINVAL));

@@ -52,8 +52,10 @@ mod sysfs_suite {
         };
         assert!(writes(
             "submitted 2\ncompleted 30\ncompleted_irq 12\ncompleted_lazy 4\ncompleted_coop 6\n\
-             completed_poll 8\nfifo_deferred 0\ninterrupts 5\ndoorbell_writes 6\nerrors 0\nretried 12\ntimeouts 0\n\
-             resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\nmissed_interrupts 12\naborts 13\nswept 10\n",
+             completed_poll 8\nfifo_deferred 0\ninterrupts 5\ndoorbell_writes 6\nerrors 0\n\
+             retried 12\ntimeouts 0\n\
+             resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\n\
+             missed_interrupts 12\naborts 13\nswept 10\n",
             |text| write_stats(text, &sums, &counts)
         ));
         stats.reset();

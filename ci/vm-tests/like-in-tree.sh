@@ -63,18 +63,6 @@ compare() {
 		"$(cut -d' ' -f1 "$3" | paste -sd' ')"
 	same "$1-alike" $differ 0
 }
-disk_of() {
-	local disk
-	for disk in /sys/block/*; do
-		case $(readlink -f "$disk") in
-		*/"$1"/*)
-			basename "$disk"
-			return
-			;;
-		esac
-	done
-	return 1
-}
 
 # answers FILE WORD...: what it says, and then how it takes each word, and what it says then.
 answers() {

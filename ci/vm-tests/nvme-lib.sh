@@ -9,6 +9,20 @@ PCI=0000:00:04.0
 # does is tested by nvme-bind and the main job; elsewhere the kernel's own files do.
 BIND=bind_plainly
 
+# The disk of a PCI function, whoever drives that.
+disk_of() {
+	local disk
+	for disk in /sys/block/*; do
+		case $(readlink -f "$disk") in
+		*/"$1"/*)
+			basename "$disk"
+			return
+			;;
+		esac
+	done
+	return 1
+}
+
 driver_of() { basename "$(readlink "/sys/bus/pci/devices/$1/driver")"; }
 
 # bind_plainly ADDRESS DRIVER|none

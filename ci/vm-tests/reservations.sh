@@ -13,18 +13,6 @@
 SATA=0000:00:06.0
 D=/dev/hiops0n1
 ask() { python3 ci/vm-tests/pr.py "$@"; }
-disk_of() {
-	local disk
-	for disk in /sys/block/*; do
-		case $(readlink -f "$disk") in
-		*/"$1"/*)
-			basename "$disk"
-			return
-			;;
-		esac
-	done
-	return 1
-}
 nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
 # Of a drive that is taken away while somebody has it open.
 left_open() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Telling the device of commands later, together with others that are to come.
 //!
-//! A strategy may let commands that are staged wait for more ([`Strategy::defers`]), as long as they
-//! are no whole batch ([`Queue::batch`]) and the poll timer is certain to come for them:
+//! A strategy may let commands that are staged wait for more ([`Strategy::defers`]), as long as
+//! they are no whole batch ([`Queue::batch`]) and the poll timer is certain to come for them:
 //!
 //! ```text
 //!  staged --- a whole batch, or the strategy does not defer ---> rung
@@ -14,16 +14,16 @@
 //!
 //! # For how long
 //! The strategy names a time. No command is late by more than a tenth of what the device has lately
-//! taken for one, whatever it names: the next tick comes by then, and is put off no further. Who looks
-//! in passing when the next look may be too late tells the device itself. A device of which it is not
-//! known what it takes is told at once.
+//! taken for one, whatever it names: the next tick comes by then, and is put off no further. Who
+//! looks in passing when the next look may be too late tells the device itself. A device of which
+//! it is not known what it takes is told at once.
 //!
 //! # A deferred doorbell is never lost
 //! Only a polled queue defers, and the timer comes while something is deferred: the two find each
-//! other as the timer and the issuer do for what is outstanding (`poll.rs`). A queue that goes back to
-//! its interrupt meanwhile says so, passes a fence, and looks whether anything is deferred; the issuer
-//! says that it defers, passes a fence, and looks whether the queue is polled. One of the two sees the
-//! other (`tests/loom_defer.rs`).
+//! other as the timer and the issuer do for what is outstanding (`poll.rs`). A queue that goes back
+//! to its interrupt meanwhile says so, passes a fence, and looks whether anything is deferred; the
+//! issuer says that it defers, passes a fence, and looks whether the queue is polled. One of the
+//! two sees the other (`tests/loom_defer.rs`).
 
 use crate::issue::Left;
 use crate::queue::{IoQueue, IssueSide};
@@ -116,8 +116,9 @@ impl Deferring {
     }
 }
 
-/// The average of nanoseconds, when it was `before` (0: of nothing) and a command took `took`, which
-/// counts as twice the average at most: one that the drive had to try again is no measure of others.
+/// The average of nanoseconds, when it was `before` (0: of nothing) and a command took `took`,
+/// which counts as twice the average at most: one that the drive had to try again is no measure of
+/// others.
 fn average(before: u64, took: u64) -> u64 {
     if before == 0 {
         return took;

@@ -12,17 +12,18 @@ use hal::{Event, Platform, Queue};
 const ROUNDS: usize = 16;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// Takes the completions that are there, ends their requests under `by`, and issues from the FIFO with the tags that
-    /// came free; or obliges whoever is at it to look again. Returns how many requests it ended. Any context, with preemption off.
+    /// Takes the completions that are there, ends their requests under `by`, and issues from the
+    /// FIFO with the tags that came free; or obliges whoever is at it to look again. Returns how
+    /// many requests it ended. Any context, with preemption off.
     ///
-    /// A passer-by looks first whether anything came. An interrupt goes through with it: [`Queue::release_tags`] may be what lets the
-    /// device interrupt again.
+    /// A passer-by looks first whether anything came. An interrupt goes through with it:
+    /// [`Queue::release_tags`] may be what lets the device interrupt again.
     pub fn drain(&self, by: Context) -> usize {
         self.drain_for(by, by == Context::Irq)
     }
 
-    /// Drains in passing: no more requests than [`Strategy::budget`] says, if somebody is certain to
-    /// come for the rest.
+    /// Drains in passing: no more requests than [`Strategy::budget`] says, if somebody is certain
+    /// to come for the rest.
     pub(crate) fn visit(&self, by: Context, due: bool) -> usize {
         if by == Context::Coop && self.is_deferred() {
             self.flush_in_time();
@@ -30,12 +31,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.drain_up_to(self.strategy.budget(self), by, due)
     }
 
-    /// Drains under `by`; when it is `due`, or someone has knocked for it, with no look at whether anything came.
+    /// Drains under `by`; when it is `due`, or someone has knocked for it, with no look at whether
+    /// anything came.
     pub(crate) fn drain_for(&self, by: Context, due: bool) -> usize {
         self.drain_up_to(usize::MAX, by, due)
     }
 
-    /// Drains until `most` requests have ended, or further, if nobody is certain to come for the rest.
+    /// Drains until `most` requests have ended, or further, if nobody is certain to come for the
+    /// rest.
     fn drain_up_to(&self, most: usize, by: Context, due: bool) -> usize {
         let mut due = due;
         let mut total = 0usize;
@@ -58,7 +61,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 more = self.drain_batch(&mut side, &mut ended, left);
             }
             if due || by == Context::Poll {
-                // If it is back to interrupts: what has come since the look above announces itself no more.
+                // If it is back to interrupts: what has come since the look above announces itself
+                // no more.
                 more |= self.adapt(
                     &mut side,
                     Drained {
@@ -87,9 +91,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         total
     }
 
-    /// Whether completions that are there may be left: to the timer of a polled queue, or to threads
-    /// that wait for this CPU. Otherwise nobody comes: what an interrupt has announced, it does not
-    /// announce again.
+    /// Whether completions that are there may be left: to the timer of a polled queue, or to
+    /// threads that wait for this CPU. Otherwise nobody comes: what an interrupt has announced, it
+    /// does not announce again.
     #[cold]
     fn leaves_rest(&self) -> bool {
         match (self.is_polled(), self.strategy.leaves_rest(self)) {
@@ -101,7 +105,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         true
     }
 
-    /// Whether a completion may be waiting that nobody is taking at this moment. Any context, with preemption off.
+    /// Whether a completion may be waiting that nobody is taking at this moment. Any context, with
+    /// preemption off.
     #[inline]
     pub fn check(&self) -> bool {
         let Some(mut side) = self.drain.try_lock() else {
@@ -115,9 +120,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         came
     }
 
-    /// Takes up to `most` completions, and no more than [`TagBatch::MAX`], and frees their tags. Returns whether there may be more. After it the
-    /// caller looks at the FIFO.
-    // Inline with what it calls, as the issuer's way is: where completions come one at a time, calls were a tenth of what each took.
+    /// Takes up to `most` completions, and no more than [`TagBatch::MAX`], and frees their tags.
+    /// Returns whether there may be more. After it the caller looks at the FIFO.
+    // Inline with what it calls, as the issuer's way is: where completions come one at a time,
+    // calls were a tenth of what each took.
     #[inline(always)]
     pub(crate) fn drain_batch(
         &self,
@@ -146,14 +152,16 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         more
     }
 
-    /// Gives the drained tags back to the pool; what waits in the FIFO is visible to the caller afterwards.
+    /// Gives the drained tags back to the pool; what waits in the FIFO is visible to the caller
+    /// afterwards.
     #[inline(always)]
     pub(crate) fn release(&self, side: &mut DrainSide<Q, S>) {
         self.done.add(side.detached.len());
         let writes = self.hw.release_tags(&mut side.hw, &mut side.detached);
         self.drain_doorbells.add(writes);
         self.note_violations(side);
-        // The hand-over with the issuer, see `issue_batch`: tags are released, a fence, then the FIFO is looked at.
+        // The hand-over with the issuer, see `issue_batch`: tags are released, a fence, then the
+        // FIFO is looked at.
         fence(Ordering::SeqCst);
     }
 

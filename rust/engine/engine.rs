@@ -7,9 +7,9 @@
 //!   [`IoQueue::submit`] until it is *ended*, exactly once, through [`Upper::end_cmd`].
 //! * **FIFO**: requests that wait for a tag, in order. The layer above may be deeper than the
 //!   controller.
-//! * **Issue token, drain token**: the right to the issuing and to the draining side of the hardware
-//!   queue ([`cell::TryLock`]). Nobody waits for a token: who finds it held *knocks*, and the holder
-//!   looks once more before it leaves.
+//! * **Issue token, drain token**: the right to the issuing and to the draining side of the
+//!   hardware queue ([`cell::TryLock`]). Nobody waits for a token: who finds it held *knocks*, and
+//!   the holder looks once more before it leaves.
 //! * **Slot**: the request that a tag is bound to. Who takes it out of its [`cell::Slot`] ends it;
 //!   there is no second arbiter.
 //! * **Gate**: open, paused ([`Paused`] holds both tokens) or dead.
@@ -19,22 +19,23 @@
 //!
 //! # A request's way
 //! ```text
-//!  submit --- token free, FIFO empty, tag free ---> bind -> begin_cmd -> slot -> issue_tags -> (device)
-//!     |                                              ^                                             |
-//!     +--> FIFO -- the issue token's holder ---------+                 drain: fetch, detach, take the slot
+//!  submit - token free, FIFO empty, tag free -> bind -> begin_cmd -> slot -> issue_tags -> (device)
+//!     |                                          ^                                           |
+//!     +--> FIFO -- the issue token's holder -----+               drain: fetch, detach, take slot
 //!                        ^                                             |                |
-//!                        +------ release_tags: tags are free again <---+             end_cmd ... finish
+//!                        +---- release_tags: tags are free again <-----+        end_cmd ... finish
 //! ```
 //!
 //! # The two hand-overs
-//! *Submitter and drainer.* A submitter that finds no tag leaves its request in the FIFO; a drainer that releases tags looks there.
-//! Each first writes, then passes a `SeqCst` fence, then reads what the other writes, so at least one of them sees the other
-//! (`issue.rs`, `drain.rs`).
+//! *Submitter and drainer.* A submitter that finds no tag leaves its request in the FIFO; a drainer
+//! that releases tags looks there. Each first writes, then passes a `SeqCst` fence, then reads what
+//! the other writes, so at least one of them sees the other (`issue.rs`, `drain.rs`).
 //!
-//! *Holder and knocker.* What a knocker wrote is seen by the holder after its `release`, which told it to look again.
+//! *Holder and knocker.* What a knocker wrote is seen by the holder after its `release`, which told
+//! it to look again.
 //!
-//! Each is modelled in `tests/loom_handover.rs`. All loops are bounded: who is kept busy by others leaves through
-//! [`Upper::retry_later`].
+//! Each is modelled in `tests/loom_handover.rs`. All loops are bounded: who is kept busy by others
+//! leaves through [`Upper::retry_later`].
 #![no_std]
 #![forbid(unsafe_code)]
 

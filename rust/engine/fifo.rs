@@ -7,11 +7,13 @@ use hal::{Error, Platform};
 
 /// A bounded ring. Anybody pushes; the holder of the issue token alone takes.
 ///
-/// A place is reserved first (`tail`) and filled then. Between the two the ring counts as not empty, but has nothing to take:
-/// its taker leaves, and whoever is filling the place comes for the token afterwards.
+/// A place is reserved first (`tail`) and filled then. Between the two the ring counts as not
+/// empty, but has nothing to take: its taker leaves, and whoever is filling the place comes for the
+/// token afterwards.
 ///
 /// # Invariants
-/// `head <= tail <= head + capacity` in wrapping arithmetic; a place is reserved only once its last request has left it.
+/// `head <= tail <= head + capacity` in wrapping arithmetic; a place is reserved only once its last
+/// request has left it.
 pub(crate) struct Fifo<P: Platform, T: Send + 'static> {
     places: P::Table<Slot<T>>,
     head: AtomicUsize,
@@ -49,7 +51,8 @@ impl<P: Platform, T: Send + 'static> Fifo<P, T> {
         self.len() == 0
     }
 
-    /// Adds `rq` at the end; gives it back when more requests are there than the ring was made for. Any context.
+    /// Adds `rq` at the end; gives it back when more requests are there than the ring was made for.
+    /// Any context.
     pub(crate) fn push(&self, rq: T) -> Result<(), T> {
         // Acquire on `head`: a place that has been left is seen as left.
         let reserve = |tail: usize| {
@@ -65,8 +68,8 @@ impl<P: Platform, T: Send + 'static> Fifo<P, T> {
         }
     }
 
-    /// Lets `f` have the first request; it leaves the FIFO unless `f` gives it back. `None`: there is none to be had at this
-    /// moment. By the holder of the issue token.
+    /// Lets `f` have the first request; it leaves the FIFO unless `f` gives it back. `None`: there
+    /// is none to be had at this moment. By the holder of the issue token.
     pub(crate) fn with_first<E>(
         &self,
         f: impl FnOnce(T) -> Result<(), (T, E)>,

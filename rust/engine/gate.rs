@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The gate: open, paused, dead. Control path.
 //!
-//! Who holds both tokens has the queue for itself: submitters leave their requests in the FIFO and knock, drainers
-//! knock and go. So the gate costs the data path nothing.
+//! Who holds both tokens has the queue for itself: submitters leave their requests in the FIFO and
+//! knock, drainers knock and go. So the gate costs the data path nothing.
 
 use crate::issue::Left;
 use crate::queue::{DrainSide, IoQueue, IssueSide};
@@ -13,10 +13,12 @@ use cell::{Guard, TryLock};
 use core::fmt;
 use hal::{Again, Failure, Platform, Queue};
 
-/// How long to sleep between two looks at a token. Its holder has preemption off and bounded work to do.
+/// How long to sleep between two looks at a token. Its holder has preemption off and bounded work
+/// to do.
 const LOOK_AGAIN_US: u64 = 50;
 
-/// A queue that is at rest: nothing is issued, nothing is drained, what is submitted waits. Dropping it is [`Paused::resume`].
+/// A queue that is at rest: nothing is issued, nothing is drained, what is submitted waits.
+/// Dropping it is [`Paused::resume`].
 #[must_use = "dropping it opens the gate again"]
 pub struct Paused<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> {
     queue: &'a IoQueue<P, Q, U, S>,
@@ -30,8 +32,8 @@ struct Tokens<'a, Q: Queue, S: Strategy> {
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// Closes the gate: returns when nobody issues or drains any more. Sleeps; one caller at a time, or the second
-    /// sleeps until the first resumes.
+    /// Closes the gate: returns when nobody issues or drains any more. Sleeps; one caller at a
+    /// time, or the second sleeps until the first resumes.
     pub fn pause(&self, platform: &P) -> Paused<'_, P, Q, U, S> {
         let tokens = Tokens {
             issue: take(platform, &self.issue),
@@ -44,7 +46,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 }
 
-/// TIMEOUT: none, as every holder leaves after a bounded number of rounds, save a `Paused`, for which it is meant to wait.
+/// TIMEOUT: none, as every holder leaves after a bounded number of rounds, save a `Paused`, for
+/// which it is meant to wait.
 fn take<'a, T>(platform: &impl Platform, token: &'a TryLock<T>) -> Guard<'a, T> {
     loop {
         if let Some(guard) = token.try_lock() {
@@ -131,7 +134,8 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
         ended.finish(&queue.upper, Context::Sweep);
     }
 
-    /// Makes the controller's queue as it was when created, between [`Paused::reap`] and [`hal::Controller::start`].
+    /// Makes the controller's queue as it was when created, between [`Paused::reap`] and
+    /// [`hal::Controller::start`].
     pub fn rewind(&mut self) {
         if let Some(Tokens { issue, drain }) = &mut self.tokens {
             self.queue.hw.rewind(&mut issue.hw, &mut drain.hw);
@@ -144,8 +148,8 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
     /// Opens the gate, and issues what has gathered before it.
     pub fn resume(self) {}
 
-    /// Closes the gate for ever: everything in the FIFO and everything submitted later ends with [`CmdError::Gone`]. What holds a
-    /// tag is not touched: [`Paused::reap`] first.
+    /// Closes the gate for ever: everything in the FIFO and everything submitted later ends with
+    /// [`CmdError::Gone`]. What holds a tag is not touched: [`Paused::reap`] first.
     pub fn kill(mut self) {
         if let Some(Tokens { issue, .. }) = &mut self.tokens {
             issue.dead = true;
@@ -164,7 +168,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Drop for Paused<'_, P, Q, U, 
             let knocked = issue.release();
             self.queue.kick();
             if knocked || self.queue.is_deferred() {
-                // Not only for the FIFO: there may be commands that were staged, and committed in vain.
+                // Not only for the FIFO: there may be commands that were staged, and committed in
+                // vain.
                 self.queue.issue_again(&mut Ending::new());
             }
         }

@@ -9,7 +9,8 @@ use cell::sync::{fence, Ordering};
 use cell::Guard;
 use hal::{Bound, CmdError, Free, Platform, Queue, Tag, TagBatch, Unbound};
 
-/// How many batches one context issues at the wish of others before it leaves the rest to [`Upper::retry_later`].
+/// How many batches one context issues at the wish of others before it leaves the rest to
+/// [`Upper::retry_later`].
 const ROUNDS: usize = 16;
 
 /// Where issuing came to an end.
@@ -32,8 +33,9 @@ enum Held<R> {
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// Takes `rq` over: issues it, or leaves it in the FIFO, or ends it with an error. Never fails, never waits. Any context, with
-    /// preemption off. With `last == false` the doorbell may wait for [`IoQueue::commit`], which must follow.
+    /// Takes `rq` over: issues it, or leaves it in the FIFO, or ends it with an error. Never fails,
+    /// never waits. Any context, with preemption off. With `last == false` the doorbell may wait
+    /// for [`IoQueue::commit`], which must follow.
     #[inline]
     pub fn submit(&self, rq: U::Request, last: bool) {
         let mut ended = Ending::new();
@@ -51,8 +53,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.leave(side, left, &mut ended);
     }
 
-    /// As [`IoQueue::submit`], but gives `rq` back when no tag is free and others wait for one: for a
-    /// layer above that has its own order of what waits. It comes again after some completion, or
+    /// As [`IoQueue::submit`], but gives `rq` back when no tag is free and others wait for one: for
+    /// a layer above that has its own order of what waits. It comes again after some completion, or
     /// after a while. One may wait in the FIFO for whoever is issuing at this moment.
     #[cold]
     pub fn try_submit(&self, rq: U::Request, last: bool) -> Result<(), U::Request> {
@@ -80,8 +82,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         back
     }
 
-    /// Takes all of `rqs` over as [`IoQueue::submit`] does, with one doorbell for each [`TagBatch::MAX`] of them. `rqs` is
-    /// advanced with the issue token held.
+    /// Takes all of `rqs` over as [`IoQueue::submit`] does, with one doorbell for each
+    /// [`TagBatch::MAX`] of them. `rqs` is advanced with the issue token held.
     pub fn submit_many(&self, rqs: impl Iterator<Item = U::Request>) {
         let mut rqs = rqs;
         let mut ended = Ending::new();
@@ -101,7 +103,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.leave(side, left, &mut ended);
     }
 
-    /// Tells the device of what was submitted with `last == false`. Any context, with preemption off.
+    /// Tells the device of what was submitted with `last == false`. Any context, with preemption
+    /// off.
     #[inline]
     pub fn commit(&self) {
         if let Some(mut side) = self.issue.lock_or_knock() {
@@ -160,7 +163,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     fn push(&self, rq: U::Request, ended: &mut Ending<U>) {
         self.upper.deferred(&rq);
         if let Err(rq) = self.fifo.push(rq) {
-            // More requests than the queue was made for: the caller's bug, not to be made worse by losing one.
+            // More requests than the queue was made for: the caller's bug, not to be made worse by
+            // losing one.
             ended.end(&self.upper, rq, Err(CmdError::Io.finally()));
         }
     }
@@ -177,7 +181,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
-    /// Issues from the FIFO for as long as there is something to do, or obliges the token's holder to do so; then finishes `ended`.
+    /// Issues from the FIFO for as long as there is something to do, or obliges the token's holder
+    /// to do so; then finishes `ended`.
     #[cold]
     pub(crate) fn issue_again(&self, ended: &mut Ending<U>) {
         let mut left = Left::Idle;
@@ -210,8 +215,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 self.refill(side);
             }
             if side.free.is_empty() && !side.dead {
-                // The hand-over with the drainer. There: tags are released, a fence, the FIFO is looked at. Here: a
-                // request is in the FIFO, a fence, the tags are looked at. One of the two finds what the other left.
+                // The hand-over with the drainer. There: tags are released, a fence, the FIFO is
+                // looked at. Here: a request is in the FIFO, a fence, the tags are looked at. One
+                // of the two finds what the other left.
                 fence(Ordering::SeqCst);
                 self.refill(side);
             }
@@ -225,7 +231,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         Left::More
     }
 
-    /// Issues the first request of the FIFO, or fails it; gives it back with the reason when it has to stay there.
+    /// Issues the first request of the FIFO, or fails it; gives it back with the reason when it has
+    /// to stay there.
     fn issue_first(
         &self,
         side: &mut IssueSide<Q>,
@@ -242,8 +249,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
-    /// Binds `rq` to `tag` and stages it for the doorbell, or ends it with the reason why it can't be bound. Gives it
-    /// back when it can't be bound at the moment.
+    /// Binds `rq` to `tag` and stages it for the doorbell, or ends it with the reason why it can't
+    /// be bound. Gives it back when it can't be bound at the moment.
     #[inline]
     fn issue_one(
         &self,
@@ -257,7 +264,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let tag = match (self.hw).bind_tag_cmd(&mut side.hw, tag, &cmd, upper.segments(&mut rq)) {
             Ok(tag) => tag,
             Err(Unbound { tag, why }) => {
-                // It has room: the tag came from there. Were it lost, it would be one slot until the next reset.
+                // It has room: the tag came from there. Were it lost, it would be one slot until
+                // the next reset.
                 let _ = side.free.push(tag);
                 upper.unmap(&mut rq);
                 if why != CmdError::NotReady {
@@ -284,8 +292,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             None => Err(rq),
         };
         if let Err(rq) = put {
-            // The controller gave out a tag that is in use: neither command is mixed up with the other, and the tag is not used
-            // until the next reset.
+            // The controller gave out a tag that is in use: neither command is mixed up with the
+            // other, and the tag is not used until the next reset.
             let _ = tag.unbind();
             self.issue_strays.add(1);
             ended.end(upper, rq, Err(CmdError::Io.finally()));
@@ -319,8 +327,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let _ = side.bound.push(tag);
     }
 
-    /// Gets as many free tags as a batch holds: what this holder of the token does not use, the next one finds, and the pool's
-    /// atomics are touched once in as many I/Os.
+    /// Gets as many free tags as a batch holds: what this holder of the token does not use, the
+    /// next one finds, and the pool's atomics are touched once in as many I/Os.
     fn refill(&self, side: &mut IssueSide<Q>) {
         (self.hw).get_free_tags(&mut side.hw, TagBatch::<Free>::MAX, &mut side.free);
     }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Interrupts or polling: the modes, the poll timer's ticks, and the switch between the two.
 //!
-//! While a queue is *polled* its interrupt is off and its events are found by whoever passes by, and by a timer that ticks only
-//! while something is outstanding. Whether it is polled is written by the drain token's holder alone.
+//! While a queue is *polled* its interrupt is off and its events are found by whoever passes by,
+//! and by a timer that ticks only while something is outstanding. Whether it is polled is written
+//! by the drain token's holder alone.
 //!
 //! # The hand-over between issuer and timer
-//! An issuer counts its commands as issued, passes a fence, and looks whether the timer is armed; a tick that finds nothing
-//! outstanding disarms the timer, passes a fence, and looks at the count again. One of the two sees the other
-//! (`tests/loom_poll.rs`). What was counted before the queue became polled is found by who switches, in the same way.
+//! An issuer counts its commands as issued, passes a fence, and looks whether the timer is armed; a
+//! tick that finds nothing outstanding disarms the timer, passes a fence, and looks at the count
+//! again. One of the two sees the other (`tests/loom_poll.rs`). What was counted before the queue
+//! became polled is found by who switches, in the same way.
 
 use crate::gate::Paused;
 use crate::queue::{DrainSide, IoQueue};
@@ -16,7 +18,8 @@ use crate::{Context, Switches, Upper};
 use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Error, Platform, Queue};
 
-/// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14, section 4).
+/// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14,
+/// section 4).
 pub const DEFAULT_POLL_INTERVAL_US: u32 = 32;
 
 /// How completions are noticed when nobody passes by.
@@ -85,7 +88,8 @@ impl Polling {
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'_, P, Q, U, S> {
-    /// Changes the mode; [`Paused::resume`] then looks for completions that nobody announces any more. With preemption off.
+    /// Changes the mode; [`Paused::resume`] then looks for completions that nobody announces any
+    /// more. With preemption off.
     ///
     /// # Errors
     /// [`Error::Unsupported`]: this queue's interrupt can't be turned off.
@@ -106,8 +110,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'_, P, Q, U, S> {
     }
 
     /// The strategy is to be the one of that number ([`Strategy::NAMES`]). A hybrid queue begins by
-    /// its interrupt again, and what was deferred goes to the device with [`Paused::resume`], unless
-    /// the new one defers it, too. With preemption off.
+    /// its interrupt again, and what was deferred goes to the device with [`Paused::resume`],
+    /// unless the new one defers it, too. With preemption off.
     pub fn choose(&mut self, which: usize) {
         let queue = self.queue();
         queue.strategy.choose(which);
@@ -147,7 +151,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             return self.come_again();
         }
         self.poll.armed.store(false, Ordering::Relaxed);
-        // The hand-over with the issuer, see above. The one that switches to polling does as the issuer does.
+        // The hand-over with the issuer, see above. The one that switches to polling does as the
+        // issuer does.
         fence(Ordering::SeqCst);
         if self.is_watched() && self.claim_timer() {
             self.come_again();
@@ -195,8 +200,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
-    /// Somebody who passes by looks now: what is deferred goes to the device, if the next look may be
-    /// too late for it.
+    /// Somebody who passes by looks now: what is deferred goes to the device, if the next look may
+    /// be too late for it.
     #[inline]
     pub(crate) fn flush_in_time(&self) {
         let next = self
@@ -229,7 +234,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         !self.poll.armed.swap(true, Ordering::AcqRel)
     }
 
-    /// Sees to it that the timer runs, if it has to. By the issuer, after commands were counted as issued.
+    /// Sees to it that the timer runs, if it has to. By the issuer, after commands were counted as
+    /// issued.
     #[inline]
     pub(crate) fn watch_issued(&self) {
         if self.poll.mode() != Mode::Irq {

@@ -31,7 +31,8 @@ pub struct Overdue {
 /// What the issue token gives access to.
 pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) hw: Q::Issue,
-    /// Taken from the pool and not used yet; only the token's holder takes any, so they may stay here.
+    /// Taken from the pool and not used yet; only the token's holder takes any, so they may stay
+    /// here.
     pub(crate) free: TagBatch<Free>,
     /// Bound, and staged for the next doorbell.
     pub(crate) bound: TagBatch<Bound>,
@@ -54,10 +55,12 @@ pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
     pub(crate) notes: S::Notes,
 }
 
-/// One hardware queue: requests go in by [`IoQueue::submit`] and come out through [`Upper::end_cmd`].
+/// One hardware queue: requests go in by [`IoQueue::submit`] and come out through
+/// [`Upper::end_cmd`].
 ///
-/// Data path, from any context, with preemption off, never waiting: `submit`, `submit_many`, `commit` (`issue.rs`), `drain`,
-/// `check` (`drain.rs`), `kick`. Control path: [`IoQueue::pause`] (`gate.rs`).
+/// Data path, from any context, with preemption off, never waiting: `submit`, `submit_many`,
+/// `commit` (`issue.rs`), `drain`, `check` (`drain.rs`), `kick`. Control path: [`IoQueue::pause`]
+/// (`gate.rs`).
 pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     pub(crate) hw: Q,
     pub(crate) upper: U,
@@ -87,8 +90,8 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// Takes over a queue fresh from its controller. `depth` is the most requests that are ever outstanding at once.
-    /// Control path; may sleep.
+    /// Takes over a queue fresh from its controller. `depth` is the most requests that are ever
+    /// outstanding at once. Control path; may sleep.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a depth of 0, [`Error::NoMemory`].
@@ -175,8 +178,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         &self.hw
     }
 
-    /// Looks at both sides again: takes completions that are there, issues from the FIFO what can be issued.
-    /// What [`Upper::retry_later`] asks for. Under [`Context::Sweep`].
+    /// Looks at both sides again: takes completions that are there, issues from the FIFO what can
+    /// be issued. What [`Upper::retry_later`] asks for. Under [`Context::Sweep`].
     pub fn kick(&self) {
         // It looks at the FIFO, too.
         self.drain_for(Context::Sweep, true);
@@ -229,8 +232,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         issued.wrapping_add(self.drain_doorbells.get())
     }
 
-    /// How often the controller contradicted what it was told, as of the last drain: completions that answer nothing, tags
-    /// given out twice. More than a few are a reason to reset.
+    /// How often the controller contradicted what it was told, as of the last drain: completions
+    /// that answer nothing, tags given out twice. More than a few are a reason to reset.
     pub fn violations(&self) -> u64 {
         let drained = u64::from(self.drain_strays.load(Ordering::Relaxed));
         self.issue_strays.get().wrapping_add(drained)

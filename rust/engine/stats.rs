@@ -3,7 +3,8 @@
 
 use cell::sync::{AtomicU64, Ordering};
 
-/// A counter with one writer at a time, the holder of its side's token: no atomic exchange is needed.
+/// A counter with one writer at a time, the holder of its side's token: no atomic exchange is
+/// needed.
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {

@@ -7,7 +7,7 @@
 //!
 //! | the engine asks | when | the answer |
 //! | --- | --- | --- |
-//! | [`Strategy::defers`] | commands are staged, or a drain has ended some | tell the device now, or wait for more |
+//! | [`Strategy::defers`] | commands are staged, or a drain is over | for how long they may wait |
 //! | [`Strategy::notes_owner`] | a thread submits | whether to know who waits for a request |
 //! | [`Strategy::looks`] | a thread has submitted | whether it takes completions in passing |
 //! | [`Strategy::budget`] | somebody takes completions in passing | how many to end at most |
@@ -17,9 +17,9 @@
 //!
 //! # What no answer changes
 //! A strategy decides when a thing is done, never whether. Commands that it defers are told of by
-//! the next tick, by whoever finds the device with nothing else to do, and at a reset; what a budget
-//! leaves is taken up by somebody who is certain to come; a queue that goes back to its interrupt is
-//! looked at once more. `rust/strategy/tests/random.rs` answers with dice.
+//! the next tick, by whoever finds the device with nothing else to do, and at a reset; what a
+//! budget leaves is taken up by somebody who is certain to come; a queue that goes back to its
+//! interrupt is looked at once more. `rust/strategy/tests/random.rs` answers with dice.
 //!
 //! # Contexts
 //! Every method may be called from any context, interrupts included, with preemption off, and by
@@ -48,8 +48,8 @@ pub trait View {
     /// The interrupt is off: a timer looks for completions.
     fn is_polled(&self) -> bool;
 
-    /// A tenth of what the device has lately taken for a command, in nanoseconds; 0: not known, as where
-    /// [`View::batch`] is 1.
+    /// A tenth of what the device has lately taken for a command, in nanoseconds; 0: not known, as
+    /// where [`View::batch`] is 1.
     fn most_deferred_ns(&self) -> u64;
 
     /// What things take on this machine.
@@ -143,9 +143,9 @@ pub trait Strategy: Send + Sync + 'static {
         let _ = which;
     }
 
-    /// For how many nanoseconds commands that are staged, but are no whole batch, may wait for more;
-    /// 0: the device is told at once. Asked of a polled queue only. The engine cuts it short at
-    /// [`View::most_deferred_ns`].
+    /// For how many nanoseconds commands that are staged, but are no whole batch, may wait for
+    /// more; 0: the device is told at once. Asked of a polled queue only. The engine cuts it short
+    /// at [`View::most_deferred_ns`].
     fn defers(&self, view: &impl View, staged: Staged) -> u64;
 
     /// Whether it is of use to know which thread waits for a request that it submits now: only such

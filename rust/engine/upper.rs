@@ -19,10 +19,11 @@ pub enum Context {
     Sweep,
 }
 
-/// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what happened.
+/// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what
+/// happened.
 ///
-/// Unless said otherwise its functions are called from any context, interrupts included, with a token held: they neither
-/// sleep nor call the queue back.
+/// Unless said otherwise its functions are called from any context, interrupts included, with a
+/// token held: they neither sleep nor call the queue back.
 pub trait Upper: Send + Sync + 'static {
     /// The owned handle of one request.
     type Request: Send + 'static;
@@ -32,8 +33,8 @@ pub trait Upper: Send + Sync + 'static {
     /// What `rq` asks for.
     fn command(&self, rq: &Self::Request) -> Command;
 
-    /// Maps the data of `rq` for the device, and yields it piece by piece. After an `Err`, or when not all of it is
-    /// taken, [`Upper::unmap`] follows.
+    /// Maps the data of `rq` for the device, and yields it piece by piece. After an `Err`, or when
+    /// not all of it is taken, [`Upper::unmap`] follows.
     fn segments<'a>(
         &'a self,
         rq: &'a mut Self::Request,
@@ -42,7 +43,8 @@ pub trait Upper: Send + Sync + 'static {
     /// `rq` is bound and about to be issued: its time starts here.
     fn begin_cmd(&self, rq: &mut Self::Request);
 
-    /// `rq` could not be bound: undo what [`Upper::segments`] has mapped so far. The request stays valid.
+    /// `rq` could not be bound: undo what [`Upper::segments`] has mapped so far. The request stays
+    /// valid.
     fn unmap(&self, rq: &mut Self::Request);
 
     /// `rq` has to wait in the FIFO. May be called without a token.
@@ -54,18 +56,19 @@ pub trait Upper: Send + Sync + 'static {
         let _ = rq;
     }
 
-    /// `rq` is over: parted from its command, which the device no longer knows. It is collected in `ended`.
-    /// A request that never began (see [`Upper::begin_cmd`]) may come here too, with an `Err`. An
-    /// `Err` says whether another try is worth while ([`crate::Tries`]): then the layer above may
-    /// submit the request anew, once it is finished.
+    /// `rq` is over: parted from its command, which the device no longer knows. It is collected in
+    /// `ended`. A request that never began (see [`Upper::begin_cmd`]) may come here too, with an
+    /// `Err`. An `Err` says whether another try is worth while ([`crate::Tries`]): then the layer
+    /// above may submit the request anew, once it is finished.
     fn end_cmd(&self, ended: &mut Self::Ended, rq: Self::Request, outcome: Outcome);
 
-    /// Ends a batch of at least one request towards its submitters; the batch is not used any more. No token is held by the caller, save by
-    /// a [`crate::Paused`]; new requests may be submitted from here.
+    /// Ends a batch of at least one request towards its submitters; the batch is not used any more.
+    /// No token is held by the caller, save by a [`crate::Paused`]; new requests may be submitted
+    /// from here.
     fn finish(&self, ended: &mut Self::Ended, by: Context);
 
-    /// [`crate::IoQueue::kick`] is to be called in a few milliseconds. Repeated wishes may be merged, a wish that comes after
-    /// `kick` has begun may not. No token is held by the caller.
+    /// [`crate::IoQueue::kick`] is to be called in a few milliseconds. Repeated wishes may be
+    /// merged, a wish that comes after `kick` has begun may not. No token is held by the caller.
     fn retry_later(&self);
 
     /// Whether [`Upper::set_interrupt`] can turn the interrupt off.
@@ -84,14 +87,15 @@ pub trait Upper: Send + Sync + 'static {
         false
     }
 
-    /// Lets the controller interrupt for this queue's completions, or not. An interrupt that it wanted to raise meanwhile need not come
-    /// afterwards. `false`: it can't be turned off, and was not. The drain token is held.
+    /// Lets the controller interrupt for this queue's completions, or not. An interrupt that it
+    /// wanted to raise meanwhile need not come afterwards. `false`: it can't be turned off, and was
+    /// not. The drain token is held.
     fn set_interrupt(&self, on: bool) -> bool {
         on
     }
 
-    /// [`crate::IoQueue::tick`] is to be called in `us` microseconds; an earlier wish is replaced. Never called where
-    /// [`Upper::can_poll`] is `false`.
+    /// [`crate::IoQueue::tick`] is to be called in `us` microseconds; an earlier wish is replaced.
+    /// Never called where [`Upper::can_poll`] is `false`.
     fn arm_poll(&self, us: u32) {
         let _ = us;
     }
@@ -130,7 +134,8 @@ impl<U: Upper> Ending<U> {
         self.count
     }
 
-    /// Finishes the batch, if it is one; returns how many requests were in it. Nothing is added to it afterwards.
+    /// Finishes the batch, if it is one; returns how many requests were in it. Nothing is added to
+    /// it afterwards.
     #[inline]
     pub(crate) fn finish(&mut self, upper: &U, by: Context) -> usize {
         if self.count != 0 {

@@ -86,8 +86,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     /// A thread that was told to yield had its turn again, and tells what came of it. How many
-    /// requests it has ended, if it had to look for its own: for [`IoQueue::wait`], if that follows.
-    /// With preemption off.
+    /// requests it has ended, if it had to look for its own: for [`IoQueue::wait`], if that
+    /// follows. With preemption off.
     #[inline]
     pub fn yielded(&self, turn: Turn, thread: &impl Waiting) -> Option<usize> {
         if turn == Turn::Paid {
@@ -133,8 +133,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.strategy.spun(self, Spun::Vain, spun());
     }
 
-    /// Whether there is anything to drain, and if so, whether it is due even where nothing has come:
-    /// who knocked meanwhile, an interrupt perhaps, relies on it.
+    /// Whether there is anything to drain, and if so, whether it is due even where nothing has
+    /// come: who knocked meanwhile, an interrupt perhaps, relies on it.
     #[inline]
     fn peek(&self) -> Option<bool> {
         let mut side = self.drain.try_lock()?;

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Threads that wait for their I/O, and the hand-over of finished I/O to them (lazy completion, ATC '14, section 3.3).
+//! Threads that wait for their I/O, and the hand-over of finished I/O to them (lazy completion, ATC
+//! '14, section 3.3).
 //!
-//! A thread's place in the table counts what it has submitted and not seen ended. While it sleeps, a drainer *offers* what came for it
-//! and wakes it; the offer is claimed by one atomic exchange, by the owner or by anybody else, and who claims it ends it.
+//! A thread's place in the table counts what it has submitted and not seen ended. While it sleeps,
+//! a drainer *offers* what came for it and wakes it; the offer is claimed by one atomic exchange,
+//! by the owner or by anybody else, and who claims it ends it.
 //!
 //! # The hand-over
-//! The drainer puts the offer, passes a fence, and looks whether the owner is still asleep; the owner, awake again, says so, passes a fence,
-//! and looks for an offer. One of the two sees the other; if both do, the exchange decides (`tests/loom_waiter.rs`; in the kernel's own
-//! memory model: docs/litmus/waiter.litmus).
+//! The drainer puts the offer, passes a fence, and looks whether the owner is still asleep; the
+//! owner, awake again, says so, passes a fence, and looks for an offer. One of the two sees the
+//! other; if both do, the exchange decides (`tests/loom_waiter.rs`; in the kernel's own memory
+//! model: docs/litmus/waiter.litmus).
 
 use crate::thread::Thread;
 use cell::sync::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -79,8 +82,9 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
         self.places.iter()
     }
 
-    /// Offers `offer` to the owner of `place`. `Ok`: the thread to be woken now, who will claim the offer unless somebody else does. `Err`: nobody takes it;
-    /// what the caller gets back is its own to end.
+    /// Offers `offer` to the owner of `place`. `Ok`: the thread to be woken now, who will claim the
+    /// offer unless somebody else does. `Err`: nobody takes it; what the caller gets back is its
+    /// own to end.
     #[inline]
     pub fn offer(&self, place: &Waiter<O, W>, offer: O) -> Result<Thread, Option<O>> {
         place.offer.put(offer).map_err(Some)?;
@@ -89,7 +93,8 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
             .offered
             .store(offered.wrapping_add(1), Ordering::Relaxed);
         self.mark(place.index);
-        // The hand-over with the owner, see above; and with a sweep that goes to rest, which then passes a fence and looks for marks.
+        // The hand-over with the owner, see above; and with a sweep that goes to rest, which then
+        // passes a fence and looks for marks.
         fence(Ordering::SeqCst);
         if let Some(owner) = place.sleeper() {
             return Ok(owner);
@@ -98,7 +103,8 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
         Err(place.offer.take())
     }
 
-    /// Marks a place for the sweep. Release: a sweep that clears the mark finds the offer that was put before.
+    /// Marks a place for the sweep. Release: a sweep that clears the mark finds the offer that was
+    /// put before.
     #[inline]
     fn mark(&self, index: usize) {
         if let Some(word) = self.offers.get(index / 64) {
@@ -106,8 +112,9 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
         }
     }
 
-    /// Gives to `take` what was offered before the last sweep and not claimed since: its owner does not come. `all`: younger offers, too. Returns
-    /// whether offers are left. Any context, with preemption off; one caller at a time.
+    /// Gives to `take` what was offered before the last sweep and not claimed since: its owner does
+    /// not come. `all`: younger offers, too. Returns whether offers are left. Any context, with
+    /// preemption off; one caller at a time.
     pub fn sweep(&self, all: bool, mut take: impl FnMut(O)) -> bool {
         let mut left = false;
         for (word, at) in self.offers.iter().zip((0usize..).step_by(64)) {
@@ -207,8 +214,8 @@ impl<O: Send + 'static, W> Waiter<O, W> {
         }
     }
 
-    /// One that was enlisted here is over. Whether it was the last, and the owner sleeps: it is about
-    /// to be woken.
+    /// One that was enlisted here is over. Whether it was the last, and the owner sleeps: it is
+    /// about to be woken.
     #[inline]
     pub fn ended(&self) -> bool {
         let word = self.word.fetch_sub(1, Ordering::Relaxed);

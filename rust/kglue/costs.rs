@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What this machine takes for what a strategy can choose between, measured as a controller is bound.
+//! What this machine takes for what a strategy can choose between, measured as a controller is
+//! bound.
 
 use crate::shims;
 use engine::Costs;

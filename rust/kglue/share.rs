@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What threads that wait for I/O know of the CPU that they share.
 //!
-//! Each runs for some microseconds, and comes by here. One that computes keeps the CPU for a slice of
-//! the scheduler's, which is longer than most I/O takes; a thread that sleeps would have had the CPU
-//! back at its completion. So nobody yields but to threads that were counted where they wait, and a
-//! turn that took long all the same is lost to one that computes: after it nobody yields there for a
-//! while. How many threads are ready otherwise is not asked.
+//! Each runs for some microseconds, and comes by here. One that computes keeps the CPU for a slice
+//! of the scheduler's, which is longer than most I/O takes; a thread that sleeps would have had the
+//! CPU back at its completion. So nobody yields but to threads that were counted where they wait,
+//! and a turn that took long all the same is lost to one that computes: after it nobody yields
+//! there for a while. How many threads are ready otherwise is not asked.
 
 use crate::context::{cpu, now_ms, stamp, stamps_of, stamps_to_ns};
 use crate::platform::KernelPlatform;

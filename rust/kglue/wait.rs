@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The wait hook's Rust side: a thread that waits for hiops I/O of its own drains before it sleeps, and ends after it was woken what came for
-//! it meanwhile (`c_shims/wait.c` has the hook itself).
+//! The wait hook's Rust side: a thread that waits for hiops I/O of its own drains before it sleeps,
+//! and ends after it was woken what came for it meanwhile (`c_shims/wait.c` has the hook itself).
 //!
 //! # Who keeps what alive
-//! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until nobody sleeps in the hook any more.
-//! * The queue that a waiter drains ([`Way`]): its adapter, which waits for an RCU grace period after its disks are gone. The hook looks at it with
-//!   preemption off, while something enlisted there is outstanding.
-//! * The thread that is woken: it was asleep in the hook when the waker, with preemption off, looked.
+//! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until
+//!   nobody sleeps in the hook any more.
+//! * The queue that a waiter drains ([`Way`]): its adapter, which waits for an RCU grace period
+//!   after its disks are gone. The hook looks at it with preemption off, while something enlisted
+//!   there is outstanding.
+//! * The thread that is woken: it was asleep in the hook when the waker, with preemption off,
+//!   looked.
 
 use crate::aim::Stays;
 use crate::blk::request::Rq;
@@ -68,7 +71,8 @@ struct Table {
     waiters: Waiters<KernelPlatform, Offer, Way>,
     places: <KernelPlatform as Platform>::Table<Place>,
     shares: Shares,
-    /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse timer: who is offered something comes, as a rule.
+    /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse
+    /// timer: who is offered something comes, as a rule.
     sweeper: KBox<Retry>,
     sweeping: AtomicBool,
 }
@@ -80,7 +84,8 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 
 #[inline]
 fn table() -> Option<&'static Table> {
-    // SAFETY: null, or a table that lives until nobody can come here any more: no disk, no hook, nobody asleep in it.
+    // SAFETY: null, or a table that lives until nobody can come here any more: no disk, no hook,
+    // nobody asleep in it.
     unsafe { TABLE.load(Ordering::Acquire).as_ref() }
 }
 
@@ -149,8 +154,8 @@ fn end(offer: Offer, by: Context) {
     way.queue().end(rq, by);
 }
 
-/// The waiter of `rq`, enlisted with it, if it is certain who waits for it. From `queue_rq`, with preemption off. `drains`: the waiter drains the
-/// request's queue before it sleeps.
+/// The waiter of `rq`, enlisted with it, if it is certain who waits for it. From `queue_rq`, with
+/// preemption off. `drains`: the waiter drains the request's queue before it sleeps.
 #[inline]
 pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer, Way> {
     // SAFETY: the request was just given to hiops.
@@ -174,7 +179,8 @@ pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer, Way> {
     waiter
 }
 
-/// Offers `offer` to `waiter`, and wakes it. Gives it back if it is the caller's to end. With preemption off.
+/// Offers `offer` to `waiter`, and wakes it. Gives it back if it is the caller's to end. With
+/// preemption off.
 #[inline]
 pub(crate) fn offer(waiter: &'static Waiter<Offer, Way>, offer: Offer) -> Option<Offer> {
     let Some(table) = table() else {
@@ -183,7 +189,8 @@ pub(crate) fn offer(waiter: &'static Waiter<Offer, Way>, offer: Offer) -> Option
     match table.waiters.offer(waiter, offer) {
         Ok(owner) => {
             table.watch();
-            // SAFETY: it was asleep in the hook a moment ago, and preemption is off: its task structure is still there.
+            // SAFETY: it was asleep in the hook a moment ago, and preemption is off: its task
+            // structure is still there.
             unsafe { shims::hiops_wake(owner.address()) };
             None
         }
@@ -191,7 +198,8 @@ pub(crate) fn offer(waiter: &'static Waiter<Offer, Way>, offer: Offer) -> Option
     }
 }
 
-/// Takes over everything that was offered and not claimed: a reset or a removal does not wait for owners. Sleeps not; any thread.
+/// Takes over everything that was offered and not claimed: a reset or a removal does not wait for
+/// owners. Sleeps not; any thread.
 pub(crate) fn take_all() {
     if let Some(table) = table() {
         let _stay = PreemptOff::new();
@@ -212,7 +220,8 @@ unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
 }
 
 /// # Safety
-/// Called by the hook in the thread `this`, which is about to sleep and wakeable already; `hiops_wait_leave` follows with what is returned.
+/// Called by the hook in the thread `this`, which is about to sleep and wakeable already;
+/// `hiops_wait_leave` follows with what is returned.
 #[no_mangle]
 unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void {
     let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
@@ -261,7 +270,8 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
 }
 
 /// # Safety
-/// Called by the hook in the thread `this` with what `hiops_wait_enter` returned there, after it has done what that said.
+/// Called by the hook in the thread `this` with what `hiops_wait_enter` returned there, after it
+/// has done what that said.
 #[no_mangle]
 unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32) {
     // SAFETY: null or a place of the table, which lives while somebody is inside.
@@ -306,8 +316,8 @@ pub(crate) fn ended(waiter: &Waiter<Offer, Way>) {
     }
 }
 
-/// Whether threads that wait for I/O like this are ready on this CPU, and come by soon. Any context,
-/// with preemption off.
+/// Whether threads that wait for I/O like this are ready on this CPU, and come by soon. Any
+/// context, with preemption off.
 #[inline]
 pub(crate) fn is_crowded() -> bool {
     table().is_some_and(|table| table.shares.is_crowded())
@@ -330,7 +340,8 @@ impl Hook {
         if failed != 0 {
             if !TOLD.swap(true, Ordering::Relaxed) {
                 pr_warn!(
-                    "io_schedule() can't be hooked (error {}): I/O is finished by whoever finds it complete; `lazy` is unavailable. Is a live patch in place?\n",
+                    "io_schedule() can't be hooked (error {}): I/O is finished by whoever finds it \
+                     complete; `lazy` is unavailable. Is a live patch in place?\n",
                     failed
                 );
             }
@@ -348,7 +359,8 @@ impl Drop for Hook {
     }
 }
 
-/// The table of waiters; the module has it for as long as it is there. Dropped after all disks, it waits until no thread is in the hook any more.
+/// The table of waiters; the module has it for as long as it is there. Dropped after all disks, it
+/// waits until no thread is in the hook any more.
 pub struct Threads(());
 
 impl Threads {
@@ -363,7 +375,8 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(table) = table() {
-            // TIMEOUT: none: who sleeps is woken, and looks for itself; all callers of io_schedule() do.
+            // TIMEOUT: none: who sleeps is woken, and looks for itself; all callers of
+            // io_schedule() do.
             while (table.places.iter()).any(|place| place.inside.load(Ordering::Acquire) != 0) {
                 for waiter in table.waiters.iter().filter(|waiter| waiter.is_asleep()) {
                     let _stay = PreemptOff::new();

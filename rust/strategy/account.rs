@@ -11,8 +11,8 @@
 //!     +------ after 256 times what was lost: a trial may begin ----+
 //! ```
 //!
-//! All sums are in nanoseconds of this machine, and so is the time until the next trial: what trials
-//! lose is a 256th of the time at most, and less and less while they go on failing.
+//! All sums are in nanoseconds of this machine, and so is the time until the next trial: what
+//! trials lose is a 256th of the time at most, and less and less while they go on failing.
 
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The cooperative strategy of HIOPS (ATC '14): every thread that passes by takes completions, its
-//! own and others', and one that waits spins for a moment, or lets the others run, before it sleeps.
+//! own and others', and one that waits spins for a moment, or lets the others run, before it
+//! sleeps.
 //!
 //! # What is deferred
 //! Commands that are no whole batch, while the device has work enough: no more than a batch less
 //! than it has tags. On a CPU that others wait for, who come by soon, a batch is enough: there the
-//! CPU is what is short, and whoever comes next has commands to add. There, as long as yielding pays,
-//! a polled queue defers even what the device could begin with: a device that is told of three
-//! answers three, and so whoever drains for them tells of three again.
+//! CPU is what is short, and whoever comes next has commands to add. There, as long as yielding
+//! pays, a polled queue defers even what the device could begin with: a device that is told of
+//! three answers three, and so whoever drains for them tells of three again.
 //!
 //! # Who passes by
 //! Where the queue interrupts, what has come is announced anyway, and nobody looks for it in
-//! passing. Where it is polled, whoever passes by looks, when nobody has for half the interval of the
-//! ticks, which puts the next tick off: while threads pass by, there are none.
+//! passing. Where it is polled, whoever passes by looks, when nobody has for half the interval of
+//! the ticks, which puts the next tick off: while threads pass by, there are none.
 //!
 //! # What pays
 //! Each way to wait is taken only while it pays: an [`Account`] of each queue's says so, of what it
@@ -24,12 +25,12 @@ use crate::{Account, Stakes};
 use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
 use hybrid::{Noted, Notice, Watch};
 
-/// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in their
-/// place: with SATA some 25,000 instructions, where the longest interrupt handler of libata takes
-/// 40,000 (`bench/run handlers-sata`).
+/// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in
+/// their place: with SATA some 25,000 instructions, where the longest interrupt handler of libata
+/// takes 40,000 (`bench/run handlers-sata`).
 const VISIT: usize = 8;
-/// A command is deferred for so many intervals of the ticks at most: however long the device takes, a
-/// batch is there by then, or the threads have something else to do.
+/// A command is deferred for so many intervals of the ticks at most: however long the device takes,
+/// a batch is there by then, or the threads have something else to do.
 const MOST_DEFERRED: u64 = 2;
 /// What may be lost before a way to wait is given up, in sleeps,
 const MOST: u64 = if cfg!(loom) { 2 } else { 64 };

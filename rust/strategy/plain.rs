@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What the in-tree drivers do: the device is told at once, and whoever notices completions, which
-//! is the interrupt (or the timer, where an operator wants that), ends all that are there. No thread
-//! does anything for another, or before it sleeps.
+//! is the interrupt (or the timer, where an operator wants that), ends all that are there. No
+//! thread does anything for another, or before it sleeps.
 
 use engine::{Drained, Spun, Staged, Strategy, Switches, Turn, View};
 

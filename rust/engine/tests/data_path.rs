@@ -59,7 +59,8 @@ fn a_drain_with_nothing_to_take_does_nothing() {
 
 #[test]
 fn every_interrupt_leads_to_a_release() {
-    // On a level-triggered line that is what lets the device interrupt again, though nothing came for this queue.
+    // On a level-triggered line that is what lets the device interrupt again, though nothing came
+    // for this queue.
     let rig = Rig::new(4, 4);
     assert_eq!(rig.queue.drain(Context::Irq), 0);
     assert_eq!(rig.device.releases(), 1);

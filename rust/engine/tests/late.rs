@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is late: commands that the device has had for too long, and tags that it does not give back.
+//! What is late: commands that the device has had for too long, and tags that it does not give
+//! back.
 #![cfg(not(loom))]
 
 mod common;

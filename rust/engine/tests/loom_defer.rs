@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Every interleaving of deferring a doorbell with the timer, and with who turns polling off:
-//! `RUSTFLAGS="--cfg loom" cargo test -p engine --release`. `ci/loom-breaks` shows that it fails when
-//! its key lines are broken.
+//! `RUSTFLAGS="--cfg loom" cargo test -p engine --release`. `ci/loom-breaks` shows that it fails
+//! when its key lines are broken.
 #![cfg(loom)]
 
 // Each test uses its part of it.
@@ -73,8 +73,8 @@ fn polled() -> Arc<ModelQueue<Deferrer>> {
     queue
 }
 
-/// A tick finds the last commands complete and stops the timer, while another is deferred: a tick is
-/// to come.
+/// A tick finds the last commands complete and stops the timer, while another is deferred: a tick
+/// is to come.
 #[test]
 fn deferred_beside_a_tick_that_stops() {
     check(3, || {

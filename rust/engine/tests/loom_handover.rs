@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every interleaving of the strategy's hand-overs: `RUSTFLAGS="--cfg loom" cargo test -p engine --release`. `ci/loom-breaks` shows that each
-//! of these fails when its key line is broken.
+//! Every interleaving of the strategy's hand-overs: `RUSTFLAGS="--cfg loom" cargo test -p engine
+//! --release`. `ci/loom-breaks` shows that each of these fails when its key line is broken.
 #![cfg(loom)]
 
 mod model;
@@ -10,8 +10,8 @@ use loom::thread;
 use model::{check, queue, state};
 use std::sync::Arc;
 
-/// The one tag is taken. While one thread submits a second request, the first completes: the second must not be left in
-/// the FIFO with the tag free.
+/// The one tag is taken. While one thread submits a second request, the first completes: the second
+/// must not be left in the FIFO with the tag free.
 #[test]
 fn fifo_and_tags() {
     check(3, || {
@@ -43,7 +43,8 @@ fn two_submitters() {
     });
 }
 
-/// A commit does not wait for somebody else's: what was staged is told to the device, whoever holds the token then.
+/// A commit does not wait for somebody else's: what was staged is told to the device, whoever holds
+/// the token then.
 #[test]
 fn commit_beside_a_submitter() {
     check(3, || {
@@ -63,7 +64,8 @@ fn commit_beside_a_submitter() {
     });
 }
 
-/// Two completions, an interrupt for each, on two CPUs: the event that arrives as the first drainer leaves is not lost.
+/// Two completions, an interrupt for each, on two CPUs: the event that arrives as the first drainer
+/// leaves is not lost.
 #[test]
 fn drain_token() {
     check(3, || {

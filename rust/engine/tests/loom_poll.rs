@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every interleaving of the poll timer's stop with an issue: `RUSTFLAGS="--cfg loom" cargo test -p engine --release`. `ci/loom-breaks` shows that
-//! it fails when its key lines are broken.
+//! Every interleaving of the poll timer's stop with an issue: `RUSTFLAGS="--cfg loom" cargo test -p
+//! engine --release`. `ci/loom-breaks` shows that it fails when its key lines are broken.
 #![cfg(loom)]
 
 // Each test uses its part of it.
@@ -14,7 +14,8 @@ use model::{check, queue, state};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
 
-/// A tick finds the last command complete and stops the timer, while another is issued: the timer is armed for that one.
+/// A tick finds the last command complete and stops the timer, while another is issued: the timer
+/// is armed for that one.
 #[test]
 fn a_tick_stops_beside_an_issue() {
     check(3, || {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every interleaving of the hand-over to a sleeping owner, and of taking an offer over: `RUSTFLAGS="--cfg loom" cargo test -p engine --release`.
-//! `ci/loom-breaks` shows that each fails when its key line is broken.
+//! Every interleaving of the hand-over to a sleeping owner, and of taking an offer over:
+//! `RUSTFLAGS="--cfg loom" cargo test -p engine --release`. `ci/loom-breaks` shows that each fails
+//! when its key line is broken.
 #![cfg(loom)]
 
 // Each test uses its part of it.
@@ -70,7 +71,8 @@ impl World {
     }
 }
 
-/// The owner wakes, for a reason of its own, while its completion is offered: one of the two ends it.
+/// The owner wakes, for a reason of its own, while its completion is offered: one of the two ends
+/// it.
 #[test]
 fn an_offer_beside_a_waking_owner() {
     check(3, || {
@@ -86,7 +88,8 @@ fn an_offer_beside_a_waking_owner() {
     });
 }
 
-/// The owner falls asleep while its completion arrives: it is ended by the drainer, or offered and the owner woken.
+/// The owner falls asleep while its completion arrives: it is ended by the drainer, or offered and
+/// the owner woken.
 #[test]
 fn an_offer_beside_an_owner_falling_asleep() {
     check(3, || {

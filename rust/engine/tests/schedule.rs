@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Any schedule of everything that can happen to a queue: every request ends exactly once, in order as far as order is due.
+//! Any schedule of everything that can happen to a queue: every request ends exactly once, in order
+//! as far as order is due.
 #![cfg(not(loom))]
 
 mod common;
@@ -100,8 +101,8 @@ impl Run {
         }
     }
 
-    /// Lets everything come to its end, with no help but what the contract promises: a kick for a wish, a commit for what was
-    /// staged, an interrupt for completions.
+    /// Lets everything come to its end, with no help but what the contract promises: a kick for a
+    /// wish, a commit for what was staged, an interrupt for completions.
     fn settle(&mut self) {
         let rig = &self.rig;
         rig.device.bind_well();

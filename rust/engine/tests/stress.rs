@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Real threads: submitters, devices and interrupts at once. Nothing stops that a wish for a retry does not start again.
+//! Real threads: submitters, devices and interrupts at once. Nothing stops that a wish for a retry
+//! does not start again.
 #![cfg(not(loom))]
 
 mod common;
@@ -17,7 +18,8 @@ const DEPTH: u32 = 48;
 /// After this long without progress the test has found a lost I/O.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs `submitters` and two devices that interrupt against a queue of `tags`; `disturb` runs on a thread of its own until all is over.
+/// Runs `submitters` and two devices that interrupt against a queue of `tags`; `disturb` runs on a
+/// thread of its own until all is over.
 fn stress(tags: u16, submitters: u32, batch: u32, disturb: impl Fn(&Rig) + Sync) {
     let rig = Rig::new(tags, DEPTH as usize);
     let next = AtomicU32::new(0);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 //! When a hybrid queue polls: the paper's future work (ATC '14, section 6).
 //!
-//! An interrupt takes the CPU for a while, and each completion may have one. Ticks of a timer take it
-//! at the most once an interval, and less often where threads that pass by find the completions
+//! An interrupt takes the CPU for a while, and each completion may have one. Ticks of a timer take
+//! it at the most once an interval, and less often where threads that pass by find the completions
 //! themselves; but a completion that nobody passes by lies for half an interval, on average. Where
 //! the CPU is idle meanwhile, that is lost.
 //!
-//! So in windows of some completions two sums are compared, in nanoseconds: what interrupts took, and
-//! what ticks take, or would, together with what is late on an idle CPU. A queue that interrupts is
-//! polled on trial when ticks would cost less. It goes back when they cost more than interrupts did,
-//! some windows together, as an [`Account`] has it: loads come in bursts. A failed trial is followed by
-//! a rest, unless the load has become a deeper one meanwhile.
+//! So in windows of some completions two sums are compared, in nanoseconds: what interrupts took,
+//! and what ticks take, or would, together with what is late on an idle CPU. A queue that
+//! interrupts is polled on trial when ticks would cost less. It goes back when they cost more than
+//! interrupts did, some windows together, as an [`Account`] has it: loads come in bursts. A failed
+//! trial is followed by a rest, unless the load has become a deeper one meanwhile.
 
 use crate::{Account, Stakes};
 use engine::{Costs, View};
 
 /// Completions after which the load is judged.
 const WINDOW: u32 = 256;
-/// What ticks save in one window may be spent in later ones: no more than so many windows' interrupts
-/// at once, which is also what a trial may spend.
+/// What ticks save in one window may be spent in later ones: no more than so many windows'
+/// interrupts at once, which is also what a trial may spend.
 const MOST_SAVED: u64 = 4;
 /// A load more than so many times as deep as the one that the last trial began on is another load.
 const DEEPER: u64 = 2;
@@ -115,8 +115,8 @@ impl Watch {
         ticks.saturating_add(self.late_ns)
     }
 
-    /// What ticks would have taken in a window of interrupts that was `ns` long, likewise. On an idle
-    /// CPU one tick would have found what came within half an interval.
+    /// What ticks would have taken in a window of interrupts that was `ns` long, likewise. On an
+    /// idle CPU one tick would have found what came within half an interval.
     fn ticks_instead_ns(&self, costs: &Costs, interval_ns: u64, ns: u64) -> u64 {
         let ticks = ns.checked_div(interval_ns).unwrap_or(u64::MAX);
         let late = late_ns(interval_ns);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Many threads that read and wait, on few CPUs, played through by turns: how often the device is told and looked at.
+//! Many threads that read and wait, on few CPUs, played through by turns: how often the device is
+//! told and looked at.
 #![cfg(not(loom))]
 #![allow(
     clippy::unwrap_used,
@@ -28,7 +29,8 @@ const READS: u32 = 2048;
 /// A read that was over so many reads ago has been seen by its thread.
 const RECENT: usize = 128;
 
-/// The device, and the clock: a command is over `latency_us` after it was told, and told to the driver every `burst_us`.
+/// The device, and the clock: a command is over `latency_us` after it was told, and told to the
+/// driver every `burst_us`.
 struct World {
     rig: Rig,
     now_us: Cell<u64>,
@@ -111,7 +113,8 @@ struct Load {
 }
 
 impl Load {
-    /// Accesses to registers, two for each batch told and one for each look that found something, and the time taken.
+    /// Accesses to registers, two for each batch told and one for each look that found something,
+    /// and the time taken.
     fn play(&self, batch: usize) -> (usize, u64) {
         let &Load {
             cpus,

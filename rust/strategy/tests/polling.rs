@@ -27,7 +27,8 @@ fn polled() -> Rig {
     rig
 }
 
-/// Whoever gives polling up looks once more: what comes before the interrupt is on is announced by nobody.
+/// Whoever gives polling up looks once more: what comes before the interrupt is on is announced by
+/// nobody.
 #[test]
 fn empty_ticks_give_up_and_lose_nothing() {
     let rig = polled();

@@ -234,7 +234,8 @@ fn an_interrupt_that_comes_while_a_waiter_looks_is_gone_through_with() {
         let (device, interrupted) = (Arc::clone(&rig.device), Arc::clone(&rig));
         let before = device.releases();
         device.meanwhile(looks, move || {
-            // It finds nothing to take, and yet it is the release that lets the device interrupt again.
+            // It finds nothing to take, and yet it is the release that lets the device interrupt
+            // again.
             interrupted.queue.drain(Context::Irq);
         });
         assert_eq!(rig.queue.wait(&alone(), None), Next::Sleep);

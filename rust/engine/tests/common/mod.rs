@@ -64,7 +64,8 @@ pub struct Log {
     pub crowded: AtomicBool,
     /// By request: the error that its mapping yields, once.
     pub map_errors: Mutex<BTreeMap<u32, CmdError>>,
-    /// A device that finishes its oldest command at the moment before its interrupt is turned on: that one is not announced.
+    /// A device that finishes its oldest command at the moment before its interrupt is turned on:
+    /// that one is not announced.
     pub just_before: Mutex<Option<Arc<MockDevice>>>,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The smallest controller queue and the smallest layer above that loom can try all interleavings of. The strategy, the FIFO, the
-//! cells and the tag table are the real ones.
+//! The smallest controller queue and the smallest layer above that loom can try all interleavings
+//! of. The strategy, the FIFO, the cells and the tag table are the real ones.
 
 use cell::sync::{AtomicU32, Ordering};
 use engine::{Context, IoQueue, Strategy, Upper};
@@ -18,7 +18,8 @@ pub type ModelQueue<S = Coop> = IoQueue<MockPlatform, Hw, Top, S>;
 /// A queue whose device completes what it is told to; tag `n` is bit `n`.
 pub struct Hw {
     tags: TagTable<MockPlatform>,
-    /// The completions that the device has written. The one atomic of the hardware that the model schedules.
+    /// The completions that the device has written. The one atomic of the hardware that the model
+    /// schedules.
     posted: AtomicU32,
     /// Tags that the device was told of. Not an atomic of loom's: only for checks.
     pub told: AtomicUsize,
