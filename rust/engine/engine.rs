@@ -19,7 +19,7 @@
 //!
 //! # A request's way
 //! ```text
-//!  submit - token free, FIFO empty, tag free -> bind -> begin_cmd -> slot -> issue_tags -> (device)
+//!  submit - token free, FIFO empty, tag free -> bind -> begin_cmd -> slot -> issue_tags -> device
 //!     |                                          ^                                           |
 //!     +--> FIFO -- the issue token's holder -----+               drain: fetch, detach, take slot
 //!                        ^                                             |                |

@@ -141,13 +141,17 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     /// The poll timer has expired: takes completions under [`Context::Poll`], and says through
-    /// [`Upper::arm_poll`] when to come again: while anything is outstanding, after one interval. A
-    /// completion is noticed no later than that, whatever was found before. One caller at a time;
-    /// any context, with preemption off.
+    /// [`Upper::arm_poll`] when to come again: while anything is outstanding, after one interval;
+    /// at once, where one visit did not take all. A completion is noticed no later than that,
+    /// whatever was found before. One caller at a time; any context, with preemption off.
     pub fn tick(&self) {
-        self.visit(Context::Poll, false);
+        let ended = self.visit(Context::Poll, false);
         self.flush();
         if self.is_watched() {
+            if ended != 0 && ended >= self.strategy.budget(self) {
+                let now = self.upper.now_ns();
+                return self.arm(now, now);
+            }
             return self.come_again();
         }
         self.poll.armed.store(false, Ordering::Relaxed);
