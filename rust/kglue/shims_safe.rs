@@ -26,7 +26,7 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_is_awake() -> bool;
     /// Rests a moment; `false`: there is a reason not to go on so.
     pub(crate) safe fn hiops_pause() -> bool;
-    /// The calling thread may yield its CPU, and another one wants it.
+    /// The calling thread may let others run without going to sleep.
     pub(crate) safe fn hiops_may_yield() -> bool;
     /// The lowest number that is free; negative: there is no memory. Sleeps.
     pub(crate) safe fn hiops_number_get() -> i32;

@@ -64,7 +64,7 @@ fn stakes(costs: &Costs, trial: u64) -> Stakes {
 impl Coop {
     /// Whether several commands are worth telling the device of at once.
     #[inline]
-    fn gathers(view: &impl View) -> bool {
+    fn coalesces(view: &impl View) -> bool {
         view.batch() > 1
     }
 
@@ -72,7 +72,7 @@ impl Coop {
     /// wait for I/O: they find completions, and more at once, if they are left to it.
     #[inline]
     fn is_left_to_waiters(&self, view: &impl View) -> bool {
-        Self::gathers(view) && self.yielding.is_open(view.now_ms()) && view.is_crowded()
+        Self::coalesces(view) && self.yielding.is_open(view.now_ms()) && view.is_crowded()
     }
 
     /// Whether the device has work enough.
@@ -155,7 +155,7 @@ impl Strategy for Coop {
     /// more.
     #[inline]
     fn yields_first(&self, view: &impl View) -> bool {
-        view.is_polled() || Self::gathers(view)
+        view.is_polled() || Self::coalesces(view)
     }
 
     #[inline]
