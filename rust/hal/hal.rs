@@ -52,6 +52,7 @@ mod queue;
 mod quirks;
 mod reservation;
 mod tag;
+mod tag_table;
 
 pub use around::Around;
 pub use attention::{Notice, Queues, Weight, Wish};
@@ -67,4 +68,5 @@ pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};
 pub use quirks::{Messages, PciIds};
 pub use reservation::{Access, Answer, Denied, Holder, Registered, Reservations, Reserve};
-pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch, TagTable};
+pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch};
+pub use tag_table::TagTable;

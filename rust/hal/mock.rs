@@ -16,9 +16,11 @@ mod controller;
 mod device;
 mod mapping;
 mod platform;
+mod queue;
 
 pub use bus::{BusFault, MockBus};
 pub use controller::MockController;
-pub use device::{Issued, MockDevice, MockDrain, MockIssue, MockQueue};
+pub use device::{Issued, MockDevice};
 pub use mapping::MockMapping;
 pub use platform::{MockDma, MockPlatform};
+pub use queue::{MockDrain, MockIssue, MockQueue};

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A queue whose device is the test: it completes what, when and as the test says.
+//! The device of a mock queue: it completes what, when and as the test says.
 
-use crate::{
-    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, NewQueue, Outcome, Platform,
-    Queue, Segment, Tag, TagBatch, TagTable, Unbound,
-};
+use crate::{CmdError, Command, Outcome, Segment};
 use core::fmt;
 use std::boxed::Box;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
 
 /// A command as it was issued.
@@ -23,21 +20,21 @@ pub struct Issued {
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     /// Told, and not yet taken for execution, oldest first.
-    issued: VecDeque<Issued>,
+    pub(super) issued: VecDeque<Issued>,
     /// Completions that the driver has not fetched.
-    posted: VecDeque<(u16, Outcome)>,
+    pub(super) posted: VecDeque<(u16, Outcome)>,
     /// Answers to the next binds.
-    bind_answers: VecDeque<Option<CmdError>>,
-    doorbells: usize,
-    releases: usize,
+    pub(super) bind_answers: VecDeque<Option<CmdError>>,
+    pub(super) doorbells: usize,
+    pub(super) releases: usize,
 }
 
 /// What happens while somebody looks for events.
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-/// The device's end of a [`MockQueue`]. Any thread.
+/// The device's end of a [`MockQueue`](super::MockQueue). Any thread.
 #[derive(Default)]
 pub struct MockDevice {
     state: Mutex<State>,
@@ -52,7 +49,7 @@ impl fmt::Debug for MockDevice {
 }
 
 impl MockDevice {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,8 +102,8 @@ impl MockDevice {
         self.state().bind_answers.clear();
     }
 
-    /// After `looks` more calls of [`Queue::check_event`], the next finds nothing, and `what`
-    /// happens before it returns.
+    /// After `looks` more calls of [`Queue::check_event`](crate::Queue::check_event), the next
+    /// finds nothing, and `what` happens before it returns.
     pub fn meanwhile(&self, looks: usize, what: impl FnOnce() + Send + 'static) {
         let mut place = self
             .meanwhile
@@ -115,7 +112,7 @@ impl MockDevice {
         *place = Some((looks, Box::new(what)));
     }
 
-    fn is_time(&self) -> Option<Meanwhile> {
+    pub(super) fn is_time(&self) -> Option<Meanwhile> {
         let mut place = self
             .meanwhile
             .lock()
@@ -133,178 +130,8 @@ impl MockDevice {
         self.state().doorbells
     }
 
-    /// How many drains ended ([`Queue::release_tags`]).
+    /// How many drains ended ([`Queue::release_tags`](crate::Queue::release_tags)).
     pub fn releases(&self) -> usize {
         self.state().releases
-    }
-}
-
-/// A queue over a [`MockDevice`]. Its LLD half is honest, and checks as a real one must.
-pub struct MockQueue<P: Platform> {
-    tags: TagTable<P>,
-    device: Arc<MockDevice>,
-    /// [`Queue::batch`].
-    batch: usize,
-    /// By tag: what is written where the device will look for it.
-    bound: P::Table<Mutex<Option<Issued>>>,
-}
-
-/// What only the issuer of a [`MockQueue`] touches.
-#[derive(Debug, Default)]
-pub struct MockIssue {
-    /// Batches issued.
-    pub batches: usize,
-}
-
-/// What only the drainer of a [`MockQueue`] touches.
-#[derive(Debug, Default)]
-pub struct MockDrain {
-    /// Completions fetched and not yet acknowledged.
-    fetched: usize,
-    violations: u32,
-}
-
-impl<P: Platform> MockQueue<P> {
-    /// A queue of `tags` slots, with its device's end.
-    pub fn new(platform: &P, tags: u16) -> Result<(NewQueue<Self>, Arc<MockDevice>), Error> {
-        Self::gathering(platform, tags, 1)
-    }
-
-    /// The same with a device whose doorbell is expensive, so that a batch is `batch` commands.
-    pub fn gathering(
-        platform: &P,
-        tags: u16,
-        batch: usize,
-    ) -> Result<(NewQueue<Self>, Arc<MockDevice>), Error> {
-        let device = Arc::new(MockDevice::default());
-        let queue = Self {
-            batch,
-            tags: TagTable::new(platform, tags)?,
-            device: Arc::clone(&device),
-            bound: platform.table(usize::from(tags), |_| Mutex::new(None))?,
-        };
-        let new = NewQueue {
-            queue,
-            issue: MockIssue::default(),
-            drain: MockDrain::default(),
-        };
-        Ok((new, device))
-    }
-
-    fn bound(&self, number: usize) -> Option<MutexGuard<'_, Option<Issued>>> {
-        let place = self.bound.get(number)?;
-        Some(place.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl<P: Platform> Queue for MockQueue<P> {
-    type Issue = MockIssue;
-    type Drain = MockDrain;
-
-    fn capacity(&self) -> usize {
-        self.tags.capacity()
-    }
-
-    fn batch(&self) -> usize {
-        self.batch
-    }
-
-    fn get_free_tags(&self, _: &mut MockIssue, want: usize, tags: &mut TagBatch<Free>) {
-        self.tags.take(want, tags);
-    }
-
-    fn bind_tag_cmd(
-        &self,
-        _: &mut MockIssue,
-        tag: Tag<Free>,
-        cmd: &Command,
-        data: impl Iterator<Item = Result<Segment, CmdError>>,
-    ) -> Result<Tag<Bound>, Unbound> {
-        if let Some(why) = self.device.state().bind_answers.pop_front().flatten() {
-            return Err(Unbound { tag, why });
-        }
-        let data = match data.collect() {
-            Ok(data) => data,
-            Err(why) => return Err(Unbound { tag, why }),
-        };
-        if let Some(mut place) = self.bound(tag.index()) {
-            *place = Some(Issued {
-                number: tag.number(),
-                command: *cmd,
-                data,
-            });
-        }
-        Ok(tag.bind())
-    }
-
-    fn issue_tags(&self, side: &mut MockIssue, tags: &mut TagBatch<Bound>) -> usize {
-        if tags.is_empty() {
-            return 0;
-        }
-        side.batches += 1;
-        let mut told = Vec::new();
-        for tag in tags.drain() {
-            told.extend(self.bound(tag.index()).and_then(|mut place| place.take()));
-            self.tags.issue(tag);
-        }
-        let mut state = self.device.state();
-        state.issued.extend(told);
-        state.doorbells += 1;
-        1
-    }
-
-    fn unget_tags(&self, _: &mut MockIssue, tags: &mut TagBatch<Free>) {
-        self.tags.release(tags);
-    }
-
-    fn check_event(&self, _: &mut MockDrain) -> bool {
-        if let Some(what) = self.device.is_time() {
-            what();
-            return false;
-        }
-        !self.device.state().posted.is_empty()
-    }
-
-    fn fetch_event(&self, side: &mut MockDrain) -> Option<Event> {
-        let mut state = self.device.state();
-        while let Some((number, outcome)) = state.posted.pop_front() {
-            side.fetched += 1;
-            match self.tags.complete(number) {
-                Some(tag) => return Some(Event { tag, outcome }),
-                None => side.violations += 1,
-            }
-        }
-        None
-    }
-
-    fn detach_tag_cmd(&self, _: &mut MockDrain, tag: Tag<Completed>) -> Tag<Detached> {
-        tag.detach()
-    }
-
-    fn release_tags(&self, side: &mut MockDrain, tags: &mut TagBatch<Detached>) -> usize {
-        self.tags.release(tags);
-        self.device.state().releases += 1;
-        usize::from(core::mem::take(&mut side.fetched) != 0)
-    }
-
-    fn violations(&self, side: &MockDrain) -> u32 {
-        side.violations
-    }
-
-    fn reap_tag(&self, _: &mut MockDrain) -> Option<Event> {
-        let tag = self.tags.complete(self.tags.first_issued()?)?;
-        Some(Event {
-            tag,
-            outcome: Err(CmdError::Aborted.again()),
-        })
-    }
-
-    fn rewind(&self, issue: &mut MockIssue, drain: &mut MockDrain) {
-        self.tags.rewind();
-        *issue = MockIssue::default();
-        *drain = MockDrain::default();
-        let mut state = self.device.state();
-        state.issued.clear();
-        state.posted.clear();
     }
 }
