@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A queue of the device as a hal queue.
 
+mod completion;
+
+pub use self::completion::RamDrain;
 use crate::device::World;
-use crate::heap::Heap;
 use crate::latency::Dice;
 use crate::service::{tag_of, Commands};
 use cell::sync::{AtomicU64, Ordering};
@@ -31,19 +33,6 @@ pub struct RamIssue<P: Platform> {
     generation: u16,
 }
 
-/// The drainer's part.
-pub struct RamDrain<P: Platform> {
-    heap: Heap<P>,
-    /// Where in the ring it is.
-    head: u32,
-    dice: Dice,
-    /// A word to be reported once more.
-    again: Option<u32>,
-    /// A word to be reported after a lie.
-    truth: Option<u32>,
-    violations: u32,
-}
-
 impl<P: Platform, W: World> RamQueue<P, W> {
     /// Queue `index` of the device in `world`. Control path.
     pub(crate) fn create(platform: &P, world: W, index: u16) -> Result<NewQueue<Self>, Error> {
@@ -55,14 +44,7 @@ impl<P: Platform, W: World> RamQueue<P, W> {
                 dice: Dice::new(seed),
                 generation: 0,
             },
-            drain: RamDrain {
-                heap: Heap::new(platform, config.tags.into())?,
-                head: 0,
-                dice: Dice::new(!seed),
-                again: None,
-                truth: None,
-                violations: 0,
-            },
+            drain: RamDrain::new(platform, config.tags, !seed)?,
             queue: Self {
                 index,
                 tags: TagTable::new(platform, config.tags)?,
@@ -96,23 +78,7 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         }
     }
 
-    /// The device takes over what was issued.
-    fn pull(&self, side: &mut RamDrain<P>) {
-        while let Some((word, due)) = self.commands.next(side.head) {
-            if !side.heap.push(due, word) {
-                return;
-            }
-            side.head = side.head.wrapping_add(1);
-        }
-    }
-
-    /// Has the bell ring for what is due next.
-    fn set_bell(&self, side: &RamDrain<P>) {
-        if let Some(due) = side.heap.due() {
-            self.ring_at(due);
-        }
-    }
-
+    /// Has the bell ring at `due`, unless it rings earlier.
     fn ring_at(&self, due: u64) {
         if self.world.device().wants_bell(self.index, due) {
             self.world.ring(self.index, due);
@@ -126,57 +92,6 @@ impl<P: Platform, W: World> RamQueue<P, W> {
             self.ring_at(self.world.now_ns());
         }
         aborted
-    }
-
-    /// The command that was aborted, as it ended.
-    fn aborted(&self) -> Option<Event> {
-        let word = self.commands.take_aborted()?;
-        if !self.commands.answers(word) {
-            return None;
-        }
-        Some(Event {
-            // CAST: the tag is the low half.
-            tag: self.tags.complete(tag_of(word) as u16)?,
-            outcome: Err(CmdError::Aborted.again()),
-        })
-    }
-
-    /// What the device reports next, true or not.
-    fn report(&self, side: &mut RamDrain<P>) -> Option<u32> {
-        if let Some(word) = side.truth.take().or_else(|| side.again.take()) {
-            return Some(word);
-        }
-        let faults = &self.world.device().faults;
-        loop {
-            let word = side.heap.pop(self.world.now_ns())?;
-            if faults.drop.strikes() {
-                continue;
-            }
-            if faults.stick.strikes() {
-                self.commands.stick(word);
-                continue;
-            }
-            if faults.duplicate.strikes() {
-                side.again = Some(word);
-            }
-            if faults.lie.strikes() {
-                side.truth = Some(word);
-                return Some(self.lie(&mut side.dice));
-            }
-            return Some(word);
-        }
-    }
-
-    /// A word that reports nothing that was issued: of a tag that there is not, or of one that may
-    /// well be in flight, with a generation that it does not have now.
-    fn lie(&self, dice: &mut Dice) -> u32 {
-        let tags = self.tags.capacity().saturating_mul(2) as u64;
-        // CAST: twice 4,096 at most; and any bits will do for a generation.
-        let lie = ((dice.roll() as u32) << 16) | dice.below(tags) as u32;
-        match self.commands.answers(lie) {
-            true => u32::MAX,
-            false => lie,
-        }
     }
 }
 
@@ -309,10 +224,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         for channel in issue.channels.iter() {
             channel.store(0, Ordering::Relaxed);
         }
-        drain.heap.clear();
-        drain.head = self.commands.tail();
-        drain.again = None;
-        drain.truth = None;
+        drain.rewind(self.commands.tail());
         let _ = self.commands.take_aborted();
     }
 }
