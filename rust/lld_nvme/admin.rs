@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The admin queue pair (Base 2.0 section 5): one command at a time, polled with sleeps; beside it
 //! an Asynchronous Event Request, which is answered when the controller has something to say.
-//!
-//! Whoever sees a completion takes it: normally the thread that waits; with a pin also the
-//! interrupt handler, because an entry that nobody takes keeps the line up. The two agree by one
-//! atomic exchange of the head, so the handler never depends on the thread that it interrupted.
+
+mod completion;
 
 use crate::command::{self, Sqe};
-use crate::cqe::{self, Cqe};
+use crate::cqe;
 use crate::event::{EventSlot, EVENT_CID};
-use crate::silence::{self, Silence};
 use crate::{bringup, regs};
-use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use cell::sync::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 /// Entries of each of the two queues; 2 would do.
@@ -21,8 +18,6 @@ pub(crate) const ENTRIES: u16 = 16;
 pub(crate) const TIMEOUT_US: u64 = 60_000_000;
 /// The first and the longest pause between two looks, in microseconds.
 const PAUSE_US: (u64, u64) = (20, 2_000);
-/// Set in `head` on the passes whose entries have phase 0.
-const SECOND_PASS: u32 = 1 << 16;
 
 /// An admin command's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +49,7 @@ pub(crate) struct Admin<P: Platform> {
     cid_mask: u16,
     /// The control path's: where the next command goes, and its CID.
     tail: AtomicU16,
-    /// The entry to look at next, and [`SECOND_PASS`].
+    /// The entry to look at next, and whether its pass is an even one: see [`completion`].
     head: AtomicU32,
     /// The head that the controller knows.
     rung: AtomicU16,
@@ -200,103 +195,9 @@ impl<P: Platform> Admin<P> {
         }
     }
 
-    /// Takes what the controller has completed, at most once around; whether an event was among
-    /// it. Any context; several may at once.
-    pub(crate) fn collect<M: Mmio>(&self, mmio: &M) -> bool {
-        let mut any = false;
-        for _ in 0..ENTRIES {
-            let state = self.head.load(Ordering::Acquire);
-            let Some(entry) = self.next(state) else {
-                break;
-            };
-            fence(Ordering::Acquire);
-            // CAST: the low half is the index.
-            let at = state as u16;
-            let result = self.cq.read64(cqe::offset(at));
-            let ours = entry.is_from(0, ENTRIES);
-            if ours && entry.cid() == EVENT_CID {
-                any = true;
-                // Before the head moves: who finds it moved finds the event.
-                self.event.answer(result, entry.status());
-            }
-            let head = after(at);
-            let wrapped = if head == 0 { SECOND_PASS } else { 0 };
-            let next = (state & SECOND_PASS ^ wrapped) | u32::from(head);
-            let won = self
-                .head
-                .compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok();
-            // Before the next entry is looked at: see `is_called`.
-            fence(Ordering::SeqCst);
-            // One that nobody waits for is dropped.
-            let cid = self.cid.load(Ordering::Acquire);
-            if won && ours && entry.cid() == cid && cid != EVENT_CID {
-                self.result.store(result, Ordering::Relaxed);
-                self.status.store(entry.status(), Ordering::Relaxed);
-                self.answered.store(true, Ordering::Release);
-            }
-        }
-        self.ring_head(mmio);
-        any
-    }
-
-    /// The entry at the head `state`, if it is new.
-    fn next(&self, state: u32) -> Option<Cqe> {
-        // CAST: the low half is the index.
-        let entry = Cqe(self.cq.read64(cqe::offset(state as u16) | cqe::SECOND_HALF));
-        (entry.phase() != (state & SECOND_PASS != 0)).then_some(entry)
-    }
-
-    /// Whether an event has come that nobody has seen to. For a handler of messages, which takes
-    /// nothing: an entry that it does not see here is behind one that a thread is about to take,
-    /// and that thread looks at it afterwards.
-    pub(crate) fn is_called(&self) -> bool {
-        if self.event.has_come() {
-            return true;
-        }
-        let next = || self.next(self.head.load(Ordering::SeqCst));
-        self.event.is_armed()
-            && next().is_some_and(|entry| entry.cid() != self.cid.load(Ordering::Acquire))
-    }
-
-    /// The queue as it is, for the log.
-    pub(crate) fn silence(&self) -> Silence {
-        let state = self.head.load(Ordering::Acquire);
-        // CAST: the low half is the index.
-        let head = state as u16;
-        let phase = state & SECOND_PASS == 0;
-        let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
-        let last = second_half(head.checked_sub(1).unwrap_or(ENTRIES - 1));
-        Silence {
-            qid: 0,
-            tail: self.tail.load(Ordering::Relaxed),
-            fetched: silence::fetched(last, head, phase),
-            head,
-            phase,
-            entry: second_half(head),
-        }
-    }
-
     /// A command was not answered, or none can be sent.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Acquire)
-    }
-
-    /// Tells the controller of the head, if that has not been done. Where a handler interrupts a
-    /// thread that was about to, both do it: harmless, whereas leaving it to the thread would leave
-    /// a pin up.
-    fn ring_head<M: Mmio>(&self, mmio: &M) {
-        // CAST: the low half is the index.
-        let head = self.head.load(Ordering::Acquire) as u16;
-        if self.rung.load(Ordering::Acquire) != head {
-            mmio.write32(
-                regs::DOORBELLS.wrapping_add(regs::cq_doorbell(0, self.stride)),
-                u32::from(head),
-            );
-            // Afterwards, so that a handler that comes between does it again rather than not at
-            // all.
-            self.rung.store(head, Ordering::Release);
-        }
     }
 }
 

@@ -6,15 +6,15 @@
 //! the in-tree driver makes of it (`nvme_complete_async_event`, Linux 7.3); beyond that the pages
 //! of health and errors are read.
 
-use crate::controller::{NvmeController, State};
-use crate::event::{
-    wanted, Event, CHANGED_LOG, ERROR_LOG, FIRMWARE_LOG, HEALTH_LOG, WARNING_NAMES,
-};
+use crate::controller::NvmeController;
+use crate::error_log::ErrorEntry;
+use crate::event::{wanted, Event, Warnings, CHANGED_LOG, ERROR_LOG, FIRMWARE_LOG, HEALTH_LOG};
 use crate::features;
 use crate::host_memory::Lent;
 use crate::identify::{ControllerId, View, BYTES};
 use crate::pace::Pace;
 use crate::regs::{self, CSTS, CSTS_PP};
+use crate::state::State;
 use crate::step::Step;
 use core::fmt;
 use hal::{DmaMem, Error, Mmio, Notice, Platform, Queues, Weight, Wish};
@@ -258,63 +258,4 @@ fn say(tell: Tell<'_>, weight: Weight, text: fmt::Arguments<'_>) {
         text: &text,
         uevent: None,
     });
-}
-
-/// Critical warnings by name.
-struct Warnings(u8);
-
-impl fmt::Display for Warnings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut comma = "";
-        for (bit, name) in (0u32..).zip(WARNING_NAMES) {
-            if self.0 & 1u8.wrapping_shl(bit) != 0 {
-                write!(f, "{comma}{name}")?;
-                comma = ", ";
-            }
-        }
-        write!(f, " ({:#04x}; nvme smart-log)", self.0)
-    }
-}
-
-/// The newest entry of the error log (figure "Error Information Log Entry").
-struct ErrorEntry {
-    info: u8,
-    count: u64,
-    queue: u16,
-    cid: u16,
-    status: u16,
-    lba: u64,
-    namespace: u32,
-}
-
-impl ErrorEntry {
-    fn decode<D: DmaMem>(info: u8, at: &View<'_, D>) -> Self {
-        Self {
-            info,
-            count: at.u64(0),
-            queue: at.u16(8),
-            cid: at.u16(10),
-            // Bit 0 is the phase.
-            status: at.u16(12) >> 1,
-            lba: at.u64(16),
-            namespace: at.u32(24),
-        }
-    }
-}
-
-impl fmt::Display for ErrorEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.info {
-            2 => "its diagnosis found an error",
-            4 => "it reports an internal error that has passed",
-            5 => "it could not load its firmware",
-            _ => "it reports an error",
-        })?;
-        write!(
-            f,
-            "; the newest of its log, number {}: queue {}, CID {:#x}, status {:#x}, LBA {}, \
-             namespace {} (nvme error-log)",
-            self.count, self.queue, self.cid, self.status, self.lba, self.namespace
-        )
-    }
 }

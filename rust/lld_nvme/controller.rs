@@ -1,28 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The controller: what it owns, and the hal control path.
+//! The controller: what it owns, and how it is enabled and disabled.
 
 use crate::admin::{self, Admin};
-use crate::attend::Events;
 use crate::bringup::Patience;
-use crate::data::Layout;
-use crate::doorbell::Shadow;
-use crate::host_memory::{HostMemory, Lent};
-use crate::identify::ControllerId;
-use crate::kept::Kept;
 use crate::made::Made;
-use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
 use crate::quirks::Quirks;
 use crate::regs::{self, Cap};
-use crate::silence::Registers;
+use crate::state::State;
 use crate::step::{Progress, Step};
-use crate::{bringup, cqe, effects, interrupt};
+use crate::{bringup, interrupt};
 use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
-use core::fmt;
-use hal::{
-    Cause, Controller, Deadline, Error, Heat, Limits, Mmio, NewQueue, Notice, PciIds, Platform,
-    Queues, Refused, Reservations, Shutdown, Unit, Wish,
-};
+use hal::{Deadline, Error, Mmio, PciIds, Platform};
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use
 /// for more than one a CPU.
@@ -56,36 +45,9 @@ where
     /// Most bytes of memory that it may borrow.
     pub(crate) lendable: AtomicU64,
     /// The device may touch memory.
-    enabled: AtomicBool,
+    pub(crate) enabled: AtomicBool,
     /// One, apart from the rest, which is made on a thread's stack.
     state: P::Table<TryLock<State<P, M>>>,
-}
-
-/// What only the control path touches.
-pub(crate) struct State<P: Platform, M: Mmio> {
-    /// Known after the first start.
-    pub(crate) about: Option<About>,
-    /// What admin commands change, once it was asked for.
-    pub(crate) effects: Option<effects::Log>,
-    /// What is known of the events that it has reported.
-    pub(crate) events: Events,
-    /// Memory that it has borrowed, and what is to be told of that.
-    pub(crate) host_memory: Option<HostMemory<P>>,
-    pub(crate) lent: Option<Lent>,
-    /// The shadow doorbells, once they exist.
-    pub(crate) shadow: Option<Shadow<P::Dma>>,
-    /// How many queues exist.
-    pub(crate) queues: u16,
-    /// Memory that the device may still touch.
-    pub(crate) kept: Kept<P, M>,
-}
-
-/// What the controller said about itself, and what follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct About {
-    pub(crate) id: ControllerId,
-    pub(crate) limits: Limits,
-    pub(crate) layout: Layout,
 }
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
@@ -93,7 +55,7 @@ where
     P::Dma: Clone,
 {
     /// Looks at the capabilities and allocates what administration needs; the device is not touched
-    /// before [`Controller::start`]. Sleeps.
+    /// before [`hal::Controller::start`]. Sleeps.
     ///
     /// [`Error::Gone`]: no device answers. [`Error::Malformed`], [`Error::Unsupported`]: its
     /// capabilities contradict the specification or the window's length, or it has no command set
@@ -117,18 +79,6 @@ where
             return Err(Error::Malformed);
         }
         let page = 1usize.wrapping_shl(u32::from(page_shift));
-        let state = |_| {
-            TryLock::new(State {
-                about: None,
-                effects: None,
-                events: Events::default(),
-                host_memory: None,
-                lent: None,
-                shadow: None,
-                queues: 0,
-                kept: Kept::nothing(),
-            })
-        };
         Ok(Self {
             admin: Admin::new(&platform, cap.stride(), page, quirks.has_small_cids())?,
             pages: admin::paged(&platform, page.saturating_mul(3), page)?,
@@ -141,14 +91,14 @@ where
             shared: AtomicBool::new(false),
             lendable: AtomicU64::new(0),
             enabled: AtomicBool::new(false),
-            state: platform.table(1, state)?,
+            state: platform.table(1, |_| TryLock::new(State::new()))?,
             platform,
         })
     }
 
     /// Says that the interrupt is a pin (INTx, a level) rather than messages. To be called before
     /// queues are created and the handler is registered; then there is one queue, and it starts
-    /// masked: [`Controller::set_interrupt`] opens it.
+    /// masked: [`hal::Controller::set_interrupt`] opens it.
     pub fn use_pin(&self, pin: bool) {
         self.pin.store(pin, Ordering::Relaxed);
         if pin && self.enabled.load(Ordering::Relaxed) {
@@ -203,7 +153,7 @@ where
     }
 
     /// Disables it after a failure; what failed stays the step that is named.
-    fn disable_quietly(&self) -> Result<(), Error> {
+    pub(crate) fn disable_quietly(&self) -> Result<(), Error> {
         self.put_out(Patience::Over)
     }
 
@@ -213,175 +163,6 @@ where
         bringup::disable(&self.platform, &self.mmio, self.cap, patience, delay_us)?;
         self.enabled.store(false, Ordering::Relaxed);
         Ok(())
-    }
-}
-
-impl<P: Platform, M: Mmio + Clone> Controller for NvmeController<P, M>
-where
-    P::Dma: Clone,
-{
-    type Queue = NvmeQueue<P, M>;
-
-    fn start(&self) -> Result<(), Error> {
-        let mut state = self.state()?;
-        let started = self.bring_up(&mut state);
-        if started.is_err() {
-            // Not half alive.
-            let _ = self.disable_quietly();
-        }
-        started
-    }
-
-    fn limits(&self) -> Limits {
-        let about = self.state().ok().and_then(|state| state.about);
-        about.map_or(
-            Limits {
-                queues: 1,
-                tags: 1,
-                max_transfer: 4096,
-                max_segments: 1,
-                max_segment: 4096,
-                virt_boundary: 4095,
-                dma_align: 3,
-                segment_boundary: u64::MAX,
-            },
-            |about| about.limits,
-        )
-    }
-
-    fn create_queue(
-        &self,
-        index: u16,
-        vector: Option<u16>,
-    ) -> Result<NewQueue<Self::Queue>, Error> {
-        let mut state = self.state()?;
-        let about = state.about.ok_or(Error::Invalid)?;
-        let place = self.made.get(usize::from(index)).ok_or(Error::Invalid)?;
-        if index != state.queues || index >= about.limits.queues || state.kept.tools.is_some() {
-            return Err(Error::Invalid);
-        }
-        let qid = index.saturating_add(1);
-        let quirks = self.quirk_set();
-        let plan = Plan {
-            qid,
-            tags: about.limits.tags,
-            cids: cqe::Cids::new(quirks.first_cid(), !quirks.has(Quirks::SKIP_CID_GEN)),
-            sqe_shift: quirks.sqe_shift(),
-            layout: about.layout,
-            stride: self.cap.stride(),
-            mmio: self.mmio.clone(),
-            shadow: state.shadow.clone(),
-            delays: about.id.retry_delays,
-            pin: vector.filter(|_| self.is_pin()),
-        };
-        let queue = NvmeQueue::new(&self.platform, plan, self.page())?;
-        let (sq, cq) = queue.memory();
-        let made = Made {
-            sq,
-            cq,
-            entries: queue.entries(),
-            vector,
-        };
-        match self.announce(qid, &made) {
-            Ok(()) => {}
-            Err(why @ Error::Refused(_)) => return Err(why),
-            Err(why) => {
-                // The device may have the queue: its memory stays until it is proven not to.
-                let _ = self.disable_quietly();
-                state.kept.queue = Some(queue);
-                return Err(why);
-            }
-        }
-        if let Some(mut place) = place.try_lock() {
-            *place = Some(made);
-        }
-        state.queues = qid;
-        Ok(NewQueue {
-            queue,
-            issue: NvmeIssue::default(),
-            drain: NvmeDrain::new(),
-        })
-    }
-
-    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
-        let state = self.state()?;
-        let about = state.about.ok_or(Error::Invalid)?;
-        self.each_unit(&about, found)
-    }
-
-    fn stop(&self) -> Result<(), Error> {
-        let mut state = self.state()?;
-        self.disable()?;
-        state.kept = Kept::nothing();
-        Ok(())
-    }
-
-    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
-        let state = self.state()?;
-        self.progress.at(Step::Shutdown);
-        self.admin.close();
-        match how {
-            Shutdown::Dead => Ok(()),
-            Shutdown::Normal if !self.enabled.load(Ordering::Relaxed) => Ok(()),
-            Shutdown::Normal => {
-                let rtd3e_us = state.about.map_or(0, |about| about.id.rtd3e_us);
-                bringup::shutdown(&self.platform, &self.mmio, rtd3e_us)
-            }
-        }
-    }
-
-    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
-        self.quirk_set().each(named);
-    }
-
-    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
-        let mut state = self.state()?;
-        self.attend_events(&mut state, queues, tell)
-    }
-
-    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        let registers = Registers {
-            csts: self.mmio.read32(regs::CSTS),
-            cc: self.mmio.read32(regs::CC),
-            admin: self.admin.is_lost().then(|| self.admin.silence()),
-        };
-        write!(to, "{registers}")
-    }
-
-    fn heat(&self) -> Result<Option<Heat>, Error> {
-        self.read_heat()
-    }
-
-    fn reservations(&self) -> Option<&dyn Reservations> {
-        Some(self)
-    }
-
-    const ABORTS: bool = true;
-
-    fn abort(&self, queue: &Self::Queue, tag: usize, limit_us: u64) -> Result<bool, Error> {
-        self.abort_command(queue, tag, limit_us)
-    }
-
-    fn alive(&self) -> Result<(), Error> {
-        bringup::alive(&self.mmio)
-    }
-
-    fn interrupt(&self, vector: u16) -> Cause {
-        if self.is_pin() {
-            interrupt::mask(&self.mmio, vector);
-        }
-        match self.is_called(vector) {
-            true => Cause::Attention,
-            false => Cause::Queues,
-        }
-    }
-
-    fn set_interrupt(&self, vector: u16, enabled: bool) {
-        match (self.is_pin(), enabled) {
-            (false, _) => {}
-            (true, true) => interrupt::unmask(&self.mmio, vector),
-            (true, false) => interrupt::mask(&self.mmio, vector),
-        }
     }
 }
 

@@ -6,9 +6,10 @@
 //! other firmware may say other things.
 
 use crate::command::Sqe;
-use crate::controller::{NvmeController, State};
+use crate::controller::NvmeController;
 use crate::features;
 use crate::identify::{View, BYTES};
+use crate::state::State;
 use crate::step::Step;
 use hal::{DmaMem, Error, Mmio, Platform};
 

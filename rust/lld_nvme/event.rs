@@ -3,6 +3,7 @@
 //! something to say, and what its answer says.
 
 use cell::sync::{AtomicBool, AtomicU64, Ordering};
+use core::fmt;
 
 /// The CID of the Asynchronous Event Request; no other admin command has it.
 pub(crate) const EVENT_CID: u16 = 0;
@@ -116,7 +117,7 @@ impl Event {
 }
 
 /// What the critical warnings mean, from bit 0 on (figure "SMART / Health Information Log").
-pub(crate) const WARNING_NAMES: [&str; 6] = [
+const WARNING_NAMES: [&str; 6] = [
     "its spare blocks are below the threshold",
     "its temperature is beyond a threshold",
     "its reliability is degraded",
@@ -124,6 +125,22 @@ pub(crate) const WARNING_NAMES: [&str; 6] = [
     "the backup of its volatile memory has failed",
     "its persistent memory region is read-only or unreliable",
 ];
+
+/// Critical warnings by name.
+pub(crate) struct Warnings(pub(crate) u8);
+
+impl fmt::Display for Warnings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "";
+        for (bit, name) in (0u32..).zip(WARNING_NAMES) {
+            if self.0 & 1u8.wrapping_shl(bit) != 0 {
+                write!(f, "{comma}{name}")?;
+                comma = ", ";
+            }
+        }
+        write!(f, " ({:#04x}; nvme smart-log)", self.0)
+    }
+}
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -8,9 +8,10 @@
 //! pieces that the machine has.
 
 use crate::admin;
-use crate::controller::{NvmeController, State};
+use crate::controller::NvmeController;
 use crate::features;
 use crate::identify::ControllerId;
+use crate::state::State;
 use crate::step::Step;
 use cell::sync::Ordering;
 use core::fmt;

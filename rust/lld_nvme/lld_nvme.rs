@@ -11,17 +11,17 @@
 //!   doorbells are the same in memory.
 //!
 //! # Files
-//! * Registers: [`regs`]; enabling and disabling: `bringup`, `start`; the hal control path:
-//!   `controller`; its steps by name: `step`;
-//!   what the log says of a command that timed out: `silence`.
+//! * Registers: [`regs`]; the controller: `controller`; enabling and disabling: `bringup`, `start`;
+//!   the hal control path: `control`; what it keeps: `state`; its steps by name: `step`; what the
+//!   log says of a command that timed out: `silence`.
 //! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify`,
 //!   `namespace` (what the device says about itself), `heat`, `units` (namespaces as disks),
 //!   `passthrough` (commands of the operator's tools), `effects` (what those change),
 //!   `io_passthrough` and `tool_queue` (their I/O commands), `kept` (memory that outlives its use),
 //!   `reservation`, `reservation_report` (commands of reservations) and `reserve` (who sends them),
-//!   `interrupt` (the mask that pins need).
-//! * What the device reports by itself: `event`, `attend` (what is done about it), `pace` (how
-//!   often at most).
+//!   `interrupt` (the mask that pins need), `made` (making queues).
+//! * What the device reports by itself: `event`, `attend` (what is done about it), `error_log`,
+//!   `pace` (how often at most).
 //! * What it is lent: `host_memory`. What it is asked to give up: `abort`.
 //! * What controllers do wrong, and who does: `quirks`, `drives`.
 //! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and
@@ -41,12 +41,14 @@ mod admin;
 mod attend;
 mod bringup;
 mod command;
+mod control;
 mod controller;
 mod cqe;
 mod data;
 mod doorbell;
 mod drives;
 mod effects;
+mod error_log;
 mod event;
 mod features;
 mod heat;
@@ -71,6 +73,7 @@ mod sgl;
 mod silence;
 mod slot;
 mod start;
+mod state;
 mod status;
 mod step;
 mod tool_queue;

@@ -5,19 +5,19 @@
 //! the completion queue. Entries are written once, at the staged tail; the doorbell moves when they
 //! are issued.
 
+mod completion;
 mod whole;
 mod withdraw;
 
-use crate::cqe::{self, Cids, Cqe};
+pub use self::completion::NvmeDrain;
+use crate::cqe::{self, Cids};
 use crate::data::Layout;
 use crate::doorbell::{Doorbells, Shadow};
 use crate::interrupt;
-use crate::lists::{Lists, Page};
-use crate::silence::{self, Silence};
+use crate::lists::Lists;
 use crate::slot::Slot;
 use crate::status::RetryDelays;
 use crate::{command, regs, status};
-use cell::sync::{fence, Ordering};
 use core::fmt;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, DmaMem, Error, Event, Free, Mmio, Platform,
@@ -79,30 +79,6 @@ pub struct NvmeIssue {
     tail: u16,
     /// Where the next entry goes.
     next: u16,
-}
-
-/// The drainer's side.
-#[derive(Debug)]
-pub struct NvmeDrain {
-    /// The next entry to look at.
-    head: u16,
-    /// Its phase when it is new.
-    phase: bool,
-    /// The head that the controller knows.
-    rung: u16,
-    /// Completions that answered nothing.
-    violations: u32,
-}
-
-impl NvmeDrain {
-    pub(crate) fn new() -> Self {
-        Self {
-            head: 0,
-            phase: true,
-            rung: 0,
-            violations: 0,
-        }
-    }
 }
 
 impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
@@ -169,61 +145,6 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         } else {
             next
         }
-    }
-
-    fn before(&self, at: u16) -> u16 {
-        at.checked_sub(1).unwrap_or(self.entries.saturating_sub(1))
-    }
-
-    /// The entry at the head, if the controller has written it since the last pass.
-    #[inline]
-    fn peek(&self, side: &NvmeDrain) -> Option<Cqe> {
-        let at = cqe::offset(side.head) | cqe::SECOND_HALF;
-        let entry = Cqe(self.cq.read64(at));
-        (entry.phase() == side.phase).then_some(entry)
-    }
-
-    /// Whose completion `entry` is: the tag, if the device has it.
-    #[inline]
-    fn proven(&self, entry: Cqe) -> Option<Tag<Completed>> {
-        if !entry.is_from(self.qid, self.entries) {
-            return None;
-        }
-        let number = self.numbers.tag_of(entry.cid());
-        let slot = self.slots.get(usize::from(number))?;
-        if slot.cid() != entry.cid() {
-            return None;
-        }
-        let tag = self.tags.complete(number)?;
-        self.end(slot);
-        Some(tag)
-    }
-
-    /// The command of `slot` has ended: from here on its CID answers nothing, and its list is free.
-    #[inline]
-    fn end(&self, slot: &Slot) {
-        let page = slot.end(self.numbers.next(slot.cid()));
-        if page != Page::default() {
-            self.lists.give_back(page);
-        }
-    }
-
-    /// Takes the next completion: whose it is, and its entry.
-    #[inline(always)]
-    fn fetch(&self, side: &mut NvmeDrain) -> Option<(Tag<Completed>, Cqe)> {
-        // No further than once around, however fast a broken device writes.
-        for _ in 0..self.entries {
-            let entry = self.peek(side)?;
-            // The data came before the entry that announces it.
-            fence(Ordering::Acquire);
-            side.head = self.after(side.head);
-            side.phase ^= side.head == 0;
-            if let Some(tag) = self.proven(entry) {
-                return Some((tag, entry));
-            }
-            side.violations = side.violations.saturating_add(1);
-        }
-        None
     }
 }
 
@@ -318,11 +239,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
 
     #[inline(always)]
     fn release_tags(&self, side: &mut NvmeDrain, tags: &mut TagBatch<Detached>) -> usize {
-        let mut written = 0;
-        if side.head != side.rung {
-            let old = core::mem::replace(&mut side.rung, side.head);
-            written = self.doorbells.ring(self.head_doorbell, old, side.head);
-        }
+        let mut written = self.acknowledge(side);
         self.tags.release(tags);
         if let Some(vector) = self.pin {
             interrupt::unmask(self.doorbells.mmio(), vector);
@@ -341,17 +258,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         drain: &NvmeDrain,
         to: &mut dyn fmt::Write,
     ) -> fmt::Result {
-        let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
-        let last = second_half(self.before(drain.head));
-        let silence = Silence {
-            qid: self.qid,
-            tail: issue.tail,
-            fetched: silence::fetched(last, drain.head, drain.phase),
-            head: drain.head,
-            phase: drain.phase,
-            entry: second_half(drain.head),
-        };
-        write!(to, "{silence}")
+        write!(to, "{}", self.last_words(issue.tail, drain))
     }
 
     fn reap_tag(&self, _side: &mut NvmeDrain) -> Option<Event> {

@@ -2,7 +2,7 @@
 //! From any state to a controller that takes commands (Base 2.0 section 3.5.1): reset, ask, agree,
 //! re-create what was there.
 
-use crate::controller::{About, NvmeController, State, QUEUES_MAX};
+use crate::controller::{NvmeController, QUEUES_MAX};
 use crate::data::{Layout, LIST_MAX};
 use crate::doorbell::Shadow;
 use crate::identify::{self, Cns, ControllerId, View};
@@ -10,6 +10,7 @@ use crate::kept::Kept;
 use crate::made::Made;
 use crate::quirks::Quirks;
 use crate::regs;
+use crate::state::{About, State};
 use crate::step::Step;
 use crate::{admin, cqe, features, interrupt};
 use cell::TryLock;

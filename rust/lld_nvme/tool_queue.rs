@@ -7,12 +7,11 @@
 //! reset.
 
 use crate::admin::AdminReply;
+use crate::bringup;
 use crate::command::Sqe;
-use crate::controller::{NvmeController, State};
-use crate::made::Made;
-use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Plan};
-use crate::quirks::Quirks;
-use crate::{bringup, cqe};
+use crate::controller::NvmeController;
+use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue};
+use crate::state::State;
 use hal::{Deadline, Error, Mmio, Platform, Queue, TagBatch};
 
 /// The first and the longest pause between two looks, in microseconds.
@@ -112,43 +111,15 @@ where
 
     fn make_tool_queue(&self, state: &mut State<P, M>) -> Result<(), Error> {
         let about = state.about.ok_or(Error::Invalid)?;
-        if state.kept.queue.is_some() {
-            return Err(Error::Timeout);
-        }
         if state.queues >= about.limits.queues {
             return Err(Error::Unsupported);
         }
-        let qid = state.queues.saturating_add(1);
-        let quirks = self.quirk_set();
-        let plan = Plan {
-            qid,
-            tags: 1,
-            cids: cqe::Cids::new(quirks.first_cid(), !quirks.has(Quirks::SKIP_CID_GEN)),
-            sqe_shift: quirks.sqe_shift(),
-            layout: about.layout,
-            stride: self.cap.stride(),
-            mmio: self.mmio.clone(),
-            shadow: state.shadow.clone(),
-            delays: about.id.retry_delays,
-            pin: None,
-        };
-        let queue = NvmeQueue::new(&self.platform, plan, self.page())?;
-        let (sq, cq) = queue.memory();
-        let made = Made {
-            sq,
-            cq,
-            entries: queue.entries(),
-            vector: None,
-        };
-        match self.announce(qid, &made) {
-            Ok(()) => {}
-            Err(why @ Error::Refused(_)) => return Err(why),
-            Err(_) => {
-                // The device may have the queue: it is to be disabled.
-                state.kept.queue = Some(queue);
-                return Err(Error::Timeout);
-            }
+        let pair = self.make_pair(state, state.queues.saturating_add(1), 1, None);
+        if state.kept.queue.is_some() {
+            // The device may have the queue: it is to be disabled.
+            return Err(Error::Timeout);
         }
+        let (queue, _) = pair?;
         state.kept.tools = Some(ToolQueue {
             queue,
             issue: NvmeIssue::default(),

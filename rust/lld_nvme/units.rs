@@ -3,12 +3,13 @@
 //! driver serves.
 
 use crate::command::BLOCKS_MAX;
-use crate::controller::{About, NvmeController};
+use crate::controller::NvmeController;
 use crate::features;
 use crate::identify::{Cns, Descriptors, NvmLimits, LIST_LEN};
 use crate::namespace::NamespaceId;
 use crate::quirks::Quirks;
 use crate::regs::{self, VS};
+use crate::state::About;
 use crate::step::Step;
 use cell::sync::Ordering;
 use hal::{DmaMem, Error, Mmio, Platform, Refused, Unit, UnitIds};
