@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The wait hook's Rust side: a thread that waits for hiops I/O of its own drains before it sleeps,
-//! and ends after it was woken what came for it meanwhile (`c_shims/wait.c` has the hook itself).
+//! Threads that wait: one that waits for hiops I/O of its own drains before it sleeps, and ends
+//! after it was woken what came for it meanwhile. Here is what the data path says of them.
+//! [`hook`]: what such a thread does (`c_shims/wait.c` has the hook itself). [`table`]: where all
+//! are known.
 //!
 //! # Who keeps what alive
 //! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until
@@ -11,148 +13,23 @@
 //! * The thread that is woken: it was asleep in the hook when the waker, with preemption off,
 //!   looked.
 
-use crate::aim::Stays;
+mod hook;
+mod table;
+
+pub(crate) use self::hook::{is_hooked, Hook};
+pub use self::table::Threads;
+use self::table::{end, table};
 use crate::blk::request::Rq;
-use crate::blk::retry::{Kicked, Retry};
-use crate::context::{cpu, stamp, PreemptOff};
-use crate::platform::KernelPlatform;
-use crate::share::{Ready, Shares};
+use crate::context::PreemptOff;
 use crate::shims;
 use crate::way::{Offer, Way};
-use core::ptr::{from_ref, null, null_mut};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
-use engine::{Context, Next, Thread, Turn, Waiter, Waiters};
-use hal::{Error, Platform};
-use kernel::ffi::c_void;
-use kernel::prelude::*;
-use kernel::time::{delay::fsleep, Delta};
+use core::ptr::{null, null_mut};
+use core::sync::atomic::Ordering;
+use engine::{Context, Thread, Waiter};
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../../kunit/wait.rs"]
 mod kunit;
-
-/// As a power of two, the places in the table: several times as many as threads wait at once.
-const PLACES: u32 = 10;
-
-/// What a place is to the hook.
-#[derive(Default)]
-struct Place {
-    /// Threads between the hook's entry and its end.
-    inside: AtomicU32,
-    /// What came of it when a thread here last yielded: a [`Turn`]; [`NO_TURN`]: told already.
-    turn: AtomicU8,
-    /// When a thread here last yielded, as a [`stamp`].
-    yielded_at: AtomicU64,
-    /// The CPU that the thread here came to sleep on.
-    cpu: AtomicU32,
-    /// Where the thread here is counted as ready.
-    ready: Ready,
-}
-
-const NO_TURN: u8 = u8::MAX;
-
-impl Place {
-    /// What there is to tell of the last time that a thread yielded here.
-    #[inline]
-    fn take_turn(&self) -> Option<Turn> {
-        let turn = self.turn.load(Ordering::Relaxed);
-        if turn == NO_TURN {
-            return None;
-        }
-        self.turn.store(NO_TURN, Ordering::Relaxed);
-        [Turn::Paid, Turn::Vain]
-            .into_iter()
-            .find(|known| *known as u8 == turn)
-    }
-}
-
-/// What there is once for the whole module.
-struct Table {
-    waiters: Waiters<KernelPlatform, Offer, Way>,
-    places: <KernelPlatform as Platform>::Table<Place>,
-    shares: Shares,
-    /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse
-    /// timer: who is offered something comes, as a rule.
-    sweeper: KBox<Retry>,
-    sweeping: AtomicBool,
-}
-
-/// The one table; null before the module has begun and after it has ended.
-static TABLE: AtomicPtr<Table> = AtomicPtr::new(null_mut());
-/// The hooks are in place.
-static HOOKED: AtomicBool = AtomicBool::new(false);
-
-#[inline]
-fn table() -> Option<&'static Table> {
-    // SAFETY: null, or a table that lives until nobody can come here any more: no disk, no hook,
-    // nobody asleep in it.
-    unsafe { TABLE.load(Ordering::Acquire).as_ref() }
-}
-
-impl Table {
-    fn new() -> Result<KBox<Self>, Error> {
-        let platform = KernelPlatform::without_device();
-        let places = 1usize << PLACES;
-        let table = Self {
-            waiters: Waiters::new(&platform, PLACES)?,
-            places: platform.table(places, |_| Place {
-                turn: AtomicU8::new(NO_TURN),
-                ..Place::default()
-            })?,
-            shares: Shares::new(&platform)?,
-            sweeper: Retry::new().map_err(|_| Error::NoMemory)?,
-            sweeping: AtomicBool::new(false),
-        };
-        let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-        // SAFETY: the table stays in its box, and cancels the timer before it goes.
-        table.sweeper.aim(unsafe { Stays::new(&*table) });
-        Ok(table)
-    }
-
-    /// What came of it that `thread` has yielded, at `since`.
-    #[inline]
-    fn turn_of(&self, waiter: &Waiter<Offer, Way>, thread: Thread, since: u64) -> Turn {
-        let _stay = PreemptOff::new();
-        self.shares.take_turn(since);
-        match waiter.waits(thread) {
-            true => Turn::Vain,
-            false => Turn::Paid,
-        }
-    }
-
-    /// Something was offered: it is looked after.
-    #[inline]
-    fn watch(&self) {
-        if !self.sweeping.load(Ordering::Relaxed) && !self.sweeping.swap(true, Ordering::AcqRel) {
-            self.sweeper.arm();
-        }
-    }
-}
-
-impl Kicked for Table {
-    fn kicked(&self) {
-        if self
-            .waiters
-            .sweep(false, |offer| end(offer, Context::Sweep))
-        {
-            return self.sweeper.arm();
-        }
-        self.sweeping.store(false, Ordering::Relaxed);
-        core::sync::atomic::fence(Ordering::SeqCst);
-        // Who offered meanwhile saw the sweeper at work.
-        if self.waiters.is_marked() {
-            self.watch();
-        }
-    }
-}
-
-/// Ends an offer that this context has claimed. With preemption off.
-fn end(offer: Offer, by: Context) {
-    let Offer(rq) = offer;
-    // SAFETY: the request is not over, so its disk and its queue are there.
-    let way = unsafe { &*rq.lane().way };
-    way.queue().end(rq, by);
-}
 
 /// The waiter of `rq`, enlisted with it, if it is certain who waits for it. From `queue_rq`, with
 /// preemption off. `drains`: the waiter drains the request's queue before it sleeps.
@@ -209,99 +86,6 @@ pub(crate) fn take_all() {
     }
 }
 
-/// # Safety
-/// Called by the hook's callback, with preemption off.
-#[no_mangle]
-unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
-    let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
-        return false;
-    };
-    (table.waiters.place(thread)).is_some_and(|waiter| waiter.waits(thread))
-}
-
-/// # Safety
-/// Called by the hook in the thread `this`, which is about to sleep and wakeable already;
-/// `hiops_wait_leave` follows with what is returned.
-#[no_mangle]
-unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void {
-    let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
-        return null_mut();
-    };
-    let Some(waiter) = table.waiters.place(thread) else {
-        return null_mut();
-    };
-    let Some(place) = table.places.get(waiter.index()) else {
-        return null_mut();
-    };
-    place.inside.fetch_add(1, Ordering::Relaxed);
-    let _stay = PreemptOff::new();
-    table.shares.set_ready(&place.ready, None);
-    let calm = table.shares.come_by();
-    let mut then = Next::Sleep;
-    // SAFETY: may be called in any thread.
-    if waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
-        let turn = place.take_turn();
-        // SAFETY: the way is this thread's own, and all that is enlisted here is outstanding on it:
-        // its adapter is there, and stays for as long as preemption is off.
-        unsafe {
-            if let Some(way) = waiter.way(thread).as_ref() {
-                then = way.queue().wait(turn, calm);
-            }
-        }
-    }
-    let code = match then {
-        Next::Sleep => {
-            // CAST: a number of a CPU.
-            place.cpu.store(cpu() as u32, Ordering::Relaxed);
-            waiter.sleep(thread);
-            shims::HIOPS_SLEEP
-        }
-        Next::Yield => {
-            place.yielded_at.store(stamp(), Ordering::Relaxed);
-            // CAST: as above.
-            table.shares.set_ready(&place.ready, Some(cpu() as u32));
-            shims::HIOPS_YIELD
-        }
-        Next::GoOn => shims::HIOPS_GO_ON,
-    };
-    // SAFETY: the hook's own.
-    unsafe { *next = code };
-    from_ref(waiter).cast_mut().cast()
-}
-
-/// # Safety
-/// Called by the hook in the thread `this` with what `hiops_wait_enter` returned there, after it
-/// has done what that said.
-#[no_mangle]
-unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32) {
-    // SAFETY: null or a place of the table, which lives while somebody is inside.
-    let Some(waiter) = (unsafe { waiter.cast::<Waiter<Offer, Way>>().as_ref() }) else {
-        return;
-    };
-    let Some(table) = table() else { return };
-    let place = table.places.get(waiter.index());
-    if let Some(place) = place {
-        table.shares.set_ready(&place.ready, None);
-    }
-    if done == shims::HIOPS_SLEEP {
-        let offer = Thread::at(this).and_then(|thread| waiter.wake(thread));
-        if let Some(offer) = offer {
-            let _stay = PreemptOff::new();
-            end(offer, Context::Lazy);
-        }
-    } else if done == shims::HIOPS_YIELD {
-        if let (Some(place), Some(thread)) = (place, Thread::at(this)) {
-            let since = place.yielded_at.load(Ordering::Relaxed);
-            let turn = table.turn_of(waiter, thread, since);
-            place.turn.store(turn as u8, Ordering::Relaxed);
-        }
-    }
-    if let Some(place) = place {
-        // Release: whoever waits for the place to be empty sees all of the above.
-        place.inside.fetch_sub(1, Ordering::Release);
-    }
-}
-
 /// A request that was enlisted with `waiter` is over: the thread may be about to be woken.
 #[inline]
 pub(crate) fn ended(waiter: &Waiter<Offer, Way>) {
@@ -321,80 +105,4 @@ pub(crate) fn ended(waiter: &Waiter<Offer, Way>) {
 #[inline]
 pub(crate) fn is_crowded() -> bool {
     table().is_some_and(|table| table.shares.is_crowded())
-}
-
-/// Whether threads pass through the hook.
-pub(crate) fn is_hooked() -> bool {
-    HOOKED.load(Ordering::Relaxed)
-}
-
-/// The hooks, for as long as a disk is there.
-pub(crate) struct Hook(());
-
-impl Hook {
-    /// Hooks the waits of the machine; `None`, said once: it can't be done here. Sleeps.
-    pub(crate) fn new() -> Option<Self> {
-        static TOLD: AtomicBool = AtomicBool::new(false);
-        // SAFETY: may sleep; undone in `drop`.
-        let failed = unsafe { shims::hiops_hook_get() };
-        if failed != 0 {
-            if !TOLD.swap(true, Ordering::Relaxed) {
-                pr_warn!(
-                    "io_schedule() can't be hooked (error {}): I/O is finished by whoever finds it \
-                     complete; `lazy` is unavailable. Is a live patch in place?\n",
-                    failed
-                );
-            }
-            return None;
-        }
-        HOOKED.store(true, Ordering::Relaxed);
-        Some(Self(()))
-    }
-}
-
-impl Drop for Hook {
-    fn drop(&mut self) {
-        // SAFETY: taken in `new`.
-        HOOKED.store(unsafe { shims::hiops_hook_put() }, Ordering::Relaxed);
-    }
-}
-
-/// The table of waiters; the module has it for as long as it is there. Dropped after all disks, it
-/// waits until no thread is in the hook any more.
-pub struct Threads(());
-
-impl Threads {
-    /// Makes the table. Before the first disk; sleeps.
-    pub fn new() -> Result<Self, Error> {
-        let table = KBox::into_raw(Table::new()?);
-        TABLE.store(table, Ordering::Release);
-        Ok(Self(()))
-    }
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        if let Some(table) = table() {
-            // TIMEOUT: none: who sleeps is woken, and looks for itself; all callers of
-            // io_schedule() do.
-            while (table.places.iter()).any(|place| place.inside.load(Ordering::Acquire) != 0) {
-                for waiter in table.waiters.iter().filter(|waiter| waiter.is_asleep()) {
-                    let _stay = PreemptOff::new();
-                    if let Some(sleeper) = waiter.sleeper() {
-                        // SAFETY: asleep in the hook when last looked at, with preemption off.
-                        unsafe { shims::hiops_wake(sleeper.address()) };
-                    }
-                }
-                fsleep(Delta::from_millis(1));
-            }
-            table.sweeper.shutdown();
-        }
-        // SAFETY: may sleep. Nobody enters the hook any more; who has just left it is waited for.
-        unsafe { shims::hiops_hook_left() };
-        let table = TABLE.swap(null_mut(), Ordering::AcqRel);
-        if !table.is_null() {
-            // SAFETY: from `into_raw` in `new`; nobody uses it any more.
-            drop(unsafe { KBox::from_raw(table) });
-        }
-    }
 }

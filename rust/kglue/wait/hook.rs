@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The hook in the kernel's waits: what a thread does as it enters one and as it leaves it.
+
+use super::table::{end, table};
+use crate::context::{cpu, stamp, PreemptOff};
+use crate::shims;
+use crate::way::{Offer, Way};
+use core::ptr::{from_ref, null_mut};
+use core::sync::atomic::{AtomicBool, Ordering};
+use engine::{Context, Next, Thread, Waiter};
+use kernel::ffi::c_void;
+use kernel::prelude::*;
+
+/// The hooks are in place.
+static HOOKED: AtomicBool = AtomicBool::new(false);
+
+/// # Safety
+/// Called by the hook's callback, with preemption off.
+#[no_mangle]
+unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
+    let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
+        return false;
+    };
+    (table.waiters.place(thread)).is_some_and(|waiter| waiter.waits(thread))
+}
+
+/// # Safety
+/// Called by the hook in the thread `this`, which is about to sleep and wakeable already;
+/// `hiops_wait_leave` follows with what is returned.
+#[no_mangle]
+unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void {
+    let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
+        return null_mut();
+    };
+    let Some(waiter) = table.waiters.place(thread) else {
+        return null_mut();
+    };
+    let Some(place) = table.places.get(waiter.index()) else {
+        return null_mut();
+    };
+    place.inside.fetch_add(1, Ordering::Relaxed);
+    let _stay = PreemptOff::new();
+    table.shares.set_ready(&place.ready, None);
+    let calm = table.shares.come_by();
+    let mut then = Next::Sleep;
+    // SAFETY: may be called in any thread.
+    if waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
+        let turn = place.take_turn();
+        // SAFETY: the way is this thread's own, and all that is enlisted here is outstanding on it:
+        // its adapter is there, and stays for as long as preemption is off.
+        unsafe {
+            if let Some(way) = waiter.way(thread).as_ref() {
+                then = way.queue().wait(turn, calm);
+            }
+        }
+    }
+    let code = match then {
+        Next::Sleep => {
+            // CAST: a number of a CPU.
+            place.cpu.store(cpu() as u32, Ordering::Relaxed);
+            waiter.sleep(thread);
+            shims::HIOPS_SLEEP
+        }
+        Next::Yield => {
+            place.yielded_at.store(stamp(), Ordering::Relaxed);
+            // CAST: as above.
+            table.shares.set_ready(&place.ready, Some(cpu() as u32));
+            shims::HIOPS_YIELD
+        }
+        Next::GoOn => shims::HIOPS_GO_ON,
+    };
+    // SAFETY: the hook's own.
+    unsafe { *next = code };
+    from_ref(waiter).cast_mut().cast()
+}
+
+/// # Safety
+/// Called by the hook in the thread `this` with what `hiops_wait_enter` returned there, after it
+/// has done what that said.
+#[no_mangle]
+unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32) {
+    // SAFETY: null or a place of the table, which lives while somebody is inside.
+    let Some(waiter) = (unsafe { waiter.cast::<Waiter<Offer, Way>>().as_ref() }) else {
+        return;
+    };
+    let Some(table) = table() else { return };
+    let place = table.places.get(waiter.index());
+    if let Some(place) = place {
+        table.shares.set_ready(&place.ready, None);
+    }
+    if done == shims::HIOPS_SLEEP {
+        let offer = Thread::at(this).and_then(|thread| waiter.wake(thread));
+        if let Some(offer) = offer {
+            let _stay = PreemptOff::new();
+            end(offer, Context::Lazy);
+        }
+    } else if done == shims::HIOPS_YIELD {
+        if let (Some(place), Some(thread)) = (place, Thread::at(this)) {
+            let since = place.yielded_at.load(Ordering::Relaxed);
+            let turn = table.turn_of(waiter, thread, since);
+            place.turn.store(turn as u8, Ordering::Relaxed);
+        }
+    }
+    if let Some(place) = place {
+        // Release: whoever waits for the place to be empty sees all of the above.
+        place.inside.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Whether threads pass through the hook.
+pub(crate) fn is_hooked() -> bool {
+    HOOKED.load(Ordering::Relaxed)
+}
+
+/// The hooks, for as long as a disk is there.
+pub(crate) struct Hook(());
+
+impl Hook {
+    /// Hooks the waits of the machine; `None`, said once: it can't be done here. Sleeps.
+    pub(crate) fn new() -> Option<Self> {
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        // SAFETY: may sleep; undone in `drop`.
+        let failed = unsafe { shims::hiops_hook_get() };
+        if failed != 0 {
+            if !TOLD.swap(true, Ordering::Relaxed) {
+                pr_warn!(
+                    "io_schedule() can't be hooked (error {}): I/O is finished by whoever finds it \
+                     complete; `lazy` is unavailable. Is a live patch in place?\n",
+                    failed
+                );
+            }
+            return None;
+        }
+        HOOKED.store(true, Ordering::Relaxed);
+        Some(Self(()))
+    }
+}
+
+impl Drop for Hook {
+    fn drop(&mut self) {
+        // SAFETY: taken in `new`.
+        HOOKED.store(unsafe { shims::hiops_hook_put() }, Ordering::Relaxed);
+    }
+}
