@@ -2,138 +2,18 @@
 //! KUnit suite of reservations: what the block layer asks through the table, and is told, of a disk
 //! whose owner answers as the test wants.
 
+use super::owner::{Fake, KEYS};
 use crate::blk::gate::Gate;
-use crate::blk::owner::{ControllerCounts, Ioctl, Owner, OwnerPtr};
+use crate::blk::owner::OwnerPtr;
 use crate::blk::pr::{TABLE, TYPES};
 use crate::blk::shared::DiskShared;
 use crate::errno::status;
 use crate::shims;
 use core::ptr::from_ref;
-use engine::Mode;
-use hal::{Answer, CmdError, Denied, Error, Heat, Holder, LinkPower, Registered, Reserve};
+use hal::{Answer, CmdError, Denied, Error, Holder, Reserve};
 use kernel::bindings;
 use kernel::prelude::*;
-use kernel::sync::{new_mutex, Arc, Mutex};
-
-/// The unit of [`super::unit::unit`].
-const UNIT: u32 = 3;
-const KEYS: [u64; 3] = [1, u64::MAX, 3];
-
-#[pin_data]
-struct Fake {
-    #[pin]
-    state: Mutex<State>,
-}
-
-struct State {
-    answer: Result<Answer<()>, Error>,
-    holder: Holder,
-    asked: Option<Reserve>,
-    /// How often it was asked.
-    times: u32,
-}
-
-impl Fake {
-    fn ask<T>(&self, unit: u32, what: Option<&Reserve>, done: T) -> Result<Answer<T>, Error> {
-        let mut state = self.state.lock();
-        state.times += 1;
-        state.asked = what.copied();
-        match unit {
-            UNIT => state.answer.map(|answer| answer.map(|()| done)),
-            _ => Err(Error::Fatal),
-        }
-    }
-}
-
-impl Owner for Fake {
-    fn as_any(&self) -> &dyn core::any::Any {
-        self
-    }
-
-    fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error> {
-        self.ask(unit, Some(what), ())
-    }
-
-    fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error> {
-        keys.iter_mut().zip(KEYS).for_each(|(to, key)| *to = key);
-        let there = Registered {
-            generation: 9,
-            keys: 3,
-        };
-        self.ask(unit, None, there)
-    }
-
-    fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error> {
-        let holder = self.state.lock().holder;
-        self.ask(unit, None, holder)
-    }
-
-    fn counts(&self) -> ControllerCounts {
-        ControllerCounts::default()
-    }
-
-    fn reset_counts(&self) {}
-
-    fn mode(&self) -> Mode {
-        Mode::Irq
-    }
-
-    fn set_mode(&self, _mode: Mode) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn strategy(&self) -> usize {
-        0
-    }
-
-    fn choose(&self, _which: usize) {}
-
-    fn learned(&self, _: &mut dyn core::fmt::Write) -> core::fmt::Result {
-        Ok(())
-    }
-
-    fn poll_interval_us(&self) -> u32 {
-        0
-    }
-
-    fn set_poll_interval_us(&self, _us: u32) {}
-
-    fn rescan(&self) {}
-
-    fn heat(&self) -> Result<Option<Heat>, Error> {
-        Ok(None)
-    }
-
-    fn link_power(&self) -> Option<LinkPower> {
-        None
-    }
-
-    fn set_link_power(&self, _policy: LinkPower) -> Result<(), Error> {
-        Err(Error::Unsupported)
-    }
-
-    fn turns_cache(&self) -> bool {
-        false
-    }
-
-    fn has_cache(&self, _unit: u32) -> Result<bool, Error> {
-        Ok(false)
-    }
-
-    fn set_write_cache(&self, _on: bool) -> Result<(), Error> {
-        Err(Error::Unsupported)
-    }
-
-    fn quirks(&self, _named: &mut dyn FnMut(&'static str)) {}
-
-    fn reset(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn ioctls(&self) -> Ioctl {
-        |_, _, _, _| Err(ENOTTY)
-    }
-}
+use kernel::sync::Arc;
 
 /// A disk that is nobody's but ours, with an open gate to a [`Fake`]. The test closes the gate
 /// before that goes.
@@ -146,13 +26,7 @@ struct Rig {
 
 impl Rig {
     fn new() -> Result<Self> {
-        let state = State {
-            answer: Ok(Ok(())),
-            holder: Holder::default(),
-            asked: None,
-            times: 0,
-        };
-        let fake = Arc::pin_init(pin_init!(Fake { state <- new_mutex!(state) }), GFP_KERNEL)?;
+        let fake = Fake::new()?;
         let gate = Gate::new().map_err(crate::errno::to_errno)?;
         // SAFETY: the owner lives as long as the rig, which closes the gate before.
         let owner = unsafe { OwnerPtr::new(&*from_ref(&*fake)) };

@@ -2,7 +2,8 @@
 //! KUnit suite of slots: drives that come and go, and ports that hang, with real disks in the block
 //! layer.
 
-use super::shelf::{has, shelf};
+use super::bay::has;
+use super::shelf::shelf;
 use crate::adapter::Suspend;
 use crate::platform::KernelPlatform;
 use core::sync::atomic::Ordering;

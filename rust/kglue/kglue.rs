@@ -45,10 +45,12 @@ pub mod irq;
 #[path = "../../kunit"]
 mod kunit {
     mod again;
+    mod bay;
     mod costs;
     mod engine;
     mod errno;
     mod limits;
+    mod owner;
     mod pieces;
     mod platform;
     mod pr;
