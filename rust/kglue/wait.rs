@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Threads that wait: one that waits for hiops I/O of its own drains before it sleeps, and ends
-//! after it was woken what came for it meanwhile. Here is what the data path says of them.
-//! [`hook`]: what such a thread does (`c_shims/wait.c` has the hook itself). [`table`]: where all
-//! are known.
+//! after it was woken what came for it meanwhile. Here is the table of them, and what the data path
+//! says of them; [`hook`] is what such a thread does itself.
 //!
 //! # Who keeps what alive
 //! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until
@@ -14,46 +13,163 @@
 //!   looked.
 
 mod hook;
-mod table;
 
 pub(crate) use self::hook::{is_hooked, Hook};
-pub use self::table::Threads;
-use self::table::{end, table};
+use crate::aim::Stays;
 use crate::blk::request::Rq;
+use crate::blk::retry::{Kicked, Retry};
 use crate::context::PreemptOff;
+use crate::platform::KernelPlatform;
+use crate::share::{Ready, Shares};
 use crate::shims;
 use crate::way::{Offer, Way};
-use core::ptr::{null, null_mut};
-use core::sync::atomic::Ordering;
-use engine::{Context, Thread, Waiter};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use engine::{Context, Thread, Turn, Waiter, Waiters};
+use hal::{Error, Platform};
+use kernel::prelude::*;
+use kernel::time::{delay::fsleep, Delta};
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../../kunit/wait.rs"]
 mod kunit;
 
+/// As a power of two, the places in the table: several times as many as threads wait at once.
+const PLACES: u32 = 10;
+
+/// What a place is to the hook.
+#[derive(Default)]
+struct Place {
+    /// Threads between the hook's entry and its end.
+    inside: AtomicU32,
+    /// What came of it when a thread here last yielded: a [`Turn`]; [`NO_TURN`]: told already.
+    turn: AtomicU8,
+    /// When a thread here last yielded, as a [`stamp`].
+    yielded_at: AtomicU64,
+    /// The CPU that the thread here came to sleep on.
+    cpu: AtomicU32,
+    /// Where the thread here is counted as ready.
+    ready: Ready,
+}
+
+const NO_TURN: u8 = u8::MAX;
+
+impl Place {
+    /// What there is to tell of the last time that a thread yielded here.
+    #[inline]
+    fn take_turn(&self) -> Option<Turn> {
+        let turn = self.turn.load(Ordering::Relaxed);
+        if turn == NO_TURN {
+            return None;
+        }
+        self.turn.store(NO_TURN, Ordering::Relaxed);
+        [Turn::Paid, Turn::Vain]
+            .into_iter()
+            .find(|known| *known as u8 == turn)
+    }
+}
+
+/// What there is once for the whole module.
+struct Table {
+    waiters: Waiters<KernelPlatform, Offer, Way>,
+    places: <KernelPlatform as Platform>::Table<Place>,
+    shares: Shares,
+    /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse
+    /// timer: who is offered something comes, as a rule.
+    sweeper: KBox<Retry>,
+    sweeping: AtomicBool,
+}
+
+/// The one table; null before the module has begun and after it has ended.
+static TABLE: AtomicPtr<Table> = AtomicPtr::new(null_mut());
+#[inline]
+fn table() -> Option<&'static Table> {
+    // SAFETY: null, or a table that lives until nobody can come here any more: no disk, no hook,
+    // nobody asleep in it.
+    unsafe { TABLE.load(Ordering::Acquire).as_ref() }
+}
+
+impl Table {
+    fn new() -> Result<KBox<Self>, Error> {
+        let platform = KernelPlatform::without_device();
+        let places = 1usize << PLACES;
+        let table = Self {
+            waiters: Waiters::new(&platform, PLACES)?,
+            places: platform.table(places, |_| Place {
+                turn: AtomicU8::new(NO_TURN),
+                ..Place::default()
+            })?,
+            shares: Shares::new(&platform)?,
+            sweeper: Retry::new().map_err(|_| Error::NoMemory)?,
+            sweeping: AtomicBool::new(false),
+        };
+        let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        // SAFETY: the table stays in its box, and cancels the timer before it goes.
+        table.sweeper.aim(unsafe { Stays::new(&*table) });
+        Ok(table)
+    }
+
+    /// What came of it that `thread` has yielded, at `since`.
+    #[inline]
+    fn turn_of(&self, waiter: &Waiter<Offer, Way>, thread: Thread, since: u64) -> Turn {
+        let _stay = PreemptOff::new();
+        self.shares.take_turn(since);
+        match waiter.waits(thread) {
+            true => Turn::Vain,
+            false => Turn::Paid,
+        }
+    }
+
+    /// Something was offered: it is looked after.
+    #[inline]
+    fn watch(&self) {
+        if !self.sweeping.load(Ordering::Relaxed) && !self.sweeping.swap(true, Ordering::AcqRel) {
+            self.sweeper.arm();
+        }
+    }
+}
+
+impl Kicked for Table {
+    fn kicked(&self) {
+        if self
+            .waiters
+            .sweep(false, |offer| end(offer, Context::Sweep))
+        {
+            return self.sweeper.arm();
+        }
+        self.sweeping.store(false, Ordering::Relaxed);
+        core::sync::atomic::fence(Ordering::SeqCst);
+        // Who offered meanwhile saw the sweeper at work.
+        if self.waiters.is_marked() {
+            self.watch();
+        }
+    }
+}
+
+/// Ends an offer that this context has claimed. With preemption off.
+fn end(offer: Offer, by: Context) {
+    let Offer(rq) = offer;
+    // SAFETY: the request is not over, so its disk and its queue are there.
+    let way = unsafe { &*rq.lane().way };
+    way.queue().end(rq, by);
+}
+
 /// The waiter of `rq`, enlisted with it, if it is certain who waits for it. From `queue_rq`, with
 /// preemption off. `drains`: the waiter drains the request's queue before it sleeps.
 #[inline]
-pub(crate) fn enlist(rq: &Rq, drains: bool) -> *const Waiter<Offer, Way> {
+pub(crate) fn enlist(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, Way>> {
     // SAFETY: the request was just given to hiops.
     let this = unsafe { shims::hiops_waiter_of(rq.as_raw()) };
     if this == 0 {
-        return null();
+        return None;
     }
-    let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
-        return null();
-    };
-    let Some(waiter) = table.waiters.place(thread) else {
-        return null();
-    };
+    let thread = Thread::at(this)?;
+    let waiter = table()?.waiters.place(thread)?;
     let way = match drains {
         true => rq.lane().way.cast_mut(),
         false => null_mut(),
     };
-    if !waiter.enlist(thread, way) {
-        return null();
-    }
-    waiter
+    waiter.enlist(thread, way).then_some(waiter)
 }
 
 /// Offers `offer` to `waiter`, and wakes it. Gives it back if it is the caller's to end. With
@@ -105,4 +221,44 @@ pub(crate) fn ended(waiter: &Waiter<Offer, Way>) {
 #[inline]
 pub(crate) fn is_crowded() -> bool {
     table().is_some_and(|table| table.shares.is_crowded())
+}
+
+/// The table of waiters; the module has it for as long as it is there. Dropped after all disks, it
+/// waits until no thread is in the hook any more.
+pub struct Threads(());
+
+impl Threads {
+    /// Makes the table. Before the first disk; sleeps.
+    pub fn new() -> Result<Self, Error> {
+        let table = KBox::into_raw(Table::new()?);
+        TABLE.store(table, Ordering::Release);
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(table) = table() {
+            // TIMEOUT: none: who sleeps is woken, and looks for itself; all callers of
+            // io_schedule() do.
+            while (table.places.iter()).any(|place| place.inside.load(Ordering::Acquire) != 0) {
+                for waiter in table.waiters.iter().filter(|waiter| waiter.is_asleep()) {
+                    let _stay = PreemptOff::new();
+                    if let Some(sleeper) = waiter.sleeper() {
+                        // SAFETY: asleep in the hook when last looked at, with preemption off.
+                        unsafe { shims::hiops_wake(sleeper.address()) };
+                    }
+                }
+                fsleep(Delta::from_millis(1));
+            }
+            table.sweeper.shutdown();
+        }
+        // SAFETY: may sleep. Nobody enters the hook any more; who has just left it is waited for.
+        unsafe { shims::hiops_hook_left() };
+        let table = TABLE.swap(null_mut(), Ordering::AcqRel);
+        if !table.is_null() {
+            // SAFETY: from `into_raw` in `new`; nobody uses it any more.
+            drop(unsafe { KBox::from_raw(table) });
+        }
+    }
 }

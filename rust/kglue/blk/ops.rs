@@ -16,7 +16,7 @@ use crate::context::PreemptOff;
 use crate::shims;
 use crate::wait;
 use core::marker::PhantomData;
-use core::ptr::{from_ref, null, NonNull};
+use core::ptr::{from_ref, NonNull};
 use engine::{Context, Switches};
 use hal::Controller;
 use kernel::bindings;
@@ -49,12 +49,10 @@ impl Iterator for Run<'_> {
 /// Notes who waits for `rq`, if that is of use (`noted`) and certain.
 #[inline(always)]
 fn enlist(rq: &Rq, switches: Switches, noted: bool) {
-    let waiter = match noted {
+    rq.set_waiter(match noted {
         true => wait::enlist(rq, switches.coop()),
-        false => null(),
-    };
-    // SAFETY: null, or a place of the table of waiters, which outlives all requests.
-    rq.set_waiter(unsafe { waiter.as_ref() });
+        false => None,
+    });
 }
 
 /// Takes over `rq`, which comes from an elevator: it goes back where no tag is free, as the order

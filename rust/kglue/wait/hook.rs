@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The hook in the kernel's waits: what a thread does as it enters one and as it leaves it.
+//! The hook in the kernel's waits: what a thread does as it enters one and as it leaves it
+//! (`c_shims/wait.c` is what redirects it here).
 
-use super::table::{end, table};
+use super::{end, table};
 use crate::context::{cpu, stamp, PreemptOff};
 use crate::shims;
 use crate::way::{Offer, Way};
