@@ -1,11 +1,62 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The segments of a request that is mapped for DMA, each mapped when it is asked for.
 
-use super::dma_map::{DmaMap, Found, How, ITERATE};
+use super::dma_map::{DmaMap, DmaMapped, How};
+use super::map::MapKind;
 use super::pieces::Piece;
 use super::request::Rq;
 use crate::shims;
 use hal::{CmdError, Segment};
+use kernel::bindings;
+
+/// What `hiops_map_single` answers for data that is not one segment. All above is no bus address
+/// either.
+// CAST: bindgen takes the macro for a negative number, whose 64 bits it is.
+const ITERATE: u64 = shims::HIOPS_MAP_ITERATE as u64;
+
+/// What blk-mq's iterator has just mapped: the segment is in it.
+struct Found {
+    /// Of `HIOPS_MAPPED_`.
+    kind: u32,
+    /// Segments by themselves are to be unmapped.
+    unmaps: bool,
+}
+
+impl DmaMap {
+    /// Maps all of the data of `rq` at once, if it is one segment: its address, or what says that
+    /// it has none, and whether it is to be unmapped.
+    #[inline(always)]
+    fn map_single(&self, rq: &Rq) -> (u64, bool) {
+        // SAFETY: the request is owned and the device is bound. Asked after the mapping, which may
+        // be what makes it true.
+        unsafe {
+            let addr = shims::hiops_map_single(rq.as_raw(), self.device);
+            (
+                addr,
+                addr < ITERATE && bindings::dma_need_unmap(self.device),
+            )
+        }
+    }
+
+    /// Has blk-mq's iterator `begin`, or go on, and map a segment, if there is one.
+    fn iterate(&self, rq: &mut Rq, begin: bool) -> Option<Found> {
+        let raw = rq.as_raw();
+        let mapped = self.mapped(rq);
+        let (iova, iter) = (&raw mut mapped.iova, &raw mut mapped.iter);
+        // SAFETY: the request is owned, the device is bound; the start comes first, for which state
+        // and iterator need no value. As of a single one, it is asked after the mapping.
+        unsafe {
+            let some = match begin {
+                true => shims::blk_rq_dma_map_iter_start(raw, self.device, iova, iter),
+                false => shims::blk_rq_dma_map_iter_next(raw, self.device, iter),
+            };
+            some.then(|| Found {
+                kind: shims::hiops_map_kind(iter, iova),
+                unmaps: bindings::dma_need_unmap(self.device),
+            })
+        }
+    }
+}
 
 enum At {
     Begin,
@@ -14,19 +65,13 @@ enum At {
 }
 
 /// Maps the data of a request, segment by segment.
-pub(super) struct DmaSegments<'a> {
+struct DmaSegments<'a> {
     map: &'a DmaMap,
     rq: &'a mut Rq,
     at: At,
 }
 
-impl<'a> DmaSegments<'a> {
-    #[inline(always)]
-    pub(super) fn new(map: &'a DmaMap, rq: &'a mut Rq) -> Self {
-        let at = At::Begin;
-        Self { map, rq, at }
-    }
-
+impl DmaSegments<'_> {
     /// Maps all of the data at once, if it is one segment.
     #[inline(always)]
     fn first(&mut self) -> Result<Segment, CmdError> {
@@ -132,6 +177,26 @@ impl Iterator for DmaSegments<'_> {
             At::Begin => Some(self.first()),
             At::Within => self.another(),
             At::End => None,
+        }
+    }
+}
+
+impl MapKind for DmaMap {
+    type Mapped = DmaMapped;
+
+    #[inline]
+    fn segments<'a>(
+        &'a self,
+        rq: &'a mut Rq,
+    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
+        let (map, at) = (self, At::Begin);
+        DmaSegments { map, rq, at }
+    }
+
+    #[inline(always)]
+    fn unmap(&self, rq: &mut Rq) {
+        if self.mapped(rq).how != How::Nothing {
+            self.unmap_some(rq);
         }
     }
 }

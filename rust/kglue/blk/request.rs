@@ -103,7 +103,7 @@ struct Fields<'a> {
     next: *mut bindings::request,
     /// Where `next` is.
     link: &'a Cell<Option<Rq>>,
-    disk: GenDisk<'a>,
+    disk: *mut bindings::gendisk,
     lane: &'a Lane,
     head: &'a Head,
 }
@@ -145,7 +145,7 @@ impl<'a> RqRef<'a> {
                 bio: (*rq).bio,
                 next: *next,
                 link: &*next.cast(),
-                disk: GenDisk::from_raw((*(*rq).q).disk),
+                disk: (*(*rq).q).disk,
                 lane: &*(*(*rq).mq_hctx).driver_data.cast::<Lane>(),
                 head: &*rq.wrapping_add(1).cast::<Head>(),
             }
@@ -160,7 +160,8 @@ impl<'a> RqRef<'a> {
 
     /// Its disk.
     pub(crate) fn disk(self) -> GenDisk<'a> {
-        self.fields().disk
+        // SAFETY: a request's disk, which is there for as long as the request is.
+        unsafe { GenDisk::from_raw(self.fields().disk) }
     }
 
     /// Whether it comes from an elevator.
