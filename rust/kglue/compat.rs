@@ -53,6 +53,9 @@ pub fn zeroes<A: Allocator>(len: usize) -> Result<Vec<u8, A>, AllocError> {
     return Vec::from_elem(0, len, GFP_KERNEL);
 }
 
+/// `SG_IO` (`scsi/sg.h`): a SCSI command, of whose structure 32-bit programs have another.
+pub const SG_IO: u32 = 0x2285;
+
 /// The ioctl of 32-bit programs on a 64-bit kernel, where there are any.
 type CompatIoctl = Option<
     unsafe extern "C" fn(
@@ -78,7 +81,7 @@ unsafe extern "C" fn compat_ioctl(
     arg: kernel::ffi::c_ulong,
 ) -> kernel::ffi::c_int {
     // The arguments of all others are the same for 32-bit programs.
-    if cmd == crate::blk::ioctl::SG_IO {
+    if cmd == SG_IO {
         return kernel::error::code::ENOIOCTLCMD.to_errno();
     }
     // SAFETY: by the caller's promise.

@@ -6,12 +6,13 @@
 //!   reverse order when dropped.
 //! * [`PciBus`]: what the [`crate::adapter::Adapter`] needs of the function.
 //! * [`registration`]: a driver with the PCI core: probe, remove, shutdown, and what [`power`]
-//!   adds: sleep, errors, resets. [`driver`]: one made of a hal controller. [`hba`]: one made of an
-//!   HBA, whose ports are the controllers ([`port`]).
+//!   adds: sleep, errors, resets. [`binding`]: what it makes of a function. [`driver`]: one made of
+//!   a hal controller. [`hba`]: one made of an HBA, whose ports are the controllers ([`port`]).
 
 use crate::blk::DmaMap;
 use crate::device::{raw, BoundDevice};
 
+pub mod binding;
 mod bus;
 mod claim;
 pub mod driver;

@@ -59,7 +59,7 @@ fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 }
 
 /// The adapter of `disk`.
-pub(crate) fn owner(disk: &DiskShared) -> &dyn Owner {
+fn owner(disk: &DiskShared) -> &dyn Owner {
     disk.owner.get()
 }
 

@@ -4,7 +4,6 @@
 
 use crate::blk::shared::DiskShared;
 use crate::errno::to_errno;
-use crate::sysfs::owner;
 use crate::text::Text;
 use core::fmt::{self, Write};
 use hal::LinkPower;
@@ -12,18 +11,18 @@ use kernel::error::code::*;
 use kernel::error::Error;
 
 pub(crate) fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    let policy = owner(disk).link_power().unwrap_or_default();
+    let policy = disk.owner.get().link_power().unwrap_or_default();
     writeln!(to, "{}", policy.name())
 }
 
 pub(crate) fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     let policy = LinkPower::of_name(text).ok_or(EINVAL)?;
-    let set = owner(disk).set_link_power(policy);
+    let set = disk.owner.get().set_link_power(policy);
     set.map_err(to_errno)
 }
 
 pub(crate) fn show_cache_type(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    to.write_str(match owner(disk).has_cache(disk.unit.id) {
+    to.write_str(match disk.owner.get().has_cache(disk.unit.id) {
         Ok(true) => "write back\n",
         Ok(false) => "write through\n",
         Err(_) => return Err(fmt::Error),
@@ -36,6 +35,6 @@ pub(crate) fn store_cache_type(disk: &DiskShared, text: &[u8]) -> Result<(), Err
         b"write through" => false,
         _ => return Err(EINVAL),
     };
-    let set = owner(disk).set_write_cache(on);
+    let set = disk.owner.get().set_write_cache(on);
     set.map_err(to_errno)
 }

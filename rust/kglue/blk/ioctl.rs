@@ -7,8 +7,7 @@ use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
 
-/// `SG_IO` (`scsi/sg.h`): a SCSI command, of whose structure 32-bit programs have another.
-pub const SG_IO: u32 = 0x2285;
+pub use crate::compat::SG_IO;
 
 /// The disk that an ioctl is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,6 @@ use kernel::prelude::*;
 
 use super::Function;
 use crate::device::raw;
-use crate::mmio::Window;
 
 /// A function that its driver has claimed.
 pub struct Claim {
@@ -79,9 +78,9 @@ impl Claim {
         Ok(())
     }
 
-    /// Maps the claimed register window. Sleeps.
-    pub fn map(&self) -> Result<Window, Error> {
-        Window::new(&self.region)
+    /// The claimed register window.
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
     }
 }
 

@@ -4,7 +4,7 @@
 use hal::{Controller, Error, Messages, PciIds};
 use kernel::prelude::*;
 
-use super::registration::{Binding, Failed};
+use super::binding::{Binding, Failed};
 use super::{Claim, Function, PciBus};
 use crate::adapter::{Adapter, Config, Suspend};
 use crate::blk::ioctl::AdminPath;
@@ -92,7 +92,7 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
         claim
             .limit_dma(T::dma_bits(&ids))
             .map_err(step("limiting its addresses"))?;
-        let window = claim.map().map_err(step("mapping the registers"))?;
+        let window = Window::new(claim.region()).map_err(step("mapping the registers"))?;
         let platform = KernelPlatform::new(function.device());
         let controller =
             T::controller(&platform, window, &ids).map_err(step("making the controller"))?;

@@ -17,7 +17,7 @@ use kernel::bindings;
 use kernel::ffi::c_int;
 use pin_init::zeroed;
 
-use super::registration::{bound, Binding};
+use super::binding::{bound, Binding};
 use crate::adapter::Suspend;
 use crate::errno::to_errno;
 
