@@ -5,17 +5,26 @@ use crate::adapter::attention::Attention;
 use crate::adapter::config::{Bus, Config, Naming, Number};
 use crate::adapter::queue::HwQueue;
 use crate::adapter::state::{Adapter, LIVE, WELL};
+use crate::adapter::tags::TagSet;
 use crate::aim::Stays;
 use crate::blk::gate::Gate;
 use crate::blk::ioctl::AdminPath;
+use crate::blk::ops::Ops;
+use crate::blk::request::Pdu;
+use crate::blk::MapKind;
 use crate::platform::KernelPlatform;
+use crate::shims;
 use crate::work::Work;
+use core::mem::size_of;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8};
 use hal::Error;
+use kernel::bindings;
 use kernel::c_str;
+use kernel::error::to_result;
 use kernel::prelude::*;
 use kernel::static_lock_class;
 use kernel::sync::{LockClassKey, Mutex};
+use kernel::types::Opaque;
 
 /// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the
 /// FIFO holds the rest. Enough that who has 256 in flight never sleeps for one of blk-mq's tags,
@@ -240,6 +249,42 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             C::wake_by(queue.get().io.hardware(), queue.get().alarm.clone());
         }
+        Ok(())
+    }
+
+    /// Allocates the tag set of the queues, which are there. Sleeps.
+    fn allocate_set(&mut self) -> Result<(), Error> {
+        let data: *mut Self = self;
+        let set = bindings::blk_mq_tag_set {
+            ops: &Ops::<C, B>::TABLE,
+            nr_maps: match self.interrupting() == self.queues.len() {
+                true => 1,
+                false => bindings::hctx_type_HCTX_MAX_TYPES,
+            },
+            // CAST: as many as were created, which a u16 counted.
+            nr_hw_queues: self.queues.len() as u32,
+            queue_depth: u32::from(self.depth()),
+            // CAST: some hundred bytes.
+            cmd_size: size_of::<Pdu<<B::Map as MapKind>::Mapped>>() as u32,
+            numa_node: self.bus.device().map_or(bindings::NUMA_NO_NODE, |device| {
+                crate::compat::numa_node(device)
+            }),
+            timeout: self
+                .config
+                .timeout_ms
+                .div_ceil(1000)
+                .saturating_mul(shims::HIOPS_HZ),
+            flags: bindings::BLK_MQ_F_NO_SCHED_BY_DEFAULT,
+            driver_data: data.cast(),
+            ..Default::default()
+        };
+        let set = KBox::new(Opaque::new(set), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        // SAFETY: filled in, for an adapter that does not move any more and drops the set before
+        // anything that `Ops` uses of it.
+        to_result(unsafe { bindings::blk_mq_alloc_tag_set(set.get()) })
+            .map_err(crate::errno::from_errno)?;
+        // INVARIANT: just allocated.
+        self.set = Some(TagSet(set));
         Ok(())
     }
 }
