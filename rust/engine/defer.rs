@@ -140,15 +140,21 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Lets `staged` commands wait, if they are to; from then on that is seen. By the issuer.
     #[inline]
     fn defer(&self, staged: usize) -> bool {
-        if staged != 0 && staged < self.deferring.batch && self.may_defer(Staged::Open) {
+        let may = staged != 0 && staged < self.deferring.batch;
+        let for_ns = if may {
+            self.most_deferred_ns(Staged::Open)
+        } else {
+            0
+        };
+        if for_ns != 0 {
             let begins = !self.deferring.on.swap(true, Ordering::Relaxed);
             // The hand-over with who turns polling off, and with the timer, see above.
             fence(Ordering::SeqCst);
-            if self.may_defer(Staged::Open) {
+            if self.is_polled() {
                 self.watch();
                 if begins {
                     let now = self.upper.now_ns();
-                    let until = now.saturating_add(self.most_deferred_ns(Staged::Open));
+                    let until = now.saturating_add(for_ns);
                     self.deferring.until_ns.store(until, Ordering::Relaxed);
                     self.hasten_tick(now, until);
                 }

@@ -22,12 +22,17 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.drain_for(by, by == Context::Irq)
     }
 
-    /// Drains in passing: no more requests than [`Strategy::budget`] says, if somebody is certain
-    /// to come for the rest.
-    pub(crate) fn visit(&self, by: Context, due: bool) -> usize {
-        if by == Context::Coop && self.is_deferred() {
-            self.flush_in_time();
+    /// A thread that passes by drains, see [`IoQueue::drain_in_passing`].
+    pub(crate) fn visit(&self, due: bool) -> usize {
+        if self.is_polled() {
+            self.looks_at(self.upper.now_ns());
         }
+        self.drain_in_passing(Context::Coop, due)
+    }
+
+    /// Drains no more requests than [`Strategy::budget`] says, if somebody is certain to come for
+    /// the rest.
+    pub(crate) fn drain_in_passing(&self, by: Context, due: bool) -> usize {
         self.drain_up_to(self.strategy.budget(self), by, due)
     }
 
@@ -44,9 +49,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let mut total = 0usize;
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.drain.lock_or_knock() {
-            if by == Context::Coop && self.is_polled() {
-                self.put_off_tick();
-            }
             let mut ended = Ending::new();
             let mut more = false;
             let mut depth = 0;

@@ -22,6 +22,10 @@ use hal::{Error, Platform, Queue};
 /// section 4).
 pub const DEFAULT_POLL_INTERVAL_US: u32 = 32;
 
+/// The part of an interval before a tick in which who passes by looks, and puts the tick off: the
+/// less, the more each look finds, and the more ticks come because nobody did.
+const LAST: u64 = 3;
+
 /// How completions are noticed when nobody passes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -71,19 +75,21 @@ impl Polling {
         self.on.load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn interval_us(&self) -> u32 {
         self.interval_us.load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub(crate) fn interval_ns(&self) -> u64 {
         u64::from(self.interval_us()).saturating_mul(1000)
     }
 
-    /// Whether the next tick is due within half an interval of `now_ns`.
+    /// Whether the next tick is due within a third of an interval of `now_ns`.
     #[inline]
-    pub(crate) fn is_look_due(&self, now_ns: u64) -> bool {
+    fn is_look_due(&self, now_ns: u64) -> bool {
         let due = self.due_ns.load(Ordering::Relaxed);
-        now_ns.saturating_add(self.interval_ns() / 2) >= due
+        now_ns.saturating_add(self.interval_ns() / LAST) >= due
     }
 }
 
@@ -145,7 +151,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// at once, where one visit did not take all. A completion is noticed no later than that,
     /// whatever was found before. One caller at a time; any context, with preemption off.
     pub fn tick(&self) {
-        let ended = self.visit(Context::Poll, false);
+        let ended = self.drain_in_passing(Context::Poll, false);
         self.flush();
         if self.is_watched() {
             if ended != 0 && ended >= self.strategy.budget(self) {
@@ -169,13 +175,21 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.poll.is_on() && (self.outstanding() != 0 || self.is_deferred())
     }
 
-    /// A thread has submitted, and takes completions in passing if the strategy says so. Any
-    /// context, with preemption off.
+    /// A thread has submitted, and takes completions in passing if the strategy says so; of a
+    /// polled queue, where nobody has looked for a while. Any context, with preemption off.
     #[inline(always)]
     pub fn pass_by(&self, switches: Switches) {
-        if self.strategy.looks(self, switches) {
-            self.visit(Context::Coop, false);
+        if !self.strategy.looks(self, switches) {
+            return;
         }
+        if self.is_polled() {
+            let now = self.upper.now_ns();
+            if !self.poll.is_look_due(now) {
+                return;
+            }
+            self.looks_at(now);
+        }
+        self.drain_in_passing(Context::Coop, false);
     }
 
     fn come_again(&self) {
@@ -184,15 +198,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.upper.arm_poll(self.poll.interval_us());
     }
 
-    /// Somebody who passes by looks now: the timer need not, for an interval, nor before what is
-    /// deferred has to go. It is put off at most twice in one.
+    /// Somebody who passes by at `now` is going to look, or has whoever drains look again: what is
+    /// deferred goes to the device, if the next look may be too late for it, and the timer need not
+    /// come for an interval, nor before what is deferred has to go.
     #[inline]
-    pub(crate) fn put_off_tick(&self) {
-        if !self.poll.armed.load(Ordering::Relaxed) {
-            return;
-        }
-        let now = self.upper.now_ns();
-        if self.poll.is_look_due(now) {
+    pub(crate) fn looks_at(&self, now: u64) {
+        self.flush_in_time(now);
+        if self.poll.armed.load(Ordering::Relaxed) && self.poll.is_look_due(now) {
             let due = now.saturating_add(self.poll.interval_ns());
             let until = match self.is_deferred() {
                 true => self.deferring.until_ns(),
@@ -204,15 +216,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
-    /// Somebody who passes by looks now: what is deferred goes to the device, if the next look may
-    /// be too late for it.
     #[inline]
-    pub(crate) fn flush_in_time(&self) {
-        let next = self
-            .upper
-            .now_ns()
-            .saturating_add(self.poll.interval_ns() / 2);
-        if next >= self.deferring.until_ns() {
+    fn flush_in_time(&self, now: u64) {
+        let interval = self.poll.interval_ns();
+        let next = now.saturating_add(interval.saturating_sub(interval / LAST));
+        if self.is_deferred() && next >= self.deferring.until_ns() {
             self.flush();
         }
     }

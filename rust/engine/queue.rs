@@ -296,11 +296,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
     }
 
     #[inline(always)]
-    fn is_look_due(&self) -> bool {
-        self.poll.is_look_due(self.upper.now_ns())
-    }
-
-    #[inline(always)]
     fn interval_ns(&self) -> u64 {
         self.poll.interval_ns()
     }

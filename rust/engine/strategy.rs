@@ -62,10 +62,6 @@ pub trait View {
     /// What runs on this CPU, if this is an interrupt, is a thread at work.
     fn interrupts_thread(&self) -> bool;
 
-    /// Nobody has looked for completions of this queue, which is polled, for half the interval
-    /// between two ticks.
-    fn is_look_due(&self) -> bool;
-
     /// The interval between two ticks, in nanoseconds.
     fn interval_ns(&self) -> u64;
 
@@ -153,7 +149,8 @@ pub trait Strategy: Send + Sync + 'static {
     /// offered.
     fn notes_owner(&self, view: &impl View, switches: Switches) -> bool;
 
-    /// Whether the thread that has just submitted takes the completions that are there.
+    /// Whether the thread that has just submitted takes the completions that are there; of a polled
+    /// queue, only where nobody has for a while.
     fn looks(&self, view: &impl View, switches: Switches) -> bool;
 
     /// How many requests one visit in passing ends.

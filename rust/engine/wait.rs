@@ -16,7 +16,7 @@
 
 use crate::queue::IoQueue;
 use crate::strategy::{Next, Spun, Staged, Strategy, Turn};
-use crate::{Context, Upper};
+use crate::Upper;
 use hal::{Platform, Queue};
 
 /// Looks of one thread that spins, at most: several times as many as a sleep takes the time of.
@@ -37,19 +37,9 @@ pub trait Waiting {
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// The caller, `thread`, waits for I/O of its own on this queue: takes completions under
-    /// [`Context::Coop`], and says what it does next. `ended`: how many it has ended in this visit,
-    /// if it has taken completions just now. With preemption off.
+    /// [`crate::Context::Coop`], and says what it does next. `ended`: how many it has ended in this
+    /// visit, if it has taken completions just now. With preemption off.
     pub fn wait(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
-        let since = self.upper.now_ns();
-        let next = self.wait_once(thread, ended);
-        if next == Next::Sleep {
-            let ns = self.upper.now_ns().saturating_sub(since);
-            self.strategy.slept(self, ns);
-        }
-        next
-    }
-
-    fn wait_once(&self, thread: &impl Waiting, ended: Option<usize>) -> Next {
         if thread.is_awake() {
             return Next::GoOn;
         }
@@ -57,7 +47,18 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if yields_first && self.yields(thread) {
             return Next::Yield;
         }
-        let ended = ended.unwrap_or_else(|| self.visit(Context::Coop, false));
+        let since = self.upper.now_ns();
+        let next = self.comes_by(thread, ended, yields_first);
+        if next == Next::Sleep {
+            let ns = self.upper.now_ns().saturating_sub(since);
+            self.strategy.slept(self, ns);
+        }
+        next
+    }
+
+    /// Takes completions, spins, or yields, if it has not yet.
+    fn comes_by(&self, thread: &impl Waiting, ended: Option<usize>, yields_first: bool) -> Next {
+        let ended = ended.unwrap_or_else(|| self.visit(false));
         if thread.is_awake() {
             self.strategy.spun(self, Spun::Found, 0);
             return Next::GoOn;
@@ -94,7 +95,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             self.strategy.yielded(self, turn);
             return None;
         }
-        let ended = self.visit(Context::Coop, false);
+        let ended = self.visit(false);
         // It left the look to others, and they to it.
         let turn = match thread.is_awake() {
             true => Turn::Paid,
@@ -124,7 +125,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 return;
             }
             if let Some(due) = self.peek() {
-                ended = ended.wrapping_add(self.visit(Context::Coop, due));
+                ended = ended.wrapping_add(self.visit(due));
             }
             if spun() >= limit_ns {
                 break;

@@ -12,8 +12,8 @@
 //!
 //! # Who passes by
 //! Where the queue interrupts, what has come is announced anyway, and nobody looks for it in
-//! passing. Where it is polled, whoever passes by looks, when nobody has for half the interval of
-//! the ticks, which puts the next tick off: while threads pass by, there are none.
+//! passing. Where it is polled, whoever passes by looks, when nobody has for most of the
+//! interval of the ticks, which puts the next tick off: while threads pass by, there are none.
 //!
 //! # What pays
 //! Each way to wait is taken only while it pays: an [`Account`] of each queue's says so, of what it
@@ -118,7 +118,7 @@ impl Strategy for Coop {
 
     #[inline(always)]
     fn looks(&self, view: &impl View, switches: Switches) -> bool {
-        switches.coop() && view.is_polled() && view.outstanding() > 1 && view.is_look_due()
+        switches.coop() && view.is_polled() && view.outstanding() > 1
     }
 
     #[inline(always)]

@@ -71,9 +71,6 @@ impl View for Seen<'_> {
     fn interrupts_thread(&self) -> bool {
         true
     }
-    fn is_look_due(&self) -> bool {
-        false
-    }
     fn interval_ns(&self) -> u64 {
         INTERVAL_NS
     }

@@ -34,6 +34,8 @@ fn rig_of(device_ns: u64) -> Rig {
     rig.submit([FIRST]);
     rig.log.now_ns.fetch_add(device_ns, SeqCst);
     rig.complete_one();
+    // Nothing is outstanding: the timer rests.
+    rig.queue.tick();
     rig.log.ended.lock().expect("nobody has failed").clear();
     rig.log.finished.lock().expect("nobody has failed").clear();
     rig
@@ -45,7 +47,11 @@ fn rig() -> Rig {
 
 /// A queue whose device has work enough, and `held` commands that it was not told of.
 fn holding(held: u32) -> Rig {
-    let rig = rig();
+    holding_of(DEVICE_NS, held)
+}
+
+fn holding_of(device_ns: u64, held: u32) -> Rig {
+    let rig = rig_of(device_ns);
     rig.submit(0..FILLED + held);
     assert_eq!(rig.at_device().len(), FILLED as usize);
     rig
@@ -264,16 +270,27 @@ fn a_queue_that_interrupts_tells_at_once() {
 /// who looks shortly before tells the device.
 #[test]
 fn what_is_deferred_goes_in_time_whoever_passes_by() {
-    let rig = holding(3);
+    let rig = holding_of(560_000, 3);
     rig.log.armed_us.store(0, SeqCst);
+    let pass_by_after = |ns| {
+        rig.log.now_ns.fetch_add(ns, SeqCst);
+        rig.queue.pass_by(COOP);
+        rig.at_device().len() - FILLED as usize
+    };
+    assert_eq!(pass_by_after(30_000), 0);
+    // A tenth of 560 us, from the first.
+    let left_us = rig.log.armed_us.swap(0, SeqCst);
+    assert!((25..=26).contains(&left_us), "{left_us}");
+    assert_eq!(pass_by_after(17_000), 3, "the next look may be too late");
+}
+
+/// Between two looks that are due nobody looks, nor tells.
+#[test]
+fn who_passes_by_soon_after_leaves_what_is_deferred() {
+    let rig = holding(3);
     rig.log.now_ns.fetch_add(20_000, SeqCst);
     rig.queue.pass_by(COOP);
     assert_eq!(rig.at_device().len(), FILLED as usize);
-    let left_us = rig.log.armed_us.swap(0, SeqCst);
-    assert!((10..=20).contains(&left_us), "{left_us}");
-    rig.log.now_ns.fetch_add(10_000, SeqCst);
-    rig.queue.pass_by(COOP);
-    assert_eq!(rig.at_device().len(), FILLED as usize + 3);
 }
 
 /// Nobody passes by: the tick does it.

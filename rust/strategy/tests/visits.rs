@@ -31,10 +31,10 @@ fn finished(mode: Mode, reads: u32, batch: usize) -> Rig {
     rig
 }
 
-/// Nobody looks meanwhile.
-fn wait_half_an_interval(rig: &Rig) {
-    let half = u64::from(DEFAULT_POLL_INTERVAL_US) * 1000 / 2;
-    rig.log.now_ns.fetch_add(half, SeqCst);
+/// Nobody looks for so many quarters of an interval.
+fn wait_quarters(rig: &Rig, quarters: u64) {
+    let quarter = u64::from(DEFAULT_POLL_INTERVAL_US) * 1000 / 4;
+    rig.log.now_ns.fetch_add(quarters * quarter, SeqCst);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
             assert_eq!(rig.queue.wait(&Alone, ended), Next::Sleep);
         }),
         ("a passer-by", |rig| {
-            wait_half_an_interval(rig);
+            wait_quarters(rig, 3);
             rig.queue.pass_by(COOP);
         }),
         ("the timer", |rig| rig.queue.tick()),
@@ -102,17 +102,18 @@ fn the_tick_comes_again_at_once_for_what_a_visit_has_left() {
     assert_eq!(ticks, READS.div_ceil(VISIT));
 }
 
-/// Who passes by looks where nobody has for half an interval, and puts the next tick off.
+/// Who passes by looks where nobody has for most of an interval, and puts the next tick off.
 #[test]
 fn while_threads_pass_by_there_are_no_ticks() {
     let rig = finished(Mode::Poll, 3, 1);
     rig.log.armed_us.store(0, SeqCst);
+    wait_quarters(&rig, 2);
     rig.queue.pass_by(COOP);
     assert_eq!(
         (rig.log.ended_count(), rig.log.armed_us.load(SeqCst)),
         (0, 0)
     );
-    wait_half_an_interval(&rig);
+    wait_quarters(&rig, 1);
     rig.queue.pass_by(COOP);
     assert_eq!(rig.log.ended_count(), 3);
     assert_eq!(rig.log.armed_us.load(SeqCst), DEFAULT_POLL_INTERVAL_US);
