@@ -25,8 +25,8 @@
 //! issuer says that it defers, passes a fence, and looks whether the queue is polled. One of the
 //! two sees the other (`tests/loom_defer.rs`).
 
-use crate::issue::Left;
 use crate::queue::{IoQueue, IssueSide};
+use crate::queued::Left;
 use crate::strategy::{Staged, Strategy, View};
 use crate::upper::Ending;
 use crate::Upper;

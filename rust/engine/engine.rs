@@ -29,7 +29,7 @@
 //! # The two hand-overs
 //! *Submitter and drainer.* A submitter that finds no tag leaves its request in the FIFO; a drainer
 //! that releases tags looks there. Each first writes, then passes a `SeqCst` fence, then reads what
-//! the other writes, so at least one of them sees the other (`issue.rs`, `drain.rs`).
+//! the other writes, so at least one of them sees the other (`queued.rs`, `drain.rs`).
 //!
 //! *Holder and knocker.* What a knocker wrote is seen by the holder after its `release`, which told
 //! it to look again.
@@ -48,12 +48,14 @@ mod gate;
 mod issue;
 mod poll;
 mod queue;
+mod queued;
 mod starving;
 mod stats;
 mod strategy;
 mod switches;
 mod thread;
 mod upper;
+mod view;
 mod wait;
 mod waiter;
 

@@ -4,8 +4,8 @@
 //! Who holds both tokens has the queue for itself: submitters leave their requests in the FIFO and
 //! knock, drainers knock and go. So the gate costs the data path nothing.
 
-use crate::issue::Left;
 use crate::queue::{DrainSide, IoQueue, IssueSide};
+use crate::queued::Left;
 use crate::strategy::Strategy;
 use crate::upper::Ending;
 use crate::{Context, Upper};
