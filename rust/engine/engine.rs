@@ -49,6 +49,7 @@ mod issue;
 mod poll;
 mod queue;
 mod queued;
+mod rest;
 mod starving;
 mod stats;
 mod strategy;

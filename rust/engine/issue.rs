@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From requests to commands: what is submitted is bound, staged, and told of. What has to wait is in
-//! `queued.rs`.
+//! From requests to commands: what is submitted is bound, staged, and told of. What has to wait is
+//! in `queued.rs`.
 
 use crate::queue::{IoQueue, IssueSide};
-use crate::queued::Left;
+use crate::queued::{Left, Passage};
 use crate::strategy::{Strategy, View};
 use crate::upper::Ending;
 use crate::{Context, Upper};
@@ -25,19 +25,19 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// for [`IoQueue::commit`], which must follow.
     #[inline]
     pub fn submit(&self, rq: U::Request, last: bool) {
-        let mut ended = Ending::new();
+        let mut passage = Passage::new();
         let Some(mut side) = self.issue.try_lock() else {
-            self.push(rq, &mut ended);
-            return self.issue_again(&mut ended);
+            self.push(rq, &mut passage);
+            return self.issue_again(&mut passage);
         };
-        let left = match self.issue_direct(&mut side, rq, &mut ended) {
+        let left = match self.issue_direct(&mut side, rq, &mut passage) {
             Ok(()) => Left::Idle,
-            Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut ended),
+            Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut passage),
         };
         if last {
             self.ring_or_defer(&mut side);
         }
-        self.leave(side, left, &mut ended);
+        self.leave(side, left, &mut passage);
     }
 
     /// As [`IoQueue::submit`], but gives `rq` back when no tag is free and others wait for one: for
@@ -45,27 +45,30 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// after a while. One may wait in the FIFO for whoever is issuing at this moment.
     #[cold]
     pub fn try_submit(&self, rq: U::Request, last: bool) -> Result<(), U::Request> {
-        let mut ended = Ending::new();
+        let mut passage = Passage::new();
         let Some(mut side) = self.issue.try_lock() else {
             if !self.fifo.is_empty() {
                 return Err(rq);
             }
-            self.push(rq, &mut ended);
-            self.issue_again(&mut ended);
+            self.push(rq, &mut passage);
+            self.issue_again(&mut passage);
             return Ok(());
         };
-        let (left, back) = match self.issue_direct(&mut side, rq, &mut ended) {
+        let (left, back) = match self.issue_direct(&mut side, rq, &mut passage) {
             Ok(()) => (Left::Idle, Ok(())),
-            Err(Held::Behind(rq)) => (self.issue_batch(&mut side, &mut ended), Err(rq)),
+            Err(Held::Behind(rq)) => (self.issue_batch(&mut side, &mut passage), Err(rq)),
             Err(held) => {
                 let none = core::iter::empty();
-                (self.issue_behind(&mut side, held, none, &mut ended), Ok(()))
+                (
+                    self.issue_behind(&mut side, held, none, &mut passage),
+                    Ok(()),
+                )
             }
         };
         if last || back.is_err() {
             self.ring_or_defer(&mut side);
         }
-        self.leave(side, left, &mut ended);
+        self.leave(side, left, &mut passage);
         back
     }
 
@@ -73,21 +76,21 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// [`TagBatch::MAX`] of them. `rqs` is advanced with the issue token held.
     pub fn submit_many(&self, rqs: impl Iterator<Item = U::Request>) {
         let mut rqs = rqs;
-        let mut ended = Ending::new();
+        let mut passage = Passage::new();
         let Some(mut side) = self.issue.try_lock() else {
-            rqs.for_each(|rq| self.push(rq, &mut ended));
-            return self.issue_again(&mut ended);
+            rqs.for_each(|rq| self.push(rq, &mut passage));
+            return self.issue_again(&mut passage);
         };
         let mut left = Left::Idle;
         loop {
             let Some(rq) = rqs.next() else { break };
-            if let Err(held) = self.issue_direct(&mut side, rq, &mut ended) {
-                left = self.issue_behind(&mut side, held, &mut rqs, &mut ended);
+            if let Err(held) = self.issue_direct(&mut side, rq, &mut passage) {
+                left = self.issue_behind(&mut side, held, &mut rqs, &mut passage);
                 break;
             }
         }
         self.ring_or_defer(&mut side);
-        self.leave(side, left, &mut ended);
+        self.leave(side, left, &mut passage);
     }
 
     /// Tells the device of what was submitted with `last == false`. Any context, with preemption
@@ -96,7 +99,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub fn commit(&self) {
         if let Some(mut side) = self.issue.lock_or_knock() {
             self.ring_or_defer(&mut side);
-            self.leave(side, Left::Idle, &mut Ending::new());
+            self.leave(side, Left::Idle, &mut Passage::new());
         }
     }
 
@@ -106,10 +109,12 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         &self,
         side: &mut IssueSide<Q>,
         rq: U::Request,
-        ended: &mut Ending<U>,
+        passage: &mut Passage<U>,
     ) -> Result<(), Held<U::Request>> {
         if side.dead {
-            ended.end(&self.upper, rq, Err(CmdError::Gone.finally()));
+            passage
+                .ended
+                .end(&self.upper, rq, Err(CmdError::Gone.finally()));
             return Ok(());
         }
         if !self.fifo.is_empty() {
@@ -119,18 +124,25 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             self.refill(side);
         }
         match side.free.pop() {
-            Some(tag) => (self.issue_one(side, tag, rq, ended)).map_err(Held::NotReady),
+            Some(tag) => {
+                (self.issue_one(side, tag, rq, &mut passage.ended)).map_err(Held::NotReady)
+            }
             None => Err(Held::Behind(rq)),
         }
     }
 
     /// Gives the issue token back after direct issue, and sees to what others wished meanwhile.
     #[inline]
-    pub(crate) fn leave(&self, side: Guard<'_, IssueSide<Q>>, left: Left, ended: &mut Ending<U>) {
+    pub(crate) fn leave(
+        &self,
+        side: Guard<'_, IssueSide<Q>>,
+        left: Left,
+        passage: &mut Passage<U>,
+    ) {
         if side.release() || left == Left::More {
-            return self.issue_again(ended);
+            return self.issue_again(passage);
         }
-        ended.finish(&self.upper, Context::Sweep);
+        passage.ended.finish(&self.upper, Context::Sweep);
         if left == Left::NotReady {
             self.upper.retry_later();
         }

@@ -13,6 +13,7 @@
 
 use crate::gate::Paused;
 use crate::queue::{DrainSide, IoQueue};
+use crate::queued::Passage;
 use crate::strategy::{Drained, Strategy, View};
 use crate::{Context, Switches, Upper};
 use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
@@ -142,16 +143,15 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// The poll timer has expired: takes completions under [`Context::Poll`], and says through
     /// [`Upper::arm_poll`] when to come again: while anything is outstanding, after one interval;
-    /// at once, where one visit did not take all. A completion is noticed no later than that,
+    /// at once, where something is left (`rest.rs`). A completion is noticed no later than that,
     /// whatever was found before. One caller at a time; any context, with preemption off.
     pub fn tick(&self) {
-        let ended = self.visit(Context::Poll, false);
+        self.visit(Context::Poll, self.rest.has_completions());
         self.flush();
+        if self.rest.take_requests() {
+            self.issue_again(&mut Passage::new());
+        }
         if self.is_watched() {
-            if ended != 0 && ended >= self.strategy.budget(self) {
-                let now = self.upper.now_ns();
-                return self.arm(now, now);
-            }
             return self.come_again();
         }
         self.poll.armed.store(false, Ordering::Relaxed);
@@ -182,14 +182,25 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let due = self.upper.now_ns().saturating_add(self.poll.interval_ns());
         self.poll.due_ns.store(due, Ordering::Relaxed);
         self.upper.arm_poll(self.poll.interval_us());
+        if self.rest.is_any() {
+            self.tick_at_once();
+        }
+    }
+
+    /// The next tick comes at once.
+    #[cold]
+    pub(crate) fn tick_at_once(&self) {
+        let now = self.upper.now_ns();
+        self.arm(now, now);
     }
 
     /// Somebody who passes by looks now: the timer need not, for an interval, nor before what is
-    /// deferred has to go. It is put off at most twice in one.
+    /// deferred has to go; unless something is left to it. It is put off at most twice in one. When
+    /// the tick would have come, if it was put off.
     #[inline]
-    pub(crate) fn put_off_tick(&self) {
-        if !self.poll.armed.load(Ordering::Relaxed) {
-            return;
+    pub(crate) fn put_off_tick(&self) -> Option<u64> {
+        if !self.poll.armed.load(Ordering::Relaxed) || self.rest.is_any() {
+            return None;
         }
         let now = self.upper.now_ns();
         if self.poll.is_look_due(now) {
@@ -198,10 +209,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 true => self.deferring.until_ns(),
                 false => due,
             };
-            if until > self.poll.due_ns.load(Ordering::Relaxed) {
+            let was_due = self.poll.due_ns.load(Ordering::Relaxed);
+            if until > was_due {
                 self.arm(now, due.min(until));
+                return Some(was_due);
             }
         }
+        None
     }
 
     /// Somebody who passes by looks now: what is deferred goes to the device, if the next look may
@@ -227,7 +241,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// The next tick comes at `due`.
     #[inline]
-    fn arm(&self, now: u64, due: u64) {
+    pub(crate) fn arm(&self, now: u64, due: u64) {
         self.poll.due_ns.store(due, Ordering::Relaxed);
         let us = due.saturating_sub(now) / 1000;
         self.upper

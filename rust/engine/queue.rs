@@ -5,6 +5,8 @@ use crate::costs::Measured;
 use crate::defer::Deferring;
 use crate::fifo::Fifo;
 use crate::poll::Polling;
+use crate::queued::Passage;
+use crate::rest::Rest;
 use crate::starving::Starving;
 use crate::stats::Counter;
 use crate::strategy::Strategy;
@@ -76,6 +78,7 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     none_before: AtomicU64,
     pub(crate) deferring: Deferring,
     pub(crate) poll: Polling,
+    pub(crate) rest: Rest,
     pub(crate) costs: Measured,
     /// Commands that the device was told of. Counted before it is.
     pub(crate) issued: Counter,
@@ -127,6 +130,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             none_before: AtomicU64::new(0),
             deferring: Deferring::new(hw.queue.batch()),
             poll: Polling::new(),
+            rest: Rest::new(),
             costs: Measured::new(),
             strategy,
             issued: Counter::new(),
@@ -183,6 +187,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub fn kick(&self) {
         // It looks at the FIFO, too.
         self.drain_for(Context::Sweep, true);
+        if self.rest.take_requests() {
+            self.issue_again(&mut Passage::in_charge());
+        }
     }
 
     /// Requests that hold a tag at this moment. Looks at every tag: not for the data path.

@@ -3,15 +3,57 @@
 
 use crate::issue::Held;
 use crate::queue::{IoQueue, IssueSide};
+use crate::rest::ROUNDS;
 use crate::strategy::Strategy;
 use crate::upper::Ending;
 use crate::{Context, Upper};
 use cell::sync::{fence, Ordering};
 use hal::{CmdError, Free, Platform, Queue, TagBatch};
 
-/// How many batches one context issues at the wish of others before it leaves the rest to
-/// [`Upper::retry_later`].
-const ROUNDS: usize = 16;
+/// What one context does for others, until it leaves the rest (`rest.rs`).
+pub(crate) struct Passage<U: Upper> {
+    /// What it ends.
+    pub(crate) ended: Ending<U>,
+    /// So many requests it may issue from the FIFO beside a budget: as many as it has left there
+    /// itself, or has freed tags for.
+    own: usize,
+    /// So many it has.
+    issued: usize,
+}
+
+impl<U: Upper> Passage<U> {
+    /// Somebody passes by.
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self::of(0, 0)
+    }
+
+    /// Somebody has freed `own` tags, and issued `issued` from the FIFO.
+    #[inline(always)]
+    pub(crate) fn of(own: usize, issued: usize) -> Self {
+        Self {
+            ended: Ending::new(),
+            own,
+            issued,
+        }
+    }
+
+    /// Somebody who is here for just that.
+    pub(crate) fn in_charge() -> Self {
+        Self::of(usize::MAX, 0)
+    }
+
+    /// How many requests it has issued from the FIFO.
+    pub(crate) fn issued(&self) -> usize {
+        self.issued
+    }
+
+    /// How many more it may.
+    fn may_issue(&self, budget: usize) -> usize {
+        let most = self.own.saturating_add(budget);
+        most.saturating_sub(self.issued)
+    }
+}
 
 /// Where issuing came to an end.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,7 +62,7 @@ pub(crate) enum Left {
     Idle,
     /// The first request can't be mapped at the moment. Nobody comes by himself.
     NotReady,
-    /// A full batch was issued; there may be more.
+    /// More than may be issued here: a tag is free for it.
     More,
 }
 
@@ -32,58 +74,72 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         side: &mut IssueSide<Q>,
         held: Held<U::Request>,
         after: impl Iterator<Item = U::Request>,
-        ended: &mut Ending<U>,
+        passage: &mut Passage<U>,
     ) -> Left {
         let (rq, ready) = match held {
             Held::Behind(rq) => (rq, true),
             Held::NotReady(rq) => (rq, false),
         };
-        self.push(rq, ended);
-        after.for_each(|rq| self.push(rq, ended));
+        self.push(rq, passage);
+        after.for_each(|rq| self.push(rq, passage));
         if ready {
-            self.issue_batch(side, ended)
+            self.issue_batch(side, passage)
         } else {
             Left::NotReady
         }
     }
 
     /// Puts `rq` at the end of the FIFO. The caller looks for tags, or knocks, afterwards.
-    pub(crate) fn push(&self, rq: U::Request, ended: &mut Ending<U>) {
+    pub(crate) fn push(&self, rq: U::Request, passage: &mut Passage<U>) {
         self.upper.deferred(&rq);
+        passage.own = passage.own.saturating_add(1);
         if let Err(rq) = self.fifo.push(rq) {
             // More requests than the queue was made for: the caller's bug, not to be made worse by
             // losing one.
-            ended.end(&self.upper, rq, Err(CmdError::Io.finally()));
+            passage
+                .ended
+                .end(&self.upper, rq, Err(CmdError::Io.finally()));
         }
     }
 
-    /// Issues from the FIFO for as long as there is something to do, or obliges the token's holder
-    /// to do so; then finishes `ended`.
+    /// Issues from the FIFO for as long as there is something to do that is its part, or obliges
+    /// the token's holder to do so; then finishes what it has ended.
     #[cold]
-    pub(crate) fn issue_again(&self, ended: &mut Ending<U>) {
+    pub(crate) fn issue_again(&self, passage: &mut Passage<U>) {
         let mut left = Left::Idle;
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.issue.lock_or_knock() {
-            left = self.issue_batch(&mut side, ended);
+            left = self.issue_batch(&mut side, passage);
             self.ring_or_defer(&mut side);
             let knocked = side.release();
+            if left == Left::More && passage.may_issue(self.budget()) == 0 {
+                match self.leave_requests() {
+                    true => left = Left::Idle,
+                    false => passage.own = usize::MAX,
+                }
+            }
+            // Who knocks may have staged something: that is told of, whoever issues the rest.
             if !knocked && left != Left::More {
                 break;
             }
             if rounds.next().is_none() {
-                left = Left::More;
+                left = match self.leave_requests() {
+                    true => Left::Idle,
+                    false => Left::More,
+                };
                 break;
             }
         }
-        ended.finish(&self.upper, Context::Sweep);
+        passage.ended.finish(&self.upper, Context::Sweep);
         if left != Left::Idle {
             self.upper.retry_later();
         }
     }
 
-    /// Issues at most [`TagBatch::MAX`] requests from the FIFO, without a doorbell.
-    pub(crate) fn issue_batch(&self, side: &mut IssueSide<Q>, ended: &mut Ending<U>) -> Left {
-        for _ in 0..TagBatch::<Free>::MAX {
+    /// Issues from the FIFO what the caller may, and [`TagBatch::MAX`] at most, without a doorbell.
+    pub(crate) fn issue_batch(&self, side: &mut IssueSide<Q>, passage: &mut Passage<U>) -> Left {
+        let mut may = passage.may_issue(self.budget()).min(TagBatch::<Free>::MAX);
+        loop {
             if self.fifo.is_empty() {
                 return Left::Idle;
             }
@@ -96,15 +152,21 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 // of the two finds what the other left.
                 fence(Ordering::SeqCst);
                 self.refill(side);
+                if side.free.is_empty() {
+                    return Left::Idle;
+                }
             }
-            match (self.fifo).with_first(|rq| self.issue_first(side, rq, ended)) {
-                Some(Ok(())) => {}
+            match may.checked_sub(1) {
+                Some(rest) => may = rest,
+                None => return Left::More,
+            }
+            match (self.fifo).with_first(|rq| self.issue_first(side, rq, &mut passage.ended)) {
+                Some(Ok(())) => passage.issued = passage.issued.saturating_add(1),
                 Some(Err(left)) => return left,
                 // Someone is still filling the place, and comes for the token then.
                 None => return Left::Idle,
             }
         }
-        Left::More
     }
 
     /// Issues the first request of the FIFO, or fails it; gives it back with the reason when it has
