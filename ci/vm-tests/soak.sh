@@ -71,7 +71,7 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 			1) one_of 0 1 >"$switches/lazy" ;;
 			2) one_of 0 1 >"$switches/coop" ;;
 			3) one_of 8 16 32 128 1000 >"$switches/poll_interval_us" ;;
-			4) one_of plain coop >"$switches/strategy" ;;
+			4) one_of plain coop "$(on_debug random plain)" >"$switches/strategy" ;;
 			esac || not_ok "turn-$turns" "$disk: a switch is refused"
 			turns=$((turns + 1))
 		done

@@ -25,10 +25,9 @@
 //! issuer says that it defers, passes a fence, and looks whether the queue is polled. One of the
 //! two sees the other (`tests/loom_defer.rs`).
 
-use crate::issue::Left;
 use crate::queue::{IoQueue, IssueSide};
+use crate::queued::{Left, Passage};
 use crate::strategy::{Staged, Strategy, View};
-use crate::upper::Ending;
 use crate::Upper;
 use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hal::{Platform, Queue};
@@ -211,7 +210,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             if let Some(mut side) = self.issue.lock_or_knock() {
                 self.deferring.end();
                 self.ring(&mut side);
-                self.leave(side, Left::Idle, &mut Ending::new());
+                self.leave(side, Left::Idle, &mut Passage::new());
             }
         }
     }

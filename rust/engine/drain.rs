@@ -2,14 +2,13 @@
 //! From completions to ended requests.
 
 use crate::queue::{DrainSide, IoQueue};
+use crate::queued::Passage;
+use crate::rest::ROUNDS;
 use crate::strategy::{Drained, Strategy, View};
 use crate::upper::Ending;
 use crate::{Context, Upper};
 use cell::sync::{fence, Ordering};
 use hal::{Event, Platform, Queue};
-
-/// How many batches one context drains before it leaves the rest to [`Upper::retry_later`].
-const ROUNDS: usize = 16;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Takes the completions that are there, ends their requests under `by`, and issues from the
@@ -24,29 +23,30 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// A thread that passes by drains, see [`IoQueue::drain_in_passing`].
     pub(crate) fn visit(&self, due: bool) -> usize {
-        if self.is_polled() {
-            self.looks_at(self.upper.now_ns());
-        }
-        self.drain_in_passing(Context::Coop, due)
+        let was_due = match self.is_polled() {
+            true => self.looks_at(self.upper.now_ns()),
+            false => None,
+        };
+        self.drain_in_passing(Context::Coop, due, was_due)
     }
 
-    /// Drains no more requests than [`Strategy::budget`] says, if somebody is certain to come for
-    /// the rest.
-    pub(crate) fn drain_in_passing(&self, by: Context, due: bool) -> usize {
-        self.drain_up_to(self.strategy.budget(self), by, due)
+    /// Drains no more requests than a budget, if somebody is certain to come for the rest.
+    /// `was_due`: when the next tick would have come, if the caller has put it off.
+    pub(crate) fn drain_in_passing(&self, by: Context, due: bool, was_due: Option<u64>) -> usize {
+        self.drain_up_to(self.budget(), by, due, was_due)
     }
 
     /// Drains under `by`; when it is `due`, or someone has knocked for it, with no look at whether
     /// anything came.
     pub(crate) fn drain_for(&self, by: Context, due: bool) -> usize {
-        self.drain_up_to(usize::MAX, by, due)
+        self.drain_up_to(usize::MAX, by, due, None)
     }
 
     /// Drains until `most` requests have ended, or further, if nobody is certain to come for the
     /// rest.
-    fn drain_up_to(&self, most: usize, by: Context, due: bool) -> usize {
-        let mut due = due;
-        let mut total = 0usize;
+    fn drain_up_to(&self, most: usize, by: Context, due: bool, was_due: Option<u64>) -> usize {
+        let (mut most, mut due) = (most, due);
+        let (mut total, mut issued) = (0usize, 0);
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.drain.lock_or_knock() {
             let mut ended = Ending::new();
@@ -55,12 +55,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
             if due {
                 depth = self.outstanding();
-                let left = if total < most {
-                    most.saturating_sub(total)
-                } else {
-                    usize::MAX
-                };
-                more = self.drain_batch(&mut side, &mut ended, left);
+                more = self.drain_batch(&mut side, &mut ended, most.saturating_sub(total));
+                if !more && self.rest.has_completions() {
+                    self.end_rest(by);
+                }
             }
             if due || by == Context::Poll {
                 // If it is back to interrupts: what has come since the look above announces itself
@@ -76,35 +74,48 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             }
             let knocked = side.release();
             if due && (!self.fifo.is_empty() || self.is_flush_due()) {
-                self.issue_again(&mut Ending::new());
+                issued = self.issue_freed(by, total.wrapping_add(ended.count()), issued);
             }
             total = total.wrapping_add(ended.finish(&self.upper, by));
             if !knocked && !more {
                 break;
             }
-            if total >= most && self.leaves_rest() {
-                break;
+            if total >= most {
+                if self.leave_completions(was_due, knocked || by == Context::Poll) {
+                    break;
+                }
+                most = usize::MAX;
             }
             if rounds.next().is_none() {
-                self.upper.retry_later();
+                if !self.leave_completions(None, true) {
+                    self.upper.retry_later();
+                }
                 break;
             }
         }
         total
     }
 
-    /// Whether completions that are there may be left: to the timer of a polled queue, or to
-    /// threads that wait for this CPU. Otherwise nobody comes: what an interrupt has announced, it
-    /// does not announce again.
+    /// Issues from the FIFO after a drain that has `freed` tags. `issued` says how many were until
+    /// now, and the answer how many are then.
     #[cold]
-    fn leaves_rest(&self) -> bool {
-        match (self.is_polled(), self.strategy.leaves_rest(self)) {
-            (true, _) => {}
-            // Those in line may be killed, or sleep.
-            (false, true) => self.upper.retry_later(),
-            (false, false) => return false,
+    fn issue_freed(&self, by: Context, freed: usize, issued: usize) -> usize {
+        let own = match by {
+            Context::Sweep => usize::MAX,
+            _ => freed,
+        };
+        let mut passage = Passage::of(own, issued);
+        self.issue_again(&mut passage);
+        passage.issued()
+    }
+
+    /// What was left was taken, by who drains under `by`.
+    #[cold]
+    fn end_rest(&self, by: Context) {
+        self.rest.end_completions();
+        if by == Context::Coop && self.is_polled() {
+            self.put_off_tick(self.upper.now_ns());
         }
-        true
     }
 
     /// Whether a completion may be waiting that nobody is taking at this moment. Any context, with

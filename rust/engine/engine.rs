@@ -15,7 +15,7 @@
 //! * **Gate**: open, paused ([`Paused`] holds both tokens) or dead.
 //! * **Strategy**: who decides when and how much is done ([`Strategy`]); the engine does it.
 //! * **Mode**: how completions are noticed when nobody passes by: by interrupt, by a timer, or by
-//!   whichever of them the strategy chooses (`poll.rs`).
+//!   whichever of them the strategy chooses (`mode.rs`).
 //!
 //! # A request's way
 //! ```text
@@ -29,7 +29,7 @@
 //! # The two hand-overs
 //! *Submitter and drainer.* A submitter that finds no tag leaves its request in the FIFO; a drainer
 //! that releases tags looks there. Each first writes, then passes a `SeqCst` fence, then reads what
-//! the other writes, so at least one of them sees the other (`issue.rs`, `drain.rs`).
+//! the other writes, so at least one of them sees the other (`queued.rs`, `drain.rs`).
 //!
 //! *Holder and knocker.* What a knocker wrote is seen by the holder after its `release`, which told
 //! it to look again.
@@ -46,21 +46,26 @@ mod drain;
 mod fifo;
 mod gate;
 mod issue;
+mod mode;
 mod poll;
 mod queue;
+mod queued;
+mod rest;
 mod starving;
 mod stats;
 mod strategy;
 mod switches;
 mod thread;
 mod upper;
+mod view;
 mod wait;
 mod waiter;
 
 pub use again::{Retry, Tries};
 pub use costs::Costs;
 pub use gate::Paused;
-pub use poll::{Mode, DEFAULT_POLL_INTERVAL_US};
+pub use mode::Mode;
+pub use poll::DEFAULT_POLL_INTERVAL_US;
 pub use queue::{IoQueue, Overdue};
 pub use strategy::{Drained, Learned, Next, Spun, Staged, Strategy, Turn, View};
 pub use switches::Switches;

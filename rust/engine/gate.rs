@@ -4,8 +4,8 @@
 //! Who holds both tokens has the queue for itself: submitters leave their requests in the FIFO and
 //! knock, drainers knock and go. So the gate costs the data path nothing.
 
-use crate::issue::Left;
 use crate::queue::{DrainSide, IoQueue, IssueSide};
+use crate::queued::{Left, Passage};
 use crate::strategy::Strategy;
 use crate::upper::Ending;
 use crate::{Context, Upper};
@@ -153,9 +153,9 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
     pub fn kill(mut self) {
         if let Some(Tokens { issue, .. }) = &mut self.tokens {
             issue.dead = true;
-            let mut ended = Ending::new();
-            while self.queue.issue_batch(issue, &mut ended) == Left::More {}
-            ended.finish(&self.queue.upper, Context::Sweep);
+            let mut passage = Passage::in_charge();
+            while self.queue.issue_batch(issue, &mut passage) == Left::More {}
+            passage.ended.finish(&self.queue.upper, Context::Sweep);
         }
     }
 }
@@ -170,7 +170,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Drop for Paused<'_, P, Q, U, 
             if knocked || self.queue.is_deferred() {
                 // Not only for the FIFO: there may be commands that were staged, and committed in
                 // vain.
-                self.queue.issue_again(&mut Ending::new());
+                self.queue.issue_again(&mut Passage::in_charge());
             }
         }
     }

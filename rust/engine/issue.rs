@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From requests to commands: direct issue, the FIFO, doorbells.
+//! From requests to commands: what is submitted is bound, staged, and told of. What has to wait is
+//! in `queued.rs`.
 
 use crate::queue::{IoQueue, IssueSide};
+use crate::queued::{Left, Passage};
 use crate::strategy::{Strategy, View};
 use crate::upper::Ending;
 use crate::{Context, Upper};
-use cell::sync::{fence, Ordering};
+use cell::sync::Ordering;
 use cell::Guard;
 use hal::{Bound, CmdError, Free, Platform, Queue, Tag, TagBatch, Unbound};
 
-/// How many batches one context issues at the wish of others before it leaves the rest to
-/// [`Upper::retry_later`].
-const ROUNDS: usize = 16;
-
-/// Where issuing came to an end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// Nothing to issue, or no tag to issue it with. Whoever changes that comes for the token.
-    Idle,
-    /// The first request can't be mapped at the moment. Nobody comes by himself.
-    NotReady,
-    /// A full batch was issued; there may be more.
-    More,
-}
-
 /// A request that could not be issued directly.
-enum Held<R> {
+pub(crate) enum Held<R> {
     /// Others wait before it, or no tag is free.
     Behind(R),
     /// It can't be mapped at the moment.
@@ -38,19 +25,19 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// for [`IoQueue::commit`], which must follow.
     #[inline]
     pub fn submit(&self, rq: U::Request, last: bool) {
-        let mut ended = Ending::new();
+        let mut passage = Passage::new();
         let Some(mut side) = self.issue.try_lock() else {
-            self.push(rq, &mut ended);
-            return self.issue_again(&mut ended);
+            self.push(rq, &mut passage);
+            return self.issue_again(&mut passage);
         };
-        let left = match self.issue_direct(&mut side, rq, &mut ended) {
+        let left = match self.issue_direct(&mut side, rq, &mut passage) {
             Ok(()) => Left::Idle,
-            Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut ended),
+            Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut passage),
         };
         if last {
             self.ring_or_defer(&mut side);
         }
-        self.leave(side, left, &mut ended);
+        self.leave(side, left, &mut passage);
     }
 
     /// As [`IoQueue::submit`], but gives `rq` back when no tag is free and others wait for one: for
@@ -58,27 +45,30 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// after a while. One may wait in the FIFO for whoever is issuing at this moment.
     #[cold]
     pub fn try_submit(&self, rq: U::Request, last: bool) -> Result<(), U::Request> {
-        let mut ended = Ending::new();
+        let mut passage = Passage::new();
         let Some(mut side) = self.issue.try_lock() else {
             if !self.fifo.is_empty() {
                 return Err(rq);
             }
-            self.push(rq, &mut ended);
-            self.issue_again(&mut ended);
+            self.push(rq, &mut passage);
+            self.issue_again(&mut passage);
             return Ok(());
         };
-        let (left, back) = match self.issue_direct(&mut side, rq, &mut ended) {
+        let (left, back) = match self.issue_direct(&mut side, rq, &mut passage) {
             Ok(()) => (Left::Idle, Ok(())),
-            Err(Held::Behind(rq)) => (self.issue_batch(&mut side, &mut ended), Err(rq)),
+            Err(Held::Behind(rq)) => (self.issue_batch(&mut side, &mut passage), Err(rq)),
             Err(held) => {
                 let none = core::iter::empty();
-                (self.issue_behind(&mut side, held, none, &mut ended), Ok(()))
+                (
+                    self.issue_behind(&mut side, held, none, &mut passage),
+                    Ok(()),
+                )
             }
         };
         if last || back.is_err() {
             self.ring_or_defer(&mut side);
         }
-        self.leave(side, left, &mut ended);
+        self.leave(side, left, &mut passage);
         back
     }
 
@@ -86,21 +76,21 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// [`TagBatch::MAX`] of them. `rqs` is advanced with the issue token held.
     pub fn submit_many(&self, rqs: impl Iterator<Item = U::Request>) {
         let mut rqs = rqs;
-        let mut ended = Ending::new();
+        let mut passage = Passage::new();
         let Some(mut side) = self.issue.try_lock() else {
-            rqs.for_each(|rq| self.push(rq, &mut ended));
-            return self.issue_again(&mut ended);
+            rqs.for_each(|rq| self.push(rq, &mut passage));
+            return self.issue_again(&mut passage);
         };
         let mut left = Left::Idle;
         loop {
             let Some(rq) = rqs.next() else { break };
-            if let Err(held) = self.issue_direct(&mut side, rq, &mut ended) {
-                left = self.issue_behind(&mut side, held, &mut rqs, &mut ended);
+            if let Err(held) = self.issue_direct(&mut side, rq, &mut passage) {
+                left = self.issue_behind(&mut side, held, &mut rqs, &mut passage);
                 break;
             }
         }
         self.ring_or_defer(&mut side);
-        self.leave(side, left, &mut ended);
+        self.leave(side, left, &mut passage);
     }
 
     /// Tells the device of what was submitted with `last == false`. Any context, with preemption
@@ -109,7 +99,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub fn commit(&self) {
         if let Some(mut side) = self.issue.lock_or_knock() {
             self.ring_or_defer(&mut side);
-            self.leave(side, Left::Idle, &mut Ending::new());
+            self.leave(side, Left::Idle, &mut Passage::new());
         }
     }
 
@@ -119,10 +109,12 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         &self,
         side: &mut IssueSide<Q>,
         rq: U::Request,
-        ended: &mut Ending<U>,
+        passage: &mut Passage<U>,
     ) -> Result<(), Held<U::Request>> {
         if side.dead {
-            ended.end(&self.upper, rq, Err(CmdError::Gone.finally()));
+            passage
+                .ended
+                .end(&self.upper, rq, Err(CmdError::Gone.finally()));
             return Ok(());
         }
         if !self.fifo.is_empty() {
@@ -132,127 +124,34 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             self.refill(side);
         }
         match side.free.pop() {
-            Some(tag) => (self.issue_one(side, tag, rq, ended)).map_err(Held::NotReady),
+            Some(tag) => {
+                (self.issue_one(side, tag, rq, &mut passage.ended)).map_err(Held::NotReady)
+            }
             None => Err(Held::Behind(rq)),
-        }
-    }
-
-    /// Lets `held` and all that come after it wait in the FIFO, and issues from there.
-    #[cold]
-    fn issue_behind(
-        &self,
-        side: &mut IssueSide<Q>,
-        held: Held<U::Request>,
-        after: impl Iterator<Item = U::Request>,
-        ended: &mut Ending<U>,
-    ) -> Left {
-        let (rq, ready) = match held {
-            Held::Behind(rq) => (rq, true),
-            Held::NotReady(rq) => (rq, false),
-        };
-        self.push(rq, ended);
-        after.for_each(|rq| self.push(rq, ended));
-        if ready {
-            self.issue_batch(side, ended)
-        } else {
-            Left::NotReady
-        }
-    }
-
-    /// Puts `rq` at the end of the FIFO. The caller looks for tags, or knocks, afterwards.
-    fn push(&self, rq: U::Request, ended: &mut Ending<U>) {
-        self.upper.deferred(&rq);
-        if let Err(rq) = self.fifo.push(rq) {
-            // More requests than the queue was made for: the caller's bug, not to be made worse by
-            // losing one.
-            ended.end(&self.upper, rq, Err(CmdError::Io.finally()));
         }
     }
 
     /// Gives the issue token back after direct issue, and sees to what others wished meanwhile.
     #[inline]
-    pub(crate) fn leave(&self, side: Guard<'_, IssueSide<Q>>, left: Left, ended: &mut Ending<U>) {
+    pub(crate) fn leave(
+        &self,
+        side: Guard<'_, IssueSide<Q>>,
+        left: Left,
+        passage: &mut Passage<U>,
+    ) {
         if side.release() || left == Left::More {
-            return self.issue_again(ended);
+            return self.issue_again(passage);
         }
-        ended.finish(&self.upper, Context::Sweep);
+        passage.ended.finish(&self.upper, Context::Sweep);
         if left == Left::NotReady {
             self.upper.retry_later();
-        }
-    }
-
-    /// Issues from the FIFO for as long as there is something to do, or obliges the token's holder
-    /// to do so; then finishes `ended`.
-    #[cold]
-    pub(crate) fn issue_again(&self, ended: &mut Ending<U>) {
-        let mut left = Left::Idle;
-        let mut rounds = 0..ROUNDS;
-        while let Some(mut side) = self.issue.lock_or_knock() {
-            left = self.issue_batch(&mut side, ended);
-            self.ring_or_defer(&mut side);
-            let knocked = side.release();
-            if !knocked && left != Left::More {
-                break;
-            }
-            if rounds.next().is_none() {
-                left = Left::More;
-                break;
-            }
-        }
-        ended.finish(&self.upper, Context::Sweep);
-        if left != Left::Idle {
-            self.upper.retry_later();
-        }
-    }
-
-    /// Issues at most [`TagBatch::MAX`] requests from the FIFO, without a doorbell.
-    pub(crate) fn issue_batch(&self, side: &mut IssueSide<Q>, ended: &mut Ending<U>) -> Left {
-        for _ in 0..TagBatch::<Free>::MAX {
-            if self.fifo.is_empty() {
-                return Left::Idle;
-            }
-            if side.free.is_empty() && !side.dead {
-                self.refill(side);
-            }
-            if side.free.is_empty() && !side.dead {
-                // The hand-over with the drainer. There: tags are released, a fence, the FIFO is
-                // looked at. Here: a request is in the FIFO, a fence, the tags are looked at. One
-                // of the two finds what the other left.
-                fence(Ordering::SeqCst);
-                self.refill(side);
-            }
-            match (self.fifo).with_first(|rq| self.issue_first(side, rq, ended)) {
-                Some(Ok(())) => {}
-                Some(Err(left)) => return left,
-                // Someone is still filling the place, and comes for the token then.
-                None => return Left::Idle,
-            }
-        }
-        Left::More
-    }
-
-    /// Issues the first request of the FIFO, or fails it; gives it back with the reason when it has
-    /// to stay there.
-    fn issue_first(
-        &self,
-        side: &mut IssueSide<Q>,
-        rq: U::Request,
-        ended: &mut Ending<U>,
-    ) -> Result<(), (U::Request, Left)> {
-        if side.dead {
-            ended.end(&self.upper, rq, Err(CmdError::Gone.finally()));
-            return Ok(());
-        }
-        match side.free.pop() {
-            Some(tag) => (self.issue_one(side, tag, rq, ended)).map_err(|rq| (rq, Left::NotReady)),
-            None => Err((rq, Left::Idle)),
         }
     }
 
     /// Binds `rq` to `tag` and stages it for the doorbell, or ends it with the reason why it can't
     /// be bound. Gives it back when it can't be bound at the moment.
     #[inline]
-    fn issue_one(
+    pub(crate) fn issue_one(
         &self,
         side: &mut IssueSide<Q>,
         tag: Tag<Free>,
@@ -329,7 +228,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// Gets as many free tags as a batch holds: what this holder of the token does not use, the
     /// next one finds, and the pool's atomics are touched once in as many I/Os.
-    fn refill(&self, side: &mut IssueSide<Q>) {
+    pub(crate) fn refill(&self, side: &mut IssueSide<Q>) {
         (self.hw).get_free_tags(&mut side.hw, TagBatch::<Free>::MAX, &mut side.free);
     }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Interrupts or polling: the modes, the poll timer's ticks, and the switch between the two.
+//! The poll timer's ticks, and who passes by instead of them.
 //!
 //! While a queue is *polled* its interrupt is off and its events are found by whoever passes by,
-//! and by a timer that ticks only while something is outstanding. Whether it is polled is written
-//! by the drain token's holder alone.
+//! and by a timer that ticks only while something is outstanding.
 //!
 //! # The hand-over between issuer and timer
 //! An issuer counts its commands as issued, passes a fence, and looks whether the timer is armed; a
@@ -11,12 +10,12 @@
 //! again. One of the two sees the other (`tests/loom_poll.rs`). What was counted before the queue
 //! became polled is found by who switches, in the same way.
 
-use crate::gate::Paused;
-use crate::queue::{DrainSide, IoQueue};
-use crate::strategy::{Drained, Strategy, View};
-use crate::{Context, Switches, Upper};
+use crate::queue::IoQueue;
+use crate::queued::Passage;
+use crate::strategy::{Strategy, View};
+use crate::{Context, Mode, Switches, Upper};
 use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
-use hal::{Error, Platform, Queue};
+use hal::{Platform, Queue};
 
 /// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14,
 /// section 4).
@@ -25,17 +24,6 @@ pub const DEFAULT_POLL_INTERVAL_US: u32 = 32;
 /// The part of an interval before a tick in which who passes by looks, and puts the tick off: the
 /// less, the more each look finds, and the more ticks come because nobody did.
 const LAST: u64 = 3;
-
-/// How completions are noticed when nobody passes by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// By the controller's interrupt.
-    Irq,
-    /// By a timer.
-    Poll,
-    /// By whichever of the two serves the present load better.
-    Hybrid,
-}
 
 /// A queue's mode, and where its timer is.
 pub(crate) struct Polling {
@@ -70,6 +58,15 @@ impl Polling {
         }
     }
 
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        self.mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    /// The interrupt is off from now on, or on. With the drain token held.
+    pub(crate) fn turn(&self, on: bool) {
+        self.on.store(on, Ordering::Relaxed);
+    }
+
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.on.load(Ordering::Relaxed)
@@ -93,48 +90,6 @@ impl Polling {
     }
 }
 
-impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'_, P, Q, U, S> {
-    /// Changes the mode; [`Paused::resume`] then looks for completions that nobody announces any
-    /// more. With preemption off.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`]: this queue's interrupt can't be turned off.
-    pub fn set_mode(&mut self, mode: Mode) -> Result<(), Error> {
-        let queue = self.queue();
-        let polled = match mode {
-            Mode::Irq => false,
-            Mode::Poll => true,
-            Mode::Hybrid => queue.is_polled(),
-        };
-        let able = mode == Mode::Irq || queue.upper.can_poll();
-        if !able || (polled != queue.is_polled() && !queue.switch(polled)) {
-            return Err(Error::Unsupported);
-        }
-        queue.poll.mode.store(mode as u8, Ordering::Relaxed);
-        self.begin();
-        Ok(())
-    }
-
-    /// The strategy is to be the one of that number ([`Strategy::NAMES`]). A hybrid queue begins by
-    /// its interrupt again, and what was deferred goes to the device with [`Paused::resume`],
-    /// unless the new one defers it, too. With preemption off.
-    pub fn choose(&mut self, which: usize) {
-        let queue = self.queue();
-        queue.strategy.choose(which);
-        if queue.poll.mode() == Mode::Hybrid && queue.is_polled() {
-            queue.switch(false);
-        }
-        self.begin();
-    }
-
-    fn begin(&mut self) {
-        let queue = self.queue();
-        if let Some(side) = self.drain_side() {
-            queue.strategy.begin(&mut side.notes, queue);
-        }
-    }
-}
-
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// The interval between two ticks in microseconds.
     pub fn poll_interval_us(&self) -> u32 {
@@ -148,16 +103,16 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// The poll timer has expired: takes completions under [`Context::Poll`], and says through
     /// [`Upper::arm_poll`] when to come again: while anything is outstanding, after one interval;
-    /// at once, where one visit did not take all. A completion is noticed no later than that,
+    /// at once, where something is left (`rest.rs`). A completion is noticed no later than that,
     /// whatever was found before. One caller at a time; any context, with preemption off.
     pub fn tick(&self) {
-        let ended = self.drain_in_passing(Context::Poll, false);
+        let due = self.rest.has_completions();
+        self.drain_in_passing(Context::Poll, due, None);
         self.flush();
+        if self.rest.take_requests() {
+            self.issue_again(&mut Passage::new());
+        }
         if self.is_watched() {
-            if ended != 0 && ended >= self.strategy.budget(self) {
-                let now = self.upper.now_ns();
-                return self.arm(now, now);
-            }
             return self.come_again();
         }
         self.poll.armed.store(false, Ordering::Relaxed);
@@ -171,7 +126,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// Whether the timer has anything to come for.
     #[inline]
-    fn is_watched(&self) -> bool {
+    pub(crate) fn is_watched(&self) -> bool {
         self.poll.is_on() && (self.outstanding() != 0 || self.is_deferred())
     }
 
@@ -182,38 +137,62 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if !self.strategy.looks(self, switches) {
             return;
         }
+        let mut was_due = None;
         if self.is_polled() {
             let now = self.upper.now_ns();
             if !self.poll.is_look_due(now) {
                 return;
             }
-            self.looks_at(now);
+            was_due = self.looks_at(now);
         }
-        self.drain_in_passing(Context::Coop, false);
+        self.drain_in_passing(Context::Coop, false, was_due);
     }
 
-    fn come_again(&self) {
+    pub(crate) fn come_again(&self) {
         let due = self.upper.now_ns().saturating_add(self.poll.interval_ns());
         self.poll.due_ns.store(due, Ordering::Relaxed);
         self.upper.arm_poll(self.poll.interval_us());
+        if self.rest.is_any() {
+            self.tick_at_once();
+        }
+    }
+
+    /// The next tick comes at once.
+    #[cold]
+    pub(crate) fn tick_at_once(&self) {
+        let now = self.upper.now_ns();
+        self.arm(now, now);
     }
 
     /// Somebody who passes by at `now` is going to look, or has whoever drains look again: what is
     /// deferred goes to the device, if the next look may be too late for it, and the timer need not
-    /// come for an interval, nor before what is deferred has to go.
+    /// come for an interval. When the tick would have come, if it was put off.
     #[inline]
-    pub(crate) fn looks_at(&self, now: u64) {
+    pub(crate) fn looks_at(&self, now: u64) -> Option<u64> {
         self.flush_in_time(now);
-        if self.poll.armed.load(Ordering::Relaxed) && self.poll.is_look_due(now) {
+        self.put_off_tick(now)
+    }
+
+    /// The next tick need not come for an interval from `now`, nor before what is deferred has to
+    /// go; unless something is left to it.
+    #[inline]
+    pub(crate) fn put_off_tick(&self, now: u64) -> Option<u64> {
+        if !self.poll.armed.load(Ordering::Relaxed) || self.rest.is_any() {
+            return None;
+        }
+        if self.poll.is_look_due(now) {
             let due = now.saturating_add(self.poll.interval_ns());
             let until = match self.is_deferred() {
                 true => self.deferring.until_ns(),
                 false => due,
             };
-            if until > self.poll.due_ns.load(Ordering::Relaxed) {
+            let was_due = self.poll.due_ns.load(Ordering::Relaxed);
+            if until > was_due {
                 self.arm(now, due.min(until));
+                return Some(was_due);
             }
         }
+        None
     }
 
     #[inline]
@@ -235,14 +214,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// The next tick comes at `due`.
     #[inline]
-    fn arm(&self, now: u64, due: u64) {
+    pub(crate) fn arm(&self, now: u64, due: u64) {
         self.poll.due_ns.store(due, Ordering::Relaxed);
         let us = due.saturating_sub(now) / 1000;
         self.upper
             .arm_poll(u32::try_from(us).unwrap_or(u32::MAX).max(1));
     }
 
-    fn claim_timer(&self) -> bool {
+    pub(crate) fn claim_timer(&self) -> bool {
         !self.poll.armed.swap(true, Ordering::AcqRel)
     }
 
@@ -262,34 +241,5 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if self.poll.is_on() && !self.poll.armed.load(Ordering::Relaxed) && self.claim_timer() {
             self.come_again();
         }
-    }
-
-    /// After a drain a hybrid queue goes over to what the strategy thinks serves the load better.
-    /// `true`: the caller has to look for completions again.
-    #[inline(always)]
-    pub(crate) fn adapt(&self, side: &mut DrainSide<Q, S>, drained: Drained) -> bool {
-        let passes = matches!(drained.by, Context::Coop | Context::Sweep);
-        let nothing = drained.ended == 0 && passes;
-        if nothing || self.poll.mode() != Mode::Hybrid {
-            return false;
-        }
-        let wanted = self.strategy.polls(&mut side.notes, self, drained);
-        wanted != self.poll.is_on() && self.switch(wanted) && !wanted
-    }
-
-    /// Turns the interrupt off or on again; `false`: it can't be. With the drain token held.
-    #[cold]
-    fn switch(&self, polled: bool) -> bool {
-        if !self.upper.set_interrupt(!polled) {
-            return false;
-        }
-        self.poll.on.store(polled, Ordering::Relaxed);
-        if polled {
-            fence(Ordering::SeqCst);
-            if self.is_watched() && self.claim_timer() {
-                self.come_again();
-            }
-        }
-        true
     }
 }

@@ -5,11 +5,13 @@ use crate::costs::Measured;
 use crate::defer::Deferring;
 use crate::fifo::Fifo;
 use crate::poll::Polling;
+use crate::queued::Passage;
+use crate::rest::Rest;
 use crate::starving::Starving;
 use crate::stats::Counter;
-use crate::strategy::{Strategy, View};
+use crate::strategy::Strategy;
 use crate::Switches;
-use crate::{Context, Costs, Mode, Upper};
+use crate::{Context, Costs, Upper};
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use cell::{Slot, TryLock};
 use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
@@ -76,6 +78,7 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     none_before: AtomicU64,
     pub(crate) deferring: Deferring,
     pub(crate) poll: Polling,
+    pub(crate) rest: Rest,
     pub(crate) costs: Measured,
     /// Commands that the device was told of. Counted before it is.
     pub(crate) issued: Counter,
@@ -127,6 +130,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             none_before: AtomicU64::new(0),
             deferring: Deferring::new(hw.queue.batch()),
             poll: Polling::new(),
+            rest: Rest::new(),
             costs: Measured::new(),
             strategy,
             issued: Counter::new(),
@@ -183,6 +187,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub fn kick(&self) {
         // It looks at the FIFO, too.
         self.drain_for(Context::Sweep, true);
+        if self.rest.take_requests() {
+            self.issue_again(&mut Passage::in_charge());
+        }
     }
 
     /// Requests that hold a tag at this moment. Looks at every tag: not for the data path.
@@ -237,76 +244,5 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub fn violations(&self) -> u64 {
         let drained = u64::from(self.drain_strays.load(Ordering::Relaxed));
         self.issue_strays.get().wrapping_add(drained)
-    }
-}
-
-impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> {
-    #[inline(always)]
-    fn outstanding(&self) -> u64 {
-        // The older of the two first: it does not go below 0 by what happens between.
-        let done = self.done.get();
-        self.issued.get().saturating_sub(done)
-    }
-
-    #[inline(always)]
-    fn tags(&self) -> u64 {
-        // CAST: usize is at most 64 bits wide.
-        self.slots.len() as u64
-    }
-
-    #[inline(always)]
-    fn batch(&self) -> u64 {
-        // CAST: as above.
-        self.deferring.batch as u64
-    }
-
-    #[inline(always)]
-    fn is_deferring(&self) -> bool {
-        self.is_deferred()
-    }
-
-    #[inline(always)]
-    fn mode(&self) -> Mode {
-        self.poll.mode()
-    }
-
-    #[inline(always)]
-    fn is_polled(&self) -> bool {
-        self.poll.is_on()
-    }
-
-    #[inline]
-    fn most_deferred_ns(&self) -> u64 {
-        self.deferring.most_ns()
-    }
-
-    #[inline]
-    fn costs(&self) -> Costs {
-        self.costs.get()
-    }
-
-    #[inline(always)]
-    fn is_crowded(&self) -> bool {
-        self.upper.is_crowded()
-    }
-
-    #[inline(always)]
-    fn interrupts_thread(&self) -> bool {
-        self.upper.interrupts_thread()
-    }
-
-    #[inline(always)]
-    fn interval_ns(&self) -> u64 {
-        self.poll.interval_ns()
-    }
-
-    #[inline(always)]
-    fn now_ms(&self) -> u64 {
-        self.upper.now_ms()
-    }
-
-    #[inline(always)]
-    fn now_ns(&self) -> u64 {
-        self.upper.now_ns()
     }
 }

@@ -11,7 +11,7 @@
 //! | [`Strategy::notes_owner`] | a thread submits | whether to know who waits for a request |
 //! | [`Strategy::looks`] | a thread has submitted | whether it takes completions in passing |
 //! | [`Strategy::budget`] | somebody takes completions in passing | how many to end at most |
-//! | [`Strategy::leaves_rest`] | the budget is spent | whether others are certain to come |
+//! | [`Strategy::leaves_rest`] | the budget is spent | whether others come for the rest |
 //! | [`Strategy::polls`] | completions were taken, or a tick found none | interrupt or timer |
 //! | [`Strategy::yields`], [`Strategy::spins`] | a thread waits | yield, spin, or sleep |
 //!
@@ -153,10 +153,13 @@ pub trait Strategy: Send + Sync + 'static {
     /// queue, only where nobody has for a while.
     fn looks(&self, view: &impl View, switches: Switches) -> bool;
 
-    /// How many requests one visit in passing ends.
+    /// How many requests one visit in passing ends, and how many whoever passes by issues for
+    /// others beside as many as it has freed tags for. The engine makes 8 to
+    /// [`hal::TagBatch::MAX`] of it.
     fn budget(&self, view: &impl View) -> usize;
 
-    /// Whether threads that wait for this CPU come for what a visit has left.
+    /// Whether threads that wait for this CPU come for what a visit has left. A tick comes after an
+    /// interval if they do not, and else at once.
     fn leaves_rest(&self, view: &impl View) -> bool;
 
     /// A window of what [`Strategy::polls`] goes by begins: the mode was set.

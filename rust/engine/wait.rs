@@ -113,7 +113,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let since = self.upper.now_ns();
         let spun = || self.upper.now_ns().saturating_sub(since);
         let mut ended = ended;
-        let budget = self.strategy.budget(self);
+        let budget = self.budget();
         for _ in 0..MOST_LOOKS {
             if !thread.pause() {
                 if thread.is_awake() {

@@ -6,14 +6,23 @@ use cell::sync::{AtomicU8, Ordering};
 use engine::{Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
 
 /// The names, in the order of their numbers.
-const NAMES: [&str; 2] = ["plain", "coop"];
+const NAMES: &[&str] = &[
+    "plain",
+    "coop",
+    #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
+    "random",
+];
 const COOP: u8 = 1;
+#[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
+const RANDOM: u8 = 2;
 
 /// A strategy that can be another one at any time: a word and a branch for each question. What one
 /// has learnt is kept while another is at it.
 pub struct Chosen {
     which: AtomicU8,
     coop: Coop,
+    #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
+    random: crate::Random,
 }
 
 /// [`Coop`].
@@ -22,6 +31,8 @@ impl Default for Chosen {
         Self {
             which: AtomicU8::new(COOP),
             coop: Coop::default(),
+            #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
+            random: crate::Random::default(),
         }
     }
 }
@@ -31,12 +42,16 @@ macro_rules! ask {
     ($chosen:expr, $method:ident($($argument:expr),*), ()) => {
         match $chosen.which.load(Ordering::Relaxed) {
             COOP => $chosen.coop.$method($($argument),*),
+            #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
+            RANDOM => $chosen.random.$method($($argument),*),
             _ => Plain.$method($($argument),*),
         }
     };
     ($chosen:expr, $method:ident($notes:expr; $($argument:expr),*), notes) => {
         match $chosen.which.load(Ordering::Relaxed) {
             COOP => $chosen.coop.$method($notes, $($argument),*),
+            #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
+            RANDOM => $chosen.random.$method(&mut (), $($argument),*),
             _ => Plain.$method(&mut (), $($argument),*),
         }
     };
@@ -45,15 +60,16 @@ macro_rules! ask {
 impl Strategy for Chosen {
     type Notes = <Coop as Strategy>::Notes;
 
-    const NAMES: &'static [&'static str] = &NAMES;
+    const NAMES: &'static [&'static str] = NAMES;
 
     fn chosen(&self) -> usize {
         usize::from(self.which.load(Ordering::Relaxed))
     }
 
     fn choose(&self, which: usize) {
-        if let Ok(which @ 0..=COOP) = u8::try_from(which) {
-            self.which.store(which, Ordering::Relaxed);
+        // CAST: a handful.
+        if which < NAMES.len() {
+            self.which.store(which as u8, Ordering::Relaxed);
         }
     }
 

@@ -4,6 +4,7 @@
 //!
 //! * [`Plain`]: what the in-tree drivers do.
 //! * [`Coop`]: the cooperative strategy of HIOPS (ATC '14): who passes by takes completions.
+//! * `Random`: answers with dice, for tests.
 //! * [`Chosen`]: whichever of them an operator has chosen for a queue.
 //!
 //! Whatever is learnt is in an [`Account`]: what a success saves, and what a failure takes.
@@ -14,8 +15,12 @@ mod account;
 mod chosen;
 mod coop;
 mod plain;
+#[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
+mod random;
 
 pub use account::{Account, Stakes};
 pub use chosen::Chosen;
 pub use coop::Coop;
 pub use plain::Plain;
+#[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
+pub use random::Random;

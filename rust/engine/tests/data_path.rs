@@ -144,22 +144,6 @@ fn a_drain_takes_more_than_a_batch() {
     }
 }
 
-// Not under Miri, which would take minutes for so many.
-#[cfg(not(miri))]
-#[test]
-fn a_drain_is_bounded_and_asks_for_the_rest() {
-    let rig = Rig::new(1200, 1200);
-    rig.submit_many(0..1200);
-    rig.device.complete_all(Ok(()));
-    let ended = rig.queue.drain(Context::Irq);
-    assert!((1024..1200).contains(&ended), "{ended} in one go");
-    assert_eq!(rig.log.retries(), 1, "the rest is asked for");
-    while rig.log.retries.swap(0, SeqCst) > 0 {
-        rig.queue.kick();
-    }
-    rig.log.assert_each_once(1200);
-}
-
 #[test]
 fn a_batch_has_one_doorbell() {
     let rig = Rig::new(64, 256);

@@ -11,77 +11,11 @@
 mod common;
 
 use common::{Alone, Rig, COOP};
-use engine::{Context, Drained, Mode, Next, Spun, Staged, Strategy, Switches, Turn, View, Waiting};
+use engine::{Context, Mode, Next, Turn, View, Waiting};
 use hal::mock::MockPlatform;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-
-/// Answers that nobody can foresee.
-struct Dice(AtomicU64);
-
-impl Dice {
-    fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed.wrapping_mul(2).wrapping_add(1)))
-    }
-
-    /// A number below `n`: xorshift64 (Marsaglia, "Xorshift RNGs", 2003).
-    fn below(&self, n: u64) -> u64 {
-        let mut x = self.0.load(SeqCst);
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        self.0.store(x, SeqCst);
-        x % n
-    }
-
-    fn flip(&self) -> bool {
-        self.below(2) == 0
-    }
-}
-
-impl Strategy for Dice {
-    type Notes = ();
-    const NAMES: &'static [&'static str] = &["dice"];
-
-    fn defers(&self, _: &impl View, _: Staged) -> u64 {
-        match self.below(8) {
-            0 => 0,
-            n => u64::MAX >> (8 * n),
-        }
-    }
-    fn notes_owner(&self, _: &impl View, _: Switches) -> bool {
-        self.flip()
-    }
-    fn looks(&self, _: &impl View, _: Switches) -> bool {
-        self.flip()
-    }
-    fn budget(&self, _: &impl View) -> usize {
-        // None is no answer that could hold up anybody.
-        self.below(5) as usize
-    }
-    fn leaves_rest(&self, _: &impl View) -> bool {
-        self.flip()
-    }
-    fn begin(&self, (): &mut (), _: &impl View) {}
-    fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
-        self.flip()
-    }
-    fn yields_first(&self, _: &impl View) -> bool {
-        self.flip()
-    }
-    fn yields(&self, _: &impl View) -> bool {
-        self.flip()
-    }
-    fn spins(&self, _: &impl View) -> Option<u64> {
-        match self.below(3) {
-            0 => None,
-            1 => Some(0),
-            _ => Some(u64::MAX),
-        }
-    }
-    fn spun(&self, _: &impl View, _: Spun, _: u64) {}
-    fn slept(&self, _: &impl View, _: u64) {}
-    fn yielded(&self, _: &impl View, _: Turn) {}
-}
+use std::sync::atomic::Ordering::SeqCst;
+use strategy::Random;
+use testkit::Dice;
 
 /// A thread that may do anything, and is never woken.
 struct Free;
@@ -102,9 +36,9 @@ const REQUESTS: u32 = 200;
 
 /// What the machine does by itself: the interrupt of a device that has finished something, the tick
 /// that was asked for, the kick that was asked for. `false`: none of them is to come.
-fn machine(rig: &Rig<Dice>, dice: &Dice, kicks: &mut usize) -> bool {
+fn machine(rig: &Rig<Random>, dice: &mut Dice, kicks: &mut usize) -> bool {
     let complete = |_: &u64| rig.device.complete_next(Ok(())).is_some();
-    let finished = (0..=dice.below(12)).take_while(complete).count() != 0;
+    let finished = (0..=dice.roll(12)).take_while(complete).count() != 0;
     if finished && !rig.queue.is_polled() {
         rig.queue.drain(Context::Irq);
     }
@@ -124,15 +58,15 @@ fn machine(rig: &Rig<Dice>, dice: &Dice, kicks: &mut usize) -> bool {
 fn whatever_a_strategy_answers_every_request_ends_and_none_is_left() {
     for seed in 0..400 {
         let batch = [1, 2, 8][seed as usize % 3];
-        let rig = Rig::with(Dice::new(seed), 16, 256, batch);
+        let rig = Rig::with(Random::new(seed), 16, 256, batch);
         let mode = [Mode::Irq, Mode::Poll, Mode::Hybrid][seed as usize / 3 % 3];
         let mut paused = rig.queue.pause(&MockPlatform::new());
         paused.set_mode(mode).unwrap();
         paused.resume();
-        let dice = Dice::new(seed ^ 0xd1ce);
+        let mut dice = Dice(seed);
         let (mut next, mut kicks) = (0, 0);
         while next < REQUESTS {
-            match dice.below(8) {
+            match dice.roll(8) {
                 0..=2 => {
                     rig.submit([next]);
                     rig.queue.pass_by(COOP);
@@ -153,13 +87,13 @@ fn whatever_a_strategy_answers_every_request_ends_and_none_is_left() {
                     rig.queue.wait(&Alone, None);
                 }
                 _ => {
-                    machine(&rig, &dice, &mut kicks);
+                    machine(&rig, &mut dice, &mut kicks);
                 }
             }
         }
         // Nobody passes by any more: what is left comes to its end by what the machine does alone.
         let mut turns = 0;
-        while machine(&rig, &dice, &mut kicks) {
+        while machine(&rig, &mut dice, &mut kicks) {
             turns += 1;
             assert!(turns < 20_000, "seed {seed}: it never comes to rest");
         }
@@ -176,7 +110,7 @@ fn whatever_a_strategy_answers_every_request_ends_and_none_is_left() {
 #[test]
 fn who_may_not_yield_sleeps() {
     for seed in 0..100 {
-        let rig = Rig::with(Dice::new(seed), 4, 4, 1);
+        let rig = Rig::with(Random::new(seed), 4, 4, 1);
         assert_eq!(rig.queue.wait(&Alone, None), Next::Sleep);
     }
 }

@@ -64,25 +64,60 @@ fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
     }
 }
 
-/// Those who wait for the CPU come by, and if they do not, it is asked for later.
+/// Those who wait for the CPU come by, and if they do not, a tick does.
 #[test]
 fn what_an_interrupt_announced_is_left_to_those_in_line() {
     let rig = finished(Mode::Irq, READS, 8);
     rig.log.crowded.store(true, SeqCst);
     assert_eq!(rig.queue.wait(&Alone, None), Next::Sleep);
     assert_eq!(rig.log.ended_count(), VISIT);
-    assert_eq!(rig.log.retries(), 1);
-    rig.queue.kick();
+    let soon = rig.log.armed_us.swap(0, SeqCst);
+    assert!((2..=DEFAULT_POLL_INTERVAL_US).contains(&soon), "{soon}");
+    // Who comes by again and leaves some does not put it off.
+    assert_eq!(rig.queue.wait(&Alone, None), Next::Sleep);
+    assert_eq!(rig.log.ended_count(), 2 * VISIT);
+    assert_eq!(rig.log.armed_us.load(SeqCst), 0);
+    rig.queue.tick();
     rig.log.assert_each_once(READS);
 }
 
-/// Its interrupt does not come again for what it has announced, and nobody else does.
+/// Those in line are given until the tick that would have come, and not an interval more.
 #[test]
-fn a_queue_that_interrupts_is_drained_whole() {
+fn what_is_left_to_those_in_line_is_not_left_for_longer() {
+    let rig = finished(Mode::Poll, READS, 8);
+    rig.log.crowded.store(true, SeqCst);
+    for ended in [VISIT, 2 * VISIT] {
+        wait_quarters(&rig, 3);
+        rig.log.armed_us.store(DEFAULT_POLL_INTERVAL_US / 4, SeqCst);
+        rig.queue.wait(&Alone, None);
+        assert_eq!(rig.log.ended_count(), ended);
+        let soon = rig.log.armed_us.load(SeqCst);
+        assert!(soon <= DEFAULT_POLL_INTERVAL_US / 4, "{soon}");
+    }
+}
+
+/// Its interrupt does not come again for what it has announced: a tick is armed for it.
+#[test]
+fn a_visit_leaves_what_an_interrupt_announced_to_a_tick() {
     // More than a batch holds.
     let rig = finished(Mode::Irq, 100, 1);
     rig.queue.pass_by(COOP);
     assert_eq!(rig.log.ended_count(), 0, "it is announced");
+    rig.queue.wait(&Alone, None);
+    let mut ticks = 0;
+    while rig.log.armed_us.swap(0, SeqCst) == 1 {
+        ticks += 1;
+        assert_eq!(rig.log.ended_count(), ticks * VISIT);
+        rig.queue.tick();
+    }
+    rig.log.assert_each_once(100);
+}
+
+/// Where there is no timer, nobody else comes.
+#[test]
+fn a_queue_without_a_timer_is_drained_whole() {
+    let rig = finished(Mode::Irq, 100, 1);
+    rig.log.no_timer.store(true, SeqCst);
     rig.queue.wait(&Alone, None);
     rig.log.assert_each_once(100);
 }

@@ -10,6 +10,7 @@ use engine::{Context, IoQueue, Strategy, Switches, Upper, Waiting};
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
 use hal::{Again, CmdError, Command, Op, Outcome, Segment};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use strategy::Chosen;
@@ -40,8 +41,11 @@ impl Drop for Rq {
 /// What a look at the clock takes.
 const LOOK_NS: u64 = 50;
 
+/// What others do in the middle of it.
+type Meanwhile = Box<dyn FnOnce() + Send>;
+
 /// What happened so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Log {
     pub ended: Mutex<Vec<(u32, Result<(), CmdError>)>>,
     /// What each of those that failed said of another try.
@@ -62,11 +66,23 @@ pub struct Log {
     pub armed_us: AtomicU32,
     /// Threads are ready that the CPU has no time for.
     pub crowded: AtomicBool,
+    /// The interrupt can't be turned off, and there is no timer.
+    pub no_timer: AtomicBool,
     /// By request: the error that its mapping yields, once.
     pub map_errors: Mutex<BTreeMap<u32, CmdError>>,
     /// A device that finishes its oldest command at the moment before its interrupt is turned on:
     /// that one is not announced.
     pub just_before: Mutex<Option<Arc<MockDevice>>>,
+    /// Happens while the next command is bound, with the issue token held.
+    pub meanwhile: Mutex<Option<Meanwhile>>,
+    /// Happens while the next request ends, with the drain token held.
+    pub ending: Mutex<Option<Meanwhile>>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.ended()).finish()
+    }
 }
 
 impl Log {
@@ -158,6 +174,8 @@ impl Upper for Recorder {
         if std::mem::replace(&mut rq.begun, true) || !rq.mapped {
             self.0.misused.fetch_add(1, SeqCst);
         }
+        let meanwhile = self.0.meanwhile.lock().unwrap().take();
+        meanwhile.into_iter().for_each(|happens| happens());
     }
 
     fn unmap(&self, rq: &mut Rq) {
@@ -178,6 +196,8 @@ impl Upper for Recorder {
             self.0.misused.fetch_add(1, SeqCst);
         }
         rq.ended = true;
+        let happens = self.0.ending.lock().unwrap().take();
+        happens.into_iter().for_each(|happens| happens());
         if let Err(failure) = outcome {
             let mut agains = self.0.agains.lock().unwrap();
             agains.push((rq.id, failure.again));
@@ -201,7 +221,7 @@ impl Upper for Recorder {
     }
 
     fn can_poll(&self) -> bool {
-        true
+        !self.0.no_timer.load(SeqCst)
     }
 
     fn set_interrupt(&self, enabled: bool) -> bool {

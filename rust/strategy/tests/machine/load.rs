@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is asked of the machine, what things take there, and what was seen.
+
+use engine::Mode;
+
+/// What things take, in nanoseconds: a look at the clock,
+pub(super) const LOOK_NS: u64 = 50;
+/// to bind a command, to end one,
+pub(super) const BIND_NS: u64 = 300;
+pub(super) const END_NS: u64 = 300;
+/// to get into an interrupt, or out of it,
+pub(super) const INTERRUPT_NS: u64 = 500;
+/// one pause of a thread that spins,
+pub(super) const PAUSE_NS: u64 = 200;
+/// a kick that was asked for,
+pub(super) const KICK_NS: u64 = 8_000_000;
+/// and the turn of a neighbour.
+pub(super) const SLICE_NS: u64 = 3_000_000;
+
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// What is asked of the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    pub seed: u64,
+    pub mode: Mode,
+    /// Threads that compute, and wait for nothing.
+    pub neighbours: usize,
+    /// Threads that read.
+    pub readers: usize,
+    pub tags: u16,
+    /// Of how many commands the device is best told at once.
+    pub batch: usize,
+    /// What the device takes for a command at least, and how much more at most.
+    pub latency_ns: (u64, u64),
+    /// It tells of what it has finished at multiples of this.
+    pub burst_ns: u64,
+    pub reads: u32,
+}
+
+/// The longest times that were seen, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Longest {
+    /// A command was finished, and nobody had taken it.
+    pub unnoticed: u64,
+    /// A command was staged, and the device not told; how much longer that is than was granted.
+    pub deferred: u64,
+    pub deferred_too_long: u64,
+    /// A request waited, though a tag was free.
+    pub waited: u64,
+    /// An interrupt, or a tick.
+    pub handler: u64,
+}
+
+impl Longest {
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            unnoticed: self.unnoticed.max(other.unnoticed),
+            deferred: self.deferred.max(other.deferred),
+            deferred_too_long: self.deferred_too_long.max(other.deferred_too_long),
+            waited: self.waited.max(other.waited),
+            handler: self.handler.max(other.handler),
+        }
+    }
+}
+
+impl Load {
+    /// For how long handlers run that end and issue as many commands as there are tags, in the
+    /// smallest steps, a microsecond from one to the next.
+    pub fn ring_ns(&self) -> u64 {
+        let tags = u64::from(self.tags);
+        let steps = tags.div_ceil(8) + 2;
+        tags * (BIND_NS + END_NS) + steps * (2 * INTERRUPT_NS + 1_000 + 20 * LOOK_NS)
+    }
+}
