@@ -3,7 +3,7 @@
 
 A table stands between two comments; what is between them is the result's, nobody writes there:
 
-  <!-- table NAME [before NAME] -->       every load of a result, with the ratios of another one
+  <!-- table NAME -->                     every load of a result
   <!-- ratios NAME... -->                 the ratios of IOPS in several results, of the loads
                                          that all of them have
   <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
@@ -46,10 +46,9 @@ def ratios_of(result):
     return {first["load"]: f"{table.ratio(first, second):.2f}" for first, second in pairs}
 
 
-def whole(result, before=None):
-    """Every load of a result; with the ratios of `before`, where that has the load."""
+def whole(result):
+    """Every load of a result."""
     pairs = table.pairs(result["rows"])
-    old = ratios_of(before) if before else {}
 
     def both(pair, key, digits=0, scale=1):
         return " / ".join(f"{cell[key] / scale:,.{digits}f}" for cell in pair)
@@ -59,12 +58,11 @@ def whole(result, before=None):
         beside = "" if first["neighbour"] is None else both(pair, "neighbour", 2)
         return [first["load"], *(f"{cell['iops']:,.0f}" for cell in pair),
                 f"{table.ratio(first, second):.2f}",
-                *([old.get(first["load"], "")] if before else []),
                 *(both(pair, key) for key in LATENCIES), both(pair, "cpu_ns_per_io", 1, 1000),
                 beside]
 
     header = ["load", *(f"{cell['driver']}: IOPS" for cell in pairs[0]), "ratio",
-              *(["before"] if before else []), *LATENCIES.values(), "CPU an I/O, µs", "neighbour"]
+              *LATENCIES.values(), "CPU an I/O, µs", "neighbour"]
     return markdown(header, map(line, pairs))
 
 
@@ -99,8 +97,7 @@ def filled(page):
     def fill(match):
         names = match[3].split()
         if match[2] == "table":
-            names = [name for name in names if name != "before"]
-            text = whole(*map(load, names))
+            text = whole(load(*names))
         elif match[2] == "ratios":
             text = side_by_side([load(name) for name in names])
         else:
