@@ -139,11 +139,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Lets `staged` commands wait, if they are to; from then on that is seen. By the issuer.
     #[inline]
     fn defer(&self, staged: usize) -> bool {
-        let may = staged != 0 && staged < self.deferring.batch;
-        let for_ns = if may {
-            self.most_deferred_ns(Staged::Open)
-        } else {
-            0
+        let for_ns = match staged != 0 && staged < self.deferring.batch {
+            true => self.most_deferred_ns(Staged::Open),
+            false => 0,
         };
         if for_ns != 0 {
             let begins = !self.deferring.on.swap(true, Ordering::Relaxed);

@@ -22,7 +22,9 @@ use hal::{Platform, Queue};
 pub const DEFAULT_POLL_INTERVAL_US: u32 = 32;
 
 /// The part of an interval before a tick in which who passes by looks, and puts the tick off: the
-/// less, the more each look finds, and the more ticks come because nobody did.
+/// less, the more each look finds, and the more ticks come because nobody did. By `bench/run timed
+/// --model sata --unheld --loads psync-64,uring-32` a half has 65,357 and 65,430 IOPS, a third
+/// 67,464 and 65,230.
 const LAST: u64 = 3;
 
 /// A queue's mode, and where its timer is.
