@@ -16,6 +16,8 @@ done
 drives+=" -object throttle-group,id=slow,x-iops-total=50"
 drives+=" -blockdev driver=throttle,throttle-group=slow,node-name=t"
 drives+=",file.driver=file,file.filename=$DIR/t.img"
+# Each row looks at missed_interrupts.
+export HIOPS_MISSES=counted
 exec ci/vm --kernel "$KERNEL" --timeout 3600 \
 	--qemu "$drives -device nvme,serial=fault-n,drive=n,addr=4" \
 	--qemu "-device ich9-ahci,id=hba,addr=5 -device ide-hd,serial=fault-s,drive=s,bus=hba.0" \
