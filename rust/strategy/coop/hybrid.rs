@@ -4,10 +4,11 @@
 //! An interrupt takes the CPU for a while, and each completion may have one. Ticks of a timer take
 //! it at the most once an interval, and less often where threads that pass by find the completions
 //! themselves; but a completion that nobody passes by lies for half an interval, on average. Where
-//! the CPU is idle meanwhile, that is lost.
+//! the CPU is idle meanwhile, that is lost. Where it is not, others have it; but of so many
+//! commands that are outstanding one is late, and that much of what they would have done is.
 //!
 //! So in windows of some completions two sums are compared, in nanoseconds: what interrupts took,
-//! and what ticks take, or would, together with what is late on an idle CPU. A queue that
+//! and what ticks take, or would, together with what is late. A queue that
 //! interrupts is polled on trial when ticks would cost less. It goes back when they cost more than
 //! interrupts did, some windows together, as an [`Account`] has it: loads come in bursts. A failed
 //! trial is followed by a rest, unless the load has become a deeper one meanwhile.
@@ -18,8 +19,10 @@ use engine::{Costs, View};
 /// Completions after which the load is judged.
 const WINDOW: u32 = 256;
 /// What ticks save in one window may be spent in later ones: no more than so many windows'
-/// interrupts at once, which is also what a trial may spend.
+/// interrupts at once,
 const MOST_SAVED: u64 = 4;
+/// and by a trial so many.
+const TRIAL: u64 = 2;
 /// A load more than so many times as deep as the one that the last trial began on is another load.
 const DEEPER: u64 = 2;
 const NS_PER_MS: u64 = 1_000_000;
@@ -59,6 +62,8 @@ pub struct Watch {
     late_ns: u64,
     /// Interrupts that came to an idle CPU.
     idle: u64,
+    /// Commands that ticks ended while a thread had the CPU.
+    found: u64,
     /// Drains that ended something.
     drains: u64,
     /// Commands outstanding at these, summed up.
@@ -79,7 +84,8 @@ impl Watch {
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.since_ns = now_ns;
         (self.ended, self.noticed, self.late_ns) = (0, 0, 0);
-        (self.idle, self.drains, self.depth) = (0, 0, 0);
+        (self.idle, self.found) = (0, 0);
+        (self.drains, self.depth) = (0, 0);
     }
 
     /// Notes a drain, and says whether the queue is to be polled, by what `polling` saves.
@@ -91,9 +97,13 @@ impl Watch {
         if noted.by != Notice::Passing {
             self.noticed = self.noticed.wrapping_add(1);
         }
-        if noted.idle && noted.by == Notice::Tick && ended != 0 {
-            let late = late_ns(view.interval_ns());
-            self.late_ns = self.late_ns.saturating_add(late);
+        if noted.by == Notice::Tick && ended != 0 {
+            if noted.idle {
+                let late = late_ns(view.interval_ns());
+                self.late_ns = self.late_ns.saturating_add(late);
+            } else {
+                self.found = self.found.wrapping_add(u64::from(ended));
+            }
         }
         if ended != 0 {
             let idle = noted.idle && noted.by == Notice::Interrupt;
@@ -102,7 +112,7 @@ impl Watch {
             self.depth = self.depth.saturating_add(noted.depth);
         }
         let polled = view.is_polled();
-        let over = polled && noted.by == Notice::Tick && self.is_dear(polling, &view.costs());
+        let over = polled && noted.by == Notice::Tick && self.is_dear(polling, view);
         if self.ended < WINDOW && !over {
             return polled;
         }
@@ -110,13 +120,18 @@ impl Watch {
     }
 
     /// What ticks have taken, and what was late by them.
-    fn polled_ns(&self, costs: &Costs) -> u64 {
+    fn polled_ns(&self, costs: &Costs, interval_ns: u64) -> u64 {
         let ticks = self.noticed.saturating_mul(costs.tick_ns);
-        ticks.saturating_add(self.late_ns)
+        let late = late_ns(interval_ns).saturating_mul(self.found);
+        let late = late.saturating_mul(self.drains).checked_div(self.depth);
+        ticks
+            .saturating_add(self.late_ns)
+            .saturating_add(late.unwrap_or(0))
     }
 
     /// What ticks would have taken in a window of interrupts that was `ns` long, likewise. On an
-    /// idle CPU one tick would have found what came within half an interval.
+    /// idle CPU one tick would have found what came within half an interval; on another those who
+    /// pass by may find it all, as the trial will tell.
     fn ticks_instead_ns(&self, costs: &Costs, interval_ns: u64, ns: u64) -> u64 {
         let ticks = ns.checked_div(interval_ns).unwrap_or(u64::MAX);
         let late = late_ns(interval_ns);
@@ -127,20 +142,20 @@ impl Watch {
     }
 
     fn stakes(&self) -> Stakes {
-        let most_ns = self.price_ns.saturating_mul(MOST_SAVED);
         Stakes {
-            most_ns,
-            trial_ns: most_ns,
+            most_ns: self.price_ns.saturating_mul(MOST_SAVED),
+            trial_ns: self.price_ns.saturating_mul(TRIAL),
         }
     }
 
     /// Polling has taken more in this window than interrupts did, and all that it had saved.
-    fn is_dear(&self, polling: &Account, costs: &Costs) -> bool {
+    fn is_dear(&self, polling: &Account, view: &impl View) -> bool {
         let credit = match polling.credit_ns() {
             0 => self.stakes().trial_ns,
             credit => credit,
         };
-        self.polled_ns(costs) > self.price_ns.saturating_add(credit)
+        let took = self.polled_ns(&view.costs(), view.interval_ns());
+        took > self.price_ns.saturating_add(credit)
     }
 
     #[cold]
@@ -149,7 +164,8 @@ impl Watch {
         let now_ms = now_ns / NS_PER_MS;
         let depth = self.depth.checked_div(self.drains).unwrap_or(0);
         let poll = if polled {
-            let (took, stakes) = (self.polled_ns(&costs), self.stakes());
+            let took = self.polled_ns(&costs, view.interval_ns());
+            let stakes = self.stakes();
             // Up to here it has taken the time of a window, or less.
             match took.checked_sub(self.price_ns) {
                 Some(more) => polling.spend(more, stakes, now_ms),

@@ -160,7 +160,17 @@ fn it_stays_polled_while_passers_by_find_the_completions() {
 #[test]
 fn it_stays_polled_while_ticks_cost_less_than_interrupts_did() {
     let mut line = polled(COSTS.interrupt_ns);
-    assert!((0..50 * WINDOW).all(|_| line.drain(INTERVAL_NS, Notice::Tick, 2, BUSY, 8)));
+    assert!((0..50 * WINDOW).all(|_| line.drain(INTERVAL_NS, Notice::Tick, 2, BUSY, 32)));
+}
+
+#[test]
+fn it_goes_back_where_ticks_are_late_for_few() {
+    // Half an interval of each command is an eighth of what they do, and the interrupts that are
+    // saved took less.
+    let mut line = polled(COSTS.interrupt_ns);
+    let ticks = (1..).find(|_| !line.drain(INTERVAL_NS, Notice::Tick, 2, BUSY, 8));
+    let most = TRIAL * u64::from(WINDOW) * COSTS.interrupt_ns / COSTS.tick_ns * 2;
+    assert!(ticks.is_some_and(|ticks| ticks < most), "{ticks:?}");
 }
 
 #[test]
