@@ -5,7 +5,8 @@
 //! of the scheduler's, which is longer than most I/O takes; a thread that sleeps would have had the
 //! CPU back at its completion. So nobody yields but to threads that were counted where they wait,
 //! and a turn that took long all the same is lost to one that computes: after it nobody yields
-//! there for a while. How many threads are ready otherwise is not asked.
+//! there for a while. How many threads are ready otherwise is not asked. While an interrupt finds
+//! the CPU idle, nobody computes there.
 
 use crate::context::{cpu, now_ms, stamp, stamps_of, stamps_to_ns};
 use crate::platform::KernelPlatform;
@@ -87,6 +88,14 @@ impl Shares {
         let lost = now.saturating_sub(last);
         if lost > self.long {
             share.turns.spend(stamps_to_ns(lost), TURNS, now_ms());
+        }
+    }
+
+    /// An interrupt finds the present CPU idle. With preemption off.
+    #[inline]
+    pub(crate) fn note_idle(&self) {
+        if let Some(share) = self.here() {
+            share.turns.relent();
         }
     }
 

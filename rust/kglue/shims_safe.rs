@@ -28,6 +28,8 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_pause() -> bool;
     /// The calling thread may let others run without going to sleep.
     pub(crate) safe fn hiops_may_yield() -> bool;
+    /// The idle task has this CPU, or this is an interrupt that came to it. Any context.
+    pub(crate) safe fn hiops_on_idle_cpu() -> bool;
     /// The lowest number that is free; negative: there is no memory. Sleeps.
     pub(crate) safe fn hiops_number_get() -> i32;
     /// Gives it back.
@@ -44,13 +46,15 @@ const _: [unsafe extern "C" fn() -> u32; 2] = [shims::hiops_noio_save, hiops_noi
 const _: [unsafe extern "C" fn(u32); 2] = [shims::hiops_noio_restore, hiops_noio_restore];
 const _: [unsafe extern "C" fn() -> u64; 2] = [shims::hiops_stamp, hiops_stamp];
 const _: [unsafe extern "C" fn(u64) -> u64; 2] = [shims::hiops_stamp_ns, hiops_stamp_ns];
-const _: [unsafe extern "C" fn() -> bool; 6] = [
+const _: [unsafe extern "C" fn() -> bool; 8] = [
     shims::hiops_is_awake,
     hiops_is_awake,
     shims::hiops_pause,
     hiops_pause,
     shims::hiops_may_yield,
     hiops_may_yield,
+    shims::hiops_on_idle_cpu,
+    hiops_on_idle_cpu,
 ];
 const _: [unsafe extern "C" fn() -> i32; 2] = [shims::hiops_number_get, hiops_number_get];
 const _: [unsafe extern "C" fn(i32); 2] = [shims::hiops_number_put, hiops_number_put];

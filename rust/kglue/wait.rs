@@ -223,6 +223,14 @@ pub(crate) fn is_crowded() -> bool {
     table().is_some_and(|table| table.shares.is_crowded())
 }
 
+/// An interrupt, before it ends anything, finds its CPU idle.
+#[inline]
+pub(crate) fn note_idle() {
+    if let Some(table) = table() {
+        table.shares.note_idle();
+    }
+}
+
 /// The table of waiters; the module has it for as long as it is there. Dropped after all disks, it
 /// waits until no thread is in the hook any more.
 pub struct Threads(());

@@ -8,18 +8,22 @@
 //!   trial ----> open ------------------------------------------> closed
 //!     ^  \______________________________________________________/  |
 //!     |          the trial has spent what it may                   |
-//!     +------ after 256 times what was lost: a trial may begin ----+
+//!     +------ after 16 times what was lost: a trial may begin -----+
 //! ```
 //!
-//! All sums are in nanoseconds of this machine, and so is the time until the next trial: what
-//! trials lose is a 256th of the time at most, and less and less while they go on failing.
+//! All sums are in nanoseconds of this machine, and so is the time until the next trial. It doubles
+//! while trials go on failing, up to 16,384 times what they lose: a load that follows another is
+//! soon given a trial, and one for which it never pays loses next to nothing.
 
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// After what was lost, so many times as long passes until the next trial,
-const REST: u64 = 256;
+const REST: u64 = 16;
 /// and twice as long for each trial that has failed in a row, up to so many.
 const MOST_DOUBLINGS: u32 = 10;
+/// What was open for so many times as long as what it lost in the end begins anew: it fails so
+/// seldom that it does not matter.
+const HELD: u64 = 4096;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// How much of an account's time may be at stake.
@@ -38,8 +42,10 @@ pub struct Account {
     credit_ns: AtomicU64,
     /// What was lost since it was opened or tried, less what was saved.
     lost_ns: AtomicU64,
-    /// It is closed until then, by a clock in milliseconds.
+    /// It is closed until then, by a clock in milliseconds,
     until_ms: AtomicU64,
+    /// and at least until then.
+    soonest_ms: AtomicU64,
     /// Trials that failed in a row.
     failed: AtomicU32,
 }
@@ -100,13 +106,17 @@ impl Account {
 
     #[cold]
     fn close(&self, lost_ns: u64, now_ms: u64) {
-        let failed = self.failed.load(Ordering::Relaxed);
-        let rest = lost_ns.saturating_mul(REST) / NS_PER_MS;
-        let rest = rest
-            .saturating_add(1)
-            .saturating_mul(1 << failed.min(MOST_DOUBLINGS));
-        self.until_ms
+        let held_ms = now_ms.saturating_sub(self.until_ms.load(Ordering::Relaxed));
+        let failed = match held_ms > lost_ns.saturating_mul(HELD) / NS_PER_MS {
+            true => 0,
+            false => self.failed.load(Ordering::Relaxed),
+        };
+        let rest = (lost_ns.saturating_mul(REST) / NS_PER_MS).saturating_add(1);
+        let doubled = rest.saturating_mul(1 << failed.min(MOST_DOUBLINGS));
+        self.soonest_ms
             .store(now_ms.saturating_add(rest), Ordering::Relaxed);
+        self.until_ms
+            .store(now_ms.saturating_add(doubled), Ordering::Relaxed);
         self.failed
             .store(failed.saturating_add(1), Ordering::Relaxed);
         self.lost_ns.store(0, Ordering::Relaxed);
@@ -115,6 +125,16 @@ impl Account {
     /// A trial may begin at once: what it depends on has changed.
     pub fn hasten(&self) {
         self.until_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// What made trials fail was not there just now: the next may begin as if one had failed.
+    #[inline]
+    pub fn relent(&self) {
+        if self.failed.load(Ordering::Relaxed) != 0 {
+            let soonest = self.soonest_ms.load(Ordering::Relaxed);
+            self.until_ms.store(soonest, Ordering::Relaxed);
+            self.failed.store(0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -182,21 +202,56 @@ mod tests {
     }
 
     #[test]
-    fn trials_lose_a_256th_of_the_time_at_most_and_ever_less() {
+    fn trials_that_go_on_failing_lose_ever_less() {
         let account = Account::default();
         let mut now = 1_000;
         let mut rests = std::vec::Vec::new();
-        for _ in 0..10 {
+        for failed in 0..12u32 {
             let lost = u64::from(spend_all(&account, 2_000, now)) * 2_000;
             let rest = rest(&account, now);
-            assert!(lost * REST <= rest * NS_PER_MS, "{lost} ns, then {rest} ms");
+            let times = REST << failed.min(MOST_DOUBLINGS);
+            assert!(
+                lost * times <= rest * NS_PER_MS,
+                "{lost} ns, then {rest} ms"
+            );
             rests.push(rest);
             now += rest;
         }
-        assert!(
-            rests.is_sorted() && rests.first() < rests.last(),
-            "{rests:?}"
-        );
+        assert!(rests.is_sorted(), "{rests:?}");
+        assert_eq!(rests[0] << MOST_DOUBLINGS, rests[11], "{rests:?}");
+    }
+
+    #[test]
+    fn what_was_open_for_long_begins_anew() {
+        let account = Account::default();
+        let mut now = 1_000_000;
+        let rests = [0, 0, 0, HELD / 100, HELD].map(|held_ms| {
+            now += held_ms;
+            // 16,000 ns are lost, so what HELD says is 66 ms.
+            spend_all(&account, 2_000, now);
+            let rest = rest(&account, now);
+            now += rest;
+            rest
+        });
+        assert_eq!(rests, [1, 2, 4, 8, 1]);
+    }
+
+    #[test]
+    fn who_relents_leaves_the_first_rest() {
+        let account = Account::default();
+        let mut now = 5;
+        for _ in 0..6 {
+            account.spend(1_000_000, STAKES, now);
+            now += rest(&account, now);
+        }
+        account.spend(1_000_000, STAKES, now);
+        assert!(rest(&account, now) > 1_000);
+        account.relent();
+        let first = 1_000_000 * REST / NS_PER_MS + 1;
+        assert_eq!(rest(&account, now), first);
+        // And it is the first failure that follows.
+        account.spend(1_000_000, STAKES, now + first);
+        assert_eq!(rest(&account, now + first), first);
     }
 
     #[test]

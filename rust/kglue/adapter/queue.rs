@@ -12,6 +12,8 @@ use crate::context::{stamp, stamps_to_ns, PreemptOff};
 use crate::here::Here;
 use crate::hrtimer::Expired;
 use crate::platform::KernelPlatform;
+use crate::shims_safe::hiops_on_idle_cpu;
+use crate::wait::note_idle;
 use crate::way::{Waited, Way};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use engine::{Context, IoQueue, Mode, Next, Switches, Turn};
@@ -157,6 +159,9 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         if self.interrupts.load(Ordering::Relaxed) % LEADS == 0 {
             let lead = stamp().saturating_sub(begin);
             self.io.note_interrupt(stamps_to_ns(lead));
+        }
+        if hiops_on_idle_cpu() {
+            note_idle();
         }
         self.io.drain(Context::Irq);
         // One handler a vector at a time: no exchange is needed.

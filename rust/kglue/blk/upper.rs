@@ -10,7 +10,7 @@ use super::request::Rq;
 use super::retry::Retry;
 use crate::context::{now_ms, now_ns};
 use crate::errno::status;
-use crate::shims;
+use crate::shims_safe::hiops_on_idle_cpu;
 use crate::way::Offer;
 use engine::{Context, Upper};
 use hal::{CmdError, Command, Error, Failure, Outcome, Segment};
@@ -186,8 +186,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     fn interrupts_thread(&self) -> bool {
-        // SAFETY: may be called in any context.
-        unsafe { !shims::hiops_on_idle_cpu() }
+        !hiops_on_idle_cpu()
     }
 
     #[inline]
