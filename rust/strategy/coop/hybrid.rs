@@ -23,7 +23,8 @@ const WINDOW: u32 = 256;
 const MOST_SAVED: u64 = 4;
 /// and by a trial so many.
 const TRIAL: u64 = 2;
-/// A load more than so many times as deep as the one that the last trial began on is another load.
+/// A load more than so many times as deep as the one that the last trial began on is another load;
+/// and so is one that is so much less deep, where an idle CPU shows that all of it is outstanding.
 const DEEPER: u64 = 2;
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -97,8 +98,13 @@ impl Watch {
         if noted.by != Notice::Passing {
             self.noticed = self.noticed.wrapping_add(1);
         }
+        let polled = view.is_polled();
         if noted.by == Notice::Tick && ended != 0 {
             if noted.idle {
+                if polled && noted.depth.saturating_mul(DEEPER) < self.tried_at {
+                    self.begin(view.now_ns());
+                    return false;
+                }
                 let late = late_ns(view.interval_ns());
                 self.late_ns = self.late_ns.saturating_add(late);
             } else {
@@ -111,7 +117,6 @@ impl Watch {
             self.drains = self.drains.wrapping_add(1);
             self.depth = self.depth.saturating_add(noted.depth);
         }
-        let polled = view.is_polled();
         let over = polled && noted.by == Notice::Tick && self.is_dear(polling, view);
         if self.ended < WINDOW && !over {
             return polled;

@@ -223,6 +223,15 @@ fn a_trial_that_paid_for_long_is_not_held_against_the_next() {
 }
 
 #[test]
+fn a_load_that_leaves_the_cpu_idle_with_less_outstanding_is_interrupted_at_once() {
+    let mut line = polled(COSTS.interrupt_ns);
+    assert!((0..10 * WINDOW).all(|_| line.drain(12 * US, Notice::Passing, 1, BUSY, 8)));
+    assert!(line.drain(INTERVAL_NS, Notice::Tick, 1, BUSY, 2));
+    assert!(line.drain(INTERVAL_NS, Notice::Tick, 1, IDLE, 8 / DEEPER));
+    assert!(!line.drain(INTERVAL_NS, Notice::Tick, 1, IDLE, 8 / DEEPER - 1));
+}
+
+#[test]
 fn a_deeper_load_is_tried_at_once() {
     let mut line = polled(COSTS.interrupt_ns);
     line.empty_ticks();
