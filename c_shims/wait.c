@@ -9,6 +9,7 @@
 
 #include <linux/blk-mq.h>
 #include <linux/ftrace.h>
+#include <linux/jiffies.h>
 #include <linux/mutex.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
@@ -91,13 +92,15 @@ static void hiops_yield(void)
 }
 
 /*
- * What io_schedule_timeout() does with nothing plugged, and io_schedule() with
- * no timeout, but not through the hook again: that costs as much as a look.
+ * What io_schedule_timeout() does, and io_schedule() with no timeout, but with
+ * nothing plugged not through the hook again: that costs as much as a look.
  */
 static long hiops_io_sleep(long timeout)
 {
 	int old_iowait = current->in_iowait;
 
+	if (current->plug)
+		return io_schedule_timeout(timeout);
 	current->in_iowait = 1;
 	timeout = schedule_timeout(timeout);
 	current->in_iowait = old_iowait;
@@ -108,33 +111,28 @@ static long hiops_io_sleep(long timeout)
  * Built without sibling calls: after one, the caller of the original would not
  * be this module, and it would be redirected for ever.
  */
-static void hiops_io_schedule(void)
-{
-	u32 next = HIOPS_SLEEP;
-	void *place = hiops_wait_enter(hiops_this_thread(), &next);
-
-	if (next == HIOPS_SLEEP && current->plug)
-		io_schedule();
-	else if (next == HIOPS_SLEEP)
-		hiops_io_sleep(MAX_SCHEDULE_TIMEOUT);
-	else if (next == HIOPS_YIELD)
-		hiops_yield();
-	hiops_wait_leave(place, hiops_this_thread(), next);
-}
-
 static long hiops_io_schedule_timeout(long timeout)
 {
 	u32 next = HIOPS_SLEEP;
-	void *place = hiops_wait_enter(hiops_this_thread(), &next);
+	void *place = hiops_wait_enter(hiops_this_thread(), timeout, &next);
 
-	if (next == HIOPS_SLEEP && current->plug)
-		timeout = io_schedule_timeout(timeout);
-	else if (next == HIOPS_SLEEP)
+	if (next == HIOPS_SLEEP) {
 		timeout = hiops_io_sleep(timeout);
-	else if (next == HIOPS_YIELD)
+	} else if (next == HIOPS_SLEEP_WATCHED) {
+		unsigned long until = jiffies + timeout;
+
+		hiops_io_sleep(MAX_SCHEDULE_TIMEOUT);
+		timeout = max_t(long, until - jiffies, 0);
+	} else if (next == HIOPS_YIELD) {
 		hiops_yield();
+	}
 	hiops_wait_leave(place, hiops_this_thread(), next);
 	return timeout;
+}
+
+static void hiops_io_schedule(void)
+{
+	hiops_io_schedule_timeout(MAX_SCHEDULE_TIMEOUT);
 }
 
 /* What is hooked. */

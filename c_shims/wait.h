@@ -38,16 +38,18 @@ bool hiops_on_idle_cpu(void);
 void hiops_wake(u64 thread);
 
 /*
- * What a thread does that came to sleep: that; or let others run and stay ready;
- * or go on, as it was woken.
+ * What a thread does that came to sleep: that; or that with no timer, as it is
+ * woken when its time-out is over; or let others run and stay ready; or go on, as
+ * it was woken.
  */
 static const u32 HIOPS_SLEEP = 1;
-static const u32 HIOPS_YIELD = 2;
-static const u32 HIOPS_GO_ON = 3;
+static const u32 HIOPS_SLEEP_WATCHED = 2;
+static const u32 HIOPS_YIELD = 3;
+static const u32 HIOPS_GO_ON = 4;
 
 /* Implemented in Rust. */
 bool hiops_wait_wanted(u64 thread);
-void *hiops_wait_enter(u64 thread, u32 *next);
+void *hiops_wait_enter(u64 thread, long timeout, u32 *next);
 void hiops_wait_leave(void *place, u64 thread, u32 next);
 
 #endif

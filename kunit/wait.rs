@@ -16,15 +16,19 @@ use kernel::prelude::*;
 /// Ticks of a second. CAST: a small constant.
 const HZ: c_ulong = shims::HIOPS_HZ as c_ulong;
 
-/// A queue whose I/O is over whenever somebody looks.
-struct Instant {
+/// A queue whose I/O is over whenever somebody looks, or never.
+struct Fake {
+    ends: bool,
     visits: AtomicU32,
     over: AtomicPtr<bindings::completion>,
 }
 
-impl Waited for Instant {
+impl Waited for Fake {
     fn wait(&self, _: Option<Turn>, _: bool) -> Next {
         self.visits.fetch_add(1, Ordering::Relaxed);
+        if !self.ends {
+            return Next::Sleep;
+        }
         // SAFETY: alive, as its maker waits for it; may be called in any context.
         unsafe { bindings::complete(self.over.load(Ordering::Relaxed)) };
         Next::GoOn
@@ -34,8 +38,8 @@ impl Waited for Instant {
 }
 
 /// How often a thread that has I/O outstanding looks for it, in a wait of `ticks` at most that only
-/// its look ends, and how many ticks are left then.
-fn wait(ticks: c_ulong) -> Option<(u32, c_ulong)> {
+/// its look ends, if it `ends`, and how many ticks are left then.
+fn wait(ends: bool, ticks: c_ulong) -> Option<(u32, c_ulong)> {
     let _hook = Hook::new()?;
     let mut over = MaybeUninit::<bindings::completion>::zeroed();
     let completion = over.as_mut_ptr();
@@ -47,7 +51,8 @@ fn wait(ticks: c_ulong) -> Option<(u32, c_ulong)> {
             kernel::static_lock_class!().as_ptr(),
         );
     }
-    let queue = Instant {
+    let queue = Fake {
+        ends,
         visits: AtomicU32::new(0),
         over: AtomicPtr::new(completion),
     };
@@ -72,13 +77,27 @@ mod wait_suite {
     #[test]
     fn a_pause_keeps_its_length() {
         // The longest of balance_dirty_pages().
-        assert!(wait(HZ / 5) == Some((0, 0)));
+        assert!(wait(true, HZ / 5) == Some((0, 0)));
     }
 
     #[test]
     fn a_wait_for_io_ends_with_it() {
         // The shortest of blk_io_schedule(): nothing of it passes.
-        let waited = wait(HZ / 2);
+        let waited = wait(true, HZ / 2);
         assert!(waited.is_some_and(|(visits, left)| visits == 1 && left > 0));
+    }
+
+    #[test]
+    fn a_time_out_ends_a_wait_for_io_that_does_not() {
+        // One with a timer of its own, and one that is watched.
+        for ticks in [HZ / 2, 5 * HZ] {
+            assert!(wait(false, ticks) == Some((1, 0)));
+        }
+    }
+
+    #[test]
+    fn nobody_is_watched_who_is_awake() {
+        assert!(wait(false, 5 * HZ).is_some());
+        assert!(table().is_some_and(|table| !table.places.iter().any(|p| p.timeout.is_set())));
     }
 }

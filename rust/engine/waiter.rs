@@ -230,10 +230,10 @@ impl<O: Send + 'static, W> Waiter<O, W> {
     }
 
     /// `thread`, the caller, is about to sleep, and takes offers from now on, if the place is its
-    /// own still: what it had outstanding may be over, and another have taken the place. It has
-    /// made itself wakeable before.
+    /// own still, which is returned: what it had outstanding may be over, and another have taken the
+    /// place. It has made itself wakeable before.
     #[inline]
-    pub fn sleep(&self, thread: Thread) {
+    pub fn sleep(&self, thread: Thread) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         while is_of(word, thread) {
             match (self.word).compare_exchange_weak(
@@ -242,10 +242,11 @@ impl<O: Send + 'static, W> Waiter<O, W> {
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return,
+                Ok(_) => return true,
                 Err(now) => word = now,
             }
         }
+        false
     }
 
     /// `thread`, the caller, is awake again, after [`Waiter::sleep`]: what was offered to it

@@ -13,8 +13,10 @@
 //!   looked.
 
 mod hook;
+mod timeouts;
 
 pub(crate) use self::hook::{is_hooked, Hook};
+use self::timeouts::{Sleepers, Timeout, Timeouts};
 use crate::aim::Stays;
 use crate::blk::request::Rq;
 use crate::blk::retry::{Kicked, Retry};
@@ -50,6 +52,8 @@ struct Place {
     cpu: AtomicU32,
     /// Where the thread here is counted as ready.
     ready: Ready,
+    /// When the time-out is over that the thread here sleeps with.
+    timeout: Timeout,
 }
 
 const NO_TURN: u8 = u8::MAX;
@@ -78,6 +82,7 @@ struct Table {
     /// timer: who is offered something comes, as a rule.
     sweeper: KBox<Retry>,
     sweeping: AtomicBool,
+    timeouts: Timeouts,
 }
 
 /// The one table; null before the module has begun and after it has ended.
@@ -102,10 +107,13 @@ impl Table {
             shares: Shares::new(&platform)?,
             sweeper: Retry::new().map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
+            timeouts: Timeouts::new()?,
         };
         let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: the table stays in its box, and cancels the timer before it goes.
         table.sweeper.aim(unsafe { Stays::new(&*table) });
+        // SAFETY: as above.
+        Timeouts::aim(unsafe { Stays::new(&*table) }, |table| &table.timeouts);
         Ok(table)
     }
 
@@ -143,6 +151,27 @@ impl Kicked for Table {
         if self.waiters.is_marked() {
             self.watch();
         }
+    }
+}
+
+impl Sleepers for Table {
+    fn wake_due(&self) -> bool {
+        let mut any = false;
+        for (waiter, place) in self.waiters.iter().zip(self.places.iter()) {
+            any |= place.timeout.is_set();
+            if place.timeout.is_over() {
+                wake(waiter);
+            }
+        }
+        any
+    }
+}
+
+/// Wakes who sleeps in the place of `waiter`, if anybody does. With preemption off.
+fn wake(waiter: &Waiter<Offer, Way>) {
+    if let Some(sleeper) = waiter.sleeper() {
+        // SAFETY: asleep in the hook when last looked at, with preemption off.
+        unsafe { shims::hiops_wake(sleeper.address()) };
     }
 }
 
@@ -252,14 +281,12 @@ impl Drop for Threads {
             while (table.places.iter()).any(|place| place.inside.load(Ordering::Acquire) != 0) {
                 for waiter in table.waiters.iter().filter(|waiter| waiter.is_asleep()) {
                     let _stay = PreemptOff::new();
-                    if let Some(sleeper) = waiter.sleeper() {
-                        // SAFETY: asleep in the hook when last looked at, with preemption off.
-                        unsafe { shims::hiops_wake(sleeper.address()) };
-                    }
+                    wake(waiter);
                 }
                 fsleep(Delta::from_millis(1));
             }
             table.sweeper.shutdown();
+            table.timeouts.shutdown();
         }
         // SAFETY: may sleep. Nobody enters the hook any more; who has just left it is waited for.
         unsafe { shims::hiops_hook_left() };

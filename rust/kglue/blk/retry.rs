@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A coarse timer. Behind `Upper::retry_later` it looks again at a queue whose first request could
-//! not be mapped; for waiters, it looks after offers that nobody claims.
+//! not be mapped; for waiters, it looks after offers that nobody claims, and after time-outs.
 //!
 //! The kernel crate (Linux 7.2 and 7.3) has timers of high resolution only.
 
@@ -9,6 +9,7 @@ use crate::context::{jiffies, PreemptOff};
 use crate::shims;
 use kernel::bindings;
 use kernel::error::Error;
+use kernel::ffi::c_ulong;
 use kernel::prelude::*;
 use kernel::types::Opaque;
 
@@ -56,8 +57,13 @@ impl Retry {
 
     /// Kicks in about two ticks. Any context.
     pub(crate) fn arm(&self) {
+        self.arm_in(2);
+    }
+
+    /// Kicks in about so many ticks. Any context.
+    pub(crate) fn arm_in(&self, ticks: c_ulong) {
         // SAFETY: set up. After a shutdown it does nothing.
-        unsafe { bindings::mod_timer(self.timer.get(), jiffies().wrapping_add(2)) };
+        unsafe { bindings::mod_timer(self.timer.get(), jiffies().wrapping_add(ticks)) };
     }
 
     /// Never kicks again; returns when no kick runs any more. Sleeps.

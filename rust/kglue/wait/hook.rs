@@ -9,7 +9,7 @@ use crate::way::{Offer, Way};
 use core::ptr::{from_ref, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
 use engine::{Context, Next, Thread, Waiter};
-use kernel::ffi::c_void;
+use kernel::ffi::{c_long, c_void};
 use kernel::prelude::*;
 
 /// The hooks are in place.
@@ -26,10 +26,10 @@ unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
 }
 
 /// # Safety
-/// Called by the hook in the thread `this`, which is about to sleep and wakeable already;
-/// `hiops_wait_leave` follows with what is returned.
+/// Called by the hook in the thread `this`, which is about to sleep for up to so many ticks and
+/// wakeable already; `hiops_wait_leave` follows with what is returned.
 #[no_mangle]
-unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void {
+unsafe extern "C" fn hiops_wait_enter(this: u64, ticks: c_long, next: *mut u32) -> *mut c_void {
     let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
         return null_mut();
     };
@@ -59,8 +59,11 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, next: *mut u32) -> *mut c_void 
         Next::Sleep => {
             // CAST: a number of a CPU.
             place.cpu.store(cpu() as u32, Ordering::Relaxed);
-            waiter.sleep(thread);
-            shims::HIOPS_SLEEP
+            // The place is the thread's own from the one to the other.
+            match waiter.sleep(thread) && table.timeouts.begin(&place.timeout, ticks) {
+                true => shims::HIOPS_SLEEP_WATCHED,
+                false => shims::HIOPS_SLEEP,
+            }
         }
         Next::Yield => {
             place.yielded_at.store(stamp(), Ordering::Relaxed);
@@ -89,7 +92,10 @@ unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32)
     if let Some(place) = place {
         table.shares.set_ready(&place.ready, None);
     }
-    if done == shims::HIOPS_SLEEP {
+    if let (Some(place), shims::HIOPS_SLEEP_WATCHED) = (place, done) {
+        place.timeout.end();
+    }
+    if done == shims::HIOPS_SLEEP || done == shims::HIOPS_SLEEP_WATCHED {
         let offer = Thread::at(this).and_then(|thread| waiter.wake(thread));
         if let Some(offer) = offer {
             let _stay = PreemptOff::new();
