@@ -230,8 +230,8 @@ impl<O: Send + 'static, W> Waiter<O, W> {
     }
 
     /// `thread`, the caller, is about to sleep, and takes offers from now on, if the place is its
-    /// own still, which is returned: what it had outstanding may be over, and another have taken the
-    /// place. It has made itself wakeable before.
+    /// own still, which is returned: what it had outstanding may be over, and another have taken
+    /// the place. It has made itself wakeable before.
     #[inline]
     pub fn sleep(&self, thread: Thread) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
