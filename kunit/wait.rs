@@ -4,6 +4,7 @@
 use super::{table, Hook};
 use crate::aim::Stays;
 use crate::shims;
+use crate::shims_safe::hiops_this_thread;
 use crate::way::{Waited, Way};
 use core::mem::MaybeUninit;
 use core::ptr::from_ref;
@@ -58,8 +59,7 @@ fn wait(ends: bool, ticks: c_ulong) -> Option<(u32, c_ulong)> {
     };
     // SAFETY: it stays where it is until all is over that is enlisted below.
     let way = Way::new(unsafe { Stays::new(&queue) });
-    // SAFETY: may be called in any thread.
-    let this = Thread::at(unsafe { shims::hiops_this_thread() })?;
+    let this = Thread::at(hiops_this_thread())?;
     let waiter = table()?.waiters.place(this)?;
     if !waiter.enlist(this, from_ref(&way).cast_mut()) {
         return None;

@@ -69,6 +69,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                         by,
                         depth,
                         ended: ended.count(),
+                        wakes: ended.wakes(&self.upper),
                     },
                 );
             }

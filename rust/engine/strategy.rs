@@ -62,6 +62,9 @@ pub trait View {
     /// What runs on this CPU, if this is an interrupt, is a thread at work.
     fn interrupts_thread(&self) -> bool;
 
+    /// That thread is one that has waited for I/O of its own here, as far as that was noted.
+    fn interrupts_waiter(&self) -> bool;
+
     /// The interval between two ticks, in nanoseconds.
     fn interval_ns(&self) -> u64;
 
@@ -90,6 +93,8 @@ pub struct Drained {
     pub depth: u64,
     /// How many it has ended.
     pub ended: usize,
+    /// A thread that is asleep waits for one of these.
+    pub wakes: bool,
 }
 
 /// What a thread that waits has done or does next.

@@ -81,6 +81,17 @@ pub trait Upper: Send + Sync + 'static {
         false
     }
 
+    /// Whether that thread is one that has waited for I/O of its own here.
+    fn interrupts_waiter(&self) -> bool {
+        true
+    }
+
+    /// Whether a thread that is asleep waits for one of `ended`.
+    fn wakes(&self, ended: &Self::Ended) -> bool {
+        let _ = ended;
+        false
+    }
+
     /// Whether threads are ready that this CPU has no time for at the moment, and that come by
     /// soon: none that computes is known to be among them.
     fn is_crowded(&self) -> bool {
@@ -132,6 +143,12 @@ impl<U: Upper> Ending<U> {
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Whether a thread that is asleep waits for one of them.
+    #[inline]
+    pub(crate) fn wakes(&self, upper: &U) -> bool {
+        upper.wakes(&self.batch)
     }
 
     /// Finishes the batch, if it is one; returns how many requests were in it. Nothing is added to

@@ -62,6 +62,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
     }
 
     #[inline(always)]
+    fn interrupts_waiter(&self) -> bool {
+        self.upper.interrupts_waiter()
+    }
+
+    #[inline(always)]
     fn interval_ns(&self) -> u64 {
         self.poll.interval_ns()
     }

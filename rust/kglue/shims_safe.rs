@@ -22,6 +22,8 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_stamp() -> u64;
     /// So many stamps in nanoseconds; 0: nobody knows. Any context.
     pub(crate) safe fn hiops_stamp_ns(stamps: u64) -> u64;
+    /// The running thread, as its address. Any context.
+    pub(crate) safe fn hiops_this_thread() -> u64;
     /// The calling thread was woken.
     pub(crate) safe fn hiops_is_awake() -> bool;
     /// Rests a moment; `false`: there is a reason not to go on so.
@@ -44,7 +46,12 @@ const _: [unsafe extern "C" fn(); 4] = [
 ];
 const _: [unsafe extern "C" fn() -> u32; 2] = [shims::hiops_noio_save, hiops_noio_save];
 const _: [unsafe extern "C" fn(u32); 2] = [shims::hiops_noio_restore, hiops_noio_restore];
-const _: [unsafe extern "C" fn() -> u64; 2] = [shims::hiops_stamp, hiops_stamp];
+const _: [unsafe extern "C" fn() -> u64; 4] = [
+    shims::hiops_stamp,
+    hiops_stamp,
+    shims::hiops_this_thread,
+    hiops_this_thread,
+];
 const _: [unsafe extern "C" fn(u64) -> u64; 2] = [shims::hiops_stamp_ns, hiops_stamp_ns];
 const _: [unsafe extern "C" fn() -> bool; 8] = [
     shims::hiops_is_awake,

@@ -13,20 +13,23 @@
 //!   looked.
 
 mod hook;
+mod place;
 mod timeouts;
 
 pub(crate) use self::hook::{is_hooked, Hook};
-use self::timeouts::{Sleepers, Timeout, Timeouts};
+use self::place::Place;
+use self::timeouts::{Sleepers, Timeouts};
 use crate::aim::Stays;
 use crate::blk::request::Rq;
 use crate::blk::retry::{Kicked, Retry};
 use crate::context::PreemptOff;
 use crate::platform::KernelPlatform;
-use crate::share::{Ready, Shares};
+use crate::share::Shares;
 use crate::shims;
+use crate::shims_safe::hiops_this_thread;
 use crate::way::{Offer, Way};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use engine::{Context, Thread, Turn, Waiter, Waiters};
 use hal::{Error, Platform};
 use kernel::prelude::*;
@@ -38,40 +41,6 @@ mod kunit;
 
 /// As a power of two, the places in the table: several times as many as threads wait at once.
 const PLACES: u32 = 10;
-
-/// What a place is to the hook.
-#[derive(Default)]
-struct Place {
-    /// Threads between the hook's entry and its end.
-    inside: AtomicU32,
-    /// What came of it when a thread here last yielded: a [`Turn`]; [`NO_TURN`]: told already.
-    turn: AtomicU8,
-    /// When a thread here last yielded, as a [`stamp`].
-    yielded_at: AtomicU64,
-    /// The CPU that the thread here came to sleep on.
-    cpu: AtomicU32,
-    /// Where the thread here is counted as ready.
-    ready: Ready,
-    /// When the time-out is over that the thread here sleeps with.
-    timeout: Timeout,
-}
-
-const NO_TURN: u8 = u8::MAX;
-
-impl Place {
-    /// What there is to tell of the last time that a thread yielded here.
-    #[inline]
-    fn take_turn(&self) -> Option<Turn> {
-        let turn = self.turn.load(Ordering::Relaxed);
-        if turn == NO_TURN {
-            return None;
-        }
-        self.turn.store(NO_TURN, Ordering::Relaxed);
-        [Turn::Paid, Turn::Vain]
-            .into_iter()
-            .find(|known| *known as u8 == turn)
-    }
-}
 
 /// What there is once for the whole module.
 struct Table {
@@ -100,10 +69,7 @@ impl Table {
         let places = 1usize << PLACES;
         let table = Self {
             waiters: Waiters::new(&platform, PLACES)?,
-            places: platform.table(places, |_| Place {
-                turn: AtomicU8::new(NO_TURN),
-                ..Place::default()
-            })?,
+            places: platform.table(places, |_| Place::new())?,
             shares: Shares::new(&platform)?,
             sweeper: Retry::new().map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
@@ -250,6 +216,15 @@ pub(crate) fn ended(waiter: &Waiter<Offer, Way>) {
 #[inline]
 pub(crate) fn is_crowded() -> bool {
     table().is_some_and(|table| table.shares.is_crowded())
+}
+
+/// Whether the running thread was the last that had I/O noted in its place. Any context, with
+/// preemption off.
+pub(crate) fn interrupts_waiter() -> bool {
+    Thread::at(hiops_this_thread()).is_some_and(|thread| {
+        let place = table().and_then(|table| table.waiters.place(thread));
+        place.is_some_and(|waiter| waiter.is_owned_by(thread))
+    })
 }
 
 /// An interrupt, before it ends anything, finds its CPU idle.

@@ -23,7 +23,7 @@ mod hybrid;
 
 use crate::{Account, Stakes};
 use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
-use hybrid::{Noted, Notice, Watch};
+use hybrid::{Cpu, Noted, Notice, Watch};
 
 /// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in
 /// their place: with SATA some 25,000 instructions, where the longest interrupt handler of libata
@@ -81,6 +81,18 @@ impl Coop {
         let (outstanding, batch) = (view.outstanding(), view.batch());
         let enough = view.tags().saturating_sub(batch);
         outstanding >= batch && (outstanding >= enough || view.is_crowded())
+    }
+
+    /// Whom a drain keeps from this CPU, if it was noticed so; `wakes`: somebody sleeps for what it
+    /// ended.
+    #[inline]
+    fn interrupted(view: &impl View, by: Notice, wakes: bool) -> Cpu {
+        match by {
+            Notice::Passing => Cpu::Io,
+            _ if !view.interrupts_thread() => Cpu::Idle,
+            _ if wakes && !view.interrupts_waiter() => Cpu::Other,
+            _ => Cpu::Io,
+        }
     }
 
     /// Whether a thread that is going to wait does well to come by before it sleeps. What the
@@ -144,7 +156,7 @@ impl Strategy for Coop {
         };
         let noted = Noted {
             by,
-            idle: by != Notice::Passing && !view.interrupts_thread(),
+            cpu: Self::interrupted(view, by, drained.wakes),
             ended: drained.ended,
             depth: drained.depth,
         };

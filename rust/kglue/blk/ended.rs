@@ -18,6 +18,8 @@ pub(crate) struct Ended {
     pub(super) offers: Chain,
     /// Those that are not over, but tried again.
     pub(super) again: Chain,
+    /// The owner of one of them all is asleep.
+    pub(super) wakes: bool,
 }
 
 impl Default for Ended {
@@ -29,6 +31,7 @@ impl Default for Ended {
             single: Chain::EMPTY,
             offers: Chain::EMPTY,
             again: Chain::EMPTY,
+            wakes: false,
         }
     }
 }

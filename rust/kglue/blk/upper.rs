@@ -12,7 +12,7 @@ use crate::context::{now_ms, now_ns};
 use crate::errno::status;
 use crate::shims_safe::hiops_on_idle_cpu;
 use crate::way::Offer;
-use engine::{Context, Upper};
+use engine::{Context, Upper, Waiter};
 use hal::{CmdError, Command, Error, Failure, Outcome, Segment};
 use kernel::prelude::*;
 
@@ -164,12 +164,12 @@ impl<M: MapKind> Upper for BlkUpper<M> {
             rq.stop_waiting();
             return self.fail(ended, rq, failure);
         }
-        match rq.waiter() {
+        let asleep = rq.waiter().is_some_and(Waiter::is_asleep);
+        ended.wakes |= asleep;
+        match asleep && rq.lane().switches.get().lazy() {
             // What is left to do is its own, if it is asleep still when the token is free.
-            Some(waiter) if waiter.is_asleep() && rq.lane().switches.get().lazy() => {
-                ended.offers.push(rq);
-            }
-            _ => self.conclude(ended, rq),
+            true => ended.offers.push(rq),
+            false => self.conclude(ended, rq),
         }
     }
 
@@ -187,6 +187,15 @@ impl<M: MapKind> Upper for BlkUpper<M> {
 
     fn interrupts_thread(&self) -> bool {
         !hiops_on_idle_cpu()
+    }
+
+    fn interrupts_waiter(&self) -> bool {
+        crate::wait::interrupts_waiter()
+    }
+
+    #[inline]
+    fn wakes(&self, ended: &Ended) -> bool {
+        ended.wakes
     }
 
     #[inline]

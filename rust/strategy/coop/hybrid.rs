@@ -4,14 +4,15 @@
 //! An interrupt takes the CPU for a while, and each completion may have one. Ticks of a timer take
 //! it at the most once an interval, and less often where threads that pass by find the completions
 //! themselves; but a completion that nobody passes by lies for half an interval, on average. Where
-//! the CPU is idle meanwhile, that is lost. Where it is not, others have it; but of so many
-//! commands that are outstanding one is late, and that much of what they would have done is.
+//! the CPU is idle meanwhile, that is lost; and where somebody sleeps for it, and a thread has the
+//! CPU that does nothing for I/O, it is lost to I/O. Elsewhere it is late as one of so many that
+//! are outstanding, and that much of what they would have done is.
 //!
 //! So in windows of some completions two sums are compared, in nanoseconds: what interrupts took,
-//! and what ticks take, or would, together with what is late. A queue that
-//! interrupts is polled on trial when ticks would cost less. It goes back when they cost more than
-//! interrupts did, some windows together, as an [`Account`] has it: loads come in bursts. A failed
-//! trial is followed by a rest, unless the load has become a deeper one meanwhile.
+//! and what ticks take, or would, together with what is late. A queue that interrupts is polled on
+//! trial when ticks would cost less. It goes back when they cost more than interrupts did, some
+//! windows together, as an [`Account`] has it: loads come in bursts. A failed trial is followed by
+//! a rest, unless the load has become a deeper one meanwhile.
 
 use crate::{Account, Stakes};
 use engine::{Costs, View};
@@ -39,13 +40,25 @@ pub(crate) enum Notice {
     Passing,
 }
 
+/// Whom an interrupt or a tick keeps from the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cpu {
+    /// Nobody.
+    Idle,
+    /// A thread that does nothing for I/O here, while another sleeps for what the drain ended: who
+    /// was woken earlier would have run.
+    Other,
+    /// Any other thread.
+    Io,
+}
+
 /// A drain, as far as it matters here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Noted {
     /// Who drained.
     pub(crate) by: Notice,
-    /// Its CPU was idle before.
-    pub(crate) idle: bool,
+    /// Who had its CPU, if it interrupted anybody.
+    pub(crate) cpu: Cpu,
     /// Commands that were ended,
     pub(crate) ended: usize,
     /// of so many that were outstanding.
@@ -59,9 +72,9 @@ pub struct Watch {
     ended: u32,
     /// Interrupts, or ticks,
     noticed: u64,
-    /// and what ticks kept an idle CPU from.
+    /// and what ticks kept an idle CPU, or one that others had, from.
     late_ns: u64,
-    /// Interrupts that came to an idle CPU.
+    /// Interrupts that came to such a CPU.
     idle: u64,
     /// Commands that ticks ended while a thread had the CPU.
     found: u64,
@@ -100,8 +113,9 @@ impl Watch {
         }
         let polled = view.is_polled();
         if noted.by == Notice::Tick && ended != 0 {
-            if noted.idle {
-                if polled && noted.depth.saturating_mul(DEEPER) < self.tried_at {
+            if noted.cpu != Cpu::Io {
+                let idle = noted.cpu == Cpu::Idle;
+                if polled && idle && noted.depth.saturating_mul(DEEPER) < self.tried_at {
                     self.begin(view.now_ns());
                     return false;
                 }
@@ -112,7 +126,7 @@ impl Watch {
             }
         }
         if ended != 0 {
-            let idle = noted.idle && noted.by == Notice::Interrupt;
+            let idle = noted.cpu != Cpu::Io && noted.by == Notice::Interrupt;
             self.idle = self.idle.wrapping_add(u64::from(idle));
             self.drains = self.drains.wrapping_add(1);
             self.depth = self.depth.saturating_add(noted.depth);
@@ -135,8 +149,8 @@ impl Watch {
     }
 
     /// What ticks would have taken in a window of interrupts that was `ns` long, likewise. On an
-    /// idle CPU one tick would have found what came within half an interval; on another those who
-    /// pass by may find it all, as the trial will tell.
+    /// idle CPU one tick would have found what came within half an interval; where threads do I/O,
+    /// those who pass by may find it all, as the trial will tell.
     fn ticks_instead_ns(&self, costs: &Costs, interval_ns: u64, ns: u64) -> u64 {
         let ticks = ns.checked_div(interval_ns).unwrap_or(u64::MAX);
         let late = late_ns(interval_ns);
