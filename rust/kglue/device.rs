@@ -9,22 +9,41 @@
 use core::ops::Deref;
 use kernel::bindings;
 use kernel::device::{Bound, Device};
-use kernel::sync::aref::ARef;
+use kernel::sync::aref::{ARef, AlwaysRefCounted};
 
-use crate::pci::Function;
-
-/// A counted reference to a device whose driver is bound. Clones are references to the same.
+/// A counted reference to a device, as its bus has it, whose driver is bound. Clones are references
+/// to the same.
 ///
 /// # Invariants
-/// Its driver is bound for as long as the reference lives.
-#[derive(Clone)]
-pub struct BoundDevice(ARef<Device>);
+/// The driver is bound for as long as the reference lives.
+pub struct BoundRef<T: AlwaysRefCounted>(ARef<T>);
 
-impl BoundDevice {
-    /// The device that `function` is.
-    pub(crate) fn of(function: &Function) -> Self {
-        // INVARIANT: a function's driver is bound while there is a reference to it.
-        Self(AsRef::<Device>::as_ref(&***function).into())
+/// Likewise, whatever bus it is on.
+pub type BoundDevice = BoundRef<Device>;
+
+impl<T: AlwaysRefCounted> Clone for BoundRef<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: AlwaysRefCounted + AsRef<Device>> BoundRef<T> {
+    /// # Safety
+    /// The type's invariant, which becomes the reference's.
+    pub(crate) unsafe fn new(device: ARef<T>) -> Self {
+        // INVARIANT: the caller's promise.
+        Self(device)
+    }
+
+    /// It, as it is on its bus.
+    pub(crate) fn on_bus(&self) -> &T {
+        &self.0
+    }
+
+    /// The device that it is.
+    pub(crate) fn device(&self) -> BoundDevice {
+        // INVARIANT: the same device, with the same driver.
+        BoundRef(self.0.as_ref().into())
     }
 }
 

@@ -12,22 +12,18 @@ use kernel::bindings;
 use kernel::device::Bound;
 use kernel::io::Io;
 use kernel::pci;
-use kernel::sync::aref::ARef;
 
-use crate::device::BoundDevice;
+use crate::device::{BoundDevice, BoundRef};
 
 /// A counted reference to a PCI function whose driver is ours. Clones are references to the same.
-///
-/// # Invariants
-/// The driver is bound for as long as the reference lives.
 #[derive(Clone)]
-pub struct Function(ARef<pci::Device>);
+pub struct Function(BoundRef<pci::Device>);
 
 impl Deref for Function {
     type Target = pci::Device<Bound>;
 
     fn deref(&self) -> &pci::Device<Bound> {
-        // SAFETY: bound, by the invariant; the two types are the same structure's.
+        // SAFETY: bound, by the reference's invariant; the two types are the same structure's.
         unsafe { &*self.as_raw().cast() }
     }
 }
@@ -40,20 +36,18 @@ impl Function {
     /// made of the result goes when the probe fails, or else when the function is unbound.
     pub(super) unsafe fn new(pdev: *mut bindings::pci_dev) -> Self {
         // SAFETY: the PCI core has a reference across the callback, and the wrapper is transparent.
-        // INVARIANT: being bound, by the caller's promise.
-        Self(unsafe { &*pdev.cast::<pci::Device>() }.into())
+        // It is bound for as long, by the caller's promise.
+        Self(unsafe { BoundRef::new((&*pdev.cast::<pci::Device>()).into()) })
     }
 
     /// The kernel's structure.
     pub fn as_raw(&self) -> *mut bindings::pci_dev {
-        core::ptr::from_ref::<pci::Device>(&self.0)
-            .cast_mut()
-            .cast()
+        core::ptr::from_ref(self.0.on_bus()).cast_mut().cast()
     }
 
     /// The device that it is.
     pub fn device(&self) -> BoundDevice {
-        BoundDevice::of(self)
+        self.0.device()
     }
 
     /// Its class code: class, subclass, programming interface, from the high byte down.
@@ -75,7 +69,7 @@ impl Function {
     /// Does with it what `verb` is for: one of those of the PCI core that ask for nothing but a
     /// function of the caller's.
     pub(super) fn tell<R>(&self, verb: unsafe extern "C" fn(*mut bindings::pci_dev) -> R) -> R {
-        // SAFETY: alive, and its driver ours, by the invariant.
+        // SAFETY: alive, and its driver ours, by the reference's invariant.
         unsafe { verb(self.as_raw()) }
     }
 
