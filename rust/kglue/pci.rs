@@ -9,9 +9,6 @@
 //!   adds: sleep, errors, resets. [`binding`]: what it makes of a function. [`driver`]: one made of
 //!   a hal controller. [`hba`]: one made of an HBA, whose ports are the controllers ([`port`]).
 
-use crate::blk::DmaMap;
-use crate::device::{raw, BoundDevice};
-
 pub mod binding;
 mod bus;
 mod claim;
@@ -27,9 +24,3 @@ pub use claim::Claim;
 pub use function::Function;
 
 pub(crate) use claim::Region;
-
-/// How data reaches `device`, for an adapter of its driver's.
-fn dma_map(device: &BoundDevice) -> DmaMap {
-    // SAFETY: bound for as long as there is a reference to it, which the adapter's bus has.
-    unsafe { DmaMap::new(raw(device)) }
-}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A function's side of the bus.
+//! A function's side of the bus, and how data reaches a device there.
 
 use hal::Error;
 use kernel::bindings;
@@ -7,7 +7,7 @@ use kernel::bindings;
 use super::Function;
 use crate::adapter::{spread, Bus};
 use crate::blk::DmaMap;
-use crate::device::BoundDevice;
+use crate::device::{raw, BoundDevice};
 use crate::irq::Vectors;
 
 /// The bus side of a function, for its adapter.
@@ -57,7 +57,7 @@ impl Bus for PciBus {
     }
 
     fn map(&self) -> DmaMap {
-        super::dma_map(&self.device)
+        dma_map(&self.device)
     }
 
     fn device(&self) -> Option<&BoundDevice> {
@@ -88,4 +88,10 @@ impl Bus for PciBus {
     fn synchronize(&self) {
         self.vectors.synchronize();
     }
+}
+
+/// How data reaches `device`, for an adapter of its driver's.
+pub(super) fn dma_map(device: &BoundDevice) -> DmaMap {
+    // SAFETY: bound for as long as there is a reference to it, which the adapter's bus has.
+    unsafe { DmaMap::new(raw(device)) }
 }

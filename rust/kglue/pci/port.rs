@@ -4,6 +4,7 @@
 use hal::Error;
 use kernel::sync::Arc;
 
+use super::bus::dma_map;
 use super::Function;
 use crate::adapter::Bus;
 use crate::blk::DmaMap;
@@ -23,7 +24,7 @@ impl Bus for PortBus {
     type Map = DmaMap;
 
     fn map(&self) -> DmaMap {
-        super::dma_map(&self.device)
+        dma_map(&self.device)
     }
 
     fn device(&self) -> Option<&BoundDevice> {
