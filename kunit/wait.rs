@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUnit suite of the wait hook: which waits of a thread with I/O of its own pass through it.
 
-use super::{table, Hook};
+use super::hook::Hook;
+use super::table;
 use crate::aim::Stays;
 use crate::shims;
 use crate::shims_safe::hiops_this_thread;

@@ -9,7 +9,7 @@ use crate::compat::eopnotsupp;
 use crate::sysfs_device::{show_cache_type, show_link_power, store_cache_type, store_link_power};
 use crate::sysfs_text::{write_stats, write_wwid};
 use crate::text::{write_quirks, Padded, Text};
-use crate::wait;
+use crate::wait::hook::is_hooked;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;
 use engine::{Mode, Strategy, Switches};
@@ -45,14 +45,14 @@ fn show_switch(disk: &DiskShared, to: &mut Text<'_>, which: u8) -> fmt::Result {
 }
 
 fn show_lazy(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    match wait::is_hooked() {
+    match is_hooked() {
         true => show_switch(disk, to, Switches::LAZY),
         false => to.write_str("unavailable\n"),
     }
 }
 
 fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    if !wait::is_hooked() && number(text)? == 1 {
+    if !is_hooked() && number(text)? == 1 {
         return Err(eopnotsupp());
     }
     store_switch(disk, text, Switches::LAZY)

@@ -12,11 +12,10 @@
 //! * The thread that is woken: it was asleep in the hook when the waker, with preemption off,
 //!   looked.
 
-mod hook;
+pub(crate) mod hook;
 mod place;
 mod timeouts;
 
-pub(crate) use self::hook::{is_hooked, Hook};
 use self::place::Place;
 use self::timeouts::{Sleepers, Timeouts};
 use crate::aim::Stays;

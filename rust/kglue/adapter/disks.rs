@@ -11,7 +11,7 @@ use crate::blk::owner::OwnerPtr;
 use crate::blk::shared::DiskShared;
 use crate::heat::Thermometer;
 use crate::node::Node;
-use crate::wait::Hook;
+use crate::wait::hook::{is_hooked, Hook};
 use core::ptr::null_mut;
 use engine::{Mode, Switches};
 use hal::{Error, Unit};
@@ -81,7 +81,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     /// What is on when a disk begins.
     fn switches(&self) -> u8 {
-        let lazy = self.config.begin.lazy && crate::wait::is_hooked();
+        let lazy = self.config.begin.lazy && is_hooked();
         let switch = |on: bool, which: u8| if on { which } else { 0 };
         switch(lazy, Switches::LAZY) | switch(self.config.begin.coop, Switches::COOP)
     }

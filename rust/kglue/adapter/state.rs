@@ -9,7 +9,7 @@ use crate::blk::disk::Disk;
 use crate::blk::gate::Gate;
 use crate::blk::upper::BlkUpper;
 use crate::platform::KernelPlatform;
-use crate::wait::Hook;
+use crate::wait::hook::Hook;
 use crate::work::{Recover, Work};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::Paused;
