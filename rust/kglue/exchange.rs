@@ -33,7 +33,7 @@ impl<H: Home> Run<Exchange> for Slots<H> {
 
 impl<H: Home> Slots<H> {
     /// Who is in `slot` leaves.
-    fn vacate(&self, still: &mut Still<'_, H>, slot: &Slot<H>) {
+    fn vacate(&self, still: &mut Still<'_>, slot: &Slot<H>) {
         Self::part(still, slot, Adapter::remove);
         self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
         let tenant = slot.take();
@@ -106,7 +106,7 @@ impl<H: Home> Slots<H> {
     }
 
     /// Lets the port of `slot` interrupt, and shows its disk.
-    pub(crate) fn show(&self, still: &Still<'_, H>, slot: &Slot<H>) -> Result<usize, Error> {
+    pub(crate) fn show(&self, still: &Still<'_>, slot: &Slot<H>) -> Result<usize, Error> {
         match still.tenant(slot) {
             None => Ok(0),
             Some(Tenant::Waiting(port)) => {

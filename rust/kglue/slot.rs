@@ -15,8 +15,7 @@ use crate::context::NoIo;
 use crate::log::{log_err, log_warn};
 use crate::platform::KernelPlatform;
 use crate::rescue::Rescue;
-use crate::slots::Slots;
-use crate::work::{Run, Tend};
+use crate::work::{Exchange, Run, Tend, Work};
 
 /// What a port found that had called for attention.
 pub enum Attended {
@@ -80,7 +79,7 @@ pub(crate) enum Tenant<H: Home> {
 }
 
 /// # Invariants
-/// `tenant` is null, or a box that only the slot's drop and [`Slots::vacate`] take.
+/// `tenant` is null, or a box that only the slot's drop and its exchange (`Slots::vacate`) take.
 pub(crate) struct Slot<H: Home> {
     /// Its port's.
     pub(crate) number: u8,
@@ -89,8 +88,9 @@ pub(crate) struct Slot<H: Home> {
     tenant: AtomicPtr<Tenant<H>>,
     /// An exchange is called for.
     pub(crate) wanted: AtomicBool,
-    /// The slots that this is one of, which rest their work before they go.
-    pub(crate) all: Aim<Slots<H>>,
+    /// What exchanges who is in it, and belongs to the slots that this is one of. They rest their
+    /// work before they go.
+    pub(crate) exchange: Aim<Work<Exchange>>,
 }
 
 impl<H: Home> Slot<H> {
@@ -101,7 +101,7 @@ impl<H: Home> Slot<H> {
             caller,
             tenant: AtomicPtr::new(null_mut()),
             wanted: AtomicBool::new(false),
-            all: Aim::new(),
+            exchange: Aim::new(),
         }
     }
 
@@ -127,8 +127,8 @@ impl<H: Home> Slot<H> {
 
     pub(crate) fn call_for_exchange(&self) {
         self.wanted.store(true, Ordering::Release);
-        if let Some(all) = self.all.get() {
-            all.begin_exchange();
+        if let Some(exchange) = self.exchange.get() {
+            exchange.begin();
         }
     }
 }

@@ -84,7 +84,7 @@ impl<H: Home> Slots<H> {
         let stays = all.stays();
         all.exchange.aim(stays);
         for slot in &all.slots {
-            slot.all.set(stays);
+            slot.exchange.set(stays.seen_as(|all| &all.exchange));
             all.settle(slot);
         }
         Ok(all)
@@ -172,9 +172,9 @@ impl<H: Home> Slots<H> {
     }
 
     /// Nobody comes or goes while the result lives. Not by who has one. Sleeps.
-    pub(crate) fn still(&self) -> Still<'_, H> {
+    pub(crate) fn still(&self) -> Still<'_> {
         Still::new(
-            self,
+            &self.exchange,
             Reason::Doors {
                 _held: self.doors.lock(),
             },
@@ -182,9 +182,9 @@ impl<H: Home> Slots<H> {
     }
 
     /// Likewise for those that an exchange may wait for, and who have kept it off before. Sleeps.
-    pub(crate) fn still_at_rest(&self) -> Still<'_, H> {
+    pub(crate) fn still_at_rest(&self) -> Still<'_> {
         Still::new(
-            self,
+            &self.exchange,
             Reason::Rest {
                 _kept: self.exchange.keep_off(),
             },
@@ -192,7 +192,7 @@ impl<H: Home> Slots<H> {
     }
 
     /// Who is in `slot` is served no more, by `work`, and does not interrupt either.
-    pub(crate) fn part(still: &Still<'_, H>, slot: &Slot<H>, work: impl FnOnce(&SlotAdapter<H>)) {
+    pub(crate) fn part(still: &Still<'_>, slot: &Slot<H>, work: impl FnOnce(&SlotAdapter<H>)) {
         match still.tenant(slot) {
             None => {}
             Some(Tenant::Waiting(port)) => port.set_interrupt(0, false),

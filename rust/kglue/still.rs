@@ -2,8 +2,7 @@
 //! Slots in which nobody comes or goes for a while.
 
 use crate::slot::{Home, Slot, Tenant};
-use crate::slots::Slots;
-use crate::work::{Exchange, KeptOff};
+use crate::work::{Exchange, KeptOff, Work};
 use kernel::sync::lock::{mutex::MutexBackend, Guard};
 
 /// Why nobody does: of the slots' own.
@@ -14,27 +13,28 @@ pub(crate) enum Reason<'a> {
     Rest { _kept: KeptOff<'a, Exchange> },
 }
 
-/// Nobody leaves a slot while it lives, save by who has it for himself alone ([`Slots::vacate`]).
+/// Nobody leaves a slot while it lives, save by who has it for himself alone (`Slots::vacate`).
 ///
 /// # Invariants
-/// `_why` is of `all`.
-pub(crate) struct Still<'a, H: Home> {
-    all: &'a Slots<H>,
+/// `_why` is of the slots that `exchange` is of.
+pub(crate) struct Still<'a> {
+    exchange: &'a Work<Exchange>,
     _why: Reason<'a>,
 }
 
-impl<'a, H: Home> Still<'a, H> {
-    /// By the slots themselves, with a reason that is theirs.
-    pub(crate) fn new(all: &'a Slots<H>, why: Reason<'a>) -> Self {
+impl<'a> Still<'a> {
+    /// By the slots themselves, with their exchange and a reason that is theirs.
+    pub(crate) fn new(exchange: &'a Work<Exchange>, why: Reason<'a>) -> Self {
         // INVARIANT: by who calls this.
-        Self { all, _why: why }
+        let _why = why;
+        Self { exchange, _why }
     }
 
     /// Who is in `slot`, which is one of them.
-    pub(crate) fn tenant<'s>(&'s self, slot: &'s Slot<H>) -> Option<&'s Tenant<H>> {
-        let all = slot.all.get()?;
+    pub(crate) fn tenant<'s, H: Home>(&'s self, slot: &'s Slot<H>) -> Option<&'s Tenant<H>> {
+        let exchange = slot.exchange.get()?;
         // SAFETY: only an exchange takes what is there, which holds the doors, and borrows what it
         // holds them by for itself.
-        core::ptr::eq(all, self.all).then(|| unsafe { slot.tenant().as_ref() })?
+        core::ptr::eq(exchange, self.exchange).then(|| unsafe { slot.tenant().as_ref() })?
     }
 }
