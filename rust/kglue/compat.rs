@@ -53,11 +53,8 @@ pub fn zeroes<A: Allocator>(len: usize) -> Result<Vec<u8, A>, AllocError> {
     return Vec::from_elem(0, len, GFP_KERNEL);
 }
 
-/// `SG_IO` (`scsi/sg.h`): a SCSI command, of whose structure 32-bit programs have another.
-pub const SG_IO: u32 = 0x2285;
-
-/// The ioctl of 32-bit programs on a 64-bit kernel, where there are any.
-type CompatIoctl = Option<
+/// What takes an ioctl of a 32-bit program for one of a 64-bit program.
+type PassCompatIoctl = Option<
     unsafe extern "C" fn(
         *mut bindings::block_device,
         bindings::blk_mode_t,
@@ -66,27 +63,11 @@ type CompatIoctl = Option<
     ) -> kernel::ffi::c_int,
 >;
 
+/// That of the block layer, where there are 32-bit programs.
 #[cfg(CONFIG_COMPAT)]
-pub(crate) const COMPAT_IOCTL: CompatIoctl = Some(compat_ioctl);
+pub(crate) const PASS_COMPAT_IOCTL: PassCompatIoctl = Some(bindings::blkdev_compat_ptr_ioctl);
 #[cfg(not(CONFIG_COMPAT))]
-pub(crate) const COMPAT_IOCTL: CompatIoctl = None;
-
-/// # Safety
-/// Called by the block layer for a disk of ours that is open.
-#[cfg(CONFIG_COMPAT)]
-unsafe extern "C" fn compat_ioctl(
-    bdev: *mut bindings::block_device,
-    mode: bindings::blk_mode_t,
-    cmd: kernel::ffi::c_uint,
-    arg: kernel::ffi::c_ulong,
-) -> kernel::ffi::c_int {
-    // The arguments of all others are the same for 32-bit programs.
-    if cmd == SG_IO {
-        return kernel::error::code::ENOIOCTLCMD.to_errno();
-    }
-    // SAFETY: by the caller's promise.
-    unsafe { bindings::blkdev_compat_ptr_ioctl(bdev, mode, cmd, arg) }
-}
+pub(crate) const PASS_COMPAT_IOCTL: PassCompatIoctl = None;
 
 /// The memory node that `device` is near to.
 #[cfg(CONFIG_NUMA)]

@@ -117,12 +117,18 @@ unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::
     0
 }
 
+/// Hands an ioctl to the controller, if that is still there.
+fn carry_out(gate: &Gate, cmd: u32, arg: usize) -> kernel::error::Result<i32> {
+    let ioctl = gate.with(|owner| owner.ioctls()).ok_or(ENODEV)?;
+    ioctl(gate, None, cmd, arg)
+}
+
 /// # Safety
 /// Called by the kernel for a file that `open` has opened.
 unsafe extern "C" fn ioctl(file: *mut bindings::file, cmd: c_uint, arg: c_ulong) -> c_long {
     // SAFETY: `open` has put it there, and `release` comes later.
     let shared = unsafe { &*(*file).private_data.cast_const().cast::<Shared>() };
-    let done = crate::blk::ioctl::dispatch_controller(&shared.gate, cmd, arg);
+    let done = carry_out(&shared.gate, cmd, arg);
     // CAST: an int, as an errno is.
     done.unwrap_or_else(|error: kernel::error::Error| error.to_errno()) as c_long
 }

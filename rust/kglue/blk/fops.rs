@@ -4,7 +4,9 @@
 //! `kernel::block::mq::GenDisk` (Linux 7.2 and 7.3) has a table of its own, with none of them.
 
 use super::gendisk::GenDisk;
-use crate::compat::{zeroed, COMPAT_IOCTL};
+use super::ioctl::{OfDisk, SG_IO};
+use super::shared::DiskShared;
+use crate::compat::{zeroed, PASS_COMPAT_IOCTL};
 use crate::shims;
 use core::slice;
 use kernel::bindings;
@@ -22,7 +24,7 @@ unsafe impl Sync for Table {}
 pub(crate) static TABLE: Table = Table(bindings::block_device_operations {
     owner: (&raw const bindings::__this_module).cast_mut(),
     ioctl: Some(ioctl),
-    compat_ioctl: COMPAT_IOCTL,
+    compat_ioctl: Some(compat_ioctl),
     getgeo: Some(getgeo),
     free_disk: Some(free_disk),
     get_unique_id: Some(get_unique_id),
@@ -44,10 +46,38 @@ unsafe extern "C" fn ioctl(
         let disk = GenDisk::from_raw((*bdev).bd_disk);
         (disk, shims::hiops_is_read_only(bdev))
     };
-    let partition = disk.is_partition(bdev);
-    match super::ioctl::dispatch(disk.shared(), partition, read_only, cmd, arg) {
+    if disk.is_partition(bdev) {
+        return ENOTTY.to_errno();
+    }
+    match carry_out(disk.shared(), read_only, cmd, arg) {
         Ok(result) => result,
         Err(error) => error.to_errno(),
+    }
+}
+
+/// Hands an ioctl to the disk's controller, if that is still there.
+fn carry_out(disk: &DiskShared, read_only: bool, cmd: u32, arg: usize) -> Result<i32> {
+    let ioctl = (disk.gate.with(|owner| owner.ioctls())).ok_or(ENODEV)?;
+    let of = OfDisk {
+        unit: disk.unit.id,
+        read_only,
+    };
+    ioctl(&disk.gate, Some(of), cmd, arg)
+}
+
+/// # Safety
+/// Called by the block layer for a disk of ours that is open, on behalf of a 32-bit program.
+unsafe extern "C" fn compat_ioctl(
+    bdev: *mut bindings::block_device,
+    mode: bindings::blk_mode_t,
+    cmd: c_uint,
+    arg: c_ulong,
+) -> c_int {
+    // The arguments of all others are the same for 32-bit programs.
+    match PASS_COMPAT_IOCTL {
+        // SAFETY: by the caller's promise.
+        Some(pass) if cmd != SG_IO => unsafe { pass(bdev, mode, cmd, arg) },
+        _ => ENOIOCTLCMD.to_errno(),
     }
 }
 

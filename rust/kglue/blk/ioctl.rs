@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What of a disk's ioctls passes through to its controller.
 
-use super::gate::Gate;
-use super::shared::DiskShared;
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
 
-pub use crate::compat::SG_IO;
+/// `SG_IO` (`scsi/sg.h`): a SCSI command, of whose structure 32-bit programs have another.
+pub const SG_IO: u32 = 0x2285;
 
 /// The disk that an ioctl is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,29 +101,4 @@ impl Right {
         // SAFETY: asks about the calling task.
         unsafe { bindings::capable(capability as i32) }
     }
-}
-
-/// Hands an ioctl of the controller's own node to it, if it is still there.
-pub(crate) fn dispatch_controller(gate: &Gate, cmd: u32, arg: usize) -> Result<i32, Error> {
-    let ioctl = gate.with(|owner| owner.ioctls()).ok_or(ENODEV)?;
-    ioctl(gate, None, cmd, arg)
-}
-
-/// Hands an ioctl to the disk's controller, if that is still there.
-pub(crate) fn dispatch(
-    disk: &DiskShared,
-    partition: bool,
-    read_only: bool,
-    cmd: u32,
-    arg: usize,
-) -> Result<i32, Error> {
-    if partition {
-        return Err(ENOTTY);
-    }
-    let ioctl = (disk.gate.with(|owner| owner.ioctls())).ok_or(ENODEV)?;
-    let of = OfDisk {
-        unit: disk.unit.id,
-        read_only,
-    };
-    ioctl(&disk.gate, Some(of), cmd, arg)
 }
