@@ -3,8 +3,8 @@
 //! whose owner answers as the test wants.
 
 use super::owner::{Fake, KEYS};
-use crate::blk::gate::Gate;
-use crate::blk::owner::OwnerPtr;
+use crate::aim::Stays;
+use crate::blk::owner::{Gate, Owner};
 use crate::blk::pr::{TABLE, TYPES};
 use crate::blk::shared::DiskShared;
 use crate::errno::status;
@@ -29,9 +29,8 @@ impl Rig {
         let fake = Fake::new()?;
         let gate = Gate::new().map_err(crate::errno::to_errno)?;
         // SAFETY: the owner lives as long as the rig, which closes the gate before.
-        let owner = unsafe { OwnerPtr::new(&*from_ref(&*fake)) };
-        // SAFETY: as above; nobody else opens it.
-        unsafe { gate.open(owner) };
+        let owner = unsafe { Stays::new(&*fake) }.seen_as::<dyn Owner>(|fake| fake);
+        gate.open(owner);
         let shared = DiskShared::new(super::unit::unit(), KVec::new(), gate, owner)
             .map_err(crate::errno::to_errno)?;
         let mut disk: KBox<bindings::gendisk> = KBox::new(crate::compat::zeroed(), GFP_KERNEL)?;

@@ -2,7 +2,7 @@
 //! A controller's temperatures for the operator's monitoring: the kernel's hwmon, with the in-tree
 //! driver's names. The kernel crate has no hwmon (Linux 7.3); `c_shims/hwmon.c` has its tables.
 
-use crate::blk::gate::Gate;
+use crate::blk::owner::Gate;
 use crate::context::now_ms;
 use crate::device::raw;
 use crate::errno::to_errno;

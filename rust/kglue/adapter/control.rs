@@ -4,8 +4,8 @@
 use crate::adapter::config::Bus;
 use crate::adapter::reason::Reason;
 use crate::adapter::state::Adapter;
-use crate::blk::gate::Gate;
 use crate::blk::ioctl::{AdminPath, ControlPath, Way};
+use crate::blk::owner::Gate;
 use crate::context::NoIo;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;

@@ -4,10 +4,11 @@
 use crate::adapter::attention::Found;
 use crate::adapter::config::Bus;
 use crate::adapter::state::Adapter;
+use crate::aim::Stays;
 use crate::blk::disk::Disk;
 use crate::blk::ioctl::AdminPath;
 use crate::blk::lane::{Format, Lane, Panel};
-use crate::blk::owner::OwnerPtr;
+use crate::blk::owner::Owner;
 use crate::blk::shared::DiskShared;
 use crate::heat::Thermometer;
 use crate::node::Node;
@@ -26,8 +27,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         self.log_quirks();
         let mut found = Found::new();
         self.look(&mut found)?;
-        // SAFETY: the gate is closed before the adapter goes (`remove`, `drop`).
-        unsafe { self.gate.open(self.owner()) };
+        self.gate.open(self.owner());
         self.begin();
         // Who opens the first of them may ask for a change.
         let _change = self.change.lock();
@@ -102,9 +102,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         }
     }
 
-    fn owner(&self) -> OwnerPtr {
-        // SAFETY: attributes and gate go before the adapter does.
-        unsafe { OwnerPtr::new(self) }
+    /// It, as its disks' files have it.
+    fn owner(&self) -> Stays<dyn Owner> {
+        self.stays().seen_as(|adapter| adapter)
     }
 
     pub(crate) fn add_disk(&self, unit: Unit) -> Result<(), Error> {

@@ -7,9 +7,9 @@ use crate::adapter::queue::HwQueue;
 use crate::adapter::state::{Adapter, LIVE, WELL};
 use crate::adapter::tags::TagSet;
 use crate::aim::Stays;
-use crate::blk::gate::Gate;
 use crate::blk::ioctl::AdminPath;
 use crate::blk::ops::Ops;
+use crate::blk::owner::Gate;
 use crate::blk::request::Pdu;
 use crate::blk::MapKind;
 use crate::platform::KernelPlatform;
@@ -189,10 +189,10 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         self.attention.aim(adapter);
     }
 
-    fn stays(&self) -> Stays<Self> {
-        // SAFETY: it does not move any more (invariant). Before it goes (`put_away`) the recovery
-        // is cancelled, and as the state is `DEAD` then not begun again; attention is disabled, and
-        // the queues are quiet.
+    pub(super) fn stays(&self) -> Stays<Self> {
+        // SAFETY: it does not move any more (invariant). Before it goes (`put_away`) the gate is
+        // closed, and disks are gone with their attributes; the recovery is cancelled, and as the
+        // state is `DEAD` then not begun again; attention is disabled, and the queues are quiet.
         unsafe { Stays::new(self) }
     }
 

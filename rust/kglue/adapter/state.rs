@@ -6,7 +6,7 @@ use crate::adapter::config::{Bus, Config, Label, Number};
 use crate::adapter::queue::HwQueue;
 use crate::adapter::tags::TagSet;
 use crate::blk::disk::Disk;
-use crate::blk::gate::Gate;
+use crate::blk::owner::Gate;
 use crate::blk::upper::BlkUpper;
 use crate::platform::KernelPlatform;
 use crate::wait::hook::Hook;

@@ -4,29 +4,29 @@
 //! Who is inside holds no lock, so any number are. Nobody touches user memory inside: a page of it
 //! may never come, and [`Gate::close`] waits for all who are.
 
-use super::owner::{Owner, OwnerPtr};
+use crate::aim::Stays;
 use hal::Error;
 use kernel::prelude::*;
 use kernel::sync::{new_condvar, new_mutex, Arc, CondVar, Mutex};
 
-/// The gate of one adapter.
+/// The gate of one adapter, which is an `O` to those who come.
 #[pin_data]
-pub(crate) struct Gate {
+pub(crate) struct Gate<O: ?Sized> {
     #[pin]
-    state: Mutex<State>,
+    state: Mutex<State<O>>,
     /// Told when the last one leaves.
     #[pin]
     empty: CondVar,
 }
 
-struct State {
+struct State<O: ?Sized> {
     /// `None`: the gate is closed.
-    owner: Option<OwnerPtr>,
+    owner: Option<Stays<O>>,
     /// How many are inside.
     inside: usize,
 }
 
-impl Gate {
+impl<O: ?Sized> Gate<O> {
     /// A closed gate.
     pub(crate) fn new() -> Result<Arc<Self>, Error> {
         let closed = State {
@@ -40,11 +40,8 @@ impl Gate {
         Arc::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)
     }
 
-    /// Opens it.
-    ///
-    /// # Safety
-    /// It is closed before the owner goes, and nobody else opens it.
-    pub(crate) unsafe fn open(&self, owner: OwnerPtr) {
+    /// Opens it. [`Gate::close`] silences who comes.
+    pub(crate) fn open(&self, owner: Stays<O>) {
         self.state.lock().owner = Some(owner);
     }
 
@@ -63,20 +60,20 @@ impl Gate {
     }
 
     /// Lets `f` have the owner, without a lock; `None` when the gate is closed. Sleeps.
-    pub(crate) fn with<R>(&self, f: impl FnOnce(&dyn Owner) -> R) -> Option<R> {
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&O) -> R) -> Option<R> {
         let visit = Visit::new(self)?;
         Some(f(visit.owner.get()))
     }
 }
 
 /// Somebody inside.
-struct Visit<'a> {
-    gate: &'a Gate,
-    owner: OwnerPtr,
+struct Visit<'a, O: ?Sized> {
+    gate: &'a Gate<O>,
+    owner: Stays<O>,
 }
 
-impl<'a> Visit<'a> {
-    fn new(gate: &'a Gate) -> Option<Self> {
+impl<'a, O: ?Sized> Visit<'a, O> {
+    fn new(gate: &'a Gate<O>) -> Option<Self> {
         let mut state = gate.state.lock();
         let owner = state.owner?;
         state.inside = state.inside.saturating_add(1);
@@ -84,7 +81,7 @@ impl<'a> Visit<'a> {
     }
 }
 
-impl Drop for Visit<'_> {
+impl<O: ?Sized> Drop for Visit<'_, O> {
     fn drop(&mut self) {
         let mut state = self.gate.state.lock();
         state.inside = state.inside.saturating_sub(1);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a disk's files and its ioctls have of the adapter.
 
-use super::gate::Gate;
+use super::gate;
 use super::ioctl::OfDisk;
 use core::any::Any;
 use engine::Mode;
 use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
+
+/// The gate to one.
+pub(crate) type Gate = gate::Gate<dyn Owner>;
 
 /// Carries out an ioctl for that disk, or for the controller, whose owner is behind the
 /// gate and of a kind that the function knows.
@@ -77,24 +80,4 @@ pub(crate) struct ControllerCounts {
     pub(crate) turns: u64,
     pub(crate) missed: u64,
     pub(crate) aborts: u64,
-}
-
-/// # Invariants
-/// While a [`Gate`] holds it, and while anybody is inside, the owner is alive; so it is while the
-/// disk's attributes are there.
-#[derive(Clone, Copy)]
-pub(crate) struct OwnerPtr(&'static dyn Owner);
-
-impl OwnerPtr {
-    /// # Safety
-    /// The result is used only while `owner` is alive.
-    pub(crate) unsafe fn new(owner: &(dyn Owner + 'static)) -> Self {
-        // SAFETY: in truth it lives for as long as the result is used, by the caller's promise.
-        Self(unsafe { &*core::ptr::from_ref(owner) })
-    }
-
-    /// The owner. By whom the invariant speaks of.
-    pub(crate) fn get(&self) -> &dyn Owner {
-        self.0
-    }
 }

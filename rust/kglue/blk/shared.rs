@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The part of a disk that may outlive its adapter.
 
-use super::gate::Gate;
 use super::lane::{Lane, Sums};
-use super::owner::OwnerPtr;
+use super::owner::{Gate, Owner};
+use crate::aim::Stays;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use hal::{Error, Unit};
 use kernel::prelude::*;
@@ -17,7 +17,7 @@ pub(crate) struct DiskShared {
     /// The way to the adapter, closed when that goes.
     pub(crate) gate: Arc<Gate>,
     /// The adapter itself, for the disk's attributes: they go before it does.
-    pub(crate) owner: OwnerPtr,
+    pub(crate) owner: Stays<dyn Owner>,
 }
 
 impl DiskShared {
@@ -26,7 +26,7 @@ impl DiskShared {
         unit: Unit,
         lanes: KVec<Lane>,
         gate: Arc<Gate>,
-        owner: OwnerPtr,
+        owner: Stays<dyn Owner>,
     ) -> Result<KBox<Self>, Error> {
         ALIVE.fetch_add(1, Ordering::Relaxed);
         let shared = Self {
