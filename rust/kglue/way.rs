@@ -2,7 +2,7 @@
 //! The way from a thread that waits to the hardware queue that has its I/O, and what comes back.
 
 use crate::aim::Stays;
-use crate::blk::request::Rq;
+use crate::blk::request::handle::Rq;
 use engine::{Context, Next, Turn};
 
 /// A finished request on its way to the thread that waits for it; its status is in its PDU.

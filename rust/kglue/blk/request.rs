@@ -11,13 +11,16 @@
 //!  queue_rq(s) --Rq--> engine --end, requeue, a batch--> blk-mq
 //!                        +--swallowed (fault injection)--> nobody's --its time-out--> Rq
 //! ```
-//! [`owned`]: what its owner does with a request. [`chain`]: requests in a row. [`batch`]: those
-//! that end together. [`bios`]: what it is made of.
+//! [`handle`]: the two types. [`owned`]: what its owner does with a request. [`chain`]: requests in
+//! a row. [`batch`]: those that end together. [`bios`]: what it is made of.
 
 pub(crate) mod batch;
 pub(crate) mod bios;
 pub(crate) mod chain;
+pub(crate) mod handle;
 mod owned;
+
+pub(crate) use self::handle::{Rq, RqRef};
 
 use self::bios::{Bios, Ranges};
 use super::gendisk::GenDisk;
@@ -61,30 +64,6 @@ pub(crate) struct Own {
     pub(crate) tries: Cell<u8>,
     /// In how many milliseconds it is tried again, if it is.
     pub(crate) delay_ms: Cell<u32>,
-}
-
-/// A request that blk-mq handed to hiops, to be ended exactly once: by what takes it by value.
-///
-/// # Invariants
-/// `rq` is a request of a queue whose tag set has room for `Pdu<M>` behind each, given to
-/// `queue_rq(s)` and not ended since; this is the only owner of it. Its hardware context's
-/// `driver_data` is a [`Lane`] that outlives it.
-#[repr(transparent)]
-pub struct Rq {
-    rq: NonNull<bindings::request>,
-}
-
-// SAFETY: a request belongs to no thread; its one owner may be any.
-unsafe impl Send for Rq {}
-
-/// A request to look at, for who does not own it, or not for as long: it can't be ended.
-///
-/// # Invariants
-/// `rq` is as that of an [`Rq`], or is over, but stays a request of that tag set for `'a`.
-#[derive(Clone, Copy)]
-pub(crate) struct RqRef<'a> {
-    rq: NonNull<bindings::request>,
-    alive: PhantomData<&'a bindings::request>,
 }
 
 /// What the block layer says of a request. What is not asked for costs nothing: the compiler leaves
