@@ -12,7 +12,7 @@ pub(super) struct Place {
     pub(super) inside: AtomicU32,
     /// What came of it when a thread here last yielded: a [`Turn`]; [`NO_TURN`]: told already.
     pub(super) turn: AtomicU8,
-    /// When a thread here last yielded, as a [`stamp`].
+    /// When a thread here last yielded, as a [`stamp`](crate::context::stamp).
     pub(super) yielded_at: AtomicU64,
     /// The CPU that the thread here came to sleep on.
     pub(super) cpu: AtomicU32,
