@@ -22,7 +22,7 @@ WINDOW = (0.15, 0.8)
 MARGIN = 1.75
 # I/Os of all jobs together, by how many are in flight at least: enough for the rare slow ones to
 # show, and for a window that is long beside a scheduler's slice. Many in flight are over sooner.
-TOTAL = {1: 8000, 8: 16000, 32: 32000}
+TOTAL = {1: 8000, 8: 32000}
 # Buffered writes between two fsync.
 WRITES_A_SYNC = 16
 # The neighbours that a suffix of a name stands for; bench/hog knows the classes.
