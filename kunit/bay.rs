@@ -54,6 +54,8 @@ impl Port {
             tags: 8,
             channels: 8,
             latency: Latency::Fixed(10_000),
+            write_latency: None,
+            link_mb_s: 0,
             seed: 1,
             bytes: 1 << 20,
             block_shift: 9,

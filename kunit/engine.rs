@@ -109,6 +109,8 @@ mod engine_suite {
                 tags: 4,
                 channels: 4,
                 latency: Latency::Fixed(100),
+                write_latency: None,
+                link_mb_s: 0,
                 seed: 1,
                 bytes: 4096,
                 block_shift: 9,

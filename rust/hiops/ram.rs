@@ -42,6 +42,8 @@ fn config() -> Result<Config, Error> {
         tags: in_range("ram_tags", parameters::ram_tags.value(), 1..=4096)? as u16,
         channels: in_range("ram_channels", parameters::ram_channels.value(), 1..=4096)? as u16,
         latency,
+        write_latency: None,
+        link_mb_s: 0,
         seed: plain(parameters::ram_seed.value()),
         bytes: u64::from(size) << 20,
         block_shift: block.trailing_zeros() as u8,

@@ -94,6 +94,7 @@ impl<P: Platform, W: World> Controller for Ram<P, W> {
         let device = self.world.device();
         device.run(false);
         (0..device.config.queues).for_each(|queue| device.rang(queue));
+        device.link.clear();
         device.run(true);
         Ok(())
     }

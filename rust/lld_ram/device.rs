@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What all queues of the device share, and what it is made of.
 
+use crate::link::Link;
 use crate::Latency;
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hal::{Error, Segment};
@@ -41,6 +42,11 @@ pub struct Config {
     pub channels: u16,
     /// How long a channel is busy with one command.
     pub latency: Latency,
+    /// And with one that changes the medium, if that is another time: a write, a discard, zeroes.
+    pub write_latency: Option<Latency>,
+    /// What all channels of all queues share for the data, in 1,000,000 bytes a second, when the
+    /// medium is done with a command; 0: data takes no time.
+    pub link_mb_s: u32,
     /// For what is drawn at random.
     pub seed: u64,
     /// The medium's size in bytes, a multiple of the block, at least one block.
@@ -128,6 +134,7 @@ pub struct Device {
     pub(crate) config: Config,
     /// How it misbehaves.
     pub faults: Faults,
+    pub(crate) link: Link,
     running: AtomicBool,
     gone: AtomicBool,
     /// By queue: for when the bell is set, in nanoseconds; all ones: it is not.
@@ -153,6 +160,7 @@ impl Device {
                 duplicate: Fault::never(),
                 lie: Fault::never(),
             },
+            link: Link::new(config.link_mb_s),
             running: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             armed: [const { AtomicU64::new(u64::MAX) }; MAX_QUEUES as usize],
@@ -217,6 +225,8 @@ mod tests {
             tags: 1,
             channels: 1,
             latency: Latency::Fixed(0),
+            write_latency: None,
+            link_mb_s: 0,
             seed: 0,
             bytes: 512,
             block_shift: 9,

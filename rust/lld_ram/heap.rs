@@ -46,7 +46,16 @@ impl<P: Platform> Heap<P> {
     /// When the earliest is due.
     #[inline]
     pub(crate) fn due(&self) -> Option<u64> {
-        (self.len != 0).then(|| self.get(0).0)
+        self.first().map(|(due, _)| due)
+    }
+
+    /// The earliest: when it is due, and its word.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<(u64, u32)> {
+        // CAST: the low half is the word.
+        (self.len != 0)
+            .then(|| self.get(0))
+            .map(|(due, rest)| (due, rest as u32))
     }
 
     /// Adds `word`; `false` if there is no room.
@@ -118,6 +127,7 @@ mod tests {
         wanted.sort();
         for (due, word) in wanted {
             assert_eq!(heap.due(), Some(due));
+            assert_eq!(heap.first(), Some((due, word)));
             if due != 0 {
                 assert_eq!(heap.pop(due - 1), None);
             }

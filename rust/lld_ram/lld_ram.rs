@@ -11,12 +11,16 @@
 //! * [`Device`]: what all its queues share: how it is configured, whether it runs, its faults.
 //! * **Channel**: what serves one command at a time. A queue has several; a command takes the one
 //!   that is free first.
+//! * **Link**: what a command's data goes over when its channel is done with it. All channels of
+//!   all queues share it. It takes no time unless [`Config::link_mb_s`] says so.
 //! * **Word**: what the device reports of a finished command: its tag and a generation, checked
 //!   against what was issued.
 //!
 //! ```text
 //!  issue_tags -> ring -> heap, by due time -> due -> data is moved -> word -> fetch_event
-//!      |                 (drain side)                                  ^
+//!      |           |     (drain side)    ^                             ^
+//!      |           +-> heap, by when     |                             |
+//!      |               ready -> link ----+                             |
 //!      +------------- bell for the earliest -------------------- interrupt
 //! ```
 #![no_std]
@@ -29,6 +33,7 @@ mod controller;
 mod device;
 mod heap;
 mod latency;
+mod link;
 mod queue;
 mod service;
 

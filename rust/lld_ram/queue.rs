@@ -6,6 +6,7 @@ mod completion;
 pub use self::completion::RamDrain;
 use crate::device::World;
 use crate::latency::Dice;
+use crate::link::Line;
 use crate::service::{tag_of, Commands};
 use cell::sync::{AtomicU64, Ordering};
 use hal::{
@@ -29,6 +30,8 @@ pub struct RamIssue<P: Platform> {
     /// By channel: when it is free.
     channels: P::Table<AtomicU64>,
     dice: Dice,
+    /// Those whose bytes go over the link.
+    line: Line,
     /// Sets words apart that report the same tag.
     generation: u16,
 }
@@ -42,6 +45,7 @@ impl<P: Platform, W: World> RamQueue<P, W> {
             issue: RamIssue {
                 channels: platform.table(config.channels.into(), |_| AtomicU64::new(0))?,
                 dice: Dice::new(seed),
+                line: Line::default(),
                 generation: 0,
             },
             drain: RamDrain::new(platform, config.tags, !seed)?,
@@ -54,10 +58,15 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         })
     }
 
-    /// When a command that is issued now is due: the channel that is free first takes it.
-    fn due(&self, side: &mut RamIssue<P>, now: u64) -> u64 {
+    /// When the medium is done with the command of `tag` if it is issued now: the channel that is
+    /// free first takes it.
+    fn ready(&self, side: &mut RamIssue<P>, tag: usize, now: u64) -> u64 {
         let device = self.world.device();
-        let mut takes = device.config.latency.draw(&mut side.dice);
+        let latency = match &device.config.write_latency {
+            Some(own) if self.commands.changes(tag) => own,
+            _ => &device.config.latency,
+        };
+        let mut takes = latency.draw(&mut side.dice);
         if device.faults.reorder.strikes() {
             let most = takes.max(1).saturating_mul(OVERTAKEN);
             takes = takes.saturating_add(side.dice.below(most));
@@ -68,13 +77,30 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         let free_at = |channel: &&AtomicU64| channel.load(Ordering::Relaxed);
         match side.channels.iter().min_by_key(free_at) {
             Some(channel) => {
-                let due = now
+                let ready = now
                     .max(channel.load(Ordering::Relaxed))
                     .saturating_add(takes);
-                channel.store(due, Ordering::Relaxed);
-                due
+                channel.store(ready, Ordering::Relaxed);
+                ready
             }
             None => now.saturating_add(takes),
+        }
+    }
+
+    /// When the command of `tag` is due, at the earliest, with which the medium is done at `ready`.
+    fn due(&self, side: &mut RamIssue<P>, tag: usize, ready: u64) -> u64 {
+        match self.over_link(tag) {
+            0 => ready,
+            bytes => side.line.join(&self.world.device().link, ready, bytes),
+        }
+    }
+
+    /// The bytes of `tag`'s command that have to wait for their turn on the link.
+    #[inline]
+    fn over_link(&self, tag: usize) -> u64 {
+        match self.world.device().link.is_on() {
+            true => self.commands.bytes(tag),
+            false => 0,
         }
     }
 
@@ -133,12 +159,12 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         let now = self.world.now_ns();
         let mut earliest = u64::MAX;
         for tag in tags.drain() {
-            let due = self.due(side, now);
             let number = tag.number();
+            let ready = self.ready(side, number.into(), now);
             side.generation = side.generation.wrapping_add(1);
+            earliest = earliest.min(self.due(side, number.into(), ready));
             self.tags.issue(tag);
-            self.commands.issue(number, side.generation, due);
-            earliest = earliest.min(due);
+            self.commands.issue(number, side.generation, ready);
         }
         if self.world.device().runs() {
             self.ring_at(earliest);
@@ -159,6 +185,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
             return true;
         }
         let now = self.world.now_ns();
+        self.take_turns(side, now);
         if side.heap.due().is_some_and(|due| due <= now) {
             return true;
         }
@@ -224,6 +251,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         for channel in issue.channels.iter() {
             channel.store(0, Ordering::Relaxed);
         }
+        issue.line = Line::default();
         drain.rewind(self.commands.tail());
         let _ = self.commands.take_aborted();
     }

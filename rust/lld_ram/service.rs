@@ -23,8 +23,8 @@ struct Place {
     len: AtomicU64,
     /// Of its data.
     segments: AtomicU32,
-    /// When it is due, in nanoseconds.
-    due: AtomicU64,
+    /// When the medium is done with it, in nanoseconds.
+    ready: AtomicU64,
     /// The word that reports it.
     word: AtomicU32,
     /// It is stuck.
@@ -109,11 +109,26 @@ impl<P: Platform> Commands<P> {
         Ok(())
     }
 
-    /// The device learns of `tag`, to be reported as `generation` at `due`. By the issuer.
-    pub(crate) fn issue(&self, tag: u16, generation: u16, due: u64) {
+    /// Whether the command of `tag` changes the medium.
+    pub(crate) fn changes(&self, tag: usize) -> bool {
+        (self.places.get(tag))
+            .is_some_and(|place| matches!(place.kind.load(Ordering::Relaxed), WRITE | ZERO))
+    }
+
+    /// The bytes of the data of `tag`'s command: none but of a read or a write.
+    pub(crate) fn bytes(&self, tag: usize) -> u64 {
+        (self.places.get(tag)).map_or(0, |place| match place.kind.load(Ordering::Relaxed) {
+            READ | WRITE => place.len.load(Ordering::Relaxed),
+            _ => 0,
+        })
+    }
+
+    /// The device learns of `tag`, to be reported as `generation`; the medium is done with it at
+    /// `ready`. By the issuer.
+    pub(crate) fn issue(&self, tag: u16, generation: u16, ready: u64) {
         let word = (u32::from(generation) << 16) | u32::from(tag);
         if let Some(place) = self.places.get(usize::from(tag)) {
-            place.due.store(due, Ordering::Relaxed);
+            place.ready.store(ready, Ordering::Relaxed);
             place.word.store(word, Ordering::Relaxed);
             place.stuck.store(false, Ordering::Relaxed);
         }
@@ -129,17 +144,17 @@ impl<P: Platform> Commands<P> {
         self.ring.get(at as usize & self.ring.len().wrapping_sub(1))
     }
 
-    /// The next command in the ring, if there is one behind `head`: its word and when it is due. By
-    /// the drainer.
+    /// The next command in the ring, if there is one behind `head`: its word and when the medium is
+    /// done with it. By the drainer.
     #[inline]
     pub(crate) fn next(&self, head: u32) -> Option<(u32, u64)> {
         if self.tail.load(Ordering::Acquire) == head {
             return None;
         }
         let word = self.ring_at(head)?.load(Ordering::Relaxed);
-        let due =
-            (self.places.get(tag_of(word))).map_or(0, |place| place.due.load(Ordering::Relaxed));
-        Some((word, due))
+        let ready =
+            (self.places.get(tag_of(word))).map_or(0, |place| place.ready.load(Ordering::Relaxed));
+        Some((word, ready))
     }
 
     /// The command of `word` is not finished. By the drainer.

@@ -10,7 +10,10 @@ use hal::{CmdError, Error, Event, Platform};
 
 /// The drainer's part.
 pub struct RamDrain<P: Platform> {
+    /// By when they are due.
     pub(super) heap: Heap<P>,
+    /// Those that have to go over the link first, by when they are ready for it.
+    to_link: Heap<P>,
     /// Where in the ring it is.
     pub(super) head: u32,
     dice: Dice,
@@ -26,6 +29,7 @@ impl<P: Platform> RamDrain<P> {
     pub(super) fn new(platform: &P, tags: u16, seed: u64) -> Result<Self, Error> {
         Ok(Self {
             heap: Heap::new(platform, tags.into())?,
+            to_link: Heap::new(platform, tags.into())?,
             head: 0,
             dice: Dice::new(seed),
             again: None,
@@ -37,6 +41,7 @@ impl<P: Platform> RamDrain<P> {
     /// Nothing is with the device; what it is given next is at `head` of the ring.
     pub(super) fn rewind(&mut self, head: u32) {
         self.heap.clear();
+        self.to_link.clear();
         self.head = head;
         self.again = None;
         self.truth = None;
@@ -46,17 +51,44 @@ impl<P: Platform> RamDrain<P> {
 impl<P: Platform, W: World> RamQueue<P, W> {
     /// The device takes over what was issued.
     pub(super) fn pull(&self, side: &mut RamDrain<P>) {
-        while let Some((word, due)) = self.commands.next(side.head) {
-            if !side.heap.push(due, word) {
+        while let Some((word, ready)) = self.commands.next(side.head) {
+            let heap = match self.over_link(tag_of(word)) {
+                0 => &mut side.heap,
+                _ => &mut side.to_link,
+            };
+            if !heap.push(ready, word) {
                 return;
             }
             side.head = side.head.wrapping_add(1);
         }
     }
 
+    /// Those that are ready for the link at `now` get their turns. By when they are ready, and not
+    /// by when they are looked at: a look that comes late makes no command slower.
+    #[inline]
+    pub(super) fn take_turns(&self, side: &mut RamDrain<P>, now: u64) {
+        while side.to_link.due().is_some_and(|ready| ready <= now) {
+            self.take_turn(side, now);
+        }
+    }
+
+    fn take_turn(&self, side: &mut RamDrain<P>, now: u64) {
+        if let Some((ready, word)) = side.to_link.first() {
+            let bytes = self.over_link(tag_of(word));
+            let due = self.world.device().link.take(ready, bytes);
+            side.to_link.pop(now);
+            // There is room: either heap has it for all tags.
+            side.heap.push(due, word);
+        }
+    }
+
     /// Has the bell ring for what is due next.
     pub(super) fn set_bell(&self, side: &RamDrain<P>) {
-        if let Some(due) = side.heap.due() {
+        let to_link = side.to_link.first().map(|(ready, word)| {
+            let bytes = self.over_link(tag_of(word));
+            self.world.device().link.earliest(ready, bytes)
+        });
+        if let Some(due) = side.heap.due().into_iter().chain(to_link).min() {
             self.ring_at(due);
         }
     }
@@ -81,7 +113,9 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         }
         let faults = &self.world.device().faults;
         loop {
-            let word = side.heap.pop(self.world.now_ns())?;
+            let now = self.world.now_ns();
+            self.take_turns(side, now);
+            let word = side.heap.pop(now)?;
             if faults.drop.strikes() {
                 continue;
             }

@@ -76,6 +76,22 @@ fn reported_twice() {
 }
 
 #[test]
+fn all_of_it_over_a_link() {
+    let mut rig = Rig::new(lld_ram::Config {
+        write_latency: Some(lld_ram::Latency::Between(0, 9000)),
+        link_mb_s: 300,
+        ..config()
+    });
+    faults(&rig).reorder.one_in(2);
+    faults(&rig).delay.one_in(5);
+    faults(&rig).delay_ns.store(50_000, Ordering::Relaxed);
+    faults(&rig).duplicate.one_in(3);
+    faults(&rig).lie.one_in(7);
+    all_is_well(&mut rig);
+    assert!(rig.io.violations() > 200);
+}
+
+#[test]
 fn lied_about() {
     let mut rig = Rig::new(config());
     faults(&rig).lie.one_in(1);

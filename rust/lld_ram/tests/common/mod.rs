@@ -58,6 +58,16 @@ impl HostWorld {
         rings
     }
 
+    /// When the next bell rings.
+    pub fn next_bell(&self) -> Option<u64> {
+        self.0.bells.lock().unwrap().values().copied().min()
+    }
+
+    /// Moves the clock to `at`, whatever bell is passed.
+    pub fn move_to(&self, at: u64) {
+        self.0.now.fetch_max(at, Ordering::SeqCst);
+    }
+
     pub fn now(&self) -> u64 {
         self.0.now.load(Ordering::SeqCst)
     }
@@ -120,6 +130,8 @@ pub fn config() -> Config {
         tags: 8,
         channels: 4,
         latency: Latency::Fixed(1000),
+        write_latency: None,
+        link_mb_s: 0,
         seed: 42,
         bytes: 1 << 20,
         block_shift: 9,
