@@ -134,6 +134,44 @@ expect verify-4k fio --name=v --rw=randwrite --bsrange=4k-64k --blockalign=4k --
 	--iodepth=8 --verify=crc32c --size=$SIZE
 expect rmmod-4k rmmod hiops
 
+# Reads that take no time, writes that take a while: by the fastest of each, as a machine that is
+# busy makes I/O slower, but never faster.
+fastest() { # RW: in microseconds
+	fio --name=f --rw="$1" --bs=4k --ioengine=psync --size=32k --output-format=json
+	python3 -c "import json
+print(json.load(open('$OUT'))['jobs'][0]['$1']['clat_ns']['min'] // 1000)"
+}
+expect load-writer modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=0 \
+	ram_write_latency_us=200000
+write_us=$(fastest write)
+read_us=$(fastest read)
+expect writes-take-so-long is "$write_us >= 200000"
+expect reads-do-not is "$read_us < 200000"
+expect verify-writer fio --name=v --rw=randwrite --bsrange=512-64k --blockalign=512 \
+	--ioengine=libaio --iodepth=32 --verify=crc32c --size=2M
+expect rmmod-writer rmmod hiops
+# A megabyte a second, for two queues: two megabytes take two seconds at least, whoever reads them.
+expect load-link modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=0 ram_queues=2 \
+	ram_link_mb_s=1
+now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
+from=$(now_ms)
+expect link-read fio --name=l --rw=read --bs=100k --ioengine=psync --numjobs=2 --thread \
+	--size=1000k --offset_increment=1M --cpus_allowed=0-1 --cpus_allowed_policy=split
+took=$(($(now_ms) - from))
+expect link-is-shared is "$took >= 2048"
+expect rmmod-link rmmod hiops
+expect load-fast-link modprobe hiops ram_disks=1 ram_size_mb=32 ram_latency_us=20 ram_queues=2 \
+	ram_link_mb_s=200 ram_write_latency_us=100
+for mode in irq poll hybrid; do
+	expect "link-$mode" put $mode $H/mode
+	expect "link-verify-$mode" fio --name=v --rw=randrw --bsrange=512-128k --blockalign=512 \
+		--ioengine=libaio --iodepth=64 --numjobs=2 --offset_increment=8M --verify=crc32c \
+		--size=$SIZE
+done
+expect link-over is "$(stat submitted) == $(stat completed)"
+expect link-no-errors is "$(stat errors) + $(stat timeouts) + $(stat resets) == 0"
+expect rmmod-fast-link rmmod hiops
+
 # It reports some twice and invents others, and is reset for it; no data is wrong and none is lost
 # by that alone.
 expect load-liar modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_duplicate=200 \
@@ -252,6 +290,18 @@ expect rmmod-mute timeout 60 rmmod hiops
 dmesg -C
 refused too-many-disks 'nvalid argument' modprobe hiops ram_disks=65
 expect too-many-told told 'ram_disks=65 is out of range: 0 to 64'
+for bad in ram_write_latency_us=10000001:10000000 ram_link_mb_s=1000001:1000000 \
+	ram_link_mb_s=4294967295:1000000; do
+	refused "refused-${bad%:*}" 'nvalid argument' modprobe hiops ram_disks=1 ${bad%:*}
+	expect "told-${bad%:*}" told "${bad%:*} is out of range: 0 to ${bad#*:}\$"
+done
+for parameter in ram_write_latency_us ram_link_mb_s; do
+	refused "no-number-$parameter" 'nvalid argument' modprobe hiops $parameter=fast
+done
+expect greatest modprobe hiops ram_disks=1 ram_size_mb=1 ram_link_mb_s=1000000 \
+	ram_write_latency_us=10000000
+expect greatest-read dd if=$D of=/dev/null bs=64k count=4 iflag=direct
+expect rmmod-greatest rmmod hiops
 refused no-block 'nvalid argument' modprobe hiops ram_disks=1 ram_block_size=600
 refused no-size 'nvalid argument' modprobe hiops ram_disks=1 ram_size_mb=0
 refused no-queue 'nvalid argument' modprobe hiops ram_disks=1 ram_queues=65

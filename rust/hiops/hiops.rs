@@ -104,6 +104,14 @@ module! {
             default: 0,
             description: "if more than ram_latency_us: draw from between the two",
         },
+        ram_write_latency_us: u32 {
+            default: 0,
+            description: "microseconds for a write, discard or zeroes, if not 0: 0 to 10000000",
+        },
+        ram_link_mb_s: u32 {
+            default: 0,
+            description: "MB/s of the link that all channels share, 0: no limit: 0 to 1000000",
+        },
         ram_queues: u32 {
             default: 1,
             description: "queues of each: 1 to 64",

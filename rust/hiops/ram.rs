@@ -21,6 +21,16 @@ fn config() -> Result<Config, Error> {
         parameters::ram_latency_max_us.value(),
         0..=10_000_000,
     )?;
+    let write = in_range(
+        "ram_write_latency_us",
+        parameters::ram_write_latency_us.value(),
+        0..=10_000_000,
+    )?;
+    let link_mb_s = in_range(
+        "ram_link_mb_s",
+        parameters::ram_link_mb_s.value(),
+        0..=1_000_000,
+    )?;
     let size = in_range("ram_size_mb", parameters::ram_size_mb.value(), 1..=1 << 20)?;
     let block: u32 = plain(parameters::ram_block_size.value());
     if !block.is_power_of_two() {
@@ -42,8 +52,8 @@ fn config() -> Result<Config, Error> {
         tags: in_range("ram_tags", parameters::ram_tags.value(), 1..=4096)? as u16,
         channels: in_range("ram_channels", parameters::ram_channels.value(), 1..=4096)? as u16,
         latency,
-        write_latency: None,
-        link_mb_s: 0,
+        write_latency: (write != 0).then(|| Latency::Fixed(u64::from(write).saturating_mul(US))),
+        link_mb_s,
         seed: plain(parameters::ram_seed.value()),
         bytes: u64::from(size) << 20,
         block_shift: block.trailing_zeros() as u8,
