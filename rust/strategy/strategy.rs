@@ -7,13 +7,15 @@
 //! * `Random`: answers with dice, for tests.
 //! * [`Chosen`]: whichever of them an operator has chosen for a queue.
 //!
-//! Whatever is learnt is in an [`Account`]: what a success saves, and what a failure takes.
+//! Whatever is learnt of what pays is in an [`Account`]: what a success saves, and what a failure
+//! takes. When a command is over is in a [`Forecast`].
 #![no_std]
 #![forbid(unsafe_code)]
 
 mod account;
 mod chosen;
 mod coop;
+mod forecast;
 mod plain;
 #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
 mod random;
@@ -21,6 +23,7 @@ mod random;
 pub use account::{Account, Stakes};
 pub use chosen::Chosen;
 pub use coop::Coop;
+pub use forecast::{since, Class, Due, Forecast, Known, Seen};
 pub use plain::Plain;
 #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
 pub use random::Random;
