@@ -29,8 +29,8 @@ const MOST_VIOLATIONS: u64 = 16;
 pub(crate) type Io<C, B> =
     IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
 
-/// Of so many interrupts one is measured.
-const LEADS: u64 = 16;
+/// Of so many interrupts one is looked at.
+const SAMPLE: u64 = 16;
 
 /// Counts one more, where there is one writer at a time: no exchange is needed.
 #[inline]
@@ -153,15 +153,21 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.alarm.quiet();
     }
 
+    /// Notes what one interrupt has taken so far, and that it found the CPU idle.
+    #[cold]
+    fn sample(&self, begin: u64) {
+        let lead = stamp().saturating_sub(begin);
+        self.io.note_interrupt(stamps_to_ns(lead));
+        if hiops_on_idle_cpu() {
+            note_idle();
+        }
+    }
+
     /// Serves its interrupt, which came at `begin`.
     #[inline]
     pub(crate) fn serve(&self, begin: u64) {
-        if self.interrupts.load(Ordering::Relaxed) % LEADS == 0 {
-            let lead = stamp().saturating_sub(begin);
-            self.io.note_interrupt(stamps_to_ns(lead));
-        }
-        if hiops_on_idle_cpu() {
-            note_idle();
+        if self.interrupts.load(Ordering::Relaxed) % SAMPLE == 0 {
+            self.sample(begin);
         }
         self.io.drain(Context::Irq);
         // One handler a vector at a time: no exchange is needed.
