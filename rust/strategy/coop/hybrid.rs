@@ -119,7 +119,9 @@ impl Watch {
                     self.begin(view.now_ns());
                     return false;
                 }
-                let late = late_ns(view.interval_ns());
+                // An idle CPU was kept from work once, each that sleeps from its own.
+                let of = if idle { 1 } else { u64::from(ended) };
+                let late = late_ns(view.interval_ns()).saturating_mul(of);
                 self.late_ns = self.late_ns.saturating_add(late);
             } else {
                 self.found = self.found.wrapping_add(u64::from(ended));

@@ -191,6 +191,20 @@ fn it_goes_back_where_ticks_find_those_asleep_whom_others_computed_beside() {
 }
 
 #[test]
+fn each_that_sleeps_beside_others_is_kept_waiting() {
+    // A tick in four finds those asleep, four at a time.
+    let ends = |cpu: Cpu| {
+        let mut line = polled(COSTS.interrupt_ns);
+        (0..20 * WINDOW).find(|n| {
+            let cpu = if n % 4 == 0 { cpu } else { Cpu::Io };
+            !line.drain(INTERVAL_NS, Notice::Tick, 4, cpu, 32)
+        })
+    };
+    assert!(ends(Cpu::Other).is_some_and(|ticks| ticks < 2 * WINDOW));
+    assert_eq!(ends(Cpu::Idle), None);
+}
+
+#[test]
 fn a_trial_takes_no_more_than_interrupts_did_in_some_windows() {
     let mut line = polled(COSTS.interrupt_ns);
     let price = u64::from(WINDOW) * COSTS.interrupt_ns;
