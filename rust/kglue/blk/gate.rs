@@ -7,7 +7,17 @@
 use crate::aim::Stays;
 use hal::Error;
 use kernel::prelude::*;
-use kernel::sync::{new_condvar, new_mutex, Arc, CondVar, Mutex};
+use kernel::static_lock_class;
+use kernel::str::CStr;
+use kernel::sync::{Arc, CondVar, Mutex};
+
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../../../kunit/gate.rs"]
+mod kunit;
+
+/// lockdep wants all locks of a class to have the same name, by its address; a literal in a generic
+/// function has one for each type.
+static NAME: &CStr = c"hiops_gate";
 
 /// The gate of one adapter, which is an `O` to those who come.
 #[pin_data]
@@ -34,8 +44,8 @@ impl<O: ?Sized> Gate<O> {
             inside: 0,
         };
         let init = pin_init!(Self {
-            state <- new_mutex!(closed, "hiops_gate"),
-            empty <- new_condvar!("hiops_gate"),
+            state <- Mutex::new(closed, NAME, static_lock_class!()),
+            empty <- CondVar::new(NAME, static_lock_class!()),
         });
         Arc::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)
     }
