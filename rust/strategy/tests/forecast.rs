@@ -6,13 +6,14 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
-#[path = "recorded/dice.rs"]
-mod dice;
+#[path = "simulated/chance.rs"]
+mod chance;
 
-use dice::Dice;
+use chance::about;
 use hal::Op;
 use proptest::prelude::*;
 use strategy::{since, Class, Due, Forecast, Seen};
+use testkit::Dice;
 
 const KIB: u64 = 1024;
 const US: u64 = 1_000;
@@ -66,9 +67,9 @@ impl Small {
 }
 
 /// `n` times of about `mean`.
-fn about(mean: u64, most: u64, n: usize) -> Vec<u64> {
+fn times(mean: u64, most: u64, n: usize) -> Vec<u64> {
     let mut dice = Dice(7);
-    (0..n).map(|_| dice.about(mean, most)).collect()
+    (0..n).map(|_| about(&mut dice, mean, most)).collect()
 }
 
 #[test]
@@ -96,7 +97,7 @@ fn what_is_always_the_same_has_no_spread() {
 #[test]
 fn the_spread_is_how_far_they_are_off() {
     // On average half of the most.
-    let small = Small::of(about(80 * US, 4 * US, 500));
+    let small = Small::of(times(80 * US, 4 * US, 500));
     assert!(small.is_within(2, 80 * US), "{:?}", small.due());
     let spread = small.due().spread_ns;
     assert!((US..2 * US).contains(&spread), "{spread}");
@@ -109,11 +110,11 @@ fn a_jump_is_followed() {
         for after in steps.into_iter().filter(|after| *after != before) {
             for wide in [0, 20, 4] {
                 let most = |mean: u64| mean.checked_div(wide).unwrap_or(0);
-                let small = Small::of(about(before, most(before), 300));
-                let mut times = about(after, most(after), 100).into_iter().cycle();
-                let took = small.until(after, || times.next().expect("it goes on"));
+                let small = Small::of(times(before, most(before), 300));
+                let mut cycle = times(after, most(after), 100).into_iter().cycle();
+                let took = small.until(after, || cycle.next().expect("it goes on"));
                 assert!(took <= 50, "{before} to {after}, {wide}: {took}");
-                small.come(about(after, most(after), 100 - took));
+                small.come(times(after, most(after), 100 - took));
                 assert!(small.is_within(10, after));
                 let spread = small.due().spread_ns;
                 assert!(
@@ -128,14 +129,14 @@ fn a_jump_is_followed() {
 #[test]
 fn one_that_takes_long_does_not_spoil_the_class() {
     for (usual, long) in [(80 * US, 10 * S), (20 * US, 20 * MS), (20 * US, u64::MAX)] {
-        let small = Small::of(about(usual, usual / 40, 200));
+        let small = Small::of(times(usual, usual / 40, 200));
         let spread = small.due().spread_ns;
         small.come([long]);
         assert!(small.is_within(2, usual), "{:?}", small.due());
         assert!(small.due().spread_ns <= spread * 2, "{:?}", small.due());
         // Nor one in 20.
         for _ in 0..20 {
-            small.come(about(usual, usual / 40, 19));
+            small.come(times(usual, usual / 40, 19));
             small.come([long]);
             assert!(small.is_within(5, usual), "{:?}", small.due());
         }
@@ -168,7 +169,7 @@ fn what_alternates_has_a_great_spread() {
 
 #[test]
 fn what_was_found_never_raises() {
-    let small = Small::of(about(80 * US, 2 * US, 100));
+    let small = Small::of(times(80 * US, 2 * US, 100));
     let before = small.due();
     for took in [before.after_ns, 100 * US, 10 * S, u64::MAX] {
         small.found(took);
@@ -230,10 +231,10 @@ fn one_that_is_seen_to_come_ends_being_late() {
 #[test]
 fn whoever_comes_in_time_does_not_drift() {
     let mut dice = Dice(3);
-    let small = Small::of(about(80 * US, 3 * US, 100));
+    let small = Small::of(times(80 * US, 3 * US, 100));
     for lead in [0, 2 * US, 8 * US] {
         for _ in 0..3_000 {
-            nap(&small, dice.about(80 * US, 3 * US), lead);
+            nap(&small, about(&mut dice, 80 * US, 3 * US), lead);
             assert!(small.is_within(6, 80 * US), "{lead}: {:?}", small.due());
         }
     }

@@ -6,12 +6,13 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
-#[path = "recorded/dice.rs"]
-mod dice;
+#[path = "simulated/chance.rs"]
+mod chance;
 
-use dice::Dice;
+use chance::about;
 use hal::Op;
 use strategy::{Class, Forecast, Seen};
+use testkit::Dice;
 
 const KIB: u64 = 1024;
 const US: u64 = 1_000;
@@ -140,7 +141,7 @@ fn of_one_size_the_link_is_not_told() {
     let forecast = Forecast::default();
     let mut dice = Dice(9);
     for _ in 0..1_000 {
-        let took = dice.about(80 * US, 20 * US);
+        let took = about(&mut dice, 80 * US, 20 * US);
         forecast.saw(alone(4 * KIB), 4 * KIB, took, Seen::Came);
     }
     let known = forecast.known().next().expect("it was seen");
@@ -166,8 +167,8 @@ fn sizes_near_each_other_say_nothing_of_the_link() {
     let forecast = Forecast::default();
     let mut dice = Dice(4);
     for _ in 0..500 {
-        let bytes = KIB * (1 + dice.below(4));
-        let took = dice.about(80 * US, 20 * US);
+        let bytes = KIB * (1 + dice.roll(4));
+        let took = about(&mut dice, 80 * US, 20 * US);
         forecast.saw(alone(bytes), bytes, took, Seen::Came);
         assert!(forecast.known().all(|known| known.link_ns == 0));
     }
@@ -207,7 +208,7 @@ fn several_may_write_at_once() {
             scope.spawn(move || {
                 let mut dice = Dice(seed);
                 for _ in 0..20_000 {
-                    let kib = [4, 16, 64][dice.below(3) as usize];
+                    let kib = [4, 16, 64][dice.roll(3) as usize];
                     read(forecast, kib * KIB);
                     if let Some(due) = forecast.due(alone(kib * KIB), kib * KIB) {
                         assert!(due.after_ns <= 4 * of_size(64 * KIB), "{due:?}");

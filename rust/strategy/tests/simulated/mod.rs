@@ -8,16 +8,17 @@
 //!   issue ─────────────────────────────────────> [ medium ] ──┴──> [ bytes ] ──> over
 //! ```
 //!
-//! What is recorded is the order of what happens, so that each predictor sees the same, and at each
+//! What is kept is the order of what happens, so that each predictor sees the same, and at each
 //! moment only what was over by then.
 
-mod dice;
+mod chance;
 
-pub use dice::Dice;
+pub use chance::about;
 
 use hal::Op;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use testkit::Dice;
 
 /// A thread: it issues one command after another, of these sizes.
 #[derive(Clone)]
@@ -94,7 +95,7 @@ impl Mix {
         let mut dice = Dice(seed);
         let mut steps = BinaryHeap::new();
         for thread in 0..self.threads.len() {
-            let begins = dice.below(self.threads[thread].thinks_ns + 1);
+            let begins = dice.roll(self.threads[thread].thinks_ns + 1);
             steps.push(Reverse((begins, Step::Issue(thread))));
         }
         let mut channels = vec![0u64; self.device.channels];
@@ -106,7 +107,7 @@ impl Mix {
                 Step::Issue(thread) => {
                     let Thread { op, sizes, .. } = &self.threads[thread];
                     let n = commands.len();
-                    let bytes = sizes[dice.below(sizes.len() as u64) as usize];
+                    let bytes = sizes[dice.roll(sizes.len() as u64) as usize];
                     outstanding += 1;
                     all_bytes += bytes;
                     events.push(Event::Issued(n));
@@ -118,7 +119,7 @@ impl Mix {
                         all_bytes,
                         took_ns: 0,
                     });
-                    let at = dice.below(channels.len() as u64) as usize;
+                    let at = dice.roll(channels.len() as u64) as usize;
                     let done = channels[at].max(now) + (self.device.medium)(&mut dice, n, *op);
                     channels[at] = done;
                     steps.push(Reverse((done, Step::Link(thread, n))));
@@ -133,7 +134,7 @@ impl Mix {
                     commands[n].took_ns = now - issued[n];
                     events.push(Event::Over(n));
                     if commands.len() < self.commands {
-                        let then = now + dice.below(self.threads[thread].thinks_ns + 1);
+                        let then = now + dice.roll(self.threads[thread].thinks_ns + 1);
                         steps.push(Reverse((then, Step::Issue(thread))));
                     }
                 }
