@@ -22,7 +22,7 @@ const WINDOW: u32 = 256;
 /// What ticks save in one window may be spent in later ones: no more than so many windows'
 /// interrupts at once,
 const MOST_SAVED: u64 = 4;
-/// and by a trial so many.
+/// and by a trial, for which nothing was saved yet, half as many.
 const TRIAL: u64 = 2;
 /// A load more than so many times as deep as the one that the last trial began on is another load;
 /// and so is one that is so much less deep, where an idle CPU shows that all of it is outstanding.
@@ -113,19 +113,11 @@ impl Watch {
         }
         let polled = view.is_polled();
         if noted.by == Notice::Tick && ended != 0 {
-            if noted.cpu != Cpu::Io {
-                let idle = noted.cpu == Cpu::Idle;
-                if polled && idle && noted.depth.saturating_mul(DEEPER) < self.tried_at {
-                    self.begin(view.now_ns());
-                    return false;
-                }
-                // An idle CPU was kept from work once, each that sleeps from its own.
-                let of = if idle { 1 } else { u64::from(ended) };
-                let late = late_ns(view.interval_ns()).saturating_mul(of);
-                self.late_ns = self.late_ns.saturating_add(late);
-            } else {
-                self.found = self.found.wrapping_add(u64::from(ended));
+            if polled && self.is_shallow(noted) {
+                self.begin(view.now_ns());
+                return false;
             }
+            self.note_late(noted.cpu, u64::from(ended), view.interval_ns());
         }
         if ended != 0 {
             let idle = noted.cpu != Cpu::Io && noted.by == Notice::Interrupt;
@@ -138,6 +130,28 @@ impl Watch {
             return polled;
         }
         self.judge(polled, polling, view)
+    }
+
+    /// Notes what a tick has kept waiting that found `ended` commands over.
+    #[inline]
+    fn note_late(&mut self, cpu: Cpu, ended: u64, interval_ns: u64) {
+        let kept = match cpu {
+            Cpu::Io => {
+                self.found = self.found.wrapping_add(ended);
+                return;
+            }
+            // The CPU, once; each that sleeps.
+            Cpu::Idle => 1,
+            Cpu::Other => ended,
+        };
+        let late = late_ns(interval_ns).saturating_mul(kept);
+        self.late_ns = self.late_ns.saturating_add(late);
+    }
+
+    /// The load has become a much less deep one than that of the trial.
+    #[inline]
+    fn is_shallow(&self, noted: Noted) -> bool {
+        noted.cpu == Cpu::Idle && noted.depth.saturating_mul(DEEPER) < self.tried_at
     }
 
     /// What ticks have taken, and what was late by them.
