@@ -109,6 +109,12 @@ impl Timeouts {
         }
     }
 
+    /// Whether it comes.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(super) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
     /// Never comes again; returns when it is over. Sleeps.
     pub(super) fn shutdown(&self) {
         self.timer.shutdown();
