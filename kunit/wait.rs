@@ -40,8 +40,9 @@ impl Waited for Fake {
 }
 
 /// How often a thread that has I/O outstanding looks for it, in a wait of `ticks` at most that only
-/// its look ends, if it `ends`, and how many ticks are left then.
-fn wait(ends: bool, ticks: c_ulong) -> Option<(u32, c_ulong)> {
+/// its look ends, if it `ends`; how many ticks are left then, and whether the timer is on that
+/// wakes sleepers with long time-outs.
+fn wait(ends: bool, ticks: c_ulong) -> Option<(u32, c_ulong, bool)> {
     let _hook = Hook::new()?;
     let mut over = MaybeUninit::<bindings::completion>::zeroed();
     let completion = over.as_mut_ptr();
@@ -68,7 +69,8 @@ fn wait(ends: bool, ticks: c_ulong) -> Option<(u32, c_ulong)> {
     // SAFETY: may sleep; the completion is this function's.
     let left = unsafe { bindings::wait_for_completion_io_timeout(completion, ticks) };
     super::ended(waiter);
-    Some((queue.visits.load(Ordering::Relaxed), left))
+    let watched = table()?.timeouts.is_on();
+    Some((queue.visits.load(Ordering::Relaxed), left, watched))
 }
 
 #[kunit_tests(hiops_wait)]
@@ -78,27 +80,25 @@ mod wait_suite {
     #[test]
     fn a_pause_keeps_its_length() {
         // The longest of balance_dirty_pages().
-        assert!(wait(true, HZ / 5) == Some((0, 0)));
+        assert!(wait(true, HZ / 5) == Some((0, 0, false)));
     }
 
     #[test]
     fn a_wait_for_io_ends_with_it() {
         // The shortest of blk_io_schedule(): nothing of it passes.
         let waited = wait(true, HZ / 2);
-        assert!(waited.is_some_and(|(visits, left)| visits == 1 && left > 0));
+        assert!(waited.is_some_and(|(visits, left, _)| visits == 1 && left > 0));
     }
 
     #[test]
     fn a_time_out_ends_a_wait_for_io_that_does_not() {
-        assert!(wait(false, HZ / 2) == Some((1, 0)));
+        assert!(wait(false, HZ / 2) == Some((1, 0, false)));
     }
 
     #[test]
     fn one_timer_ends_the_waits_with_long_time_outs() {
-        assert!(wait(false, 5 * HZ) == Some((1, 0)));
-        // It was what woke, so it comes once more; nobody sleeps with a time-out any more.
-        assert!(table().is_some_and(|table| {
-            table.timeouts.is_on() && !table.places.iter().any(|place| place.timeout.is_set())
-        }));
+        // It was what woke, so it comes once more.
+        assert!(wait(false, 5 * HZ) == Some((1, 0, true)));
+        assert!(table().is_some_and(|table| !table.places.iter().any(|p| p.timeout.is_set())));
     }
 }
