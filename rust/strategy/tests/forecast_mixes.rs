@@ -80,9 +80,9 @@ impl Predictor for ThreeValues {
     }
 }
 
-/// What each of the predictors is off by on average, in nanoseconds, from the 65th command on, where
-/// all of them know. How soon each knows enough is not compared here: of what a mix begins with the
-/// last three are rid sooner.
+/// What each of the predictors is off by on average, in nanoseconds, from the 65th command on,
+/// where all of them know. How soon each knows enough is not compared here: of what a mix begins
+/// with the last three are rid sooner.
 fn mean_errors<const N: usize>(record: &Record, mut all: [&mut dyn Predictor; N]) -> [u64; N] {
     let mut said = vec![[None; N]; record.commands.len()];
     let (mut off, mut of, mut over) = ([0; N], 0, 0);
