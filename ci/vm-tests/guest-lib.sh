@@ -56,6 +56,9 @@ reads() {
 }
 # put VALUE FILE
 put() { echo "$1" >"$2"; }
+# logged PATTERN: a line of the kernel's log has it. Read whole first: a grep that ends at its first
+# match breaks the pipe, and with pipefail what was found would count as missing.
+logged() { grep -q -- "$1" <<<"$(dmesg)"; }
 
 # fio leaves no state files in the tree.
 fio() { command fio --verify_state_save=0 "$@"; }

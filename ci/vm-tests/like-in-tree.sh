@@ -150,7 +150,7 @@ same policies-first "$(head -n 1 <<<"$their_policies")" max_performance
 same policies-not "$(sed -n 2p <<<"$their_policies")" \
 	'max_performance: Operation not supported, max_performance'
 told_why() {
-	dmesg | grep -q 'its link does not become min_power: the controller has neither Partial nor'
+	logged 'its link does not become min_power: the controller has neither Partial nor'
 }
 expect policies-why told_why
 expect no-policy-of-nvme absent /sys/block/hiops0n1/hiops/link_power_management_policy
@@ -163,7 +163,7 @@ nonsense='write back, no read (daft)'
 same cache-type-nonsense "$(answers "$hiops/cache_type" write "$nonsense")" "write back
 write: Invalid argument, write back
 $nonsense: Invalid argument, write back"
-drive_says() { hdparm -W "/dev/$disk" | grep -q "write-caching = *$1"; }
+drive_says() { grep -q "write-caching = *$1" <<<"$(hdparm -W "/dev/$disk")"; }
 for word in 'write through' 'write back' 'write back' 'write through'; do
 	expect "cache-type-$word" put "$word" "/sys/block/$disk/hiops/cache_type"
 	same "queue-$word" "$(cat "/sys/block/$disk/queue/write_cache")" "$word"

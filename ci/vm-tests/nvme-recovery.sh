@@ -31,7 +31,7 @@ if [ "${1:-}" = guest ]; then
 	all_over() { [ "$(stat_of submitted)" = "$(stat_of completed)" ]; }
 	expect all-over until_true 5 all_over
 	expect time-outs test "$(stat_of timeouts)" -ge 1
-	told() { dmesg | grep hiops_nvme | grep -q "$1"; }
+	told() { logged "hiops_nvme .*$1"; }
 	expect asked told 'no answer to a Read of .*: it is asked to abort that'
 	# QEMU aborts no command of an I/O queue.
 	expect told told 'it does not abort that: resetting it; what it was told is tried again'

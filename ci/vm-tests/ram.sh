@@ -9,12 +9,11 @@ D=/dev/hiops_ram0
 H=/sys/block/hiops_ram0/hiops
 stat() { count hiops_ram0 "$1"; }
 fio() { command fio --verify_state_save=0 --filename=$D --direct=1 --output="$OUT" "$@"; }
-told() { dmesg | grep -q "$1"; }
 is() { [ "$(($1))" -ne 0 ]; }
 
 SIZE=$(on_debug 1M 4M)
 refused strategy-parameter 'nvalid argument' modprobe hiops strategy=best
-expect strategy-said told 'strategy=best is not known'
+expect strategy-said logged 'strategy=best is not known'
 expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=3000 ram_tags=8 \
 	ram_channels=4 ram_queues=2
 expect disks test -b $D -a -b /dev/hiops_ram1
@@ -114,7 +113,7 @@ expect slow fio --name=d --rw=write --bs=4k --ioengine=libaio --iodepth=16 --iod
 	--size=64k
 expect deferred is "$(stat fifo_deferred) > 0"
 expect deferred-over is "$(stat submitted) == $(stat completed)"
-expect waits-are-told told 'some wait longer for a tag than'
+expect waits-are-told logged 'some wait longer for a tag than'
 expect waits-are-counted is "$(stat timeouts) > 0"
 expect slow-is-well is "$(stat errors) + $(stat resets) == 0"
 expect rmmod-slow rmmod hiops
@@ -183,7 +182,7 @@ dmesg -C
 expect load-inventor modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 ram_lie=10 coop=0
 fio --name=v --rw=randread --bs=4k --ioengine=libaio --iodepth=16 --size=4M --continue_on_error=all
 expect inventor-reset is "$(stat resets) > 0"
-expect inventor-told told \
+expect inventor-told logged \
 	'hiops_ram0: it reports completions of commands that it does not have: resetting it'
 # A reset is not cooperation, whatever it ends.
 expect inventor-alone is "$(stat completed_coop) == 0"
@@ -201,11 +200,11 @@ expect loser-timeouts is "$(stat timeouts) > 0"
 expect loser-resets is "$(stat resets) > 0"
 expect loser-retried is "$(stat retried) > 0"
 expect loser-no-errors is "$(stat errors) == 0"
-expect loser-asked told \
+expect loser-asked logged \
 	'hiops_ram0: no answer to a .* of .* blocks at .* on disk 1: it is asked to abort that'
-expect loser-told told \
+expect loser-told logged \
 	'hiops_ram0: it does not abort that: resetting it; what it was told is tried again'
-expect loser-back told 'hiops_ram0: it is back'
+expect loser-back logged 'hiops_ram0: it is back'
 # All that were late together are one reset.
 expect loser-reset-once is "$(dmesg | grep -c ': resetting it') == $(stat resets)"
 expect loser-over is "$(stat submitted) == $(stat completed)"
@@ -225,7 +224,7 @@ expect sticker-retried is "$(stat retried) == $(stat aborts)"
 expect sticker-well is "$(stat resets) + $(stat errors) == 0"
 # What was given up for another that was late at the same time was not missed.
 expect sticker-none-missed is "$(stat missed_interrupts) == 0"
-expect sticker-told told 'hiops_ram0: nothing is late any more; what it aborted is tried again'
+expect sticker-told logged 'hiops_ram0: nothing is late any more; what it aborted is tried again'
 expect sticker-over is "$(stat submitted) == $(stat completed)"
 expect rmmod-sticker rmmod hiops
 
@@ -289,11 +288,11 @@ expect rmmod-mute timeout 60 rmmod hiops
 # Parameters.
 dmesg -C
 refused too-many-disks 'nvalid argument' modprobe hiops ram_disks=65
-expect too-many-told told 'ram_disks=65 is out of range: 0 to 64'
+expect too-many-told logged 'ram_disks=65 is out of range: 0 to 64'
 for bad in ram_write_latency_us=10000001:10000000 ram_link_mb_s=1000001:1000000 \
 	ram_link_mb_s=4294967295:1000000; do
 	refused "refused-${bad%:*}" 'nvalid argument' modprobe hiops ram_disks=1 ${bad%:*}
-	expect "told-${bad%:*}" told "${bad%:*} is out of range: 0 to ${bad#*:}\$"
+	expect "told-${bad%:*}" logged "${bad%:*} is out of range: 0 to ${bad#*:}\$"
 done
 for parameter in ram_write_latency_us ram_link_mb_s; do
 	refused "no-number-$parameter" 'nvalid argument' modprobe hiops $parameter=fast
@@ -306,6 +305,6 @@ refused no-block 'nvalid argument' modprobe hiops ram_disks=1 ram_block_size=600
 refused no-size 'nvalid argument' modprobe hiops ram_disks=1 ram_size_mb=0
 refused no-queue 'nvalid argument' modprobe hiops ram_disks=1 ram_queues=65
 refused too-many-retries 'nvalid argument' modprobe hiops max_retries=256
-expect too-many-retries-told told 'max_retries=256 is out of range: 0 to 255'
+expect too-many-retries-told logged 'max_retries=256 is out of range: 0 to 255'
 expect not-there test ! -d /sys/module/hiops
 plan
