@@ -69,7 +69,7 @@ def tell_reading(reading):
 def measure(args, switches):
     """The rows."""
     counting.quiet()
-    model = models.load(args.model)
+    model = models.varied(models.load(args.model), args.set)
     if args.yardsticks:
         yardstick.hold(yardstick.readings(model, tell=tell_reading))
     pair = sides.both(args.sides, switches)
@@ -96,6 +96,7 @@ def options(parser):
     parser.add_argument("--loads", default="", help="A,B,...; all of bench/loads.py")
     parser.add_argument("--hiops", default="", help="'mode=irq coop=0 ...': switches of its disks")
     parser.add_argument("--model", required=True, help="the device model that QEMU was told of")
+    parser.add_argument("--set", default="", help="KEY=NUMBER,...: other values of the model's")
     parser.add_argument("--yardsticks", action="store_true",
                         help="hold known lengths against it first")
     parser.add_argument("--json", required=True, help="where the results go")

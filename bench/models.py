@@ -160,6 +160,21 @@ def load(name, folder=FOLDER):
     return parse(path, table)
 
 
+def varied(model, words):
+    """The model with the values that `words`, KEY=NUMBER,..., give instead of its own."""
+    table = dataclasses.asdict(model)
+    path = f"{model.name} with {words}"
+    for word in filter(None, words.split(",")):
+        key, _, value = word.partition("=")
+        if key not in NUMBERS or not value.isdigit():
+            raise BadModel(f"{path}: {word} is no KEY=NUMBER; known: {', '.join(NUMBERS)}")
+        table[key] = int(value)
+    # A tail of which nothing is left.
+    if not (table["tail_permille"] and table["tail_ns"]):
+        table["tail_permille"] = table["tail_ns"] = 0
+    return parse(f"{model.name}.toml", table)
+
+
 def options(parser):
     parser.add_argument("model", nargs="*", help="(all)")
 

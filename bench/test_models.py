@@ -38,6 +38,20 @@ class Folder(unittest.TestCase):
             file.write(text)
         return models.load(name, self.folder)
 
+    def test_a_model_takes_other_numbers(self):
+        good = self.load(GOOD)
+        varied = models.varied(good, "latency_ns=40000,tail_permille=0")
+        self.assertEqual((varied.latency_ns, varied.tail_ns), (40_000, 0))
+        self.assertEqual(varied.channels, good.channels)
+        self.assertEqual(models.varied(good, ""), good)
+
+    def test_other_numbers_are_numbers_of_the_model(self):
+        good = self.load(GOOD)
+        for words in ("latency=1", "latency_ns", "latency_ns=fast", "spread_percent=101",
+                      "kind=sata", "queue_slots=1"):
+            with self.subTest(words=words), self.assertRaises(models.BadModel):
+                models.varied(good, words)
+
 
 class Files(Folder):
     """What is in a file."""

@@ -31,6 +31,7 @@ class Arguments(unittest.TestCase):
     def test_refused(self):
         for args in (["--cpus", "0"], ["--cpus", "9"], ["--cpus", "many"], ["--cpus", "1.5"],
                      ["--drivers", "nvme"], ["--hiops", "coop"], ["--label", "a/b"], ["--bogus"],
+                     ["--set", "latency_ns=1"],
                      ["extra"], ["--cpus"]):
             with self.subTest(args=args), self.assertRaises(Wrong):
                 arguments(args)

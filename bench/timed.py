@@ -26,7 +26,7 @@ def options(parser):
     parser.add_argument("scratch", help="a folder for what it writes")
     for name in ("--model", "--drivers"):
         parser.add_argument(name)
-    for name in ("--loads", "--hiops", "--label"):
+    for name in ("--loads", "--hiops", "--label", "--set"):
         parser.add_argument(name, default="")
     for name in ("--sata", "--unheld"):
         parser.add_argument(name, action="store_true")
@@ -45,7 +45,10 @@ def checked(found):
         raise Wrong(f"--drivers takes two, not {found.drivers}")
     if not all(c.isalnum() or c in "-_." for c in found.label):
         raise Wrong(f"--label takes letters, digits and -_. only, not {found.label}")
-    found.models = [models.load(m) for m in ([found.model] if found.model else models.known())]
+    names = [found.model] if found.model else models.known()
+    found.models = [models.varied(models.load(name), found.set) for name in names]
+    if found.set and not found.label:
+        raise Wrong("--set needs a --label: its result is not the model's")
     return found
 
 
@@ -87,7 +90,8 @@ def boot(scratch, n, model, kind, args):
                "--timeout", str(LIMIT), *words, "--qemu", f"-plugin '{plugin}'", "--",
                "python3", os.path.join(HERE, "main.py"), "matrix", "--counts", counts,
                "--sides", ";".join(sides), "--loads", args.loads, "--hiops", args.hiops,
-               "--model", model.name, "--json", os.path.join(scratch, f"{n}.json")]
+               "--model", model.name, "--set", args.set,
+               "--json", os.path.join(scratch, f"{n}.json")]
     if not args.unheld:
         command += ["--yardsticks"]
     about = {"name": result_name(model, kind, args.cpus, args.label), "model": model.name,
