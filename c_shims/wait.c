@@ -9,6 +9,7 @@
 
 #include <linux/blk-mq.h>
 #include <linux/ftrace.h>
+#include <linux/hrtimer.h>
 #include <linux/jiffies.h>
 #include <linux/mutex.h>
 #include <linux/module.h>
@@ -49,13 +50,29 @@ bool hiops_is_awake(void)
 /* More of them than looks: a look at memory that the device writes disturbs it. */
 #define HIOPS_RESTS 6
 
-bool hiops_pause(void)
+static void hiops_rest(void)
 {
 	int i;
 
 	for (i = 0; i < HIOPS_RESTS; i++)
 		cpu_relax();
+}
+
+bool hiops_pause(void)
+{
+	hiops_rest();
 	return !task_is_running(current) && !need_resched();
+}
+
+bool hiops_pause_awake(void)
+{
+	hiops_rest();
+	return !need_resched();
+}
+
+bool hiops_may_nap(void)
+{
+	return !current->plug;
 }
 
 bool hiops_may_yield(void)
@@ -108,25 +125,54 @@ static long hiops_io_sleep(long timeout)
 }
 
 /*
+ * Sleeps as the caller has said, but until then at the latest. Awake it is
+ * running, and goes back to its caller whatever has come: what woke it may be
+ * what the caller waits for, and nobody would wake it again.
+ */
+static bool hiops_nap(u64 until_ns)
+{
+	ktime_t until = ns_to_ktime(min_t(u64, until_ns, KTIME_MAX));
+	int old_iowait = current->in_iowait;
+	int woken;
+
+	current->in_iowait = 1;
+	woken = schedule_hrtimeout_range(&until, 0, HRTIMER_MODE_ABS_PINNED);
+	current->in_iowait = old_iowait;
+	return woken;
+}
+
+/* What is left of a timeout that ends then: nobody learns of its end from here. */
+static long hiops_left(long timeout, unsigned long until)
+{
+	return timeout == MAX_SCHEDULE_TIMEOUT ? timeout :
+	       max_t(long, until - jiffies, 0);
+}
+
+/*
  * Built without sibling calls: after one, the caller of the original would not
  * be this module, and it would be redirected for ever.
  */
 static long hiops_io_schedule_timeout(long timeout)
 {
-	u32 next = HIOPS_SLEEP;
-	void *place = hiops_wait_enter(hiops_this_thread(), timeout, &next);
+	struct hiops_wait wait = { .next = HIOPS_SLEEP };
+	void *place = hiops_wait_enter(hiops_this_thread(), timeout, &wait);
 
-	if (next == HIOPS_SLEEP) {
+	if (wait.next == HIOPS_SLEEP) {
 		timeout = hiops_io_sleep(timeout);
-	} else if (next == HIOPS_SLEEP_WATCHED) {
+	} else if (wait.next == HIOPS_SLEEP_WATCHED) {
 		unsigned long until = jiffies + timeout;
 
 		hiops_io_sleep(MAX_SCHEDULE_TIMEOUT);
-		timeout = max_t(long, until - jiffies, 0);
-	} else if (next == HIOPS_YIELD) {
+		timeout = hiops_left(timeout, until);
+	} else if (wait.next == HIOPS_NAP) {
+		unsigned long until = jiffies + timeout;
+
+		wait.woken = hiops_nap(wait.until_ns);
+		timeout = hiops_left(timeout, until);
+	} else if (wait.next == HIOPS_YIELD) {
 		hiops_yield();
 	}
-	hiops_wait_leave(place, hiops_this_thread(), next);
+	hiops_wait_leave(place, hiops_this_thread(), &wait);
 	return timeout;
 }
 

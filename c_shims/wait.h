@@ -32,6 +32,13 @@ bool hiops_is_awake(void);
 bool hiops_pause(void);
 /* The running thread may let others run without going to sleep. */
 bool hiops_may_yield(void);
+/*
+ * Rests for a moment: whether nobody is more urgent than the running thread, which
+ * naps no more and is not asleep yet.
+ */
+bool hiops_pause_awake(void);
+/* Nothing that the running thread waits for is plugged. */
+bool hiops_may_nap(void);
 /* Nothing but the idle thread runs on this CPU. */
 bool hiops_on_idle_cpu(void);
 /* Wakes a thread that slept a moment ago. With preemption off since then. */
@@ -46,10 +53,20 @@ static const u32 HIOPS_SLEEP = 1;
 static const u32 HIOPS_SLEEP_WATCHED = 2;
 static const u32 HIOPS_YIELD = 3;
 static const u32 HIOPS_GO_ON = 4;
+/* Or sleep until hiops_wait.until_ns, unless it is woken before. */
+static const u32 HIOPS_NAP = 5;
+
+struct hiops_wait {
+	/* By the monotonic clock. */
+	u64 until_ns;
+	u32 next;
+	/* From a nap, before its time. */
+	bool woken;
+};
 
 /* Implemented in Rust. */
 bool hiops_wait_wanted(u64 thread);
-void *hiops_wait_enter(u64 thread, long timeout, u32 *next);
-void hiops_wait_leave(void *place, u64 thread, u32 next);
+void *hiops_wait_enter(u64 thread, long timeout, struct hiops_wait *wait);
+void hiops_wait_leave(void *place, u64 thread, const struct hiops_wait *wait);
 
 #endif

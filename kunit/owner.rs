@@ -105,6 +105,22 @@ impl Owner for Fake {
 
     fn set_poll_interval_us(&self, _us: u32) {}
 
+    fn predicts(&self) -> bool {
+        false
+    }
+
+    fn set_predict(&self, _on: bool) {}
+
+    fn window_us(&self) -> u32 {
+        0
+    }
+
+    fn set_window_us(&self, _us: u32) {}
+
+    fn forecast(&self, _: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        Ok(())
+    }
+
     fn rescan(&self) {}
 
     fn heat(&self) -> Result<Option<Heat>, Error> {

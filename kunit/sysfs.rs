@@ -46,6 +46,7 @@ mod sysfs_suite {
             max_irq_ns: 8,
             max_tick_ns: 9,
             ticks: 10,
+            naps: [14, 15, 16, 17],
             turns: 11,
             missed: 12,
             aborts: 13,
@@ -55,7 +56,8 @@ mod sysfs_suite {
              completed_poll 8\nfifo_deferred 0\ninterrupts 5\ndoorbell_writes 6\nerrors 0\n\
              retried 12\ntimeouts 0\n\
              resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\n\
-             missed_interrupts 12\naborts 13\nswept 10\n",
+             missed_interrupts 12\naborts 13\nswept 10\n\
+             naps 62\nnaps_hit 14\nnaps_late 15\nnaps_vain 16\nnaps_woken 17\n",
             |text| write_stats(text, &sums, &counts)
         ));
         stats.reset();

@@ -4,13 +4,14 @@
 use super::hook::Hook;
 use super::table;
 use crate::aim::Stays;
+use crate::context::now_ns;
 use crate::shims;
 use crate::shims_safe::hiops_this_thread;
-use crate::way::{Waited, Way};
+use crate::way::{self, Come, Offer, Way};
 use core::mem::MaybeUninit;
 use core::ptr::from_ref;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use engine::{Context, Next, Thread, Turn};
+use engine::{Context, Nap, Next, Thread, Waiter};
 use kernel::bindings;
 use kernel::ffi::c_ulong;
 use kernel::prelude::*;
@@ -18,31 +19,75 @@ use kernel::prelude::*;
 /// Ticks of a second. CAST: a small constant.
 const HZ: c_ulong = shims::HIOPS_HZ as c_ulong;
 
-/// A queue whose I/O is over whenever somebody looks, or never.
+/// When the I/O of a queue is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// Whenever somebody looks,
+    AtOnce,
+    /// when the thread has napped,
+    AfterNap,
+    /// or never, and it naps,
+    NeverNaps,
+    /// or does not.
+    Never,
+}
+
 struct Fake {
-    ends: bool,
+    ends: Ends,
     visits: AtomicU32,
+    looks: AtomicU32,
     over: AtomicPtr<bindings::completion>,
 }
 
-impl Waited for Fake {
-    fn wait(&self, _: Option<Turn>, _: bool) -> Next {
-        self.visits.fetch_add(1, Ordering::Relaxed);
-        if !self.ends {
-            return Next::Sleep;
-        }
+impl Fake {
+    fn end(&self) {
         // SAFETY: alive, as its maker waits for it; may be called in any context.
         unsafe { bindings::complete(self.over.load(Ordering::Relaxed)) };
-        Next::GoOn
+    }
+}
+
+/// What came of a wait.
+#[derive(PartialEq, Eq)]
+struct Waited {
+    /// How often the thread looked for its I/O, and after a nap.
+    visits: u32,
+    looks: u32,
+    /// Of its time-out, in ticks.
+    left: c_ulong,
+    /// The timer is on that wakes sleepers with long time-outs.
+    watched: bool,
+}
+
+impl way::Waited for Fake {
+    fn wait(&self, _: Come) -> Next {
+        self.visits.fetch_add(1, Ordering::Relaxed);
+        match self.ends {
+            Ends::Never => Next::Sleep,
+            Ends::AtOnce => {
+                self.end();
+                Next::GoOn
+            }
+            Ends::AfterNap | Ends::NeverNaps => Next::Nap {
+                until_ns: now_ns() + 1_000_000,
+                for_ns: 0,
+            },
+        }
+    }
+
+    fn look_again(&self, _: &Waiter<Offer, Way>, _: Thread, until_ns: u64, _: u64) -> Nap {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        if self.ends == Ends::NeverNaps || now_ns() < until_ns {
+            return Nap::Vain;
+        }
+        self.end();
+        Nap::Hit
     }
 
     fn end(&self, _: crate::blk::request::Rq, _: Context) {}
 }
 
-/// How often a thread that has I/O outstanding looks for it, in a wait of `ticks` at most that only
-/// its look ends, if it `ends`; how many ticks are left then, and whether the timer is on that
-/// wakes sleepers with long time-outs.
-fn wait(ends: bool, ticks: c_ulong) -> Option<(u32, c_ulong, bool)> {
+/// A thread that has I/O outstanding waits for it, for `ticks` at most.
+fn wait(ends: Ends, ticks: c_ulong) -> Option<Waited> {
     let _hook = Hook::new()?;
     let mut over = MaybeUninit::<bindings::completion>::zeroed();
     let completion = over.as_mut_ptr();
@@ -57,6 +102,7 @@ fn wait(ends: bool, ticks: c_ulong) -> Option<(u32, c_ulong, bool)> {
     let queue = Fake {
         ends,
         visits: AtomicU32::new(0),
+        looks: AtomicU32::new(0),
         over: AtomicPtr::new(completion),
     };
     // SAFETY: it stays where it is until all is over that is enlisted below.
@@ -69,8 +115,12 @@ fn wait(ends: bool, ticks: c_ulong) -> Option<(u32, c_ulong, bool)> {
     // SAFETY: may sleep; the completion is this function's.
     let left = unsafe { bindings::wait_for_completion_io_timeout(completion, ticks) };
     super::ended(waiter);
-    let watched = table()?.timeouts.is_on();
-    Some((queue.visits.load(Ordering::Relaxed), left, watched))
+    Some(Waited {
+        visits: queue.visits.load(Ordering::Relaxed),
+        looks: queue.looks.load(Ordering::Relaxed),
+        left,
+        watched: table()?.timeouts.is_on(),
+    })
 }
 
 #[kunit_tests(hiops_wait)]
@@ -80,25 +130,40 @@ mod wait_suite {
     #[test]
     fn a_pause_keeps_its_length() {
         // The longest of balance_dirty_pages().
-        assert!(wait(true, HZ / 5) == Some((0, 0, false)));
+        let waited = wait(Ends::AtOnce, HZ / 5);
+        assert!(waited.is_some_and(|it| it.visits == 0 && it.left == 0 && !it.watched));
     }
 
     #[test]
     fn a_wait_for_io_ends_with_it() {
         // The shortest of blk_io_schedule(): nothing of it passes.
-        let waited = wait(true, HZ / 2);
-        assert!(waited.is_some_and(|(visits, left, _)| visits == 1 && left > 0));
+        let waited = wait(Ends::AtOnce, HZ / 2);
+        assert!(waited.is_some_and(|it| it.visits == 1 && it.left > 0));
+    }
+
+    #[test]
+    fn who_has_napped_looks_again() {
+        let waited = wait(Ends::AfterNap, HZ);
+        assert!(waited.is_some_and(|it| it.visits == 1 && it.looks == 1 && it.left > 0));
+    }
+
+    #[test]
+    fn who_has_napped_in_vain_sleeps_until_its_time_out() {
+        let waited = wait(Ends::NeverNaps, HZ);
+        assert!(waited.is_some_and(|it| it.visits == 1 && it.looks == 1 && it.left == 0));
     }
 
     #[test]
     fn a_time_out_ends_a_wait_for_io_that_does_not() {
-        assert!(wait(false, HZ / 2) == Some((1, 0, false)));
+        let waited = wait(Ends::Never, HZ / 2);
+        assert!(waited.is_some_and(|it| it.visits == 1 && it.left == 0 && !it.watched));
     }
 
     #[test]
     fn one_timer_ends_the_waits_with_long_time_outs() {
         // It was what woke, so it comes once more.
-        assert!(wait(false, 5 * HZ) == Some((1, 0, true)));
+        let waited = wait(Ends::Never, 5 * HZ);
+        assert!(waited.is_some_and(|it| it.visits == 1 && it.left == 0 && it.watched));
         assert!(table().is_some_and(|table| !table.places.iter().any(|p| p.timeout.is_set())));
     }
 }

@@ -53,7 +53,9 @@ done
 refused interval-range 'nvalid argument' put 10000000 $H/poll_interval_us
 expect interval-is-32 reads $H/poll_interval_us 32
 expect learned grep -Eq '^sleep_ns [1-9][0-9]* yield_ns [1-9][0-9]* tick_ns [1-9]' $H/learned
-expect learned-polling grep -Eq '^queue 0 interrupt_ns .* polling (-|[0-9]+)$' $H/learned
+credit='(-|[0-9]+)'
+expect learned-polling \
+	grep -Eq "^queue 0 interrupt_ns .* polling $credit napping $credit\$" $H/learned
 expect interval put 16 $H/poll_interval_us
 expect interval-is-16 reads $H/poll_interval_us 16
 refused stats-unknown 'nvalid argument' put all $H/stats
@@ -65,6 +67,30 @@ expect verify fio --name=v --rw=randwrite --bsrange=512-128k --blockalign=512 --
 expect all-over is "$(stat submitted) == $(stat completed)"
 by_threads="$(stat completed_lazy) + $(stat completed_coop)"
 expect sum is "$(stat completed) == $(stat completed_irq) + $by_threads + $(stat completed_poll)"
+# When I/O is over: what it takes is learnt, and whoever naps by that loses nothing.
+expect predict-is-0 reads $H/predict 0
+refused predict-2 'nvalid argument' put 2 $H/predict
+refused window-0 'nvalid argument' put 0 $H/predict_window_us
+refused window-101 'nvalid argument' put 101 $H/predict_window_us
+expect window-is-16 reads $H/predict_window_us 16
+expect window put 100 $H/predict_window_us
+expect no-forecast sh -c "! grep . $H/forecast"
+expect predict put 1 $H/predict
+for strategy in coop $(on_debug random ''); do
+	expect "predict-$strategy" put "$strategy" $H/strategy
+	expect "predict-$strategy-io" fio --name=n --rw=randwrite --bs=4k --ioengine=psync \
+		--size="$(on_debug 256k 1M)" --verify=crc32c
+done
+expect predict-coop-again put coop $H/strategy
+expect forecast grep -Eq '^write 4k 1 expected_ns [1-9][0-9]* spread_ns [0-9]+ seen [1-9]' \
+	$H/forecast
+if [ "$(on_debug random '')" ]; then
+	expect some-nap is "$(stat naps) > 0"
+fi
+naps="$(stat naps_hit) + $(stat naps_late) + $(stat naps_vain) + $(stat naps_woken)"
+expect naps is "$(stat naps) == $naps"
+expect no-predict put 0 $H/predict
+
 expect no-errors is "$(stat errors) + $(stat timeouts) + $(stat resets) == 0"
 expect reset put reset $H/stats
 requests="$(stat submitted) + $(stat completed)"

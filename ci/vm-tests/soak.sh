@@ -66,12 +66,14 @@ if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	while kill -0 $jobs 2>/dev/null; do
 		for disk in $DISKS; do
 			switches=/sys/block/$disk/hiops
-			case $((RANDOM % 5)) in
+			case $((RANDOM % 7)) in
 			0) one_of irq poll hybrid >"$switches/mode" ;;
 			1) one_of 0 1 >"$switches/lazy" ;;
 			2) one_of 0 1 >"$switches/coop" ;;
 			3) one_of 8 16 32 128 1000 >"$switches/poll_interval_us" ;;
 			4) one_of plain coop "$(on_debug random plain)" >"$switches/strategy" ;;
+			5) one_of 0 1 >"$switches/predict" ;;
+			6) one_of 1 16 100 >"$switches/predict_window_us" ;;
 			esac || not_ok "turn-$turns" "$disk: a switch is refused"
 			turns=$((turns + 1))
 		done

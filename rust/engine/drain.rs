@@ -55,10 +55,12 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
             if due {
                 depth = self.outstanding();
-                more = self.drain_batch(&mut side, &mut ended, most.saturating_sub(total));
+                more = self.drain_batch(&mut side, &mut ended, by, most.saturating_sub(total));
                 if !more && self.rest.has_completions() {
                     self.end_rest(by);
                 }
+            } else {
+                self.note_empty(&mut side);
             }
             if due || by == Context::Poll {
                 // If it is back to interrupts: what has come since the look above announces itself
@@ -143,6 +145,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         &self,
         side: &mut DrainSide<Q, S>,
         ended: &mut Ending<U>,
+        by: Context,
         most: usize,
     ) -> bool {
         let mut more = true;
@@ -155,6 +158,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             let tag = self.hw.detach_tag_cmd(&mut side.hw, tag);
             self.deferring
                 .end_sample(tag.index(), || self.upper.now_ns());
+            if self.is_foretelling() {
+                self.answered(side, tag.index(), by);
+            }
             match self.slots.get(tag.index()).and_then(|slot| slot.take()) {
                 Some(rq) => ended.end(&self.upper, rq, outcome),
                 None => side.strays = side.strays.saturating_add(1),

@@ -88,7 +88,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
         let mut ended = Ending::new();
         // What was finished before the stop. Bounded, as the ring may hold anything.
         for _ in 0..=queue.slots.len() {
-            if !queue.drain_batch(drain, &mut ended, usize::MAX) {
+            if !queue.drain_batch(drain, &mut ended, Context::Sweep, usize::MAX) {
                 break;
             }
         }

@@ -4,6 +4,7 @@
 use crate::costs::Measured;
 use crate::defer::Deferring;
 use crate::fifo::Fifo;
+use crate::foretell::Told;
 use crate::poll::Polling;
 use crate::queued::Passage;
 use crate::rest::Rest;
@@ -12,7 +13,7 @@ use crate::stats::Counter;
 use crate::strategy::Strategy;
 use crate::Switches;
 use crate::{Context, Costs, Upper};
-use cell::sync::{AtomicU32, AtomicU64, Ordering};
+use cell::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cell::{Slot, TryLock};
 use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
 
@@ -55,6 +56,8 @@ pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
     pub(crate) strays: u32,
     /// What the strategy keeps from drain to drain.
     pub(crate) notes: S::Notes,
+    /// When a look last found nothing; while it is foretold when commands are over.
+    pub(crate) empty_ns: u64,
 }
 
 /// One hardware queue: requests go in by [`IoQueue::submit`] and come out through
@@ -74,6 +77,9 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     pub(crate) slots: P::Table<Slot<U::Request>>,
     /// By tag: when the command that it is bound to was issued, by the clock of [`Upper::now_ms`].
     pub(crate) issued_at: P::Table<AtomicU64>,
+    /// By tag: what was foretold of the command that it is bound to.
+    pub(crate) told: P::Table<Told>,
+    pub(crate) foretelling: AtomicBool,
     /// No command that is with the device was issued before this.
     none_before: AtomicU64,
     pub(crate) deferring: Deferring,
@@ -123,10 +129,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 detached: TagBatch::default(),
                 strays: 0,
                 notes: S::Notes::default(),
+                empty_ns: 0,
             }),
             fifo: Fifo::new(platform, depth)?,
             slots: platform.table(tags, |_| Slot::default())?,
             issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
+            told: platform.table(tags, Told::new)?,
+            foretelling: AtomicBool::new(false),
             none_before: AtomicU64::new(0),
             deferring: Deferring::new(hw.queue.batch()),
             poll: Polling::new(),

@@ -14,6 +14,8 @@
 //! | [`Strategy::leaves_rest`] | the budget is spent | whether others come for the rest |
 //! | [`Strategy::polls`] | completions were taken, or a tick found none | interrupt or timer |
 //! | [`Strategy::yields`], [`Strategy::spins`] | a thread waits | yield, spin, or sleep |
+//! | [`Strategy::foretells`] | a command is issued | when it is over |
+//! | [`Strategy::plans`] | a thread waits for what is expected | nap, spin, or as above |
 //!
 //! # What no answer changes
 //! A strategy decides when a thing is done, never whether. Commands that it defers are told of by
@@ -25,7 +27,9 @@
 //! Every method may be called from any context, interrupts included, with preemption off, and by
 //! several CPUs at once, save those that are given `&mut` [`Strategy::Notes`]. None sleeps.
 
+use crate::foretell::{Expected, Foretold, Nap, Plan, Seen};
 use crate::{Context, Costs, Mode, Switches};
+use hal::Op;
 
 /// What a strategy sees of a queue.
 pub trait View {
@@ -58,6 +62,9 @@ pub trait View {
     /// Threads that wait for I/O like this are ready, and this CPU has no time for them yet
     /// ([`crate::Upper::is_crowded`]).
     fn is_crowded(&self) -> bool;
+
+    /// It is foretold when commands are over ([`crate::IoQueue::set_foretelling`]).
+    fn is_foretelling(&self) -> bool;
 
     /// What runs on this CPU, if this is an interrupt, is a thread at work.
     fn interrupts_thread(&self) -> bool;
@@ -106,6 +113,14 @@ pub enum Next {
     Yield,
     /// It sleeps.
     Sleep,
+    /// It sleeps until then, unless it is woken before, and looks for a while
+    /// ([`crate::IoQueue::napped`]).
+    Nap {
+        /// By the clock of [`View::now_ns`].
+        until_ns: u64,
+        /// So many nanoseconds it looks.
+        for_ns: u64,
+    },
 }
 
 /// What came of a visit, and of spinning, if the thread did.
@@ -193,6 +208,35 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// The thread that yielded had its turn again.
     fn yielded(&self, view: &impl View, turn: Turn);
+
+    /// When a command of so many bytes that is about to be issued is over; `None`: it can't be
+    /// told, now or ever. Asked while [`crate::IoQueue::is_foretelling`].
+    fn foretells(&self, view: &impl View, op: Op, bytes: u64) -> Option<Foretold> {
+        let _ = (view, op, bytes);
+        None
+    }
+
+    /// The command with that mark was answered after `took_ns`.
+    fn answered(&self, view: &impl View, mark: u64, took_ns: u64, seen: Seen) {
+        let _ = (view, mark, took_ns, seen);
+    }
+
+    /// What a thread does that waits for what is expected then.
+    fn plans(&self, view: &impl View, what: Expected) -> Plan {
+        let _ = (view, what);
+        Plan::Any
+    }
+
+    /// What came of looking out for what was expected, for `ns`.
+    fn foreseen(&self, view: &impl View, came: Spun, ns: u64) {
+        let _ = (view, came, ns);
+    }
+
+    /// How a nap ended. `late_ns`: so long after it was to be over the thread looked, unless it was
+    /// woken.
+    fn napped(&self, view: &impl View, nap: Nap, late_ns: u64) {
+        let _ = (view, nap, late_ns);
+    }
 
     /// Tells what it has learnt: a name, and whatever can be said of it.
     fn learned(&self, now_ms: u64, tell: &mut dyn FnMut(&'static str, Learned)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The layer above: whose requests the strategy carries out.
 
+use crate::foretell::Expected;
 use hal::{CmdError, Command, Outcome, Segment};
 
 /// In which context requests were ended. Every request counts once, under one of these.
@@ -42,6 +43,11 @@ pub trait Upper: Send + Sync + 'static {
 
     /// `rq` is bound and about to be issued: its time starts here.
     fn begin_cmd(&self, rq: &mut Self::Request);
+
+    /// `rq` is about to be issued, and is over then, as far as is known. Any context.
+    fn expect(&self, rq: &Self::Request, what: Expected) {
+        let _ = (rq, what);
+    }
 
     /// `rq` could not be bound: undo what [`Upper::segments`] has mapped so far. The request stays
     /// valid.

@@ -4,6 +4,7 @@
 use crate::queue::IoQueue;
 use crate::strategy::{Strategy, View};
 use crate::{Costs, Mode, Upper};
+use cell::sync::Ordering;
 use hal::{Platform, Queue};
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> {
@@ -54,6 +55,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
     #[inline(always)]
     fn is_crowded(&self) -> bool {
         self.upper.is_crowded()
+    }
+
+    #[inline(always)]
+    fn is_foretelling(&self) -> bool {
+        self.foretelling.load(Ordering::Relaxed)
     }
 
     #[inline(always)]

@@ -3,6 +3,8 @@
 //! others have its CPU, as the strategy decides.
 //!
 //! ```text
+//!  plans, if it is expected -- Nap --> Nap, and then: look, spin; GoOn
+//!      | Any                -- Spin --> flush; spin --- woken ----> GoOn, else Sleep
 //!  yields, if yields_first --yes--> Yield
 //!      | no
 //!  visit: up to a budget ---- woken ----> GoOn
@@ -14,13 +16,18 @@
 //!  Sleep
 //! ```
 
+use crate::foretell::{Expected, Nap, Plan};
 use crate::queue::IoQueue;
-use crate::strategy::{Next, Spun, Staged, Strategy, Turn};
+use crate::strategy::{Next, Spun, Staged, Strategy, Turn, View};
 use crate::Upper;
 use hal::{Platform, Queue};
 
 /// Looks of one thread that spins, at most: several times as many as a sleep takes the time of.
 const MOST_LOOKS: u32 = if cfg!(loom) { 1 } else { 1_000 };
+
+/// For so many microseconds a thread looks after a nap, at most: what handlers take that others
+/// wait for anyway.
+pub const MOST_WINDOW_US: u32 = 100;
 
 /// The thread that waits, and its CPU.
 pub trait Waiting {
@@ -29,6 +36,11 @@ pub trait Waiting {
 
     /// Rests for a moment; whether to go on spinning: it was not woken, and nobody is more urgent.
     fn pause(&self) -> bool;
+
+    /// When what it waits for is over, as far as that was foretold.
+    fn expects(&self) -> Option<Expected> {
+        None
+    }
 
     /// It may let others run without going to sleep: it has not done so for this wait, and will
     /// have its turn again like any of them.
@@ -43,6 +55,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if thread.is_awake() {
             return Next::GoOn;
         }
+        if self.is_foretelling() {
+            if let Some(next) = (thread.expects()).and_then(|what| self.foresees(thread, what)) {
+                return next;
+            }
+        }
         let yields_first = self.strategy.yields_first(self);
         if yields_first && self.yields(thread) {
             return Next::Yield;
@@ -54,6 +71,66 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             self.strategy.slept(self, ns);
         }
         next
+    }
+
+    /// What `thread` does about what it expects; `None`: as if it did not.
+    #[cold]
+    fn foresees(&self, thread: &impl Waiting, what: Expected) -> Option<Next> {
+        match self.strategy.plans(self, what) {
+            Plan::Any => None,
+            Plan::Nap { until_ns, for_ns } => {
+                // A device that was not told does not answer.
+                self.flush();
+                Some(Next::Nap { until_ns, for_ns })
+            }
+            Plan::Spin { for_ns } => {
+                self.flush();
+                let most = what.spread_ns.saturating_mul(2);
+                let most = most.saturating_add(self.costs.get().sleep_ns);
+                let came = self.looks_out(thread, for_ns.min(most));
+                Some(match came {
+                    Spun::Found => Next::GoOn,
+                    Spun::Vain => Next::Sleep,
+                })
+            }
+        }
+    }
+
+    /// `thread` looks for what it expects, for up to `limit_ns`.
+    fn looks_out(&self, thread: &impl Waiting, limit_ns: u64) -> Spun {
+        let since = self.upper.now_ns();
+        let _ = self.spin(thread, limit_ns, 0);
+        let came = match thread.is_awake() {
+            true => Spun::Found,
+            false => Spun::Vain,
+        };
+        let ns = self.upper.now_ns().saturating_sub(since);
+        self.strategy.foreseen(self, came, ns);
+        came
+    }
+
+    /// `thread` was told to nap until `until_ns`, and has; what it waits for was not over when last
+    /// looked at. It looks, and spins for up to `for_ns`, of which the engine grants
+    /// [`MOST_WINDOW_US`]. With preemption off.
+    pub fn look_again(&self, thread: &impl Waiting, until_ns: u64, for_ns: u64) -> Nap {
+        let most = u64::from(MOST_WINDOW_US).saturating_mul(1_000);
+        let late_ns = self.upper.now_ns().saturating_sub(until_ns);
+        self.visit(false);
+        let nap = match thread.is_awake() {
+            true => Nap::Late,
+            false => match self.looks_out(thread, for_ns.min(most)) {
+                Spun::Found => Nap::Hit,
+                Spun::Vain => Nap::Vain,
+            },
+        };
+        self.note_nap(nap, late_ns);
+        nap
+    }
+
+    /// A nap of some thread's ended so, `late_ns` after it was to, with nothing left to look for.
+    /// With preemption off.
+    pub fn note_nap(&self, nap: Nap, late_ns: u64) {
+        self.strategy.napped(self, nap, late_ns);
     }
 
     /// Takes completions, spins, or yields, if it has not yet.
@@ -68,7 +145,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             Some(ns) => {
                 // A device that was not told does not answer.
                 self.flush();
-                self.spin(thread, ns.min(self.costs.get().sleep_ns), ended);
+                let limit = ns.min(self.costs.get().sleep_ns);
+                if let Some((came, ns)) = self.spin(thread, limit, ended) {
+                    self.strategy.spun(self, came, ns);
+                }
             }
         }
         if thread.is_awake() {
@@ -106,23 +186,20 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     /// Looks for completions for up to `limit_ns`, while `thread` is neither woken nor kept from it
-    /// by somebody more urgent, nor has ended what one visit may: where it finds that much for
-    /// others, nothing is said of spinning.
+    /// by somebody more urgent, nor has ended what one visit may. What came of it, and after how
+    /// long; where it finds that much for others, nothing is said of spinning.
     #[inline]
-    fn spin(&self, thread: &impl Waiting, limit_ns: u64, ended: usize) {
+    fn spin(&self, thread: &impl Waiting, limit_ns: u64, ended: usize) -> Option<(Spun, u64)> {
         let since = self.upper.now_ns();
         let spun = || self.upper.now_ns().saturating_sub(since);
         let mut ended = ended;
         let budget = self.budget();
         for _ in 0..MOST_LOOKS {
             if !thread.pause() {
-                if thread.is_awake() {
-                    self.strategy.spun(self, Spun::Found, spun());
-                }
-                return;
+                return thread.is_awake().then(|| (Spun::Found, spun()));
             }
             if ended >= budget {
-                return;
+                return None;
             }
             if let Some(due) = self.peek() {
                 ended = ended.wrapping_add(self.visit(due));
@@ -131,7 +208,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 break;
             }
         }
-        self.strategy.spun(self, Spun::Vain, spun());
+        Some((Spun::Vain, spun()))
     }
 
     /// Whether there is anything to drain, and if so, whether it is due even where nothing has
@@ -140,6 +217,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     fn peek(&self) -> Option<bool> {
         let mut side = self.drain.try_lock()?;
         let came = self.hw.check_event(&mut side.hw);
+        if !came {
+            self.note_empty(&mut side);
+        }
         let knocked = side.release();
         (came || knocked).then_some(knocked)
     }

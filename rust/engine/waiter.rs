@@ -229,6 +229,12 @@ impl<O: Send + 'static, W> Waiter<O, W> {
         is_of(word, thread) && word & COUNT != 0
     }
 
+    /// How much its owner has outstanding.
+    #[inline]
+    pub fn outstanding(&self) -> u64 {
+        self.word.load(Ordering::Relaxed) & COUNT
+    }
+
     /// Whether `thread` was the last to have something enlisted here.
     #[inline]
     pub fn is_owned_by(&self, thread: Thread) -> bool {

@@ -2,12 +2,12 @@
 //! The module's parameters that all drivers share.
 
 use crate::{in_range, module_parameters as parameters};
-use engine::{Mode, Strategy};
+use engine::Mode;
 use hal::Error;
 use kernel::prelude::*;
 use kglue::adapter::Begin;
 use kglue::POLL_INTERVAL_US;
-use strategy::Chosen;
+use strategy::NAMES as STRATEGIES;
 
 /// How queues and disks begin.
 ///
@@ -21,8 +21,8 @@ pub(crate) fn begin() -> Result<Begin, Error> {
         _ => Mode::Hybrid,
     };
     let name = kglue::words::strategy();
-    let Some(strategy) = Chosen::NAMES.iter().position(|known| *known == name) else {
-        pr_err!("strategy={} is not known: {:?} are\n", name, Chosen::NAMES);
+    let Some(strategy) = STRATEGIES.iter().position(|known| *known == name) else {
+        pr_err!("strategy={} is not known: {:?} are\n", name, STRATEGIES);
         return Err(Error::Invalid);
     };
     let interval = parameters::poll_interval_us.value();

@@ -29,6 +29,7 @@ mod change;
 mod config;
 mod control;
 mod disks;
+mod forecast;
 mod learned;
 mod make;
 mod queue;
@@ -41,6 +42,7 @@ mod serve;
 mod state;
 mod suspend;
 mod tags;
+mod tally;
 
 pub use config::{Begin, Bus, Config, Naming};
 pub use reason::Suspend;

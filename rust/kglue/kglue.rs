@@ -75,6 +75,7 @@ mod slots_rest;
 mod still;
 mod sysfs;
 mod sysfs_device;
+mod sysfs_predict;
 mod sysfs_text;
 mod text;
 pub mod wait;

@@ -28,6 +28,10 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_is_awake() -> bool;
     /// Rests a moment; `false`: there is a reason not to go on so.
     pub(crate) safe fn hiops_pause() -> bool;
+    /// Rests a moment; `false`: somebody is more urgent.
+    pub(crate) safe fn hiops_pause_awake() -> bool;
+    /// Nothing that the calling thread waits for is plugged.
+    pub(crate) safe fn hiops_may_nap() -> bool;
     /// The calling thread may let others run without going to sleep.
     pub(crate) safe fn hiops_may_yield() -> bool;
     /// The idle task has this CPU, or this is an interrupt that came to it. Any context.
@@ -53,7 +57,11 @@ const _: [unsafe extern "C" fn() -> u64; 4] = [
     hiops_this_thread,
 ];
 const _: [unsafe extern "C" fn(u64) -> u64; 2] = [shims::hiops_stamp_ns, hiops_stamp_ns];
-const _: [unsafe extern "C" fn() -> bool; 8] = [
+const _: [unsafe extern "C" fn() -> bool; 12] = [
+    shims::hiops_pause_awake,
+    hiops_pause_awake,
+    shims::hiops_may_nap,
+    hiops_may_nap,
     shims::hiops_is_awake,
     hiops_is_awake,
     shims::hiops_pause,

@@ -7,27 +7,23 @@ use crate::blk::owner::Owner;
 use crate::blk::shared::DiskShared;
 use crate::compat::eopnotsupp;
 use crate::sysfs_device::{show_cache_type, show_link_power, store_cache_type, store_link_power};
+use crate::sysfs_predict::{show_forecast, show_predict, show_window, store_predict, store_window};
 use crate::sysfs_text::{write_stats, write_wwid};
-use crate::text::{write_quirks, Padded, Text};
+use crate::text::{number, write_quirks, Padded, Text};
 use crate::wait::hook::is_hooked;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;
-use engine::{Mode, Strategy, Switches};
+use engine::{Mode, Switches};
 use kernel::bindings;
 use kernel::c_str;
 use kernel::error::code::*;
 use kernel::error::Error;
 use kernel::ffi::{c_char, c_int};
 use kernel::str::as_char_ptr_in_const_context;
-use strategy::Chosen;
+use strategy::NAMES as STRATEGIES;
 
 /// The shortest and the longest interval between two polls that are accepted, in microseconds.
 pub const POLL_INTERVAL_US: core::ops::RangeInclusive<u32> = 1..=10_000;
-
-fn number(text: &[u8]) -> Result<u64, Error> {
-    let text = core::str::from_utf8(text).map_err(|_| EINVAL)?;
-    text.parse().map_err(|_| EINVAL)
-}
 
 /// Turns `which` on or off.
 fn store_switch(disk: &DiskShared, text: &[u8], which: u8) -> Result<(), Error> {
@@ -82,14 +78,12 @@ fn store_mode(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 }
 
 fn show_strategy(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    let chosen = Chosen::NAMES.get(owner(disk).strategy());
+    let chosen = STRATEGIES.get(owner(disk).strategy());
     writeln!(to, "{}", chosen.unwrap_or(&"?"))
 }
 
 fn store_strategy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    let which = Chosen::NAMES
-        .iter()
-        .position(|name| name.as_bytes() == text);
+    let which = STRATEGIES.iter().position(|name| name.as_bytes() == text);
     owner(disk).choose(which.ok_or(EINVAL)?);
     Ok(())
 }
@@ -175,6 +169,10 @@ static POLL_INTERVAL: Attribute = Attribute::new(
     |d, to| writeln!(to, "{}", owner(d).poll_interval_us()),
     Some(store_poll_interval),
 );
+static PREDICT: Attribute = Attribute::new(c_str!("predict"), show_predict, Some(store_predict));
+static PREDICT_WINDOW: Attribute =
+    Attribute::new(c_str!("predict_window_us"), show_window, Some(store_window));
+static FORECAST: Attribute = Attribute::new(c_str!("forecast"), show_forecast, None);
 static RESCAN: Attribute = Attribute::new(
     c_str!("rescan_controller"),
     |_, to| to.write_str("0\n"),
@@ -214,12 +212,15 @@ static NAMES: List<bindings::attribute, 6> = List([
     NSID.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 13> = List([
+static SWITCHES: List<bindings::attribute, 16> = List([
     STRATEGY.entry(),
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),
     POLL_INTERVAL.entry(),
+    PREDICT.entry(),
+    PREDICT_WINDOW.entry(),
+    FORECAST.entry(),
     RESCAN.entry(),
     RESET.entry(),
     LINK_POWER.entry(),

@@ -17,7 +17,12 @@ pub(crate) fn write_stats(
     // What nobody came for would have been the interrupt's, or is for want of an answer.
     let irq = irq.wrapping_add(swept);
     let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
-    let lines: [(&str, u64); 20] = [
+    let [hit, late, vain, woken] = counts.naps;
+    let naps = hit
+        .wrapping_add(late)
+        .wrapping_add(vain)
+        .wrapping_add(woken);
+    let lines: [(&str, u64); 25] = [
         ("submitted", sums.submitted),
         ("completed", completed),
         ("completed_irq", irq),
@@ -38,6 +43,11 @@ pub(crate) fn write_stats(
         ("missed_interrupts", counts.missed),
         ("aborts", counts.aborts),
         ("swept", swept),
+        ("naps", naps),
+        ("naps_hit", hit),
+        ("naps_late", late),
+        ("naps_vain", vain),
+        ("naps_woken", woken),
     ];
     (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
 }

@@ -13,6 +13,7 @@
 //!   looked.
 
 pub(crate) mod hook;
+mod nap;
 mod place;
 mod timeouts;
 
@@ -29,7 +30,7 @@ use crate::shims_safe::hiops_this_thread;
 use crate::way::{Offer, Way};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use engine::{Context, Thread, Turn, Waiter, Waiters};
+use engine::{Context, Expected, Thread, Turn, Waiter, Waiters};
 use hal::{Error, Platform};
 use kernel::prelude::*;
 use kernel::time::{delay::fsleep, Delta};
@@ -164,6 +165,14 @@ pub(crate) fn enlist(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, Way
         false => null_mut(),
     };
     waiter.enlist(thread, way).then_some(waiter)
+}
+
+/// It is foretold when one that is enlisted with `waiter` is over. Any context.
+#[inline]
+pub(crate) fn expect(waiter: &Waiter<Offer, Way>, what: Expected) {
+    if let Some(place) = table().and_then(|table| table.places.get(waiter.index())) {
+        place.naps.expect(what, waiter.outstanding() <= 1);
+    }
 }
 
 /// Offers `offer` to `waiter`, and wakes it. Gives it back if it is the caller's to end. With

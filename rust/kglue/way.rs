@@ -3,17 +3,38 @@
 
 use crate::aim::Stays;
 use crate::blk::request::handle::Rq;
-use engine::{Context, Next, Turn};
+use engine::{Context, Expected, Nap, Next, Thread, Turn, Waiter};
 
 /// A finished request on its way to the thread that waits for it; its status is in its PDU.
 pub(crate) struct Offer(pub(crate) Rq);
 
+/// A thread that comes to wait.
+#[derive(Clone, Copy)]
+pub(crate) struct Come {
+    /// What came of it when it last yielded.
+    pub(crate) turn: Option<Turn>,
+    /// It may do so on this CPU.
+    pub(crate) calm: bool,
+    /// When its I/O is over.
+    pub(crate) expected: Option<Expected>,
+    /// How its last nap ended, and how late.
+    pub(crate) napped: Option<(Nap, u64)>,
+}
+
 /// A hardware queue, as the hook uses it. With preemption off.
 pub(crate) trait Waited: Send + Sync {
     /// Takes completions for a while, and says what the caller, who waits for I/O of its own on the
-    /// queue, does next. It is told what came of it when the caller last yielded, and whether it
-    /// may do so on this CPU.
-    fn wait(&self, turn: Option<Turn>, calm: bool) -> Next;
+    /// queue, does next.
+    fn wait(&self, come: Come) -> Next;
+    /// `thread`, the caller, has napped until `until_ns`: looks for I/O of its own on the queue,
+    /// for up to `for_ns`. `waiter`: where that is enlisted.
+    fn look_again(
+        &self,
+        waiter: &Waiter<Offer, Way>,
+        thread: Thread,
+        until_ns: u64,
+        for_ns: u64,
+    ) -> Nap;
     /// Ends a request of the queue's that was offered.
     fn end(&self, rq: Rq, by: Context);
 }

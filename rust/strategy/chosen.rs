@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whichever strategy an operator has chosen.
 
-use crate::{Coop, Plain};
+use crate::{Coop, Known, Plain};
 use cell::sync::{AtomicU8, Ordering};
 use engine::{Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Expected, Foretold, Nap, Plan, Seen};
+use hal::{Error, Op, Platform};
 
-/// The names, in the order of their numbers.
-const NAMES: &[&str] = &[
+/// The names of the strategies, in the order of their numbers.
+pub const NAMES: &[&str] = &[
     "plain",
     "coop",
     #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
@@ -18,22 +20,42 @@ const RANDOM: u8 = 2;
 
 /// A strategy that can be another one at any time: a word and a branch for each question. What one
 /// has learnt is kept while another is at it.
-pub struct Chosen {
+pub struct Chosen<P: Platform> {
     which: AtomicU8,
-    coop: Coop,
+    coop: Coop<P>,
     #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
     random: crate::Random,
 }
 
-/// [`Coop`].
-impl Default for Chosen {
-    fn default() -> Self {
-        Self {
+impl<P: Platform> Chosen<P> {
+    /// [`Coop`], which has learnt nothing. Control path; may sleep.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
+    pub fn new(platform: &P) -> Result<Self, Error> {
+        Ok(Self {
             which: AtomicU8::new(COOP),
-            coop: Coop::default(),
+            coop: Coop::new(platform)?,
             #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
             random: crate::Random::default(),
-        }
+        })
+    }
+}
+
+impl<P: Platform> Chosen<P> {
+    /// For so many microseconds a thread looks after a nap, at most; of `coop`.
+    pub fn window_us(&self) -> u32 {
+        self.coop.window_us()
+    }
+
+    /// Sets that.
+    pub fn set_window_us(&self, us: u32) {
+        self.coop.set_window_us(us);
+    }
+
+    /// What `coop` knows of when commands are over.
+    pub fn known(&self) -> impl Iterator<Item = Known> + '_ {
+        self.coop.known()
     }
 }
 
@@ -57,8 +79,8 @@ macro_rules! ask {
     };
 }
 
-impl Strategy for Chosen {
-    type Notes = <Coop as Strategy>::Notes;
+impl<P: Platform> Strategy for Chosen<P> {
+    type Notes = <Coop<P> as Strategy>::Notes;
 
     const NAMES: &'static [&'static str] = NAMES;
 
@@ -135,6 +157,26 @@ impl Strategy for Chosen {
     #[inline(always)]
     fn yielded(&self, view: &impl View, turn: Turn) {
         ask!(self, yielded(view, turn), ());
+    }
+
+    fn foretells(&self, view: &impl View, op: Op, bytes: u64) -> Option<Foretold> {
+        ask!(self, foretells(view, op, bytes), ())
+    }
+
+    fn answered(&self, view: &impl View, mark: u64, took_ns: u64, seen: Seen) {
+        ask!(self, answered(view, mark, took_ns, seen), ());
+    }
+
+    fn plans(&self, view: &impl View, what: Expected) -> Plan {
+        ask!(self, plans(view, what), ())
+    }
+
+    fn foreseen(&self, view: &impl View, came: Spun, ns: u64) {
+        ask!(self, foreseen(view, came, ns), ());
+    }
+
+    fn napped(&self, view: &impl View, nap: Nap, late_ns: u64) {
+        ask!(self, napped(view, nap, late_ns), ());
     }
 
     fn learned(&self, now_ms: u64, tell: &mut dyn FnMut(&'static str, Learned)) {

@@ -21,8 +21,11 @@
 
 mod hybrid;
 
-use crate::{Account, Stakes};
+use crate::foresight::Foresight;
+use crate::{Account, Known, Stakes};
 use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Expected, Foretold, Nap, Plan, Seen};
+use hal::{Error, Op, Platform};
 use hybrid::{Cpu, Noted, Notice, Watch};
 
 /// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in
@@ -40,8 +43,7 @@ const TRIAL: u64 = if cfg!(loom) { 1 } else { 2 };
 const YIELDING: u64 = if cfg!(loom) { 1 } else { 16 };
 
 /// The cooperative strategy, for one queue.
-#[derive(Default)]
-pub struct Coop {
+pub struct Coop<P: Platform> {
     /// Whether it pays to spin before a sleep,
     spinning: Account,
     /// to yield instead of one,
@@ -50,6 +52,8 @@ pub struct Coop {
     visits: Account,
     /// Whether it pays to poll.
     polling: Account,
+    /// When commands are over, and whether it pays to go by that.
+    foresight: Foresight<P>,
 }
 
 /// What is at stake where a sleep is to be saved, and a trial may take so many.
@@ -61,7 +65,36 @@ fn stakes(costs: &Costs, trial: u64) -> Stakes {
     }
 }
 
-impl Coop {
+impl<P: Platform> Coop<P> {
+    /// One that has learnt nothing. Control path; may sleep.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
+    pub fn new(platform: &P) -> Result<Self, Error> {
+        Ok(Self {
+            spinning: Account::default(),
+            yielding: Account::default(),
+            visits: Account::default(),
+            polling: Account::default(),
+            foresight: Foresight::new(platform)?,
+        })
+    }
+
+    /// For so many microseconds a thread looks after a nap, at most.
+    pub fn window_us(&self) -> u32 {
+        self.foresight.window_us()
+    }
+
+    /// Sets that.
+    pub fn set_window_us(&self, us: u32) {
+        self.foresight.set_window_us(us);
+    }
+
+    /// What is known of when commands are over.
+    pub fn known(&self) -> impl Iterator<Item = Known> + '_ {
+        self.foresight.known()
+    }
+
     /// Whether several commands are worth telling the device of at once.
     #[inline]
     fn coalesces(view: &impl View) -> bool {
@@ -104,7 +137,7 @@ impl Coop {
     }
 }
 
-impl Strategy for Coop {
+impl<P: Platform> Strategy for Coop<P> {
     type Notes = Watch;
 
     const NAMES: &'static [&'static str] = &["coop"];
@@ -125,7 +158,8 @@ impl Strategy for Coop {
 
     #[inline]
     fn notes_owner(&self, view: &impl View, switches: Switches) -> bool {
-        switches.lazy() || (switches.coop() && self.visits_pay(view))
+        let comes_by = || view.is_foretelling() || self.visits_pay(view);
+        switches.lazy() || (switches.coop() && comes_by())
     }
 
     #[inline(always)]
@@ -224,12 +258,35 @@ impl Strategy for Coop {
         }
     }
 
+    #[inline]
+    fn foretells(&self, view: &impl View, op: Op, bytes: u64) -> Option<Foretold> {
+        self.foresight.foretells(view, op, bytes)
+    }
+
+    #[inline]
+    fn answered(&self, _: &impl View, mark: u64, took_ns: u64, seen: Seen) {
+        self.foresight.answered(mark, took_ns, seen);
+    }
+
+    fn plans(&self, view: &impl View, what: Expected) -> Plan {
+        self.foresight.plans(view, what)
+    }
+
+    fn foreseen(&self, view: &impl View, came: Spun, ns: u64) {
+        self.foresight.foreseen(view, came, ns);
+    }
+
+    fn napped(&self, view: &impl View, nap: Nap, late_ns: u64) {
+        self.foresight.napped(view, nap, late_ns);
+    }
+
     fn learned(&self, now_ms: u64, tell: &mut dyn FnMut(&'static str, Learned)) {
         let accounts = [
             ("visits", &self.visits),
             ("spinning", &self.spinning),
             ("yielding", &self.yielding),
             ("polling", &self.polling),
+            ("napping", self.foresight.account()),
         ];
         for (name, account) in accounts {
             let open = account.is_open(now_ms);

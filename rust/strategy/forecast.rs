@@ -37,8 +37,10 @@ mod line;
 pub use class::Class;
 
 use class::{DEPTHS, OPS, SIZES};
+use engine::{Due, Seen};
 use estimate::Estimate;
-use line::Line;
+use hal::{Error, Platform};
+use line::{Line, Slope};
 
 /// So many commands of a class must have been measured before it speaks for itself,
 const ENOUGH: u32 = 2;
@@ -51,25 +53,6 @@ const OFF_LINE: u32 = 3;
 const ALL_FOR_LINE: u32 = 64;
 /// one in 2 to the power of so many.
 const ONE_FOR_LINE: u32 = 2;
-
-/// When a command is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
-    /// So many nanoseconds after it was issued,
-    pub after_ns: u64,
-    /// by so many more or less, on average.
-    pub spread_ns: u64,
-}
-
-/// How a completion was noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// It was seen to come: a look just before found nothing, or the interrupt brought it. What it
-    /// took is measured.
-    Came,
-    /// It was there at the first look. It took as long at most.
-    Found,
-}
 
 /// What is known of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,16 +90,54 @@ struct Alike {
     line: Line,
 }
 
-/// The forecast for one device.
+/// How long something takes that has no size.
 #[derive(Debug, Default)]
-pub struct Forecast {
-    alike: [[Alike; DEPTHS]; OPS],
+pub(crate) struct Delay(Estimate);
+
+impl Delay {
+    /// It took `ns`.
+    pub(crate) fn came(&self, ns: u64) {
+        self.0.came(0, ns, Slope::FLAT);
+    }
+
+    /// What it takes; 0 until it was measured.
+    pub(crate) fn expected_ns(&self) -> u32 {
+        self.0.expected_ns()
+    }
+
+    /// How far it is from that, on average.
+    pub(crate) fn spread_ns(&self) -> u32 {
+        self.0.spread_ns()
+    }
+
+    /// How often it was measured.
+    pub(crate) fn seen(&self) -> u32 {
+        self.0.seen()
+    }
 }
 
-impl Forecast {
+/// The forecast for one device.
+pub struct Forecast<P: Platform> {
+    /// For each operation, by depth.
+    alike: P::Table<Alike>,
+}
+
+impl<P: Platform> Forecast<P> {
+    /// One that knows nothing. Control path; may sleep.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
+    pub fn new(platform: &P) -> Result<Self, Error> {
+        // Models of the engine's ask nothing of it, and each atomic is dear there.
+        let len = if cfg!(loom) { 0 } else { OPS * DEPTHS };
+        let alike = platform.table(len, |_| Alike::default())?;
+        Ok(Self { alike })
+    }
+
     #[inline]
     fn of(&self, class: Class) -> Option<(&Estimate, &Line)> {
-        let alike = self.alike.get(class.op())?.get(class.depth())?;
+        let at = class.op().wrapping_mul(DEPTHS).wrapping_add(class.depth());
+        let alike = self.alike.get(at)?;
         Some((alike.sizes.get(class.size())?, &alike.line))
     }
 

@@ -5,6 +5,8 @@
 
 use cell::sync::{AtomicU64, Ordering};
 use engine::{Drained, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Due, Expected, Foretold, Plan};
+use hal::Op;
 
 /// A strategy that answers with dice.
 pub struct Random(AtomicU64);
@@ -89,6 +91,29 @@ impl Strategy for Random {
             0 => None,
             1 => Some(0),
             _ => Some(u64::MAX),
+        }
+    }
+
+    fn foretells(&self, _: &impl View, _: Op, _: u64) -> Option<Foretold> {
+        let due = Due {
+            after_ns: 1 << self.below(40),
+            spread_ns: 1 << self.below(20),
+        };
+        self.flip().then(|| Foretold {
+            mark: 1 + self.below(u64::MAX),
+            due: self.flip().then_some(due),
+        })
+    }
+
+    fn plans(&self, view: &impl View, _: Expected) -> Plan {
+        let ns = 1u64 << self.below(40);
+        match self.below(3) {
+            0 => Plan::Any,
+            1 => Plan::Spin { for_ns: ns },
+            _ => Plan::Nap {
+                until_ns: view.now_ns().saturating_add(ns),
+                for_ns: 1 << self.below(40),
+            },
         }
     }
 

@@ -16,14 +16,16 @@ mod account;
 mod chosen;
 mod coop;
 mod forecast;
+mod foresight;
 mod plain;
 #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
 mod random;
 
 pub use account::{Account, Stakes};
-pub use chosen::Chosen;
+pub use chosen::{Chosen, NAMES};
 pub use coop::Coop;
-pub use forecast::{since, Class, Due, Forecast, Known, Seen};
+pub use forecast::{since, Class, Forecast, Known};
+pub use foresight::DEFAULT_WINDOW_US;
 pub use plain::Plain;
 #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
 pub use random::Random;

@@ -8,7 +8,7 @@ use hal::mock::{MockMapping, MockPlatform};
 use hal::{Again, CmdError, Command, NewQueue, Outcome, Platform, Queue, Segment};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use strategy::Chosen;
+use strategy::{Chosen, NAMES};
 
 /// Most requests that a test has outstanding.
 const DEPTH: usize = 16_384;
@@ -104,14 +104,14 @@ impl Host {
 pub struct Layer(Arc<Host>);
 
 /// A queue between a driver and a [`Host`].
-pub type Io<Q> = IoQueue<MockPlatform, Q, Layer, Chosen>;
+pub type Io<Q> = IoQueue<MockPlatform, Q, Layer, Chosen<MockPlatform>>;
 
 /// The strategy that the environment's HIOPS_STRATEGY names; without it the one that a disk has as
 /// it comes.
-pub fn chosen() -> Chosen {
-    let chosen = Chosen::default();
+pub fn chosen() -> Chosen<MockPlatform> {
+    let chosen = Chosen::new(&MockPlatform::new()).expect("memory");
     if let Ok(name) = std::env::var("HIOPS_STRATEGY") {
-        let which = Chosen::NAMES.iter().position(|known| *known == name);
+        let which = NAMES.iter().position(|known| *known == name);
         chosen.choose(which.expect("HIOPS_STRATEGY names a strategy"));
     }
     chosen

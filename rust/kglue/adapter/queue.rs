@@ -2,6 +2,7 @@
 //! One hardware queue of an adapter.
 
 use crate::adapter::config::Bus;
+use crate::adapter::tally::{count, took, Tally};
 use crate::aim::{Aim, Stays};
 use crate::blk::owner::ControllerCounts;
 use crate::blk::poller::Polled;
@@ -9,14 +10,14 @@ use crate::blk::request::Rq;
 use crate::blk::retry::Kicked;
 use crate::blk::upper::BlkUpper;
 use crate::context::{stamp, stamps_to_ns, PreemptOff};
-use crate::here::Here;
+use crate::here::{Here, Napper};
 use crate::hrtimer::Expired;
 use crate::platform::KernelPlatform;
 use crate::shims_safe::hiops_on_idle_cpu;
 use crate::wait::note_idle;
-use crate::way::{Waited, Way};
+use crate::way::{Come, Offer, Waited, Way};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use engine::{Context, IoQueue, Mode, Next, Switches, Turn};
+use engine::{Context, IoQueue, Mode, Nap, Next, Switches, Thread, Turn, Waiter};
 use hal::{Controller, Error, NewQueue};
 use kernel::prelude::*;
 use kernel::sync::SetOnce;
@@ -25,19 +26,14 @@ use strategy::Chosen;
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
 
+/// What decides for it.
+pub(crate) type Strategy = Chosen<KernelPlatform>;
 /// A hardware queue of controller `C` as the block layer uses it.
 pub(crate) type Io<C, B> =
-    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
+    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
 
 /// Of so many interrupts one is looked at.
 const SAMPLE: u64 = 16;
-
-/// Counts one more, where there is one writer at a time: no exchange is needed.
-#[inline]
-fn count(counter: &AtomicU64) {
-    let n = counter.load(Ordering::Relaxed);
-    counter.store(n.wrapping_add(1), Ordering::Relaxed);
-}
 
 /// The adapter, as its queues know it.
 pub(super) trait Keeper: Send + Sync {
@@ -59,16 +55,7 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     /// The queue as the wait hook knows it, once it has found its place.
     pub(crate) way: SetOnce<Way>,
     keeper: Aim<dyn Keeper>,
-    interrupts: AtomicU64,
-    /// In units of [`stamp`].
-    max_irq: AtomicU64,
-    /// The longest tick of the poll timer, likewise.
-    max_tick: AtomicU64,
-    ticks: AtomicU64,
-    /// How often the interrupt was turned on or off.
-    turns: AtomicU64,
-    /// Completions that only a time-out found.
-    missed: AtomicU64,
+    tally: Tally,
     /// Violations that a reset has settled.
     settled: AtomicU64,
     /// That requests wait for long was told.
@@ -86,19 +73,15 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         depth: usize,
     ) -> Result<Self, Error> {
         let upper = BlkUpper::new(map)?;
+        let strategy = Chosen::new(platform)?;
         Ok(Self {
-            io: IoQueue::new(platform, new, upper, Chosen::default(), depth)?,
+            io: IoQueue::new(platform, new, upper, strategy, depth)?,
             vector,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             alarm: crate::alarm::Alarm::new()?,
             way: SetOnce::new(),
             keeper: Aim::new(),
-            interrupts: AtomicU64::new(0),
-            max_irq: AtomicU64::new(0),
-            max_tick: AtomicU64::new(0),
-            ticks: AtomicU64::new(0),
-            turns: AtomicU64::new(0),
-            missed: AtomicU64::new(0),
+            tally: Tally::default(),
             settled: AtomicU64::new(0),
             told_to_wait: AtomicBool::new(false),
         })
@@ -166,13 +149,13 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// Serves its interrupt, which came at `begin`.
     #[inline]
     pub(crate) fn serve(&self, begin: u64) {
-        if self.interrupts.load(Ordering::Relaxed) % SAMPLE == 0 {
+        if self.tally.interrupts.load(Ordering::Relaxed) % SAMPLE == 0 {
             self.sample(begin);
         }
         self.io.drain(Context::Irq);
         // One handler a vector at a time: no exchange is needed.
-        count(&self.interrupts);
-        self.took(begin, &self.max_irq);
+        count(&self.tally.interrupts);
+        took(begin, &self.tally.max_irq);
         self.judge();
     }
 
@@ -186,23 +169,20 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         }
     }
 
-    /// What began at `begin` is over: `longest` is how long it ever took. One writer at a time.
-    #[inline]
-    fn took(&self, begin: u64, longest: &AtomicU64) {
-        let took = stamp().saturating_sub(begin);
-        if took > longest.load(Ordering::Relaxed) {
-            longest.store(took, Ordering::Relaxed);
-        }
-    }
-
     /// Whether this is the first time that it is asked.
     pub(super) fn tells_to_wait(&self) -> bool {
         !self.told_to_wait.swap(true, Ordering::Relaxed)
     }
 
+    /// From now on it is foretold, or not, when commands are over.
+    pub(super) fn set_predict(&self, on: bool) {
+        // One for polled I/O has no thread that sleeps.
+        self.io.set_foretelling(on && self.vector.is_some());
+    }
+
     /// A completion was missed.
     pub(super) fn missed_one(&self) {
-        count(&self.missed);
+        count(&self.tally.missed);
     }
 
     #[cold]
@@ -213,39 +193,43 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     }
 
     pub(crate) fn add_to(&self, counts: &mut ControllerCounts) {
-        let interrupts = self.interrupts.load(Ordering::Relaxed);
-        counts.interrupts = counts.interrupts.wrapping_add(interrupts);
+        self.tally.add_to(counts);
         let writes = self.io.doorbell_writes();
         counts.doorbell_writes = counts.doorbell_writes.wrapping_add(writes);
-        let max_irq = stamps_to_ns(self.max_irq.load(Ordering::Relaxed));
-        counts.max_irq_ns = counts.max_irq_ns.max(max_irq);
-        let max_tick = stamps_to_ns(self.max_tick.load(Ordering::Relaxed));
-        counts.max_tick_ns = counts.max_tick_ns.max(max_tick);
-        let ticks = self.ticks.load(Ordering::Relaxed);
-        counts.ticks = counts.ticks.wrapping_add(ticks);
-        let turns = self.turns.load(Ordering::Relaxed);
-        counts.turns = counts.turns.wrapping_add(turns);
-        let missed = self.missed.load(Ordering::Relaxed);
-        counts.missed = counts.missed.wrapping_add(missed);
     }
 
     pub(crate) fn reset_counts(&self) {
-        self.interrupts.store(0, Ordering::Relaxed);
-        self.max_irq.store(0, Ordering::Relaxed);
-        self.max_tick.store(0, Ordering::Relaxed);
-        self.ticks.store(0, Ordering::Relaxed);
-        self.turns.store(0, Ordering::Relaxed);
-        self.missed.store(0, Ordering::Relaxed);
+        self.tally.reset();
     }
 }
 
 impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
-    fn wait(&self, turn: Option<Turn>, calm: bool) -> Next {
+    fn wait(&self, come: Come) -> Next {
+        let turn = come.turn;
         let here = Here {
-            may_yield: calm && turn.is_none_or(|turn| turn == Turn::Paid),
+            may_yield: come.calm && turn.is_none_or(|turn| turn == Turn::Paid),
+            expected: come.expected,
         };
+        if let Some((nap, late_ns)) = come.napped {
+            self.tally.nap(nap);
+            self.io.note_nap(nap, late_ns);
+        }
         let ended = turn.and_then(|turn| self.io.yielded(turn, &here));
         self.io.wait(&here, ended)
+    }
+
+    fn look_again(
+        &self,
+        waiter: &Waiter<Offer, Way>,
+        thread: Thread,
+        until_ns: u64,
+        for_ns: u64,
+    ) -> Nap {
+        let nap = self
+            .io
+            .look_again(&Napper { waiter, thread }, until_ns, for_ns);
+        self.tally.nap(nap);
+        nap
     }
 
     fn end(&self, rq: Rq, by: Context) {
@@ -257,9 +241,9 @@ impl<C: Controller, B: Bus> Expired for HwQueue<C, B> {
     fn expired(&self) {
         let begin = stamp();
         // One tick at a time.
-        count(&self.ticks);
+        count(&self.tally.ticks);
         self.io.tick();
-        self.took(begin, &self.max_tick);
+        took(begin, &self.tally.max_tick);
         self.judge();
     }
 }
@@ -272,7 +256,7 @@ impl<C: Controller, B: Bus> Polled for HwQueue<C, B> {
     fn set_interrupt(&self, on: bool) {
         if let (Some(keeper), Some(vector)) = (self.keeper.get(), self.vector) {
             // Under the drain token.
-            count(&self.turns);
+            count(&self.tally.turns);
             keeper.set_interrupt(vector, on);
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::adapter::config::Bus;
 use crate::adapter::control::GateWay;
+use crate::adapter::forecast;
 use crate::adapter::learned;
 use crate::adapter::queue::HwQueue;
 use crate::adapter::reason::Reason;
@@ -122,6 +123,26 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn set_poll_interval_us(&self, us: u32) {
         (self.queues.iter()).for_each(|queue| queue.io.set_poll_interval_us(us));
+    }
+
+    fn predicts(&self) -> bool {
+        (self.queues.first()).is_some_and(|queue| queue.io.is_foretelling())
+    }
+
+    fn set_predict(&self, on: bool) {
+        self.queues.iter().for_each(|queue| queue.set_predict(on));
+    }
+
+    fn window_us(&self) -> u32 {
+        (self.queues.first()).map_or(0, |queue| queue.io.strategy().window_us())
+    }
+
+    fn set_window_us(&self, us: u32) {
+        (self.queues.iter()).for_each(|queue| queue.io.strategy().set_window_us(us));
+    }
+
+    fn forecast(&self, to: &mut dyn Write) -> fmt::Result {
+        forecast::write(to, self.queues.iter().map(|queue| queue.io.strategy()))
     }
 
     fn rescan(&self) {

@@ -3,7 +3,7 @@
 
 use crate::adapter::attention::Attention;
 use crate::adapter::config::{Bus, Config, Label, Number};
-use crate::adapter::queue::HwQueue;
+use crate::adapter::queue::{HwQueue, Strategy};
 use crate::adapter::tags::TagSet;
 use crate::blk::disk::Disk;
 use crate::blk::owner::Gate;
@@ -17,7 +17,6 @@ use hal::{Controller, Limits};
 use kernel::device::Device;
 use kernel::prelude::*;
 use kernel::sync::{Arc, Mutex};
-use strategy::Chosen;
 
 pub(crate) const LIVE: u8 = 0;
 pub(crate) const DEAD: u8 = 1;
@@ -36,7 +35,7 @@ pub(crate) const LOOK_AGAIN_US: u64 = 1_000;
 /// The hardware queues at rest. In truth they live as long as the adapter.
 type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
 pub(crate) type PausedQueue<C, B> =
-    Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
+    Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
 
 /// A controller being served.
 ///

@@ -37,6 +37,16 @@ pub(crate) trait Owner: Send + Sync {
     fn poll_interval_us(&self) -> u32;
     /// Changes it.
     fn set_poll_interval_us(&self, us: u32);
+    /// Whether threads nap, by when their I/O is expected.
+    fn predicts(&self) -> bool;
+    /// Has them do so, or not.
+    fn set_predict(&self, on: bool);
+    /// For so many microseconds they look after a nap, at most.
+    fn window_us(&self) -> u32;
+    /// Changes that.
+    fn set_window_us(&self, us: u32);
+    /// Writes when commands are over, as far as is known, a line a class.
+    fn forecast(&self, to: &mut dyn core::fmt::Write) -> core::fmt::Result;
     /// Has the controller asked anew which disks it has, and what they are, soon.
     fn rescan(&self);
     /// How hot the controller is; `None`: it does not say. Sleeps.
@@ -77,6 +87,8 @@ pub(crate) struct ControllerCounts {
     pub(crate) max_irq_ns: u64,
     pub(crate) max_tick_ns: u64,
     pub(crate) ticks: u64,
+    /// By [`engine::Nap`], in its order.
+    pub(crate) naps: [u64; 4],
     pub(crate) turns: u64,
     pub(crate) missed: u64,
     pub(crate) aborts: u64,

@@ -12,7 +12,7 @@ use crate::context::{now_ms, now_ns};
 use crate::errno::status;
 use crate::shims_safe::hiops_on_idle_cpu;
 use crate::way::Offer;
-use engine::{Context, Upper, Waiter};
+use engine::{Context, Expected, Upper, Waiter};
 use hal::{CmdError, Command, Error, Failure, Outcome, Segment};
 use kernel::prelude::*;
 
@@ -135,6 +135,13 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     #[inline(always)]
     fn begin_cmd(&self, rq: &mut Rq) {
         rq.begin();
+    }
+
+    #[inline]
+    fn expect(&self, rq: &Rq, what: Expected) {
+        if let Some(waiter) = rq.waiter() {
+            crate::wait::expect(waiter, what);
+        }
     }
 
     #[inline]

@@ -3,9 +3,10 @@
 //! (`c_shims/wait.c` is what redirects it here).
 
 use super::{end, table};
-use crate::context::{cpu, stamp, PreemptOff};
+use crate::context::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
-use crate::way::{Offer, Way};
+use crate::shims_safe::hiops_may_nap;
+use crate::way::{Come, Offer, Way};
 use core::ptr::{from_ref, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
 use engine::{Context, Next, Thread, Waiter};
@@ -29,7 +30,11 @@ unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
 /// Called by the hook in the thread `this`, which is about to sleep for up to so many ticks and
 /// wakeable already; `hiops_wait_leave` follows with what is returned.
 #[no_mangle]
-unsafe extern "C" fn hiops_wait_enter(this: u64, ticks: c_long, next: *mut u32) -> *mut c_void {
+unsafe extern "C" fn hiops_wait_enter(
+    this: u64,
+    ticks: c_long,
+    wait: *mut shims::hiops_wait,
+) -> *mut c_void {
     let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
         return null_mut();
     };
@@ -44,17 +49,23 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, ticks: c_long, next: *mut u32) 
     table.shares.set_ready(&place.ready, None);
     let calm = table.shares.come_by();
     let mut then = Next::Sleep;
+    let vain = place.naps.take_vain();
     // SAFETY: may be called in any thread.
-    if waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
-        let turn = place.take_turn();
+    if !vain && waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
+        let way = waiter.way(thread);
+        let come = Come {
+            turn: place.take_turn(),
+            calm,
+            expected: (place.naps.expected(waiter.outstanding())).filter(|_| hiops_may_nap()),
+            napped: place.naps.take_ended(way),
+        };
         // SAFETY: the way is this thread's own, and all that is enlisted here is outstanding on it:
         // its adapter is there, and stays for as long as preemption is off.
-        unsafe {
-            if let Some(way) = waiter.way(thread).as_ref() {
-                then = way.queue().wait(turn, calm);
-            }
+        if let Some(way) = unsafe { way.as_ref() } {
+            then = way.queue().wait(come);
         }
     }
+    let mut until = 0;
     let code = match then {
         Next::Sleep => {
             // CAST: a number of a CPU.
@@ -71,18 +82,44 @@ unsafe extern "C" fn hiops_wait_enter(this: u64, ticks: c_long, next: *mut u32) 
             table.shares.set_ready(&place.ready, Some(cpu() as u32));
             shims::HIOPS_YIELD
         }
-        Next::GoOn => shims::HIOPS_GO_ON,
+        Next::GoOn => {
+            place.naps.forget();
+            shims::HIOPS_GO_ON
+        }
+        Next::Nap { until_ns, for_ns } => {
+            // CAST: as above.
+            place.cpu.store(cpu() as u32, Ordering::Relaxed);
+            until = until_ns.min(end_of(ticks));
+            place.naps.begin(until, for_ns, waiter.way(thread));
+            waiter.sleep(thread);
+            shims::HIOPS_NAP
+        }
     };
     // SAFETY: the hook's own.
-    unsafe { *next = code };
+    let wait = unsafe { &mut *wait };
+    wait.until_ns = until;
+    wait.next = code;
     from_ref(waiter).cast_mut().cast()
+}
+
+/// When a wait of so many ticks ends, by the monotonic clock.
+fn end_of(ticks: c_long) -> u64 {
+    let ms = ticks.unsigned_abs().saturating_mul(TICK_MS as usize);
+    // CAST: as wide.
+    now_ns().saturating_add((ms as u64).saturating_mul(1_000_000))
 }
 
 /// # Safety
 /// Called by the hook in the thread `this` with what `hiops_wait_enter` returned there, after it
 /// has done what that said.
 #[no_mangle]
-unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32) {
+unsafe extern "C" fn hiops_wait_leave(
+    waiter: *mut c_void,
+    this: u64,
+    wait: *const shims::hiops_wait,
+) {
+    // SAFETY: the hook's own.
+    let (done, woken) = unsafe { ((*wait).next, (*wait).woken) };
     // SAFETY: null or a place of the table, which lives while somebody is inside.
     let Some(waiter) = (unsafe { waiter.cast::<Waiter<Offer, Way>>().as_ref() }) else {
         return;
@@ -95,11 +132,21 @@ unsafe extern "C" fn hiops_wait_leave(waiter: *mut c_void, this: u64, done: u32)
     if let (Some(place), shims::HIOPS_SLEEP_WATCHED) = (place, done) {
         place.timeout.end();
     }
-    if done == shims::HIOPS_SLEEP || done == shims::HIOPS_SLEEP_WATCHED {
+    let slept = done == shims::HIOPS_SLEEP || done == shims::HIOPS_SLEEP_WATCHED;
+    if slept || done == shims::HIOPS_NAP {
         let offer = Thread::at(this).and_then(|thread| waiter.wake(thread));
         if let Some(offer) = offer {
             let _stay = PreemptOff::new();
             end(offer, Context::Lazy);
+        }
+        if let (Some(place), Some(thread)) = (place, Thread::at(this)) {
+            place.naps.forget();
+            if done == shims::HIOPS_NAP {
+                let _stay = PreemptOff::new();
+                // SAFETY: may be called in any thread.
+                let may_drain = unsafe { shims::hiops_may_drain() };
+                place.naps.end(waiter, thread, woken, may_drain);
+            }
         }
     } else if done == shims::HIOPS_YIELD {
         if let (Some(place), Some(thread)) = (place, Thread::at(this)) {

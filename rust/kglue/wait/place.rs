@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What the hook keeps of a place in the table of waiters, beside what the engine does.
 
+use super::nap::Naps;
 use super::timeouts::Timeout;
 use crate::share::Ready;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
@@ -20,6 +21,8 @@ pub(super) struct Place {
     pub(super) ready: Ready,
     /// When the time-out is over that the thread here sleeps with.
     pub(super) timeout: Timeout,
+    /// What the thread here expects, and its naps.
+    pub(super) naps: Naps,
 }
 
 const NO_TURN: u8 = u8::MAX;
@@ -34,6 +37,7 @@ impl Place {
             cpu: AtomicU32::new(0),
             ready: Ready::default(),
             timeout: Timeout::default(),
+            naps: Naps::default(),
         }
     }
 

@@ -56,6 +56,9 @@ impl View for Seen<'_> {
     fn mode(&self) -> Mode {
         Mode::Hybrid
     }
+    fn is_foretelling(&self) -> bool {
+        false
+    }
     fn is_polled(&self) -> bool {
         self.0.polled.get()
     }

@@ -14,6 +14,9 @@ pub(super) const DEPTHS: usize = 6;
 /// The smallest size's commands have so many bytes at most, as a power of two.
 const SMALL: u32 = 12;
 
+/// What a class's code has that no other byte has.
+const CODE: u8 = 1 << 7;
+
 /// Commands that are alike.
 ///
 /// Sizes are told apart in bands of a factor of four: what differs within one is the link's time
@@ -65,6 +68,22 @@ impl Class {
             sizes
                 .clone()
                 .flat_map(move |size| depths.clone().map(move |depth| Self { op, size, depth }))
+        })
+    }
+
+    /// As a byte; never 0.
+    #[inline(always)]
+    pub(crate) fn code(self) -> u8 {
+        CODE | (self.op << 6) | (self.size << 4) | self.depth
+    }
+
+    /// Of such a byte.
+    #[inline(always)]
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        (code & CODE != 0).then_some(Self {
+            op: (code >> 6) & 1,
+            size: (code >> 4) & 3,
+            depth: code & 0xf,
         })
     }
 

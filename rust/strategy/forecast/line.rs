@@ -39,6 +39,9 @@ const REACH: u64 = 16;
 pub(super) struct Slope(u32);
 
 impl Slope {
+    /// Of what has no size.
+    pub(super) const FLAT: Self = Self(0);
+
     /// What the link takes for so many bytes more, or less.
     #[inline(always)]
     pub(super) fn of(self, bytes: i64) -> i64 {

@@ -10,9 +10,11 @@
 mod chance;
 
 use chance::about;
+use engine::{Due, Seen};
+use hal::mock::MockPlatform;
 use hal::Op;
 use proptest::prelude::*;
-use strategy::{since, Class, Due, Forecast, Seen};
+use strategy::{since, Class, Forecast};
 use testkit::Dice;
 
 const KIB: u64 = 1024;
@@ -27,13 +29,17 @@ fn alone(bytes: u64) -> Class {
     Class::of(Op::Read, bytes, 1).expect("it reads")
 }
 
+/// A forecast that knows nothing.
+fn forecast() -> Forecast<MockPlatform> {
+    Forecast::new(&MockPlatform::new()).expect("memory")
+}
+
 /// The forecast of reads of 4 KiB, one at a time.
-#[derive(Default)]
-struct Small(Forecast);
+struct Small(Forecast<MockPlatform>);
 
 impl Small {
     fn of(times: impl IntoIterator<Item = u64>) -> Self {
-        let small = Self::default();
+        let small = Self(forecast());
         small.come(times);
         small
     }
@@ -74,7 +80,7 @@ fn times(mean: u64, most: u64, n: usize) -> Vec<u64> {
 
 #[test]
 fn what_was_not_seen_is_not_known() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     assert!(Class::all().all(|class| forecast.due(class, 4 * KIB).is_none()));
     assert_eq!(forecast.known().count(), 0);
     let small = Small::of([80 * US]);
@@ -155,7 +161,7 @@ fn the_first_one_may_take_long() {
 
 #[test]
 fn what_alternates_has_a_great_spread() {
-    let small = Small::default();
+    let small = Small(forecast());
     for n in 0..1_000 {
         small.come([20 * US, 20 * MS]);
         if n >= 8 {
@@ -184,7 +190,7 @@ fn what_was_found_never_raises() {
 
 #[test]
 fn what_was_only_found_is_not_known() {
-    let small = Small::default();
+    let small = Small(forecast());
     for _ in 0..100 {
         small.found(80 * US);
     }
@@ -279,7 +285,7 @@ proptest! {
     /// found; and what was found does not raise it.
     #[test]
     fn no_value_is_wild(steps in prop::collection::vec((any_ns(), any_seen()), 1..STEPS)) {
-        let small = Small::default();
+        let small = Small(forecast());
         let (mut least, mut most) = (MOST, 0);
         let due = || small.0.due(alone(4 * KIB), 4 * KIB);
         for (took, seen) in steps {
@@ -307,7 +313,7 @@ proptest! {
     fn nothing_makes_it_fail(
         steps in prop::collection::vec((any_ns(), any_ns(), any_ns(), any_seen()), 1..STEPS)
     ) {
-        let forecast = Forecast::default();
+        let forecast = forecast();
         for (bytes, outstanding, took, seen) in steps {
             let class = Class::of(Op::Read, bytes, outstanding).expect("it reads");
             forecast.saw(class, bytes, took, seen);
@@ -326,7 +332,7 @@ proptest! {
         steps in prop::collection::vec((any_ns(), any_seen()), 1..STEPS),
         usual in 2_000u64..100_000_000,
     ) {
-        let small = Small::default();
+        let small = Small(forecast());
         for (took, seen) in steps {
             small.0.saw(alone(4 * KIB), 4 * KIB, took, seen);
         }

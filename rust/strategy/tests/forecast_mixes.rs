@@ -9,10 +9,12 @@
 
 mod simulated;
 
+use engine::Seen;
+use hal::mock::MockPlatform;
 use hal::Op;
 use simulated::{about, reader, Command, Device, Event, Mix, Record, Thread};
 use std::collections::HashMap;
-use strategy::{Class, Forecast, Seen};
+use strategy::{Class, Forecast};
 use testkit::Dice;
 
 const KIB: u64 = 1024;
@@ -27,9 +29,13 @@ fn class(command: &Command) -> Class {
     Class::of(command.op, command.bytes, command.outstanding).expect("it reads or writes")
 }
 
+/// A forecast that knows nothing.
+fn forecast() -> Forecast<MockPlatform> {
+    Forecast::new(&MockPlatform::new()).expect("memory")
+}
+
 /// The forecast, told of all bytes outstanding,
-#[derive(Default)]
-struct OfAll(Forecast);
+struct OfAll(Forecast<MockPlatform>);
 
 impl Predictor for OfAll {
     fn due(&self, command: &Command) -> Option<u64> {
@@ -46,8 +52,7 @@ impl Predictor for OfAll {
 }
 
 /// or of the command's own alone.
-#[derive(Default)]
-struct OfOwn(Forecast);
+struct OfOwn(Forecast<MockPlatform>);
 
 impl Predictor for OfOwn {
     fn due(&self, command: &Command) -> Option<u64> {
@@ -239,8 +244,8 @@ fn its_mean_error_is_below_that_of_the_last_three() {
         let (mut took, mut sums) = (0, [0; 3]);
         for seed in 1..=SEEDS {
             let record = mix.record(seed);
-            let mut all = OfAll::default();
-            let mut own = OfOwn::default();
+            let mut all = OfAll(forecast());
+            let mut own = OfOwn(forecast());
             let mut three = ThreeValues::default();
             let errors = mean_errors(&record, [&mut all, &mut own, &mut three]);
             for (sum, error) in sums.iter_mut().zip(errors) {
@@ -344,7 +349,7 @@ fn three_sizes_over_a_slow_link_are_foretold_after_64_reads() {
         ("a reader of each", of_three("", each.to_vec())),
         ("three at a time in any order", bursts()),
     ] {
-        let (most, mean) = errors(&record, OfAll::default());
+        let (most, mean) = errors(&record, OfAll(forecast()));
         println!("{name:30} off by, in thousandths: {most:?} at most, {mean} on average");
         assert!(most.iter().all(|most| *most <= 50), "{name}: {most:?}");
     }
@@ -354,7 +359,7 @@ fn three_sizes_over_a_slow_link_are_foretold_after_64_reads() {
 #[test]
 fn readers_that_mix_sizes_are_foretold_on_average() {
     let record = of_three("", vec![reader(&SIZES); 3]);
-    let (most, mean) = errors(&record, OfAll::default());
+    let (most, mean) = errors(&record, OfAll(forecast()));
     let (_, three) = errors(&record, ThreeValues::default());
     let name = "three readers of all three";
     println!("{name:30} off by, in thousandths: {most:?} at most, {mean} on average");

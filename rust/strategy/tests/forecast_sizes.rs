@@ -10,8 +10,10 @@
 mod chance;
 
 use chance::about;
+use engine::Seen;
+use hal::mock::MockPlatform;
 use hal::Op;
-use strategy::{Class, Forecast, Seen};
+use strategy::{Class, Forecast};
 use testkit::Dice;
 
 const KIB: u64 = 1024;
@@ -55,7 +57,7 @@ fn sizes_and_depths_are_bands() {
 
 #[test]
 fn each_class_learns_by_itself() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     let all: Vec<Class> = Class::all().collect();
     assert_eq!(all.len(), 2 * 4 * 6);
     for (n, class) in (1..).zip(&all) {
@@ -76,11 +78,16 @@ fn of_size(bytes: u64) -> u64 {
     60 * US + 5 * bytes
 }
 
-fn read(forecast: &Forecast, bytes: u64) {
+/// A forecast that knows nothing.
+fn forecast() -> Forecast<MockPlatform> {
+    Forecast::new(&MockPlatform::new()).expect("memory")
+}
+
+fn read(forecast: &Forecast<MockPlatform>, bytes: u64) {
     forecast.saw(alone(bytes), bytes, of_size(bytes), Seen::Came);
 }
 
-fn assert_foretold(forecast: &Forecast, bytes: u64, percent: u64) {
+fn assert_foretold(forecast: &Forecast<MockPlatform>, bytes: u64, percent: u64) {
     let due = forecast.due(alone(bytes), bytes).expect("it is known");
     let truth = of_size(bytes);
     let off = due.after_ns.abs_diff(truth);
@@ -92,7 +99,7 @@ fn assert_foretold(forecast: &Forecast, bytes: u64, percent: u64) {
 
 #[test]
 fn a_size_that_was_not_seen_lies_on_the_line() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     for _ in 0..32 {
         read(&forecast, 4 * KIB);
         read(&forecast, 64 * KIB);
@@ -108,7 +115,7 @@ fn a_size_that_was_not_seen_lies_on_the_line() {
 
 #[test]
 fn a_size_within_a_class_is_told_from_others() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     for _ in 0..32 {
         read(&forecast, 4 * KIB);
         read(&forecast, 64 * KIB);
@@ -120,7 +127,7 @@ fn a_size_within_a_class_is_told_from_others() {
 
 #[test]
 fn medium_and_link_are_told_apart() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     for _ in 0..40 {
         for kib in [4, 16, 64] {
             read(&forecast, kib * KIB);
@@ -138,7 +145,7 @@ fn medium_and_link_are_told_apart() {
 
 #[test]
 fn of_one_size_the_link_is_not_told() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     let mut dice = Dice(9);
     for _ in 0..1_000 {
         let took = about(&mut dice, 80 * US, 20 * US);
@@ -150,7 +157,7 @@ fn of_one_size_the_link_is_not_told() {
 
 #[test]
 fn no_command_has_more_than_32_mib() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     let large = alone(u64::MAX);
     for _ in 0..50 {
         forecast.saw(large, 1 << 20, 6_000 * US, Seen::Came);
@@ -164,7 +171,7 @@ fn no_command_has_more_than_32_mib() {
 /// What a medium takes varies by more than the link does between two of these.
 #[test]
 fn sizes_near_each_other_say_nothing_of_the_link() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     let mut dice = Dice(4);
     for _ in 0..500 {
         let bytes = KIB * (1 + dice.roll(4));
@@ -177,7 +184,7 @@ fn sizes_near_each_other_say_nothing_of_the_link() {
 /// Something else than the link makes the longer take so much longer.
 #[test]
 fn the_link_takes_no_more_than_all_of_it() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     for _ in 0..100 {
         forecast.saw(alone(56 * KIB), 56 * KIB, 20 * US, Seen::Came);
         forecast.saw(alone(64 * KIB), 64 * KIB, 200 * US, Seen::Came);
@@ -191,7 +198,7 @@ fn the_link_takes_no_more_than_all_of_it() {
 
 #[test]
 fn a_link_takes_no_time_off() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     for _ in 0..100 {
         forecast.saw(alone(4 * KIB), 4 * KIB, 200 * US, Seen::Came);
         forecast.saw(alone(64 * KIB), 64 * KIB, 100 * US, Seen::Came);
@@ -201,7 +208,7 @@ fn a_link_takes_no_time_off() {
 
 #[test]
 fn several_may_write_at_once() {
-    let forecast = Forecast::default();
+    let forecast = forecast();
     std::thread::scope(|scope| {
         for seed in 0..4 {
             let forecast = &forecast;

@@ -194,7 +194,7 @@ impl Load {
                 threads[n] = match then {
                     Next::GoOn => Thread::Working,
                     Next::Yield => Thread::GaveWay(id),
-                    Next::Sleep => Thread::Asleep(id),
+                    Next::Sleep | Next::Nap { .. } => Thread::Asleep(id),
                 };
                 if then != Next::Sleep {
                     ready[cpu].push_back(n);

@@ -14,7 +14,8 @@
 mod machine;
 
 use engine::{Mode, Strategy, DEFAULT_POLL_INTERVAL_US};
-use machine::{play, Load, Longest};
+use hal::mock::MockPlatform;
+use machine::{play, Load, Played};
 use strategy::{Coop, Plain, Random};
 use testkit::Dice;
 
@@ -37,16 +38,18 @@ fn load(seed: u64, mode: Mode, neighbours: usize) -> Load {
             [dice.roll(3) as usize],
         burst_ns: [1, 100_000, 1_000_000][dice.roll(3) as usize],
         reads: 300,
+        several: true,
+        predict: dice.roll(2) == 0,
     }
 }
 
 fn longest<S: Strategy>(name: &str, strategy: impl Fn(u64) -> S) {
     for mode in [Mode::Irq, Mode::Poll, Mode::Hybrid] {
         for neighbours in 0..3 {
-            let mut longest = Longest::default();
+            let mut longest = Played::default().longest;
             for seed in 0..RUNS {
                 let load = load(seed, mode, neighbours);
-                let seen = play(strategy(seed), load);
+                let seen = play(strategy(seed), load).longest;
                 let ring = load.ring_ns();
                 assert!(
                     seen.unnoticed <= INTERVAL_NS + ring,
@@ -68,7 +71,7 @@ fn dice() {
 
 #[test]
 fn coop() {
-    longest("coop", |_| Coop::default());
+    longest("coop", |_| Coop::new(&MockPlatform::new()).expect("memory"));
 }
 
 #[test]

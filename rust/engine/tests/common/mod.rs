@@ -247,7 +247,7 @@ impl Upper for Recorder {
 }
 
 /// A queue, its device and its log.
-pub struct Rig<S: Strategy = Chosen> {
+pub struct Rig<S: Strategy = Chosen<MockPlatform>> {
     pub platform: MockPlatform,
     pub queue: TestQueue<S>,
     pub device: Arc<MockDevice>,

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
 use strategy::Coop;
 
-pub type ModelQueue<S = Coop> = IoQueue<MockPlatform, Hw, Top, S>;
+pub type ModelQueue<S = Coop<MockPlatform>> = IoQueue<MockPlatform, Hw, Top, S>;
 
 /// A queue whose device completes what it is told to; tag `n` is bit `n`.
 pub struct Hw {
@@ -193,7 +193,8 @@ pub fn queue(tags: u16, depth: usize) -> Arc<ModelQueue> {
 
 /// Likewise; the device is dear to tell, save of `batch` commands at once.
 pub fn gathering_queue(tags: u16, depth: usize, batch: usize) -> Arc<ModelQueue> {
-    queue_under(Coop::default(), tags, depth, batch)
+    let coop = Coop::new(&MockPlatform::new()).unwrap();
+    queue_under(coop, tags, depth, batch)
 }
 
 /// Likewise, under `strategy`.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The machine: its clock, its device, its interrupt and its timer.
 
-use super::load::{Load, Longest, INTERRUPT_NS, NEVER};
-use engine::{Context, IoQueue, Strategy};
+use super::load::{Load, Longest, Played, INTERRUPT_NS, NEVER};
+use engine::{Context, Expected, IoQueue, Strategy};
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -30,6 +30,11 @@ pub(super) struct Seen {
     /// Since when a request waits though a tag is free.
     pub(super) idle_since: Option<u64>,
     pub(super) ended: BTreeSet<u32>,
+    /// By request that has ended: when the device had finished it.
+    pub(super) over: BTreeMap<u32, u64>,
+    /// By request: when it is expected to be over.
+    pub(super) expected: BTreeMap<u32, Expected>,
+    pub(super) played: Played,
 }
 
 pub(super) struct Machine {

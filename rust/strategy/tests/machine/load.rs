@@ -14,6 +14,8 @@ pub(super) const INTERRUPT_NS: u64 = 500;
 pub(super) const PAUSE_NS: u64 = 200;
 /// a kick that was asked for,
 pub(super) const KICK_NS: u64 = 8_000_000;
+/// a switch to a thread that was asleep,
+pub(super) const SWITCH_NS: u64 = 2_000;
 /// and the turn of a neighbour.
 pub(super) const SLICE_NS: u64 = 3_000_000;
 
@@ -36,6 +38,22 @@ pub struct Load {
     /// It tells of what it has finished at multiples of this.
     pub burst_ns: u64,
     pub reads: u32,
+    /// Now and then a thread submits several at once, as io_uring has them.
+    pub several: bool,
+    /// It is foretold when commands are over.
+    pub predict: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Played {
+    pub longest: Longest,
+    /// How naps ended, by [`engine::Nap`], in its order.
+    pub naps: [u32; 4],
+    /// From the end of what a thread waited for until it went on, of all reads together.
+    pub delay_ns: u64,
+    /// For so long all threads that read had the CPU, or handlers.
+    pub busy_ns: u64,
 }
 
 /// The longest times that were seen, in nanoseconds.

@@ -8,5 +8,5 @@ mod load;
 mod threads;
 mod upper;
 
-pub use load::{Load, Longest};
+pub use load::{Load, Played};
 pub use threads::play;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The threads, by turns.
 
-use super::clock::{Io, Machine, Read, Top};
-use super::load::{Load, Longest, NEVER, PAUSE_NS, SLICE_NS};
-use engine::{IoQueue, Next, Strategy, Turn, Waiting};
+use super::clock::{Io, Machine, Read, Seen, Top};
+use super::load::{Load, Played, NEVER, PAUSE_NS, SLICE_NS, SWITCH_NS};
+use engine::{Expected, IoQueue, Nap, Next, Strategy, Turn, Waiting};
 use hal::mock::{MockPlatform, MockQueue};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -27,6 +27,11 @@ impl<S: Strategy> Waiting for Here<'_, S> {
         !self.is_awake()
     }
 
+    fn expects(&self) -> Option<Expected> {
+        let seen = |seen: &mut Seen| seen.expected.get(&self.id).copied();
+        self.top.machine.seen(seen)
+    }
+
     fn may_yield(&self) -> bool {
         self.may_yield
     }
@@ -38,10 +43,14 @@ enum Thread {
     Reads,
     GaveWay(u32),
     Asleep(u32),
+    Woken(u32),
+    /// Until then, and for how long it then looks.
+    Naps(u32, u64, u64),
+    NapIsOver(u32, u64, u64),
 }
 
-/// Plays it through, and tells the longest times. Every read ends.
-pub fn play<S: Strategy>(strategy: S, load: Load) -> Longest {
+/// Plays it through, and tells what came of it. Every read ends.
+pub fn play<S: Strategy>(strategy: S, load: Load) -> Played {
     let platform = MockPlatform::new();
     let (hw, device) = MockQueue::gathering(&platform, load.tags, load.batch).expect("memory");
     let machine = Machine {
@@ -72,12 +81,25 @@ pub fn play<S: Strategy>(strategy: S, load: Load) -> Longest {
     let mut paused = queue.pause(&platform);
     paused.set_mode(load.mode).expect("it can be polled");
     paused.resume();
+    queue.set_foretelling(load.predict);
     run(&queue, load);
     assert_eq!((queue.in_flight(), queue.queued()), (0, 0), "{load:?}");
     top.machine.seen(|seen| {
         assert!(seen.ended.iter().copied().eq(0..load.reads), "{load:?}");
-        seen.longest
+        seen.played.longest = seen.longest;
+        seen.played
     })
+}
+
+fn count_nap<S: Strategy>(queue: &Io<S>, nap: Nap) {
+    let count = |seen: &mut Seen| seen.played.naps[nap as usize] += 1;
+    queue.upper().machine.seen(count);
+}
+
+/// A nap has ended with nothing left to look for.
+fn note_nap<S: Strategy>(queue: &Io<S>, nap: Nap, late_ns: u64) {
+    queue.note_nap(nap, late_ns);
+    count_nap(queue, nap);
 }
 
 fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
@@ -89,14 +111,26 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
     let mut next = 0;
     while machine.seen(|seen| seen.ended.len()) < load.reads as usize {
         for (n, thread) in threads.iter_mut().enumerate() {
-            if matches!(*thread, Thread::Asleep(id) if top.is_over(id)) {
-                *thread = Thread::Reads;
-                ready.push_back(n);
-            }
+            let now = machine.now();
+            *thread = match *thread {
+                Thread::Asleep(id) if top.is_over(id) => Thread::Woken(id),
+                Thread::Naps(id, until, _) if top.is_over(id) => {
+                    note_nap(queue, Nap::Woken, now.saturating_sub(until));
+                    Thread::Woken(id)
+                }
+                Thread::Naps(id, until, ns) if until <= now => Thread::NapIsOver(id, until, ns),
+                _ => continue,
+            };
+            ready.push_back(n);
         }
         let Some(n) = ready.pop_front() else {
             machine.busy.store(false, SeqCst);
+            let naps = threads.iter().map(|thread| match *thread {
+                Thread::Naps(_, until, _) => until,
+                _ => NEVER,
+            });
             let event = machine.next_over().min(top.next_handler());
+            let event = naps.fold(event, u64::min);
             assert!(event != NEVER, "nobody comes for what is left: {load:?}");
             top.pass(event.saturating_sub(machine.now()).max(1));
             continue;
@@ -109,11 +143,28 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
             id,
             may_yield: may_yield && readers != 0,
         };
+        let since = machine.now();
         let (id, then) = match threads[n] {
             Thread::Computes => {
                 top.pass(SLICE_NS);
                 ready.push_back(n);
                 continue;
+            }
+            Thread::Woken(id) => {
+                top.pass(SWITCH_NS);
+                (id, Next::GoOn)
+            }
+            Thread::NapIsOver(id, until, ns) => {
+                top.pass(SWITCH_NS);
+                let here = here(id, false);
+                match top.is_over(id) {
+                    true => note_nap(queue, Nap::Late, machine.now() - until),
+                    false => count_nap(queue, queue.look_again(&here, until, ns)),
+                }
+                match top.is_over(id) {
+                    true => (id, Next::GoOn),
+                    false => (id, Next::Sleep),
+                }
             }
             Thread::GaveWay(id) if top.is_over(id) => {
                 queue.yielded(Turn::Paid, &here(id, true));
@@ -126,8 +177,10 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
             _ if next >= load.reads => continue,
             _ => {
                 top.pass(machine.roll(20_000));
-                // Now and then several at once, as io_uring has them.
-                let count = 1 + machine.roll(8) as u32 / 7 * 7;
+                let count = match load.several {
+                    true => 1 + machine.roll(8) as u32 / 7 * 7,
+                    false => 1,
+                };
                 let to = (next + count).min(load.reads);
                 match to - next {
                     1 => queue.submit(Read(next), true),
@@ -138,12 +191,20 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
                 (to - 1, queue.wait(&here(to - 1, true), None))
             }
         };
+        let now = machine.now();
         threads[n] = match then {
             Next::GoOn => Thread::Reads,
             Next::Yield => Thread::GaveWay(id),
             Next::Sleep => Thread::Asleep(id),
+            Next::Nap { until_ns, for_ns } => Thread::Naps(id, until_ns, for_ns),
         };
-        if then != Next::Sleep {
+        machine.seen(|seen| {
+            seen.played.busy_ns += now - since;
+            if then == Next::GoOn {
+                seen.played.delay_ns += now - seen.over[&id];
+            }
+        });
+        if matches!(then, Next::GoOn | Next::Yield) {
             ready.push_back(n);
         }
     }

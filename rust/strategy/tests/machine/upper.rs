@@ -3,7 +3,7 @@
 
 use super::clock::{Read, Staged, Top};
 use super::load::{BIND_NS, END_NS, KICK_NS, LOOK_NS};
-use engine::{Context, Strategy, Upper, View};
+use engine::{Context, Expected, Strategy, Upper, View};
 use hal::{CmdError, Command, Op, Outcome, Segment};
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -45,6 +45,10 @@ impl<S: Strategy> Upper for Top<S> {
         self.pass(BIND_NS);
     }
 
+    fn expect(&self, rq: &Read, what: Expected) {
+        self.machine.seen(|seen| seen.expected.insert(rq.0, what));
+    }
+
     fn unmap(&self, _: &mut Read) {}
 
     fn deferred(&self, rq: &Read) {
@@ -62,6 +66,7 @@ impl<S: Strategy> Upper for Top<S> {
                 .remove(&rq.0)
                 .expect("the device has finished it");
             seen.longest.unnoticed = seen.longest.unnoticed.max(now - at);
+            seen.over.insert(rq.0, at);
             assert!(seen.ended.insert(rq.0), "{} ends twice", rq.0);
             seen.bound -= 1;
         });

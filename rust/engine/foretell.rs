@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+//! When commands are over: what a strategy foretells of each as it is issued, what it is told of
+//! each that was answered, and a thread that sleeps until shortly before (a *nap*).
+//!
+//! ```text
+//!  issue ── foretells ──> mark, due     mark and time kept by tag; the layer above notes who
+//!    :                                  waits, and when for (Upper::expect)
+//!    :      the waiter: plans ──> nap until shortly before ── look, spin up to a window
+//!    :                                  (wait.rs)
+//!  answer ── answered(mark, took, Came | Found)
+//! ```
+//!
+//! Off, it costs a load and a branch for each command, and as much for each answer.
+
+use crate::queue::{DrainSide, IoQueue};
+use crate::strategy::{Strategy, View};
+use crate::{Context, Upper};
+use cell::sync::{AtomicU64, Ordering};
+use hal::{Command, Platform, Queue};
+
+/// When a command is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// So many nanoseconds after it was issued,
+    pub after_ns: u64,
+    /// by so many more or less, on average.
+    pub spread_ns: u64,
+}
+
+/// When what a thread waits for is over, by the clock of [`Upper::now_ns`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// Then,
+    pub at_ns: u64,
+    /// give or take so much, on average.
+    pub spread_ns: u64,
+}
+
+/// How a completion was noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It was seen to come: a look just before found nothing, or the interrupt brought it. What it
+    /// took is measured.
+    Came,
+    /// It was there at the first look. It took as long at most.
+    Found,
+}
+
+/// What a strategy foretells of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foretold {
+    /// What the strategy is to be told with the answer; never 0.
+    pub mark: u64,
+    /// When the command is over; `None`: nobody knows yet.
+    pub due: Option<Due>,
+}
+
+/// What a thread does about I/O that is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// As if nothing were known of it.
+    Any,
+    /// It sleeps until then, looks, and spins for a moment.
+    Nap {
+        /// By the clock of [`Upper::now_ns`].
+        until_ns: u64,
+        /// For so many nanoseconds it spins afterwards, at most.
+        for_ns: u64,
+    },
+    /// It looks for so many nanoseconds, and then sleeps.
+    Spin {
+        /// From now on. The engine cuts it short at what a sleep takes ([`crate::Costs::sleep_ns`])
+        /// and twice the spread.
+        for_ns: u64,
+    },
+}
+
+/// How a nap ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nap {
+    /// What the thread waits for came while it looked.
+    Hit,
+    /// It was over when the nap was, or at the first look.
+    Late,
+    /// It did not come while the thread looked.
+    Vain,
+    /// The thread was woken before.
+    Woken,
+}
+
+/// What is kept of a command by its tag.
+pub(crate) struct Told {
+    /// [`Foretold::mark`]; 0: nothing was foretold.
+    mark: AtomicU64,
+    /// When it was issued.
+    at_ns: AtomicU64,
+}
+
+impl Told {
+    pub(crate) fn new(_: usize) -> Self {
+        Self {
+            mark: AtomicU64::new(0),
+            at_ns: AtomicU64::new(0),
+        }
+    }
+}
+
+/// A look that found nothing shows when a command was over, within that part of what it took, as a
+/// power of two: half of what one measurement moves an average by.
+const CLOSE: u32 = 4;
+
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
+    /// From now on it is foretold, or not, when commands are over.
+    pub fn set_foretelling(&self, on: bool) {
+        // What was foretold of tags that were bound anew since.
+        (self.told.iter()).for_each(|told| told.mark.store(0, Ordering::Relaxed));
+        self.foretelling.store(on, Ordering::Relaxed);
+    }
+
+    /// `cmd`, for `rq`, is bound to the tag with that index, and about to be issued.
+    #[inline]
+    pub(crate) fn foretell(&self, tag: usize, cmd: &Command, rq: &U::Request) {
+        let Some(told) = self.told.get(tag) else {
+            return;
+        };
+        let bytes = u64::from(cmd.blocks) << cmd.block_shift.min(31);
+        let Some(Foretold { mark, due }) = self.strategy.foretells(self, cmd.op, bytes) else {
+            return told.mark.store(0, Ordering::Relaxed);
+        };
+        let now = self.upper.now_ns();
+        told.at_ns.store(now, Ordering::Relaxed);
+        told.mark.store(mark, Ordering::Relaxed);
+        if let Some(Due {
+            after_ns,
+            spread_ns,
+        }) = due
+        {
+            let at_ns = now.saturating_add(after_ns);
+            self.upper.expect(rq, Expected { at_ns, spread_ns });
+        }
+    }
+
+    /// The command of the tag with that index was answered, as is noticed under `by`.
+    #[inline]
+    pub(crate) fn answered(&self, side: &DrainSide<Q, S>, tag: usize, by: Context) {
+        let Some(told) = self.told.get(tag) else {
+            return;
+        };
+        let mark = told.mark.load(Ordering::Relaxed);
+        if mark == 0 {
+            return;
+        }
+        told.mark.store(0, Ordering::Relaxed);
+        let now = self.upper.now_ns();
+        let at = told.at_ns.load(Ordering::Relaxed);
+        let took = now.saturating_sub(at);
+        let unsure = now.saturating_sub(side.empty_ns.max(at));
+        let seen = match by == Context::Irq || unsure <= took >> CLOSE {
+            true => Seen::Came,
+            false => Seen::Found,
+        };
+        self.strategy.answered(self, mark, took, seen);
+    }
+
+    /// A look found nothing.
+    #[inline]
+    pub(crate) fn note_empty(&self, side: &mut DrainSide<Q, S>) {
+        if self.is_foretelling() {
+            side.empty_ns = self.upper.now_ns();
+        }
+    }
+}

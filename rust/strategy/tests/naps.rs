@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Threads that nap until shortly before their I/O is over, by a clock: what of a wake-up that
+//! hides, when it is given up, and what it then costs.
+//!
+//! `cargo test -p strategy --test naps -- --nocapture` prints what came of each.
+#![cfg(not(any(loom, miri)))]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test states what it expects by failing loudly"
+)]
+
+#[allow(dead_code, reason = "others ask for more")]
+mod machine;
+
+use engine::{Mode, Nap};
+use hal::mock::MockPlatform;
+use machine::{play, Load, Played};
+use strategy::Coop;
+
+/// One thread on an NVMe drive of 80 us.
+const ALONE: Load = Load {
+    seed: 1,
+    mode: Mode::Irq,
+    neighbours: 0,
+    readers: 1,
+    tags: 64,
+    batch: 1,
+    latency_ns: (80_000, 2_000),
+    burst_ns: 1,
+    reads: 2_000,
+    several: false,
+    predict: false,
+};
+
+/// Without and with foretelling.
+fn both(name: &str, load: Load) -> [Played; 2] {
+    [false, true].map(|predict| {
+        let played = play(
+            Coop::new(&MockPlatform::new()).expect("memory"),
+            Load { predict, ..load },
+        );
+        println!("{name}, predict {predict}: {played:?}");
+        played
+    })
+}
+
+fn count(played: &Played, nap: Nap) -> u32 {
+    played.naps[nap as usize]
+}
+
+#[test]
+fn most_of_a_wake_up_is_hidden() {
+    for latency_ns in [(40_000, 1_000), (80_000, 2_000), (352_000, 4_000)] {
+        let [without, with] = both(
+            "alone",
+            Load {
+                latency_ns,
+                ..ALONE
+            },
+        );
+        assert_eq!(without.naps, [0; 4]);
+        assert!(count(&with, Nap::Hit) > 1_800, "{with:?}");
+        assert!(2 * with.delay_ns < without.delay_ns, "{with:?}");
+    }
+}
+
+#[test]
+fn what_can_t_be_foretold_is_slept_through() {
+    let latency_ns = (20_000, 480_000);
+    let [without, with] = both(
+        "evenly 20 to 500 us",
+        Load {
+            latency_ns,
+            ..ALONE
+        },
+    );
+    let vain = count(&with, Nap::Vain) + count(&with, Nap::Late);
+    assert!(vain < 100, "{with:?}");
+    assert!(50 * with.busy_ns < 51 * without.busy_ns, "{with:?}");
+}
+
+#[test]
+fn beside_a_thread_that_computes_naps_cost_nothing() {
+    let load = Load {
+        neighbours: 1,
+        ..ALONE
+    };
+    let [without, with] = both("a neighbour", load);
+    // Each slice is longer than what is waited for.
+    assert_eq!(count(&with, Nap::Hit), 0, "{with:?}");
+    assert!(100 * with.delay_ns < 101 * without.delay_ns, "{with:?}");
+    assert!(100 * with.busy_ns < 101 * without.busy_ns, "{with:?}");
+}
+
+#[test]
+fn beside_others_that_read_nobody_naps() {
+    let [_, with] = both(
+        "four readers",
+        Load {
+            readers: 4,
+            ..ALONE
+        },
+    );
+    assert!(with.naps.iter().sum::<u32>() < 100, "{with:?}");
+}
