@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whichever strategy an operator has chosen.
 
-use crate::{Coop, Known, Plain};
+use crate::{Class, Coop, Known, Plain};
 use cell::sync::{AtomicU8, Ordering};
 use engine::{Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
 use engine::{Expected, Foretold, Nap, Plan, Seen};
@@ -53,9 +53,9 @@ impl<P: Platform> Chosen<P> {
         self.coop.set_window_us(us);
     }
 
-    /// What `coop` knows of when commands are over.
-    pub fn known(&self) -> impl Iterator<Item = Known> + '_ {
-        self.coop.known()
+    /// What `coop` knows of when commands of `class` are over.
+    pub fn known(&self, class: Class) -> Option<Known> {
+        self.coop.known(class)
     }
 }
 

@@ -22,7 +22,7 @@
 mod hybrid;
 
 use crate::foresight::Foresight;
-use crate::{Account, Known, Stakes};
+use crate::{Account, Class, Known, Stakes};
 use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
 use engine::{Expected, Foretold, Nap, Plan, Seen};
 use hal::{Error, Op, Platform};
@@ -90,9 +90,9 @@ impl<P: Platform> Coop<P> {
         self.foresight.set_window_us(us);
     }
 
-    /// What is known of when commands are over.
-    pub fn known(&self) -> impl Iterator<Item = Known> + '_ {
-        self.foresight.known()
+    /// What is known of when commands of `class` are over.
+    pub fn known(&self, class: Class) -> Option<Known> {
+        self.foresight.known(class)
     }
 
     /// Whether several commands are worth telling the device of at once.

@@ -185,17 +185,15 @@ impl<P: Platform> Forecast<P> {
         }
     }
 
-    /// What is known of each class of which a command was measured.
-    pub fn known(&self) -> impl Iterator<Item = Known> + '_ {
-        Class::all().filter_map(|class| {
-            let (estimate, line) = self.of(class)?;
-            (estimate.seen() != 0).then(|| Known {
-                class,
-                expected_ns: u64::from(estimate.expected_ns()),
-                link_ns: u64::from(estimate.link_ns(line.slope())),
-                spread_ns: u64::from(estimate.spread_ns()),
-                seen: estimate.seen(),
-            })
+    /// What is known of `class`; `None`: nothing was measured.
+    pub fn known(&self, class: Class) -> Option<Known> {
+        let (estimate, line) = self.of(class)?;
+        (estimate.seen() != 0).then(|| Known {
+            class,
+            expected_ns: u64::from(estimate.expected_ns()),
+            link_ns: u64::from(estimate.link_ns(line.slope())),
+            spread_ns: u64::from(estimate.spread_ns()),
+            seen: estimate.seen(),
         })
     }
 }

@@ -5,13 +5,15 @@
 //! ```text
 //!   issue                                                        T: over, give or take
 //!     │                                                          │
-//!     ├── asleep ──────────────────────┬── lead ──┬─ two spreads ┼ two spreads ─┐
+//!     ├── asleep ──────────────────────┬── lead ──┬── margin ────┼── margin ────┐
 //!     │                             timer        first          answer,        asleep again,
 //!     │                             expires      look           seen to come   if in vain
 //! ```
 //!
 //! The *lead* is what lies between a timer's expiry and its thread's first look: the interrupt, the
-//! switch, leaving an idle CPU. It is measured at each nap.
+//! switch, leaving an idle CPU. It is measured at each nap. The *margin* is some spreads of it and
+//! of the command, learnt so that one nap in 16 comes too late: what is seen to come early is cut
+//! off by the nap itself, so the spread alone would shrink for ever.
 //!
 //! # When there is no nap
 //! * The spread is more than a wake-up takes: to look for so long saves nothing.
@@ -105,8 +107,8 @@ impl<P: Platform> Foresight<P> {
         self.window_us.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn known(&self) -> impl Iterator<Item = Known> + '_ {
-        self.forecast.known()
+    pub(crate) fn known(&self, class: Class) -> Option<Known> {
+        self.forecast.known(class)
     }
 
     pub(crate) fn account(&self) -> &Account {

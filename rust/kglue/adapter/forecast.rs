@@ -3,29 +3,33 @@
 
 use crate::adapter::queue::Strategy;
 use core::fmt::{self, Write};
-use strategy::Known;
+use strategy::{Class, Known};
 
-/// Writes a line for each class of which a command was measured by any of `strategies`: what it is
-/// expected to take, how far commands are from that on average, and how many were measured. What
-/// several have measured goes in as often as each has.
-pub(super) fn write<'a>(
-    to: &mut dyn Write,
-    strategies: impl Iterator<Item = &'a Strategy> + Clone,
-) -> fmt::Result {
-    let known = || strategies.clone().flat_map(Strategy::known);
-    for class in strategy::Class::all() {
-        let alike = || known().filter(|known| known.class == class);
-        let seen: u64 = alike().map(|Known { seen, .. }| u64::from(seen)).sum();
-        let mean = |of: fn(&Known) -> u64| {
-            let sum = alike().fold(0u64, |sum, known| {
-                sum.saturating_add(of(&known).saturating_mul(u64::from(known.seen)))
-            });
-            sum.checked_div(seen)
-        };
-        if let (Some(expected), Some(spread)) = (
-            mean(|known| known.expected_ns),
-            mean(|known| known.spread_ns),
-        ) {
+/// Tells what the strategy of each queue knows of a class.
+pub(super) type Ask<'a> = &'a dyn Fn(Class, &mut dyn FnMut(Known));
+
+/// Tells `to` what `strategy` knows of `class`, if anything.
+pub(super) fn ask(strategy: &Strategy, class: Class, to: &mut dyn FnMut(Known)) {
+    if let Some(known) = strategy.known(class) {
+        to(known);
+    }
+}
+
+/// Writes a line for each class of which a command was measured: what it is expected to take, how
+/// far commands are from that on average, and how many were measured. What several queues know goes
+/// in as often as each has measured.
+pub(super) fn write(to: &mut dyn Write, ask: Ask<'_>) -> fmt::Result {
+    for class in Class::all() {
+        let (mut seen, mut expected, mut spread) = (0u64, 0u64, 0u64);
+        ask(class, &mut |known| {
+            let often = u64::from(known.seen);
+            seen = seen.saturating_add(often);
+            expected = expected.saturating_add(known.expected_ns.saturating_mul(often));
+            spread = spread.saturating_add(known.spread_ns.saturating_mul(often));
+        });
+        if let (Some(expected), Some(spread)) =
+            (expected.checked_div(seen), spread.checked_div(seen))
+        {
             writeln!(
                 to,
                 "{class} expected_ns {expected} spread_ns {spread} seen {seen}"

@@ -55,7 +55,8 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     /// The queue as the wait hook knows it, once it has found its place.
     pub(crate) way: SetOnce<Way>,
     keeper: Aim<dyn Keeper>,
-    tally: Tally,
+    /// In a box: queues are made on the stack.
+    tally: KBox<Tally>,
     /// Violations that a reset has settled.
     settled: AtomicU64,
     /// That requests wait for long was told.
@@ -74,6 +75,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     ) -> Result<Self, Error> {
         let upper = BlkUpper::new(map)?;
         let strategy = Chosen::new(platform)?;
+        let tally = KBox::new(Tally::default(), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         Ok(Self {
             io: IoQueue::new(platform, new, upper, strategy, depth)?,
             vector,
@@ -81,7 +83,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             alarm: crate::alarm::Alarm::new()?,
             way: SetOnce::new(),
             keeper: Aim::new(),
-            tally: Tally::default(),
+            tally,
             settled: AtomicU64::new(0),
             told_to_wait: AtomicBool::new(false),
         })

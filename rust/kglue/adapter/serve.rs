@@ -142,7 +142,11 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn forecast(&self, to: &mut dyn Write) -> fmt::Result {
-        forecast::write(to, self.queues.iter().map(|queue| queue.io.strategy()))
+        forecast::write(to, &|class, tell| {
+            for queue in &self.queues {
+                forecast::ask(queue.io.strategy(), class, tell);
+            }
+        })
     }
 
     fn rescan(&self) {
