@@ -166,7 +166,7 @@ def varied(model, words):
     path = f"{model.name} with {words}"
     for word in filter(None, words.split(",")):
         key, _, value = word.partition("=")
-        if key not in NUMBERS or not value.isdigit():
+        if key not in NUMBERS or not value.isdecimal():
             raise BadModel(f"{path}: {word} is no KEY=NUMBER; known: {', '.join(NUMBERS)}")
         table[key] = int(value)
     # A tail of which nothing is left.
