@@ -158,8 +158,8 @@ impl<P: Platform> Strategy for Coop<P> {
 
     #[inline]
     fn notes_owner(&self, view: &impl View, switches: Switches) -> bool {
-        let comes_by = || view.is_foretelling() || self.visits_pay(view);
-        switches.lazy() || (switches.coop() && comes_by())
+        let naps = || view.is_foretelling() && Foresight::<P>::is_of_use(view);
+        switches.lazy() || (switches.coop() && (naps() || self.visits_pay(view)))
     }
 
     #[inline(always)]

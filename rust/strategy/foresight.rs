@@ -32,7 +32,7 @@ use engine::{Expected, Foretold, Nap, Plan, Seen, Spun, View};
 use hal::{Error, Op, Platform};
 
 /// A thread looks for so many microseconds after a nap, at most, where nothing else is said.
-pub const DEFAULT_WINDOW_US: u32 = 16;
+const DEFAULT_WINDOW_US: u32 = 16;
 
 /// What is looked out for is alone on its queue.
 const ALONE: u64 = 1;
@@ -115,9 +115,15 @@ impl<P: Platform> Foresight<P> {
         &self.napping
     }
 
+    /// A command that is issued now is alone.
+    #[inline]
+    pub(crate) fn is_of_use(view: &impl View) -> bool {
+        view.outstanding() < ALONE
+    }
+
     #[inline]
     pub(crate) fn foretells(&self, view: &impl View, op: Op, bytes: u64) -> Option<Foretold> {
-        if view.outstanding() >= ALONE {
+        if !Self::is_of_use(view) {
             return None;
         }
         let class = Class::of(op, bytes, ALONE)?;

@@ -24,8 +24,7 @@ mod random;
 pub use account::{Account, Stakes};
 pub use chosen::{Chosen, NAMES};
 pub use coop::Coop;
-pub use forecast::{since, Class, Forecast, Known};
-pub use foresight::DEFAULT_WINDOW_US;
+pub use forecast::{Class, Forecast, Known};
 pub use plain::Plain;
 #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
 pub use random::Random;
