@@ -25,8 +25,8 @@ use hal::{Platform, Queue};
 /// Looks of one thread that spins, at most: several times as many as a sleep takes the time of.
 const MOST_LOOKS: u32 = if cfg!(loom) { 1 } else { 1_000 };
 
-/// For so many microseconds a thread looks after a nap, at most: what handlers take that others
-/// wait for anyway.
+/// For so many microseconds a thread looks after a nap, at most, whatever a strategy says: it has
+/// preemption off.
 pub const MOST_WINDOW_US: u32 = 100;
 
 /// The thread that waits, and its CPU.
@@ -98,15 +98,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// `thread` looks for what it expects, for up to `limit_ns`.
     fn looks_out(&self, thread: &impl Waiting, limit_ns: u64) -> Spun {
-        let since = self.upper.now_ns();
-        let _ = self.spin(thread, limit_ns, 0);
-        let came = match thread.is_awake() {
+        if let Some((came, ns)) = self.spin(thread, limit_ns, 0) {
+            self.strategy.foreseen(self, came, ns);
+        }
+        match thread.is_awake() {
             true => Spun::Found,
             false => Spun::Vain,
-        };
-        let ns = self.upper.now_ns().saturating_sub(since);
-        self.strategy.foreseen(self, came, ns);
-        came
+        }
     }
 
     /// `thread` was told to nap until `until_ns`, and has; what it waits for was not over when last

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whichever strategy an operator has chosen.
 
-use crate::{Class, Coop, Known, Plain};
+use crate::{Coop, Plain};
 use cell::sync::{AtomicU8, Ordering};
 use engine::{Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
 use engine::{Expected, Foretold, Nap, Plan, Seen};
@@ -43,19 +43,9 @@ impl<P: Platform> Chosen<P> {
 }
 
 impl<P: Platform> Chosen<P> {
-    /// For so many microseconds a thread looks after a nap, at most; of `coop`.
-    pub fn window_us(&self) -> u32 {
-        self.coop.window_us()
-    }
-
-    /// Sets that.
-    pub fn set_window_us(&self, us: u32) {
-        self.coop.set_window_us(us);
-    }
-
-    /// What `coop` knows of when commands of `class` are over.
-    pub fn known(&self, class: Class) -> Option<Known> {
-        self.coop.known(class)
+    /// What it is as [`Coop`], chosen or not.
+    pub fn coop(&self) -> &Coop<P> {
+        &self.coop
     }
 }
 

@@ -69,13 +69,6 @@ pub struct Known {
     pub seen: u32,
 }
 
-/// The nanoseconds from `then` until `now`; 0 if the clock has run backwards, or another CPU's is
-/// behind.
-#[inline(always)]
-pub fn since(now_ns: u64, then_ns: u64) -> u64 {
-    now_ns.saturating_sub(then_ns)
-}
-
 /// Whether a class's n-th command is for the line, too. By the golden ratio, so that no pattern of
 /// sizes has always the same one picked.
 #[inline(always)]

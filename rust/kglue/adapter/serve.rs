@@ -134,19 +134,15 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn window_us(&self) -> u32 {
-        (self.queues.first()).map_or(0, |queue| queue.io.strategy().window_us())
+        (self.queues.first()).map_or(0, |queue| queue.io.strategy().coop().window_us())
     }
 
     fn set_window_us(&self, us: u32) {
-        (self.queues.iter()).for_each(|queue| queue.io.strategy().set_window_us(us));
+        (self.queues.iter()).for_each(|queue| queue.io.strategy().coop().set_window_us(us));
     }
 
     fn forecast(&self, to: &mut dyn Write) -> fmt::Result {
-        forecast::write(to, &|class, tell| {
-            for queue in &self.queues {
-                forecast::ask(queue.io.strategy(), class, tell);
-            }
-        })
+        forecast::write(to, self.queues.iter().map(|queue| queue.io.strategy()))
     }
 
     fn rescan(&self) {

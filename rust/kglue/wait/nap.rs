@@ -6,7 +6,7 @@
 //! longer. So of a nap after which nothing is, it is told when the thread next waits for it.
 
 use crate::context::now_ns;
-use crate::way::Way;
+use crate::way::{Offer, Way};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicU8, Ordering};
 use engine::{Expected, Nap, Thread, Waiter};
@@ -106,7 +106,7 @@ impl Naps {
     /// looks now, if there is anything to look for still, and may. With preemption off.
     pub(super) fn end(
         &self,
-        waiter: &Waiter<crate::way::Offer, Way>,
+        waiter: &Waiter<Offer, Way>,
         thread: Thread,
         woken: bool,
         may_drain: bool,

@@ -14,7 +14,7 @@ use engine::{Due, Seen};
 use hal::mock::MockPlatform;
 use hal::Op;
 use proptest::prelude::*;
-use strategy::{since, Class, Forecast};
+use strategy::{Class, Forecast};
 use testkit::Dice;
 
 const KIB: u64 = 1024;
@@ -249,14 +249,6 @@ fn whoever_comes_in_time_does_not_drift() {
             assert!(small.is_within(6, 80 * US), "{lead}: {:?}", small.due());
         }
     }
-}
-
-#[test]
-fn a_clock_that_runs_backwards_takes_no_time() {
-    assert_eq!(since(7, 5), 2);
-    assert_eq!(since(5, 7), 0);
-    assert_eq!(since(0, u64::MAX), 0);
-    assert_eq!(since(u64::MAX, 0), u64::MAX);
 }
 
 /// Any number, of any magnitude, the ends among them.
