@@ -127,8 +127,9 @@ until_true 10 asleep $offline
 echo 1 >/sys/devices/system/cpu/cpu1/online
 expect offline-ends wait $offline
 # A waiter that may not run: what came for it is taken over. Its CPU belongs to whoever is more
-# urgent, for ever: the scheduler's server for others is off.
-slow 2000000
+# urgent, for ever: the scheduler's server for others is off. The device is so slow that a busy host
+# gets that far before it answers.
+slow 5000000
 server=/sys/kernel/debug/sched/fair_server/cpu1/runtime
 read -r runtime <$server
 echo 0 >$server
@@ -144,7 +145,7 @@ chrt -i -p 0 $starved
 # It was not done before it was starved.
 outstanding() { [ "$(count hiops_ram0 submitted)" -gt "$(count hiops_ram0 completed)" ]; }
 expect starved-in-time outstanding
-expect taken-over until_true 10 grew swept "$swept"
+expect taken-over until_true 60 grew swept "$swept"
 touch "$ENOUGH"
 wait $hog
 echo "$runtime" >$server
