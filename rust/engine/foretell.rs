@@ -108,11 +108,14 @@ impl Told {
 /// A look that found nothing shows when a command was over, within that part of what it took, as a
 /// power of two: half of what one measurement moves an average by.
 const CLOSE: u32 = 4;
+/// Within what so many ticks take, it is measured whatever it took: no timer looks more often.
+const CLOSE_TICKS: u64 = 2;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// From now on it is foretold, or not, when commands are over.
     pub fn set_foretelling(&self, on: bool) {
         // What was foretold of tags that were bound anew since.
+        self.lookout.clear();
         (self.told.iter()).for_each(|told| told.mark.store(0, Ordering::Relaxed));
         self.foretelling.store(on, Ordering::Relaxed);
     }
@@ -125,9 +128,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         };
         let bytes = u64::from(cmd.blocks) << cmd.block_shift.min(31);
         let Some(Foretold { mark, due }) = self.strategy.foretells(self, cmd.op, bytes) else {
+            self.lookout.clear();
             return told.mark.store(0, Ordering::Relaxed);
         };
         let now = self.upper.now_ns();
+        self.lookout.set(now, due, self.upper.is_awaited(rq));
         told.at_ns.store(now, Ordering::Relaxed);
         told.mark.store(mark, Ordering::Relaxed);
         if let Some(Due {
@@ -155,7 +160,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let at = told.at_ns.load(Ordering::Relaxed);
         let took = now.saturating_sub(at);
         let unsure = now.saturating_sub(side.empty_ns.max(at));
-        let seen = match by == Context::Irq || unsure <= took >> CLOSE {
+        let ticks_ns = || self.costs.get().tick_ns.saturating_mul(CLOSE_TICKS);
+        let close = unsure <= took >> CLOSE || unsure <= ticks_ns();
+        let seen = match by == Context::Irq || close {
             true => Seen::Came,
             false => Seen::Found,
         };

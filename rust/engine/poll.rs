@@ -84,10 +84,16 @@ impl Polling {
         u64::from(self.interval_us()).saturating_mul(1000)
     }
 
+    /// When the timer expires.
+    #[inline]
+    pub(crate) fn due_ns(&self) -> u64 {
+        self.due_ns.load(Ordering::Relaxed)
+    }
+
     /// Whether the next tick is due within a third of an interval of `now_ns`.
     #[inline]
     fn is_look_due(&self, now_ns: u64) -> bool {
-        let due = self.due_ns.load(Ordering::Relaxed);
+        let due = self.due_ns();
         now_ns.saturating_add(self.interval_ns() / LAST) >= due
     }
 }
@@ -151,9 +157,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     pub(crate) fn come_again(&self) {
-        let due = self.upper.now_ns().saturating_add(self.poll.interval_ns());
-        self.poll.due_ns.store(due, Ordering::Relaxed);
-        self.upper.arm_poll(self.poll.interval_us());
+        let now = self.upper.now_ns();
+        self.arm(now, self.next_look(now));
         if self.rest.is_any() {
             self.tick_at_once();
         }
@@ -175,20 +180,20 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.put_off_tick(now)
     }
 
-    /// The next tick need not come for an interval from `now`, nor before what is deferred has to
-    /// go; unless something is left to it.
+    /// The next tick need not come for an interval from `now`, or for as long as the strategy has
+    /// it, nor before what is deferred has to go; unless something is left to it.
     #[inline]
     pub(crate) fn put_off_tick(&self, now: u64) -> Option<u64> {
         if !self.poll.armed.load(Ordering::Relaxed) || self.rest.is_any() {
             return None;
         }
         if self.poll.is_look_due(now) {
-            let due = now.saturating_add(self.poll.interval_ns());
+            let due = self.next_look(now);
             let until = match self.is_deferred() {
                 true => self.deferring.until_ns(),
                 false => due,
             };
-            let was_due = self.poll.due_ns.load(Ordering::Relaxed);
+            let was_due = self.poll.due_ns();
             if until > was_due {
                 self.arm(now, due.min(until));
                 return Some(was_due);
@@ -209,7 +214,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// The next tick is to come at `due` at the latest.
     #[inline]
     pub(crate) fn hasten_tick(&self, now: u64, due: u64) {
-        if due < self.poll.due_ns.load(Ordering::Relaxed) {
+        if due < self.poll.due_ns() {
             self.arm(now, due);
         }
     }
@@ -240,8 +245,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Sees to it that the timer runs, if the queue is polled. After the issuer's fence.
     #[inline]
     pub(crate) fn watch(&self) {
-        if self.poll.is_on() && !self.poll.armed.load(Ordering::Relaxed) && self.claim_timer() {
+        if !self.poll.is_on() {
+            return;
+        }
+        if !self.poll.armed.load(Ordering::Relaxed) && self.claim_timer() {
             self.come_again();
+        } else if self.is_foretelling() {
+            self.aim_tick();
         }
     }
 }

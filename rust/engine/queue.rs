@@ -5,6 +5,7 @@ use crate::costs::Measured;
 use crate::defer::Deferring;
 use crate::fifo::Fifo;
 use crate::foretell::Told;
+use crate::lookout::Lookout;
 use crate::poll::Polling;
 use crate::queued::Passage;
 use crate::rest::Rest;
@@ -80,6 +81,7 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     /// By tag: what was foretold of the command that it is bound to.
     pub(crate) told: P::Table<Told>,
     pub(crate) foretelling: AtomicBool,
+    pub(crate) lookout: Lookout,
     /// No command that is with the device was issued before this.
     none_before: AtomicU64,
     pub(crate) deferring: Deferring,
@@ -136,6 +138,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
             told: platform.table(tags, Told::new)?,
             foretelling: AtomicBool::new(false),
+            lookout: Lookout::new(),
             none_before: AtomicU64::new(0),
             deferring: Deferring::new(hw.queue.batch()),
             poll: Polling::new(),

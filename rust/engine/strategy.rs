@@ -16,6 +16,7 @@
 //! | [`Strategy::yields`], [`Strategy::spins`] | a thread waits | yield, spin, or sleep |
 //! | [`Strategy::foretells`] | a command is issued | when it is over |
 //! | [`Strategy::plans`] | a thread waits for what is expected | nap, spin, or as above |
+//! | [`Strategy::looks_in`] | the timer is armed for a single command | when it looks |
 //!
 //! # What no answer changes
 //! A strategy decides when a thing is done, never whether. Commands that it defers are told of by
@@ -28,6 +29,7 @@
 //! several CPUs at once, save those that are given `&mut` [`Strategy::Notes`]. None sleeps.
 
 use crate::foretell::{Expected, Foretold, Nap, Plan, Seen};
+use crate::lookout::Outlook;
 use crate::{Context, Costs, Mode, Switches};
 use hal::Op;
 
@@ -225,6 +227,13 @@ pub trait Strategy: Send + Sync + 'static {
     fn plans(&self, view: &impl View, what: Expected) -> Plan {
         let _ = (view, what);
         Plan::Any
+    }
+
+    /// In how many nanoseconds the timer of a polled queue looks for the only command that is
+    /// outstanding; `None`: after an interval, which it does at the latest.
+    fn looks_in(&self, view: &impl View, what: Outlook) -> Option<u64> {
+        let _ = (view, what);
+        None
     }
 
     /// What came of looking out for what was expected, for `ns`.

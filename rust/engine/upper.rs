@@ -49,6 +49,13 @@ pub trait Upper: Send + Sync + 'static {
         let _ = (rq, what);
     }
 
+    /// Whether a thread is about to wait for `rq` that asks the queue what it does meanwhile
+    /// ([`crate::IoQueue::wait`]). Any context.
+    fn is_awaited(&self, rq: &Self::Request) -> bool {
+        let _ = rq;
+        false
+    }
+
     /// `rq` could not be bound: undo what [`Upper::segments`] has mapped so far. The request stays
     /// valid.
     fn unmap(&self, rq: &mut Self::Request);

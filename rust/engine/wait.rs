@@ -56,7 +56,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             return Next::GoOn;
         }
         if self.is_foretelling() {
-            if let Some(next) = (thread.expects()).and_then(|what| self.foresees(thread, what)) {
+            if let Some(next) = self.foresees(thread) {
                 return next;
             }
         }
@@ -75,8 +75,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// What `thread` does about what it expects; `None`: as if it did not.
     #[cold]
-    fn foresees(&self, thread: &impl Waiting, what: Expected) -> Option<Next> {
-        match self.strategy.plans(self, what) {
+    fn foresees(&self, thread: &impl Waiting) -> Option<Next> {
+        let expected = thread.expects();
+        let plan = expected.map_or(Plan::Any, |what| self.strategy.plans(self, what));
+        self.plan_ticks(plan);
+        match plan {
             Plan::Any => None,
             Plan::Nap { until_ns, for_ns } => {
                 // A device that was not told does not answer.
@@ -85,7 +88,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             }
             Plan::Spin { for_ns } => {
                 self.flush();
-                let most = what.spread_ns.saturating_mul(2);
+                let spread = expected.map_or(0, |what| what.spread_ns);
+                let most = spread.saturating_mul(2);
                 let most = most.saturating_add(self.costs.get().sleep_ns);
                 let came = self.looks_out(thread, for_ns.min(most));
                 Some(match came {
@@ -121,6 +125,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 Spun::Vain => Nap::Vain,
             },
         };
+        if nap == Nap::Vain && self.is_polled() {
+            self.time_ticks();
+        }
         self.note_nap(nap, late_ns);
         nap
     }

@@ -4,7 +4,7 @@
 use crate::{Coop, Plain};
 use cell::sync::{AtomicU8, Ordering};
 use engine::{Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
-use engine::{Expected, Foretold, Nap, Plan, Seen};
+use engine::{Expected, Foretold, Nap, Outlook, Plan, Seen};
 use hal::{Error, Op, Platform};
 
 /// The names of the strategies, in the order of their numbers.
@@ -159,6 +159,10 @@ impl<P: Platform> Strategy for Chosen<P> {
 
     fn plans(&self, view: &impl View, what: Expected) -> Plan {
         ask!(self, plans(view, what), ())
+    }
+
+    fn looks_in(&self, view: &impl View, what: Outlook) -> Option<u64> {
+        ask!(self, looks_in(view, what), ())
     }
 
     fn foreseen(&self, view: &impl View, came: Spun, ns: u64) {

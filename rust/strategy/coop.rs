@@ -22,9 +22,9 @@
 mod hybrid;
 
 use crate::foresight::Foresight;
-use crate::{Account, Class, Known, Stakes};
+use crate::{Account, Stakes};
 use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
-use engine::{Expected, Foretold, Nap, Plan, Seen};
+use engine::{Expected, Foretold, Nap, Outlook, Plan, Seen};
 use hal::{Error, Op, Platform};
 use hybrid::{Cpu, Noted, Notice, Watch};
 
@@ -80,19 +80,9 @@ impl<P: Platform> Coop<P> {
         })
     }
 
-    /// For so many microseconds a thread looks after a nap, at most.
-    pub fn window_us(&self) -> u32 {
-        self.foresight.window_us()
-    }
-
-    /// Sets that.
-    pub fn set_window_us(&self, us: u32) {
-        self.foresight.set_window_us(us);
-    }
-
-    /// What is known of when commands of `class` are over.
-    pub fn known(&self, class: Class) -> Option<Known> {
-        self.foresight.known(class)
+    /// When commands are over, and what is done about it.
+    pub fn foresight(&self) -> &Foresight<P> {
+        &self.foresight
     }
 
     /// Whether several commands are worth telling the device of at once.
@@ -270,6 +260,10 @@ impl<P: Platform> Strategy for Coop<P> {
 
     fn plans(&self, view: &impl View, what: Expected) -> Plan {
         self.foresight.plans(view, what)
+    }
+
+    fn looks_in(&self, view: &impl View, what: Outlook) -> Option<u64> {
+        self.foresight.looks_in(view, what)
     }
 
     fn foreseen(&self, view: &impl View, came: Spun, ns: u64) {

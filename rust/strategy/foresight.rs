@@ -15,6 +15,12 @@
 //! of the command, learnt so that one nap in 16 comes too late: what is seen to come early is cut
 //! off by the nap itself, so the spread alone would shrink for ever.
 //!
+//! # Ticks
+//! A thread that does not pass the wait hook, as one of io_uring, is woken by the tick that finds
+//! its I/O on a polled queue. One that comes soon after the command is expected is enough, as a
+//! rule; but what is there at the first look is not measured. So every few commands the ticks begin
+//! earlier, in steps that are short enough to measure it.
+//!
 //! # When there is no nap
 //! * The spread is more than a wake-up takes: to look for so long saves nothing.
 //! * It is due sooner than a sleep takes: the thread spins for it.
@@ -28,7 +34,7 @@
 use crate::forecast::{Class, Delay, Forecast, Known};
 use crate::{Account, Stakes};
 use cell::sync::{AtomicU32, Ordering};
-use engine::{Expected, Foretold, Nap, Plan, Seen, Spun, View};
+use engine::{Due, Expected, Foretold, Nap, Outlook, Plan, Seen, Spun, View};
 use hal::{Error, Op, Platform};
 
 /// A thread looks for so many microseconds after a nap, at most, where nothing else is said.
@@ -55,12 +61,20 @@ const WIDER: u32 = 15;
 /// It is that wide at most, and at least.
 const WIDEST: u32 = 8 * PART;
 const NARROWEST: u32 = PART / 2;
+/// A look that found nothing shows when a command was over, within that part of what it took, as a
+/// power of two; it is measured then ([`Seen::Came`]).
+const CLOSE: u32 = 4;
+/// Of so many commands that a timer looks for, as a power of two, one is measured, if the device is
+/// regular,
+const PROBES: u32 = 4;
+/// and one of so many, if it is not known to be.
+const PROBES_OF_VAGUE: u32 = 2;
 /// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
 /// no lead, and can't be slept around.
 const MOST_LEAD: u64 = 4;
 
 /// What is foretold of one queue's commands, and whether threads nap by it.
-pub(crate) struct Foresight<P: Platform> {
+pub struct Foresight<P: Platform> {
     forecast: Forecast<P>,
     lead: Delay,
     /// In parts of a spread.
@@ -90,6 +104,12 @@ fn mark(class: Class, bytes: u64) -> u64 {
     (bytes << u8::BITS) | u64::from(class.code())
 }
 
+/// Whether that which was issued then is one of 2 to the power of `n`: by the golden ratio, so that
+/// no rhythm has always the same one picked.
+fn is_one_of(at_ns: u64, n: u32) -> bool {
+    at_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - n) == 0
+}
+
 fn stakes(view: &impl View) -> Stakes {
     let sleep_ns = view.costs().sleep_ns;
     Stakes {
@@ -99,15 +119,18 @@ fn stakes(view: &impl View) -> Stakes {
 }
 
 impl<P: Platform> Foresight<P> {
-    pub(crate) fn set_window_us(&self, us: u32) {
+    /// From now on a thread looks for so many microseconds after a nap, at most.
+    pub fn set_window_us(&self, us: u32) {
         self.window_us.store(us, Ordering::Relaxed);
     }
 
-    pub(crate) fn window_us(&self) -> u32 {
+    /// For how many microseconds one does.
+    pub fn window_us(&self) -> u32 {
         self.window_us.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn known(&self, class: Class) -> Option<Known> {
+    /// What is known of when commands of `class` are over.
+    pub fn known(&self, class: Class) -> Option<Known> {
         self.forecast.known(class)
     }
 
@@ -185,6 +208,39 @@ impl<P: Platform> Foresight<P> {
                 u64::from(self.lead.spread_ns()),
             ),
         }
+    }
+
+    /// In how long a timer looks: as one look is worth a tick, soon after the command is expected.
+    /// Some are looked for earlier, as what is there at the first look is not measured.
+    pub(crate) fn looks_in(&self, view: &impl View, what: Outlook) -> Option<u64> {
+        let costs = view.costs();
+        let least = costs.tick_ns;
+        // Less what the tick itself takes.
+        let close = (what.since_ns >> CLOSE).saturating_sub(least);
+        let Some(due) = what.due else {
+            return is_one_of(what.at_ns, PROBES_OF_VAGUE).then_some(close);
+        };
+        let Due {
+            after_ns,
+            spread_ns,
+        } = due;
+        let apart = spread_ns.max(least);
+        let vague = spread_ns > after_ns >> CLOSE;
+        let probes = match vague || spread_ns > costs.sleep_ns {
+            true => PROBES_OF_VAGUE,
+            false => PROBES,
+        };
+        let (first, step) = match (is_one_of(what.at_ns, probes), vague) {
+            (true, _) => (after_ns.saturating_sub(apart), close.min(apart)),
+            (false, true) => (after_ns, apart),
+            (false, false) => (after_ns.saturating_add(spread_ns), apart),
+        };
+        let late = what.since_ns > after_ns.saturating_add(apart.saturating_mul(SPREADS));
+        Some(match first.checked_sub(what.since_ns) {
+            Some(left) if left != 0 => left,
+            _ if late => close.max(apart),
+            _ => step,
+        })
     }
 
     #[inline]

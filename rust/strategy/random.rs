@@ -5,7 +5,7 @@
 
 use cell::sync::{AtomicU64, Ordering};
 use engine::{Drained, Spun, Staged, Strategy, Switches, Turn, View};
-use engine::{Due, Expected, Foretold, Plan};
+use engine::{Due, Expected, Foretold, Outlook, Plan};
 use hal::Op;
 
 /// A strategy that answers with dice.
@@ -115,6 +115,10 @@ impl Strategy for Random {
                 for_ns: 1 << self.below(40),
             },
         }
+    }
+
+    fn looks_in(&self, _: &impl View, _: Outlook) -> Option<u64> {
+        self.flip().then(|| 1 << self.below(40))
     }
 
     fn spun(&self, _: &impl View, _: Spun, _: u64) {}

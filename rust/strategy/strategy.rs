@@ -25,6 +25,7 @@ pub use account::{Account, Stakes};
 pub use chosen::{Chosen, NAMES};
 pub use coop::Coop;
 pub use forecast::{Class, Forecast, Known};
+pub use foresight::Foresight;
 pub use plain::Plain;
 #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
 pub use random::Random;

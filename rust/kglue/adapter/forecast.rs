@@ -16,7 +16,7 @@ pub(super) fn write<'a>(
     for class in Class::all() {
         let (mut seen, mut expected, mut spread) = (0u64, 0u64, 0u64);
         for strategy in strategies.clone() {
-            if let Some(known) = strategy.coop().known(class) {
+            if let Some(known) = strategy.coop().foresight().known(class) {
                 let often = u64::from(known.seen);
                 seen = seen.saturating_add(often);
                 expected = expected.saturating_add(known.expected_ns.saturating_mul(often));

@@ -145,6 +145,11 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline]
+    fn is_awaited(&self, rq: &Rq) -> bool {
+        rq.waiter().is_some()
+    }
+
+    #[inline]
     fn unmap(&self, rq: &mut Rq) {
         self.map.unmap(rq);
     }

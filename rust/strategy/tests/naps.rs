@@ -13,7 +13,7 @@
 #[allow(dead_code, reason = "others ask for more")]
 mod machine;
 
-use engine::{Mode, Nap};
+use engine::{Mode, Nap, DEFAULT_POLL_INTERVAL_US};
 use hal::mock::MockPlatform;
 use machine::{play, Load, Played};
 use strategy::Coop;
@@ -31,6 +31,8 @@ const ALONE: Load = Load {
     reads: 2_000,
     several: false,
     predict: false,
+    interval_us: DEFAULT_POLL_INTERVAL_US,
+    hooked: true,
 };
 
 /// Without and with foretelling.
@@ -103,4 +105,68 @@ fn beside_others_that_read_nobody_naps() {
         },
     );
     assert!(with.naps.iter().sum::<u32>() < 100, "{with:?}");
+}
+
+#[test]
+fn of_a_polled_queue_as_well() {
+    for interval_us in [32, 100, 500] {
+        let [without, with] = both(
+            &format!("polled, {interval_us} us"),
+            Load {
+                mode: Mode::Poll,
+                interval_us,
+                ..ALONE
+            },
+        );
+        assert!(count(&with, Nap::Hit) > 1_700, "{with:?}");
+        assert!(4 * with.delay_ns < without.delay_ns, "{with:?}");
+    }
+}
+
+/// One thread that nobody asks what it does while it waits, as one of io_uring, on a polled queue.
+const UNHOOKED: Load = Load {
+    mode: Mode::Poll,
+    interval_us: 500,
+    hooked: false,
+    ..ALONE
+};
+
+/// Ticks per hundred reads, and nanoseconds that a read is noticed late.
+fn ticks(load: Load) -> (u32, u64) {
+    let [without, with] = both("nobody in the hook", load);
+    assert!(2 * with.delay_ns < without.delay_ns, "{with:?}");
+    (
+        100 * with.ticks / load.reads,
+        with.delay_ns / u64::from(load.reads),
+    )
+}
+
+#[test]
+fn a_tick_comes_when_a_command_is_over() {
+    for latency_ns in [(20_000, 1_000), (80_000, 0), (80_000, 4_000), (352_000, 0)] {
+        let (ticks, late_ns) = ticks(Load {
+            latency_ns,
+            ..UNHOOKED
+        });
+        assert!(ticks <= 120 && late_ns <= 12_000, "{latency_ns:?}");
+    }
+}
+
+#[test]
+fn where_nobody_knows_when_ticks_come_in_steps_of_the_spread() {
+    let (ticks, late_ns) = ticks(Load {
+        latency_ns: (64_000, 32_000),
+        ..UNHOOKED
+    });
+    assert!(ticks <= 300 && late_ns <= 16_000);
+}
+
+#[test]
+fn no_tick_comes_later_than_without() {
+    // The last of three is when the command is over.
+    let (ticks, _) = ticks(Load {
+        interval_us: DEFAULT_POLL_INTERVAL_US,
+        ..UNHOOKED
+    });
+    assert!((300..330).contains(&ticks));
 }

@@ -40,6 +40,8 @@ fn load(seed: u64, mode: Mode, neighbours: usize) -> Load {
         reads: 300,
         several: true,
         predict: dice.roll(2) == 0,
+        interval_us: DEFAULT_POLL_INTERVAL_US,
+        hooked: dice.roll(4) != 0,
     }
 }
 

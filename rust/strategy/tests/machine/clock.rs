@@ -196,6 +196,7 @@ impl<S: Strategy> Top<S> {
             queue.drain(Context::Irq);
         } else if due(&machine.timer) {
             self.pass(INTERRUPT_NS);
+            machine.seen(|seen| seen.played.ticks += 1);
             queue.tick();
         } else if due(&machine.kick) {
             self.pass(INTERRUPT_NS);

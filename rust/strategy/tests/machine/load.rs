@@ -42,12 +42,18 @@ pub struct Load {
     pub several: bool,
     /// It is foretold when commands are over.
     pub predict: bool,
+    /// A polled queue's.
+    pub interval_us: u32,
+    /// Threads ask the queue what they do while they wait; those of io_uring do not.
+    pub hooked: bool,
 }
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Played {
     pub longest: Longest,
+    /// Ticks of the timer.
+    pub ticks: u32,
     /// How naps ended, by [`engine::Nap`], in its order.
     pub naps: [u32; 4],
     /// From the end of what a thread waited for until it went on, of all reads together.

@@ -81,6 +81,7 @@ pub fn play<S: Strategy>(strategy: S, load: Load) -> Played {
     let mut paused = queue.pause(&platform);
     paused.set_mode(load.mode).expect("it can be polled");
     paused.resume();
+    queue.set_poll_interval_us(load.interval_us);
     queue.set_foretelling(load.predict);
     run(&queue, load);
     assert_eq!((queue.in_flight(), queue.queued()), (0, 0), "{load:?}");
@@ -188,7 +189,13 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
                 }
                 next = to;
                 queue.pass_by(engine::Switches(engine::Switches::COOP));
-                (to - 1, queue.wait(&here(to - 1, true), None))
+                let here = here(to - 1, true);
+                let then = match (load.hooked, here.is_awake()) {
+                    (true, _) => queue.wait(&here, None),
+                    (false, true) => Next::GoOn,
+                    (false, false) => Next::Sleep,
+                };
+                (to - 1, then)
             }
         };
         let now = machine.now();

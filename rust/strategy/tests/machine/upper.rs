@@ -49,6 +49,10 @@ impl<S: Strategy> Upper for Top<S> {
         self.machine.seen(|seen| seen.expected.insert(rq.0, what));
     }
 
+    fn is_awaited(&self, _: &Read) -> bool {
+        self.machine.load.hooked
+    }
+
     fn unmap(&self, _: &mut Read) {}
 
     fn deferred(&self, rq: &Read) {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+//! When the timer of a polled queue looks, where a single command is outstanding and it is foretold
+//! when that is over.
+//!
+//! ```text
+//!   issued                                        over, give or take
+//!     │                                           │
+//!     ├── nobody waits in the hook ───────────────┼─ look ─ look ── …    as the strategy says
+//!     ├── its thread naps ────────────────────────┼── thread looks ─┤    the timer comes after it,
+//!     │                                           │                      and if it was in vain, as
+//!     └── an interval ──────────────────────────────────────────────┤    above
+//!                                                            at the latest
+//! ```
+//!
+//! Whatever is foretold, the timer comes an interval after the last look at the latest, or after
+//! the command was issued, if that was the only one: by then a completion is noticed, as on any
+//! polled queue. So it is put off by the issuer alone, and by who has just looked.
+
+use crate::foretell::{Due, Plan};
+use crate::queue::IoQueue;
+use crate::strategy::{Strategy, View};
+use crate::Upper;
+use cell::sync::{AtomicBool, AtomicU64, Ordering};
+use hal::{Platform, Queue};
+
+/// A command that nobody waits for in the hook, or not with a nap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// When it was issued, by the clock of [`Upper::now_ns`],
+    pub at_ns: u64,
+    /// so many nanoseconds ago.
+    pub since_ns: u64,
+    /// When it is over; `None`: nobody knows yet.
+    pub due: Option<Due>,
+}
+
+/// Sooner than after so many nanoseconds no timer is set.
+const LEAST_NS: u64 = 1_000;
+
+/// What is foretold of the command that was issued last. Written by the issue token's holder, save
+/// whether the timer goes by it. All relaxed: it may be of two commands at once, and moves the
+/// timer within its interval.
+pub(crate) struct Lookout {
+    /// When it was issued; 0: nothing is foretold of it.
+    at_ns: AtomicU64,
+    /// It is over after so long; 0: nobody knows yet.
+    after_ns: AtomicU64,
+    spread_ns: AtomicU64,
+    /// The timer goes by it: no thread naps that looks for it.
+    timed: AtomicBool,
+}
+
+impl Lookout {
+    pub(crate) fn new() -> Self {
+        Self {
+            at_ns: AtomicU64::new(0),
+            after_ns: AtomicU64::new(0),
+            spread_ns: AtomicU64::new(0),
+            timed: AtomicBool::new(false),
+        }
+    }
+
+    /// Nothing is foretold of what is issued last.
+    #[inline]
+    pub(crate) fn clear(&self) {
+        self.at_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// A command is about to be issued. `awaited`: a thread is about to wait for it, and says
+    /// whether the timer goes by it.
+    #[inline]
+    pub(crate) fn set(&self, at_ns: u64, due: Option<Due>, awaited: bool) {
+        let due = due.unwrap_or(Due {
+            after_ns: 0,
+            spread_ns: 0,
+        });
+        self.at_ns.store(at_ns, Ordering::Relaxed);
+        self.after_ns.store(due.after_ns, Ordering::Relaxed);
+        self.spread_ns.store(due.spread_ns, Ordering::Relaxed);
+        self.timed.store(!awaited, Ordering::Relaxed);
+    }
+
+    fn is_timed(&self) -> bool {
+        self.timed.load(Ordering::Relaxed)
+    }
+
+    /// What is foretold, at `now`.
+    fn at(&self, now: u64) -> Option<Outlook> {
+        let at_ns = self.at_ns.load(Ordering::Relaxed);
+        let after_ns = self.after_ns.load(Ordering::Relaxed);
+        let spread_ns = self.spread_ns.load(Ordering::Relaxed);
+        (at_ns != 0).then(|| Outlook {
+            at_ns,
+            since_ns: now.saturating_sub(at_ns),
+            due: (after_ns != 0).then_some(Due {
+                after_ns,
+                spread_ns,
+            }),
+        })
+    }
+}
+
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
+    /// When the timer looks next, after a look at `now` that has left nothing: after an interval at
+    /// the latest.
+    #[inline]
+    pub(crate) fn next_look(&self, now: u64) -> u64 {
+        let interval = self.interval_ns();
+        let foretold = match self.is_foretelling() && self.lookout.is_timed() {
+            true => self.looks_in(now),
+            false => None,
+        };
+        now.saturating_add(foretold.map_or(interval, |ns| ns.min(interval)))
+    }
+
+    /// In how long the timer looks for the only command that is outstanding, as the strategy has
+    /// it.
+    #[cold]
+    fn looks_in(&self, now: u64) -> Option<u64> {
+        if self.outstanding() != 1 {
+            return None;
+        }
+        let ns = self.strategy.looks_in(self, self.lookout.at(now)?)?;
+        Some(ns.max(LEAST_NS))
+    }
+
+    /// The only command that is outstanding was just issued, while the timer was armed for others
+    /// that are over.
+    #[cold]
+    pub(crate) fn aim_tick(&self) {
+        let now = self.upper.now_ns();
+        if self.outstanding() != 1 || self.rest.is_any() || self.is_deferred() {
+            return;
+        }
+        let Some(outlook) = self.lookout.at(now) else {
+            return;
+        };
+        let armed = self.poll.due_ns();
+        let due = self.next_look(now);
+        let moves = match self.lookout.is_timed() {
+            true => armed.abs_diff(due) > LEAST_NS,
+            // Whoever naps has looked by then.
+            false => (outlook.due).is_some_and(|what| {
+                let over = now.saturating_add(what.after_ns);
+                armed < over.saturating_add(what.spread_ns << 2) && over < due
+            }),
+        };
+        if moves {
+            self.arm(now, due);
+        }
+    }
+
+    /// The thread that waits for what is expected has `plan`: unless it naps, the timer looks.
+    #[inline]
+    pub(crate) fn plan_ticks(&self, plan: Plan) {
+        if self.is_polled() && !matches!(plan, Plan::Nap { .. }) {
+            self.time_ticks();
+        }
+    }
+
+    /// Nobody naps any more: the timer looks when the strategy says, if that is sooner.
+    #[cold]
+    pub(crate) fn time_ticks(&self) {
+        if self.lookout.timed.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let now = self.upper.now_ns();
+        if let Some(ns) = self.looks_in(now) {
+            self.hasten_tick(now, now.saturating_add(ns));
+        }
+    }
+}
