@@ -108,6 +108,8 @@ impl Home for Shelf {
                 coop: true,
                 max_retries: 5,
                 poll_interval_us: 100,
+                predict: false,
+                predict_window_us: 16,
             },
         })
     }

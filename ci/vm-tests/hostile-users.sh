@@ -25,7 +25,7 @@ echo users-begin >/dev/kmsg
 # Parameters: with what is no number, or out of range, the module is not loaded.
 taken=()
 for parameter in mode=all lazy=-1 ram_seed=18446744073709551616 ram_disks=4294967296 \
-	{mode,max_retries,poll_interval_us,nvme_timeout_ms}=4294967295 \
+	{mode,max_retries,poll_interval_us,predict,predict_window_us,nvme_timeout_ms}=4294967295 \
 	{poll_queues,nvme_hmb_mb,ahci_fua,ram_disks}=4294967295; do
 	if modprobe hiops "$parameter" 2>"$OUT"; then
 		taken+=("$parameter")

@@ -78,8 +78,13 @@ expect no-forecast sh -c "! grep . $H/forecast"
 expect predict put 1 $H/predict
 for strategy in coop $(on_debug random ''); do
 	expect "predict-$strategy" put "$strategy" $H/strategy
-	expect "predict-$strategy-io" fio --name=n --rw=randwrite --bs=4k --ioengine=psync \
-		--size="$(on_debug 256k 1M)" --verify=crc32c
+	for mode in irq poll hybrid; do
+		expect "predict-$strategy-$mode" put $mode $H/mode
+		expect "predict-$strategy-$mode-io" fio --name=n --rw=randwrite --bs=4k \
+			--ioengine=psync --size="$(on_debug 256k 1M)" --verify=crc32c
+		expect "predict-$strategy-$mode-uring" fio --name=n --rw=randwrite --bs=4k \
+			--ioengine=io_uring --size="$(on_debug 256k 1M)" --verify=crc32c
+	done
 done
 expect predict-coop-again put coop $H/strategy
 expect forecast grep -Eq '^write 4k 1 expected_ns [1-9][0-9]* spread_ns [0-9]+ seen [1-9]' \
@@ -145,7 +150,10 @@ expect slow-is-well is "$(stat errors) + $(stat resets) == 0"
 expect rmmod-slow rmmod hiops
 
 # More queues than there are CPUs.
-expect load-many-queues modprobe hiops ram_disks=1 ram_size_mb=8 ram_queues=64
+expect load-many-queues modprobe hiops ram_disks=1 ram_size_mb=8 ram_queues=64 \
+	predict=1 predict_window_us=50
+expect predict-at-first reads $H/predict 1
+expect window-at-first reads $H/predict_window_us 50
 expect a-queue-for-each-cpu is \
 	"$(find /sys/block/hiops_ram0/mq -mindepth 1 -maxdepth 1 | wc -l) == $(nproc)"
 expect verify-many-queues fio --name=v --rw=randwrite --bs=4k --ioengine=libaio --iodepth=8 \

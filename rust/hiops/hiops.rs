@@ -60,6 +60,14 @@ module! {
             default: 32,
             description: "microseconds between two polls: 1 to 10000",
         },
+        predict: u32 {
+            default: 0,
+            description: "whether threads wake shortly before their I/O is over: 0 or 1",
+        },
+        predict_window_us: u32 {
+            default: 16,
+            description: "microseconds that they then look for it at most: 1 to 100",
+        },
         poll_queues: u32 {
             default: 0,
             description: "queues for polled I/O beside the others, of each controller: 0 to 64",

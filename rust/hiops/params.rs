@@ -6,7 +6,7 @@ use engine::Mode;
 use hal::Error;
 use kernel::prelude::*;
 use kglue::adapter::Begin;
-use kglue::POLL_INTERVAL_US;
+use kglue::{POLL_INTERVAL_US, WINDOW_US};
 use strategy::NAMES as STRATEGIES;
 
 /// How queues and disks begin.
@@ -26,6 +26,7 @@ pub(crate) fn begin() -> Result<Begin, Error> {
         return Err(Error::Invalid);
     };
     let interval = parameters::poll_interval_us.value();
+    let window = parameters::predict_window_us.value();
     let retries = in_range("max_retries", parameters::max_retries.value(), 0..=255)?;
     Ok(Begin {
         strategy,
@@ -33,6 +34,8 @@ pub(crate) fn begin() -> Result<Begin, Error> {
         lazy: switch("lazy", parameters::lazy.value())?,
         coop: switch("coop", parameters::coop.value())?,
         poll_interval_us: in_range("poll_interval_us", interval, POLL_INTERVAL_US)?,
+        predict: switch("predict", parameters::predict.value())?,
+        predict_window_us: in_range("predict_window_us", window, WINDOW_US)?,
         // CAST: at most 255.
         max_retries: retries as u8,
     })

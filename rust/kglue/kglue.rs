@@ -85,6 +85,7 @@ mod work;
 
 pub use compat::zeroes;
 pub use sysfs::POLL_INTERVAL_US;
+pub use sysfs_predict::WINDOW_US;
 
 /// What the kernel's print macros put before each line.
 pub(crate) const __LOG_PREFIX: &[u8] = b"hiops\0";

@@ -12,7 +12,7 @@ use kernel::error::code::*;
 use kernel::error::Error;
 
 /// For how many microseconds a thread may look after a nap.
-const WINDOW_US: core::ops::RangeInclusive<u32> = 1..=MOST_WINDOW_US;
+pub const WINDOW_US: core::ops::RangeInclusive<u32> = 1..=MOST_WINDOW_US;
 
 pub(crate) fn show_predict(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     match is_hooked() {

@@ -87,6 +87,10 @@ pub struct Begin {
     pub coop: bool,
     /// Microseconds between two polls.
     pub poll_interval_us: u32,
+    /// It is foretold when commands are over, and threads nap by that.
+    pub predict: bool,
+    /// For so many microseconds a thread looks after a nap, at most.
+    pub predict_window_us: u32,
     /// How often a request is tried again.
     pub max_retries: u8,
 }

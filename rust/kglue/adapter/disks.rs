@@ -90,12 +90,13 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// takes interrupts.
     fn begin(&self) {
         *self.hook.lock() = Hook::new();
+        let begin = &self.config.begin;
         for queue in self.queues.iter().take(self.interrupting()) {
-            queue
-                .io
-                .set_poll_interval_us(self.config.begin.poll_interval_us);
-            queue.choose(&self.platform, self.config.begin.strategy);
-            let mode = self.config.begin.mode;
+            queue.io.set_poll_interval_us(begin.poll_interval_us);
+            queue.choose(&self.platform, begin.strategy);
+            queue.set_window_us(begin.predict_window_us);
+            queue.set_predict(begin.predict && is_hooked());
+            let mode = begin.mode;
             if queue.set_mode(&self.platform, mode).is_err() && mode == Mode::Poll {
                 crate::log::log_warn!(self, "its interrupt is a shared pin: it is not polled\n");
             }

@@ -182,6 +182,16 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.io.set_foretelling(on && self.vector.is_some());
     }
 
+    /// From now on a thread looks for so many microseconds after a nap, at most.
+    pub(super) fn set_window_us(&self, us: u32) {
+        self.io.strategy().coop().foresight().set_window_us(us);
+    }
+
+    /// For how many it does.
+    pub(super) fn window_us(&self) -> u32 {
+        self.io.strategy().coop().foresight().window_us()
+    }
+
     /// A completion was missed.
     pub(super) fn missed_one(&self) {
         count(&self.tally.missed);

@@ -134,11 +134,11 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn window_us(&self) -> u32 {
-        (self.queues.first()).map_or(0, |queue| queue.io.strategy().coop().window_us())
+        (self.queues.first()).map_or(0, |queue| queue.window_us())
     }
 
     fn set_window_us(&self, us: u32) {
-        (self.queues.iter()).for_each(|queue| queue.io.strategy().coop().set_window_us(us));
+        (self.queues.iter()).for_each(|queue| queue.set_window_us(us));
     }
 
     fn forecast(&self, to: &mut dyn Write) -> fmt::Result {
