@@ -20,6 +20,14 @@ pub(crate) struct Fifo<P: Platform, T: Send + 'static> {
     tail: AtomicUsize,
 }
 
+/// Whether a ring of `len` places is full, by a `tail` and a `head` that was read after it. Where
+/// others have pushed and were taken meanwhile, `head` is beyond that `tail`: the ring is not full,
+/// and who tries to reserve that place finds that it has gone on.
+#[inline]
+fn is_full(tail: usize, head: usize, len: usize) -> bool {
+    tail.wrapping_sub(head) == len
+}
+
 impl<P: Platform, T: Send + 'static> Fifo<P, T> {
     /// A ring for at least `depth` requests.
     pub(crate) fn new(platform: &P, depth: usize) -> Result<Self, Error> {
@@ -54,12 +62,13 @@ impl<P: Platform, T: Send + 'static> Fifo<P, T> {
     /// Adds `rq` at the end; gives it back when more requests are there than the ring was made for.
     /// Any context.
     pub(crate) fn push(&self, rq: T) -> Result<(), T> {
-        // Acquire on `head`: a place that has been left is seen as left.
+        // Acquire on `tail`, and release: `head` is no older. Acquire on `head`: a place that has
+        // been left is seen as left.
         let reserve = |tail: usize| {
             let head = self.head.load(Ordering::Acquire);
-            (tail.wrapping_sub(head) < self.places.len()).then(|| tail.wrapping_add(1))
+            (!is_full(tail, head, self.places.len())).then(|| tail.wrapping_add(1))
         };
-        match (self.tail).fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve) {
+        match (self.tail).fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve) {
             Ok(at) => match self.place(at) {
                 Some(place) => place.put(rq),
                 None => Err(rq),
@@ -88,5 +97,25 @@ impl<P: Platform, T: Send + 'static> Fifo<P, T> {
                 Some(Err(why))
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::is_full;
+
+    #[test]
+    fn a_ring_is_full_when_all_places_are_taken() {
+        assert!(!is_full(9, 9, 4) && !is_full(12, 9, 4));
+        assert!(is_full(13, 9, 4));
+        assert!(is_full(1, usize::MAX - 2, 4));
+    }
+
+    /// Seen with four CPUs: one that was kept from going on between its looks at tail and head found
+    /// an empty ring full, and its read failed.
+    #[test]
+    fn whoever_was_overtaken_finds_it_not_full() {
+        assert!(!is_full(9, 12, 4));
+        assert!(!is_full(usize::MAX, 3, 4));
     }
 }
