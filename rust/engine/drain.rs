@@ -52,6 +52,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             let mut ended = Ending::new();
             let mut more = false;
             let mut depth = 0;
+            self.note_look(&mut side);
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
             if due {
                 depth = self.outstanding();
@@ -60,7 +61,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                     self.end_rest(by);
                 }
             } else {
-                self.note_empty(&mut side);
+                side.empty_ns = side.look_ns;
             }
             if due || by == Context::Poll {
                 // If it is back to interrupts: what has come since the look above announces itself

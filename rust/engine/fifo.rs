@@ -111,8 +111,8 @@ mod tests {
         assert!(is_full(1, usize::MAX - 2, 4));
     }
 
-    /// Seen with four CPUs: one that was kept from going on between its looks at tail and head found
-    /// an empty ring full, and its read failed.
+    /// Seen with four CPUs: one that was kept from going on between its looks at tail and head
+    /// found an empty ring full, and its read failed.
     #[test]
     fn whoever_was_overtaken_finds_it_not_full() {
         assert!(!is_full(9, 12, 4));

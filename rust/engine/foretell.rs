@@ -15,7 +15,7 @@
 use crate::queue::{DrainSide, IoQueue};
 use crate::strategy::{Strategy, View};
 use crate::{Context, Upper};
-use cell::sync::{AtomicU64, Ordering};
+use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use hal::{Command, Platform, Queue};
 
 /// When a command is over.
@@ -94,6 +94,14 @@ pub(crate) struct Told {
     mark: AtomicU64,
     /// When it was issued.
     at_ns: AtomicU64,
+    /// After how many nanoseconds it is over, and its spread, from 4 s on all alike; 0: nobody
+    /// knows yet.
+    after_ns: AtomicU32,
+    spread_ns: AtomicU32,
+}
+
+fn kept(ns: u64) -> u32 {
+    u32::try_from(ns).unwrap_or(u32::MAX)
 }
 
 impl Told {
@@ -101,7 +109,30 @@ impl Told {
         Self {
             mark: AtomicU64::new(0),
             at_ns: AtomicU64::new(0),
+            after_ns: AtomicU32::new(0),
+            spread_ns: AtomicU32::new(0),
         }
+    }
+
+    /// A command is issued at `now`.
+    #[inline]
+    fn keep(&self, now: u64, mark: u64, due: Option<Due>) {
+        let (after, spread) = due.map_or((0, 0), |due| (kept(due.after_ns), kept(due.spread_ns)));
+        self.at_ns.store(now, Ordering::Relaxed);
+        self.after_ns.store(after, Ordering::Relaxed);
+        self.spread_ns.store(spread, Ordering::Relaxed);
+        self.mark.store(mark, Ordering::Relaxed);
+    }
+
+    /// When it was issued, and is over, if anything is foretold and it was not answered.
+    pub(crate) fn foretold(&self) -> Option<(u64, Option<Due>)> {
+        let due = Due {
+            after_ns: u64::from(self.after_ns.load(Ordering::Relaxed)),
+            spread_ns: u64::from(self.spread_ns.load(Ordering::Relaxed)),
+        };
+        let at_ns = self.at_ns.load(Ordering::Relaxed);
+        let known = self.mark.load(Ordering::Relaxed) != 0;
+        known.then(|| (at_ns, (due.after_ns != 0).then_some(due)))
     }
 }
 
@@ -132,9 +163,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             return told.mark.store(0, Ordering::Relaxed);
         };
         let now = self.upper.now_ns();
-        self.lookout.set(now, due, self.upper.is_awaited(rq));
-        told.at_ns.store(now, Ordering::Relaxed);
-        told.mark.store(mark, Ordering::Relaxed);
+        self.lookout.set(tag, self.upper.is_awaited(rq));
+        told.keep(now, mark, due);
         if let Some(Due {
             after_ns,
             spread_ns,
@@ -156,7 +186,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             return;
         }
         told.mark.store(0, Ordering::Relaxed);
-        let now = self.upper.now_ns();
+        // What it takes to end commands is not theirs.
+        let now = side.look_ns;
         let at = told.at_ns.load(Ordering::Relaxed);
         let took = now.saturating_sub(at);
         let unsure = now.saturating_sub(side.empty_ns.max(at));
@@ -169,11 +200,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.strategy.answered(self, mark, took, seen);
     }
 
-    /// A look found nothing.
+    /// A look begins.
     #[inline]
-    pub(crate) fn note_empty(&self, side: &mut DrainSide<Q, S>) {
+    pub(crate) fn note_look(&self, side: &mut DrainSide<Q, S>) {
         if self.is_foretelling() {
-            side.empty_ns = self.upper.now_ns();
+            side.look_ns = self.upper.now_ns();
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::foretell::{Due, Plan};
 use crate::queue::IoQueue;
 use crate::strategy::{Strategy, View};
 use crate::Upper;
-use cell::sync::{AtomicBool, AtomicU64, Ordering};
+use cell::sync::{AtomicBool, AtomicU32, Ordering};
 use hal::{Platform, Queue};
 
 /// A command that nobody waits for in the hook, or not with a nap.
@@ -37,15 +37,15 @@ pub struct Outlook {
 /// Sooner than after so many nanoseconds no timer is set.
 const LEAST_NS: u64 = 1_000;
 
-/// What is foretold of the command that was issued last. Written by the issue token's holder, save
-/// whether the timer goes by it. All relaxed: it may be of two commands at once, and moves the
-/// timer within its interval.
+/// No tag.
+const NONE: u32 = u32::MAX;
+
+/// What the timer looks for. Relaxed: it may be of two commands at once, and moves the timer within
+/// its interval.
 pub(crate) struct Lookout {
-    /// When it was issued; 0: nothing is foretold of it.
-    at_ns: AtomicU64,
-    /// It is over after so long; 0: nobody knows yet.
-    after_ns: AtomicU64,
-    spread_ns: AtomicU64,
+    /// The tag of the command that was issued last, if anything is foretold of it; else [`NONE`].
+    /// Written by the issue token's holder.
+    tag: AtomicU32,
     /// The timer goes by it: no thread naps that looks for it.
     timed: AtomicBool,
 }
@@ -53,9 +53,7 @@ pub(crate) struct Lookout {
 impl Lookout {
     pub(crate) fn new() -> Self {
         Self {
-            at_ns: AtomicU64::new(0),
-            after_ns: AtomicU64::new(0),
-            spread_ns: AtomicU64::new(0),
+            tag: AtomicU32::new(NONE),
             timed: AtomicBool::new(false),
         }
     }
@@ -63,40 +61,20 @@ impl Lookout {
     /// Nothing is foretold of what is issued last.
     #[inline]
     pub(crate) fn clear(&self) {
-        self.at_ns.store(0, Ordering::Relaxed);
+        self.tag.store(NONE, Ordering::Relaxed);
     }
 
-    /// A command is about to be issued. `awaited`: a thread is about to wait for it, and says
-    /// whether the timer goes by it.
+    /// The command of that tag is about to be issued. `awaited`: a thread is about to wait for it,
+    /// and says whether the timer goes by it.
     #[inline]
-    pub(crate) fn set(&self, at_ns: u64, due: Option<Due>, awaited: bool) {
-        let due = due.unwrap_or(Due {
-            after_ns: 0,
-            spread_ns: 0,
-        });
-        self.at_ns.store(at_ns, Ordering::Relaxed);
-        self.after_ns.store(due.after_ns, Ordering::Relaxed);
-        self.spread_ns.store(due.spread_ns, Ordering::Relaxed);
+    pub(crate) fn set(&self, tag: usize, awaited: bool) {
+        // CAST: a tag is 16 bits wide.
+        self.tag.store(tag as u32, Ordering::Relaxed);
         self.timed.store(!awaited, Ordering::Relaxed);
     }
 
     fn is_timed(&self) -> bool {
         self.timed.load(Ordering::Relaxed)
-    }
-
-    /// What is foretold, at `now`.
-    fn at(&self, now: u64) -> Option<Outlook> {
-        let at_ns = self.at_ns.load(Ordering::Relaxed);
-        let after_ns = self.after_ns.load(Ordering::Relaxed);
-        let spread_ns = self.spread_ns.load(Ordering::Relaxed);
-        (at_ns != 0).then(|| Outlook {
-            at_ns,
-            since_ns: now.saturating_sub(at_ns),
-            due: (after_ns != 0).then_some(Due {
-                after_ns,
-                spread_ns,
-            }),
-        })
     }
 }
 
@@ -113,6 +91,18 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         now.saturating_add(foretold.map_or(interval, |ns| ns.min(interval)))
     }
 
+    /// What is foretold of the command that was issued last, if it was not answered, at `now`.
+    fn outlook(&self, now: u64) -> Option<Outlook> {
+        // CAST: as wide, at least.
+        let tag = self.lookout.tag.load(Ordering::Relaxed) as usize;
+        let (at_ns, due) = self.told.get(tag)?.foretold()?;
+        Some(Outlook {
+            at_ns,
+            since_ns: now.saturating_sub(at_ns),
+            due,
+        })
+    }
+
     /// In how long the timer looks for the only command that is outstanding, as the strategy has
     /// it.
     #[cold]
@@ -120,7 +110,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if self.outstanding() != 1 {
             return None;
         }
-        let ns = self.strategy.looks_in(self, self.lookout.at(now)?)?;
+        let ns = self.strategy.looks_in(self, self.outlook(now)?)?;
         Some(ns.max(LEAST_NS))
     }
 
@@ -132,7 +122,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if self.outstanding() != 1 || self.rest.is_any() || self.is_deferred() {
             return;
         }
-        let Some(outlook) = self.lookout.at(now) else {
+        let Some(outlook) = self.outlook(now) else {
             return;
         };
         let armed = self.poll.due_ns();

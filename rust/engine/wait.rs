@@ -221,9 +221,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[inline]
     fn peek(&self) -> Option<bool> {
         let mut side = self.drain.try_lock()?;
+        self.note_look(&mut side);
         let came = self.hw.check_event(&mut side.hw);
         if !came {
-            self.note_empty(&mut side);
+            side.empty_ns = side.look_ns;
         }
         let knocked = side.release();
         (came || knocked).then_some(knocked)

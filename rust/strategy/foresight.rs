@@ -215,8 +215,8 @@ impl<P: Platform> Foresight<P> {
     pub(crate) fn looks_in(&self, view: &impl View, what: Outlook) -> Option<u64> {
         let costs = view.costs();
         let least = costs.tick_ns;
-        // Less what the tick itself takes.
-        let close = (what.since_ns >> CLOSE).saturating_sub(least);
+        // Half of what is close enough: a timer comes late, and so did the one before.
+        let close = what.since_ns >> CLOSE >> 1;
         let Some(due) = what.due else {
             return is_one_of(what.at_ns, PROBES_OF_VAGUE).then_some(close);
         };
