@@ -24,12 +24,12 @@ COSTS = "register_read_ns", "register_write_ns", "interrupt_ns"
 KEYS = {"p50_us": 50, "p99_us": 99, "p999_us": 99.9, "p9999_us": 99.99}
 
 
-def row(stage, load, side):
-    """One cell of the matrix."""
+def row(stage, load, side, name):
+    """One cell of the matrix: the side, by that name."""
     seen, jobs = stage.run(load, side.disks)
     took = latencies(load, seen, jobs)
     ios = seen.sectors * loads.SECTOR / loads.BLOCK
-    cell = {"load": load.name, "driver": side.name, "iops": ios * 1e9 / seen.elapsed,
+    cell = {"load": load.name, "driver": name, "iops": ios * 1e9 / seen.elapsed,
             "mean_us": took.mean / 1000}
     for key, percent in KEYS.items():
         cell[key] = window.at(took.told, percent) / 1000
@@ -66,7 +66,18 @@ def tell_reading(reading):
     print(f"hiops: yardstick: {yardstick.line(reading)}", file=sys.stderr)
 
 
-def measure(args, switches):
+def rows(stage, load, pair, ways):
+    """The load's cells: of each side one, of hiops' one for each of the `ways`, if there are any."""
+    for side in pair:
+        if not (side.is_ours and ways):
+            yield row(stage, load, side, side.name)
+            continue
+        for name, switches in ways.items():
+            side.set(switches)
+            yield row(stage, load, side, f"{side.name} {name}")
+
+
+def measure(args, switches, ways):
     """The rows."""
     counting.quiet()
     model = models.varied(models.load(args.model), args.set)
@@ -81,10 +92,10 @@ def measure(args, switches):
           f"CPU time {alone.busy} of {alone.elapsed} ns", file=sys.stderr)
     cells = []
     for load in loads.chosen(args.loads):
-        both = [row(stage, load, side) for side in pair]
-        cells += both
-        print(f"hiops: {load.name}: " + "; ".join(map(told, both)), file=sys.stderr)
-        for cell in filter(doubt, both):
+        new = list(rows(stage, load, pair, ways))
+        cells += new
+        print(f"hiops: {load.name}: " + "; ".join(map(told, new)), file=sys.stderr)
+        for cell in filter(doubt, new):
             print(f"hiops: warning: {load.name}, {cell['driver']}: {doubt(cell)}", file=sys.stderr)
     return cells
 
@@ -95,6 +106,8 @@ def options(parser):
                         help="ADDRESS=DRIVER,...;ADDRESS=DRIVER,...: the drives of each side")
     parser.add_argument("--loads", default="", help="A,B,...; all of bench/loads.py")
     parser.add_argument("--hiops", default="", help="'mode=irq coop=0 ...': switches of its disks")
+    parser.add_argument("--ways", default="",
+                        help="'NAME: KEY=VALUE ...; ...': switches that hiops has by turns")
     parser.add_argument("--model", required=True, help="the device model that QEMU was told of")
     parser.add_argument("--set", default="", help="KEY=NUMBER,...: other values of the model's")
     parser.add_argument("--yardsticks", action="store_true",
@@ -104,4 +117,5 @@ def options(parser):
 
 def run(args):
     switches = dict(word.split("=", 1) for word in args.hiops.split())
-    record.save(args.json, hiops=switches, rows=measure(args, switches))
+    ways = sides.ways_of(args.ways)
+    record.save(args.json, hiops=switches, ways=ways, rows=measure(args, switches, ways))

@@ -102,7 +102,9 @@ def distributions(result):
 
 
 def draw(folder, base, result):
-    """The pictures of one result, into `folder`."""
+    """The pictures of one result, into `folder`; of one with more than two drivers, none."""
+    if not table.pairs(result["rows"]):
+        return
     figures = {"iops": bars(result, "iops", "IOPS", lambda ratio: ratio),
                "p99": bars(result, "p99_us", "p99 latency, µs", lambda ratio: 1 / ratio, log=True),
                "cdf": distributions(result)}

@@ -4,7 +4,7 @@
 import sys
 
 import drives
-from errors import Failed
+from errors import Failed, Wrong
 
 # Times that binding is tried: hiops-bind has a limit, and its files come from a shared folder.
 TRIES = 3
@@ -18,16 +18,34 @@ class Side:
         self.name = name
         self.drives = [bind(*one.split("=")) for one in text.split(",")]
         self.disks = [d.disk for d in self.drives]
-        ours = self.drives[0].driver.startswith("hiops_")
+        self.is_ours = self.drives[0].driver.startswith("hiops_")
         for disk in self.disks:
             # With one CPU the kernel gives nvme mq-deadline, as on no machine with several queues.
             put(f"/sys/block/{disk}/queue/scheduler", "none", "[none]")
-            for key, value in switches.items() if ours else ():
+        if self.is_ours:
+            self.set(switches)
+
+    def set(self, switches):
+        """Sets the switches of all its disks, which are hiops'."""
+        for disk in self.disks:
+            for key, value in switches.items():
                 put(f"/sys/block/{disk}/hiops/{key}", value, value)
 
     def interrupts(self, table):
         """Of all its drives, in a text of /proc/interrupts."""
         return sum(d.interrupts(table) for d in self.drives)
+
+
+def ways_of(text):
+    """{name: {switch: value}} of a text like "asleep: mode=irq; awake: mode=poll coop=0"."""
+    ways = {}
+    for way in filter(str.strip, text.split(";")):
+        name, told, words = way.partition(":")
+        words = words.split()
+        if not told or not name.strip() or any("=" not in word for word in words):
+            raise Wrong(f"--ways takes NAME: KEY=VALUE...; NAME: ..., not {way.strip()}")
+        ways[name.strip()] = dict(word.split("=", 1) for word in words)
+    return ways
 
 
 def both(text, switches):

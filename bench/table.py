@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The timed matrix as text: a line for each load and driver, with the ratio of their IOPS."""
 
+# Characters of a driver's name, and of the way it is measured in.
+DRIVER = 24
 # key, heading, width, digits
 COLUMNS = (("iops", "IOPS", 9, 0), ("ratio", "ratio", 7, 2), ("mean_us", "mean us", 9, 0),
            ("p50_us", "p50", 8, 0), ("p99_us", "p99", 8, 0), ("p999_us", "p99.9", 8, 0),
@@ -14,12 +16,17 @@ def ratio(first, second):
     return second["iops"] / first["iops"]
 
 
-def pairs(rows):
-    """[(first driver's cell, second's)] of each load, in the rows' order."""
+def groups(rows):
+    """The cells of each load, in the rows' order."""
     found = {}
     for row in rows:
         found.setdefault(row["load"], []).append(row)
-    return [tuple(cells) for cells in found.values() if len(cells) == 2]
+    return found.values()
+
+
+def pairs(rows):
+    """[(first driver's cell, second's)] of each load, in the rows' order."""
+    return [tuple(cells) for cells in groups(rows) if len(cells) == 2]
 
 
 def title(result):
@@ -36,7 +43,7 @@ def line(cell, first):
     for key, _, width, digits in COLUMNS:
         value = cell.get(key)
         numbers += f"{'' if value is None else f'{value:.{digits}f}':>{width}}"
-    return f"{cell['load'] if first else '':<18}{cell['driver']:<12}{numbers}"
+    return f"{cell['load'] if first else '':<18}{cell['driver']:<{DRIVER}}{numbers}"
 
 
 def lines(result):
@@ -45,7 +52,8 @@ def lines(result):
     yield (f"The machine's time, {result['scale']} times as slow as the device's; "
            "CPU time and counts per I/O")
     headings = "".join(f"{heading:>{width}}" for _, heading, width, _ in COLUMNS)
-    yield f"{'load':<18}{'driver':<12}{headings}"
-    for first, second in pairs(result["rows"]):
+    yield f"{'load':<18}{'driver':<{DRIVER}}{headings}"
+    for first, *others in groups(result["rows"]):
         yield line(first, True)
-        yield line({**second, "ratio": ratio(first, second)}, False)
+        for other in others:
+            yield line({**other, "ratio": ratio(first, other)}, False)

@@ -8,6 +8,7 @@ import unittest
 
 import main
 import models
+import sides
 import table
 import timed
 import timed_result
@@ -31,7 +32,8 @@ class Arguments(unittest.TestCase):
     def test_refused(self):
         for args in (["--cpus", "0"], ["--cpus", "9"], ["--cpus", "many"], ["--cpus", "1.5"],
                      ["--drivers", "nvme"], ["--hiops", "coop"], ["--label", "a/b"], ["--bogus"],
-                     ["--set", "latency_ns=1"],
+                     ["--set", "latency_ns=1"], ["--ways", "a: coop=0"],
+                     ["--label", "x", "--ways", "a"], ["--label", "x", "--ways", "a: coop"],
                      ["extra"], ["--cpus"]):
             with self.subTest(args=args), self.assertRaises(Wrong):
                 arguments(args)
@@ -46,6 +48,11 @@ class Arguments(unittest.TestCase):
         with contextlib.redirect_stderr(io.StringIO()) as said:
             self.assertEqual(main.main(["timed", "/nowhere", "--cpus", "x"]), 2)
         self.assertIn("from 1 to 8", said.getvalue())
+
+
+    def test_ways(self):
+        self.assertEqual(sides.ways_of(" a: mode=irq coop=0; b:;"),
+                         {"a": {"mode": "irq", "coop": "0"}, "b": {}})
 
 
 class Boots(unittest.TestCase):
@@ -88,6 +95,14 @@ class Table(unittest.TestCase):
     def test_pairs_skip_what_has_no_partner(self):
         rows = [cell("a", 1), cell("b", 2), {**cell("a", 3), "load": "other"}]
         self.assertEqual(table.pairs(rows), [(rows[0], rows[1])])
+
+    def test_several_ways_are_told_beside_the_first_driver(self):
+        full = dict.fromkeys([key for key, *_ in table.COLUMNS], 1.0)
+        rows = [{**full, **cell(name, iops)} for name, iops in (("a", 4), ("b x", 2), ("b y", 1))]
+        told = list(table.lines({"kind": "nvme", "cpus": 1, "model": "m", "hiops": {},
+                                 "device": "d", "scale": 4, "rows": rows}))
+        self.assertRegex(told[-2], "b x +2 +0.50 ")
+        self.assertRegex(told[-1], "b y +1 +0.25 ")
 
     def test_no_neighbour_no_number(self):
         full = dict.fromkeys([key for key, *_ in table.COLUMNS], 1.0)

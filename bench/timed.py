@@ -8,6 +8,7 @@ import shlex
 
 import loads
 import models
+import sides
 import yardstick
 from drives import HERE
 from errors import Wrong
@@ -26,7 +27,7 @@ def options(parser):
     parser.add_argument("scratch", help="a folder for what it writes")
     for name in ("--model", "--drivers"):
         parser.add_argument(name)
-    for name in ("--loads", "--hiops", "--label", "--set"):
+    for name in ("--loads", "--hiops", "--ways", "--label", "--set"):
         parser.add_argument(name, default="")
     for name in ("--sata", "--unheld"):
         parser.add_argument(name, action="store_true")
@@ -41,6 +42,9 @@ def checked(found):
     loads.chosen(found.loads)
     if any("=" not in word for word in found.hiops.split()):
         raise Wrong(f"--hiops takes KEY=VALUE words, not {found.hiops}")
+    if found.ways and not found.label:
+        raise Wrong("--ways needs a --label: its result is no comparison of two")
+    sides.ways_of(found.ways)
     if found.drivers is not None and len(found.drivers.split(",")) != 2:
         raise Wrong(f"--drivers takes two, not {found.drivers}")
     if not all(c.isalnum() or c in "-_." for c in found.label):
@@ -90,6 +94,7 @@ def boot(scratch, n, model, kind, args):
                "--timeout", str(LIMIT), *words, "--qemu", f"-plugin '{plugin}'", "--",
                "python3", os.path.join(HERE, "main.py"), "matrix", "--counts", counts,
                "--sides", ";".join(sides), "--loads", args.loads, "--hiops", args.hiops,
+               "--ways", args.ways,
                "--model", model.name, "--set", args.set,
                "--json", os.path.join(scratch, f"{n}.json")]
     if not args.unheld:
