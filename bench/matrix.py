@@ -67,7 +67,7 @@ def tell_reading(reading):
 
 
 def rows(stage, load, pair, ways):
-    """The load's cells: of each side one, of hiops' one for each of the `ways`, if there are any."""
+    """The load's cells: one of each side; of hiops' one for each of the `ways`, if any."""
     for side in pair:
         if not (side.is_ours and ways):
             yield row(stage, load, side, side.name)
