@@ -10,6 +10,17 @@ use crate::{Context, Upper};
 use cell::sync::{fence, Ordering};
 use hal::{Event, Platform, Queue};
 
+/// A look at the completions that are there.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    /// Under which context.
+    pub(crate) by: Context,
+    /// When it began, while it is foretold when commands are over.
+    pub(crate) at_ns: u64,
+    /// How many it takes at most.
+    pub(crate) most: usize,
+}
+
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Takes the completions that are there, ends their requests under `by`, and issues from the
     /// FIFO with the tags that came free; or obliges whoever is at it to look again. Returns how
@@ -52,16 +63,21 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             let mut ended = Ending::new();
             let mut more = false;
             let mut depth = 0;
-            self.note_look(&mut side);
+            let look_ns = self.look_ns();
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
             if due {
                 depth = self.outstanding();
-                more = self.drain_batch(&mut side, &mut ended, by, most.saturating_sub(total));
+                let look = Look {
+                    by,
+                    at_ns: look_ns,
+                    most: most.saturating_sub(total),
+                };
+                more = self.drain_batch(&mut side, &mut ended, look);
                 if !more && self.rest.has_completions() {
                     self.end_rest(by);
                 }
             } else {
-                side.empty_ns = side.look_ns;
+                side.empty_ns = look_ns;
             }
             if due || by == Context::Poll {
                 // If it is back to interrupts: what has come since the look above announces itself
@@ -137,7 +153,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         came
     }
 
-    /// Takes up to `most` completions, and no more than [`TagBatch::MAX`], and frees their tags.
+    /// Takes up to [`Look::most`] completions, and no more than [`TagBatch::MAX`], and frees their
+    /// tags.
     /// Returns whether there may be more. After it the caller looks at the FIFO.
     // Inline with what it calls, as the issuer's way is: where completions come one at a time,
     // calls were a tenth of what each took.
@@ -146,11 +163,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         &self,
         side: &mut DrainSide<Q, S>,
         ended: &mut Ending<U>,
-        by: Context,
-        most: usize,
+        look: Look,
     ) -> bool {
         let mut more = true;
-        while !side.detached.is_full() && side.detached.len() < most {
+        while !side.detached.is_full() && side.detached.len() < look.most {
             let Some(event) = self.hw.fetch_event(&mut side.hw) else {
                 more = false;
                 break;
@@ -160,7 +176,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             self.deferring
                 .end_sample(tag.index(), || self.upper.now_ns());
             if self.is_foretelling() {
-                self.answered(side, tag.index(), by);
+                self.answered(side, tag.index(), look);
             }
             match self.slots.get(tag.index()).and_then(|slot| slot.take()) {
                 Some(rq) => ended.end(&self.upper, rq, outcome),

@@ -12,6 +12,7 @@
 //!
 //! Off, it costs a load and a branch for each command, and as much for each answer.
 
+use crate::drain::Look;
 use crate::queue::{DrainSide, IoQueue};
 use crate::strategy::{Strategy, View};
 use crate::{Context, Upper};
@@ -175,9 +176,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
-    /// The command of the tag with that index was answered, as is noticed under `by`.
+    /// The command of the tag with that index was answered, as a `look` has found.
     #[inline]
-    pub(crate) fn answered(&self, side: &DrainSide<Q, S>, tag: usize, by: Context) {
+    pub(crate) fn answered(&self, side: &DrainSide<Q, S>, tag: usize, look: Look) {
         let Some(told) = self.told.get(tag) else {
             return;
         };
@@ -186,25 +187,28 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             return;
         }
         told.mark.store(0, Ordering::Relaxed);
-        // What it takes to end commands is not theirs.
-        let now = side.look_ns;
         let at = told.at_ns.load(Ordering::Relaxed);
-        let took = now.saturating_sub(at);
-        let unsure = now.saturating_sub(side.empty_ns.max(at));
+        // Until the look began: what it takes to end commands is not theirs. One that was issued
+        // after that is not measured.
+        let Some(took) = look.at_ns.checked_sub(at) else {
+            return;
+        };
+        let unsure = look.at_ns.saturating_sub(side.empty_ns.max(at));
         let ticks_ns = || self.costs.get().tick_ns.saturating_mul(CLOSE_TICKS);
         let close = unsure <= took >> CLOSE || unsure <= ticks_ns();
-        let seen = match by == Context::Irq || close {
+        let seen = match look.by == Context::Irq || close {
             true => Seen::Came,
             false => Seen::Found,
         };
         self.strategy.answered(self, mark, took, seen);
     }
 
-    /// A look begins.
+    /// When a look begins, while that matters.
     #[inline]
-    pub(crate) fn note_look(&self, side: &mut DrainSide<Q, S>) {
-        if self.is_foretelling() {
-            side.look_ns = self.upper.now_ns();
+    pub(crate) fn look_ns(&self) -> u64 {
+        match self.is_foretelling() {
+            true => self.upper.now_ns(),
+            false => 0,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Who holds both tokens has the queue for itself: submitters leave their requests in the FIFO and
 //! knock, drainers knock and go. So the gate costs the data path nothing.
 
+use crate::drain::Look;
 use crate::queue::{DrainSide, IoQueue, IssueSide};
 use crate::queued::{Left, Passage};
 use crate::strategy::Strategy;
@@ -88,7 +89,12 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
         let mut ended = Ending::new();
         // What was finished before the stop. Bounded, as the ring may hold anything.
         for _ in 0..=queue.slots.len() {
-            if !queue.drain_batch(drain, &mut ended, Context::Sweep, usize::MAX) {
+            let look = Look {
+                by: Context::Sweep,
+                at_ns: queue.look_ns(),
+                most: usize::MAX,
+            };
+            if !queue.drain_batch(drain, &mut ended, look) {
                 break;
             }
         }

@@ -57,9 +57,7 @@ pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
     pub(crate) strays: u32,
     /// What the strategy keeps from drain to drain.
     pub(crate) notes: S::Notes,
-    /// When the last look began, and the last one that found nothing; while it is foretold when
-    /// commands are over.
-    pub(crate) look_ns: u64,
+    /// When the last look began that found nothing; while it is foretold when commands are over.
     pub(crate) empty_ns: u64,
 }
 
@@ -133,7 +131,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 detached: TagBatch::default(),
                 strays: 0,
                 notes: S::Notes::default(),
-                look_ns: 0,
                 empty_ns: 0,
             }),
             fifo: Fifo::new(platform, depth)?,

@@ -116,7 +116,7 @@ pub enum Next {
     /// It sleeps.
     Sleep,
     /// It sleeps until then, unless it is woken before, and looks for a while
-    /// ([`crate::IoQueue::napped`]).
+    /// ([`crate::IoQueue::look_again`]).
     Nap {
         /// By the clock of [`View::now_ns`].
         until_ns: u64,

@@ -221,10 +221,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[inline]
     fn peek(&self) -> Option<bool> {
         let mut side = self.drain.try_lock()?;
-        self.note_look(&mut side);
+        let look_ns = self.look_ns();
         let came = self.hw.check_event(&mut side.hw);
         if !came {
-            side.empty_ns = side.look_ns;
+            side.empty_ns = look_ns;
         }
         let knocked = side.release();
         (came || knocked).then_some(knocked)
