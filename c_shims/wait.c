@@ -127,9 +127,10 @@ static long hiops_io_sleep(long timeout)
 /*
  * Sleeps as the caller has said, but until then at the latest. Awake it is
  * running, and goes back to its caller whatever has come: what woke it may be
- * what the caller waits for, and nobody would wake it again.
+ * what the caller waits for, and nobody would wake it again. Not inline, so that
+ * tools/hiops-trace finds it.
  */
-static bool hiops_nap(u64 until_ns)
+static noinline bool hiops_nap(u64 until_ns)
 {
 	ktime_t until = ns_to_ktime(min_t(u64, until_ns, KTIME_MAX));
 	int old_iowait = current->in_iowait;
