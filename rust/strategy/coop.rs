@@ -148,7 +148,7 @@ impl<P: Platform> Strategy for Coop<P> {
 
     #[inline]
     fn notes_owner(&self, view: &impl View, switches: Switches) -> bool {
-        let naps = || view.is_foretelling() && Foresight::<P>::is_of_use(view);
+        let naps = || view.is_foretelling() && self.foresight.notes_owner(view);
         switches.lazy() || (switches.coop() && (naps() || self.visits_pay(view)))
     }
 

@@ -27,6 +27,7 @@ const ALONE: Load = Load {
     tags: 64,
     batch: 1,
     latency_ns: (80_000, 2_000),
+    later: None,
     burst_ns: 1,
     reads: 2_000,
     several: false,
@@ -67,6 +68,29 @@ fn most_of_a_wake_up_is_hidden() {
     }
 }
 
+/// A drive that becomes another one, at once, in the middle.
+#[test]
+fn naps_hit_again_within_a_hundred_reads() {
+    for (before, after) in [(80_000, 300_000), (300_000, 80_000)] {
+        for mode in [Mode::Irq, Mode::Poll] {
+            let [_, with] = both(
+                "a jump",
+                Load {
+                    mode,
+                    interval_us: 1_000,
+                    latency_ns: (before, 1_000),
+                    later: Some((1_000, (after, 1_000))),
+                    ..ALONE
+                },
+            );
+            assert!(
+                count(&with, Nap::Hit) > 1_600,
+                "{before}, {mode:?}: {with:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_can_t_be_foretold_is_slept_through() {
     let latency_ns = (20_000, 480_000);
@@ -79,7 +103,7 @@ fn what_can_t_be_foretold_is_slept_through() {
     );
     let vain = count(&with, Nap::Vain) + count(&with, Nap::Late);
     assert!(vain < 100, "{with:?}");
-    assert!(50 * with.busy_ns < 51 * without.busy_ns, "{with:?}");
+    assert!(100 * with.busy_ns < 101 * without.busy_ns, "{with:?}");
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub(super) struct Machine {
     pub(super) interrupts: AtomicBool,
     pub(super) raised: AtomicBool,
     pub(super) in_handler: AtomicBool,
+    /// It is noted who waits for what is submitted.
+    pub(super) noted: AtomicBool,
     /// A thread runs, and so many that read are ready.
     pub(super) busy: AtomicBool,
     pub(super) ready: AtomicUsize,
@@ -82,11 +84,14 @@ impl Machine {
     pub(super) fn begin(&self) {
         let now = self.now();
         while let Some(told) = self.device.take() {
-            let (least, more) = self.load.latency_ns;
-            let over = now + least + self.roll(more + 1);
-            let over = over.next_multiple_of(self.load.burst_ns);
             // CAST: a request's number.
             let id = told.command.lba as u32;
+            let (least, more) = match self.load.later {
+                Some((from, latency)) if from <= id => latency,
+                _ => self.load.latency_ns,
+            };
+            let over = now + least + self.roll(more + 1);
+            let over = over.next_multiple_of(self.load.burst_ns);
             self.seen(|seen| {
                 seen.at_work.push((over, told.number, id));
                 if let Some(Staged { at, most }) = seen.staged.remove(&id) {

@@ -35,6 +35,8 @@ pub struct Load {
     pub batch: usize,
     /// What the device takes for a command at least, and how much more at most.
     pub latency_ns: (u64, u64),
+    /// From that read on it takes so much instead.
+    pub later: Option<(u32, (u64, u64))>,
     /// It tells of what it has finished at multiples of this.
     pub burst_ns: u64,
     pub reads: u32,

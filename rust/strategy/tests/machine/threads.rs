@@ -3,12 +3,14 @@
 
 use super::clock::{Io, Machine, Read, Seen, Top};
 use super::load::{Load, Played, NEVER, PAUSE_NS, SLICE_NS, SWITCH_NS};
-use engine::{Expected, IoQueue, Nap, Next, Strategy, Turn, Waiting};
+use engine::{Expected, IoQueue, Nap, Next, Strategy, Switches, Turn, Waiting};
 use hal::mock::{MockPlatform, MockQueue};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock};
 use testkit::Dice;
+
+const COOP: Switches = Switches(Switches::COOP);
 
 /// A thread that waits for a read.
 struct Here<'a, S: Strategy> {
@@ -63,6 +65,7 @@ pub fn play<S: Strategy>(strategy: S, load: Load) -> Played {
         raised: AtomicBool::new(false),
         in_handler: AtomicBool::new(false),
         busy: AtomicBool::new(false),
+        noted: AtomicBool::new(false),
         ready: AtomicUsize::new(0),
         seen: Mutex::default(),
         dice: Mutex::new(Dice(load.seed)),
@@ -126,6 +129,7 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
         }
         let Some(n) = ready.pop_front() else {
             machine.busy.store(false, SeqCst);
+            machine.begin();
             let naps = threads.iter().map(|thread| match *thread {
                 Thread::Naps(_, until, _) => until,
                 _ => NEVER,
@@ -183,14 +187,16 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
                     false => 1,
                 };
                 let to = (next + count).min(load.reads);
+                let noted = load.hooked && queue.notes_owner(COOP);
+                machine.noted.store(noted, SeqCst);
                 match to - next {
                     1 => queue.submit(Read(next), true),
                     _ => queue.submit_many((next..to).map(Read)),
                 }
                 next = to;
-                queue.pass_by(engine::Switches(engine::Switches::COOP));
+                queue.pass_by(COOP);
                 let here = here(to - 1, true);
-                let then = match (load.hooked, here.is_awake()) {
+                let then = match (noted, here.is_awake()) {
                     (true, _) => queue.wait(&here, None),
                     (false, true) => Next::GoOn,
                     (false, false) => Next::Sleep,

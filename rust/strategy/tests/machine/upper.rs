@@ -50,7 +50,7 @@ impl<S: Strategy> Upper for Top<S> {
     }
 
     fn is_awaited(&self, _: &Read) -> bool {
-        self.machine.load.hooked
+        self.machine.noted.load(SeqCst)
     }
 
     fn unmap(&self, _: &mut Read) {}
