@@ -184,6 +184,9 @@ impl<P: Platform> Strategy for Coop<P> {
             ended: drained.ended,
             depth: drained.depth,
         };
+        if view.is_foretelling() && self.foresight.carries(view, drained.depth) {
+            return watch.lend();
+        }
         watch.note(noted, &self.polling, view)
     }
 

@@ -15,6 +15,11 @@
 //! of the command, learnt so that one nap in 16 comes too late: what is seen to come early is cut
 //! off by the nap itself, so the spread alone would shrink for ever.
 //!
+//! # Without the interrupt
+//! It comes just as the thread looks, and its handler is what a nap does not hide. So a hybrid
+//! queue is polled while naps find what they are for one after the other, and an interval is long
+//! enough that no tick comes meanwhile.
+//!
 //! # What it costs
 //! To foretell and to note who waits costs some 5 % of a read. Where nobody napped by the last so
 //! many commands that were foretold, only one in 16 is, until somebody does again.
@@ -33,7 +38,7 @@ mod ticks;
 
 use crate::forecast::{Class, Delay, Forecast, Known};
 use crate::{Account, Stakes};
-use cell::sync::{AtomicU32, Ordering};
+use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use engine::{Expected, Foretold, Nap, Outlook, Plan, Seen, Spun, View};
 use hal::{Error, Op, Platform};
 
@@ -61,6 +66,8 @@ const WIDER: u32 = 15;
 /// It is that wide at most, and at least.
 const WIDEST: u32 = 8 * PART;
 const NARROWEST: u32 = PART / 2;
+/// After so many naps in a row that were of use they do without the interrupt.
+const IN_A_ROW: u32 = 32;
 /// Where nobody napped by so many commands, one of so many is foretold, as a mask.
 const IDLE: u32 = 64;
 const SAMPLED: u32 = 0xf;
@@ -76,6 +83,10 @@ pub struct Foresight<P: Platform> {
     margin: AtomicU32,
     napping: Account,
     window_us: AtomicU32,
+    /// Naps in a row that were neither vain nor cut short,
+    row: AtomicU32,
+    /// and for how long at most the last of them was to leave its queue alone.
+    reach_ns: AtomicU64,
     /// Commands that were foretold since somebody last napped or spun by it.
     idle: AtomicU32,
     /// How often it was asked who waits.
@@ -94,6 +105,8 @@ impl<P: Platform> Foresight<P> {
             margin: AtomicU32::new(MARGIN),
             napping: Account::default(),
             window_us: AtomicU32::new(DEFAULT_WINDOW_US),
+            row: AtomicU32::new(0),
+            reach_ns: AtomicU64::new(0),
             idle: AtomicU32::new(0),
             asked: AtomicU32::new(0),
         })
@@ -207,6 +220,8 @@ impl<P: Platform> Foresight<P> {
         if left <= early.saturating_add(sleep_ns) {
             return Plan::Any;
         }
+        self.reach_ns
+            .store(left.saturating_add(apart), Ordering::Relaxed);
         let window = u64::from(self.window_us()).saturating_mul(1000);
         Plan::Nap {
             until_ns: at_ns.saturating_sub(early),
@@ -223,6 +238,13 @@ impl<P: Platform> Foresight<P> {
                 u64::from(self.lead.spread_ns()),
             ),
         }
+    }
+
+    /// Whether a queue on which so many commands were outstanding does without its interrupt.
+    pub(crate) fn carries(&self, view: &impl View, depth: u64) -> bool {
+        let reach_ns = self.reach_ns.load(Ordering::Relaxed);
+        let in_a_row = self.row.load(Ordering::Relaxed) >= IN_A_ROW;
+        in_a_row && depth <= ALONE && reach_ns < view.interval_ns()
     }
 
     /// In how long the timer of a polled queue looks.
@@ -256,6 +278,11 @@ impl<P: Platform> Foresight<P> {
             Nap::Hit => margin.saturating_sub(1),
             Nap::Vain | Nap::Woken => margin,
         };
+        let row = match nap {
+            Nap::Hit | Nap::Late => self.row.load(Ordering::Relaxed).saturating_add(1),
+            Nap::Vain | Nap::Woken => 0,
+        };
+        self.row.store(row, Ordering::Relaxed);
         self.margin
             .store(margin.clamp(NARROWEST, WIDEST), Ordering::Relaxed);
         if nap != Nap::Hit {

@@ -147,6 +147,28 @@ fn of_a_polled_queue_as_well() {
     }
 }
 
+#[test]
+fn a_hybrid_queue_does_without_its_interrupt_while_naps_carry_it() {
+    let load = Load {
+        mode: Mode::Hybrid,
+        interval_us: 500,
+        ..ALONE
+    };
+    let [without, with] = both("hybrid", load);
+    assert_eq!(without.ticks, 0, "{without:?}");
+    assert!(with.interrupts < 100 && with.ticks < 100, "{with:?}");
+    assert!(3 * with.delay_ns < without.delay_ns, "{with:?}");
+    // A tick would come in the middle.
+    let [_, short] = both(
+        "hybrid",
+        Load {
+            interval_us: 50,
+            ..load
+        },
+    );
+    assert!(short.interrupts > 1_900 && short.ticks < 100, "{short:?}");
+}
+
 /// One thread that nobody asks what it does while it waits, as one of io_uring, on a polled queue.
 const UNHOOKED: Load = Load {
     mode: Mode::Poll,

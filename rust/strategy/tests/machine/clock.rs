@@ -198,6 +198,7 @@ impl<S: Strategy> Top<S> {
         let queue = self.queue();
         if machine.raised.swap(false, SeqCst) {
             self.pass(INTERRUPT_NS);
+            machine.seen(|seen| seen.played.interrupts += 1);
             queue.drain(Context::Irq);
         } else if due(&machine.timer) {
             self.pass(INTERRUPT_NS);

@@ -54,7 +54,8 @@ pub struct Load {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Played {
     pub longest: Longest,
-    /// Ticks of the timer.
+    /// Interrupts of the device's, and ticks of the timer.
+    pub interrupts: u32,
     pub ticks: u32,
     /// How naps ended, by [`engine::Nap`], in its order.
     pub naps: [u32; 4],
