@@ -152,14 +152,18 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.foretelling.store(on, Ordering::Relaxed);
     }
 
-    /// `cmd`, for `rq`, is bound to the tag with that index, and about to be issued.
+    /// `cmd`, for `rq`, is bound to the tag with that index, and about to be issued with so many
+    /// that are `staged`.
     #[inline]
-    pub(crate) fn foretell(&self, tag: usize, cmd: &Command, rq: &U::Request) {
+    pub(crate) fn foretell(&self, tag: usize, cmd: &Command, rq: &U::Request, staged: usize) {
         let Some(told) = self.told.get(tag) else {
             return;
         };
         let bytes = u64::from(cmd.blocks) << cmd.block_shift.min(31);
-        let Some(Foretold { mark, due }) = self.strategy.foretells(self, cmd.op, bytes) else {
+        // CAST: usize is at most 64 bits wide.
+        let beside = self.outstanding().saturating_add(staged as u64);
+        let foretold = self.strategy.foretells(self, cmd.op, bytes, beside);
+        let Some(Foretold { mark, due }) = foretold else {
             self.lookout.clear();
             return told.mark.store(0, Ordering::Relaxed);
         };

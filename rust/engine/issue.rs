@@ -187,7 +187,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             issued_at.store(upper.now_ms(), Ordering::Relaxed);
         }
         if self.is_foretelling() {
-            self.foretell(at, &cmd, &rq);
+            self.foretell(at, &cmd, &rq, side.bound.len());
         }
         let put = match self.slots.get(at) {
             Some(slot) => slot.put(rq),

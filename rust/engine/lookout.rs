@@ -84,58 +84,58 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[inline]
     pub(crate) fn next_look(&self, now: u64) -> u64 {
         let interval = self.interval_ns();
-        let foretold = match self.is_foretelling() && self.lookout.is_timed() {
+        let sooner = match self.is_foretelling() {
             true => self.looks_in(now),
             false => None,
         };
-        now.saturating_add(foretold.map_or(interval, |ns| ns.min(interval)))
+        now.saturating_add(sooner.map_or(interval, |ns| ns.min(interval)))
     }
 
-    /// What is foretold of the command that was issued last, if it was not answered, at `now`.
+    /// What is foretold of the only command that is outstanding, at `now`.
     fn outlook(&self, now: u64) -> Option<Outlook> {
         // CAST: as wide, at least.
         let tag = self.lookout.tag.load(Ordering::Relaxed) as usize;
         let (at_ns, due) = self.told.get(tag)?.foretold()?;
-        Some(Outlook {
+        (self.outstanding() == 1).then(|| Outlook {
             at_ns,
             since_ns: now.saturating_sub(at_ns),
             due,
         })
     }
 
-    /// In how long the timer looks for the only command that is outstanding, as the strategy has
-    /// it.
+    /// In how long the timer looks, as the strategy has it.
     #[cold]
     fn looks_in(&self, now: u64) -> Option<u64> {
-        if self.outstanding() != 1 {
+        let what = self.outlook(now);
+        if what.is_some() && !self.lookout.is_timed() {
             return None;
         }
-        let ns = self.strategy.looks_in(self, self.outlook(now)?)?;
+        let ns = self.strategy.looks_in(self, what)?;
         Some(ns.max(LEAST_NS))
     }
 
-    /// The only command that is outstanding was just issued, while the timer was armed for others
-    /// that are over.
+    /// A command was just issued, while the timer was armed: for others that are over, maybe.
     #[cold]
     pub(crate) fn aim_tick(&self) {
-        let now = self.upper.now_ns();
-        if self.outstanding() != 1 || self.rest.is_any() || self.is_deferred() {
+        if self.rest.is_any() || self.is_deferred() {
             return;
         }
-        let Some(outlook) = self.outlook(now) else {
-            return;
-        };
-        let armed = self.poll.due_ns();
-        let due = self.next_look(now);
-        let moves = match self.lookout.is_timed() {
-            true => armed.abs_diff(due) > LEAST_NS,
-            // Whoever naps has looked by then.
-            false => (outlook.due).is_some_and(|what| {
-                let over = now.saturating_add(what.after_ns);
-                armed < over.saturating_add(what.spread_ns << 2) && over < due
-            }),
-        };
-        if moves {
+        let now = self.upper.now_ns();
+        let (armed, due) = (self.poll.due_ns(), self.next_look(now));
+        let is_late = armed > due.saturating_add(LEAST_NS);
+        let is_early = self.outlook(now).is_some_and(|what| {
+            let until = match (self.lookout.is_timed(), what.due) {
+                (true, _) => due,
+                // Whoever naps has looked by then.
+                (false, Some(what)) => {
+                    let over = what.after_ns.saturating_add(what.spread_ns << 2);
+                    now.saturating_add(over).min(due)
+                }
+                (false, None) => armed,
+            };
+            armed.saturating_add(LEAST_NS) < until
+        });
+        if is_late || is_early {
             self.arm(now, due);
         }
     }

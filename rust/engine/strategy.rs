@@ -16,7 +16,7 @@
 //! | [`Strategy::yields`], [`Strategy::spins`] | a thread waits | yield, spin, or sleep |
 //! | [`Strategy::foretells`] | a command is issued | when it is over |
 //! | [`Strategy::plans`] | a thread waits for what is expected | nap, spin, or as above |
-//! | [`Strategy::looks_in`] | the timer is armed for a single command | when it looks |
+//! | [`Strategy::looks_in`] | the timer is armed, or a command issued | when it looks |
 //!
 //! # What no answer changes
 //! A strategy decides when a thing is done, never whether. Commands that it defers are told of by
@@ -211,10 +211,10 @@ pub trait Strategy: Send + Sync + 'static {
     /// The thread that yielded had its turn again.
     fn yielded(&self, view: &impl View, turn: Turn);
 
-    /// When a command of so many bytes that is about to be issued is over; `None`: it can't be
-    /// told, now or ever. Asked while [`crate::IoQueue::is_foretelling`].
-    fn foretells(&self, view: &impl View, op: Op, bytes: u64) -> Option<Foretold> {
-        let _ = (view, op, bytes);
+    /// When a command of so many bytes is over that is about to be issued beside so many others;
+    /// `None`: it can't be told, now or ever. Asked while [`View::is_foretelling`].
+    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Option<Foretold> {
+        let _ = (view, op, bytes, beside);
         None
     }
 
@@ -230,8 +230,9 @@ pub trait Strategy: Send + Sync + 'static {
     }
 
     /// In how many nanoseconds the timer of a polled queue looks for the only command that is
-    /// outstanding; `None`: after an interval, which it does at the latest.
-    fn looks_in(&self, view: &impl View, what: Outlook) -> Option<u64> {
+    /// outstanding, or, if nothing is foretold of it, or there are several, for whatever comes;
+    /// `None`: after an interval, which it does at the latest.
+    fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {
         let _ = (view, what);
         None
     }

@@ -149,8 +149,8 @@ impl<P: Platform> Strategy for Chosen<P> {
         ask!(self, yielded(view, turn), ());
     }
 
-    fn foretells(&self, view: &impl View, op: Op, bytes: u64) -> Option<Foretold> {
-        ask!(self, foretells(view, op, bytes), ())
+    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Option<Foretold> {
+        ask!(self, foretells(view, op, bytes, beside), ())
     }
 
     fn answered(&self, view: &impl View, mark: u64, took_ns: u64, seen: Seen) {
@@ -161,7 +161,7 @@ impl<P: Platform> Strategy for Chosen<P> {
         ask!(self, plans(view, what), ())
     }
 
-    fn looks_in(&self, view: &impl View, what: Outlook) -> Option<u64> {
+    fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {
         ask!(self, looks_in(view, what), ())
     }
 

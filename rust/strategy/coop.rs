@@ -252,8 +252,8 @@ impl<P: Platform> Strategy for Coop<P> {
     }
 
     #[inline]
-    fn foretells(&self, view: &impl View, op: Op, bytes: u64) -> Option<Foretold> {
-        self.foresight.foretells(view, op, bytes)
+    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Option<Foretold> {
+        self.foresight.foretells(view, op, bytes, beside)
     }
 
     #[inline]
@@ -265,7 +265,7 @@ impl<P: Platform> Strategy for Coop<P> {
         self.foresight.plans(view, what)
     }
 
-    fn looks_in(&self, view: &impl View, what: Outlook) -> Option<u64> {
+    fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {
         self.foresight.looks_in(view, what)
     }
 

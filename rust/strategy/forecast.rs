@@ -98,14 +98,15 @@ impl Delay {
         self.0.expected_ns()
     }
 
-    /// How far it is from that, on average.
-    pub(crate) fn spread_ns(&self) -> u32 {
-        self.0.spread_ns()
-    }
-
-    /// How often it was measured.
-    pub(crate) fn seen(&self) -> u32 {
-        self.0.seen()
+    /// What it takes, and how far it is from that on average; until it was measured, `assumed`.
+    pub(crate) fn or(&self, assumed: u64) -> (u64, u64) {
+        match self.0.seen() {
+            0 => (assumed, 0),
+            _ => (
+                u64::from(self.0.expected_ns()),
+                u64::from(self.0.spread_ns()),
+            ),
+        }
     }
 }
 

@@ -39,7 +39,8 @@ mod ticks;
 use crate::forecast::{Class, Delay, Forecast, Known};
 use crate::{Account, Stakes};
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
-use engine::{Expected, Foretold, Nap, Outlook, Plan, Seen, Spun, View};
+use engine::DEFAULT_POLL_INTERVAL_US;
+use engine::{Expected, Foretold, Mode, Nap, Outlook, Plan, Seen, Spun, View};
 use hal::{Error, Op, Platform};
 
 /// A thread looks for so many microseconds after a nap, at most, where nothing else is said.
@@ -68,6 +69,8 @@ const WIDEST: u32 = 8 * PART;
 const NARROWEST: u32 = PART / 2;
 /// After so many naps in a row that were of use they do without the interrupt.
 const IN_A_ROW: u32 = 32;
+/// A hybrid queue is looked at after so many nanoseconds, if nothing is foretold.
+const UNFORETOLD_NS: u64 = DEFAULT_POLL_INTERVAL_US as u64 * 1_000;
 /// Where nobody napped by so many commands, one of so many is foretold, as a mask.
 const IDLE: u32 = 64;
 const SAMPLED: u32 = 0xf;
@@ -151,20 +154,29 @@ impl<P: Platform> Foresight<P> {
     pub(crate) fn notes_owner(&self, view: &impl View) -> bool {
         let asked = self.asked.load(Ordering::Relaxed);
         self.asked.store(asked.wrapping_add(1), Ordering::Relaxed);
-        self.is_of_use(view)
+        self.is_of_use(view, view.outstanding())
     }
 
-    /// A command that is issued now is alone, and is to be foretold.
+    /// A command that is issued beside so many others is alone, and is to be foretold.
     #[inline]
-    fn is_of_use(&self, view: &impl View) -> bool {
+    fn is_of_use(&self, view: &impl View, beside: u64) -> bool {
         let is_idle = self.idle.load(Ordering::Relaxed) >= IDLE;
         let sampled = || self.asked.load(Ordering::Relaxed) & SAMPLED == 0;
-        view.outstanding() < ALONE && (!is_idle || view.is_polled() || sampled())
+        beside < ALONE && (!is_idle || view.is_polled() || sampled())
     }
 
     #[inline]
-    pub(crate) fn foretells(&self, view: &impl View, op: Op, bytes: u64) -> Option<Foretold> {
-        if !self.is_of_use(view) {
+    pub(crate) fn foretells(
+        &self,
+        view: &impl View,
+        op: Op,
+        bytes: u64,
+        beside: u64,
+    ) -> Option<Foretold> {
+        if !self.is_of_use(view, beside) {
+            if beside >= ALONE && self.row.load(Ordering::Relaxed) != 0 {
+                self.row.store(0, Ordering::Relaxed);
+            }
             return None;
         }
         let class = Class::of(op, bytes, ALONE)?;
@@ -211,7 +223,7 @@ impl<P: Platform> Foresight<P> {
         if !self.napping.is_open(view.now_ms()) {
             return Plan::Any;
         }
-        let (lead, off) = self.lead_ns(sleep_ns);
+        let (lead, off) = self.lead.or(sleep_ns);
         let margin = u64::from(self.margin.load(Ordering::Relaxed));
         let apart = spread_ns.saturating_add(off);
         let apart = apart.saturating_mul(margin) / u64::from(PART);
@@ -229,17 +241,6 @@ impl<P: Platform> Foresight<P> {
         }
     }
 
-    /// The lead, and how far it is from that; until one was measured, what a sleep takes.
-    fn lead_ns(&self, sleep_ns: u64) -> (u64, u64) {
-        match self.lead.seen() {
-            0 => (sleep_ns, 0),
-            _ => (
-                u64::from(self.lead.expected_ns()),
-                u64::from(self.lead.spread_ns()),
-            ),
-        }
-    }
-
     /// Whether a queue on which so many commands were outstanding does without its interrupt.
     pub(crate) fn carries(&self, view: &impl View, depth: u64) -> bool {
         let reach_ns = self.reach_ns.load(Ordering::Relaxed);
@@ -248,8 +249,13 @@ impl<P: Platform> Foresight<P> {
     }
 
     /// In how long the timer of a polled queue looks.
-    pub(crate) fn looks_in(&self, view: &impl View, what: Outlook) -> Option<u64> {
-        ticks::looks_in(view.costs(), what)
+    pub(crate) fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {
+        match what {
+            Some(what) => ticks::looks_in(view.costs(), what),
+            // It is polled for the sake of naps, which this is not.
+            None if view.mode() == Mode::Hybrid => Some(UNFORETOLD_NS),
+            None => None,
+        }
     }
 
     #[inline]

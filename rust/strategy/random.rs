@@ -94,7 +94,7 @@ impl Strategy for Random {
         }
     }
 
-    fn foretells(&self, _: &impl View, _: Op, _: u64) -> Option<Foretold> {
+    fn foretells(&self, _: &impl View, _: Op, _: u64, _: u64) -> Option<Foretold> {
         let due = Due {
             after_ns: 1 << self.below(40),
             spread_ns: 1 << self.below(20),
@@ -117,7 +117,7 @@ impl Strategy for Random {
         }
     }
 
-    fn looks_in(&self, _: &impl View, _: Outlook) -> Option<u64> {
+    fn looks_in(&self, _: &impl View, _: Option<Outlook>) -> Option<u64> {
         self.flip().then(|| 1 << self.below(40))
     }
 

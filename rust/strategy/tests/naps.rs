@@ -169,6 +169,26 @@ fn a_hybrid_queue_does_without_its_interrupt_while_naps_carry_it() {
     assert!(short.interrupts > 1_900 && short.ticks < 100, "{short:?}");
 }
 
+/// Now and then eight reads come at once, while the interrupt is off for the sake of naps.
+#[test]
+fn what_is_not_foretold_does_not_wait_for_a_long_interval() {
+    let [without, with] = both(
+        "hybrid, now and then several",
+        Load {
+            mode: Mode::Hybrid,
+            interval_us: 10_000,
+            several: true,
+            reads: 40_000,
+            ..ALONE
+        },
+    );
+    assert!(
+        with.interrupts < without.interrupts && with.ticks > 0,
+        "{with:?}"
+    );
+    assert!(with.longest.unnoticed < 40_000, "{with:?}");
+}
+
 /// One thread that nobody asks what it does while it waits, as one of io_uring, on a polled queue.
 const UNHOOKED: Load = Load {
     mode: Mode::Poll,
