@@ -38,13 +38,13 @@ mod ticks;
 
 use crate::forecast::{Class, Delay, Forecast, Known};
 use crate::{Account, Stakes};
-use cell::sync::{AtomicU32, AtomicU64, Ordering};
+use cell::sync::{AtomicU16, AtomicU8, Ordering};
 use engine::DEFAULT_POLL_INTERVAL_US;
 use engine::{Expected, Foretold, Mode, Nap, Outlook, Plan, Seen, Spun, View};
 use hal::{Error, Op, Platform};
 
 /// A thread looks for so many microseconds after a nap, at most, where nothing else is said.
-const DEFAULT_WINDOW_US: u32 = 16;
+const DEFAULT_WINDOW_US: u8 = 16;
 
 /// What is looked out for is alone on its queue.
 const ALONE: u64 = 1;
@@ -59,21 +59,21 @@ const TRIAL: u64 = 16;
 const SPREADS: u64 = 2;
 /// A thread looks from so many parts of a spread before what it expects until as many after, in the
 /// beginning: by then nine of ten have come, if they are off as throws of dice are.
-const MARGIN: u32 = 2 * PART;
-const PART: u32 = 64;
+const MARGIN: u16 = 2 * PART;
+const PART: u16 = 64;
 /// Whoever comes too late widens that by so many parts, whoever does not narrows it by one: so one
 /// of so many and one more comes too late.
-const WIDER: u32 = 15;
+const WIDER: u16 = 15;
 /// It is that wide at most, and at least.
-const WIDEST: u32 = 8 * PART;
-const NARROWEST: u32 = PART / 2;
+const WIDEST: u16 = 8 * PART;
+const NARROWEST: u16 = PART / 2;
 /// After so many naps in a row that were of use they do without the interrupt.
-const IN_A_ROW: u32 = 32;
+const IN_A_ROW: u8 = 32;
 /// A hybrid queue is looked at after so many nanoseconds, if nothing is foretold.
 const UNFORETOLD_NS: u64 = DEFAULT_POLL_INTERVAL_US as u64 * 1_000;
 /// Where nobody napped by so many commands, one of so many is foretold, as a mask.
-const IDLE: u32 = 64;
-const SAMPLED: u32 = 0xf;
+const IDLE: u8 = 64;
+const SAMPLED: u8 = 0xf;
 /// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
 /// no lead, and can't be slept around.
 const MOST_LEAD: u64 = 4;
@@ -83,17 +83,17 @@ pub struct Foresight<P: Platform> {
     forecast: Forecast<P>,
     lead: Delay,
     /// In parts of a spread.
-    margin: AtomicU32,
+    margin: AtomicU16,
     napping: Account,
-    window_us: AtomicU32,
+    window_us: AtomicU8,
     /// Naps in a row that were neither vain nor cut short,
-    row: AtomicU32,
+    row: AtomicU8,
     /// and for how long at most the last of them was to leave its queue alone.
-    reach_ns: AtomicU64,
+    reach_us: AtomicU16,
     /// Commands that were foretold since somebody last napped or spun by it.
-    idle: AtomicU32,
+    idle: AtomicU8,
     /// How often it was asked who waits.
-    asked: AtomicU32,
+    asked: AtomicU8,
 }
 
 impl<P: Platform> Foresight<P> {
@@ -105,13 +105,13 @@ impl<P: Platform> Foresight<P> {
         Ok(Self {
             forecast: Forecast::new(platform)?,
             lead: Delay::default(),
-            margin: AtomicU32::new(MARGIN),
+            margin: AtomicU16::new(MARGIN),
             napping: Account::default(),
-            window_us: AtomicU32::new(DEFAULT_WINDOW_US),
-            row: AtomicU32::new(0),
-            reach_ns: AtomicU64::new(0),
-            idle: AtomicU32::new(0),
-            asked: AtomicU32::new(0),
+            window_us: AtomicU8::new(DEFAULT_WINDOW_US),
+            row: AtomicU8::new(0),
+            reach_us: AtomicU16::new(0),
+            idle: AtomicU8::new(0),
+            asked: AtomicU8::new(0),
         })
     }
 }
@@ -132,12 +132,13 @@ fn stakes(view: &impl View) -> Stakes {
 impl<P: Platform> Foresight<P> {
     /// From now on a thread looks for so many microseconds after a nap, at most.
     pub fn set_window_us(&self, us: u32) {
+        let us = u8::try_from(us).unwrap_or(u8::MAX);
         self.window_us.store(us, Ordering::Relaxed);
     }
 
     /// For how many microseconds one does.
     pub fn window_us(&self) -> u32 {
-        self.window_us.load(Ordering::Relaxed)
+        u32::from(self.window_us.load(Ordering::Relaxed))
     }
 
     /// What is known of when commands of `class` are over.
@@ -232,8 +233,8 @@ impl<P: Platform> Foresight<P> {
         if left <= early.saturating_add(sleep_ns) {
             return Plan::Any;
         }
-        self.reach_ns
-            .store(left.saturating_add(apart), Ordering::Relaxed);
+        let reach_us = u16::try_from(left.saturating_add(apart) / 1_000).unwrap_or(u16::MAX);
+        self.reach_us.store(reach_us, Ordering::Relaxed);
         let window = u64::from(self.window_us()).saturating_mul(1000);
         Plan::Nap {
             until_ns: at_ns.saturating_sub(early),
@@ -243,9 +244,9 @@ impl<P: Platform> Foresight<P> {
 
     /// Whether a queue on which so many commands were outstanding does without its interrupt.
     pub(crate) fn carries(&self, view: &impl View, depth: u64) -> bool {
-        let reach_ns = self.reach_ns.load(Ordering::Relaxed);
+        let reach_us = u64::from(self.reach_us.load(Ordering::Relaxed));
         let in_a_row = self.row.load(Ordering::Relaxed) >= IN_A_ROW;
-        in_a_row && depth <= ALONE && reach_ns < view.interval_ns()
+        in_a_row && depth <= ALONE && reach_us < view.interval_ns() / 1_000
     }
 
     /// In how long the timer of a polled queue looks.
