@@ -49,7 +49,6 @@ class Arguments(unittest.TestCase):
             self.assertEqual(main.main(["timed", "/nowhere", "--cpus", "x"]), 2)
         self.assertIn("from 1 to 8", said.getvalue())
 
-
     def test_ways(self):
         self.assertEqual(sides.ways_of(" a: mode=irq coop=0; b:;"),
                          {"a": {"mode": "irq", "coop": "0"}, "b": {}})

@@ -80,22 +80,21 @@ def drive(model, kind, slot, seed):
 def boot(scratch, n, model, kind, args):
     """The command of the n-th boot, and all that its result is told by."""
     drivers = args.drivers.split(",") if args.drivers else DRIVERS[kind]
-    words, sides = [], []
+    words, texts = [], []
     if not args.unheld:
         words += ["--qemu", shlex.join(yardstick.arguments(model))]
     for slots, driver in zip(SLOTS, drivers):
         for seed, slot in enumerate(slots, 1):
             words += drive(model, kind, slot, seed)
-        sides.append(",".join(f"0000:00:{slot:x}.0={driver}" for slot in slots))
+        texts.append(",".join(f"0000:00:{slot:x}.0={driver}" for slot in slots))
     counts = os.path.join(scratch, f"{n}.counts")
     plugin = f"{HERE}/.build/libcount.so".replace(",", ",,") + ",out=" + counts.replace(",", ",,")
     command = ["env", *(f"{key}={value}" for key, value in model.environment().items()),
                os.path.join(HERE, "..", "ci", "vm"), "--timed", "--cpus", str(args.cpus),
                "--timeout", str(LIMIT), *words, "--qemu", f"-plugin '{plugin}'", "--",
                "python3", os.path.join(HERE, "main.py"), "matrix", "--counts", counts,
-               "--sides", ";".join(sides), "--loads", args.loads, "--hiops", args.hiops,
-               "--ways", args.ways,
-               "--model", model.name, "--set", args.set,
+               "--sides", ";".join(texts), "--loads", args.loads, "--hiops", args.hiops,
+               "--ways", args.ways, "--model", model.name, "--set", args.set,
                "--json", os.path.join(scratch, f"{n}.json")]
     if not args.unheld:
         command += ["--yardsticks"]
