@@ -154,8 +154,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     /// Takes up to [`Look::most`] completions, and no more than [`TagBatch::MAX`], and frees their
-    /// tags.
-    /// Returns whether there may be more. After it the caller looks at the FIFO.
+    /// tags. Returns whether there may be more. After it the caller looks at the FIFO.
     // Inline with what it calls, as the issuer's way is: where completions come one at a time,
     // calls were a tenth of what each took.
     #[inline(always)]

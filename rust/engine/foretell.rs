@@ -137,17 +137,18 @@ impl Told {
     }
 }
 
-/// A look that found nothing shows when a command was over, within that part of what it took, as a
-/// power of two: half of what one measurement moves an average by.
-const CLOSE: u32 = 4;
+/// A look that found nothing shows when a command was over ([`Seen::Came`]), if it was no longer
+/// before than that part of what the command took, as a power of two: half of what one measurement
+/// moves an average by.
+pub const CLOSE: u32 = 4;
 /// Within what so many ticks take, it is measured whatever it took: no timer looks more often.
 const CLOSE_TICKS: u64 = 2;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// From now on it is foretold, or not, when commands are over.
     pub fn set_foretelling(&self, on: bool) {
-        // What was foretold of tags that were bound anew since.
         self.lookout.clear();
+        // What was foretold of tags that were bound anew since.
         (self.told.iter()).for_each(|told| told.mark.store(0, Ordering::Relaxed));
         self.foretelling.store(on, Ordering::Relaxed);
     }

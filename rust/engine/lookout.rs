@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! When the timer of a polled queue looks, where a single command is outstanding and it is foretold
-//! when that is over.
+//! When the timer of a polled queue looks, while it is foretold when commands are over: for the
+//! only one that is outstanding, and for what nobody has foretold.
 //!
 //! ```text
 //!   issued                                        over, give or take
@@ -20,7 +20,7 @@ use crate::foretell::{Due, Plan};
 use crate::queue::IoQueue;
 use crate::strategy::{Strategy, View};
 use crate::Upper;
-use cell::sync::{AtomicBool, AtomicU32, Ordering};
+use cell::sync::{AtomicBool, AtomicU16, Ordering};
 use hal::{Platform, Queue};
 
 /// A command that nobody waits for in the hook, or not with a nap.
@@ -38,14 +38,14 @@ pub struct Outlook {
 const LEAST_NS: u64 = 1_000;
 
 /// No tag.
-const NONE: u32 = u32::MAX;
+const NONE: u16 = u16::MAX;
 
 /// What the timer looks for. Relaxed: it may be of two commands at once, and moves the timer within
 /// its interval.
 pub(crate) struct Lookout {
     /// The tag of the command that was issued last, if anything is foretold of it; else [`NONE`].
     /// Written by the issue token's holder.
-    tag: AtomicU32,
+    tag: AtomicU16,
     /// The timer goes by it: no thread naps that looks for it.
     timed: AtomicBool,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Lookout {
 impl Lookout {
     pub(crate) fn new() -> Self {
         Self {
-            tag: AtomicU32::new(NONE),
+            tag: AtomicU16::new(NONE),
             timed: AtomicBool::new(false),
         }
     }
@@ -68,8 +68,8 @@ impl Lookout {
     /// and says whether the timer goes by it.
     #[inline]
     pub(crate) fn set(&self, tag: usize, awaited: bool) {
-        // CAST: a tag is 16 bits wide.
-        self.tag.store(tag as u32, Ordering::Relaxed);
+        self.tag
+            .store(u16::try_from(tag).unwrap_or(NONE), Ordering::Relaxed);
         self.timed.store(!awaited, Ordering::Relaxed);
     }
 
@@ -83,18 +83,15 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// the latest.
     #[inline]
     pub(crate) fn next_look(&self, now: u64) -> u64 {
-        let interval = self.interval_ns();
-        let sooner = match self.is_foretelling() {
-            true => self.looks_in(now),
-            false => None,
-        };
-        now.saturating_add(sooner.map_or(interval, |ns| ns.min(interval)))
+        match self.is_foretelling() {
+            true => self.looks_at_latest(now, self.outlook(now)),
+            false => now.saturating_add(self.interval_ns()),
+        }
     }
 
     /// What is foretold of the only command that is outstanding, at `now`.
     fn outlook(&self, now: u64) -> Option<Outlook> {
-        // CAST: as wide, at least.
-        let tag = self.lookout.tag.load(Ordering::Relaxed) as usize;
+        let tag = usize::from(self.lookout.tag.load(Ordering::Relaxed));
         let (at_ns, due) = self.told.get(tag)?.foretold()?;
         (self.outstanding() == 1).then(|| Outlook {
             at_ns,
@@ -103,39 +100,38 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         })
     }
 
-    /// In how long the timer looks, as the strategy has it.
+    /// When the timer looks for `what`, as the strategy has it; after an interval at the latest.
     #[cold]
-    fn looks_in(&self, now: u64) -> Option<u64> {
-        let what = self.outlook(now);
-        if what.is_some() && !self.lookout.is_timed() {
-            return None;
-        }
-        let ns = self.strategy.looks_in(self, what)?;
-        Some(ns.max(LEAST_NS))
+    fn looks_at_latest(&self, now: u64, what: Option<Outlook>) -> u64 {
+        let interval = self.interval_ns();
+        let ns = match what.is_some() && !self.lookout.is_timed() {
+            true => None,
+            false => self.strategy.looks_in(self, what),
+        };
+        now.saturating_add(ns.map_or(interval, |ns| ns.max(LEAST_NS).min(interval)))
     }
 
-    /// A command was just issued, while the timer was armed: for others that are over, maybe.
+    /// Commands were just issued, while the timer was armed: for others that are over, maybe.
     #[cold]
     pub(crate) fn aim_tick(&self) {
         if self.rest.is_any() || self.is_deferred() {
             return;
         }
         let now = self.upper.now_ns();
-        let (armed, due) = (self.poll.due_ns(), self.next_look(now));
-        let is_late = armed > due.saturating_add(LEAST_NS);
-        let is_early = self.outlook(now).is_some_and(|what| {
-            let until = match (self.lookout.is_timed(), what.due) {
-                (true, _) => due,
-                // Whoever naps has looked by then.
-                (false, Some(what)) => {
-                    let over = what.after_ns.saturating_add(what.spread_ns << 2);
-                    now.saturating_add(over).min(due)
-                }
-                (false, None) => armed,
-            };
-            armed.saturating_add(LEAST_NS) < until
-        });
-        if is_late || is_early {
+        let what = self.outlook(now);
+        let (armed, due) = (self.poll.due_ns(), self.looks_at_latest(now, what));
+        // It is put off only where nothing but what was just issued can be there.
+        let until = match what {
+            None => armed,
+            Some(_) if self.lookout.is_timed() => due,
+            // Whoever naps has looked by then.
+            Some(what) => what.due.map_or(armed, |what| {
+                let over = what.after_ns.saturating_add(what.spread_ns << 2);
+                now.saturating_add(over).min(due)
+            }),
+        };
+        let early = armed.saturating_add(LEAST_NS) < until;
+        if early || armed > due.saturating_add(LEAST_NS) {
             self.arm(now, due);
         }
     }
@@ -149,14 +145,12 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     /// Nobody naps any more: the timer looks when the strategy says, if that is sooner.
-    #[cold]
     pub(crate) fn time_ticks(&self) {
-        if self.lookout.timed.swap(true, Ordering::Relaxed) {
+        if self.lookout.is_timed() {
             return;
         }
+        self.lookout.timed.store(true, Ordering::Relaxed);
         let now = self.upper.now_ns();
-        if let Some(ns) = self.looks_in(now) {
-            self.hasten_tick(now, now.saturating_add(ns));
-        }
+        self.hasten_tick(now, self.next_look(now));
     }
 }

@@ -21,7 +21,7 @@
 
 mod hybrid;
 
-use crate::foresight::Foresight;
+use crate::foresight::{Carried, Foresight};
 use crate::{Account, Stakes};
 use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
 use engine::{Expected, Foretold, Nap, Outlook, Plan, Seen};
@@ -148,8 +148,9 @@ impl<P: Platform> Strategy for Coop<P> {
 
     #[inline]
     fn notes_owner(&self, view: &impl View, switches: Switches) -> bool {
-        let naps = || view.is_foretelling() && self.foresight.notes_owner(view);
-        switches.lazy() || (switches.coop() && (naps() || self.visits_pay(view)))
+        // It counts, so it is asked each time.
+        let naps = view.is_foretelling() && self.foresight.notes_owner(view);
+        switches.lazy() || (switches.coop() && (naps || self.visits_pay(view)))
     }
 
     #[inline(always)]
@@ -168,11 +169,19 @@ impl<P: Platform> Strategy for Coop<P> {
     }
 
     fn begin(&self, watch: &mut Watch, view: &impl View) {
+        self.foresight.carrying().begin();
         watch.begin(view.now_ns());
     }
 
     #[inline(always)]
     fn polls(&self, watch: &mut Watch, view: &impl View, drained: Drained) -> bool {
+        let carried = self.foresight.carrying().carries(view, drained.depth);
+        if carried == Carried::NoMore {
+            watch.begin(view.now_ns());
+        }
+        if carried != Carried::No {
+            return carried == Carried::Yes;
+        }
         let by = match drained.by {
             Context::Irq => Notice::Interrupt,
             Context::Poll => Notice::Tick,
@@ -184,9 +193,6 @@ impl<P: Platform> Strategy for Coop<P> {
             ended: drained.ended,
             depth: drained.depth,
         };
-        if view.is_foretelling() && self.foresight.carries(view, drained.depth) {
-            return watch.lend();
-        }
         watch.note(noted, &self.polling, view)
     }
 

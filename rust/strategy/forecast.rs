@@ -69,11 +69,17 @@ pub struct Known {
     pub seen: u32,
 }
 
-/// Whether a class's n-th command is for the line, too. By the golden ratio, so that no pattern of
-/// sizes has always the same one picked.
+/// Whether `n` is one of 2 to the power of `of`: by the golden ratio, so that no pattern of loads
+/// has always the same one picked.
+#[inline(always)]
+pub(crate) fn is_one_of(n: u64, of: u32) -> bool {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - of) == 0
+}
+
+/// Whether a class's n-th command is for the line, too.
 #[inline(always)]
 fn is_for_line(n: u32) -> bool {
-    n < ALL_FOR_LINE || n.wrapping_mul(0x9e37_79b9) >> (u32::BITS - ONE_FOR_LINE) == 0
+    n < ALL_FOR_LINE || is_one_of(u64::from(n), ONE_FOR_LINE)
 }
 
 /// What is known of commands of one operation, issued to a device with about as much to do.

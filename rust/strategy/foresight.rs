@@ -15,11 +15,6 @@
 //! of the command, learnt so that one nap in 16 comes too late: what is seen to come early is cut
 //! off by the nap itself, so the spread alone would shrink for ever.
 //!
-//! # Without the interrupt
-//! It comes just as the thread looks, and its handler is what a nap does not hide. So a hybrid
-//! queue is polled while naps find what they are for one after the other, and an interval is long
-//! enough that no tick comes meanwhile.
-//!
 //! # What it costs
 //! To foretell and to note who waits costs some 5 % of a read. Where nobody napped by the last so
 //! many commands that were foretold, only one in 16 is, until somebody does again.
@@ -34,13 +29,15 @@
 //!   took. Beside a thread that computes, whom the scheduler lets finish its slice, nappers come
 //!   too late each time.
 
+mod carrying;
 mod ticks;
+
+pub(crate) use carrying::{Carried, Carrying};
 
 use crate::forecast::{Class, Delay, Forecast, Known};
 use crate::{Account, Stakes};
 use cell::sync::{AtomicU16, AtomicU8, Ordering};
-use engine::DEFAULT_POLL_INTERVAL_US;
-use engine::{Expected, Foretold, Mode, Nap, Outlook, Plan, Seen, Spun, View};
+use engine::{Expected, Foretold, Nap, Outlook, Plan, Seen, Spun, View};
 use hal::{Error, Op, Platform};
 
 /// A thread looks for so many microseconds after a nap, at most, where nothing else is said.
@@ -67,10 +64,6 @@ const WIDER: u16 = 15;
 /// It is that wide at most, and at least.
 const WIDEST: u16 = 8 * PART;
 const NARROWEST: u16 = PART / 2;
-/// After so many naps in a row that were of use they do without the interrupt.
-const IN_A_ROW: u8 = 32;
-/// A hybrid queue is looked at after so many nanoseconds, if nothing is foretold.
-const UNFORETOLD_NS: u64 = DEFAULT_POLL_INTERVAL_US as u64 * 1_000;
 /// Where nobody napped by so many commands, one of so many is foretold, as a mask.
 const IDLE: u8 = 64;
 const SAMPLED: u8 = 0xf;
@@ -86,10 +79,7 @@ pub struct Foresight<P: Platform> {
     margin: AtomicU16,
     napping: Account,
     window_us: AtomicU8,
-    /// Naps in a row that were neither vain nor cut short,
-    row: AtomicU8,
-    /// and for how long at most the last of them was to leave its queue alone.
-    reach_us: AtomicU16,
+    carrying: Carrying,
     /// Commands that were foretold since somebody last napped or spun by it.
     idle: AtomicU8,
     /// How often it was asked who waits.
@@ -108,8 +98,7 @@ impl<P: Platform> Foresight<P> {
             margin: AtomicU16::new(MARGIN),
             napping: Account::default(),
             window_us: AtomicU8::new(DEFAULT_WINDOW_US),
-            row: AtomicU8::new(0),
-            reach_us: AtomicU16::new(0),
+            carrying: Carrying::default(),
             idle: AtomicU8::new(0),
             asked: AtomicU8::new(0),
         })
@@ -175,9 +164,6 @@ impl<P: Platform> Foresight<P> {
         beside: u64,
     ) -> Option<Foretold> {
         if !self.is_of_use(view, beside) {
-            if beside >= ALONE && self.row.load(Ordering::Relaxed) != 0 {
-                self.row.store(0, Ordering::Relaxed);
-            }
             return None;
         }
         let class = Class::of(op, bytes, ALONE)?;
@@ -233,8 +219,7 @@ impl<P: Platform> Foresight<P> {
         if left <= early.saturating_add(sleep_ns) {
             return Plan::Any;
         }
-        let reach_us = u16::try_from(left.saturating_add(apart) / 1_000).unwrap_or(u16::MAX);
-        self.reach_us.store(reach_us, Ordering::Relaxed);
+        self.carrying.set_reach(left.saturating_add(apart));
         let window = u64::from(self.window_us()).saturating_mul(1000);
         Plan::Nap {
             until_ns: at_ns.saturating_sub(early),
@@ -242,20 +227,16 @@ impl<P: Platform> Foresight<P> {
         }
     }
 
-    /// Whether a queue on which so many commands were outstanding does without its interrupt.
-    pub(crate) fn carries(&self, view: &impl View, depth: u64) -> bool {
-        let reach_us = u64::from(self.reach_us.load(Ordering::Relaxed));
-        let in_a_row = self.row.load(Ordering::Relaxed) >= IN_A_ROW;
-        in_a_row && depth <= ALONE && reach_us < view.interval_ns() / 1_000
+    /// Whether naps carry a hybrid queue, and it does without its interrupt then.
+    pub(crate) fn carrying(&self) -> &Carrying {
+        &self.carrying
     }
 
     /// In how long the timer of a polled queue looks.
     pub(crate) fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {
         match what {
             Some(what) => ticks::looks_in(view.costs(), what),
-            // It is polled for the sake of naps, which this is not.
-            None if view.mode() == Mode::Hybrid => Some(UNFORETOLD_NS),
-            None => None,
+            None => self.carrying.looks_in(),
         }
     }
 
@@ -285,11 +266,7 @@ impl<P: Platform> Foresight<P> {
             Nap::Hit => margin.saturating_sub(1),
             Nap::Vain | Nap::Woken => margin,
         };
-        let row = match nap {
-            Nap::Hit | Nap::Late => self.row.load(Ordering::Relaxed).saturating_add(1),
-            Nap::Vain | Nap::Woken => 0,
-        };
-        self.row.store(row, Ordering::Relaxed);
+        self.carrying.napped(nap);
         self.margin
             .store(margin.clamp(NARROWEST, WIDEST), Ordering::Relaxed);
         if nap != Nap::Hit {

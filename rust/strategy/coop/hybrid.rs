@@ -86,8 +86,6 @@ pub struct Watch {
     price_ns: u64,
     /// How deep the load was when the last trial began.
     tried_at: u64,
-    /// It was polled for other reasons at the last drain.
-    lent: bool,
 }
 
 /// For how long a completion that only a tick finds has been there, on average.
@@ -104,21 +102,9 @@ impl Watch {
         (self.drains, self.depth) = (0, 0);
     }
 
-    /// The queue is polled for other reasons than what that saves.
-    #[cold]
-    pub(crate) fn lend(&mut self) -> bool {
-        self.lent = true;
-        true
-    }
-
     /// Notes a drain, and says whether the queue is to be polled, by what `polling` saves.
     #[inline]
     pub(crate) fn note(&mut self, noted: Noted, polling: &Account, view: &impl View) -> bool {
-        if self.lent {
-            self.lent = false;
-            self.begin(view.now_ns());
-            return false;
-        }
         // CAST: a batch at most.
         let ended = noted.ended as u32;
         self.ended = self.ended.wrapping_add(ended);

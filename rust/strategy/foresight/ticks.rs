@@ -15,23 +15,14 @@
 //!   not known yet: one in four   tick tick tick tick tick tick tick ...
 //! ```
 
-use engine::{Costs, Due, Outlook};
+use super::SPREADS;
+use crate::forecast::is_one_of;
+use engine::{Costs, Due, Outlook, CLOSE};
 
-/// Two looks are close together that are that part of what a command takes apart, as a power of
-/// two: what comes between them is measured.
-const CLOSE: u32 = 4;
 /// Of so many commands, as a power of two, one is measured, if the device is regular,
 const PROBES: u32 = 4;
 /// and one of so many, if it is not known to be.
 const PROBES_OF_VAGUE: u32 = 2;
-/// What is so many spreads late does not come as expected.
-const SPREADS: u64 = 2;
-
-/// Whether that which was issued then is one of 2 to the power of `n`: by the golden ratio, so that
-/// no rhythm has always the same one picked.
-fn is_one_of(at_ns: u64, n: u32) -> bool {
-    at_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - n) == 0
-}
 
 /// In how many nanoseconds the next tick comes; `None`: after an interval.
 pub(super) fn looks_in(costs: Costs, what: Outlook) -> Option<u64> {
