@@ -16,8 +16,8 @@
 //! off by the nap itself, so the spread alone would shrink for ever.
 //!
 //! # What it costs
-//! To foretell and to note who waits costs some 5 % of a read. Where nobody napped by the last so
-//! many commands that were foretold, only one in 16 is, until somebody does again.
+//! To foretell and to note who waits costs some 5 % of a read. Where nobody napped for the last 64
+//! commands that were alone, only one in 16 is foretold, until somebody does again.
 //!
 //! # When there is no nap
 //! * The spread is more than a wake-up takes: to look for so long saves nothing.
@@ -64,7 +64,7 @@ const WIDER: u16 = 15;
 /// It is that wide at most, and at least.
 const WIDEST: u16 = 8 * PART;
 const NARROWEST: u16 = PART / 2;
-/// Where nobody napped by so many commands, one of so many is foretold, as a mask.
+/// Where nobody napped for so many commands, one of so many is foretold, as a mask.
 const IDLE: u8 = 64;
 const SAMPLED: u8 = 0xf;
 /// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
@@ -80,10 +80,9 @@ pub struct Foresight<P: Platform> {
     napping: Account,
     window_us: AtomicU8,
     carrying: Carrying,
-    /// Commands that were foretold since somebody last napped or spun by it.
-    idle: AtomicU8,
-    /// How often it was asked who waits.
-    asked: AtomicU8,
+    /// Commands that were alone, since somebody last napped or spun for one; from
+    /// [`u8::MAX`] on it goes round, in steps of [`SAMPLED`].
+    alone: AtomicU8,
 }
 
 impl<P: Platform> Foresight<P> {
@@ -99,8 +98,7 @@ impl<P: Platform> Foresight<P> {
             napping: Account::default(),
             window_us: AtomicU8::new(DEFAULT_WINDOW_US),
             carrying: Carrying::default(),
-            idle: AtomicU8::new(0),
-            asked: AtomicU8::new(0),
+            alone: AtomicU8::new(0),
         })
     }
 }
@@ -142,17 +140,20 @@ impl<P: Platform> Foresight<P> {
     /// Whether it is of use to know who waits for the command that is issued next.
     #[inline]
     pub(crate) fn notes_owner(&self, view: &impl View) -> bool {
-        let asked = self.asked.load(Ordering::Relaxed);
-        self.asked.store(asked.wrapping_add(1), Ordering::Relaxed);
-        self.is_of_use(view, view.outstanding())
+        let beside = view.outstanding();
+        if beside < ALONE {
+            let alone = self.alone.load(Ordering::Relaxed);
+            let alone = alone.checked_add(1).unwrap_or(u8::MAX - SAMPLED);
+            self.alone.store(alone, Ordering::Relaxed);
+        }
+        self.is_of_use(view, beside)
     }
 
     /// A command that is issued beside so many others is alone, and is to be foretold.
     #[inline]
     fn is_of_use(&self, view: &impl View, beside: u64) -> bool {
-        let is_idle = self.idle.load(Ordering::Relaxed) >= IDLE;
-        let sampled = || self.asked.load(Ordering::Relaxed) & SAMPLED == 0;
-        beside < ALONE && (!is_idle || view.is_polled() || sampled())
+        let alone = self.alone.load(Ordering::Relaxed);
+        beside < ALONE && (alone < IDLE || view.is_polled() || alone & SAMPLED == 0)
     }
 
     #[inline]
@@ -179,15 +180,13 @@ impl<P: Platform> Foresight<P> {
         if let Some(class) = Class::from_code(mark as u8) {
             self.forecast.saw(class, mark >> u8::BITS, took_ns, seen);
         }
-        let idle = self.idle.load(Ordering::Relaxed);
-        self.idle.store(idle.saturating_add(1), Ordering::Relaxed);
     }
 
     #[inline]
     pub(crate) fn plans(&self, view: &impl View, what: Expected) -> Plan {
         let plan = self.plan(view, what);
         if plan != Plan::Any {
-            self.idle.store(0, Ordering::Relaxed);
+            self.alone.store(0, Ordering::Relaxed);
         }
         plan
     }
