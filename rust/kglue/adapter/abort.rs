@@ -82,7 +82,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The rung at which `reason` begins. One that is not alive is not asked for anything.
     pub(crate) fn rung_for(&self, reason: &Reason) -> u8 {
         match reason {
-            Reason::Late(_) if C::ABORTS && self.controller.alive().is_ok() => ABORT,
+            Reason::Late(_) if C::ABORTS && self.alive().is_ok() => ABORT,
             _ => RESET,
         }
     }

@@ -34,6 +34,11 @@ pub trait Bus: Send + Sync + 'static {
     fn can_poll(&self) -> bool;
     /// Turns the interrupt on `vector` on or off, at the bus. Any context; in turns.
     fn set_interrupt(&self, vector: u16, on: bool);
+    /// Whether the device is in its place: the registers of one that was taken out may read as
+    /// anything. Any context.
+    fn is_present(&self) -> bool {
+        true
+    }
     /// Cuts the device off memory, for a controller that can't be stopped otherwise.
     fn cut_off(&self);
     /// For a controller that is cut off and can't be brought back: whether all that it is part of

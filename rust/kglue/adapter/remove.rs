@@ -20,7 +20,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// still be there; after it they may go, then the adapter. Sleeps.
     pub fn remove(&self) {
         self.abandon();
-        let gone = self.controller.alive() == Err(Error::Gone);
+        let gone = self.alive() == Err(Error::Gone);
         if gone {
             // What is under way ends first: a file system that learns that the disk is gone waits
             // for it.
@@ -54,7 +54,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 .iter()
                 .any(|queue| queue.io.in_flight() != 0 || queue.io.queued() != 0)
         };
-        while left != 0 && self.controller.alive().is_ok() && busy() {
+        while left != 0 && self.alive().is_ok() && busy() {
             // What is polled for by threads that are frozen, too.
             self.queues.iter().for_each(|queue| {
                 let _stay = PreemptOff::new();

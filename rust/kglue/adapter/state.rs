@@ -13,7 +13,7 @@ use crate::wait::hook::Hook;
 use crate::work::{Recover, Work};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::Paused;
-use hal::{Controller, Limits};
+use hal::{Controller, Error, Limits};
 use kernel::device::Device;
 use kernel::prelude::*;
 use kernel::sync::{Arc, Mutex};
@@ -129,6 +129,15 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// It is served, and was not given up.
     pub(crate) fn is_live(&self) -> bool {
         self.state.load(Ordering::Acquire) == LIVE
+    }
+
+    /// Whether the controller is there, by its bus and by its own registers, and is not in a fatal
+    /// state. Any context.
+    pub(crate) fn alive(&self) -> Result<(), Error> {
+        match self.bus.is_present() {
+            true => self.controller.alive(),
+            false => Err(Error::Gone),
+        }
     }
 
     /// The controller.

@@ -77,6 +77,10 @@ impl Bus for PciBus {
         spread(map, first.map(|first| (&**self.device, first)));
     }
 
+    fn is_present(&self) -> bool {
+        self.function.is_present()
+    }
+
     fn cut_off(&self) {
         self.function.cut_off();
     }

@@ -84,9 +84,15 @@ impl Function {
         self.tell(bindings::pci_set_master);
     }
 
+    /// Whether it is in its place, by its configuration space and by what its slot has said. Any
+    /// context.
+    pub(super) fn is_present(&self) -> bool {
+        self.tell(bindings::pci_device_is_present)
+    }
+
     /// Lets it master the bus again, if it is there. Sleeps.
     pub(super) fn master_again(&self) -> Result<(), Error> {
-        if !self.tell(bindings::pci_device_is_present) {
+        if !self.is_present() {
             return Err(Error::Gone);
         }
         self.set_master();

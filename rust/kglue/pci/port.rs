@@ -52,6 +52,10 @@ impl Bus for PortBus {
         // The others need the line: a port's own mask is enough.
     }
 
+    fn is_present(&self) -> bool {
+        self.function.is_present()
+    }
+
     fn cut_off(&self) {
         // The other ports' commands wait for the HBA's reset, or time out, and each then restores
         // it: better than memory that is written to after it was freed.
