@@ -232,14 +232,17 @@ impl<S: Site> Controller for AhciController<S> {
 
     /// Usually one register write: that a command is over is seen in memory, so the status is
     /// acknowledged unread. The drain that follows clears what was seen, so the next interrupt is
-    /// not taken for one of the same kind.
+    /// not taken for one of the same kind. Where no drain has followed, as the thread that is at it
+    /// was interrupted, the next one looks closer: an error that keeps the line up would keep that
+    /// thread from ever going on.
     #[inline]
     fn interrupt(&self, _vector: u16) -> Cause {
         let port = self.0.port();
         let (sdb, rfis) = port.memory.fises();
         let ended = sdb != 0 || fis::ends_command(rfis);
         let good = ended && !fis::is_error(sdb) && !fis::is_error(rfis);
-        if good && port.flight.has_issued() {
+        if good && port.flight.has_issued() && !port.heard.load(Ordering::Relaxed) {
+            port.heard.store(true, Ordering::Relaxed);
             // What else came stays in the register, and keeps the line up.
             port.regs.write(Reg::Is, IS_DONE);
             return Cause::Queues;

@@ -188,6 +188,10 @@ impl<S: Site> AhciQueue<S> {
         if clears_rfis && fis::ends_command(rfis) {
             port.memory.clear_rfis();
         }
+        // A port that is polled keeps the line of memory to itself.
+        if port.heard.load(Ordering::Relaxed) {
+            port.heard.store(false, Ordering::Relaxed);
+        }
         // What comes from here on is announced anew, or is in the register.
         fence(Ordering::SeqCst);
         if fis::is_error(sdb) || fis::is_error(rfis) {

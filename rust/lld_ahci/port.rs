@@ -50,6 +50,8 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) listening: AtomicBool,
     /// Something came that the control path has to see to: no interrupts until it has.
     pub(crate) alarmed: AtomicBool,
+    /// An interrupt was taken for the answer that is in memory, which nobody has looked at since.
+    pub(crate) heard: AtomicBool,
     /// The control path is at work, and looks at the registers itself.
     pub(crate) busy: AtomicBool,
     /// The drive that was served is gone.
@@ -121,6 +123,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             power: Power::default(),
             listening: AtomicBool::new(false),
             alarmed: AtomicBool::new(false),
+            heard: AtomicBool::new(false),
             busy: AtomicBool::new(false),
             departed: AtomicBool::new(false),
             unanswered: AtomicBool::new(false),

@@ -2,7 +2,7 @@
 //! Interrupts: shared, spurious, without end, and none at all.
 
 use crate::model::{Config, Drive};
-use crate::rig::{command, Line, Rig};
+use crate::rig::{command, reads, Line, Rig};
 use hal::{Cause, Command, Controller, Op};
 
 fn two() -> Config {
@@ -186,6 +186,21 @@ fn errors_silence_the_port_until_they_are_attended() {
     rig.ahci[0].attend().unwrap();
     assert_eq!(rig.model.state().ports[0].ie, 0x0040_0040, "hot-plug");
     rig.model.check();
+}
+
+/// The drain belongs to a thread that this very interrupt keeps from going on.
+#[test]
+fn an_error_behind_a_good_answer_silences_the_port_whoever_takes_the_answer() {
+    let rig = Rig::started(two());
+    let (_host, queue) = rig.io();
+    rig.model.state().hold = true;
+    queue.submit_many(reads(1));
+    let fis = rig.model.state().ports[0].fb + 0x58;
+    rig.machine.bus().write32(fis, 0x0040_40a1).unwrap();
+    rig.model.state().unplug(0);
+    assert_eq!(rig.interrupts(|_| ()), 2, "the second looks closer");
+    assert_eq!(rig.model.state().ports[0].ie, 0);
+    assert_eq!(rig.places[0].calls(), 1);
 }
 
 #[test]
