@@ -4,6 +4,10 @@
 A *load* is what fio does to one driver's disks. A *neighbour* is a thread that computes meanwhile
 (bench/hog.c). A load's name is stable, as results are compared by it: psync-16 is sixteen jobs that
 read and wait, uring-32 one job with 32 reads in flight, and "+hog" one neighbour beside it.
+
+Some are not of the matrix, but to compare with, and run where they are asked for: threads that poll
+the device themselves, on a queue for that (hipri-1 by preadv2, iopoll-1 and hybrid-1 by io_uring),
+and readers that the scheduler gives short slices ("+shorthog": so beside a neighbour).
 """
 
 import dataclasses
@@ -23,11 +27,13 @@ MARGIN = 1.75
 # I/Os of all jobs together, by how many are in flight at least: enough for the rare slow ones to
 # show, and for a window that is long beside a scheduler's slice. Many in flight are over sooner.
 TOTAL = {1: 8000, 8: 32000}
+# A slice that is shorter than a neighbour's: the shortest that there is.
+SLICE_NS = 100_000
 # Buffered writes between two fsync.
 WRITES_A_SYNC = 16
 # The neighbours that a suffix of a name stands for; bench/hog knows the classes.
 NEIGHBOURS = {"": (), "hog": ("normal",), "hog2": ("normal", "normal"),
-              "idlehog": ("idle",), "nicehog": ("nice",)}
+              "idlehog": ("idle",), "nicehog": ("nice",), "shorthog": ("normal",)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Load:
     rw: str = "randread"
     disks: int = 1
     beside: str = ""
+    polls: str = ""  # "all the time" or "hybrid": the thread itself, on a queue for that
 
     @property
     def neighbours(self):
@@ -72,6 +79,16 @@ class Load:
         total = self.ios * self.jobs * self.disks * BLOCK // SECTOR
         return tuple(int(total * share) for share in WINDOW)
 
+    def command(self, disks, folder):
+        """What is run; the programs of bench/build lie in `folder`, and fio's files begin with io
+        there."""
+        words = self.fio(disks, f"{folder}/io")
+        if self.polls == "hybrid":
+            words = ["env", f"LD_PRELOAD={folder}/hybrid.so", *words]
+        if self.beside == "shorthog":
+            words = [f"{folder}/slice", str(SLICE_NS), *words]
+        return words
+
     def named(self, beside):
         """The same beside those neighbours."""
         return dataclasses.replace(self, name=f"{self.name}+{beside}", beside=beside)
@@ -85,7 +102,7 @@ class Load:
             randrepeat=1, norandommap=True, group_reporting=True, thread=True, bs=BLOCK,
             rw=self.rw, ioengine=self.engine, direct=int(not self.buffered), numjobs=self.jobs,
             number_ios=self.ios, disable_slat=1,
-            iodepth=self.depth if self.engine == "io_uring" else None,
+            iodepth=self.depth if self.engine == "io_uring" else None, hipri=bool(self.polls),
             rwmixread=70 if self.rw == "randrw" else None)
         if self.buffered:
             # What waits is the fsync, and that is in fio's result, not in its log.
@@ -117,13 +134,24 @@ def _all():
     yield Load("two-disks-16", jobs=16, disks=2)
 
 
+def _beside_it():
+    """What is not of the matrix."""
+    for load in (Load("hipri-1", engine="pvsync2", polls="all the time"),
+                 Load("iopoll-1", engine="io_uring", polls="all the time"),
+                 Load("hybrid-1", engine="io_uring", polls="hybrid")):
+        yield load
+        yield from (load.named(beside) for beside in ("hog", "idlehog"))
+    yield Load("psync-1").named("shorthog")
+
+
 LOADS = {load.name: load for load in _all()}
+KNOWN = {**LOADS, **{load.name: load for load in _beside_it()}}
 
 
 def chosen(text):
-    """The loads that a text like "psync-1,psync-16+hog" names; all of them without a text."""
+    """The loads that a text like "psync-1,psync-16+hog" names; the matrix's without a text."""
     names = [n for n in text.split(",") if n]
-    unknown = [n for n in names if n not in LOADS]
+    unknown = [n for n in names if n not in KNOWN]
     if unknown:
-        raise Wrong(f"there is no load {', '.join(unknown)}; the loads are {', '.join(LOADS)}")
-    return [LOADS[n] for n in names] or list(LOADS.values())
+        raise Wrong(f"there is no load {', '.join(unknown)}; the loads are {', '.join(KNOWN)}")
+    return [KNOWN[n] for n in names] or list(LOADS.values())

@@ -69,7 +69,7 @@ def tell_reading(reading):
 def rows(stage, load, pair, ways):
     """The load's cells: one of each side; of hiops' one for each of the `ways`, if any."""
     for side in pair:
-        if not (side.is_ours and ways):
+        if load.polls or not (side.is_ours and ways):
             yield row(stage, load, side, side.name)
             continue
         for name, switches in ways.items():
@@ -83,6 +83,8 @@ def measure(args, switches, ways):
     model = models.varied(models.load(args.model), args.set)
     if args.yardsticks:
         yardstick.hold(yardstick.readings(model, tell=tell_reading))
+    if any(load.polls for load in loads.chosen(args.loads)):
+        sides.load_polled()
     pair = sides.both(args.sides, switches)
     stage = Stage(args.counts, account.Costs(*(model.guest_ns(key) for key in COSTS)))
     for side in pair:  # fio and its files are read from the share once, before anything counts

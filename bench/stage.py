@@ -27,7 +27,7 @@ class Stage:
     def __init__(self, counts, costs):
         shutil.rmtree(WORK, ignore_errors=True)
         os.makedirs(WORK)
-        for program in ("meter", "hog"):
+        for program in ("meter", "hog", "slice", "hybrid.so"):
             shutil.copy2(os.path.join(HERE, ".build", program), WORK)
         self.counter = counting.Counter(counts)
         self.counter.check()
@@ -78,7 +78,7 @@ class Stage:
             for counter in hogs.counters:
                 options += ["-c", counter]
             meter = self.meter(options)
-            command = load.fio(disks, f"{WORK}/io")
+            command = load.command(disks, WORK)
             running = subprocess.Popen(command, cwd=WORK, stdout=out, stderr=err)
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
             if ended != meter.pid:  # the window did not come to its end

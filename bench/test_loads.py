@@ -16,6 +16,10 @@ class Chosen(unittest.TestCase):
         names = ["uring-32", "psync-1+hog"]
         self.assertEqual([load.name for load in loads.chosen(",".join(names))], names)
 
+    def test_what_is_no_part_of_the_matrix_is_asked_for(self):
+        self.assertNotIn("hipri-1", [load.name for load in loads.chosen("")])
+        self.assertEqual([load.name for load in loads.chosen("hybrid-1")], ["hybrid-1"])
+
     def test_unknown_is_named_and_the_known_listed(self):
         with self.assertRaises(Wrong) as what:
             loads.chosen("psync-1,psync-3")
@@ -59,6 +63,19 @@ class Fio(unittest.TestCase):
         self.assertIn("--iodepth=32", LOADS["uring-4x32"].fio(["a"], "l"))
         self.assertNotIn("--iodepth=1", LOADS["psync-1"].fio(["a"], "l"))
         self.assertIn("--rwmixread=70", LOADS["mix-16+hog"].fio(["a"], "l"))
+
+    def test_who_polls_says_so(self):
+        self.assertIn("--hipri", loads.KNOWN["hipri-1"].fio(["a"], "l"))
+        self.assertNotIn("--hipri", LOADS["uring-1"].fio(["a"], "l"))
+        hybrid = loads.KNOWN["hybrid-1"]
+        self.assertEqual(hybrid.command(["a"], "/x"),
+                         ["env", "LD_PRELOAD=/x/hybrid.so", *hybrid.fio(["a"], "/x/io")])
+
+    def test_a_short_slice_is_the_readers(self):
+        short, long = loads.KNOWN["psync-1+shorthog"], LOADS["psync-1+hog"]
+        told = short.fio(["a"], "/x/io")
+        self.assertEqual(short.command(["a"], "/x"), ["/x/slice", "100000", *told])
+        self.assertEqual(long.command(["a"], "/x"), told)
 
     def test_buffered_writes_sync_and_have_no_log(self):
         told = LOADS["write-fsync"].fio(["a"], "/x/io")

@@ -51,6 +51,9 @@ def checked(found):
         raise Wrong(f"--label takes letters, digits and -_. only, not {found.label}")
     names = [found.model] if found.model else models.known()
     found.models = [models.varied(models.load(name), found.set) for name in names]
+    polled = [load.name for load in loads.chosen(found.loads) if load.polls]
+    if polled and any(found.sata or model.kind == "sata" for model in found.models):
+        raise Wrong(f"a SATA drive has no queue for {', '.join(polled)}")
     if found.set and not found.label:
         raise Wrong("--set needs a --label: its result is not the model's")
     return found
