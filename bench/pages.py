@@ -7,6 +7,7 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- ratios NAME... -->                 the ratios of IOPS in several results, of the loads
                                          that all of them have
   <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
+  <!-- naps NAME... -->                  what threads gain that nap (bench/naps.py)
   <!-- end -->
 """
 
@@ -14,12 +15,14 @@ import json
 import os
 import re
 
+import naps
 import table
 
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name) for name in ("README.md", "docs/results.md")]
-MARKED = re.compile(r"(<!-- (table|ratios|summary) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- (table|ratios|summary|naps) ([\w. -]+?) -->\n).*?(<!-- end -->)",
+                    re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
 SUMMARY = {"psync-1": "1 thread", "psync-16": "16 threads", "psync-64": "64 threads",
@@ -32,12 +35,6 @@ SUMMARY = {"psync-1": "1 thread", "psync-16": "16 threads", "psync-64": "64 thre
 def load(name):
     with open(os.path.join(RESULTS, f"{name}.json")) as text:
         return json.load(text)
-
-
-def markdown(header, lines):
-    """A table's text."""
-    lines = [header, ["---"] * len(header), *lines]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def ratios_of(result):
@@ -63,7 +60,7 @@ def whole(result):
 
     header = ["load", *(f"{cell['driver']}: IOPS" for cell in pairs[0]), "ratio",
               *LATENCIES.values(), "CPU an I/O, µs", "neighbour"]
-    return markdown(header, map(line, pairs))
+    return table.markdown(header, map(line, pairs))
 
 
 def side_by_side(results):
@@ -71,7 +68,7 @@ def side_by_side(results):
     columns = [ratios_of(result) for result in results]
     names = [load for load in columns[0] if all(load in column for column in columns)]
     header = ["load", *(table.title(result) for result in results)]
-    return markdown(header, ([n, *(column[n] for column in columns)] for n in names))
+    return table.markdown(header, ([n, *(column[n] for column in columns)] for n in names))
 
 
 def summary(*results):
@@ -88,8 +85,9 @@ def summary(*results):
     for column in columns:
         first, second = next(iter(column.values()))
         header += [f"{first['driver']}: IOPS, p50, p99", second["driver"], "IOPS ratio"]
-    return markdown(header, ([words, *(text for column in columns for text in cells(column[name]))]
-                             for name, words in SUMMARY.items()))
+    lines = ([words, *(text for column in columns for text in cells(column[name]))]
+             for name, words in SUMMARY.items())
+    return table.markdown(header, lines)
 
 
 def filled(page):
@@ -100,6 +98,9 @@ def filled(page):
             text = whole(load(*names))
         elif match[2] == "ratios":
             text = side_by_side([load(name) for name in names])
+        elif match[2] == "naps":
+            cells = (line for name in names for line in naps.lines(load(name)))
+            text = table.markdown(naps.HEADER, cells)
         else:
             text = summary(*map(load, names))
         return match[1] + text + match[4]

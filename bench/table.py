@@ -29,6 +29,12 @@ def pairs(rows):
     return [tuple(cells) for cells in groups(rows) if len(cells) == 2]
 
 
+def markdown(header, lines):
+    """A table's text in Markdown."""
+    lines = [header, ["---"] * len(header), *lines]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
 def title(result):
     """What was measured."""
     kind = {"nvme": "NVMe", "sata": "SATA"}[result["kind"]]
