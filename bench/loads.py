@@ -140,7 +140,7 @@ def _beside_it():
                  Load("iopoll-1", engine="io_uring", polls="all the time"),
                  Load("hybrid-1", engine="io_uring", polls="hybrid")):
         yield load
-        yield from (load.named(beside) for beside in ("hog", "idlehog"))
+        yield from (load.named(beside) for beside in ("hog", "idlehog", "shorthog"))
     yield Load("psync-1").named("shorthog")
 
 
