@@ -26,7 +26,9 @@ KEYS = {"p50_us": 50, "p99_us": 99, "p999_us": 99.9, "p9999_us": 99.99}
 
 def row(stage, load, side, name):
     """One cell of the matrix: the side, by that name."""
+    before = side.stats()
     seen, jobs = stage.run(load, side.disks)
+    after = side.stats()
     took = latencies(load, seen, jobs)
     ios = seen.sectors * loads.SECTOR / loads.BLOCK
     cell = {"load": load.name, "driver": name, "iops": ios * 1e9 / seen.elapsed,
@@ -44,7 +46,17 @@ def row(stage, load, side, name):
             "registers": sum(seen.registers) / ios,
             "ios": ios, "least": took.least, "throughout": took.throughout,
             "elapsed_ns": seen.elapsed, "busy_ns": seen.busy,
+            "stats": per_io(before, after),
             "cdf_us": [[percent, ns / 1000] for percent, ns in took.told]}
+
+
+def per_io(before, after):
+    """What counts have grown by, over those completed: of the whole run, not of the window."""
+    grown = {key: value - before.get(key, 0) for key, value in after.items()}
+    # What is no count of I/O: the longest of something.
+    grown = {key: value for key, value in grown.items() if value and not key.startswith("max_")}
+    ios = grown.get("completed")
+    return {key: value / ios for key, value in grown.items()} if ios else {}
 
 
 def told(cell):

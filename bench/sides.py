@@ -32,6 +32,15 @@ class Side:
             for key, value in switches.items():
                 put(f"/sys/block/{disk}/hiops/{key}", value, value)
 
+    def stats(self):
+        """hiops' counts of its disks, added up; those of another driver's are none."""
+        counts = {}
+        for disk in self.disks if self.is_ours else ():
+            with open(f"/sys/block/{disk}/hiops/stats") as text:
+                for key, value in map(str.split, text):
+                    counts[key] = counts.get(key, 0) + int(value)
+        return counts
+
     def interrupts(self, table):
         """Of all its drives, in a text of /proc/interrupts."""
         return sum(d.interrupts(table) for d in self.drives)
