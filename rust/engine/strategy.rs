@@ -202,7 +202,7 @@ pub trait Strategy: Send + Sync + 'static {
     /// at what a sleep takes ([`Costs::sleep_ns`]).
     fn spins(&self, view: &impl View) -> Option<u64>;
 
-    /// What came of a visit, or of spinning for `ns`.
+    /// What came of a visit, or of spinning for `ns`, as was planned ([`Plan::Spin`]) or not.
     fn spun(&self, view: &impl View, came: Spun, ns: u64);
 
     /// A thread has come by for `ns`, in vain, and sleeps.
@@ -237,7 +237,7 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
-    /// What came of looking out for what was expected, for `ns`.
+    /// What came of looking, for `ns`, for what was expected after a nap.
     fn foreseen(&self, view: &impl View, came: Spun, ns: u64) {
         let _ = (view, came, ns);
     }

@@ -4,12 +4,12 @@
 //!
 //! ```text
 //!  plans, if it is expected -- Nap --> Nap, and then: look, spin; GoOn
-//!      | Any                -- Spin --> flush; spin --- woken ----> GoOn, else Sleep
+//!      | Any, Block         -- Spin --> flush; spin --- woken ----> GoOn, else Sleep
 //!  yields, if yields_first --yes--> Yield
 //!      | no
 //!  visit: up to a budget ---- woken ----> GoOn
 //!      |
-//!  spins --yes--> flush; pause, look, pause ... --- woken ----> GoOn
+//!  spins, unless Block --yes--> flush; pause, look, pause ... --- woken ----> GoOn
 //!      | no, or in vain
 //!  yields, unless yields_first --yes--> Yield
 //!      | no
@@ -55,8 +55,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if thread.is_awake() {
             return Next::GoOn;
         }
+        let mut plan = Plan::Any;
         if self.is_foretelling() {
-            if let Some(next) = self.foresees(thread) {
+            plan = self.plan(thread);
+            if let Some(next) = self.carry_out(thread, plan) {
                 return next;
             }
         }
@@ -65,7 +67,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             return Next::Yield;
         }
         let since = self.upper.now_ns();
-        let next = self.comes_by(thread, ended, yields_first);
+        let next = self.comes_by(thread, ended, yields_first, plan);
         if next == Next::Sleep {
             let ns = self.upper.now_ns().saturating_sub(since);
             self.strategy.slept(self, ns);
@@ -73,14 +75,22 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         next
     }
 
-    /// What `thread` does about what it expects; `None`: as if it did not.
+    /// What `thread` does about what it expects.
     #[cold]
-    fn foresees(&self, thread: &impl Waiting) -> Option<Next> {
-        let expected = thread.expects();
-        let plan = expected.map_or(Plan::Any, |what| self.strategy.plans(self, what));
+    fn plan(&self, thread: &impl Waiting) -> Plan {
+        let plan = match thread.expects() {
+            Some(what) => self.strategy.plans(self, what),
+            None => Plan::Any,
+        };
         self.plan_ticks(plan);
+        plan
+    }
+
+    /// What comes of `plan`; `None`: what would without one.
+    #[inline]
+    fn carry_out(&self, thread: &impl Waiting, plan: Plan) -> Option<Next> {
         match plan {
-            Plan::Any => None,
+            Plan::Any | Plan::Block => None,
             Plan::Nap { until_ns, for_ns } => {
                 // A device that was not told does not answer.
                 self.flush();
@@ -88,13 +98,15 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             }
             Plan::Spin { for_ns } => {
                 self.flush();
-                let spread = expected.map_or(0, |what| what.spread_ns);
+                let spread = thread.expects().map_or(0, |what| what.spread_ns);
                 let most = spread.saturating_mul(2);
                 let most = most.saturating_add(self.costs.get().sleep_ns);
-                let came = self.looks_out(thread, for_ns.min(most));
-                Some(match came {
-                    Spun::Found => Next::GoOn,
-                    Spun::Vain => Next::Sleep,
+                if let Some((came, ns)) = self.spin(thread, for_ns.min(most), 0) {
+                    self.strategy.spun(self, came, ns);
+                }
+                Some(match thread.is_awake() {
+                    true => Next::GoOn,
+                    false => Next::Sleep,
                 })
             }
         }
@@ -139,13 +151,23 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     /// Takes completions, spins, or yields, if it has not yet.
-    fn comes_by(&self, thread: &impl Waiting, ended: Option<usize>, yields_first: bool) -> Next {
+    fn comes_by(
+        &self,
+        thread: &impl Waiting,
+        ended: Option<usize>,
+        yields_first: bool,
+        plan: Plan,
+    ) -> Next {
         let ended = ended.unwrap_or_else(|| self.visit(false));
         if thread.is_awake() {
             self.strategy.spun(self, Spun::Found, 0);
             return Next::GoOn;
         }
-        match self.strategy.spins(self) {
+        let spins = match plan {
+            Plan::Block => None,
+            _ => self.strategy.spins(self),
+        };
+        match spins {
             None => self.flush_unless_deferred(Staged::Closing),
             Some(ns) => {
                 // A device that was not told does not answer.
@@ -196,35 +218,41 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[inline]
     fn spin(&self, thread: &impl Waiting, limit_ns: u64, ended: usize) -> Option<(Spun, u64)> {
         let since = self.upper.now_ns();
-        let spun = || self.upper.now_ns().saturating_sub(since);
-        let mut ended = ended;
+        let (mut ended, mut spun) = (ended, 0);
         let budget = self.budget();
         for _ in 0..MOST_LOOKS {
-            if !thread.pause() {
-                return thread.is_awake().then(|| (Spun::Found, spun()));
+            let awake = !thread.pause();
+            // Once for each look, as that is most of what one takes.
+            let now = self.upper.now_ns();
+            spun = now.saturating_sub(since);
+            if awake {
+                return thread.is_awake().then_some((Spun::Found, spun));
             }
             if ended >= budget {
                 return None;
             }
-            if let Some(due) = self.peek() {
+            if let Some(due) = self.peek(now) {
                 ended = ended.wrapping_add(self.visit(due));
             }
-            if spun() >= limit_ns {
+            if spun >= limit_ns {
                 break;
             }
         }
-        Some((Spun::Vain, spun()))
+        let came = match thread.is_awake() {
+            true => Spun::Found,
+            false => Spun::Vain,
+        };
+        Some((came, spun))
     }
 
     /// Whether there is anything to drain, and if so, whether it is due even where nothing has
-    /// come: who knocked meanwhile, an interrupt perhaps, relies on it.
+    /// come: who knocked meanwhile, an interrupt perhaps, relies on it. It is `now`.
     #[inline]
-    fn peek(&self) -> Option<bool> {
+    fn peek(&self, now: u64) -> Option<bool> {
         let mut side = self.drain.try_lock()?;
-        let look_ns = self.look_ns();
         let came = self.hw.check_event(&mut side.hw);
         if !came {
-            side.empty_ns = look_ns;
+            side.empty_ns = now;
         }
         let knocked = side.release();
         (came || knocked).then_some(knocked)

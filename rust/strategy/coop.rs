@@ -268,7 +268,10 @@ impl<P: Platform> Strategy for Coop<P> {
     }
 
     fn plans(&self, view: &impl View, what: Expected) -> Plan {
-        self.foresight.plans(view, what)
+        match self.foresight.plans(view, what) {
+            Plan::Spin { .. } if !self.spinning.is_open(view.now_ms()) => Plan::Block,
+            plan => plan,
+        }
     }
 
     fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {

@@ -21,13 +21,15 @@
 //!
 //! # When there is no nap
 //! * The spread is more than a wake-up takes: to look for so long saves nothing.
-//! * It is due sooner than a sleep takes: the thread spins for it.
+//! * It is due sooner than a sleep takes: the thread spins for it, while that pays.
 //! * It is due so late that nobody would notice a wake-up.
 //! * Others are outstanding on its queue: whoever is woken for those finds its, and there is enough
 //!   to do for the CPU without looking for what has not come.
 //! * It does not pay: an [`Account`] of what the looks have saved, and what they and the timers
 //!   took. Beside a thread that computes, whom the scheduler lets finish its slice, nappers come
 //!   too late each time.
+//!
+//! A thread that knows that it waits for longer than a sleep takes does not spin before it sleeps.
 
 mod carrying;
 mod ticks;
@@ -185,7 +187,7 @@ impl<P: Platform> Foresight<P> {
     #[inline]
     pub(crate) fn plans(&self, view: &impl View, what: Expected) -> Plan {
         let plan = self.plan(view, what);
-        if plan != Plan::Any {
+        if matches!(plan, Plan::Nap { .. } | Plan::Spin { .. }) {
             self.alone.store(0, Ordering::Relaxed);
         }
         plan
@@ -199,15 +201,15 @@ impl<P: Platform> Foresight<P> {
         let left = at_ns.saturating_sub(now);
         let wake_up = sleep_ns.saturating_add(u64::from(self.lead.expected_ns()));
         let vague = late || spread_ns > wake_up;
-        if view.outstanding() > ALONE || vague || left >> MOST_SLEEPS > sleep_ns {
+        if view.outstanding() > ALONE || vague {
             return Plan::Any;
         }
         if left <= sleep_ns {
             let for_ns = left.saturating_add(spread_ns.saturating_mul(SPREADS));
             return Plan::Spin { for_ns };
         }
-        if !self.napping.is_open(view.now_ms()) {
-            return Plan::Any;
+        if left >> MOST_SLEEPS > sleep_ns || !self.napping.is_open(view.now_ms()) {
+            return Plan::Block;
         }
         let (lead, off) = self.lead.or(sleep_ns);
         let margin = u64::from(self.margin.load(Ordering::Relaxed));
@@ -216,7 +218,7 @@ impl<P: Platform> Foresight<P> {
         let early = lead.saturating_add(apart);
         // Nobody goes to sleep and sets a timer up for less than that takes.
         if left <= early.saturating_add(sleep_ns) {
-            return Plan::Any;
+            return Plan::Block;
         }
         self.carrying.set_reach(left.saturating_add(apart));
         let window = u64::from(self.window_us()).saturating_mul(1000);

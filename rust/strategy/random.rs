@@ -107,9 +107,10 @@ impl Strategy for Random {
 
     fn plans(&self, view: &impl View, _: Expected) -> Plan {
         let ns = 1u64 << self.below(40);
-        match self.below(3) {
+        match self.below(4) {
             0 => Plan::Any,
-            1 => Plan::Spin { for_ns: ns },
+            1 => Plan::Block,
+            2 => Plan::Spin { for_ns: ns },
             _ => Plan::Nap {
                 until_ns: view.now_ns().saturating_add(ns),
                 for_ns: 1 << self.below(40),

@@ -15,7 +15,7 @@ mod machine;
 
 use engine::{Mode, Nap, DEFAULT_POLL_INTERVAL_US};
 use hal::mock::MockPlatform;
-use machine::{play, Load, Played};
+use machine::{play, Load, Played, SWITCH_NS};
 use strategy::Coop;
 
 /// One thread on an NVMe drive of 80 us.
@@ -28,6 +28,8 @@ const ALONE: Load = Load {
     batch: 1,
     latency_ns: (80_000, 2_000),
     later: None,
+    large_ns: None,
+    switch_ns: SWITCH_NS,
     burst_ns: 1,
     reads: 2_000,
     several: false,
@@ -98,6 +100,26 @@ fn naps_hit_again_within_a_hundred_reads() {
 #[test]
 fn on_a_polled_queue_of_a_drive_that_becomes_faster_within_two_hundred() {
     assert!(missed_for_a_jump(Mode::Poll, 300_000, 80_000) < 200);
+}
+
+/// Small reads that are over sooner than a sleep takes, large ones that are not, in one thread: who
+/// does not tell them apart spins for both or for neither.
+#[test]
+fn the_small_are_spun_for_and_the_large_are_not() {
+    let [without, with] = both(
+        "two classes",
+        Load {
+            switch_ns: 20_000,
+            latency_ns: (10_000, 200),
+            large_ns: Some((80_000, 1_000)),
+            reads: 4_000,
+            ..ALONE
+        },
+    );
+    // Some 2,000 of each.
+    assert!(without.sleeps.iter().all(|sleeps| *sleeps > 1_900));
+    assert!(with.sleeps[0] < 100, "{with:?}");
+    assert!(count(&with, Nap::Vain) < 20, "{with:?}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ mod machine;
 
 use engine::{Mode, Strategy, DEFAULT_POLL_INTERVAL_US};
 use hal::mock::MockPlatform;
-use machine::{play, Load, Played};
+use machine::{play, Load, Played, SWITCH_NS};
 use strategy::{Coop, Plain, Random};
 use testkit::Dice;
 
@@ -37,6 +37,8 @@ fn load(seed: u64, mode: Mode, neighbours: usize) -> Load {
         latency_ns: [(10_000, 5_000), (80_000, 40_000), (400_000, 2_000_000)]
             [dice.roll(3) as usize],
         later: None,
+        large_ns: None,
+        switch_ns: SWITCH_NS,
         burst_ns: [1, 100_000, 1_000_000][dice.roll(3) as usize],
         reads: 300,
         several: true,

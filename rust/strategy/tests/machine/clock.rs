@@ -88,7 +88,9 @@ impl Machine {
             let id = told.command.lba as u32;
             let (least, more) = match self.load.later {
                 Some((from, latency)) if from <= id => latency,
-                _ => self.load.latency_ns,
+                _ => (self.load.large_ns)
+                    .filter(|_| self.load.is_large(id))
+                    .unwrap_or(self.load.latency_ns),
             };
             let over = now + least + self.roll(more + 1);
             let over = over.next_multiple_of(self.load.burst_ns);

@@ -14,8 +14,8 @@ pub(super) const INTERRUPT_NS: u64 = 500;
 pub(super) const PAUSE_NS: u64 = 200;
 /// a kick that was asked for,
 pub(super) const KICK_NS: u64 = 8_000_000;
-/// a switch to a thread that was asleep,
-pub(super) const SWITCH_NS: u64 = 2_000;
+/// a switch to a thread that was asleep, as a rule,
+pub const SWITCH_NS: u64 = 2_000;
 /// and the turn of a neighbour.
 pub(super) const SLICE_NS: u64 = 3_000_000;
 
@@ -37,6 +37,10 @@ pub struct Load {
     pub latency_ns: (u64, u64),
     /// From that read on it takes so much instead.
     pub later: Option<(u32, (u64, u64))>,
+    /// Of every other read, at random, which is large then, it takes so much instead.
+    pub large_ns: Option<(u64, u64)>,
+    /// What a switch to a thread takes that was asleep, which is known.
+    pub switch_ns: u64,
     /// It tells of what it has finished at multiples of this.
     pub burst_ns: u64,
     pub reads: u32,
@@ -57,6 +61,9 @@ pub struct Played {
     /// Interrupts of the device's, and ticks of the timer.
     pub interrupts: u32,
     pub ticks: u32,
+    /// Pauses of threads that spun for small and for large reads, and sleeps.
+    pub pauses: [u32; 2],
+    pub sleeps: [u32; 2],
     /// How naps ended, by [`engine::Nap`], in its order.
     pub naps: [u32; 4],
     /// From the end of what a thread waited for until it went on, of all reads together.
@@ -92,6 +99,11 @@ impl Longest {
 }
 
 impl Load {
+    /// Whether that read is a large one.
+    pub(super) fn is_large(&self, id: u32) -> bool {
+        self.large_ns.is_some() && testkit::Dice(u64::from(id) + 1).roll(2) == 1
+    }
+
     /// For how long handlers run that end and issue as many commands as there are tags, in the
     /// smallest steps, a microsecond from one to the next.
     pub fn ring_ns(&self) -> u64 {

@@ -8,5 +8,5 @@ mod load;
 mod threads;
 mod upper;
 
-pub use load::{Load, Played};
+pub use load::{Load, Played, SWITCH_NS};
 pub use threads::play;

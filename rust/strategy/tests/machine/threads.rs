@@ -2,8 +2,8 @@
 //! The threads, by turns.
 
 use super::clock::{Io, Machine, Read, Seen, Top};
-use super::load::{Load, Played, NEVER, PAUSE_NS, SLICE_NS, SWITCH_NS};
-use engine::{Expected, IoQueue, Nap, Next, Strategy, Switches, Turn, Waiting};
+use super::load::{Load, Played, NEVER, PAUSE_NS, SLICE_NS};
+use engine::{Costs, Expected, IoQueue, Nap, Next, Strategy, Switches, Turn, Waiting};
 use hal::mock::{MockPlatform, MockQueue};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -25,6 +25,8 @@ impl<S: Strategy> Waiting for Here<'_, S> {
     }
 
     fn pause(&self) -> bool {
+        let large = usize::from(self.top.machine.load.is_large(self.id));
+        self.top.machine.seen(|seen| seen.played.pauses[large] += 1);
         self.top.pass(PAUSE_NS);
         !self.is_awake()
     }
@@ -86,6 +88,10 @@ pub fn play<S: Strategy>(strategy: S, load: Load) -> Played {
     paused.resume();
     queue.set_poll_interval_us(load.interval_us);
     queue.set_foretelling(load.predict);
+    queue.set_costs(Costs {
+        sleep_ns: load.switch_ns,
+        ..Costs::ASSUMED
+    });
     run(&queue, load);
     assert_eq!((queue.in_flight(), queue.queued()), (0, 0), "{load:?}");
     top.machine.seen(|seen| {
@@ -156,11 +162,11 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
                 continue;
             }
             Thread::Woken(id) => {
-                top.pass(SWITCH_NS);
+                top.pass(load.switch_ns);
                 (id, Next::GoOn)
             }
             Thread::NapIsOver(id, until, ns) => {
-                top.pass(SWITCH_NS);
+                top.pass(load.switch_ns);
                 let here = here(id, false);
                 match top.is_over(id) {
                     true => note_nap(queue, Nap::Late, machine.now() - until),
@@ -213,6 +219,9 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
         };
         machine.seen(|seen| {
             seen.played.busy_ns += now - since;
+            if then == Next::Sleep {
+                seen.played.sleeps[usize::from(load.is_large(id))] += 1;
+            }
             if then == Next::GoOn {
                 seen.played.delay_ns += now - seen.over[&id];
             }

@@ -16,7 +16,11 @@ impl<S: Strategy> Upper for Top<S> {
             op: Op::Read,
             unit: 1,
             lba: u64::from(rq.0),
-            blocks: 1,
+            blocks: if self.machine.load.is_large(rq.0) {
+                128
+            } else {
+                1
+            },
             block_shift: 9,
             fua: false,
             unmap: false,
