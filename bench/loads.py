@@ -6,7 +6,7 @@ A *load* is what fio does to one driver's disks. A *neighbour* is a thread that 
 read and wait, uring-32 one job with 32 reads in flight, and "+hog" one neighbour beside it.
 
 Some are not of the matrix, but to compare with, and run where they are asked for: threads that poll
-the device themselves, on a queue for that (hipri-1 by preadv2, iopoll-1 and hybrid-1 by io_uring),
+the device themselves by io_uring, on a queue for that (iopoll-1, and hybrid-1 half of the time),
 and readers that the scheduler gives short slices ("+shorthog": so beside a neighbour).
 """
 
@@ -136,8 +136,7 @@ def _all():
 
 def _beside_it():
     """What is not of the matrix."""
-    for load in (Load("hipri-1", engine="pvsync2", polls="all the time"),
-                 Load("iopoll-1", engine="io_uring", polls="all the time"),
+    for load in (Load("iopoll-1", engine="io_uring", polls="all the time"),
                  Load("hybrid-1", engine="io_uring", polls="hybrid")):
         yield load
         yield from (load.named(beside) for beside in ("hog", "idlehog", "shorthog"))

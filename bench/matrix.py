@@ -82,6 +82,8 @@ def rows(stage, load, pair, ways):
     """The load's cells: one of each side; of hiops' one for each of the `ways`, if any."""
     for side in pair:
         if load.polls or not (side.is_ours and ways):
+            if side.is_ours and ways:  # as the first way has it, not the last
+                side.set(next(iter(ways.values())))
             yield row(stage, load, side, side.name)
             continue
         for name, switches in ways.items():

@@ -12,7 +12,7 @@ import table
 # The way that all others are held against, and the load that shows what polling it out would save,
 # without and with neighbours.
 ASLEEP = "asleep"
-POLLED = "hipri-1"
+POLLED = "iopoll-1"
 # One reader that waits, however it does.
 READERS = "psync-1", POLLED, "hybrid-1"
 

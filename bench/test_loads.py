@@ -17,7 +17,7 @@ class Chosen(unittest.TestCase):
         self.assertEqual([load.name for load in loads.chosen(",".join(names))], names)
 
     def test_what_is_no_part_of_the_matrix_is_asked_for(self):
-        self.assertNotIn("hipri-1", [load.name for load in loads.chosen("")])
+        self.assertNotIn("iopoll-1", [load.name for load in loads.chosen("")])
         self.assertEqual([load.name for load in loads.chosen("hybrid-1")], ["hybrid-1"])
 
     def test_unknown_is_named_and_the_known_listed(self):
@@ -65,7 +65,7 @@ class Fio(unittest.TestCase):
         self.assertIn("--rwmixread=70", LOADS["mix-16+hog"].fio(["a"], "l"))
 
     def test_who_polls_says_so(self):
-        self.assertIn("--hipri", loads.KNOWN["hipri-1"].fio(["a"], "l"))
+        self.assertIn("--hipri", loads.KNOWN["iopoll-1"].fio(["a"], "l"))
         self.assertNotIn("--hipri", LOADS["uring-1"].fio(["a"], "l"))
         hybrid = loads.KNOWN["hybrid-1"]
         self.assertEqual(hybrid.command(["a"], "/x"),

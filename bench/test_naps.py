@@ -14,7 +14,7 @@ def row(load, driver, mean):
 class Lines(unittest.TestCase):
     result = {"latency_ns": 80_000, "scale": 4, "rows": [
         row("psync-1", "nvme", 340), row("psync-1", "hiops_nvme asleep", 336),
-        row("psync-1", "hiops_nvme naps", 330), row("hipri-1", "hiops_nvme", 324),
+        row("psync-1", "hiops_nvme naps", 330), row("iopoll-1", "hiops_nvme", 324),
         row("psync-1+hog", "hiops_nvme asleep", 400), row("uring-1", "nvme", 999)]}
 
     def test_real_time_and_the_share_of_what_could_be_saved(self):

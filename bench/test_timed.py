@@ -34,7 +34,7 @@ class Arguments(unittest.TestCase):
                      ["--drivers", "nvme"], ["--hiops", "coop"], ["--label", "a/b"], ["--bogus"],
                      ["--set", "latency_ns=1"], ["--ways", "a: coop=0"],
                      ["--label", "x", "--ways", "a"], ["--label", "x", "--ways", "a: coop"],
-                     ["--sata", "--loads", "hipri-1"], ["--model", "sata", "--loads", "hybrid-1"],
+                     ["--sata", "--loads", "iopoll-1"], ["--model", "sata", "--loads", "hybrid-1"],
                      ["extra"], ["--cpus"]):
             with self.subTest(args=args), self.assertRaises(Wrong):
                 arguments(args)
