@@ -10,7 +10,7 @@
 # instead of: ahci-depth@stock soak@stock install@stock
 # instead of: kunit@debug ram@debug nvme-io@debug nvme-unbind@debug ahci-io@debug ahci-tools@debug
 # instead of: faults@debug nvme-alloc@debug soak@debug
-# vm: --timeout 1800 --memory 1G
+# vm: --timeout 2700 --memory 1G
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap"
 # vm: --qemu "-device nvme,serial=io-0,drive=a,addr=4"
 # vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap"

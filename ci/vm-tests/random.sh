@@ -6,7 +6,7 @@
 # kernels: debug
 # image: n.img 64M
 # image: s.img 64M
-# vm: --timeout 1800 --qemu "-drive file=$DIR/n.img,format=raw,if=none,id=n"
+# vm: --timeout 2700 --qemu "-drive file=$DIR/n.img,format=raw,if=none,id=n"
 # vm: --qemu "-device nvme,serial=random-n,drive=n,addr=4"
 # vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s"
 # vm: --qemu "-device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=random-s,drive=s,bus=hba.0"
