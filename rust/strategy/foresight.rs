@@ -184,16 +184,17 @@ impl<P: Platform> Foresight<P> {
         }
     }
 
+    /// What a thread does that waits for `what`; `spins`: it pays to spin instead of sleeping.
     #[inline]
-    pub(crate) fn plans(&self, view: &impl View, what: Expected) -> Plan {
-        let plan = self.plan(view, what);
+    pub(crate) fn plans(&self, view: &impl View, what: Expected, spins: bool) -> Plan {
+        let plan = self.plan(view, what, spins);
         if matches!(plan, Plan::Nap { .. } | Plan::Spin { .. }) {
             self.alone.store(0, Ordering::Relaxed);
         }
         plan
     }
 
-    fn plan(&self, view: &impl View, what: Expected) -> Plan {
+    fn plan(&self, view: &impl View, what: Expected, spins: bool) -> Plan {
         let Expected { at_ns, spread_ns } = what;
         let sleep_ns = view.costs().sleep_ns;
         let now = view.now_ns();
@@ -204,7 +205,7 @@ impl<P: Platform> Foresight<P> {
         if view.outstanding() > ALONE || vague {
             return Plan::Any;
         }
-        if left <= sleep_ns {
+        if left <= sleep_ns && spins {
             let for_ns = left.saturating_add(spread_ns.saturating_mul(SPREADS));
             return Plan::Spin { for_ns };
         }
