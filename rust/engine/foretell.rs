@@ -41,7 +41,7 @@ pub struct Expected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// It was seen to come: a look just before found nothing, or the interrupt brought it. What it
-    /// took is measured; or it was not over when it was to be, and at least that is.
+    /// took is measured.
     Came,
     /// It was there at the first look. It took as long at most.
     Found,
@@ -203,13 +203,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let unsure = look.at_ns.saturating_sub(side.empty_ns.max(at));
         let ticks_ns = || self.costs.get().tick_ns.saturating_mul(CLOSE_TICKS);
         let close = unsure <= took >> CLOSE || unsure <= ticks_ns();
-        let least = took.saturating_sub(unsure);
-        let foretold = u64::from(told.after_ns.load(Ordering::Relaxed));
-        let (took, seen) = match look.by == Context::Irq || close {
-            true => (took, Seen::Came),
-            // It took longer than that for certain, which is more than was foretold.
-            false if foretold != 0 && least > foretold => (least, Seen::Came),
-            false => (took, Seen::Found),
+        let seen = match look.by == Context::Irq || close {
+            true => Seen::Came,
+            false => Seen::Found,
         };
         self.strategy.answered(self, mark, took, seen);
     }
