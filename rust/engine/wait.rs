@@ -58,8 +58,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let mut plan = Plan::Any;
         if self.is_foretelling() {
             plan = self.plan(thread);
-            if let Some(next) = self.carry_out(thread, plan) {
-                return next;
+            match plan {
+                Plan::Any | Plan::Block => {}
+                Plan::Nap { until_ns, for_ns } => {
+                    // A device that was not told does not answer.
+                    self.flush();
+                    return Next::Nap { until_ns, for_ns };
+                }
+                Plan::Spin { for_ns } => return self.spins_for(thread, for_ns),
             }
         }
         let yields_first = self.strategy.yields_first(self);
@@ -79,47 +85,36 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[cold]
     fn plan(&self, thread: &impl Waiting) -> Plan {
         let plan = match thread.expects() {
-            Some(what) => self.strategy.plans(self, what),
+            Some(what) => self.planned(what),
             None => Plan::Any,
         };
         self.plan_ticks(plan);
         plan
     }
 
-    /// What comes of `plan`; `None`: what would without one.
-    #[inline]
-    fn carry_out(&self, thread: &impl Waiting, plan: Plan) -> Option<Next> {
-        match plan {
-            Plan::Any | Plan::Block => None,
-            Plan::Nap { until_ns, for_ns } => {
-                // A device that was not told does not answer.
-                self.flush();
-                Some(Next::Nap { until_ns, for_ns })
-            }
+    /// What the strategy has it do, within bounds.
+    fn planned(&self, what: Expected) -> Plan {
+        match self.strategy.plans(self, what) {
             Plan::Spin { for_ns } => {
-                self.flush();
-                let spread = thread.expects().map_or(0, |what| what.spread_ns);
-                let most = spread.saturating_mul(2);
+                let most = what.spread_ns.saturating_mul(2);
                 let most = most.saturating_add(self.costs.get().sleep_ns);
-                if let Some((came, ns)) = self.spin(thread, for_ns.min(most), 0) {
-                    self.strategy.spun(self, came, ns);
+                Plan::Spin {
+                    for_ns: for_ns.min(most),
                 }
-                Some(match thread.is_awake() {
-                    true => Next::GoOn,
-                    false => Next::Sleep,
-                })
             }
+            plan => plan,
         }
     }
 
-    /// `thread` looks for what it expects, for up to `limit_ns`.
-    fn looks_out(&self, thread: &impl Waiting, limit_ns: u64) -> Spun {
-        if let Some((came, ns)) = self.spin(thread, limit_ns, 0) {
-            self.strategy.foreseen(self, came, ns);
+    /// `thread` looks for what it expects, for up to `for_ns`, and then sleeps.
+    fn spins_for(&self, thread: &impl Waiting, for_ns: u64) -> Next {
+        self.flush();
+        if let Some((came, ns)) = self.spin(thread, for_ns, 0) {
+            self.strategy.spun(self, came, ns);
         }
         match thread.is_awake() {
-            true => Spun::Found,
-            false => Spun::Vain,
+            true => Next::GoOn,
+            false => Next::Sleep,
         }
     }
 
@@ -132,10 +127,15 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.visit(false);
         let nap = match thread.is_awake() {
             true => Nap::Late,
-            false => match self.looks_out(thread, for_ns.min(most)) {
-                Spun::Found => Nap::Hit,
-                Spun::Vain => Nap::Vain,
-            },
+            false => {
+                if let Some((came, ns)) = self.spin(thread, for_ns.min(most), 0) {
+                    self.strategy.foreseen(self, came, ns);
+                }
+                match thread.is_awake() {
+                    true => Nap::Hit,
+                    false => Nap::Vain,
+                }
+            }
         };
         if nap == Nap::Vain && self.is_polled() {
             self.time_ticks();

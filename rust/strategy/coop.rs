@@ -268,7 +268,7 @@ impl<P: Platform> Strategy for Coop<P> {
     }
 
     fn plans(&self, view: &impl View, what: Expected) -> Plan {
-        (self.foresight).plans(view, what, self.spinning.is_open(view.now_ms()))
+        (self.foresight).plans(view, what, || self.spinning.is_open(view.now_ms()))
     }
 
     fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {

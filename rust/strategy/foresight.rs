@@ -186,7 +186,12 @@ impl<P: Platform> Foresight<P> {
 
     /// What a thread does that waits for `what`; `spins`: it pays to spin instead of sleeping.
     #[inline]
-    pub(crate) fn plans(&self, view: &impl View, what: Expected, spins: bool) -> Plan {
+    pub(crate) fn plans(
+        &self,
+        view: &impl View,
+        what: Expected,
+        spins: impl FnOnce() -> bool,
+    ) -> Plan {
         let plan = self.plan(view, what, spins);
         if matches!(plan, Plan::Nap { .. } | Plan::Spin { .. }) {
             self.alone.store(0, Ordering::Relaxed);
@@ -194,7 +199,7 @@ impl<P: Platform> Foresight<P> {
         plan
     }
 
-    fn plan(&self, view: &impl View, what: Expected, spins: bool) -> Plan {
+    fn plan(&self, view: &impl View, what: Expected, spins: impl FnOnce() -> bool) -> Plan {
         let Expected { at_ns, spread_ns } = what;
         let sleep_ns = view.costs().sleep_ns;
         let now = view.now_ns();
@@ -205,7 +210,7 @@ impl<P: Platform> Foresight<P> {
         if view.outstanding() > ALONE || vague {
             return Plan::Any;
         }
-        if left <= sleep_ns && spins {
+        if left <= sleep_ns && spins() {
             let for_ns = left.saturating_add(spread_ns.saturating_mul(SPREADS));
             return Plan::Spin { for_ns };
         }

@@ -61,8 +61,7 @@ pub struct Played {
     /// Interrupts of the device's, and ticks of the timer.
     pub interrupts: u32,
     pub ticks: u32,
-    /// Pauses of threads that spun for small and for large reads, and sleeps.
-    pub pauses: [u32; 2],
+    /// Sleeps of threads that waited for small and for large reads.
     pub sleeps: [u32; 2],
     /// How naps ended, by [`engine::Nap`], in its order.
     pub naps: [u32; 4],

@@ -25,8 +25,6 @@ impl<S: Strategy> Waiting for Here<'_, S> {
     }
 
     fn pause(&self) -> bool {
-        let large = usize::from(self.top.machine.load.is_large(self.id));
-        self.top.machine.seen(|seen| seen.played.pauses[large] += 1);
         self.top.pass(PAUSE_NS);
         !self.is_awake()
     }
