@@ -3,11 +3,13 @@
 //! --release`. `ci/loom-breaks` shows that each of these fails when its key line is broken.
 #![cfg(loom)]
 
+// Each test uses its part of it.
+#[allow(dead_code)]
 mod model;
 
 use engine::Context;
 use loom::thread;
-use model::{check, queue, state};
+use model::{check, interrupt, queue, state};
 use std::sync::Arc;
 
 /// The one tag is taken. While one thread submits a second request, the first completes: the second
@@ -72,15 +74,9 @@ fn drain_token() {
         let queue = queue(2, 2);
         queue.submit(1, true);
         queue.submit(2, true);
-        let complete = |tag| {
-            let queue = Arc::clone(&queue);
-            move || {
-                queue.hardware().post(tag);
-                queue.drain(Context::Irq)
-            }
-        };
-        let other = thread::spawn(complete(0));
-        let mine = complete(1)();
+        let other = interrupt(&queue, 0);
+        queue.hardware().post(1);
+        let mine = queue.drain(Context::Irq);
         assert_eq!(mine + other.join().unwrap(), 2);
         assert_eq!(state(&queue), (2, 2, 0), "ended, told, waiting");
     });
@@ -92,13 +88,7 @@ fn check_beside_an_interrupt() {
     check(3, || {
         let queue = queue(1, 1);
         queue.submit(1, true);
-        let interrupt = {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || {
-                queue.hardware().post(0);
-                queue.drain(Context::Irq);
-            })
-        };
+        let interrupt = interrupt(&queue, 0);
         queue.check();
         interrupt.join().unwrap();
         assert_eq!(state(&queue), (1, 1, 0), "ended, told, waiting");

@@ -8,10 +8,10 @@
 #[allow(dead_code)]
 mod model;
 
-use engine::{Context, Mode, Nap, Thread, Waiters, Waiting};
+use engine::{Nap, Thread, Waiters, Waiting};
 use hal::mock::MockPlatform;
 use loom::thread;
-use model::{check, queue, state, ModelQueue};
+use model::{check, interrupt, poll, queue, state, ModelQueue};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
@@ -93,13 +93,7 @@ fn a_look_after_a_nap_beside_an_interrupt() {
     check(3, || {
         let queue = queue(1, 1);
         queue.submit(1, true);
-        let interrupt = {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || {
-                queue.hardware().post(0);
-                queue.drain(Context::Irq);
-            })
-        };
+        let interrupt = interrupt(&queue, 0);
         let nap = queue.look_again(&Napper(&queue), 0, 1_000_000);
         assert_ne!(nap, Nap::Woken);
         interrupt.join().unwrap();
@@ -113,9 +107,7 @@ fn a_look_after_a_nap_beside_an_interrupt() {
 fn a_look_after_a_nap_beside_a_tick() {
     check(2, || {
         let queue = queue(1, 1);
-        let mut paused = queue.pause(&MockPlatform::new());
-        paused.set_mode(Mode::Poll).unwrap();
-        paused.resume();
+        poll(&queue);
         queue.submit(1, true);
         assert_eq!(queue.upper().armed.swap(0, SeqCst), 1);
         let beside = [(|queue| queue.tick()) as fn(&ModelQueue), |queue| {

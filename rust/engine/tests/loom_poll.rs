@@ -7,10 +7,8 @@
 #[allow(dead_code)]
 mod model;
 
-use engine::Mode;
-use hal::mock::MockPlatform;
 use loom::thread;
-use model::{check, queue, state};
+use model::{check, poll, queue, state};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
 
@@ -20,9 +18,7 @@ use std::sync::Arc;
 fn a_tick_stops_beside_an_issue() {
     check(3, || {
         let queue = queue(2, 2);
-        let mut paused = queue.pause(&MockPlatform::new());
-        paused.set_mode(Mode::Poll).unwrap();
-        paused.resume();
+        poll(&queue);
         queue.submit(1, true);
         assert_eq!(queue.upper().armed.load(SeqCst), 1);
         queue.hardware().post(1);

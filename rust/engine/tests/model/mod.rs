@@ -3,12 +3,13 @@
 //! of. The strategy, the FIFO, the cells and the tag table are the real ones.
 
 use cell::sync::{AtomicU32, Ordering};
-use engine::{Context, IoQueue, Strategy, Upper};
+use engine::{Context, IoQueue, Mode, Strategy, Upper};
 use hal::mock::MockPlatform;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, Event, Free, NewQueue, Op, Outcome, Queue,
     Segment, Tag, TagBatch, TagTable, Unbound,
 };
+use loom::thread::{self, JoinHandle};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::Arc;
 use strategy::Coop;
@@ -217,6 +218,22 @@ pub fn queue_under<S: Strategy>(
         drain: (),
     };
     Arc::new(IoQueue::new(&platform, new, Top::default(), strategy, depth).unwrap())
+}
+
+/// From now on nobody but the timer and who passes by looks for completions.
+pub fn poll(queue: &ModelQueue) {
+    let mut paused = queue.pause(&MockPlatform::new());
+    paused.set_mode(Mode::Poll).unwrap();
+    paused.resume();
+}
+
+/// Another CPU, on which the device finishes `tag`, and interrupts.
+pub fn interrupt(queue: &Arc<ModelQueue>, tag: u16) -> JoinHandle<usize> {
+    let queue = Arc::clone(queue);
+    thread::spawn(move || {
+        queue.hardware().post(tag);
+        queue.drain(Context::Irq)
+    })
 }
 
 /// Tries all interleavings, as far as they take no more than `preemptions` of them.
