@@ -6,8 +6,7 @@ IOPS and p50 of an in-tree driver within 1 %, of hiops within 2 %; of two sides 
 for each cell that is further off, then the worst of each driver; status 1 if there is one.
 """
 
-import json
-
+import record
 import table
 from errors import Wrong
 
@@ -42,10 +41,7 @@ def options(parser):
 
 
 def run(args):
-    rows = []
-    for path in args.result:
-        with open(path) as text:
-            rows.append(json.load(text)["rows"])
+    rows = [record.load(path)["rows"] for path in args.result]
     if len(rows) > 2:
         raise Wrong("one result or two, not more")
     if len(rows) == 1:

@@ -79,14 +79,13 @@ def tell_reading(reading):
 
 
 def rows(stage, load, pair, ways):
-    """The load's cells: one of each side; of hiops' one for each of the `ways`, if any."""
+    """The load's cells: one of each side; of hiops' one for each of the `ways`, if any. They are
+    all one to who polls on a queue of its own, which no way changes: it has the first."""
     for side in pair:
-        if load.polls or not (side.is_ours and ways):
-            if side.is_ours and ways:  # as the first way has it, not the last
-                side.set(next(iter(ways.values())))
+        if not (side.is_ours and ways):
             yield row(stage, load, side, side.name)
             continue
-        for name, switches in ways.items():
+        for name, switches in list(ways.items())[:1 if load.polls else None]:
             side.set(switches)
             yield row(stage, load, side, f"{side.name} {name}")
 

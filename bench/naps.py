@@ -5,8 +5,7 @@ Of one 4 KiB read at a time, in real time: the mean above what the device takes,
 time; and how much of the mean between sleeping and polling it out is saved.
 """
 
-import json
-
+import record
 import table
 
 # The way that all others are held against, and the load that shows what polling it out would save,
@@ -59,6 +58,11 @@ def lines(result):
                "" if part is None else f"{part:.2f}"]
 
 
+def table_of(results):
+    """All of them in one table."""
+    return table.markdown(HEADER, (cells for one in results for cells in lines(one)))
+
+
 HEADER = ["device, µs", "beside", "reader", "mean above it", "p99 above it", "CPU a read, µs",
           "neighbour", "of the difference"]
 
@@ -68,8 +72,4 @@ def options(parser):
 
 
 def run(args):
-    found = []
-    for path in args.result:
-        with open(path) as text:
-            found.append(json.load(text))
-    print(table.markdown(HEADER, (cells for one in found for cells in lines(one))), end="")
+    print(table_of(map(record.load, args.result)), end="")

@@ -11,11 +11,11 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- end -->
 """
 
-import json
 import os
 import re
 
 import naps
+import record
 import table
 
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -33,8 +33,7 @@ SUMMARY = {"psync-1": "1 thread", "psync-16": "16 threads", "psync-64": "64 thre
 
 
 def load(name):
-    with open(os.path.join(RESULTS, f"{name}.json")) as text:
-        return json.load(text)
+    return record.load(os.path.join(RESULTS, f"{name}.json"))
 
 
 def ratios_of(result):
@@ -99,8 +98,7 @@ def filled(page):
         elif match[2] == "ratios":
             text = side_by_side([load(name) for name in names])
         elif match[2] == "naps":
-            cells = (line for name in names for line in naps.lines(load(name)))
-            text = table.markdown(naps.HEADER, cells)
+            text = naps.table_of(map(load, names))
         else:
             text = summary(*map(load, names))
         return match[1] + text + match[4]

@@ -3,7 +3,6 @@
 JSON."""
 
 import collections
-import json
 import os
 
 import matplotlib
@@ -12,6 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 import plot_timed  # noqa: E402
+import record  # noqa: E402
 
 PER_IO = "guest instructions per I/O"
 
@@ -148,8 +148,7 @@ def run(args):
         draw = KINDS.get(kind)
         if end != ".json" or not (draw or kind == "timed"):
             continue
-        with open(os.path.join(args.folder, name)) as text:
-            result = json.load(text)
+        result = record.load(os.path.join(args.folder, name))
         if kind == "timed":
             plot_timed.draw(args.folder, base, result)
             continue

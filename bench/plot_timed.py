@@ -5,7 +5,6 @@ For each result NAME.json: NAME-iops.svg and NAME-p99.svg, bars of the in-tree d
 for each load, the ratio above; NAME-cdf.svg, how the latencies of some loads are distributed.
 """
 
-import json
 import os
 
 import matplotlib
@@ -13,6 +12,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
+import record  # noqa: E402
 import table  # noqa: E402
 
 # Text stays text, and nothing changes from run to run: small files that differ where results do.
@@ -122,6 +122,5 @@ def options(parser):
 
 def run(args):
     for path in args.result:
-        with open(path) as text:
-            base = os.path.splitext(os.path.basename(path))[0]
-            draw(args.folder, base, json.load(text))
+        base = os.path.splitext(os.path.basename(path))[0]
+        draw(args.folder, base, record.load(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the JSON of a measurement in a guest, or on this machine, begins with."""
+"""The JSON of a measurement: what one in a guest, or on this machine, begins with; read again."""
 
 import json
 import os
@@ -10,3 +10,9 @@ def save(path, indent=1, **more):
     with open(path, "w") as out:
         json.dump({"cpus": os.cpu_count(), "kernel": os.uname().release, **more}, out,
                   indent=indent)
+
+
+def load(path):
+    """What is in it."""
+    with open(path) as text:
+        return json.load(text)
