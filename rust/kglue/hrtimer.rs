@@ -53,8 +53,10 @@ impl HrTimer {
 impl<T: Expired> HrTimer<T> {
     /// A timer for `target`.
     pub(crate) fn of(target: T) -> Result<KBox<Self>, Error> {
+        // The memory first: a value that is none yet is never dropped, and so never cancelled.
+        let memory = KBox::new_uninit(GFP_KERNEL)?;
         let timer = Opaque::uninit();
-        let timer = KBox::new(Self { timer, target }, GFP_KERNEL)?;
+        let timer = KBox::write(memory, Self { timer, target });
         // SAFETY: it stays where it is until the drop has cancelled it (`KBox`, never moved out
         // of).
         unsafe {

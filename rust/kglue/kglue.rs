@@ -49,6 +49,8 @@ mod kunit {
     mod costs;
     mod engine;
     mod errno;
+    #[cfg(CONFIG_FAILSLAB)]
+    mod hrtimer;
     mod limits;
     mod owner;
     mod pieces;
