@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `hiopsctl`: what an operator does with hiops, from one command line.
+//!
+//! It reads sysfs and procfs, writes a disk's switches, and leaves the handing over of devices to
+//! `hiops-bind`, which is where it is decided whether a disk is in use.
+//!
+//! * `cli`: the commands and their help, of which completions and manual pages are made.
+//! * `machine`, `usage`: controllers and disks, and who uses them. `counters`, `learned`,
+//!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
+//! * `switches`, `list`, `status`, `stat` with `screen`, `handover`, `trace`, `report` with
+//!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition`, `check` with
+//!   `devices`, `pages`: a command each.
+//! * `root`, `failure`, `out`, `table`, `pairs`, `show`, `tools`: what they share.
+//!
+//! Everything is read below a root folder, `/` unless a test names its own (`HIOPS_ROOT`).
+#![forbid(unsafe_code)]
+
+mod blockstat;
+mod check;
+mod cli;
+mod cmdline;
+mod counters;
+mod devices;
+mod exposition;
+mod failure;
+mod handover;
+mod kmsg;
+mod learned;
+mod list;
+mod machine;
+mod metrics;
+mod out;
+mod pages;
+mod pairs;
+mod rates;
+mod redact;
+mod report;
+mod root;
+mod sample;
+mod screen;
+mod secrets;
+mod show;
+mod stat;
+mod status;
+mod switches;
+mod table;
+mod tools;
+mod trace;
+mod usage;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use failure::Failure;
+use out::Out;
+use root::Root;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let out = Out::new(cli.json);
+    match run(cli, &out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => out.fail(&failure),
+    }
+}
+
+fn run(cli: Cli, out: &Out) -> Result<(), Failure> {
+    let root = Root::new(cli.root);
+    match cli.command {
+        Command::List => list::run(&root, out),
+        Command::Status { disks } => status::run(&root, out, &disks),
+        Command::Get { disk, name } => switches::get(&root, out, &disk, name.as_deref()),
+        Command::Set { disk, name, value } => switches::set(&root, out, &disk, &name, &value),
+        Command::Stat(options) => stat::run(&root, out, &options),
+        Command::Bind { device, driver } => handover::bind(&root, out, &device, driver),
+        Command::Unbind { device, driver } => handover::unbind(&root, out, &device, driver),
+        Command::Check { file } => check::run(&root, out, file.as_deref()),
+        Command::Trace { disk, count } => trace::run(&root, out, &disk, count),
+        Command::Report { file } => report::run(&root, out, file.as_deref()),
+        Command::Metrics { output } => metrics::run(&root, out, output.as_deref()),
+        Command::Completions { shell } => pages::completions(out, shell),
+        Command::Man { folder } => pages::man(out, folder.as_deref()),
+    }
+}

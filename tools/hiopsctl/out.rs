@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Where results go: stdout, as text or as JSON; and where failures go.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// The two forms of every command's output.
+#[derive(Debug)]
+pub(crate) struct Out {
+    json: bool,
+}
+
+impl Out {
+    /// JSON, or text.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether somebody has asked for JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether a screen can be drawn.
+    pub(crate) fn is_screen(&self) -> bool {
+        !self.json && io::stdout().is_terminal()
+    }
+
+    /// Prints `text` at once.
+    pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(text.as_bytes());
+        written.and_then(|()| stdout.flush()).map_err(|error| {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                Failure::Closed
+            } else {
+                Failure::io("stdout can't be written", &error)
+            }
+        })
+    }
+
+    /// Prints `value` as JSON, or what `text` makes of it.
+    pub(crate) fn show<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        if self.json {
+            self.print(&format!("{}\n", json(value)?))
+        } else {
+            self.print(&text(value))
+        }
+    }
+
+    /// Says why it failed; the status to end with.
+    pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
+        let Failure::Says { what, way_out } = failure else {
+            return match failure {
+                Failure::Closed => ExitCode::SUCCESS,
+                _ => ExitCode::FAILURE,
+            };
+        };
+        let said = if self.json {
+            serde_json::json!({ "error": what, "way_out": way_out }).to_string()
+        } else {
+            format!("hiopsctl: {failure}")
+        };
+        // Where stderr is closed, too, the status is all that is left to tell it.
+        drop(writeln!(io::stderr(), "{said}"));
+        ExitCode::FAILURE
+    }
+}
+
+/// `value` as one line of JSON.
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
+    serde_json::to_string(value)
+        .map_err(|error| Failure::new(format!("no JSON can be made: {error}"), "this is a bug"))
+}

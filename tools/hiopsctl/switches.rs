@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `hiopsctl get` and `hiopsctl set`: the files in `/sys/block/DISK/hiops`.
+//!
+//! The kernel decides what a file takes. The words for that are here only to help whoever was
+//! refused; a file that a later version has works all the same.
+
+use crate::failure::Failure;
+use crate::machine::served_disk;
+use crate::out::Out;
+use crate::pairs::Pairs;
+use crate::root::Root;
+use crate::show;
+use serde::Serialize;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+
+/// EINVAL and EOPNOTSUPP: the value is none, or none for this machine or device.
+const EINVAL: i32 = 22;
+const EOPNOTSUPP: i32 = 95;
+
+/// Files that are no settings: what they say is shown by other commands, or is nothing.
+const NO_SETTINGS: [&str; 6] = [
+    "stats",
+    "learned",
+    "forecast",
+    "quirks",
+    "rescan_controller",
+    "reset_controller",
+];
+
+/// What a file takes.
+fn values(name: &str) -> &'static str {
+    match name {
+        "strategy" => "plain or coop",
+        "mode" => "irq, poll or hybrid",
+        "lazy" | "coop" | "predict" => "0 or 1",
+        "poll_interval_us" => "microseconds, 1 to 10000",
+        "predict_window_us" => "microseconds, 1 to 100",
+        "rescan_controller" | "reset_controller" => "1",
+        "stats" => "reset",
+        "cache_type" => "'write back' or 'write through'",
+        "link_power_management_policy" => {
+            "max_performance, medium_power, med_power_with_dipm, min_power_with_partial or \
+             min_power"
+        }
+        _ => "what the operator's manual says of it",
+    }
+}
+
+fn path(disk: &str, name: &str) -> String {
+    format!("/sys/block/{disk}/hiops/{name}")
+}
+
+/// The path of a disk's file `name`.
+///
+/// # Errors
+/// There is none.
+fn file(root: &Root, disk: &str, name: &str) -> Result<String, Failure> {
+    let names = root.names(&path(disk, ""));
+    if names.iter().any(|known| known == name) {
+        return Ok(path(disk, name));
+    }
+    Err(Failure::new(
+        format!("{disk} has no '{name}'"),
+        format!("it has: {}", names.join(" ")),
+    ))
+}
+
+/// Prints a setting, or all.
+pub(crate) fn get(root: &Root, out: &Out, disk: &str, name: Option<&str>) -> Result<(), Failure> {
+    let disk = served_disk(root, disk)?;
+    if let Some(name) = name {
+        let path = file(root, &disk, name)?;
+        let text = root
+            .read(&path)
+            .map_err(|error| Failure::io(&path, &error))?;
+        return out.show(&Pairs(vec![(name.to_string(), text.trim_end())]), |_| {
+            text.clone()
+        });
+    }
+    let names = root.names(&path(&disk, ""));
+    let settings = names
+        .into_iter()
+        .filter(|name| !NO_SETTINGS.contains(&name.as_str()));
+    let read = settings.filter_map(|name| {
+        let value = root.line(&path(&disk, &name))?;
+        Some((name, value))
+    });
+    out.show(&Pairs(read.collect()), |pairs: &Pairs<String>| {
+        let lines = pairs.0.iter();
+        show::lines(lines.map(|(name, value)| format!("{name} {value}")))
+    })
+}
+
+/// What was changed.
+#[derive(Serialize)]
+struct Change<'a> {
+    disk: &'a str,
+    name: &'a str,
+    before: Option<String>,
+    /// What the file says now: the kernel may round.
+    value: Option<String>,
+}
+
+/// Writes `value` to a file of a disk.
+pub(crate) fn set(
+    root: &Root,
+    out: &Out,
+    disk: &str,
+    name: &str,
+    value: &str,
+) -> Result<(), Failure> {
+    let disk = &served_disk(root, disk)?;
+    let path = file(root, disk, name)?;
+    let at = root.at(&path);
+    let mode = at.metadata().map(|data| data.permissions().mode());
+    if mode.is_ok_and(|mode| mode & 0o222 == 0) {
+        return Err(Failure::new(
+            format!("{name} of {disk} can't be set"),
+            "it can only be read (hiopsctl get)",
+        ));
+    }
+    let one_line = |name: &str| {
+        let setting = !NO_SETTINGS.contains(&name);
+        setting.then(|| root.line(&path)).flatten()
+    };
+    let before = one_line(name);
+    let mut to = OpenOptions::new();
+    let written = to.write(true).open(at).and_then(|mut to| {
+        // In one piece: sysfs takes each write for a value.
+        to.write_all(value.as_bytes())
+    });
+    written.map_err(|error| refusal(disk, name, value, &error))?;
+    let change = Change {
+        disk,
+        name,
+        before,
+        value: one_line(name),
+    };
+    out.show(&change, |change| match (&change.before, &change.value) {
+        (Some(before), Some(value)) => format!("{disk}: {name} is {value} (was {before})\n"),
+        _ => format!("{disk}: {name} took {value}\n"),
+    })
+}
+
+/// Why the kernel has not taken it.
+fn refusal(disk: &str, name: &str, value: &str, error: &io::Error) -> Failure {
+    let what = format!("{name} of {disk} does not take '{value}'");
+    match error.raw_os_error() {
+        Some(EINVAL) => Failure::new(what, format!("it takes {}", values(name))),
+        Some(EOPNOTSUPP) => Failure::new(
+            format!("{what} on this machine or with this device"),
+            "the kernel's log says why (dmesg)",
+        ),
+        _ => Failure::io(format!("{name} of {disk} can't be set to '{value}'"), error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_would_be_taken() {
+        let said = |code, name| {
+            let error = io::Error::from_raw_os_error(code);
+            refusal("hiops0n1", name, "fast", &error).to_string()
+        };
+        assert_eq!(
+            said(EINVAL, "mode"),
+            "mode of hiops0n1 does not take 'fast': it takes irq, poll or hybrid"
+        );
+        assert!(said(EINVAL, "new").ends_with("manual says of it"));
+        assert!(said(EOPNOTSUPP, "mode").contains("with this device: the kernel's log"));
+        assert!(said(13, "mode").contains("as root"), "{}", said(13, "mode"));
+        assert!(said(5, "mode").contains("dmesg"));
+    }
+}
