@@ -1,0 +1,190 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# hiopsctl against a real sysfs: every command on RAM disks and an NVMe drive, what stat tells under
+# fio against the counters' own files, a report without the secrets that were planted, bad input.
+# host
+SECRET=PLANTED-9X7
+if [ "${1:-}" != guest ]; then
+	. ci/lib.sh
+	. ci/report.sh
+	if ! "$CI/cargo" build -p hiopsctl >&2; then
+		not_ok build "hiopsctl does not build"
+		plan
+		exit
+	fi
+	truncate -s 64M "$DIR/a.img"
+	exec ci/vm --kernel "$KERNEL" --timeout 1800 \
+		--append "rd.luks.key=$SECRET hiops_test_psk=$SECRET" \
+		--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
+		--qemu "-device nvme,serial=SERIAL$SECRET,drive=a,addr=4" \
+		-- "$REPO/ci/vm-tests/hiopsctl.sh" guest "$(tree_dir)/target/debug/hiopsctl"
+fi
+
+. ci/vm-tests/guest-lib.sh
+# As installed: the tools are found beside it.
+BIN=/run/bin
+mkdir $BIN
+cp "$2" tools/hiops-bind tools/hiops-bind-all tools/hiops-trace $BIN/
+ctl() { "$BIN/hiopsctl" "$@"; }
+PCI=0000:00:04.0
+D=hiops_ram0
+H=/sys/block/$D/hiops
+fio() { command fio --verify_state_save=0 --filename=/dev/$D --direct=1 --output="$OUT.fio" "$@"; }
+# says NAME TEXT COMMAND...: it works, and prints TEXT.
+says() {
+	local what=$1 text=$2 rc=0
+	shift 2
+	"$@" >"$OUT" 2>&1 || rc=$?
+	if [ "$rc" != 0 ]; then
+		not_ok "$what" "status $rc of: $*"
+	elif ! grep -qF -- "$text" "$OUT"; then
+		not_ok "$what" "it does not say '$text'"
+	else
+		ok "$what"
+	fi
+}
+usage() { # NAME COMMAND...
+	local rc=0
+	"${@:2}" >"$OUT" 2>&1 || rc=$?
+	same "$1" "$rc" 2
+}
+
+says without-module 'hiops is not loaded' ctl status
+refused stat-without-module 'hiops serves no disk' ctl stat
+says metrics-without-module 'hiops_up 0' ctl metrics
+expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=200 ram_tags=8 ram_queues=2
+
+# What is there, before and after the drive is handed over.
+says list-nvme "$PCI" ctl list
+echo "$PCI hiops_nvme serial=SERIAL$SECRET # the drive" >/run/devices
+says check 'nothing wrong' ctl check /run/devices
+printf '%s hiops_nvme serial=OTHER\n0000:00:19.0\n' "$PCI" >/run/wrong
+refused check-serial "/run/wrong:1: $PCI has the serial number SERIAL$SECRET, not OTHER" \
+	ctl check /run/wrong
+refused check-gone '/run/wrong:2: there is no PCI function 0000:00:19.0' ctl check /run/wrong
+refused bind-all-leaves-another 'is left alone: the drive there is not OTHER' \
+	$BIN/hiops-bind-all <(head -n 1 /run/wrong)
+expect bind-all $BIN/hiops-bind-all /run/devices
+says bound "$PCI is with hiops_nvme now: hiops0n1" ctl bind "$PCI"
+mkfs.ext4 -q /dev/hiops0n1
+mount /dev/hiops0n1 /mnt
+says in-use '/mnt (ext4 on hiops0n1)' ctl list
+refused unbind-in-use 'is mounted on /mnt' ctl unbind hiops0n1
+refused unbind-in-use-json '"way_out":"umount it first"' ctl unbind hiops0n1 --json
+umount /mnt
+says unbind "$PCI is with nvme now: nvme0n1" ctl unbind hiops0n1
+says bind-again "$PCI is with hiops_nvme now: hiops0n1" ctl bind "$PCI" hiops_nvme
+
+says status hiops0n1 ctl status
+expect status-json sh -c "$BIN/hiopsctl status --json | jq -e '.loaded and
+	(.controllers | length) == 3'"
+
+# Switches: as the files have them.
+says get hybrid ctl get $D mode
+says set 'mode is poll (was hybrid)' ctl set /dev/$D mode poll
+expect is-set reads $H/mode poll
+refused set-value "does not take 'fast': it takes irq, poll or hybrid" ctl set $D mode fast
+refused set-range 'it takes microseconds, 1 to 10000' ctl set $D poll_interval_us 0
+refused set-learned "can't be set: it can only be read" ctl set $D learned 1
+refused set-unprivileged 'run it as root' setpriv --reuid=65534 --regid=65534 --clear-groups \
+	"$BIN/hiopsctl" set $D mode irq
+expect set-back ctl set $D mode hybrid
+
+# A stretch of I/O that begins after stat's first look and is over before its second: all counters
+# have grown by what the files say.
+before=$(cat $H/stats)
+"$BIN/hiopsctl" stat --json -i 60 $D >/run/stat.json 2>"$OUT" &
+stat=$!
+# It has looked once, and sleeps.
+until_true 20 grep -q nanosleep /proc/$stat/wchan /proc/$stat/stack || nap 5
+fio --name=d --rw=randrw --bs=4k --ioengine=libaio --iodepth=32 --size=4M
+after=$(cat $H/stats)
+wait $stat
+same stat-ended $? 0
+expect deltas-are-those-of-sysfs python3 - "$before" "$after" <<'PY'
+import json, sys
+before, after = [dict(line.split() for line in text.splitlines()) for text in sys.argv[1:]]
+[disk] = json.load(open("/run/stat.json"))["disks"]
+longest = ("max_irq_ns", "max_tick_ns")
+grown = {name: int(value) - (0 if name in longest else int(before[name]))
+         for name, value in after.items()}
+assert disk["delta"] == grown, (disk["delta"], grown)
+assert disk["counters"] == {name: int(value) for name, value in after.items()}
+assert grown["completed"] >= 1024, grown
+assert abs(sum(disk["share"].values()) - 1) < 1e-9
+PY
+
+# And while it goes on: each look's delta is the difference of what it and the one before have read,
+# between what the file said before and after.
+fio --name=w --rw=randrw --bs=4k --ioengine=psync --numjobs=4 --thread --size=8M --time_based \
+	--runtime=3600 &
+load=$!
+until_true 30 sh -c "[ \"\$(cat /sys/block/$D/inflight | tr -d ' 0')\" ]"
+first=$(count $D completed)
+ctl stat --json -i 1 -n 4 >/run/watch.json
+last=$(count $D completed)
+expect looks-add-up python3 - "$first" "$last" <<'PY'
+import json, sys
+first, last = map(int, sys.argv[1:])
+looks = [{disk["disk"]: disk for disk in json.loads(line)["disks"]}["hiops_ram0"]
+         for line in open("/run/watch.json")]
+assert len(looks) == 4
+for one, two in zip(looks, looks[1:]):
+    for name, value in two["delta"].items():
+        if name not in ("max_irq_ns", "max_tick_ns"):
+            assert value == two["counters"][name] - one["counters"][name], name
+    assert two["delta"]["completed"] > 0 and two["iops"] > 0
+assert first <= looks[0]["counters"]["completed"] - looks[0]["delta"]["completed"]
+assert looks[-1]["counters"]["completed"] <= last
+PY
+says stat-has-learnt "$D has learnt: sleep" ctl stat -i 1
+cat "$OUT" >&2
+says trace issue ctl trace $D 2
+expect trace-json sh -c "$BIN/hiopsctl trace $D 2 --json | jq -se 'any(.[]; .step == \"end\")'"
+expect reader-goes bash -c "set -o pipefail; $BIN/hiopsctl stat --watch -i 0.2 | head -n 1"
+kill $load
+wait $load 2>/dev/null
+
+# Metrics.
+expect metrics ctl metrics -o /run/hiops.prom
+submitted="hiops_submitted_total{disk=\"$D\",controller=\"$D\"}"
+says metrics-submitted "$submitted $(count $D submitted)" cat /run/hiops.prom
+says metrics-nvme "hiops_interrupts_total{controller=\"$PCI\"} $(count hiops0n1 interrupts)" \
+	cat /run/hiops.prom
+
+# The report: from places that every machine has, and from this one's.
+hostname "host-$SECRET"
+echo "hiops: host-$SECRET has SERIAL$SECRET, password=$SECRET, 10.1.2.3" >/dev/kmsg
+expect report ctl report /run/report.txt
+expect report-is-told grep -q 'has <serial-[0-9]*>, password=<value-[0-9]*>, <ip-' /run/report.txt
+expect report-keeps-serials-apart grep -q '^serial <serial-' /run/report.txt
+id=$(cat /etc/machine-id)
+for text in "$SECRET" "$(tr -d '\n' <<<"$SECRET" | od -An -tx1 | tr -d ' ')" 10.1.2.3 \
+	"${id:-no machine-id}" "$(cat /sys/block/hiops0n1/wwid)"; do
+	expect "report-without $text" sh -c "! grep -qiF -- '$text' /run/report.txt"
+done
+for text in "== $PCI" 'completed_coop' "hiops_nvme $PCI" 'queue 0 interrupt_ns'; do
+	says "report-has $text" "$text" cat /run/report.txt
+done
+refused report-again 'File exists' ctl report /run/report.txt
+
+# The rest, and what is wrong with it.
+for shell in bash zsh fish; do says "completions-$shell" metrics ctl completions $shell; done
+expect completions-parse bash -c ". <(\"$BIN/hiopsctl\" completions bash) && complete -p hiopsctl"
+mkdir /run/man8
+says man hiopsctl-stat.8 ctl man /run/man8
+for command in get stat status trace; do
+	refused "$command-no-disk" "'hiops7n1' is no disk of hiops: those are: hiops0n1" \
+		ctl $command hiops7n1
+done
+refused bind-no-function 'there is no PCI function 0000:00:19.0' ctl bind 00:19.0
+refused bind-ram 'is a RAM disk' ctl bind $D
+refused man-no-folder 'is no folder' ctl man /run/none
+refused check-no-file 'No such file' ctl check /run/none
+refused metrics-no-folder 'No such file' ctl metrics -o /run/none/x
+usage no-command ctl
+usage interval ctl stat -i 0
+usage shell ctl completions csh
+expect give-back ctl unbind "$PCI" none
+expect rmmod rmmod hiops
+plan
