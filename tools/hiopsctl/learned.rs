@@ -42,25 +42,30 @@ impl Learned {
         learned
     }
 
-    /// For people: a line for what things take, and one for the queues.
+    /// For people: a line for what things take, and one for the queues: on how many of them each
+    /// thing still pays.
     pub(crate) fn lines(&self) -> [String; 2] {
         let costs = self.costs.0.iter().map(|(name, ns)| {
             let name = name.trim_end_matches("_ns");
             format!("{name} {}", nanoseconds(*ns))
         });
-        let (mut takes, mut queues): (Vec<String>, _) = (costs.collect(), Vec::new());
-        let all = self.queues.len();
-        if let Some(middle) = self.middle_interrupt_ns() {
-            takes.push(format!("interrupt {}", nanoseconds(middle)));
-            let polled = self.queues.iter().filter(|queue| queue.polled).count();
-            queues.push(format!("polled {polled} of {all} queues"));
-        }
-        for name in self.things() {
+        let mut takes: Vec<String> = costs.collect();
+        let Some(middle) = self.middle_interrupt_ns() else {
+            return [takes.join(", "), String::new()];
+        };
+        takes.push(format!("interrupt {}", nanoseconds(middle)));
+        let polled = self.queues.iter().filter(|queue| queue.polled).count();
+        let pays = self.things().map(|name| {
             let pays = |queue: &&Queue| queue.credit_ns.get(name).flatten().is_some();
             let count = self.queues.iter().filter(pays).count();
-            queues.push(format!("{name} pays on {count}"));
+            format!("{name} {count}")
+        });
+        let pays: Vec<String> = pays.collect();
+        let mut queues = format!("{} queues: polled {polled}", self.queues.len());
+        if !pays.is_empty() {
+            queues.push_str(&format!("; pays on: {}", pays.join(", ")));
         }
-        [takes.join(", "), queues.join(", ")]
+        [takes.join(", "), queues]
     }
 
     /// What may pay, by name.
@@ -131,7 +136,7 @@ mod tests {
             learned.lines(),
             [
                 "sleep 4.1 us, yield 900 ns, tick 2.0 us, interrupt 2.5 us",
-                "polled 1 of 2 queues, polling pays on 1, napping pays on 0"
+                "2 queues: polled 1; pays on: polling 1, napping 0"
             ]
         );
     }
