@@ -139,11 +139,16 @@ assert looks[-1]["counters"]["completed"] <= last
 PY
 says stat-has-learnt "$D has learnt: sleep" ctl stat -i 1
 cat "$OUT" >&2
-says trace issue ctl trace $D 2
-expect trace-json sh -c "$BIN/hiopsctl trace $D 2 --json | jq -se 'any(.[]; .step == \"end\")'"
 expect reader-goes bash -c "set -o pipefail; $BIN/hiopsctl stat --watch -i 0.2 | head -n 1"
 kill $load
 wait $load 2>/dev/null
+# bpftrace takes minutes to begin; a read now and then, until it has seen two.
+while nap 1; do dd if=/dev/$D of=/dev/null bs=4k count=1 iflag=direct status=none; done &
+load=$!
+expect trace sh -c "timeout 900 $BIN/hiopsctl trace $D 2 --json >$OUT.trace"
+kill $load
+wait $load 2>/dev/null
+expect trace-steps jq -se 'any(.[]; .step == "issue") and any(.[]; .step == "end")' "$OUT.trace"
 
 # Metrics.
 expect metrics ctl metrics -o /run/hiops.prom
