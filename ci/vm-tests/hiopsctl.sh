@@ -116,8 +116,10 @@ PY
 
 # And while it goes on: each look's delta is the difference of what it and the one before have read,
 # between what the file said before and after.
-fio --name=w --rw=randrw --bs=4k --ioengine=psync --numjobs=4 --thread --size=8M --time_based \
-	--runtime=3600 &
+(
+	exec fio --name=w --filename=/dev/$D --direct=1 --rw=randrw --bs=4k --ioengine=psync \
+		--numjobs=4 --thread --size=8M --time_based --runtime=3600 --output="$OUT.fio"
+) &
 load=$!
 until_true 30 sh -c "[ \"\$(cat /sys/block/$D/inflight | tr -d ' 0')\" ]"
 first=$(count $D completed)
@@ -143,7 +145,7 @@ expect reader-goes bash -c "set -o pipefail; $BIN/hiopsctl stat --watch -i 0.2 |
 kill $load
 wait $load 2>/dev/null
 # bpftrace takes minutes to begin; a read now and then, until it has seen two.
-while nap 1; do dd if=/dev/$D of=/dev/null bs=4k count=1 iflag=direct status=none; done &
+while sleep 1; do dd if=/dev/$D of=/dev/null bs=4k count=1 iflag=direct status=none; done &
 load=$!
 expect trace sh -c "timeout 900 $BIN/hiopsctl trace $D 2 --json >$OUT.trace"
 kill $load

@@ -23,6 +23,8 @@ const SIGNS: [&str; 7] = [
 ];
 /// The boot loader's line: it is in the report by itself, without its values.
 const COMMAND_LINES: [&str; 2] = ["Command line:", "command line"];
+/// What init is given of it: one parameter a line.
+const PASSED_ON: &str = "]     ";
 
 /// The log's lines as dmesg prints them.
 ///
@@ -70,6 +72,7 @@ pub(crate) fn concerning(lines: Vec<String>, addresses: &[String]) -> Vec<String
         }
         let names = |sign: &str| line.contains(sign);
         !COMMAND_LINES.into_iter().any(names)
+            && !(names(PASSED_ON) && names("="))
             && (was_within
                 || SIGNS.into_iter().any(names)
                 || addresses.iter().any(|address| names(address)))
@@ -96,6 +99,7 @@ mod tests {
         let lines = [
             "usb 1-1: new device",
             "Command line: hiops.mode=1 secret=x",
+            "[    1.000000]     hiops_note=mine",
             "hiops: loaded",
             "nvme 0000:01:00.0: gone",
             "------------[ cut here ]------------",
@@ -104,6 +108,6 @@ mod tests {
             "usb 1-1: gone",
         ];
         let kept = concerning(lines.map(String::from).to_vec(), &["0000:01:00.0".into()]);
-        assert_eq!(kept, lines.map(String::from)[2..7]);
+        assert_eq!(kept, lines.map(String::from)[3..8]);
     }
 }

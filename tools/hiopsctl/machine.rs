@@ -93,11 +93,19 @@ impl Disk {
             name: name.to_string(),
             bytes: root.number(&at("size")).unwrap_or(0).saturating_mul(512),
             model: either("model"),
-            serial: either("serial"),
+            serial: either("serial").or_else(|| page_serial(root, name)),
             firmware: either("firmware_rev"),
             hiops: root.has(&at("hiops/stats")),
         }
     }
+}
+
+/// The serial number of a disk of the SCSI layer, as SATA disks are under ahci: page 0x80 of its
+/// vital product data, behind four bytes of header.
+pub(crate) fn page_serial(root: &Root, name: &str) -> Option<String> {
+    let page = root.text(&format!("/sys/block/{name}/device/vpd_pg80"))?;
+    let serial: String = page.chars().skip(4).collect();
+    Some(serial.trim().to_string()).filter(|serial| !serial.is_empty())
 }
 
 fn is_ours(driver: &str) -> bool {

@@ -42,7 +42,7 @@ const FUNCTION: [&str; 16] = [
 ];
 
 /// Files in a disk's own folder.
-const DISK: [&str; 10] = [
+const DISK: [&str; 9] = [
     "size",
     "ro",
     "model",
@@ -50,7 +50,6 @@ const DISK: [&str; 10] = [
     "firmware_rev",
     "wwid",
     "nsid",
-    "capability",
     "inflight",
     "stat",
 ];

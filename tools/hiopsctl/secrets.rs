@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What this machine is known by: a report tells none of it.
 
-use crate::machine::Controller;
+use crate::machine::{page_serial, Controller};
 use crate::redact::Known;
 use crate::root::Root;
 
@@ -15,6 +15,7 @@ pub(crate) fn secrets(root: &Root, all: &[Controller]) -> Vec<Known> {
         for file in ["serial", "device/serial"] {
             add("serial", root.word(&format!("/sys/block/{disk}/{file}")));
         }
+        add("serial", page_serial(root, &disk));
         for file in ["wwid", "device/wwid", "nguid", "uuid", "eui"] {
             add("wwid", root.word(&format!("/sys/block/{disk}/{file}")));
         }
@@ -59,6 +60,11 @@ pub(crate) fn secrets(root: &Root, all: &[Controller]) -> Vec<Known> {
     known
 }
 
+/// Names that say nothing of a machine that has them, and that a report is full of.
+const COMMON: [&str; 8] = [
+    "ahci", "debian", "hiops", "kernel", "linux", "nvme", "ubuntu", "virtual",
+];
+
 /// The names of this machine, and of those that its hosts file knows.
 fn hosts(root: &Root) -> Vec<String> {
     let files = [
@@ -80,16 +86,12 @@ fn hosts(root: &Root) -> Vec<String> {
     });
     names.extend(searched.flat_map(str::split_whitespace).map(str::to_string));
     let parts = names.iter().filter_map(|name| name.split_once('.'));
-    let parts: Vec<String> = parts
-        .flat_map(|(host, domain)| [host, domain])
-        .map(str::to_string)
-        .collect();
     // A top-level domain is nobody's.
-    names.extend(
-        parts
-            .into_iter()
-            .filter(|part| part.contains('.') || part.len() > 3),
-    );
+    let parts =
+        parts.flat_map(|(host, domain)| [Some(host), Some(domain).filter(|it| it.contains('.'))]);
+    let parts: Vec<String> = parts.flatten().map(str::to_string).collect();
+    names.extend(parts);
+    names.retain(|name| !COMMON.contains(&name.to_lowercase().as_str()));
     names.retain(|name| !name.starts_with("localhost") && !name.starts_with("ip6-"));
     names
 }
