@@ -71,11 +71,9 @@ pub(crate) fn concerning(lines: Vec<String>, addresses: &[String]) -> Vec<String
             within = false;
         }
         let names = |sign: &str| line.contains(sign);
-        !COMMAND_LINES.into_iter().any(names)
-            && !(names(PASSED_ON) && names("="))
-            && (was_within
-                || SIGNS.into_iter().any(names)
-                || addresses.iter().any(|address| names(address)))
+        let is_parameters = COMMAND_LINES.into_iter().any(names) || names(PASSED_ON) && names("=");
+        let is_ours = SIGNS.into_iter().any(names) || addresses.iter().any(|it| names(it));
+        !is_parameters && (was_within || is_ours)
     };
     lines.into_iter().filter(wanted).collect()
 }

@@ -63,7 +63,7 @@ fn controllers(rates: &Rates) -> String {
         "STRATEGY",
         "MODE",
         ">IRQS/IO",
-        ">DOORBELLS/IO",
+        ">BELLS/IO",
         ">IRQS/s",
         ">TICKS/s",
         ">MAX IRQ",
