@@ -37,8 +37,7 @@ pub(crate) struct DiskSample {
 }
 
 impl Sample {
-    /// Looks at `disks`, or at all that hiops serves if there are none in the list. Of a controller
-    /// of which one disk is looked at all are: its counters are theirs together.
+    /// Looks at all disks that hiops serves.
     ///
     /// # Errors
     /// A disk's counters are not what this program knows.
