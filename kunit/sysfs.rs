@@ -5,6 +5,7 @@ use super::unit::unit;
 use crate::blk::lane::{LaneStats, Sums};
 use crate::sysfs_text::{write_stats, write_wwid};
 use crate::text::{Padded, Text};
+use hal::{Unit, UnitIds, UnitKind};
 use kernel::prelude::*;
 
 /// What `write` writes, compared with `wanted`.
@@ -90,27 +91,31 @@ mod sysfs_suite {
 
     #[test]
     fn the_strongest_name_wins() {
-        let mut named = unit();
-        assert!(writes("hiops.5331--00000003\n", |text| write_wwid(
-            text, &named
+        let mut ids = UnitIds::default();
+        let named = |is: &str, ids: &UnitIds| writes(is, |text| write_wwid(text, &unit(), ids));
+        assert!(named("nvme.1b36-5331--00000003\n", &ids));
+        ids.wwn = Some(0x5000_0000_0000_0001);
+        assert!(named("naa.5000000000000001\n", &ids));
+        ids.eui64 = Some([1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(named("eui.0102030405060708\n", &ids));
+        ids.nguid = Some([0xab; 16]);
+        assert!(named("eui.abababababababababababababababab\n", &ids));
+        ids.uuid = Some(*b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff");
+        assert!(named("uuid.00112233-4455-6677-8899-aabbccddeeff\n", &ids));
+    }
+
+    #[test]
+    fn a_drive_without_a_name_goes_by_model_serial_and_port() {
+        let mut model = [b' '; 40];
+        (model.iter_mut().zip(b"A M\0")).for_each(|(to, from)| *to = *from);
+        let drive = Unit {
+            kind: UnitKind::Drive,
+            model,
+            ..unit()
+        };
+        assert!(writes("hiops.5331-41204d-00000003\n", |text| write_wwid(
+            text, &drive, &drive.ids
         )));
-        named.ids.wwn = Some(0x5000_0000_0000_0001);
-        assert!(writes("naa.5000000000000001\n", |text| write_wwid(
-            text, &named
-        )));
-        named.ids.eui64 = Some([1, 2, 3, 4, 5, 6, 7, 8]);
-        assert!(writes("eui.0102030405060708\n", |text| write_wwid(
-            text, &named
-        )));
-        named.ids.nguid = Some([0xab; 16]);
-        assert!(writes("eui.abababababababababababababababab\n", |text| {
-            write_wwid(text, &named)
-        }));
-        named.ids.uuid = Some(*b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff");
-        assert!(writes(
-            "uuid.00112233-4455-6677-8899-aabbccddeeff\n",
-            |text| { write_wwid(text, &named) }
-        ));
     }
 
     #[test]

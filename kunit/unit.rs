@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What several KUnit suites have for a disk.
 
-use hal::{Shape, Unit, UnitIds};
+use hal::{Shape, Unit, UnitIds, UnitKind};
 
 /// A disk of blocks of 4 KiB with a write cache.
 pub(crate) fn unit() -> Unit {
     Unit {
+        kind: UnitKind::Namespace { vendor: 0x1b36 },
         id: 3,
         block_shift: 12,
         physical_shift: 12,

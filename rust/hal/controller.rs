@@ -95,10 +95,26 @@ pub struct Shape {
     pub zeroes_unmap: bool,
 }
 
-/// One disk behind a controller: an NVMe namespace, the drive at an AHCI port.
+/// What a disk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitKind {
+    /// An NVMe namespace, whose [`Unit::id`] is its NSID.
+    Namespace {
+        /// The controller's PCI vendor, as it says itself (Identify Controller, VID).
+        vendor: u16,
+    },
+    /// The drive at an AHCI port, whose [`Unit::id`] is the port's, from 0.
+    Drive,
+    /// Memory.
+    Ram,
+}
+
+/// One disk behind a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// The number that commands carry: NSID, port.
+    /// What it is.
+    pub kind: UnitKind,
+    /// The number that commands carry.
     pub id: u32,
     /// Bytes of a logical block, as a power of two (9 or more).
     pub block_shift: u8,

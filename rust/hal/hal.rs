@@ -58,7 +58,7 @@ pub use around::Around;
 pub use attention::{Notice, Queues, Weight, Wish};
 pub use command::{Command, Op, Segment};
 pub use controller::{
-    Cause, Controller, Discard, Limits, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds,
+    Cause, Controller, Discard, Limits, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds, UnitKind,
 };
 pub use deadline::{Deadline, GRACE_US};
 pub use error::{Again, CmdError, Error, Failure, Outcome};

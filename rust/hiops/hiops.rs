@@ -10,7 +10,7 @@
 use core::borrow::Borrow;
 use hal::Error;
 use kernel::prelude::*;
-use kglue::blk::AllDisksGone;
+use kglue::blk::AllDisks;
 use kglue::pci::driver::Bound;
 use kglue::pci::hba::BoundHba;
 use kglue::pci::registration::Registration;
@@ -177,7 +177,7 @@ struct Hiops {
     _ahci: Registration<BoundHba<ahci::HiopsAhci>>,
     _ram: KVec<RamDisk>,
     _inject: inject::Root,
-    _disks: AllDisksGone,
+    _disks: AllDisks,
     _threads: Threads,
 }
 
@@ -192,6 +192,7 @@ impl kernel::Module for Hiops {
         params::ahci_fua().map_err(failed)?;
         params::poll_queues().map_err(failed)?;
         let threads = Threads::new().map_err(failed)?;
+        let disks = AllDisks::new();
         let ram = ram::disks(begin).map_err(|error| {
             pr_err!(
                 "the RAM disks could not be made: {}\n",
@@ -205,7 +206,7 @@ impl kernel::Module for Hiops {
             _ahci: Registration::new(module)?,
             _ram: ram,
             _inject: root,
-            _disks: AllDisksGone,
+            _disks: disks,
             _threads: threads,
         })
     }

@@ -8,7 +8,8 @@
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
 //! * [`gendisk`]: the block layer's disk; [`disk`]: one that is made; [`fops`]: as user space sees
-//!   it. [`shared`]: its part that may outlive the adapter. [`ioctl`]: what passes through to the
+//!   it. [`shared`]: its part that may outlive the adapter; [`names`]: what it is known by.
+//!   [`ioctl`]: what passes through to the
 //!   controller; [`owner`]: who that is for a disk; [`gate`]: the way there. [`pr`]: its
 //!   reservations.
 
@@ -25,6 +26,7 @@ pub mod ioctl;
 pub(crate) mod lane;
 pub(crate) mod limits;
 pub(crate) mod map;
+pub(crate) mod names;
 pub(crate) mod ops;
 pub(crate) mod owner;
 pub(crate) mod pieces;
@@ -38,5 +40,5 @@ pub(crate) mod upper;
 pub use direct::DirectMap;
 pub use dma_map::DmaMap;
 pub use map::MapKind;
-pub use shared::AllDisksGone;
+pub use shared::AllDisks;
 pub(crate) use shared::DiskShared;

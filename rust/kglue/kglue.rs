@@ -52,6 +52,7 @@ mod kunit {
     #[cfg(CONFIG_FAILSLAB)]
     mod hrtimer;
     mod limits;
+    mod names;
     mod owner;
     mod pieces;
     mod platform;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid}` and
+//! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid,port_no}` and
 //! `/sys/block/<disk>/hiops/`.
 
-use crate::attribute::{of_device, Attribute};
+use crate::attribute::{Attribute, Group, List};
 use crate::blk::owner::Owner;
 use crate::blk::shared::DiskShared;
 use crate::compat::eopnotsupp;
@@ -14,11 +14,11 @@ use crate::wait::hook::is_hooked;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;
 use engine::{Mode, Switches};
+use hal::UnitKind;
 use kernel::bindings;
 use kernel::c_str;
 use kernel::error::code::*;
 use kernel::error::Error;
-use kernel::ffi::{c_char, c_int};
 use kernel::str::as_char_ptr_in_const_context;
 use strategy::NAMES as STRATEGIES;
 
@@ -151,9 +151,21 @@ static FIRMWARE: Attribute = Attribute::new(
     |d, to| writeln!(to, "{}", Padded(&d.unit.firmware)),
     None,
 );
-static WWID: Attribute = Attribute::new(c_str!("wwid"), |d, to| write_wwid(to, &d.unit), None);
+static WWID: Attribute = Attribute::new(
+    c_str!("wwid"),
+    |d, to| write_wwid(to, &d.unit, d.names.ids()),
+    None,
+);
 static NSID: Attribute =
-    Attribute::new(c_str!("nsid"), |d, to| writeln!(to, "{}", d.unit.id), None);
+    Attribute::new(c_str!("nsid"), |d, to| writeln!(to, "{}", d.unit.id), None)
+        .where_there_is(|d| matches!(d.unit.kind, UnitKind::Namespace { .. }));
+/// As libata counts ports.
+static PORT_NO: Attribute = Attribute::new(
+    c_str!("port_no"),
+    |d, to| writeln!(to, "{}", d.unit.id.saturating_add(1)),
+    None,
+)
+.where_there_is(|d| d.unit.kind == UnitKind::Drive);
 
 static MODE: Attribute = Attribute::new(c_str!("mode"), show_mode, Some(store_mode));
 static STRATEGY: Attribute =
@@ -187,29 +199,25 @@ static LINK_POWER: Attribute = Attribute::new(
     c_str!("link_power_management_policy"),
     show_link_power,
     Some(store_link_power),
-);
+)
+.where_there_is(|d| owner(d).link_power().is_some());
 static CACHE_TYPE: Attribute = Attribute::new(
     c_str!("cache_type"),
     show_cache_type,
     Some(store_cache_type),
-);
+)
+.where_there_is(|d| owner(d).turns_cache());
 static LEARNED: Attribute = Attribute::new(c_str!("learned"), |d, to| owner(d).learned(to), None);
 static STATS: Attribute = Attribute::new(c_str!("stats"), show_stats, Some(store_stats));
 static QUIRKS: Attribute = Attribute::new(c_str!("quirks"), show_quirks, None);
 
-/// A list of pointers to statics, ended by null.
-#[repr(transparent)]
-struct List<T, const N: usize>([*mut T; N]);
-
-// SAFETY: the list and what it points to are never written.
-unsafe impl<T, const N: usize> Sync for List<T, N> {}
-
-static NAMES: List<bindings::attribute, 6> = List([
+static NAMES: List<bindings::attribute, 7> = List([
     SERIAL.entry(),
     MODEL.entry(),
     FIRMWARE.entry(),
     WWID.entry(),
     NSID.entry(),
+    PORT_NO.entry(),
     null_mut(),
 ]);
 static SWITCHES: List<bindings::attribute, 16> = List([
@@ -231,70 +239,12 @@ static SWITCHES: List<bindings::attribute, 16> = List([
     null_mut(),
 ]);
 
-#[repr(transparent)]
-struct Group(bindings::attribute_group);
-
-// SAFETY: nobody writes it.
-unsafe impl Sync for Group {}
-
-/// Whether a file is there, and who may do what with it.
-type IsVisible = unsafe extern "C" fn(
-    *mut bindings::kobject,
-    *mut bindings::attribute,
-    c_int,
-) -> bindings::umode_t;
-
-/// # Safety
-/// Called by sysfs for an attribute of a disk of ours that is being shown, with the disk's object.
-unsafe extern "C" fn is_switch_visible(
-    object: *mut bindings::kobject,
-    attr: *mut bindings::attribute,
-    _: c_int,
-) -> bindings::umode_t {
-    // SAFETY: by the caller's promise; the object is a device's.
-    let (disk, mode) = unsafe {
-        let dev = kernel::container_of!(object, bindings::device, kobj);
-        (of_device(dev), (*attr).mode)
-    };
-    let missing = (attr == LINK_POWER.entry() && owner(disk).link_power().is_none())
-        || (attr == CACHE_TYPE.entry() && !owner(disk).turns_cache());
-    if missing {
-        0
-    } else {
-        mode
-    }
-}
-
-const fn group<const N: usize>(
-    name: *const c_char,
-    attributes: &'static List<bindings::attribute, N>,
-    is_visible: Option<IsVisible>,
-) -> Group {
-    Group(bindings::attribute_group {
-        name,
-        __bindgen_anon_1: bindings::attribute_group__bindgen_ty_1 { is_visible },
-        is_bin_visible: None,
-        bin_size: None,
-        __bindgen_anon_2: bindings::attribute_group__bindgen_ty_2 {
-            attrs: (&raw const attributes.0).cast_mut().cast(),
-        },
-        bin_attrs: core::ptr::null(),
-    })
-}
-
-static NAME_GROUP: Group = group(core::ptr::null(), &NAMES, None);
-static HIOPS_GROUP: Group = group(
-    as_char_ptr_in_const_context(c_str!("hiops")),
-    &SWITCHES,
-    Some(is_switch_visible),
-);
-static GROUPS: List<bindings::attribute_group, 3> = List([
-    (&raw const NAME_GROUP.0).cast_mut(),
-    (&raw const HIOPS_GROUP.0).cast_mut(),
-    null_mut(),
-]);
+static NAME_GROUP: Group = Group::new(core::ptr::null(), &NAMES);
+static HIOPS_GROUP: Group = Group::new(as_char_ptr_in_const_context(c_str!("hiops")), &SWITCHES);
+static GROUPS: List<bindings::attribute_group, 3> =
+    List([NAME_GROUP.entry(), HIOPS_GROUP.entry(), null_mut()]);
 
 /// The groups of every disk, as `device_add_disk` takes them.
 pub(crate) fn groups() -> *mut *const bindings::attribute_group {
-    (&raw const GROUPS.0).cast_mut().cast()
+    GROUPS.first().cast()
 }

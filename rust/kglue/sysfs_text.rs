@@ -5,7 +5,7 @@ use crate::blk::lane::Sums;
 use crate::blk::owner::ControllerCounts;
 use crate::text::Hex;
 use core::fmt::{self, Write};
-use hal::Unit;
+use hal::{Unit, UnitIds, UnitKind};
 
 /// The lines of `stats`: name, blank, value.
 pub(crate) fn write_stats(
@@ -52,9 +52,17 @@ pub(crate) fn write_stats(
     (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
 }
 
-/// The name of a disk that no other has: the strongest that the device gives.
-pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit) -> fmt::Result {
-    let ids = &unit.ids;
+/// What is left of a name that blanks and zeroes pad.
+fn trimmed(mut name: &[u8]) -> &[u8] {
+    while let Some((b' ' | 0, before)) = name.split_last() {
+        name = before;
+    }
+    name
+}
+
+/// The name of a disk that no other has, as the in-tree NVMe driver writes it: the strongest of its
+/// `ids`, or what it is called and numbered.
+pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit, ids: &UnitIds) -> fmt::Result {
     if let Some(uuid) = &ids.uuid {
         let part = |from: usize, to: usize| Hex(uuid.get(from..to).unwrap_or_default());
         let (a, b, c, d, e) = (
@@ -72,7 +80,11 @@ pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit) -> fmt::Result {
     } else if let Some(wwn) = ids.wwn {
         writeln!(to, "naa.{wwn:016x}")
     } else {
-        let (serial, model) = (unit.serial.trim_ascii_end(), unit.model.trim_ascii_end());
-        writeln!(to, "hiops.{}-{}-{:08x}", Hex(serial), Hex(model), unit.id)
+        match unit.kind {
+            UnitKind::Namespace { vendor } => write!(to, "nvme.{vendor:04x}-")?,
+            UnitKind::Drive | UnitKind::Ram => to.write_str("hiops.")?,
+        }
+        let (serial, model) = (Hex(trimmed(&unit.serial)), Hex(trimmed(&unit.model)));
+        writeln!(to, "{serial}-{model}-{:08x}", unit.id)
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::memory::SECTOR_BYTES;
 use crate::trim;
-use hal::{Discard, Error, Shape, Unit, UnitIds};
+use hal::{Discard, Error, Shape, Unit, UnitIds, UnitKind};
 
 /// Log2 of the block sizes that are served.
 const BLOCK_SHIFTS: [u8; 2] = [9, 12];
@@ -149,6 +149,7 @@ impl DriveId {
     /// The drive as a disk. `trims`: with TRIM.
     pub(crate) fn unit(&self, id: u32) -> Unit {
         Unit {
+            kind: UnitKind::Drive,
             id,
             block_shift: self.block_shift,
             physical_shift: self.physical_shift,

@@ -12,7 +12,7 @@ use crate::regs::{self, VS};
 use crate::state::About;
 use crate::step::Step;
 use cell::sync::Ordering;
-use hal::{DmaMem, Error, Mmio, Platform, Refused, Unit, UnitIds};
+use hal::{DmaMem, Error, Mmio, Platform, Refused, Unit, UnitIds, UnitKind};
 
 /// Most namespaces that are named; a device that lists more is not believed.
 const UNITS_MAX: usize = 1024;
@@ -197,6 +197,9 @@ where
             })
             .filter(|blocks| blocks.is_power_of_two());
         Unit {
+            kind: UnitKind::Namespace {
+                vendor: controller.vendor,
+            },
             id: nsid,
             block_shift: id.lbads,
             physical_shift: id.physical_shift(),

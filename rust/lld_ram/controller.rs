@@ -5,7 +5,7 @@ use crate::device::{World, MAX_SEGMENTS};
 use crate::queue::RamQueue;
 use hal::{
     Cause, Controller, Discard, Error, Limits, NewQueue, Platform, Refused, Shape, Shutdown, Unit,
-    UnitIds,
+    UnitIds, UnitKind,
 };
 
 /// Bytes that one command moves at most.
@@ -56,6 +56,7 @@ impl<P: Platform, W: World> Ram<P, W> {
             .checked_shr(config.block_shift.into())
             .unwrap_or(0);
         Unit {
+            kind: UnitKind::Ram,
             id: 1,
             block_shift: config.block_shift,
             physical_shift: config.block_shift,

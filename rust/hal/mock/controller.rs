@@ -4,6 +4,7 @@
 use super::{MockDevice, MockQueue};
 use crate::{
     Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, Unit, UnitIds,
+    UnitKind,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
@@ -56,6 +57,7 @@ impl<P: Platform> MockController<P> {
     /// A plain disk of `blocks` blocks of 512 bytes.
     pub fn unit(id: u32, blocks: u64) -> Unit {
         Unit {
+            kind: UnitKind::Ram,
             id,
             block_shift: 9,
             physical_shift: 9,

@@ -124,6 +124,14 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;
         }
         let shared = DiskShared::new(unit, lanes, self.gate.clone(), self.owner())?;
+        if *shared.names.ids() != unit.ids {
+            crate::log::log_warn!(
+                self,
+                "disk {} has an EUI-64, NGUID or UUID of another drive: it goes by its model and \
+                 serial number\n",
+                unit.id
+            );
+        }
         let set = self.set.as_ref().ok_or(Error::Gone)?;
         let disk = Disk::new(
             set.as_raw(),

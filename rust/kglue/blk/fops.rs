@@ -123,7 +123,7 @@ unsafe extern "C" fn get_unique_id(
 ) -> c_int {
     // SAFETY: the disk is alive, `id` has room for 16 bytes.
     let (disk, id) = unsafe { (GenDisk::from_raw(disk), slice::from_raw_parts_mut(id, 16)) };
-    let ids = &disk.shared().unit.ids;
+    let ids = disk.shared().names.ids();
     let copy = |from: &[u8], to: &mut [u8]| {
         to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         from.len() as c_int

@@ -2,6 +2,7 @@
 //! The part of a disk that may outlive its adapter.
 
 use super::lane::{Lane, Sums};
+use super::names::{self, Names};
 use super::owner::{Gate, Owner};
 use crate::aim::Stays;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +14,7 @@ use kernel::time::{delay::fsleep, Delta};
 /// What lives as long as somebody has the disk open, which may be longer than the adapter.
 pub(crate) struct DiskShared {
     pub(crate) unit: Unit,
+    pub(crate) names: Names,
     pub(crate) lanes: KVec<Lane>,
     /// The way to the adapter, closed when that goes.
     pub(crate) gate: Arc<Gate>,
@@ -28,9 +30,11 @@ impl DiskShared {
         gate: Arc<Gate>,
         owner: Stays<dyn Owner>,
     ) -> Result<KBox<Self>, Error> {
+        let names = Names::take(&unit)?;
         ALIVE.fetch_add(1, Ordering::Relaxed);
         let shared = Self {
             unit,
+            names,
             lanes,
             gate,
             owner,
@@ -68,10 +72,18 @@ impl Drop for DiskShared {
     }
 }
 
-/// The end of the module: when it is dropped, it waits until no disk is being freed any more.
-pub struct AllDisksGone;
+/// All disks of the module: when it is dropped, it waits until none is being freed any more.
+pub struct AllDisks(());
 
-impl Drop for AllDisksGone {
+impl AllDisks {
+    /// Before the first disk; once. Sleeps.
+    pub fn new() -> Self {
+        names::init();
+        Self(())
+    }
+}
+
+impl Drop for AllDisks {
     fn drop(&mut self) {
         // TIMEOUT: none: nobody has a disk open any more, so what is left is on its way through
         // `free_disk`.

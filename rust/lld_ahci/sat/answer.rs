@@ -105,6 +105,7 @@ mod tests {
 
     fn unit() -> Unit {
         Unit {
+            kind: hal::UnitKind::Drive,
             id: 0,
             block_shift: 9,
             physical_shift: 12,
