@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# tools/hiops-bind: what it refuses, and that nothing is changed then; and that udev gives a drive's
-# disk, partitions and file systems the names under hiops that they have under the in-tree driver.
+# tools/hiops-bind: what it refuses, and that nothing is changed then.
 # image: a.img 512M
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
 # vm: --qemu "-device nvme,serial=bind0,drive=a,addr=4 -device virtio-rng-pci,addr=6"
@@ -79,31 +78,4 @@ same override-cleared "$(cat /sys/bus/pci/devices/"$PCI"/driver_override)" "(nul
 expect from-none "$BIND" "$PCI" hiops_nvme
 expect from-none-disk test -b /dev/hiops0n1
 
-# Which links of /dev/disk lead to DISK and its partitions: lines "LINK PARTITION".
-links() {
-	local link to
-	udevadm settle
-	for link in /dev/disk/by-{id,path,label,uuid,partlabel,partuuid}/*; do
-		[ ! -L "$link" ] || [ -d "$link" ] && continue
-		to=$(readlink -f "$link")
-		case $to in /dev/"$1"*) echo "${link#/dev/disk/} ${to#/dev/"$1"}" ;; esac
-	done | sort
-}
-mkdir -p /etc/udev/rules.d
-cp tools/system/60-hiops.rules /etc/udev/rules.d/
-expect udev-in-tree "$BIND" "$PCI" nvme
-start_udev
-links nvme0n1 >/run/in-tree
-expect udev-hiops "$BIND" "$PCI" hiops_nvme
-links hiops0n1 >/run/hiops
-for by in id path uuid partuuid; do
-	expect "links-by-$by-in-tree" grep -q "^by-$by/" /run/in-tree
-done
-# The name made of the wwid differs for a drive without an identifier of its own (docs/operator.md),
-# and is there all the same.
-same links-by-wwid "$(grep '^by-id/nvme-hiops\.' /run/hiops | cut -d' ' -f2 | paste -sd,)" ",p1,p2"
-same links "$(grep -v '^by-id/nvme-hiops\.' /run/hiops)" \
-	"$(grep -v '^by-id/nvme-nvme\.' /run/in-tree)"
-expect udev-gone "$BIND" "$PCI" none
-same links-gone "$(links hiops0n1)" ""
 plan
