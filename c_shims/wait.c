@@ -196,7 +196,12 @@ static unsigned long hiops_hooked[] = {
  */
 #define HIOPS_SHORTEST_WAIT (HZ / 2)
 
-/* It calls nothing that is traced, so it can't recurse. */
+/*
+ * It calls nothing that it is hooked to, so it can't recurse, and needs no check
+ * of that (FTRACE_OPS_FL_RECURSION), which costs as much as all the rest of it
+ * in every thread that waits for anything. Preemption may be on; who is preempted
+ * here is waited for by unregister_ftrace_function(), as the ops are a module's.
+ */
 static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops,
 				   struct ftrace_regs *fregs)
@@ -220,8 +225,7 @@ static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
 /* Permanent: kernel.ftrace_enabled=0 is refused while the hook is there, as with livepatch. */
 static struct ftrace_ops hiops_hook = {
 	.func = hiops_redirect,
-	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT |
-		 FTRACE_OPS_FL_RECURSION,
+	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT,
 };
 
 static DEFINE_MUTEX(hiops_hook_lock);

@@ -17,7 +17,7 @@ use kernel::prelude::*;
 static HOOKED: AtomicBool = AtomicBool::new(false);
 
 /// # Safety
-/// Called by the hook's callback, with preemption off.
+/// Called by the hook's callback, in the thread `this`.
 #[no_mangle]
 unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
     let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
