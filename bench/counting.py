@@ -141,10 +141,10 @@ def counted(counter, drive, point, ios):
     }
     counts["instructions"] = counts["kernel"] + counts["user"]
     measured = [job for job in fio.told(out, drive.disk) if job["jobname"] == "measured"]
-    done = sum(job["read"]["total_ios"] for job in measured)
+    done = sum(job[way]["total_ios"] for job in measured for way in ("read", "write"))
     if done != ios // jobs * jobs:
         raise Failed(f"fio on {drive.disk}: {done} of {ios} I/Os")
-    return counts, fio.iops(measured), blocks
+    return counts, fio.iops(measured) + fio.iops(measured, "write"), blocks
 
 
 def per_io(short, long, more):

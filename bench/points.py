@@ -9,22 +9,29 @@ class Point:
     """One load: bench/jobs/<job>.fio with `jobs` processes, blocks of `bs` bytes, `depth` in flight
     in each, on so many of the driver's disks."""
 
-    job: str = "randread"
+    job: str = "basic"
     jobs: int = 1
     bs: int = 512
     depth: int = 1
     hipri: int = 0
     disks: int = 1
+    engine: str = "psync"
+    rw: str = "randread"
+    mix: int = 100
 
     def env(self):
         """What its job file is told."""
-        return {"BS": str(self.bs), "DEPTH": str(self.depth), "HIPRI": str(self.hipri)}
+        told = {"BS": self.bs, "DEPTH": self.depth, "HIPRI": self.hipri, "ENGINE": self.engine,
+                "RW": self.rw, "MIX": self.mix}
+        return {name: str(value) for name, value in told.items()}
 
     def __str__(self):
         """In a table's first column."""
-        if self.job == "randread":
+        if self.job == "basic":
+            kind = "" if self.rw == "randread" else f"{self.rw} {self.mix} %, "
+            depth = f"{self.engine} {self.depth} deep, " * (self.depth > 1)
             disks = f", {self.disks} disks" * (self.disks > 1)
-            return f"{self.jobs} job{'s' * (self.jobs > 1)}, {self.bs} B{disks}"
+            return f"{kind}{depth}{self.jobs} job{'s' * (self.jobs > 1)}, {self.bs} B{disks}"
         return f"io_uring{' IOPOLL' * self.hipri}, depth {self.depth}, {self.bs} B"
 
 
@@ -36,6 +43,9 @@ SETS = {
     "ssds": [Point(jobs=64, disks=disks) for disks in (1, 2, 3, 4, 5, 6)],
     "uring": [Point(job="uring", depth=depth) for depth in (1, 8, 32, 128)],
     "iopoll": [Point(job="uring", depth=depth, hipri=1) for depth in (1, 8, 32, 128)],
+    # Reads one after the other in large pieces, and a mix of reads and writes.
+    "kinds": [Point(engine="libaio", depth=8, bs=131072, rw="read"),
+              Point(jobs=16, bs=4096, rw="randrw", mix=70)],
     "floor": [Point(jobs=jobs) for jobs in (1, 16, 64)],
 }
 
