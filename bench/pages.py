@@ -8,6 +8,7 @@ A table stands between two comments; what is between them is the result's, nobod
                                          that all of them have
   <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
   <!-- naps NAME... -->                  what threads gain that nap (bench/naps.py)
+  <!-- sweep NAME -->                    on which devices (bench/sweep.py)
   <!-- end -->
 """
 
@@ -16,12 +17,13 @@ import re
 
 import naps
 import record
+import sweep
 import table
 
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name) for name in ("README.md", "docs/results.md")]
-MARKED = re.compile(r"(<!-- (table|ratios|summary|naps) ([\w. -]+?) -->\n).*?(<!-- end -->)",
+MARKED = re.compile(r"(<!-- (table|ratios|summary|naps|sweep) ([\w. -]+?) -->\n).*?(<!-- end -->)",
                     re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
@@ -99,6 +101,8 @@ def filled(page):
             text = side_by_side([load(name) for name in names])
         elif match[2] == "naps":
             text = naps.table_of(map(load, names))
+        elif match[2] == "sweep":
+            text = sweep.tables(load(*names)["rows"])
         else:
             text = summary(*map(load, names))
         return match[1] + text + match[4]

@@ -12,6 +12,12 @@ def save(path, indent=1, **more):
                   indent=indent)
 
 
+def line(row):
+    """A row of a result in one line, without digits that mean nothing."""
+    row = json.loads(json.dumps(row), parse_float=lambda number: round(float(number), 4))
+    return json.dumps(row, separators=(",", ":"))
+
+
 def load(path):
     """What is in it."""
     with open(path) as text:

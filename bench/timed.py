@@ -102,8 +102,9 @@ def boot(scratch, n, model, kind, args):
     if not args.unheld:
         command += ["--yardsticks"]
     about = {"name": result_name(model, kind, args.cpus, args.label), "model": model.name,
-             "device": model.device, "latency_ns": model.latency_ns, "kind": kind,
-             "scale": models.SCALE, "label": args.label}
+             "device": model.device, "latency_ns": model.latency_ns,
+             "spread_percent": model.spread_percent, "kind": kind, "scale": models.SCALE,
+             "label": args.label}
     return command, about
 
 

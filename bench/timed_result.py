@@ -6,6 +6,7 @@ import json
 import os
 import sys
 
+import record
 import table
 from drives import HERE
 
@@ -17,8 +18,7 @@ def options(parser):
 
 def text_of(result):
     """The result as JSON, a row a line, without digits that mean nothing."""
-    result = json.loads(json.dumps(result), parse_float=lambda number: round(float(number), 4))
-    rows = ",\n".join(json.dumps(row, separators=(",", ":")) for row in result["rows"])
+    rows = ",\n".join(map(record.line, result["rows"]))
     head = json.dumps({**result, "rows": None}, indent=1)
     return head.replace('"rows": null', f'"rows": [\n{rows}\n]') + "\n"
 
