@@ -49,10 +49,11 @@ vm: ## a shell command in a virtual machine: make vm CMD='lsblk'
 env: ## prepare the lab: root, stock kernel
 	@ci/env
 
-install: ## on this machine, for its running kernel: module, udev rules, binding at boot
+install: ## on this machine, for its running kernel: module, tools, udev rules, binding at boot
 	@tools/hiops-install --check "$$(uname -r)"
 	@ci/env
-	@ko=$$(ci/module "$$(uname -r)") && tools/hiops-install "$$ko" "$$(uname -r)"
+	@ko=$$(ci/module "$$(uname -r)") && ctl=$$(ci/hiopsctl) && \
+		tools/hiops-install "$$ko" "$$(uname -r)" "$$ctl"
 
 uninstall: ## take all of that away again
 	@tools/hiops-install --remove

@@ -93,7 +93,7 @@ expect set-back ctl set $D mode hybrid
 # A stretch of I/O that begins after stat's first look and is over before its second: all counters
 # have grown by what the files say.
 before=$(cat $H/stats)
-"$BIN/hiopsctl" stat --json -i 60 $D >/run/stat.json 2>"$OUT" &
+"$BIN/hiopsctl" stat --json -i 25 $D >/run/stat.json 2>"$OUT" &
 stat=$!
 # It has looked once, and sleeps.
 until_true 20 grep -q nanosleep /proc/$stat/wchan /proc/$stat/stack || nap 5

@@ -23,11 +23,24 @@ refused unprivileged root setpriv --reuid=65534 --regid=65534 \
 refused other-release "no /lib/modules/7.9.9-other" tools/hiops-install /run/hiops.ko 7.9.9-other
 refused too-old "older than 7.2" tools/hiops-install /run/hiops.ko 6.12.0-amd64
 
-expect install tools/hiops-install /run/hiops.ko "$RELEASE"
+# What hiopsctl writes is tested by hiopsctl.sh.
+cat >/run/hiopsctl <<'END'
+#!/bin/sh
+case $1 in
+man) echo page >"$2/hiopsctl.8" && echo page >"$2/hiopsctl-list.8" ;;
+completions) echo "completions of $2" ;;
+esac
+END
+chmod +x /run/hiopsctl
+SHARE=/usr/local/share
+CTL=(/usr/local/sbin/hiopsctl $SHARE/man/man8/hiopsctl{,-list}.8
+	$SHARE/fish/vendor_completions.d/hiopsctl.fish
+	$SHARE/bash-completion/completions/hiopsctl $SHARE/zsh/site-functions/_hiopsctl)
+expect install tools/hiops-install /run/hiops.ko "$RELEASE" /run/hiopsctl
 expect found modprobe hiops
 expect unload rmmod hiops
 for file in /usr/local/sbin/hiops-{bind,bind-all,trace} /etc/udev/rules.d/60-hiops.rules \
-	/etc/systemd/system/hiops-bind.service /etc/hiops/devices; do
+	/etc/systemd/system/hiops-bind.service /etc/hiops/devices "${CTL[@]}"; do
 	expect "has $file" test -s "$file"
 done
 printf '# a comment\n\n00:1f.9 hiops_nvme\n%s hiops_nvme\n' "$PCI" >>/etc/hiops/devices
@@ -43,7 +56,7 @@ expect still-there test -b /dev/hiops0n1
 expect give-back hiops-bind "$PCI" nvme
 expect remove tools/hiops-install --remove
 for file in "$MODULES/updates/hiops.ko" /usr/local/sbin/hiops-bind \
-	/etc/udev/rules.d/60-hiops.rules /etc/systemd/system/hiops-bind.service; do
+	/etc/udev/rules.d/60-hiops.rules /etc/systemd/system/hiops-bind.service "${CTL[@]}"; do
 	expect "without $file" absent "$file"
 done
 refused gone "not found" modprobe hiops
