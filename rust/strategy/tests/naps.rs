@@ -27,6 +27,7 @@ const ALONE: Load = Load {
     tags: 64,
     batch: 1,
     latency_ns: (80_000, 2_000),
+    second_ns: None,
     later: None,
     large_ns: None,
     switch_ns: SWITCH_NS,
@@ -37,6 +38,9 @@ const ALONE: Load = Load {
     interval_us: DEFAULT_POLL_INTERVAL_US,
     hooked: true,
 };
+
+/// For so long a napper looks, as a rule.
+const WINDOW_NS: u64 = 16_000;
 
 /// Without and with foretelling.
 fn both(name: &str, load: Load) -> [Played; 2] {
@@ -135,6 +139,46 @@ fn what_can_t_be_foretold_is_slept_through() {
     let vain = count(&with, Nap::Vain) + count(&with, Nap::Late);
     assert!(vain < 100, "{with:?}");
     assert!(100 * with.busy_ns < 101 * without.busy_ns, "{with:?}");
+}
+
+/// Devices that no forecast fits: nobody waits longer for a read than without, but for the window
+/// in which a napper looks.
+#[test]
+fn no_wait_is_longer_than_without_by_more_than_the_window() {
+    let drive = |latency_ns: u64| Load {
+        latency_ns: (latency_ns, 0),
+        ..ALONE
+    };
+    let jump = |from: u64, to: u64| Load {
+        later: Some((1_000, (to, 0))),
+        ..drive(from)
+    };
+    let devices = [
+        ("at once", drive(0)),
+        (
+            "after 10 s",
+            Load {
+                reads: 50,
+                ..drive(10_000_000_000)
+            },
+        ),
+        (
+            "after 20 us, after 20 ms",
+            Load {
+                second_ns: Some((20_000_000, 0)),
+                ..drive(20_000)
+            },
+        ),
+        ("100 times slower", jump(80_000, 8_000_000)),
+        ("100 times faster", jump(8_000_000, 80_000)),
+    ];
+    for (name, load) in devices {
+        for mode in [Mode::Irq, Mode::Hybrid, Mode::Poll] {
+            let [without, with] = both(name, Load { mode, ..load });
+            let more = with.longest.delay.saturating_sub(without.longest.delay);
+            assert!(more <= WINDOW_NS, "{name}, {mode:?}: {more}");
+        }
+    }
 }
 
 #[test]

@@ -88,8 +88,8 @@ impl Machine {
             let id = told.command.lba as u32;
             let (least, more) = match self.load.later {
                 Some((from, latency)) if from <= id => latency,
-                _ => (self.load.large_ns)
-                    .filter(|_| self.load.is_large(id))
+                _ => (self.load.second_ns.filter(|_| id % 2 == 1))
+                    .or(self.load.large_ns.filter(|_| self.load.is_large(id)))
                     .unwrap_or(self.load.latency_ns),
             };
             let over = now + least + self.roll(more + 1);

@@ -35,6 +35,8 @@ pub struct Load {
     pub batch: usize,
     /// What the device takes for a command at least, and how much more at most.
     pub latency_ns: (u64, u64),
+    /// Of every second read it takes so much instead.
+    pub second_ns: Option<(u64, u64)>,
     /// From that read on it takes so much instead.
     pub later: Option<(u32, (u64, u64))>,
     /// Of every other read, at random, which is large then, it takes so much instead.
@@ -74,8 +76,10 @@ pub struct Played {
 /// The longest times that were seen, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Longest {
-    /// A command was finished, and nobody had taken it.
+    /// A command was finished, and nobody had taken it,
     pub unnoticed: u64,
+    /// or who waited for it had not gone on.
+    pub delay: u64,
     /// A command was staged, and the device not told; how much longer that is than was granted.
     pub deferred: u64,
     pub deferred_too_long: u64,
@@ -89,6 +93,7 @@ impl Longest {
     pub fn or(self, other: Self) -> Self {
         Self {
             unnoticed: self.unnoticed.max(other.unnoticed),
+            delay: self.delay.max(other.delay),
             deferred: self.deferred.max(other.deferred),
             deferred_too_long: self.deferred_too_long.max(other.deferred_too_long),
             waited: self.waited.max(other.waited),

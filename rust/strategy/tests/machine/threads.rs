@@ -221,7 +221,9 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
                 seen.played.sleeps[usize::from(load.is_large(id))] += 1;
             }
             if then == Next::GoOn {
-                seen.played.delay_ns += now - seen.over[&id];
+                let delay = now - seen.over[&id];
+                seen.played.delay_ns += delay;
+                seen.longest.delay = seen.longest.delay.max(delay);
             }
         });
         if matches!(then, Next::GoOn | Next::Yield) {
