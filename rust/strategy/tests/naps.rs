@@ -158,7 +158,8 @@ fn no_wait_is_longer_than_without_by_more_than_the_window() {
         (
             "after 10 s",
             Load {
-                reads: 50,
+                reads: 20,
+                interval_us: 1_000,
                 ..drive(10_000_000_000)
             },
         ),
@@ -175,8 +176,13 @@ fn no_wait_is_longer_than_without_by_more_than_the_window() {
     for (name, load) in devices {
         for mode in [Mode::Irq, Mode::Hybrid, Mode::Poll] {
             let [without, with] = both(name, Load { mode, ..load });
-            let more = with.longest.delay.saturating_sub(without.longest.delay);
-            assert!(more <= WINDOW_NS, "{name}, {mode:?}: {more}");
+            // Between two ticks a completion comes when it will.
+            let tick = match mode {
+                Mode::Irq => 0,
+                _ => 1_000 * u64::from(load.interval_us),
+            };
+            let most = without.longest.delay.max(tick) + WINDOW_NS;
+            assert!(with.longest.delay <= most, "{name}, {mode:?}: {with:?}");
         }
     }
 }
