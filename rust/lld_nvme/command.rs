@@ -39,7 +39,7 @@ pub(crate) fn encode<P: Platform>(
     cmd: &Command,
     cid: u16,
     layout: &Layout,
-    data: impl Iterator<Item = Result<Segment, CmdError>>,
+    data: &mut impl Iterator<Item = Result<Segment, CmdError>>,
     list: &mut List<'_, P>,
 ) -> Result<Sqe, CmdError> {
     let opcode = match cmd.op {

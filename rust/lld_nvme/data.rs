@@ -78,7 +78,7 @@ impl Layout {
     #[inline]
     pub(crate) fn describe<P: Platform>(
         &self,
-        mut data: impl Iterator<Item = Result<Segment, CmdError>>,
+        data: &mut impl Iterator<Item = Result<Segment, CmdError>>,
         bytes: u32,
         list: &mut List<'_, P>,
     ) -> Result<Pointer, CmdError> {

@@ -117,7 +117,10 @@ impl<P: Platform> List<'_, P> {
     #[inline]
     pub(crate) fn write_pair(&mut self, index: usize, words: [u64; 2]) -> Result<(), CmdError> {
         let offset = index.wrapping_mul(16);
-        let place = self.place_for(offset)?;
+        let place = match &self.place {
+            Some(place) if offset < place.bytes => place,
+            _ => &self.grow(offset)?,
+        };
         let at = place.at.wrapping_add(offset);
         place.memory.write_words(at, words);
         Ok(())

@@ -36,7 +36,7 @@ pub(crate) fn in_command(first: Segment, mask: u64) -> Result<[u64; 2], CmdError
 /// more pages than the list holds. [`CmdError::NotReady`]: there is no page for so long a list.
 pub(crate) fn build<P: Platform>(
     first: Segment,
-    rest: impl Iterator<Item = Result<Segment, CmdError>>,
+    rest: &mut impl Iterator<Item = Result<Segment, CmdError>>,
     bytes: u32,
     mask: u64,
     list: &mut List<'_, P>,
@@ -53,20 +53,14 @@ pub(crate) fn build<P: Platform>(
     let in_page = page.wrapping_sub(first.addr & mask);
     let mut end = pages.add(first, in_page, page)?;
     let mut left = bytes.checked_sub(first.len).ok_or(CmdError::Invalid)?;
-    for segment in rest {
-        if left == 0 {
-            break;
-        }
-        let segment = segment?;
+    while left != 0 {
+        let segment = rest.next().ok_or(CmdError::Invalid)??;
         // A page in the middle that is not whole can't be said.
         if (segment.addr | end) & mask != 0 {
             return Err(CmdError::Invalid);
         }
         end = pages.add(segment, 0, page)?;
         left = left.checked_sub(segment.len).ok_or(CmdError::Invalid)?;
-    }
-    if left != 0 {
-        return Err(CmdError::Invalid);
     }
     Ok([first.addr, pages.second_entry()?])
 }

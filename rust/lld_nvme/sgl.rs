@@ -29,24 +29,23 @@ pub(crate) fn in_command(only: Segment, align: u64) -> Result<[u64; 2], CmdError
 pub(crate) fn build<P: Platform>(
     first: Segment,
     second: Segment,
-    rest: impl Iterator<Item = Result<Segment, CmdError>>,
+    rest: &mut impl Iterator<Item = Result<Segment, CmdError>>,
     bytes: u32,
     align: u64,
     list: &mut List<'_, P>,
 ) -> Result<[u64; 2], CmdError> {
     let mut left = bytes;
     let mut count = 0usize;
-    for segment in [Ok(first), Ok(second)].into_iter().chain(rest) {
-        let segment = segment?;
+    let mut add = |segment: Segment| {
         left = left.checked_sub(segment.len).ok_or(CmdError::Invalid)?;
         list.write_pair(count, data_block(segment, align)?)?;
         count = count.wrapping_add(1);
-        if left == 0 {
-            break;
-        }
-    }
-    if left != 0 {
-        return Err(CmdError::Invalid);
+        Ok(left)
+    };
+    add(first)?;
+    let mut left = add(second)?;
+    while left != 0 {
+        left = add(rest.next().ok_or(CmdError::Invalid)??)?;
     }
     // At most a list's bytes, far below 32 bits.
     let length = count.wrapping_mul(BYTES) as u64;

@@ -14,6 +14,7 @@
 use super::pieces::{Piece, Pieces};
 use super::request::Rq;
 use crate::shims;
+use hal::Segment;
 use kernel::bindings;
 
 /// The controller reaches memory by DMA as `device`.
@@ -57,6 +58,15 @@ pub struct DmaMapped {
     pub(super) iova: bindings::dma_iova_state,
     /// Where blk-mq's iterator is; here so that the segments' own is small and moves cheaply.
     pub(super) iter: shims::blk_dma_iter,
+}
+
+impl DmaMapped {
+    /// The segment that blk-mq's iterator has just mapped.
+    #[inline(always)]
+    pub(super) fn found(&self) -> Segment {
+        let (addr, len) = (self.iter.addr, self.iter.len);
+        Segment { addr, len }
+    }
 }
 
 impl DmaMap {

@@ -14,53 +14,57 @@ use kernel::bindings;
 // CAST: bindgen takes the macro for a negative number, whose 64 bits it is.
 const ITERATE: u64 = shims::HIOPS_MAP_ITERATE as u64;
 
-/// What blk-mq's iterator has just mapped: the segment is in it.
-struct Found {
-    /// Of `HIOPS_MAPPED_`.
-    kind: u32,
-    /// Segments by themselves are to be unmapped.
-    unmaps: bool,
-}
-
 impl DmaMap {
     /// Maps all of the data of `rq` at once, if it is one segment: its address, or what says that
-    /// it has none, and whether it is to be unmapped.
+    /// it has none.
     #[inline(always)]
-    fn map_single(&self, rq: &Rq) -> (u64, bool) {
-        // SAFETY: the request is owned and the device is bound. Asked after the mapping, which may
-        // be what makes it true.
-        unsafe {
-            let addr = shims::hiops_map_single(rq.as_raw(), self.device);
-            (
-                addr,
-                addr < ITERATE && bindings::dma_need_unmap(self.device),
-            )
-        }
+    fn map_single(&self, rq: &Rq) -> u64 {
+        // SAFETY: the request is owned and the device is bound.
+        unsafe { shims::hiops_map_single(rq.as_raw(), self.device) }
     }
 
-    /// Has blk-mq's iterator `begin`, or go on, and map a segment, if there is one.
-    fn iterate(&self, rq: &mut Rq, begin: bool) -> Option<Found> {
+    /// Has blk-mq's iterator begin and map the first segment, if there is one: how, of
+    /// `HIOPS_MAPPED_`.
+    fn iterate(&self, rq: &mut Rq) -> Option<u32> {
         let raw = rq.as_raw();
         let mapped = self.mapped(rq);
         let (iova, iter) = (&raw mut mapped.iova, &raw mut mapped.iter);
-        // SAFETY: the request is owned, the device is bound; the start comes first, for which state
-        // and iterator need no value. As of a single one, it is asked after the mapping.
+        // SAFETY: the request is owned, the device is bound; state and iterator need no value.
         unsafe {
-            let some = match begin {
-                true => shims::blk_rq_dma_map_iter_start(raw, self.device, iova, iter),
-                false => shims::blk_rq_dma_map_iter_next(raw, self.device, iter),
-            };
-            some.then(|| Found {
-                kind: shims::hiops_map_kind(iter, iova),
-                unmaps: bindings::dma_need_unmap(self.device),
-            })
+            let some = shims::blk_rq_dma_map_iter_start(raw, self.device, iova, iter);
+            some.then(|| shims::hiops_map_kind(iter, iova))
         }
+    }
+
+    /// Has it go on and map the next segment, if there is one.
+    ///
+    /// # Safety
+    /// It has begun.
+    #[inline(always)]
+    unsafe fn iterate_on(&self, rq: &mut Rq) -> bool {
+        let raw = rq.as_raw();
+        // SAFETY: the request is owned, the device is bound, the iterator was begun.
+        unsafe {
+            let iter = &raw mut self.mapped(rq).iter;
+            shims::blk_rq_dma_map_iter_next(raw, self.device, iter)
+        }
+    }
+
+    /// Whether what is mapped has to be unmapped. Asked after each mapping, which may be what makes
+    /// it true.
+    #[inline(always)]
+    fn unmaps(&self) -> bool {
+        // SAFETY: the device is bound.
+        unsafe { bindings::dma_need_unmap(self.device) }
     }
 }
 
 enum At {
     Begin,
-    Within,
+    /// `lists`: segments that have to be unmapped are listed.
+    Within {
+        lists: bool,
+    },
     End,
 }
 
@@ -75,14 +79,14 @@ impl DmaSegments<'_> {
     /// Maps all of the data at once, if it is one segment.
     #[inline(always)]
     fn first(&mut self) -> Result<Segment, CmdError> {
-        let (addr, unmaps) = self.map.map_single(self.rq);
+        let addr = self.map.map_single(self.rq);
         if addr >= ITERATE {
             return self.first_of_many(addr);
         }
         self.at = At::End;
         let len = self.rq.view().bytes();
         // With most devices unmapping would do nothing.
-        if unmaps {
+        if self.map.unmaps() {
             let mapped = self.map.mapped(self.rq);
             mapped.how = How::Single;
             mapped.one = Piece { addr, len };
@@ -93,53 +97,46 @@ impl DmaSegments<'_> {
     /// The answer of `hiops_map_single` was no bus address.
     #[inline(never)]
     fn first_of_many(&mut self, answer: u64) -> Result<Segment, CmdError> {
-        if answer == ITERATE {
-            // Data that has no segment is no data of a command.
-            return self.another().unwrap_or(Err(CmdError::Invalid));
+        if answer != ITERATE {
+            self.at = At::End;
+            return Err(CmdError::NotReady);
         }
-        self.at = At::End;
-        Err(CmdError::NotReady)
-    }
-
-    /// What blk-mq's iterator finds first, or next.
-    #[inline(never)]
-    fn another(&mut self) -> Option<Result<Segment, CmdError>> {
-        let begin = matches!(self.at, At::Begin);
-        let Some(found) = self.map.iterate(self.rq, begin) else {
-            return self.stopped();
+        let Some(kind) = self.map.iterate(self.rq) else {
+            // Data that has no segment is no data of a command.
+            return self.stopped().unwrap_or(Err(CmdError::Invalid));
         };
         let mapped = self.map.mapped(self.rq);
-        let Found { kind, unmaps } = found;
-        if begin {
-            mapped.how = match kind & (shims::HIOPS_MAPPED_BUS | shims::HIOPS_MAPPED_RANGE) {
-                0 => How::Each,
-                shims::HIOPS_MAPPED_RANGE => How::Range,
-                _ => How::Nothing,
-            };
-            mapped.mmio = kind & shims::HIOPS_MAPPED_MMIO != 0;
-            mapped.total = 0;
-        }
-        let seg = Segment {
-            addr: mapped.iter.addr,
-            len: mapped.iter.len,
-        };
-        mapped.total = mapped.total.wrapping_add(seg.len);
+        mapped.mmio = kind & shims::HIOPS_MAPPED_MMIO != 0;
         // The whole request may already be one range of the IOMMU.
-        self.at = match mapped.how {
-            How::Range => At::End,
-            _ => At::Within,
+        (mapped.how, self.at) = match kind & (shims::HIOPS_MAPPED_BUS | shims::HIOPS_MAPPED_RANGE) {
+            0 => (How::Each, At::Within { lists: true }),
+            shims::HIOPS_MAPPED_RANGE => (How::Range, At::End),
+            _ => (How::Nothing, At::Within { lists: false }),
         };
-        let noted = match mapped.how {
-            How::Each if unmaps => self.note(seg),
-            _ => Ok(()),
-        };
-        if noted.is_err() {
-            self.at = At::End;
+        let seg = mapped.found();
+        mapped.total = seg.len;
+        match self.at {
+            At::Within { lists: true } if self.map.unmaps() => self.note(seg),
+            _ => Ok(seg),
         }
-        Some(noted.map(|()| seg))
+    }
+
+    /// What blk-mq's iterator finds next.
+    #[inline]
+    fn another(&mut self, lists: bool) -> Option<Result<Segment, CmdError>> {
+        // SAFETY: it has begun, or this would not be asked for another.
+        if !unsafe { self.map.iterate_on(self.rq) } {
+            return self.stopped();
+        }
+        let seg = self.map.mapped(self.rq).found();
+        match lists && self.map.unmaps() {
+            true => Some(self.note(seg)),
+            false => Some(Ok(seg)),
+        }
     }
 
     /// Why blk-mq's iterator stopped.
+    #[cold]
     fn stopped(&mut self) -> Option<Result<Segment, CmdError>> {
         self.at = At::End;
         match self.map.mapped(self.rq).iter.status {
@@ -149,8 +146,9 @@ impl DmaSegments<'_> {
         }
     }
 
-    /// Notes a segment that is to be unmapped by itself, or unmaps it.
-    fn note(&mut self, seg: Segment) -> Result<(), CmdError> {
+    /// Notes a segment that is to be unmapped by itself, or unmaps it, and ends.
+    #[inline(never)]
+    fn note(&mut self, seg: Segment) -> Result<Segment, CmdError> {
         let Segment { addr, len } = seg;
         let piece = Piece { addr, len };
         let room = usize::from(self.rq.view().segments());
@@ -160,10 +158,11 @@ impl DmaSegments<'_> {
             false => Err(CmdError::Invalid),
         };
         if noted.is_err() {
+            self.at = At::End;
             let mmio = mapped.mmio;
             self.map.unmap_piece(self.rq, piece, mmio);
         }
-        noted
+        noted.map(|()| seg)
     }
 }
 
@@ -175,7 +174,7 @@ impl Iterator for DmaSegments<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         match self.at {
             At::Begin => Some(self.first()),
-            At::Within => self.another(),
+            At::Within { lists } => self.another(lists),
             At::End => None,
         }
     }
