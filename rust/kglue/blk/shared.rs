@@ -77,7 +77,7 @@ pub struct AllDisks(());
 
 impl AllDisks {
     /// Before the first disk; once. Sleeps.
-    pub fn new() -> Self {
+    pub fn begin() -> Self {
         names::init();
         Self(())
     }
