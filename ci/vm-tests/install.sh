@@ -33,9 +33,9 @@ esac
 END
 chmod +x /run/hiopsctl
 SHARE=/usr/local/share
-CTL=(/usr/local/sbin/hiopsctl $SHARE/man/man8/hiopsctl{,-list}.8
-	$SHARE/fish/vendor_completions.d/hiopsctl.fish
-	$SHARE/bash-completion/completions/hiopsctl $SHARE/zsh/site-functions/_hiopsctl)
+CTL=(/usr/local/sbin/hiopsctl "$SHARE"/man/man8/hiopsctl{,-list}.8
+	"$SHARE/fish/vendor_completions.d/hiopsctl.fish"
+	"$SHARE/bash-completion/completions/hiopsctl" "$SHARE/zsh/site-functions/_hiopsctl")
 expect install tools/hiops-install /run/hiops.ko "$RELEASE" /run/hiopsctl
 expect found modprobe hiops
 expect unload rmmod hiops

@@ -37,7 +37,7 @@ fn load(seed: u64, mode: Mode, neighbours: usize) -> Load {
         latency_ns: [(10_000, 5_000), (80_000, 40_000), (400_000, 2_000_000)]
             [dice.roll(3) as usize],
         second_ns: None,
-    later: None,
+        later: None,
         large_ns: None,
         switch_ns: SWITCH_NS,
         burst_ns: [1, 100_000, 1_000_000][dice.roll(3) as usize],
