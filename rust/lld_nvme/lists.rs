@@ -117,10 +117,7 @@ impl<P: Platform> List<'_, P> {
     #[inline]
     pub(crate) fn write_pair(&mut self, index: usize, words: [u64; 2]) -> Result<(), CmdError> {
         let offset = index.wrapping_mul(16);
-        let place = match &self.place {
-            Some(place) if offset < place.bytes => place,
-            _ => &self.grow(offset)?,
-        };
+        let place = self.place_for(offset)?;
         let at = place.at.wrapping_add(offset);
         place.memory.write_words(at, words);
         Ok(())
@@ -140,15 +137,17 @@ impl<P: Platform> List<'_, P> {
     }
 
     /// Where it is, with room for what begins at `offset`.
-    #[inline]
-    fn place_for(&mut self, offset: usize) -> Result<Place<'_, P::Dma>, CmdError> {
-        match self.place {
-            Some(place) if offset < place.bytes => Ok(place),
-            _ => self.grow(offset),
+    #[inline(always)]
+    fn place_for(&mut self, offset: usize) -> Result<&Place<'_, P::Dma>, CmdError> {
+        if !(self.place.as_ref()).is_some_and(|place| offset < place.bytes) {
+            self.grow(offset)?;
         }
+        self.place.as_ref().ok_or(CmdError::Invalid)
     }
 
-    fn grow(&mut self, offset: usize) -> Result<Place<'_, P::Dma>, CmdError> {
+    /// It gets room for what begins at `offset`: is there, or is in a page.
+    #[inline(never)]
+    fn grow(&mut self, offset: usize) -> Result<(), CmdError> {
         let lists = self.lists;
         if offset >= lists.most {
             return Err(CmdError::Invalid);
@@ -160,7 +159,7 @@ impl<P: Platform> List<'_, P> {
         let small = small.ok_or(CmdError::Invalid)?;
         if offset < small.bytes {
             self.place = Some(small);
-            return Ok(small);
+            return Ok(());
         }
         self.begin_page()?;
         let large = self.place.ok_or(CmdError::Invalid)?;
@@ -168,7 +167,7 @@ impl<P: Platform> List<'_, P> {
             let written = small.memory.read64(small.at.wrapping_add(word));
             large.memory.write64(large.at.wrapping_add(word), written);
         }
-        Ok(large)
+        Ok(())
     }
 }
 

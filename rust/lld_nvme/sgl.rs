@@ -34,18 +34,17 @@ pub(crate) fn build<P: Platform>(
     align: u64,
     list: &mut List<'_, P>,
 ) -> Result<[u64; 2], CmdError> {
-    let mut left = bytes;
     let mut count = 0usize;
-    let mut add = |segment: Segment| {
-        left = left.checked_sub(segment.len).ok_or(CmdError::Invalid)?;
+    // What is left of so many bytes after one more.
+    let mut add = |left: u32, segment: Segment| {
         list.write_pair(count, data_block(segment, align)?)?;
         count = count.wrapping_add(1);
-        Ok(left)
+        left.checked_sub(segment.len).ok_or(CmdError::Invalid)
     };
-    add(first)?;
-    let mut left = add(second)?;
+    let mut left = add(bytes, first)?;
+    left = add(left, second)?;
     while left != 0 {
-        left = add(rest.next().ok_or(CmdError::Invalid)??)?;
+        left = add(left, rest.next().ok_or(CmdError::Invalid)??)?;
     }
     // At most a list's bytes, far below 32 bits.
     let length = count.wrapping_mul(BYTES) as u64;
