@@ -28,13 +28,16 @@ expect() {
 	if "$@" >"$OUT" 2>&1; then ok "$what"; else not_ok "$what" "status $? of: $*"; fi
 }
 
-# refused NAME TEXT COMMAND...: it fails with status 1, and what it says has TEXT in it.
-refused() {
-	local what=$1 text=$2 rc=0
-	shift 2
+# says NAME TEXT COMMAND...: it works, and what it says has TEXT in it; refused: likewise, but it
+# fails with status 1.
+says() { tells 0 "$@"; }
+refused() { tells 1 "$@"; }
+tells() {
+	local wanted=$1 what=$2 text=$3 rc=0
+	shift 3
 	"$@" >"$OUT" 2>&1 || rc=$?
-	if [ "$rc" != 1 ]; then
-		not_ok "$what" "status $rc instead of 1"
+	if [ "$rc" != "$wanted" ]; then
+		not_ok "$what" "status $rc instead of $wanted"
 	elif ! grep -qF -- "$text" "$OUT"; then
 		not_ok "$what" "it does not say '$text' but: $(head -n 1 "$OUT")"
 	else

@@ -7,17 +7,20 @@ SECRET=PLANTED-9X7
 if [ "${1:-}" != guest ]; then
 	. ci/lib.sh
 	. ci/report.sh
-	if ! "$CI/cargo" build -p hiopsctl >&2; then
+	if ! bin=$("$CI/hiopsctl"); then
 		not_ok build "hiopsctl does not build"
 		plan
 		exit
 	fi
-	truncate -s 64M "$DIR/a.img"
+	truncate -s 64M "$DIR/a.img" "$DIR/s.img"
 	exec ci/vm --kernel "$KERNEL" --timeout 1800 \
 		--append "rd.luks.key=$SECRET hiops_test_psk=$SECRET" \
 		--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
 		--qemu "-device nvme,serial=SERIAL$SECRET,drive=a,addr=4" \
-		-- "$REPO/ci/vm-tests/hiopsctl.sh" guest "$(tree_dir)/target/debug/hiopsctl"
+		--qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s" \
+		--qemu "-device ich9-ahci,id=hba,addr=6" \
+		--qemu "-device ide-hd,serial=sata-0,drive=s,bus=hba.0" \
+		-- "$REPO/ci/vm-tests/hiopsctl.sh" guest "$bin"
 fi
 
 . ci/vm-tests/guest-lib.sh
@@ -30,19 +33,6 @@ PCI=0000:00:04.0
 D=hiops_ram0
 H=/sys/block/$D/hiops
 fio() { command fio --verify_state_save=0 --filename=/dev/$D --direct=1 --output="$OUT.fio" "$@"; }
-# says NAME TEXT COMMAND...: it works, and prints TEXT.
-says() {
-	local what=$1 text=$2 rc=0
-	shift 2
-	"$@" >"$OUT" 2>&1 || rc=$?
-	if [ "$rc" != 0 ]; then
-		not_ok "$what" "status $rc of: $*"
-	elif ! grep -qF -- "$text" "$OUT"; then
-		not_ok "$what" "it does not say '$text'"
-	else
-		ok "$what"
-	fi
-}
 usage() { # NAME COMMAND...
 	local rc=0
 	"${@:2}" >"$OUT" 2>&1 || rc=$?
@@ -65,6 +55,18 @@ refused check-gone '/run/wrong:2: there is no PCI function 0000:00:19.0' ctl che
 refused bind-all-leaves-another 'is left alone: the drive there is not OTHER' \
 	$BIN/hiops-bind-all <(head -n 1 /run/wrong)
 expect bind-all $BIN/hiops-bind-all /run/devices
+# What drive there is is known only once it is hiops': the HBA goes back to whom it was with.
+SATA=0000:00:06.0
+driver_of() { basename "$(readlink "/sys/bus/pci/devices/$1/driver")"; }
+# With what udev would load for its disks.
+modprobe -a ahci sd_mod
+until_true 30 test "$(driver_of $SATA)" = ahci
+refused bind-all-gives-back 'goes back to ahci: the drive there is not OTHER' \
+	$BIN/hiops-bind-all <(echo "$SATA hiops_ahci serial=OTHER")
+same given-back "$(driver_of $SATA)" ahci
+expect bind-all-sata $BIN/hiops-bind-all <(echo "$SATA hiops_ahci serial=sata-0")
+same bound-sata "$(driver_of $SATA)" hiops_ahci
+says unbind-sata "$SATA is with ahci now" ctl unbind "$SATA"
 says bound "$PCI is with hiops_nvme now: hiops0n1" ctl bind "$PCI"
 mkfs.ext4 -q /dev/hiops0n1
 mount /dev/hiops0n1 /mnt
