@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """plot-sweep SWEEP.json PICTURE.svg: where precompletion pays, one field for each device."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
-import record  # noqa: E402
-import sweep  # noqa: E402
-
-matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "hiops",
-                            "font.family": "sans-serif"})
+import record
+import sweep
+from plot_timed import plt  # in its style
 
 
 def draw(rows):

@@ -28,7 +28,8 @@ class Point:
     def __str__(self):
         """In a table's first column."""
         if self.job == "basic":
-            kind = "" if self.rw == "randread" else f"{self.rw} {self.mix} %, "
+            mix = f" {self.mix} %" * (self.mix < 100)
+            kind = "" if self.rw == "randread" else f"{self.rw}{mix}, "
             depth = f"{self.engine} {self.depth} deep, " * (self.depth > 1)
             disks = f", {self.disks} disks" * (self.disks > 1)
             return f"{kind}{depth}{self.jobs} job{'s' * (self.jobs > 1)}, {self.bs} B{disks}"

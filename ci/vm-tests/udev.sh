@@ -15,7 +15,7 @@
 # vm: --qemu "-device ide-hd,serial=s-0,drive=s,bus=hba.1,wwn=0x5000c500a1b2c3d4"
 # vm: --qemu "-device ide-hd,serial=t-0,drive=t,bus=hba.3"
 . ci/vm-tests/nvme-lib.sh
-NVME=0000:00:04.0 SATA=0000:00:07.0
+SATA=0000:00:07.0
 
 # disk_at ADDRESS PATTERN: the disk of that function whose serial number is that.
 disk_at() {
@@ -69,7 +69,7 @@ alike() {
 		same "$1-$what" "$(diff "/run/$1-in-tree.$what" "/run/$1-hiops.$what")" ''
 	done
 }
-both() { "$BIND" $NVME "$1" && "$BIND" $SATA "$2"; }
+both() { "$BIND" "$PCI" "$1" && "$BIND" $SATA "$2"; }
 
 modprobe sd_mod
 mkdir -p /etc/udev/rules.d
@@ -77,7 +77,7 @@ cp tools/system/60-hiops.rules /etc/udev/rules.d/
 until_true 60 test -b /dev/nvme0n1 -a -b /dev/sdb ||
 	not_ok set-up "the in-tree drivers have no disk"
 start_udev
-for disk in $(disk_at $NVME 'plain 1') $(disk_at $SATA s-0); do
+for disk in $(disk_at "$PCI" 'plain 1') $(disk_at $SATA s-0); do
 	sfdisk -q "/dev/$disk" <<-'END'
 		label: gpt
 		size=200M, type=L, name="a name"
@@ -87,7 +87,7 @@ for disk in $(disk_at $NVME 'plain 1') $(disk_at $SATA s-0); do
 	part=$(nodes "$disk" | sed -n 's/ part1$//p')
 	mkfs.ext4 -q -L "$disk-data" "/dev/$part"
 done
-known nvme-in-tree $NVME 'plain 1'
+known nvme-in-tree "$PCI" 'plain 1'
 known sata-in-tree $SATA s-0
 known plain-sata-in-tree $SATA t-0
 for link in by-id/nvme-nvme by-id/nvme-QEMU by-path by-diskseq by-label by-uuid by-partuuid \
@@ -99,7 +99,7 @@ for link in ata-QEMU wwn-0x5000c500a1b2c3d4; do
 done
 
 expect to-hiops both hiops_nvme hiops_ahci
-known nvme-hiops $NVME 'plain 1'
+known nvme-hiops "$PCI" 'plain 1'
 known sata-hiops $SATA s-0
 known plain-sata-hiops $SATA t-0
 for what in nvme sata plain-sata; do alike $what; done
