@@ -139,7 +139,7 @@ impl<P: Platform> List<'_, P> {
     /// Where it is, with room for what begins at `offset`.
     #[inline(always)]
     fn place_for(&mut self, offset: usize) -> Result<&Place<'_, P::Dma>, CmdError> {
-        if !(self.place.as_ref()).is_some_and(|place| offset < place.bytes) {
+        if (self.place.as_ref()).is_none_or(|place| offset >= place.bytes) {
             self.grow(offset)?;
         }
         self.place.as_ref().ok_or(CmdError::Invalid)
