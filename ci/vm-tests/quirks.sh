@@ -41,7 +41,8 @@ same quirks-nvme "$(about hiops0n1 hiops/quirks)" "$NAMES"
 same logged-nvme "$(logged "$NAMES")" 1
 same no-write-zeroes "$(about hiops0n1 queue/write_zeroes_max_bytes)" 0
 # Of serial number and model, as the identifiers are not believed.
-same wwid "$(about hiops0n1 wwid | cut -d- -f1)" "hiops.$(printf qi | od -An -tx1 | tr -d ' ')"
+same wwid "$(about hiops0n1 wwid | cut -d- -f1,2)" \
+	"nvme.8086-$(printf qi | od -An -tx1 | tr -d ' ')"
 verified hiops0n1
 expect none-intel-id "$BIND" 00:0e.0 none
 

@@ -25,7 +25,7 @@ exec 9<&-
 expect serial reads /sys/block/hiops_ram0/serial RAM00000
 expect model reads /sys/block/hiops_ram0/model 'hiops RAM device'
 expect wwid grep -q . /sys/block/hiops_ram0/wwid
-expect nsid reads /sys/block/hiops_ram0/nsid 1
+expect no-nsid absent /sys/block/hiops_ram0/nsid
 for mode in irq poll hybrid; do
 	expect "mode-$mode" put $mode $H/mode
 	expect "mode-is-$mode" reads $H/mode $mode
