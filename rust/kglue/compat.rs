@@ -18,6 +18,15 @@ pub(crate) fn eopnotsupp() -> Error {
     Error::from_errno(-(bindings::EOPNOTSUPP as kernel::ffi::c_int))
 }
 
+/// Returns when nobody reads by RCU any more who did when this was called. Sleeps.
+#[cfg(linux_7_2)]
+pub(crate) fn synchronize_rcu() {
+    // SAFETY: asks for nothing but a thread that may sleep.
+    unsafe { bindings::synchronize_rcu() };
+}
+#[cfg(not(linux_7_2))]
+pub(crate) use kernel::sync::rcu::synchronize_rcu;
+
 /// A timer's handler is over, and the timer as well unless it was started anew.
 #[cfg(not(linux_7_2))]
 pub(crate) const NORESTART: bindings::hrtimer_restart =

@@ -75,13 +75,6 @@ pub(crate) fn stamps_of(ns: u64) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// Returns when nobody reads by RCU any more who did when this was called. Sleeps. (The kernel
-/// crate has it from Linux 7.3 on.)
-pub(crate) fn synchronize_rcu() {
-    // SAFETY: asks for nothing but a thread that may sleep.
-    unsafe { bindings::synchronize_rcu() };
-}
-
 /// The kernel's tick count, wrapping.
 #[inline]
 pub(crate) fn jiffies() -> kernel::ffi::c_ulong {

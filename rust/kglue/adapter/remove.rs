@@ -4,7 +4,8 @@
 use crate::adapter::config::Bus;
 use crate::adapter::rest::Then;
 use crate::adapter::state::{Adapter, DEAD, LOOK_AGAIN_US};
-use crate::context::{synchronize_rcu, PreemptOff};
+use crate::compat::synchronize_rcu;
+use crate::context::PreemptOff;
 use core::sync::atomic::Ordering;
 use engine::Context;
 use hal::{CmdError, Controller, Error, Platform, Shutdown};

@@ -5,10 +5,11 @@ use super::lane::{Lane, Sums};
 use super::names::{self, Names};
 use super::owner::{Gate, Owner};
 use crate::aim::Stays;
+use crate::compat::synchronize_rcu;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use hal::{Error, Unit};
 use kernel::prelude::*;
-use kernel::sync::{rcu::synchronize_rcu, Arc};
+use kernel::sync::Arc;
 use kernel::time::{delay::fsleep, Delta};
 
 /// What lives as long as somebody has the disk open, which may be longer than the adapter.

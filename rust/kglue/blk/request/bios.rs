@@ -3,6 +3,7 @@
 //!
 //! The kernel crate (Linux 7.2 and 7.3) has neither bios nor their vectors.
 
+use crate::compat::zeroed;
 use crate::shims;
 use core::marker::PhantomData;
 use core::ptr::{null, NonNull};
@@ -82,12 +83,7 @@ impl<'a> Vecs<'a> {
         Self {
             bios,
             bio: null(),
-            at: bindings::bvec_iter {
-                bi_sector: 0,
-                bi_size: 0,
-                bi_idx: 0,
-                bi_offset: 0,
-            },
+            at: zeroed(),
         }
     }
 }
