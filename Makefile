@@ -39,9 +39,9 @@ else
 	@bench/run $(JOBS)
 endif
 
-modules: ## hiops.ko for KVER: stock (default), debug, or a release of this machine
+modules: ## hiops.ko for KVER: stock (default), debug, or a release of Debian's; KDIR=TREE: your own
 	@ci/env
-	@ci/module $(KVER)
+	@ci/module $(if $(KDIR),--kdir "$(KDIR)",$(KVER))
 
 vm: ## a shell command in a virtual machine: make vm CMD='lsblk'
 	@ci/vm -- sh -c '$(or $(CMD),uname -a; lsblk)'
@@ -49,11 +49,16 @@ vm: ## a shell command in a virtual machine: make vm CMD='lsblk'
 env: ## prepare the lab: root, stock kernel
 	@ci/env
 
-install: ## on this machine, for its running kernel: module, tools, udev rules, binding at boot
-	@tools/hiops-install --check "$$(uname -r)"
-	@ci/env
-	@ko=$$(ci/module "$$(uname -r)") && ctl=$$(ci/hiopsctl) && \
-		tools/hiops-install "$$ko" "$$(uname -r)" "$$ctl"
+ifeq ($(KVER),stock)
+install: RELEASE = $(shell $(if $(KDIR),make -s -C "$(KDIR)" kernelrelease,uname -r))
+else
+install: RELEASE = $(KVER)
+endif
+install: ## on this machine, for its running kernel, KVER or KDIR: module, tools, udev rules, boot
+	@tools/hiops-install --check "$(RELEASE)"
+	@ci/env-host
+	@ko=$$(ci/module $(if $(KDIR),--kdir "$(KDIR)","$(RELEASE)")) && ctl=$$(ci/hiopsctl) && \
+		tools/hiops-install "$$ko" "$(RELEASE)" "$$ctl"
 
 uninstall: ## take all of that away again
 	@tools/hiops-install --remove

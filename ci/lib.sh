@@ -104,17 +104,43 @@ root_dir() {
 		"$( (echo "$SUITE"; root_packages; cat "$CI/root-pypi.list") | hash_of)"
 }
 
-# The stock kernel: the release that was resolved when the root was made, and its folders.
-kernel_dir() { printf '%s/kernel-%s' "$CACHE" "$(stock_release)"; }
+# The stock kernel: the release that was resolved when the root was made; kernel_dir RELEASE: the
+# folder of a kernel.
+kernel_dir() { printf '%s/kernel-%s' "$CACHE" "$1"; }
 stock_release() {
 	local f
 	f=$(root_dir)/etc/hiops-kernel-release
 	[ -r "$f" ] || die "the lab is not prepared: run ci/env"
 	cat "$f"
 }
+# releases ROOT: the kernels that the archive had when that root was made and that hiops supports,
+# the oldest first.
+releases() {
+	local release
+	chroot "$1" apt-cache pkgnames linux-headers-7. |
+		sed -nE 's/^linux-headers-(7\.[0-9.]+\+deb[0-9]+(-[a-z]+)?-amd64)$/\1/p' | sort -V |
+		while read -r release; do
+			if dpkg --compare-versions "${release%%+*}" ge 7.2; then echo "$release"; fi
+		done
+}
+# The newest kernel of the oldest of their series.
+oldest_release() {
+	local all
+	all=$(releases "$(root_dir)" | grep -E '^[^-]*-amd64$')
+	all=$(grep -F "$(sed -nE '1s/^([0-9]+\.[0-9]+\.).*/\1/p' <<<"$all")" <<<"$all")
+	tail -n 1 <<<"$all"
+}
+# release_of stock|oldest|RELEASE
+release_of() {
+	case $1 in
+	stock) stock_release ;;
+	oldest) oldest_release ;;
+	*) echo "$1" ;;
+	esac
+}
 debug_config_key() {
 	cat "$REPO/kunit/debug.config" "$(root_dir)/etc/hiops-toolchain" | hash_of
 }
 # This tree's own corner of the cache: two checkouts don't meet.
 tree_dir() { printf '%s/build/%s' "$CACHE" "$(printf '%s' "$REPO" | hash_of)"; }
-debug_dir() { printf '%s/debug-%s' "$(kernel_dir)" "$(debug_config_key)"; }
+debug_dir() { printf '%s/debug-%s' "$(kernel_dir "$(stock_release)")" "$(debug_config_key)"; }

@@ -50,7 +50,7 @@ same() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "'$2' instead of '$3
 
 # on_debug YES NO: one for the debug kernel, which is ten times as slow, the other for the stock
 # one.
-on_debug() { if [ "${HIOPS_VM_KERNEL:-stock}" = stock ]; then echo "$2"; else echo "$1"; fi; }
+on_debug() { if [ "${HIOPS_VM_KERNEL:-stock}" = debug ]; then echo "$1"; else echo "$2"; fi; }
 
 # reads FILE VALUE: the file's one line is VALUE.
 reads() {

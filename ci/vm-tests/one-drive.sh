@@ -5,11 +5,11 @@
 # image: a.img 1G
 # image: s.img 256M
 # image: l.img 64M
-# kernels: stock debug
+# kernels: stock oldest debug
 # instead of: ram@stock nvme-io@stock nvme-unbind@stock ahci-io@stock ahci-tools@stock
 # instead of: ahci-depth@stock soak@stock install@stock
 # instead of: kunit@debug ram@debug nvme-io@debug nvme-unbind@debug ahci-io@debug ahci-tools@debug
-# instead of: faults@debug nvme-alloc@debug soak@debug
+# instead of: faults@debug nvme-alloc@debug soak@debug nvme-io@oldest ahci-io@oldest
 # vm: --timeout 2700 --memory 1G
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap"
 # vm: --qemu "-device nvme,serial=io-0,drive=a,addr=4"
