@@ -23,8 +23,10 @@ if [ "${1:-}" = guest ]; then
 	# The machine's own root, which the host shares, does not come back from sleep: all that is
 	# needed is in memory.
 	root=/run/awake
-	mkdir -p $root/{bin,dev,proc,sys,run,tmp}
-	for tool in bash fio seq tr mktemp grep rm; do
+	mkdir -p $root/{bin,dev,etc,proc,sys,run,tmp}
+	# Where the loader finds what follows.
+	cp /etc/ld.so.cache $root/etc/
+	for tool in bash fio seq tr mktemp grep rm tail; do
 		tool=$(type -P $tool)
 		cp "$tool" $root/bin/
 		for file in $(ldd "$tool" | grep -o '/[^ ]*'); do
@@ -71,14 +73,14 @@ if [ "${1:-}" = awake ]; then
 	done)
 	jobs=()
 	for disk in $DISKS; do
-		load "$disk" >"/tmp/$disk" 2>&1 &
+		{ load "$disk" >"/tmp/$disk" 2>&1 || : >"/tmp/$disk.failed"; } &
 		jobs+=("$!")
 	done
-	# more DISK COUNT: that many more I/Os are done.
+	# more DISK COUNT: that many more I/Os are done, if its load has not failed.
 	more() {
 		local wanted=$(($(count "$1" completed) + $2))
 		until [ "$(count "$1" completed)" -ge "$wanted" ]; do
-			[ -e "/tmp/$1" ] || return
+			[ ! -e "/tmp/$1.failed" ] || { tail -n 5 "/tmp/$1"; return 1; }
 		done
 	}
 	echo 0 >/sys/module/suspend/parameters/pm_test_delay
@@ -98,7 +100,8 @@ if [ "${1:-}" = awake ]; then
 	done
 	for disk in $DISKS; do expect "$disk-goes-on" more "$disk" 500; done
 	: >/tmp/enough
-	for job in "${jobs[@]}"; do expect load wait "$job"; done
+	wait "${jobs[@]}"
+	for disk in $DISKS; do expect "$disk-load" [ ! -e "/tmp/$disk.failed" ]; done
 	expect image-was-written [ "$(count "$HIOPS_SWAP" completed)" -ge "$ROUNDS" ]
 	for disk in $DISKS $HIOPS_SWAP; do
 		for what in errors timeouts resets; do
