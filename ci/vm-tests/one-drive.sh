@@ -6,7 +6,7 @@
 # image: s.img 256M
 # image: l.img 64M
 # kernels: stock oldest debug
-# instead of: ram@stock nvme-io@stock nvme-unbind@stock ahci-io@stock ahci-tools@stock
+# instead of: nvme-io@stock nvme-unbind@stock ahci-io@stock ahci-tools@stock
 # instead of: ahci-depth@stock soak@stock install@stock
 # instead of: kunit@debug ram@debug nvme-io@debug nvme-unbind@debug ahci-io@debug ahci-tools@debug
 # instead of: faults@debug nvme-alloc@debug soak@debug nvme-io@oldest ahci-io@oldest

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # The RAM disk: real I/O, its attributes, misuse, and a device that loses, doubles and invents
 # completions.
-# kernels: stock debug
+# kernels: debug
 # vm: --timeout 900
 . ci/vm-tests/guest-lib.sh
 D=/dev/hiops_ram0
@@ -11,7 +11,7 @@ stat() { count hiops_ram0 "$1"; }
 fio() { command fio --verify_state_save=0 --filename=$D --direct=1 --output="$OUT" "$@"; }
 is() { [ "$(($1))" -ne 0 ]; }
 
-SIZE=$(on_debug 1M 4M)
+SIZE=1M
 refused strategy-parameter 'nvalid argument' modprobe hiops strategy=best
 expect strategy-said logged 'strategy=best is not known'
 expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=3000 ram_tags=8 \
@@ -40,7 +40,7 @@ expect strategy-of-the-controller reads /sys/block/hiops_ram0/hiops/strategy pla
 expect plain-lazy put 1 $H/lazy
 expect plain-reset put reset $H/stats
 expect plain-io fio --name=p --rw=randwrite --bs=4k --ioengine=psync --numjobs=4 --thread \
-	--size="$(on_debug 256k 1M)" --offset_increment=2M --verify=crc32c
+	--size=256k --offset_increment=2M --verify=crc32c
 expect plain-by-interrupts is \
 	"$(stat completed_irq) > 0 && $(stat completed_irq) == $(stat completed)"
 expect strategy-coop put coop $H/strategy
@@ -63,7 +63,7 @@ expect no-scheduler grep -q '\[none\]' /sys/block/hiops_ram0/queue/scheduler
 
 # Many in flight, pieces of all sizes.
 expect verify fio --name=v --rw=randwrite --bsrange=512-128k --blockalign=512 --ioengine=libaio \
-	--iodepth=64 --verify=crc32c --size="$(on_debug 2M 8M)"
+	--iodepth=64 --verify=crc32c --size=2M
 expect all-over is "$(stat submitted) == $(stat completed)"
 by_threads="$(stat completed_lazy) + $(stat completed_coop)"
 expect sum is "$(stat completed) == $(stat completed_irq) + $by_threads + $(stat completed_poll)"
@@ -76,22 +76,20 @@ expect window-is-16 reads $H/predict_window_us 16
 expect window put 100 $H/predict_window_us
 expect no-forecast sh -c "! grep . $H/forecast"
 expect predict put 1 $H/predict
-for strategy in coop $(on_debug random ''); do
+for strategy in coop random; do
 	expect "predict-$strategy" put "$strategy" $H/strategy
 	for mode in irq poll hybrid; do
 		expect "predict-$strategy-$mode" put $mode $H/mode
 		expect "predict-$strategy-$mode-io" fio --name=n --rw=randwrite --bs=4k \
-			--ioengine=psync --size="$(on_debug 256k 1M)" --verify=crc32c
+			--ioengine=psync --size=256k --verify=crc32c
 		expect "predict-$strategy-$mode-uring" fio --name=n --rw=randwrite --bs=4k \
-			--ioengine=io_uring --size="$(on_debug 256k 1M)" --verify=crc32c
+			--ioengine=io_uring --size=256k --verify=crc32c
 	done
 done
 expect predict-coop-again put coop $H/strategy
 expect forecast grep -Eq '^write 4k 1 expected_ns [1-9][0-9]* spread_ns [0-9]+ seen [1-9]' \
 	$H/forecast
-if [ "$(on_debug random '')" ]; then
-	expect some-nap is "$(stat naps) > 0"
-fi
+expect some-nap is "$(stat naps) > 0"
 naps="$(stat naps_hit) + $(stat naps_late) + $(stat naps_vain) + $(stat naps_woken)"
 expect naps is "$(stat naps) == $naps"
 expect no-predict put 0 $H/predict

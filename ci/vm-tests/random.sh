@@ -20,7 +20,7 @@ for disk in $DISKS; do expect "disk-$disk" test -b "/dev/$disk"; done
 # verified DISK MODE: many small writes, by threads that wait and by io_uring, read back.
 verified() {
 	fio --filename="/dev/$1" --direct=1 --rw=randwrite --bsrange=512-16k --blockalign=512 \
-		--size=512k --verify=crc32c --verify_fatal=1 --minimal \
+		--size=256k --verify=crc32c --verify_fatal=1 --minimal \
 		--name=waits --ioengine=psync --numjobs=8 --thread --offset_increment=1M \
 		--name=many --ioengine=io_uring --iodepth=64 --numjobs=1 --offset=32M
 }
