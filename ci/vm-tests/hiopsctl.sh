@@ -161,6 +161,11 @@ says metrics-submitted "$submitted $(count $D submitted)" cat /run/hiops.prom
 says metrics-nvme "hiops_interrupts_total{controller=\"$PCI\"} $(count hiops0n1 interrupts)" \
 	cat /run/hiops.prom
 
+# smartd takes what it is told, and looks at the drive.
+ctl smartd >/run/smartd.conf
+says smartd '/dev/hiops0n1 -d nvme -a' cat /run/smartd.conf
+says smartd-looks 'Device: /dev/hiops0n1, is SMART capable' smartd -q onecheck -c /run/smartd.conf
+
 # The report: from places that every machine has, and from this one's.
 hostname "host-$SECRET"
 echo "hiops: host-$SECRET has SERIAL$SECRET, password=$SECRET, 10.1.2.3" >/dev/kmsg

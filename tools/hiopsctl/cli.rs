@@ -108,6 +108,8 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// Print the lines that smartd.conf needs for the disks of hiops, above DEVICESCAN
+    Smartd,
     /// Print the completions of a shell
     Completions {
         /// The shell

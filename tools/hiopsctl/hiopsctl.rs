@@ -8,8 +8,8 @@
 //! * `machine`, `usage`: controllers and disks, and who uses them. `counters`, `learned`,
 //!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
 //! * `switches`, `list`, `status`, `stat` with `screen`, `handover`, `trace`, `report` with
-//!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition`, `check` with
-//!   `devices`, `pages`: a command each.
+//!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition`, `smartd`,
+//!   `check` with `devices`, `pages`: a command each.
 //! * `root`, `failure`, `out`, `table`, `pairs`, `show`, `tools`: what they share.
 //!
 //! Everything is read below a root folder, `/` unless a test names its own (`HIOPS_ROOT`).
@@ -40,6 +40,7 @@ mod sample;
 mod screen;
 mod secrets;
 mod show;
+mod smartd;
 mod stat;
 mod status;
 mod switches;
@@ -78,6 +79,7 @@ fn run(cli: Cli, out: &Out) -> Result<(), Failure> {
         Command::Trace { disk, count } => trace::run(&root, out, &disk, count),
         Command::Report { file } => report::run(&root, out, file.as_deref()),
         Command::Metrics { output } => metrics::run(&root, out, output.as_deref()),
+        Command::Smartd => smartd::run(&root, out),
         Command::Completions { shell } => pages::completions(out, shell),
         Command::Man { folder } => pages::man(out, folder.as_deref()),
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is shown of a machine: `list`, `status`, `get`, `metrics`, completions and pages.
+//! What is shown of a machine: `list`, `status`, `get`, `metrics`, `smartd`, completions and
+//! pages.
 #![allow(
     clippy::unwrap_used,
     reason = "a test states what it expects by failing loudly"
@@ -243,6 +244,28 @@ fn metrics_tell_controllers_once_and_disks_each() {
         Machine::bare().says(&["metrics"]),
         "# HELP hiops_up Whether the module is loaded\n# TYPE hiops_up gauge\nhiops_up 0\n"
     );
+}
+
+#[test]
+fn smartd_is_told_each_drive_once_by_a_name_that_lasts() {
+    let machine = Machine::new();
+    assert_eq!(machine.says(&["smartd"]), "/dev/hiops0n1 -d nvme -a\n");
+    for (link, disk) in [
+        ("nvme-eui.0025385b71b0f1a2", "hiops0n1"),
+        ("nvme-Our_model_SERIAL-hiops0n1", "hiops0n1"),
+        ("nvme-Our_model_SERIAL-hiops0n1-part1", "hiops0n1p1"),
+        ("nvme-Our_model_SERIAL-hiops0n2", "hiops0n2"),
+    ] {
+        machine.link(&format!("../../{disk}"), &format!("dev/disk/by-id/{link}"));
+    }
+    let device = "/dev/disk/by-id/nvme-Our_model_SERIAL-hiops0n1";
+    assert_eq!(machine.says(&["smartd"]), format!("{device} -d nvme -a\n"));
+    assert_eq!(
+        machine.json(&["smartd"]),
+        json!({"disks": [{"disk": "hiops0n1", "device": device, "kind": "nvme"}]})
+    );
+    let nothing = "# hiops serves no NVMe or SATA drive\n";
+    assert_eq!(Machine::bare().says(&["smartd"]), nothing);
 }
 
 #[test]
