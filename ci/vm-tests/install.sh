@@ -44,6 +44,12 @@ for file in /usr/local/sbin/hiops-{bind,bind-all,trace} /etc/udev/rules.d/60-hio
 	expect "has $file" test -s "$file"
 done
 printf '# a comment\n\n00:1f.9 hiops_nvme\n%s hiops_nvme\n' "$PCI" >>/etc/hiops/devices
+# The way out, as if it stood on the kernel's command line.
+sed 's/$/ hiops.disable=1/' /proc/cmdline >/run/cmdline
+mount --bind /run/cmdline /proc/cmdline
+says disabled hiops.disable=1 /usr/local/sbin/hiops-bind-all
+expect and-binds-nothing absent /dev/hiops0n1
+umount /proc/cmdline
 refused one-is-missing "00:1f.9" /usr/local/sbin/hiops-bind-all
 expect and-the-other-is-bound test -b /dev/hiops0n1
 expect as-the-service-does grep -q "ExecStart=.*hiops-bind-all" \
