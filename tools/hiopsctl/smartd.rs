@@ -70,7 +70,7 @@ fn text(lines: &Lines) -> String {
     if lines.disks.is_empty() {
         return "# hiops serves no NVMe or SATA drive\n".into();
     }
-    (lines.disks.iter())
-        .map(|line| format!("{} -d {} -a\n", line.device, line.kind))
-        .collect()
+    let line = |line: &Line| format!("{} -d {} -a", line.device, line.kind);
+    let all: Vec<String> = lines.disks.iter().map(line).collect();
+    all.join("\n") + "\n"
 }
