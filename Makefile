@@ -4,7 +4,7 @@
 
 KVER ?= stock
 
-.PHONY: help run test soak fuzz blktests bench modules vm env install uninstall
+.PHONY: help run test soak fuzz blktests bench modules deb vm env install uninstall
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
@@ -42,6 +42,10 @@ endif
 modules: ## hiops.ko for KVER: stock (default), debug, or a release of Debian's; KDIR=TREE: your own
 	@ci/env
 	@ci/module $(if $(KDIR),--kdir "$(KDIR)",$(KVER))
+
+deb: ## Debian packages: tools, DKMS, and a module for each of KVER='stock oldest RELEASE...'
+	@ci/env
+	@ci/deb $(KVER)
 
 vm: ## a shell command in a virtual machine: make vm CMD='lsblk'
 	@ci/vm -- sh -c '$(or $(CMD),uname -a; lsblk)'
