@@ -1,0 +1,239 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# A server with systemd, its packages and no compiler: five disks' file systems, by UUID, by a link,
+# on LVM, LUKS and RAID, lie on hiops from the boot on, and on the in-tree drivers with the same
+# data when they are to: another kernel, hiops.disable=1, a wrong serial number, no packages.
+# host
+# kernels: stock
+A=0000:01:00.0 B=0000:00:05.0 C=0000:00:06.0 D=0000:00:07.0 HBA=0000:00:08.0
+PLACES=(/data/ext4 /data/xfs /data/lvm /data/luks /data/raid)
+
+if [ "${1:-}" = inside ]; then
+	HIOPS_VM_KERNEL=stock
+	. ci/vm-tests/guest-lib.sh
+	driver_of() { basename "$(readlink "/sys/bus/pci/devices/$1/driver")"; }
+	# drivers_of PLACE: who serves the disks under what is mounted there.
+	drivers_of() {
+		local disk
+		for disk in $(lsblk -snro NAME,TYPE "$(findmnt -nro SOURCE "$1")" |
+			awk '$2 == "disk" { print $1 }' | sort -u); do
+			driver_of "$(readlink -f "/sys/block/$disk" |
+				grep -oE '[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]' | tail -n 1)"
+		done | sort -u | paste -sd' '
+	}
+	# served WHAT NVME SATA: by whom each file system is, and that its data are there.
+	served() {
+		local place wanted
+		for place in "${PLACES[@]}"; do
+			wanted=$2
+			[ "$place" != /data/raid ] || wanted=$3
+			same "$1${place#/data} is served" "$(drivers_of "$place")" "$wanted"
+			expect "$1${place#/data} is whole" sha256sum --quiet -c "$place/sums"
+		done
+	}
+	none_failed() {
+		same "$1 no unit failed" "$(systemctl --failed --plain --no-legend |
+			awk '{ print $1 }' | paste -sd' ')" ""
+	}
+	failed_unit() {
+		same a-unit-failed "$(systemctl --failed --plain --no-legend |
+			awk '{ print $1 }' | paste -sd' ')" hiops-bind.service
+	}
+
+	case $2 in
+	set-up)
+		for program in gcc rustc cargo; do
+			expect "no $program" absent "$(command -v $program || echo /none)"
+		done
+		same disabled "$(driver_of $A) $(driver_of $HBA)" 'nvme ahci'
+		says and-says-so 'no device is handed over: hiops.disable=1' dmesg
+		disk() { readlink -f "/dev/disk/by-path/pci-$1"; }
+		a=$(disk $A-nvme-1) b=$(disk $B-nvme-1) c=$(disk $C-nvme-1) d=$(disk $D-nvme-1)
+		e=$(disk $HBA-ata-1) f=$(disk $HBA-ata-2)
+		mkdir -p "${PLACES[@]}"
+		expect ext4 mkfs.ext4 -q "$a"
+		expect xfs mkfs.xfs -q "$b"
+		expect lvm sh -c "vgcreate -q group $c && lvcreate -qy -l 100%FREE -n data group &&
+			mkfs.ext4 -q /dev/group/data"
+		echo secret >/etc/luks.key
+		chmod 600 /etc/luks.key
+		expect luks sh -c "cryptsetup luksFormat -q --key-file /etc/luks.key \
+			--pbkdf pbkdf2 --pbkdf-force-iterations 1000 $d &&
+			cryptsetup open --key-file /etc/luks.key $d secret &&
+			mkfs.ext4 -q /dev/mapper/secret"
+		expect raid sh -c "mdadm --create /dev/md/data --run --homehost=server --level=1 \
+			--assume-clean --raid-devices=2 $e $f && mkfs.ext4 -q /dev/md/data &&
+			mdadm --detail --scan >>/etc/mdadm/mdadm.conf"
+		udevadm settle
+		uuid() { blkid -o value -s UUID "$1"; }
+		link=$(find /dev/disk/by-id -lname "*/${b##*/}" -name "*B-drive*" | sort |
+			sed -n 1p)
+		cat >>/etc/fstab <<-END
+			UUID=$(uuid "$a") /data/ext4 ext4 defaults 0 2
+			$link /data/xfs xfs defaults 0 2
+			/dev/group/data /data/lvm ext4 defaults 0 2
+			/dev/mapper/secret /data/luks ext4 defaults 0 2
+			UUID=$(uuid /dev/md/data) /data/raid ext4 defaults 0 2
+		END
+		echo "secret UUID=$(uuid "$d") /etc/luks.key luks" >/etc/crypttab
+		systemctl daemon-reload
+		for place in "${PLACES[@]}"; do
+			expect "mount $place" mount "$place"
+			cp /usr/bin/bash /usr/bin/systemctl "$place/"
+			sha256sum "$place"/{bash,systemctl} >"$place/sums"
+		done
+		;;
+	on-hiops)
+		served '' hiops_nvme hiops_ahci
+		none_failed at-boot
+		expect claimed-first grep -q "$A is hiops' from the start" <<<"$(dmesg)"
+		expect never-in-tree sh -c '! dmesg | grep "nvme nvme[0-9]"'
+		says check 'nothing wrong' hiopsctl check
+		# A drive that is pulled and comes back, which the host does.
+		links() { udevadm info -q symlink "$(readlink -f "$1")" | tr ' ' '\n' | sort; }
+		at=/dev/disk/by-path/pci-$A-nvme-1
+		before=$(links $at)
+		umount /data/ext4
+		touch /run/step/unplug
+		expect pulled until_true 60 absent /sys/bus/pci/devices/$A
+		touch /run/step/plug
+		again() { [ "$(driver_of $A)" = hiops_nvme ] && [ -b $at ]; }
+		expect plugged-again until_true 60 again
+		udevadm settle
+		diskseq() { sed -E 's,(by-diskseq)/[0-9]+,\1,'; }
+		same its-links "$(links $at | diskseq)" "$(diskseq <<<"$before")"
+		expect mounted-again mount /data/ext4
+		served again- hiops_nvme hiops_ahci
+		none_failed after-that
+		;;
+	wrong)
+		same b-goes-back "$(driver_of $B)" nvme
+		for address in $A $C $D; do
+			same "$address is served" "$(driver_of "$address")" hiops_nvme
+		done
+		for place in "${PLACES[@]}"; do
+			expect "$place is whole" sha256sum --quiet -c "$place/sums"
+		done
+		for text in "$B is left alone: the drive there is not OTHER" \
+			'there is no PCI function 0000:00:1e.7' "'000:0x:5.0' is not the address" \
+			'0000:00:00.0 is not an NVMe controller'; do
+			says "told: $text" "$text" cat /run/motd.d/hiops
+		done
+		failed_unit
+		refused check-names-them '0000:00:1e.7' hiopsctl check
+		;;
+	no-module)
+		served '' nvme ahci
+		says told 'module hiops does not load' cat /run/motd.d/hiops
+		failed_unit
+		;;
+	purged)
+		served '' nvme ahci
+		none_failed at-boot
+		;;
+	esac
+	all_ok || journalctl -b --no-pager -u 'hiops*' -n 60 >&2
+	plan
+	exit
+fi
+
+set -uo pipefail
+. ci/report.sh
+. ci/lib.sh
+STOCK=$(stock_release) OLDEST=$(oldest_release)
+SERVER=$(ci/env-server) || exit
+mkdir -p "$DIR/share"
+ci/deb stock oldest >"$DIR/debs" || { not_ok packages "they could not be made"; plan; exit; }
+ok lintian
+cp --sparse=always "$SERVER/server.img" "$DIR/server.img"
+# administer NAME COMMAND: what is done to the server while it is off, as that takes minutes where
+# each process is emulated: in its file system, with no network. What it says is in $DIR/said.
+administer() {
+	local rc=0
+	# shellcheck disable=SC2016  # expanded in the inner shell
+	unshare --mount --net --propagation private -- bash -euc '
+		mkdir -p "$1/mnt"
+		mount -o loop "$1/server.img" "$1/mnt"
+		mount --bind /proc "$1/mnt/proc"
+		mount -t tmpfs none "$1/mnt/run"
+		mkdir "$1/mnt/run/debs"
+		xargs cp -t "$1/mnt/run/debs" <"$1/debs"
+		exec chroot "$1/mnt" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+			DEBIAN_FRONTEND=noninteractive bash -c "$2"
+		' administer "$DIR" "$2" >"$DIR/said" 2>&1 </dev/null || rc=$?
+	cat "$DIR/said" >&2
+	if [ "$rc" = 0 ]; then ok "$1"; else not_ok "$1" "status $rc"; fi
+}
+# has NAME TEXT: the administrator was told so.
+has() { check "$1" grep -qF -- "$2" "$DIR/said"; }
+
+MACHINE=()
+# device OPTIONS: of QEMU's; disk NAME: an image, for a device that may come and go.
+device() { MACHINE+=(--qemu "-device $1"); }
+disk() {
+	truncate -s 400M "$DIR/$1.img"
+	MACHINE+=(--qemu "-blockdev raw,node-name=$1,file.driver=file,file.filename=$DIR/$1.img")
+}
+for name in a b c d e f; do disk $name; done
+device pcie-root-port,id=port-a,chassis=1,addr=4
+device nvme,bus=port-a,id=A,serial=A-drive,drive=a
+device nvme,serial=B-drive,drive=b,addr=5
+device nvme,serial=C-drive,drive=c,addr=6
+device nvme,serial=D-drive,drive=d,addr=7
+device ich9-ahci,id=hba,addr=8
+device ide-hd,serial=E-drive,drive=e,bus=hba.0
+device ide-hd,serial=F-drive,drive=f,bus=hba.1
+# boot STEP RELEASE [OPTION...]
+boot() {
+	local what=$1 release=$2
+	shift 2
+	HIOPS_VM_LOG=$DIR/log retell "$what" "$what: " ci/server --share "$DIR/share" \
+		--timeout 900 "${MACHINE[@]}" "$@" "$DIR/server.img" "$release" -- \
+		ci/vm-tests/server.sh inside "$what" "$STOCK" "$OLDEST"
+	# What comes next stands on it.
+	[ "$RETOLD_OK" -gt 0 ] || { plan; exit; }
+}
+# The hands that pull a drive and put it back.
+hands() {
+	until [ -e "$DIR/share/unplug" ]; do sleep 1; done
+	ci/in-root python3 -B ci/vm-tests/qmp.py "$DIR/qmp" device_del '{"id": "A"}'
+	until [ -e "$DIR/share/plug" ]; do sleep 1; done
+	ci/in-root python3 -B ci/vm-tests/qmp.py "$DIR/qmp" device_add \
+		'{"driver": "nvme", "bus": "port-a", "id": "A", "serial": "A-drive", "drive": "a"}'
+}
+# Each boot tells of several things, since it takes minutes: the first also that there is a way out.
+administer install "dpkg --install /run/debs/hiops-tools_*.deb /run/debs/hiops-modules-$STOCK*.deb
+	cat >>/etc/hiops/devices <<-END
+	$A                                # the driver is hiops_nvme
+	${B#0000:} hiops_nvme serial=B-drive
+	$C hiops_nvme
+	$D hiops_nvme
+	$HBA hiops_ahci
+	END
+	update-initramfs -u -k all"
+has no-module-for-it "there is no module for $OLDEST"
+boot set-up "$STOCK" --append hiops.disable=1
+hands >&2 &
+hands=$!
+boot on-hiops "$STOCK" --qmp "$DIR/qmp"
+kill $hands 2>/dev/null
+boot no-module "$OLDEST"
+
+# The module for that kernel, and what an operator may get wrong.
+administer mistakes "sed -i s/serial=B-drive/serial=OTHER/ /etc/hiops/devices
+	cat >>/etc/hiops/devices <<-END
+	0000:00:1e.7 hiops_nvme
+	000:0x:5.0 hiops_nvme
+	$C hiops_nvme
+	0000:00:00.0 hiops_nvme
+	END
+	dpkg --install /run/debs/hiops-modules-$OLDEST*.deb"
+boot wrong "$OLDEST"
+
+administer purge "dpkg --purge hiops-modules-$STOCK hiops-modules-$OLDEST hiops-tools"
+administer nothing-is-left "! find / -xdev -iname '*hiops*' | grep . || exit
+	for initramfs in /boot/initrd.img-*; do
+		! lsinitramfs \$initramfs | grep hiops || exit
+	done"
+boot purged "$STOCK"
+plan
