@@ -65,7 +65,7 @@ mod waiter;
 
 pub use again::{Retry, Tries};
 pub use costs::Costs;
-pub use foretell::{Due, Expected, Foretold, Nap, Plan, Seen, CLOSE};
+pub use foretell::{Due, Expected, Foretells, Foretold, Nap, Plan, Seen, CLOSE};
 pub use gate::Paused;
 pub use lookout::Outlook;
 pub use mode::Mode;

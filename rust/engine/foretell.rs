@@ -10,13 +10,14 @@
 //!  answer ── answered(mark, took, Came | Found)
 //! ```
 //!
-//! Off, it costs a load and a branch for each command, and as much for each answer.
+//! Off, it costs a load and a branch for each command, and as much for each answer. So it does
+//! while the strategy wants to hear of no command ([`Foretells::NothingFor`]), which are counted.
 
 use crate::drain::Look;
-use crate::queue::{DrainSide, IoQueue};
+use crate::queue::{DrainSide, IoQueue, IssueSide};
 use crate::strategy::{Strategy, View};
 use crate::{Context, Upper};
-use cell::sync::{AtomicU32, AtomicU64, Ordering};
+use cell::sync::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Command, Platform, Queue};
 
 /// When a command is over.
@@ -54,6 +55,44 @@ pub struct Foretold {
     pub mark: u64,
     /// When the command is over; `None`: nobody knows yet.
     pub due: Option<Due>,
+}
+
+/// What a strategy answers to the question when a command is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foretells {
+    /// That.
+    This(Foretold),
+    /// It can't be told, now or ever.
+    Nothing,
+    /// Nor is it of use to ask about so many commands after this one: none of them is foretold, nor
+    /// is the strategy told when they were answered.
+    NothingFor(u16),
+}
+
+/// Whether it is foretold when commands are over.
+pub(crate) struct Foretelling(AtomicU8);
+
+/// It is not.
+const OFF: u8 = 0;
+/// It is not of so many commands more as the issue side counts.
+const PAUSED: u8 = 1;
+/// It is.
+const ON: u8 = 2;
+
+impl Foretelling {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU8::new(OFF))
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == ON
+    }
+
+    /// Changes it, unless it was turned off meanwhile.
+    fn change(&self, from: u8, to: u8) {
+        let _ = (self.0).compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
 }
 
 /// What a thread does about I/O that is expected.
@@ -152,23 +191,60 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.lookout.clear();
         // What was foretold of tags that were bound anew since.
         (self.told.iter()).for_each(|told| told.mark.store(0, Ordering::Relaxed));
-        self.foretelling.store(on, Ordering::Relaxed);
+        let to = if on { ON } else { OFF };
+        self.foretelling.0.store(to, Ordering::Relaxed);
     }
 
-    /// `cmd`, for `rq`, is bound to the tag with that index, and about to be issued with so many
-    /// that are `staged`.
-    #[inline]
-    pub(crate) fn foretell(&self, tag: usize, cmd: &Command, rq: &U::Request, staged: usize) {
+    /// `cmd`, for `rq`, is bound to the tag with that index, and about to be issued with those that
+    /// are staged on `side`.
+    #[inline(always)]
+    pub(crate) fn foretell(
+        &self,
+        side: &mut IssueSide<Q>,
+        tag: usize,
+        cmd: &Command,
+        rq: &U::Request,
+    ) {
+        let state = self.foretelling.0.load(Ordering::Relaxed);
+        if state == OFF {
+            return;
+        }
         let Some(told) = self.told.get(tag) else {
             return;
         };
+        if state == ON {
+            return self.foretell_of(side, told, tag, cmd, rq);
+        }
+        // Its answer may come when others are foretold again.
+        told.mark.store(0, Ordering::Relaxed);
+        side.untold = side.untold.saturating_sub(1);
+        if side.untold == 0 {
+            self.foretelling.change(PAUSED, ON);
+        }
+    }
+
+    fn foretell_of(
+        &self,
+        side: &mut IssueSide<Q>,
+        told: &Told,
+        tag: usize,
+        cmd: &Command,
+        rq: &U::Request,
+    ) {
         let bytes = u64::from(cmd.blocks) << cmd.block_shift.min(31);
         // CAST: usize is at most 64 bits wide.
-        let beside = self.outstanding().saturating_add(staged as u64);
-        let foretold = self.strategy.foretells(self, cmd.op, bytes, beside);
-        let Some(Foretold { mark, due }) = foretold else {
-            self.lookout.clear();
-            return told.mark.store(0, Ordering::Relaxed);
+        let beside = self.outstanding().saturating_add(side.bound.len() as u64);
+        let Foretold { mark, due } = match self.strategy.foretells(self, cmd.op, bytes, beside) {
+            Foretells::This(foretold) => foretold,
+            nothing => {
+                self.lookout.clear();
+                told.mark.store(0, Ordering::Relaxed);
+                if let Foretells::NothingFor(commands) = nothing {
+                    side.untold = commands;
+                    self.foretelling.change(ON, PAUSED);
+                }
+                return;
+            }
         };
         let now = self.upper.now_ns();
         self.lookout.set(tag, self.upper.is_awaited(rq));

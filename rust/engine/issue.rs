@@ -186,9 +186,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if let Some(issued_at) = self.issued_at.get(at) {
             issued_at.store(upper.now_ms(), Ordering::Relaxed);
         }
-        if self.is_foretelling() {
-            self.foretell(at, &cmd, &rq, side.bound.len());
-        }
+        self.foretell(side, at, &cmd, &rq);
         let put = match self.slots.get(at) {
             Some(slot) => slot.put(rq),
             None => Err(rq),

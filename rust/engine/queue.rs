@@ -4,7 +4,7 @@
 use crate::costs::Measured;
 use crate::defer::Deferring;
 use crate::fifo::Fifo;
-use crate::foretell::Told;
+use crate::foretell::{Foretelling, Told};
 use crate::lookout::Lookout;
 use crate::poll::Polling;
 use crate::queued::Passage;
@@ -14,7 +14,7 @@ use crate::stats::Counter;
 use crate::strategy::Strategy;
 use crate::Switches;
 use crate::{Context, Costs, Upper};
-use cell::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use cell::{Slot, TryLock};
 use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
 
@@ -42,6 +42,10 @@ pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) bound: TagBatch<Bound>,
     /// The last of these.
     pub(crate) last: u32,
+    /// So many commands more are issued of which nothing is foretold ([`Foretells::NothingFor`]).
+    ///
+    /// [`Foretells::NothingFor`]: crate::Foretells::NothingFor
+    pub(crate) untold: u16,
     /// The gate is closed for ever.
     pub(crate) dead: bool,
     /// Data that can't be mapped.
@@ -80,7 +84,7 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     pub(crate) issued_at: P::Table<AtomicU64>,
     /// By tag: what was foretold of the command that it is bound to.
     pub(crate) told: P::Table<Told>,
-    pub(crate) foretelling: AtomicBool,
+    pub(crate) foretelling: Foretelling,
     pub(crate) lookout: Lookout,
     /// No command that is with the device was issued before this.
     none_before: AtomicU64,
@@ -123,6 +127,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 free: TagBatch::default(),
                 bound: TagBatch::default(),
                 last: 0,
+                untold: 0,
                 dead: false,
                 starving: Starving::default(),
             }),
@@ -137,7 +142,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             slots: platform.table(tags, |_| Slot::default())?,
             issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
             told: platform.table(tags, Told::new)?,
-            foretelling: AtomicBool::new(false),
+            foretelling: Foretelling::new(),
             lookout: Lookout::new(),
             none_before: AtomicU64::new(0),
             deferring: Deferring::new(hw.queue.batch()),

@@ -28,7 +28,7 @@
 //! Every method may be called from any context, interrupts included, with preemption off, and by
 //! several CPUs at once, save those that are given `&mut` [`Strategy::Notes`]. None sleeps.
 
-use crate::foretell::{Expected, Foretold, Nap, Plan, Seen};
+use crate::foretell::{Expected, Foretells, Nap, Plan, Seen};
 use crate::lookout::Outlook;
 use crate::{Context, Costs, Mode, Switches};
 use hal::Op;
@@ -65,7 +65,8 @@ pub trait View {
     /// ([`crate::Upper::is_crowded`]).
     fn is_crowded(&self) -> bool;
 
-    /// It is foretold when commands are over ([`crate::IoQueue::set_foretelling`]).
+    /// It is foretold when commands are over ([`crate::IoQueue::set_foretelling`]), and the
+    /// strategy has not asked to be left alone ([`Foretells::NothingFor`]).
     fn is_foretelling(&self) -> bool;
 
     /// What runs on this CPU, if this is an interrupt, is a thread at work.
@@ -211,11 +212,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// The thread that yielded had its turn again.
     fn yielded(&self, view: &impl View, turn: Turn);
 
-    /// When a command of so many bytes is over that is about to be issued beside so many others;
-    /// `None`: it can't be told, now or ever. Asked while [`View::is_foretelling`].
-    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Option<Foretold> {
+    /// When a command of so many bytes is over that is about to be issued beside so many others.
+    /// Asked while [`View::is_foretelling`].
+    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Foretells {
         let _ = (view, op, bytes, beside);
-        None
+        Foretells::Nothing
     }
 
     /// The command with that mark was answered after `took_ns`.

@@ -4,7 +4,6 @@
 use crate::queue::IoQueue;
 use crate::strategy::{Strategy, View};
 use crate::{Costs, Mode, Upper};
-use cell::sync::Ordering;
 use hal::{Platform, Queue};
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> {
@@ -59,7 +58,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
 
     #[inline(always)]
     fn is_foretelling(&self) -> bool {
-        self.foretelling.load(Ordering::Relaxed)
+        self.foretelling.is_on()
     }
 
     #[inline(always)]

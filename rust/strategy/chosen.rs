@@ -4,7 +4,7 @@
 use crate::{Coop, Plain};
 use cell::sync::{AtomicU8, Ordering};
 use engine::{Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
-use engine::{Expected, Foretold, Nap, Outlook, Plan, Seen};
+use engine::{Expected, Foretells, Nap, Outlook, Plan, Seen};
 use hal::{Error, Op, Platform};
 
 /// The names of the strategies, in the order of their numbers.
@@ -149,7 +149,7 @@ impl<P: Platform> Strategy for Chosen<P> {
         ask!(self, yielded(view, turn), ());
     }
 
-    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Option<Foretold> {
+    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Foretells {
         ask!(self, foretells(view, op, bytes, beside), ())
     }
 

@@ -24,7 +24,7 @@ mod hybrid;
 use crate::foresight::{Carried, Foresight};
 use crate::{Account, Stakes};
 use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
-use engine::{Expected, Foretold, Nap, Outlook, Plan, Seen};
+use engine::{Expected, Foretells, Nap, Outlook, Plan, Seen};
 use hal::{Error, Op, Platform};
 use hybrid::{Cpu, Noted, Notice, Watch};
 
@@ -258,7 +258,7 @@ impl<P: Platform> Strategy for Coop<P> {
     }
 
     #[inline]
-    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Option<Foretold> {
+    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Foretells {
         self.foresight.foretells(view, op, bytes, beside)
     }
 

@@ -16,8 +16,8 @@
 //! off by the nap itself, so the spread alone would shrink for ever.
 //!
 //! # What it costs
-//! To foretell and to note who waits costs some 5 % of a read. Where nobody napped for the last 64
-//! commands that were alone, only one in 16 is foretold, until somebody does again.
+//! To foretell and to note who waits costs some 5 % of a read. Where next to nothing came of it for
+//! 256 commands, no nap and no tick, none of the next 1,024 is foretold; then 64 are, and so on.
 //!
 //! # When there is no nap
 //! * The spread is more than a wake-up takes: to look for so long saves nothing.
@@ -39,7 +39,7 @@ pub(crate) use carrying::{Carried, Carrying};
 use crate::forecast::{Class, Delay, Forecast, Known};
 use crate::{Account, Stakes};
 use cell::sync::{AtomicU16, AtomicU8, Ordering};
-use engine::{Expected, Foretold, Nap, Outlook, Plan, Seen, Spun, View};
+use engine::{Expected, Foretells, Foretold, Nap, Outlook, Plan, Seen, Spun, View};
 use hal::{Error, Op, Platform};
 
 /// A thread looks for so many microseconds after a nap, at most, where nothing else is said.
@@ -66,9 +66,14 @@ const WIDER: u16 = 15;
 /// It is that wide at most, and at least.
 const WIDEST: u16 = 8 * PART;
 const NARROWEST: u16 = PART / 2;
-/// Where nobody napped for so many commands, one of so many is foretold, as a mask.
-const IDLE: u8 = 64;
-const SAMPLED: u8 = 0xf;
+/// Where something comes of fewer than one in so many commands, it is of no use to foretell,
+const USED: u8 = 32;
+/// as is seen after so many,
+const USELESS: u8 = u8::MAX;
+/// and is not done for so many,
+const PAUSE: u16 = 1024;
+/// and then for so many again.
+const TRIED: u8 = 64;
 /// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
 /// no lead, and can't be slept around.
 const MOST_LEAD: u64 = 4;
@@ -82,9 +87,8 @@ pub struct Foresight<P: Platform> {
     napping: Account,
     window_us: AtomicU8,
     carrying: Carrying,
-    /// Commands that were alone, since somebody last napped or spun for one; from
-    /// [`u8::MAX`] on it goes round, in steps of [`SAMPLED`].
-    alone: AtomicU8,
+    /// Commands that were asked about, less [`USED`] for each that it was of use for.
+    unused: AtomicU8,
 }
 
 impl<P: Platform> Foresight<P> {
@@ -100,7 +104,7 @@ impl<P: Platform> Foresight<P> {
             napping: Account::default(),
             window_us: AtomicU8::new(DEFAULT_WINDOW_US),
             carrying: Carrying::default(),
-            alone: AtomicU8::new(0),
+            unused: AtomicU8::new(0),
         })
     }
 }
@@ -142,35 +146,36 @@ impl<P: Platform> Foresight<P> {
     /// Whether it is of use to know who waits for the command that is issued next.
     #[inline]
     pub(crate) fn notes_owner(&self, view: &impl View) -> bool {
-        let beside = view.outstanding();
-        if beside < ALONE {
-            let alone = self.alone.load(Ordering::Relaxed);
-            let alone = alone.checked_add(1).unwrap_or(u8::MAX - SAMPLED);
-            self.alone.store(alone, Ordering::Relaxed);
-        }
-        self.is_of_use(view, beside)
+        view.outstanding() < ALONE
     }
 
-    /// A command that is issued beside so many others is alone, and is to be foretold.
+    /// Something came of what was foretold.
     #[inline]
-    fn is_of_use(&self, view: &impl View, beside: u64) -> bool {
-        let alone = self.alone.load(Ordering::Relaxed);
-        beside < ALONE && (alone < IDLE || view.is_polled() || alone & SAMPLED == 0)
+    fn was_of_use(&self) {
+        let unused = self.unused.load(Ordering::Relaxed);
+        (self.unused).store(unused.saturating_sub(USED), Ordering::Relaxed);
     }
 
     #[inline]
-    pub(crate) fn foretells(
-        &self,
-        view: &impl View,
-        op: Op,
-        bytes: u64,
-        beside: u64,
-    ) -> Option<Foretold> {
-        if !self.is_of_use(view, beside) {
-            return None;
+    pub(crate) fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Foretells {
+        let unused = self.unused.load(Ordering::Relaxed);
+        if unused == USELESS {
+            (self.unused).store(USELESS.saturating_sub(TRIED), Ordering::Relaxed);
+            return Foretells::NothingFor(PAUSE);
         }
-        let class = Class::of(op, bytes, ALONE)?;
-        Some(Foretold {
+        self.unused
+            .store(unused.saturating_add(1), Ordering::Relaxed);
+        if beside >= ALONE {
+            return Foretells::Nothing;
+        }
+        let Some(class) = Class::of(op, bytes, ALONE) else {
+            return Foretells::Nothing;
+        };
+        if view.is_polled() {
+            // Its timer goes by it.
+            self.was_of_use();
+        }
+        Foretells::This(Foretold {
             mark: mark(class, bytes),
             due: self.forecast.due(class, bytes),
         })
@@ -194,7 +199,7 @@ impl<P: Platform> Foresight<P> {
     ) -> Plan {
         let plan = self.plan(view, what, spins);
         if matches!(plan, Plan::Nap { .. } | Plan::Spin { .. }) {
-            self.alone.store(0, Ordering::Relaxed);
+            self.was_of_use();
         }
         plan
     }

@@ -5,7 +5,7 @@
 
 use cell::sync::{AtomicU64, Ordering};
 use engine::{Drained, Spun, Staged, Strategy, Switches, Turn, View};
-use engine::{Due, Expected, Foretold, Outlook, Plan};
+use engine::{Due, Expected, Foretells, Foretold, Outlook, Plan};
 use hal::Op;
 
 /// A strategy that answers with dice.
@@ -94,15 +94,19 @@ impl Strategy for Random {
         }
     }
 
-    fn foretells(&self, _: &impl View, _: Op, _: u64, _: u64) -> Option<Foretold> {
+    fn foretells(&self, _: &impl View, _: Op, _: u64, _: u64) -> Foretells {
         let due = Due {
             after_ns: 1 << self.below(40),
             spread_ns: 1 << self.below(20),
         };
-        self.flip().then(|| Foretold {
-            mark: 1 + self.below(u64::MAX),
-            due: self.flip().then_some(due),
-        })
+        match self.below(16) {
+            0 => Foretells::NothingFor(1 << self.below(6)),
+            1..8 => Foretells::Nothing,
+            _ => Foretells::This(Foretold {
+                mark: 1 + self.below(u64::MAX),
+                due: self.flip().then_some(due),
+            }),
+        }
     }
 
     fn plans(&self, view: &impl View, _: Expected) -> Plan {

@@ -200,6 +200,43 @@ fn beside_a_thread_that_computes_naps_cost_nothing() {
     assert!(100 * with.busy_ns < 101 * without.busy_ns, "{with:?}");
 }
 
+/// Where no nap pays, or no forecast, foretelling is not gone on with, but tried again.
+#[test]
+fn what_is_of_no_use_is_hardly_foretold() {
+    let alone = Load {
+        reads: 20_000,
+        ..ALONE
+    };
+    let loads = [
+        (
+            "four readers",
+            Load {
+                readers: 4,
+                ..alone
+            },
+        ),
+        (
+            "evenly 20 to 500 us",
+            Load {
+                latency_ns: (20_000, 480_000),
+                ..alone
+            },
+        ),
+    ];
+    for (name, load) in loads {
+        let [_, with] = both(name, load);
+        assert!(with.foretold < 4_000, "{with:?}");
+    }
+    let polled = Load {
+        mode: Mode::Poll,
+        hooked: false,
+        ..alone
+    };
+    // Its ticks go by it.
+    let [_, with] = both("polled, nobody naps", polled);
+    assert!(with.foretold > 19_000, "{with:?}");
+}
+
 #[test]
 fn beside_others_that_read_nobody_naps() {
     let [_, with] = both(

@@ -65,6 +65,8 @@ pub struct Played {
     pub ticks: u32,
     /// Sleeps of threads that waited for small and for large reads.
     pub sleeps: [u32; 2],
+    /// Reads whose end was foretold.
+    pub foretold: u32,
     /// How naps ended, by [`engine::Nap`], in its order.
     pub naps: [u32; 4],
     /// From the end of what a thread waited for until it went on, of all reads together.

@@ -50,7 +50,10 @@ impl<S: Strategy> Upper for Top<S> {
     }
 
     fn expect(&self, rq: &Read, what: Expected) {
-        self.machine.seen(|seen| seen.expected.insert(rq.0, what));
+        self.machine.seen(|seen| {
+            seen.played.foretold += 1;
+            seen.expected.insert(rq.0, what);
+        });
     }
 
     fn is_awaited(&self, _: &Read) -> bool {

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Which commands a strategy is asked about, and told of.
+#![cfg(not(loom))]
+#![allow(
+    clippy::expect_used,
+    reason = "a test states what it expects by failing loudly"
+)]
+
+mod common;
+
+use common::Rig;
+use engine::{
+    Context, Drained, Foretells, Foretold, Seen, Spun, Staged, Strategy, Switches, Turn, View,
+};
+use hal::Op;
+use std::sync::Mutex;
+
+/// A strategy that foretells every command, until it wants to be left alone.
+#[derive(Default)]
+struct Teller {
+    /// It says so to the next question.
+    pause: Mutex<Option<u16>>,
+    asked: Mutex<u64>,
+    /// The marks that were answered.
+    answered: Mutex<Vec<u64>>,
+}
+
+impl Teller {
+    fn pauses_for(&self, commands: u16) {
+        self.pause.lock().expect("a lock").replace(commands);
+    }
+    fn asked(&self) -> u64 {
+        *self.asked.lock().expect("a lock")
+    }
+    fn answered_marks(&self) -> Vec<u64> {
+        core::mem::take(&mut self.answered.lock().expect("a lock"))
+    }
+}
+
+impl Strategy for Teller {
+    type Notes = ();
+    const NAMES: &'static [&'static str] = &["teller"];
+
+    fn defers(&self, _: &impl View, _: Staged) -> u64 {
+        0
+    }
+    fn notes_owner(&self, view: &impl View, _: Switches) -> bool {
+        view.is_foretelling()
+    }
+    fn looks(&self, _: &impl View, _: Switches) -> bool {
+        false
+    }
+    fn budget(&self, _: &impl View) -> usize {
+        usize::MAX
+    }
+    fn leaves_rest(&self, _: &impl View) -> bool {
+        false
+    }
+    fn begin(&self, (): &mut (), _: &impl View) {}
+    fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
+        false
+    }
+    fn yields_first(&self, _: &impl View) -> bool {
+        false
+    }
+    fn yields(&self, _: &impl View) -> bool {
+        false
+    }
+    fn spins(&self, _: &impl View) -> Option<u64> {
+        None
+    }
+    fn spun(&self, _: &impl View, _: Spun, _: u64) {}
+    fn slept(&self, _: &impl View, _: u64) {}
+    fn yielded(&self, _: &impl View, _: Turn) {}
+
+    fn foretells(&self, _: &impl View, _: Op, _: u64, _: u64) -> Foretells {
+        let mut asked = self.asked.lock().expect("a lock");
+        *asked += 1;
+        match self.pause.lock().expect("a lock").take() {
+            Some(commands) => Foretells::NothingFor(commands),
+            None => Foretells::This(Foretold {
+                mark: *asked,
+                due: None,
+            }),
+        }
+    }
+
+    fn answered(&self, _: &impl View, mark: u64, _: u64, _: Seen) {
+        self.answered.lock().expect("a lock").push(mark);
+    }
+}
+
+fn rig(tags: u16) -> Rig<Teller> {
+    let rig = Rig::with(Teller::default(), tags, 64, 1);
+    rig.queue.set_foretelling(true);
+    rig
+}
+
+/// One command after the other, from issue to answer.
+fn go_through(rig: &Rig<Teller>, ids: core::ops::Range<u32>) {
+    for id in ids {
+        rig.submit([id]);
+        rig.complete_all();
+        rig.queue.drain(Context::Irq);
+    }
+}
+
+#[test]
+fn a_strategy_that_wants_to_be_left_alone_is_for_so_many_commands() {
+    let rig = rig(1);
+    let strategy = rig.queue.strategy();
+    go_through(&rig, 0..3);
+    assert_eq!(strategy.answered_marks(), [1, 2, 3]);
+    strategy.pauses_for(5);
+    go_through(&rig, 3..8);
+    assert_eq!(
+        strategy.asked(),
+        4,
+        "the one that paused it, and none of four"
+    );
+    assert!(strategy.answered_marks().is_empty());
+    assert!(!rig.queue.notes_owner(Switches(0)), "it is still alone");
+    go_through(&rig, 8..9);
+    assert_eq!(strategy.asked(), 4);
+    go_through(&rig, 9..11);
+    assert_eq!(strategy.asked(), 6);
+    assert_eq!(strategy.answered_marks(), [5, 6]);
+    rig.log.assert_each_once(11);
+}
+
+/// What was issued before a pause and answered in it, or issued in it and answered afterwards, is
+/// taken for nobody else's.
+#[test]
+fn nothing_is_mixed_up_over_a_pause() {
+    let rig = rig(4);
+    let strategy = rig.queue.strategy();
+    rig.submit([0, 1]);
+    strategy.pauses_for(2);
+    rig.submit([2]);
+    rig.complete_all();
+    rig.queue.drain(Context::Irq);
+    assert!(strategy.answered_marks().is_empty());
+    // On tags that were foretold before.
+    rig.submit([3, 4]);
+    assert_eq!(strategy.asked(), 3);
+    rig.submit([5]);
+    assert_eq!(strategy.asked(), 4);
+    rig.complete_all();
+    rig.queue.drain(Context::Irq);
+    assert_eq!(strategy.answered_marks(), [4]);
+    rig.log.assert_each_once(6);
+}
+
+#[test]
+fn what_is_turned_off_in_a_pause_stays_off() {
+    let rig = rig(1);
+    let strategy = rig.queue.strategy();
+    strategy.pauses_for(2);
+    go_through(&rig, 0..2);
+    rig.queue.set_foretelling(false);
+    go_through(&rig, 2..8);
+    assert_eq!(strategy.asked(), 1);
+    rig.queue.set_foretelling(true);
+    go_through(&rig, 8..9);
+    assert_eq!(strategy.asked(), 2);
+    assert_eq!(strategy.answered_marks(), [2]);
+}
