@@ -97,8 +97,11 @@ locked() {
 # hash_of: a short key for what is read from stdin.
 hash_of() { sha256sum | cut -c1-12; }
 
+# packages_in LIST...: the packages that are named there.
+packages_in() { cat "$@" | sed 's/#.*//' | tr -s ' \n' '\n' | grep -v '^$'; }
+
 # The packages of the lab's root, and the key under which it is cached.
-root_packages() { sed 's/#.*//' "$CI/root-packages.list" | tr -s ' \n' '\n' | grep -v '^$'; }
+root_packages() { packages_in "$CI/root-packages.list"; }
 root_dir() {
 	printf '%s/root-%s' "$CACHE" \
 		"$( (echo "$SUITE"; root_packages; cat "$CI/root-pypi.list") | hash_of)"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A server with systemd, its packages and no compiler: five disks' file systems, by UUID, by a link,
-# on LVM, LUKS and RAID, lie on hiops from the boot on, and on the in-tree drivers with the same
-# data when they are to: another kernel, hiops.disable=1, a wrong serial number, no packages.
+# on LVM, LUKS and RAID, lie on hiops from the boot on, with a signed module under lockdown, and on
+# the in-tree drivers with the same data when they are to: another kernel, hiops.disable=1, a wrong
+# serial number, no packages.
 # host
 # kernels: stock
 A=0000:01:00.0 B=0000:00:05.0 C=0000:00:06.0 D=0000:00:07.0 HBA=0000:00:08.0
@@ -89,6 +90,12 @@ if [ "${1:-}" = inside ]; then
 		expect claimed-first grep -q "$A is hiops' from the start" <<<"$(dmesg)"
 		expect never-in-tree sh -c '! dmesg | grep "nvme nvme[0-9]"'
 		says check 'nothing wrong' hiopsctl check
+		# Only what the firmware's key has signed is taken.
+		says locked-down '[integrity]' cat /sys/kernel/security/lockdown
+		same signed "$(modinfo -F signer hiops)" 'hiops test'
+		refused unsigned 'Key was rejected' insmod /run/step/unsigned.ko
+		refused and-told-before 'takes signed modules only: enrol a machine owner key' \
+			tools/hiops-install --check "$3"
 		# A drive that is pulled and comes back, which the host does.
 		links() { udevadm info -q symlink "$(readlink -f "$1")" | tr ' ' '\n' | sort; }
 		at=/dev/disk/by-path/pci-$A-nvme-1
@@ -143,24 +150,26 @@ set -uo pipefail
 STOCK=$(stock_release) OLDEST=$(oldest_release)
 SERVER=$(ci/env-server) || exit
 mkdir -p "$DIR/share"
+# A key that the machine's firmware knows, as Secure Boot's or a machine owner's.
+export HIOPS_SIGN_KEY=$DIR/key HIOPS_SIGN_CERT=$DIR/certificate
+make_key() {
+	ci/in-root openssl req -quiet -new -x509 -newkey rsa:2048 -nodes -subj '/CN=hiops test/' \
+		-keyout "$HIOPS_SIGN_KEY" -out "$HIOPS_SIGN_CERT" &&
+		ci/in-root virt-fw-vars --loglevel error --input /usr/share/OVMF/OVMF_VARS_4M.fd \
+			--output "$DIR/firmware" \
+			--add-db "$(cat /proc/sys/kernel/random/uuid)" "$HIOPS_SIGN_CERT"
+}
+make_key || { not_ok key "it could not be made"; plan; exit; }
+FIRMWARE=(--qemu "-drive if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.fd"
+	--qemu "-drive if=pflash,format=raw,file=$DIR/firmware")
 ci/deb stock oldest >"$DIR/debs" || { not_ok packages "they could not be made"; plan; exit; }
 ok lintian
 cp --sparse=always "$SERVER/server.img" "$DIR/server.img"
-# administer NAME COMMAND: what is done to the server while it is off, as that takes minutes where
-# each process is emulated: in its file system, with no network. What it says is in $DIR/said.
+# administer NAME COMMAND: the administrator does that; what it says is in $DIR/said.
 administer() {
-	local rc=0
-	# shellcheck disable=SC2016  # expanded in the inner shell
-	unshare --mount --net --propagation private -- bash -euc '
-		mkdir -p "$1/mnt"
-		mount -o loop "$1/server.img" "$1/mnt"
-		mount --bind /proc "$1/mnt/proc"
-		mount -t tmpfs none "$1/mnt/run"
-		mkdir "$1/mnt/run/debs"
-		xargs cp -t "$1/mnt/run/debs" <"$1/debs"
-		exec chroot "$1/mnt" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-			DEBIAN_FRONTEND=noninteractive bash -c "$2"
-		' administer "$DIR" "$2" >"$DIR/said" 2>&1 </dev/null || rc=$?
+	local rc=0 debs
+	mapfile -t debs <"$DIR/debs"
+	ci/administer "$DIR/server.img" "$2" "${debs[@]}" >"$DIR/said" 2>&1 || rc=$?
 	cat "$DIR/said" >&2
 	if [ "$rc" = 0 ]; then ok "$1"; else not_ok "$1" "status $rc"; fi
 }
@@ -202,7 +211,8 @@ hands() {
 		'{"driver": "nvme", "bus": "port-a", "id": "A", "serial": "A-drive", "drive": "a"}'
 }
 # Each boot tells of several things, since it takes minutes: the first also that there is a way out.
-administer install "dpkg --install /run/debs/hiops-tools_*.deb /run/debs/hiops-modules-$STOCK*.deb
+administer install "cd /run/debs
+	apt-get install -qy ./hiops-tools_*.deb ./hiops-modules-$STOCK*.deb
 	cat >>/etc/hiops/devices <<-END
 	$A                                # the driver is hiops_nvme
 	${B#0000:} hiops_nvme serial=B-drive
@@ -215,7 +225,9 @@ has no-module-for-it "there is no module for $OLDEST"
 boot set-up "$STOCK" --append hiops.disable=1
 hands >&2 &
 hands=$!
-boot on-hiops "$STOCK" --qmp "$DIR/qmp"
+cp "$(ci/module stock)" "$DIR/share/unsigned.ko"
+boot on-hiops "$STOCK" --qmp "$DIR/qmp" "${FIRMWARE[@]}" \
+	--append 'lockdown=integrity module.sig_enforce=1'
 kill $hands 2>/dev/null
 boot no-module "$OLDEST"
 
@@ -227,10 +239,10 @@ administer mistakes "sed -i s/serial=B-drive/serial=OTHER/ /etc/hiops/devices
 	$C hiops_nvme
 	0000:00:00.0 hiops_nvme
 	END
-	dpkg --install /run/debs/hiops-modules-$OLDEST*.deb"
+	apt-get install -qy /run/debs/hiops-modules-$OLDEST*.deb"
 boot wrong "$OLDEST"
 
-administer purge "dpkg --purge hiops-modules-$STOCK hiops-modules-$OLDEST hiops-tools"
+administer purge "apt-get purge -qy 'hiops-*'"
 administer nothing-is-left "! find / -xdev -iname '*hiops*' | grep . || exit
 	for initramfs in /boot/initrd.img-*; do
 		! lsinitramfs \$initramfs | grep hiops || exit
