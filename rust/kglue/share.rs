@@ -21,9 +21,9 @@ const CPUS: usize = 256;
 const LONG_NS: u64 = 350_000;
 /// A lost turn is more than may be lost. It is a slice, of milliseconds: whoever computes all the
 /// time takes another as soon as turns are tried again, so after 64 of them without one (0.2 s) the
-/// one that follows is a first. That is a program that starts or ends its threads, and rests that
-/// grew with each of these had 256 threads sleep through their next start (1.04 times nvme's IOPS
-/// instead of 1.36 on the TLC model).
+/// one that follows is a first: of 64 and a first rest of 16 one is lost, 1.2 % at most. Rests that
+/// grow each time a program starts or ends its threads had 256 of them sleep instead of yielding
+/// (1.04 times nvme's IOPS instead of 1.36 on the TLC model), and may still.
 const TURNS: Stakes = Stakes {
     most_ns: 1,
     trial_ns: 1,

@@ -149,7 +149,6 @@ impl<P: Platform> Strategy for Coop<P> {
 
     #[inline]
     fn notes_owner(&self, view: &impl View, switches: Switches) -> bool {
-        // It counts, so it is asked each time.
         let naps = view.is_foretelling() && self.foresight.notes_owner(view);
         switches.lazy() || (switches.coop() && (naps || self.visits_pay(view)))
     }

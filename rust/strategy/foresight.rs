@@ -72,7 +72,8 @@ const USED: u8 = 32;
 const USELESS: u8 = u8::MAX;
 /// and is not done for so many,
 const PAUSE: u16 = 1024;
-/// and then for so many again.
+/// and then for so many again: a sixteenth of them all, so that of the 2 to 3 % that it costs two
+/// thousandths are left (docs/results.md, "Where it does not pay").
 const TRIED: u8 = 64;
 /// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
 /// no lead, and can't be slept around.
