@@ -57,6 +57,7 @@ mod kunit {
     mod pieces;
     mod platform;
     mod pr;
+    mod share;
     mod shelf;
     mod slots;
     mod sysfs;

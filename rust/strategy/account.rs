@@ -22,6 +22,9 @@ use cell::sync::{AtomicU32, AtomicU64, Ordering};
 const REST: u64 = 16;
 /// and twice as long for each trial that has failed in a row, up to so many.
 const MOST_DOUBLINGS: u32 = 10;
+/// What was open for so many times as long as what it lost in the end begins anew: it fails so
+/// seldom that it does not matter.
+const HELD: u64 = 4096;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// How much of an account's time may be at stake.
@@ -31,13 +34,7 @@ pub struct Stakes {
     pub most_ns: u64,
     /// So much may be lost by a trial.
     pub trial_ns: u64,
-    /// What was open for so many times as long as what it lost in the end begins anew: it fails so
-    /// seldom that it does not matter.
-    pub held: u64,
 }
-
-/// [`Stakes::held`] of what takes microseconds.
-pub const HELD: u64 = 4096;
 
 /// The account of one thing to do. Several may write at once: it only guides.
 #[derive(Debug, Default)]
@@ -104,14 +101,14 @@ impl Account {
         self.credit_ns.store(left, Ordering::Relaxed);
         self.lost_ns.store(lost, Ordering::Relaxed);
         if left == 0 {
-            self.close(lost, stakes.held, now_ms);
+            self.close(lost, now_ms);
         }
     }
 
     #[cold]
-    fn close(&self, lost_ns: u64, held: u64, now_ms: u64) {
+    fn close(&self, lost_ns: u64, now_ms: u64) {
         let held_ms = now_ms.saturating_sub(self.until_ms.load(Ordering::Relaxed));
-        let failed = match held_ms > lost_ns.saturating_mul(held) / NS_PER_MS {
+        let failed = match held_ms > lost_ns.saturating_mul(HELD) / NS_PER_MS {
             true => 0,
             false => self.failed.load(Ordering::Relaxed),
         };
@@ -131,10 +128,16 @@ impl Account {
         self.until_ms.store(0, Ordering::Relaxed);
     }
 
+    /// The last trial failed.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) != 0
+    }
+
     /// What made trials fail was not there just now: the next may begin as if one had failed.
     #[inline]
     pub fn relent(&self) {
-        if self.failed.load(Ordering::Relaxed) != 0 {
+        if self.has_failed() {
             let until = self.until_ms.load(Ordering::Relaxed);
             let until = until.min(self.soonest_ms.load(Ordering::Relaxed));
             self.until_ms.store(until, Ordering::Relaxed);
@@ -150,7 +153,6 @@ mod tests {
     const STAKES: Stakes = Stakes {
         most_ns: 64_000,
         trial_ns: 16_000,
-        held: HELD,
     };
 
     /// Spends `ns` at a time until it is closed; how often that took.
@@ -240,26 +242,6 @@ mod tests {
             rest
         });
         assert_eq!(rests, [1, 2, 4, 8, 1]);
-    }
-
-    /// What loses a slice of 3 ms each time, as one in a second does, or one that goes on.
-    #[test]
-    fn what_loses_much_at_once_begins_anew_the_sooner_the_less_is_asked() {
-        let slice = 3_000_000;
-        let rests = |held, apart_ms| {
-            let account = Account::default();
-            let stakes = Stakes { held, ..STAKES };
-            let mut now = 1_000_000;
-            [(); 4].map(|()| {
-                account.spend(slice, stakes, now);
-                let rest = rest(&account, now);
-                now += rest + apart_ms;
-                rest
-            })
-        };
-        assert_eq!(rests(64, 1_000), [49; 4]);
-        assert_eq!(rests(64, 100), [49, 98, 196, 392]);
-        assert_eq!(rests(HELD, 1_000), [49, 98, 196, 392]);
     }
 
     #[test]

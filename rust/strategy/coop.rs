@@ -22,7 +22,7 @@
 mod hybrid;
 
 use crate::foresight::{Carried, Foresight};
-use crate::{Account, Stakes, HELD};
+use crate::{Account, Stakes};
 use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
 use engine::{Expected, Foretells, Nap, Outlook, Plan, Seen};
 use hal::{Error, Op, Platform};
@@ -62,7 +62,6 @@ fn stakes(costs: &Costs, trial: u64) -> Stakes {
     Stakes {
         most_ns: costs.sleep_ns.saturating_mul(MOST),
         trial_ns: costs.sleep_ns.saturating_mul(trial),
-        held: HELD,
     }
 }
 
@@ -292,7 +291,8 @@ impl<P: Platform> Strategy for Coop<P> {
             ("napping", self.foresight.account()),
         ];
         for (name, account) in accounts {
-            let (open, credit_ns) = (account.is_open(now_ms), account.credit_ns());
+            let open = account.is_open(now_ms);
+            let credit_ns = account.credit_ns();
             tell(name, Learned { open, credit_ns });
         }
     }

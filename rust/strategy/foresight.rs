@@ -37,7 +37,7 @@ mod ticks;
 pub(crate) use carrying::{Carried, Carrying};
 
 use crate::forecast::{Class, Delay, Forecast, Known};
-use crate::{Account, Stakes, HELD};
+use crate::{Account, Stakes};
 use cell::sync::{AtomicU16, AtomicU8, Ordering};
 use engine::{Expected, Foretells, Foretold, Nap, Outlook, Plan, Seen, Spun, View};
 use hal::{Error, Op, Platform};
@@ -120,7 +120,6 @@ fn stakes(view: &impl View) -> Stakes {
     Stakes {
         most_ns: sleep_ns.saturating_mul(MOST),
         trial_ns: sleep_ns.saturating_mul(TRIAL),
-        held: HELD,
     }
 }
 

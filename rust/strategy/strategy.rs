@@ -21,7 +21,7 @@ mod plain;
 #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
 mod random;
 
-pub use account::{Account, Stakes, HELD};
+pub use account::{Account, Stakes};
 pub use chosen::{Chosen, NAMES};
 pub use coop::Coop;
 pub use forecast::{Class, Forecast, Known};

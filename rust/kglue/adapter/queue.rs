@@ -13,8 +13,7 @@ use crate::context::{stamp, stamps_to_ns, PreemptOff};
 use crate::here::{Here, Napper};
 use crate::hrtimer::Expired;
 use crate::platform::KernelPlatform;
-use crate::shims_safe::hiops_on_idle_cpu;
-use crate::wait::note_idle;
+use crate::wait;
 use crate::way::{Come, Offer, Waited, Way};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use engine::{Context, IoQueue, Mode, Nap, Next, Switches, Thread, Turn, Waiter};
@@ -32,8 +31,10 @@ pub(crate) type Strategy = Chosen<KernelPlatform>;
 pub(crate) type Io<C, B> =
     IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
 
-/// Of so many interrupts one is looked at.
-const SAMPLE: u64 = 16;
+/// Of so many interrupts the time is taken of one,
+const TIMED: u64 = 16;
+/// and one of so many, as of so many ticks, looks whom it interrupts. Divides [`TIMED`].
+const LOOKING: u64 = 4;
 
 /// The adapter, as its queues know it.
 pub(super) trait Keeper: Send + Sync {
@@ -138,21 +139,22 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.alarm.quiet();
     }
 
-    /// Notes what one interrupt has taken so far, and that it found the CPU idle.
+    /// Notes what the `nth` interrupt has taken so far, and whom it interrupts.
     #[cold]
-    fn sample(&self, begin: u64) {
-        let lead = stamp().saturating_sub(begin);
-        self.io.note_interrupt(stamps_to_ns(lead));
-        if hiops_on_idle_cpu() {
-            note_idle();
+    fn sample(&self, nth: u64, begin: u64) {
+        if nth % TIMED == 0 {
+            let lead = stamp().saturating_sub(begin);
+            self.io.note_interrupt(stamps_to_ns(lead));
         }
+        wait::look();
     }
 
     /// Serves its interrupt, which came at `begin`.
     #[inline]
     pub(crate) fn serve(&self, begin: u64) {
-        if self.tally.interrupts.load(Ordering::Relaxed) % SAMPLE == 0 {
-            self.sample(begin);
+        let nth = self.tally.interrupts.load(Ordering::Relaxed);
+        if nth % LOOKING == 0 {
+            self.sample(nth, begin);
         }
         self.io.drain(Context::Irq);
         // One handler a vector at a time: no exchange is needed.
@@ -252,6 +254,9 @@ impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
 impl<C: Controller, B: Bus> Expired for HwQueue<C, B> {
     fn expired(&self) {
         let begin = stamp();
+        if self.tally.ticks.load(Ordering::Relaxed) % LOOKING == 0 {
+            wait::look();
+        }
         // One tick at a time.
         count(&self.tally.ticks);
         self.io.tick();

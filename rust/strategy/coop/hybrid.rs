@@ -14,7 +14,7 @@
 //! windows together, as an [`Account`] has it: loads come in bursts. A failed trial is followed by
 //! a rest, unless the load has become a deeper one meanwhile.
 
-use crate::{Account, Stakes, HELD};
+use crate::{Account, Stakes};
 use engine::{Costs, View};
 
 /// Completions after which the load is judged.
@@ -180,7 +180,6 @@ impl Watch {
         Stakes {
             most_ns: self.price_ns.saturating_mul(MOST_SAVED),
             trial_ns: self.price_ns.saturating_mul(TRIAL),
-            held: HELD,
         }
     }
 
