@@ -82,7 +82,7 @@ fn line(line: usize, text: &str) -> Result<Option<Entry>, Wrong> {
         return Err(Wrong::new(
             line,
             format!("'{address}' is not the address of a PCI function"),
-            "write it as lspci -D does, like 0000:01:00.0",
+            "write it as hiopsctl list does, like 0000:01:00.0",
         ));
     };
     let (mut driver, mut serial) = (None, None);

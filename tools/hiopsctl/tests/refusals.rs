@@ -230,7 +230,7 @@ fn each_wrong_line_of_the_list_is_named() {
     let wanted = [
         (
             2,
-            "'drive' is not the address of a PCI function: write it as lspci -D",
+            "'drive' is not the address of a PCI function: write it as hiopsctl list",
         ),
         (3, "there is no PCI function 0000:09:00.0: hiopsctl list"),
         (
