@@ -198,7 +198,10 @@ fn boot_list(root: &Root) -> Vec<Attention> {
                 "{} is with {with}, not as {file}:{line} says",
                 entry.address
             ),
-            way_out: format!("hiopsctl bind {} {}", entry.address, entry.driver),
+            way_out: format!(
+                "hiopsctl bind {} {}, or take the line out",
+                entry.address, entry.driver
+            ),
         });
     }
     found.extend(wrongs.into_iter().map(|wrong| Attention {
