@@ -61,7 +61,9 @@ impl Learned {
             format!("{name} {count}")
         });
         let pays: Vec<String> = pays.collect();
-        let mut queues = format!("{} queues: polled {polled}", self.queues.len());
+        let count = self.queues.len();
+        let unit = if count == 1 { "queue" } else { "queues" };
+        let mut queues = format!("{count} {unit}: polled {polled}");
         if !pays.is_empty() {
             queues.push_str(&format!("; pays on: {}", pays.join(", ")));
         }
