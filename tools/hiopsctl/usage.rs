@@ -120,7 +120,12 @@ impl Usage {
                 continue;
             };
             let comm = root.word(&format!("/proc/{process}/comm"));
-            let who = format!("{} ({process})", comm.unwrap_or_default());
+            let comm = comm.unwrap_or_default();
+            // Which only looks what is on it; hiops-bind does not mind it either.
+            if comm == "(udev-worker)" {
+                continue;
+            }
+            let who = format!("{comm} ({process})");
             match fs::metadata(root.at(&at)) {
                 Ok(data) if data.file_type().is_block_device() => {
                     self.opens.push((split_device(data.rdev()), who));

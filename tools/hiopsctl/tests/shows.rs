@@ -31,6 +31,8 @@ fn list_has_controllers_disks_and_users() {
     machine.put("proc/102/comm", "fio\n");
     machine.link("/dev/hiops_ram0", "proc/102/fd/5");
     machine.link("/data/x", "proc/102/fd/6");
+    machine.put("proc/103/comm", "(udev-worker)\n");
+    machine.link("/dev/hiops_ram0", "proc/103/fd/5");
 
     let list = machine.json(&["list"]);
     let controllers = list["controllers"].as_array().unwrap();
