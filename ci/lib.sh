@@ -7,7 +7,7 @@
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 CACHE=${HIOPS_CACHE:-${HOME:?"HOME is not set; set HIOPS_CACHE to a folder"}/.cache/hiops}
 CI=$REPO/ci
-# Debian release of the lab's root, and the tools inside it.
+# Debian release of the lab's root, and the tools inside it; of other kernels': ci/suites.sh.
 SUITE=trixie
 LLVM_SUFFIX=-19
 KCC=x86_64-linux-gnu-gcc-14
@@ -100,6 +100,27 @@ hash_of() { sha256sum | cut -c1-12; }
 # packages_in LIST...: the packages that are named there.
 packages_in() { cat "$@" | sed 's/#.*//' | tr -s ' \n' '\n' | grep -v '^$'; }
 
+# make_root SUITE FOLDER [MIRROR] [OPTION...]: Debian, by mmdebstrap.
+make_root() {
+	mmdebstrap --mode=root --variant=minbase --architectures=amd64 \
+		--keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
+		--aptopt='Acquire::Retries "3"' --aptopt='APT::Install-Recommends "false"' \
+		--dpkgopt='path-exclude=/usr/share/man/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' \
+		--dpkgopt='path-exclude=/usr/share/doc/*' \
+		--dpkgopt='path-include=/usr/share/doc/*/copyright' "$@"
+}
+
+# discard FOLDER: a bootstrap that was killed leaves its mounts behind. They go first, so that what
+# is removed is the folder and nothing that was mounted in it.
+discard() {
+	local at
+	while read -r at; do umount "$at"; done < <(
+		awk -v below="$1/" 'index($2, below) == 1 {print $2}' /proc/mounts | sort -r
+	)
+	rm -rf --one-file-system "$1"
+}
+
 # The packages of the lab's root, and the key under which it is cached.
 root_packages() { packages_in "$CI/root-packages.list"; }
 root_dir() {
@@ -116,16 +137,16 @@ stock_release() {
 	[ -r "$f" ] || die "the lab is not prepared: run ci/env"
 	cat "$f"
 }
-# releases ROOT: the kernels that the archive had when that root was made and that hiops supports,
-# the oldest first.
-releases() {
+# supported: of the packages on stdin, the kernels that hiops supports, the oldest first; releases
+# ROOT: those that the archive had when that root was made.
+supported() {
 	local release
-	chroot "$1" apt-cache pkgnames linux-headers-7. |
-		sed -nE 's/^linux-headers-(7\.[0-9.]+\+deb[0-9]+(-[a-z]+)?-amd64)$/\1/p' | sort -V |
+	sed -nE 's/^linux-headers-(7\.[0-9.]+\+deb[0-9]+(-[a-z]+)?-amd64)$/\1/p' | sort -V |
 		while read -r release; do
 			if dpkg --compare-versions "${release%%+*}" ge 7.2; then echo "$release"; fi
 		done
 }
+releases() { chroot "$1" apt-cache pkgnames linux-headers-7. | supported; }
 # The newest kernel of the oldest of their series.
 oldest_release() {
 	local all
@@ -140,6 +161,23 @@ release_of() {
 	oldest) oldest_release ;;
 	*) echo "$1" ;;
 	esac
+}
+# built_by CC|RUSTC CONFIG: what made the kernel of that configuration, as it tells its version.
+built_by() { sed -n "s/^CONFIG_$1_VERSION_TEXT=\"\(.*\)\"/\1/p" "$2"; }
+# kernel_config RELEASE: the configuration of a kernel that is there. compilers_dir CONFIG: the root
+# that has a kernel's C compiler (kernel_cc CONFIG) and its rustc. Rust's objects are those of one
+# version of the compiler; C's may be of another that has the same major version.
+kernel_config() { printf '%s/pkg/usr/src/linux-headers-%s/.config' "$(kernel_dir "$1")" "$1"; }
+kernel_cc() { built_by CC "$1" | sed 's/ .*//'; }
+compilers_dir() {
+	local cc rustc
+	cc=$(kernel_cc "$1") rustc=$(built_by RUSTC "$1")
+	if [ "$cc" = "$KCC" ] && grep -qxF "$rustc" "$(root_dir)/etc/hiops-toolchain"; then
+		root_dir
+	else
+		printf '%s/compilers-%s' "$CACHE" "$( (echo "$cc $rustc"
+			packages_in "$CI/compilers-packages.list") | hash_of)"
+	fi
 }
 debug_config_key() {
 	cat "$REPO/kunit/debug.config" "$(root_dir)/etc/hiops-toolchain" | hash_of
