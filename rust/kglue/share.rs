@@ -30,10 +30,10 @@ const TURNS: Stakes = Stakes {
 
 /// After so many looks at whom an interrupt or a tick interrupts it is known who has the CPU:
 const LOOKS: u32 = 512;
-/// waiters, if no more of them showed somebody else. On the TLC model one at most does in 256 looks
-/// with 256 threads, 14 to 47 while fio starts them, and beside one that computes 9 to 20 with 64
-/// threads and all but a few with 16.
-const FEW: u32 = 2;
+/// waiters, if no more of them showed somebody else. On the TLC model 0 to 8 do with 256 threads,
+/// 12 to 64 while fio starts them, and beside one that computes 18 to 40 with 64 threads, nearly
+/// all with 16.
+const FEW: u32 = 8;
 
 /// One CPU.
 #[derive(Default)]
