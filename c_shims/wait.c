@@ -90,6 +90,24 @@ bool hiops_on_idle_cpu(void)
 	return is_idle_task(current);
 }
 
+u32 hiops_this_pid(void)
+{
+	return current->pid;
+}
+
+bool hiops_is_ready_here(u32 pid)
+{
+	struct task_struct *task;
+	bool ready;
+
+	rcu_read_lock();
+	task = pid_task(find_pid_ns(pid, &init_pid_ns), PIDTYPE_PID);
+	ready = task && task_is_running(task) &&
+		task_cpu(task) == smp_processor_id();
+	rcu_read_unlock();
+	return ready;
+}
+
 void hiops_wake(u64 thread)
 {
 	wake_up_process((struct task_struct *)(uintptr_t)thread);

@@ -41,6 +41,10 @@ bool hiops_pause_awake(void);
 bool hiops_may_nap(void);
 /* Nothing but the idle thread runs on this CPU. */
 bool hiops_on_idle_cpu(void);
+/* The running thread, by the number that it has machine-wide. */
+u32 hiops_this_pid(void);
+/* The thread of that number runs on this CPU or is ready to. With preemption off. */
+bool hiops_is_ready_here(u32 pid);
 /* Wakes a thread that slept a moment ago. With preemption off since then. */
 void hiops_wake(u64 thread);
 

@@ -2,13 +2,17 @@
 //! KUnit suite of what waiters know of the CPU that they share: how long they do not yield there
 //! after turns were lost.
 
-use crate::share::{Interrupted, Share};
+use crate::context::PreemptOff;
+use crate::share::Share;
+use crate::shims_safe::hiops_this_pid;
 use kernel::prelude::*;
 
 /// A slice in which somebody computes.
 const SLICE_NS: u64 = 3_000_000;
 /// 16 times as long, and a millisecond.
 const REST_MS: u64 = 49;
+/// More than any thread's number.
+const NOBODY: u32 = 1 << 30;
 
 /// A CPU on which turns were tried, and lost, so many times; and when the last was.
 fn after(losses: u32) -> (Share, u64) {
@@ -39,15 +43,20 @@ mod share_suite {
     }
 
     #[test]
-    fn among_waiters_they_are_tried_again_soon() {
+    fn beside_whom_they_were_lost_to_they_are_not_tried_sooner() {
         let (share, now) = after(7);
-        for look in 0..512 {
-            assert!(rest(&share, now) > REST_MS);
-            share.note(match look % 64 {
-                0 => Interrupted::Other,
-                _ => Interrupted::Waiter,
-            });
-        }
+        let _stay = PreemptOff::new();
+        share.see(hiops_this_pid());
+        share.relent();
+        assert!(rest(&share, now) > REST_MS);
+    }
+
+    #[test]
+    fn after_that_one_has_gone_they_are() {
+        let (share, now) = after(7);
+        let _stay = PreemptOff::new();
+        share.see(NOBODY);
+        share.relent();
         assert!(rest(&share, now) == REST_MS);
         // What follows is a first loss.
         share.lose(SLICE_NS, now + REST_MS);
@@ -55,21 +64,10 @@ mod share_suite {
     }
 
     #[test]
-    fn beside_one_that_computes_they_are_not() {
+    fn after_somebody_unseen_they_are_not() {
         let (share, now) = after(7);
-        for look in 0..2_048 {
-            share.note(match look % 32 {
-                0 => Interrupted::Other,
-                _ => Interrupted::Waiter,
-            });
-        }
+        let _stay = PreemptOff::new();
+        share.relent();
         assert!(rest(&share, now) > REST_MS);
-    }
-
-    #[test]
-    fn where_the_cpu_is_idle_they_are() {
-        let (share, now) = after(7);
-        share.note(Interrupted::Nobody);
-        assert!(rest(&share, now) == REST_MS);
     }
 }

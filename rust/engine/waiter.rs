@@ -12,19 +12,24 @@
 //! other; if both do, the exchange decides (`tests/loom_waiter.rs`; in the kernel's own memory
 //! model: docs/litmus/waiter.litmus).
 
-mod table;
-
-pub use self::table::Waiters;
 use crate::thread::Thread;
 use cell::sync::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cell::Slot;
 use core::ptr::null_mut;
+use hal::{Error, Platform};
 
 /// A place's word, from its top: the thread's number, whether it is asleep, how much it has
 /// outstanding.
 const NUMBER_AT: u32 = u64::BITS - Thread::BITS;
 const ASLEEP: u64 = 1 << (NUMBER_AT - 1);
 const COUNT: u64 = ASLEEP - 1;
+
+/// The places of all threads. `O` is what is offered, `W` a way to take completions.
+pub struct Waiters<P: Platform, O: Send + 'static, W: 'static> {
+    places: P::Table<Waiter<O, W>>,
+    /// A bit for each place where an offer may be waiting: what a sweep looks at.
+    offers: P::Table<AtomicU64>,
+}
 
 /// One place. Two threads that fall on the same place share it in turn: who finds it in use submits
 /// without one. Nobody but the owner is ever asleep here: all that says so is one word, and a place
@@ -34,8 +39,6 @@ pub struct Waiter<O: Send + 'static, W> {
     word: AtomicU64,
     /// What all that it has outstanding is on. Written by the owner, as the first is enlisted.
     way: AtomicPtr<W>,
-    /// The last thread that found the place another's, or that had it before its owner.
-    other: AtomicU64,
     offer: Slot<O>,
     /// How many offers there were, and as of the last sweep.
     offered: AtomicU32,
@@ -43,12 +46,107 @@ pub struct Waiter<O: Send + 'static, W> {
     index: usize,
 }
 
+impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
+    /// 2^`bits` places, at most 2^16. Control path; may sleep.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Error::NoMemory`].
+    pub fn new(platform: &P, bits: u32) -> Result<Self, Error> {
+        if bits > 16 {
+            return Err(Error::Invalid);
+        }
+        let len = 1usize << bits;
+        Ok(Self {
+            places: platform.table(len, Waiter::new)?,
+            offers: platform.table(len.div_ceil(64), |_| AtomicU64::new(0))?,
+        })
+    }
+
+    /// The place on which `thread` falls.
+    #[inline]
+    pub fn place(&self, thread: Thread) -> Option<&Waiter<O, W>> {
+        // Fibonacci hashing: the upper half of the product depends on all bits of the number.
+        let hash = thread.number().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        // CAST: 16 bits.
+        self.places
+            .get(hash as usize & self.places.len().wrapping_sub(1))
+    }
+
+    /// Whether an offer may be waiting somewhere.
+    pub fn is_marked(&self) -> bool {
+        (self.offers.iter()).any(|word| word.load(Ordering::Relaxed) != 0)
+    }
+
+    /// All places.
+    pub fn iter(&self) -> core::slice::Iter<'_, Waiter<O, W>> {
+        self.places.iter()
+    }
+
+    /// Offers `offer` to the owner of `place`. `Ok`: the thread to be woken now, who will claim the
+    /// offer unless somebody else does. `Err`: nobody takes it; what the caller gets back is its
+    /// own to end.
+    #[inline]
+    pub fn offer(&self, place: &Waiter<O, W>, offer: O) -> Result<Thread, Option<O>> {
+        place.offer.put(offer).map_err(Some)?;
+        let offered = place.offered.load(Ordering::Relaxed);
+        place
+            .offered
+            .store(offered.wrapping_add(1), Ordering::Relaxed);
+        self.mark(place.index);
+        // The hand-over with the owner, see above; and with a sweep that goes to rest, which then
+        // passes a fence and looks for marks.
+        fence(Ordering::SeqCst);
+        if let Some(owner) = place.sleeper() {
+            return Ok(owner);
+        }
+        // Awake already: it may have looked before the offer was there.
+        Err(place.offer.take())
+    }
+
+    /// Marks a place for the sweep. Release: a sweep that clears the mark finds the offer that was
+    /// put before.
+    #[inline]
+    fn mark(&self, index: usize) {
+        if let Some(word) = self.offers.get(index / 64) {
+            word.fetch_or(1u64 << (index % 64), Ordering::Release);
+        }
+    }
+
+    /// Gives to `take` what was offered before the last sweep and not claimed since: its owner does
+    /// not come. `all`: younger offers, too. Returns whether offers are left. Any context, with
+    /// preemption off; one caller at a time.
+    pub fn sweep(&self, all: bool, mut take: impl FnMut(O)) -> bool {
+        let mut left = false;
+        for (word, at) in self.offers.iter().zip((0usize..).step_by(64)) {
+            let mut bits = word.load(Ordering::Relaxed);
+            while bits != 0 {
+                // CAST: below 64.
+                let bit = bits.trailing_zeros() as usize;
+                bits &= bits.wrapping_sub(1);
+                let Some(place) = self.places.get(at.wrapping_add(bit)) else {
+                    continue;
+                };
+                if place.is_old() || all {
+                    place.offer.take().into_iter().for_each(&mut take);
+                }
+                if !place.offer.is_full() {
+                    word.fetch_and(!(1u64 << bit), Ordering::Acquire);
+                }
+                if place.offer.is_full() {
+                    self.mark(place.index);
+                    left = true;
+                }
+            }
+        }
+        left
+    }
+}
+
 impl<O: Send + 'static, W> Waiter<O, W> {
     fn new(index: usize) -> Self {
         Self {
             word: AtomicU64::new(0),
             way: AtomicPtr::new(null_mut()),
-            other: AtomicU64::new(0),
             offer: Slot::default(),
             offered: AtomicU32::new(0),
             swept: AtomicU32::new(0),
@@ -84,7 +182,7 @@ impl<O: Send + 'static, W> Waiter<O, W> {
             } else if word & (COUNT | ASLEEP) == 0 {
                 (thread.number() << NUMBER_AT) | 1
             } else {
-                return self.turn_away(thread);
+                return false;
             };
             match (self.word).compare_exchange_weak(
                 word,
@@ -96,9 +194,6 @@ impl<O: Send + 'static, W> Waiter<O, W> {
                 Err(now) => word = now,
             }
         };
-        if !is_of(word, thread) {
-            self.other.store(word >> NUMBER_AT, Ordering::Relaxed);
-        }
         if had == 0 {
             self.way.store(way, Ordering::Relaxed);
         } else if self.way.load(Ordering::Relaxed) != way {
@@ -106,13 +201,6 @@ impl<O: Send + 'static, W> Waiter<O, W> {
             return false;
         }
         true
-    }
-
-    /// The place is not `thread`'s now, or has no room.
-    #[cold]
-    fn turn_away(&self, thread: Thread) -> bool {
-        self.other.store(thread.number(), Ordering::Relaxed);
-        false
     }
 
     /// What `thread`, the caller, has outstanding here is on that way; null: it has nothing, or
@@ -147,11 +235,10 @@ impl<O: Send + 'static, W> Waiter<O, W> {
         self.word.load(Ordering::Relaxed) & COUNT
     }
 
-    /// Whether `thread` is one of the last two that came here. Another that falls on the place now
-    /// and then is known only until the next comes.
-    pub fn knows(&self, thread: Thread) -> bool {
-        let other = self.other.load(Ordering::Relaxed);
-        is_of(self.word.load(Ordering::Relaxed), thread) || other == thread.number()
+    /// Whether `thread` was the last to have something enlisted here.
+    #[inline]
+    pub fn is_owned_by(&self, thread: Thread) -> bool {
+        is_of(self.word.load(Ordering::Relaxed), thread)
     }
 
     /// `thread`, the caller, is about to sleep, and takes offers from now on, if the place is its
@@ -236,19 +323,6 @@ mod tests {
         place.ended();
         assert!(place.enlist(other, way(1)));
         assert!(place.waits(other) && !place.waits(one));
-    }
-
-    #[test]
-    fn two_that_fall_on_a_place_are_known_there() {
-        let (place, [one, other]) = (place(), threads());
-        assert!(!place.knows(one) && !place.knows(other));
-        // One has it, the other is turned away, then has it in its turn.
-        assert!(place.enlist(one, way(1)) && place.knows(one));
-        assert!(!place.enlist(other, way(1)));
-        assert!(place.knows(one) && place.knows(other));
-        place.ended();
-        assert!(place.enlist(other, way(1)));
-        assert!(place.knows(one) && place.knows(other));
     }
 
     #[test]

@@ -7,12 +7,13 @@
 //! and a turn that took long all the same is lost to one that computes: after it nobody yields
 //! there for a while. How many threads are ready otherwise is not asked.
 //!
-//! A program that starts threads computes, too, and with hundreds of them costs several turns.
-//! While turns are not tried, interrupts and ticks look whom they interrupt: if that is hardly ever
-//! anybody but threads that wait like this, or nobody at all, turns are tried again soon.
+//! A program that starts threads computes, too, and with hundreds of them costs several turns. So
+//! interrupts and ticks note who else runs while waiters are ready, and look afterwards whether
+//! that thread is still there: if not, or if the CPU is idle, turns are tried again soon.
 
 use crate::context::{cpu, now_ms, stamp, stamps_of, stamps_to_ns};
 use crate::platform::KernelPlatform;
+use crate::shims_safe::{hiops_is_ready_here, hiops_on_idle_cpu, hiops_this_pid};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hal::{Error, Platform};
 use strategy::{Account, Stakes};
@@ -28,13 +29,6 @@ const TURNS: Stakes = Stakes {
     trial_ns: 1,
 };
 
-/// After so many looks at whom an interrupt or a tick interrupts it is known who has the CPU:
-const LOOKS: u32 = 512;
-/// waiters, if no more of them showed somebody else. On the TLC model 0 to 8 do with 256 threads,
-/// 12 to 64 while fio starts them, and beside one that computes 18 to 40 with 64 threads, nearly
-/// all with 16.
-const FEW: u32 = 8;
-
 /// One CPU.
 #[derive(Default)]
 pub(crate) struct Share {
@@ -44,21 +38,8 @@ pub(crate) struct Share {
     last: AtomicU64,
     /// What turns lose.
     turns: Account,
-    /// Looks, one interrupt or tick after the other, since it was last known who has the CPU,
-    looks: AtomicU32,
-    /// and those that showed neither a waiter nor nobody.
-    others: AtomicU32,
-}
-
-/// Whom an interrupt or a tick interrupts.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Interrupted {
-    /// Nobody: the CPU is idle.
-    Nobody,
-    /// A thread that waits for I/O now and then.
-    Waiter,
-    /// Any other.
-    Other,
+    /// Who else ran while waiters were ready and had turns, last, by its number; 0: nobody did.
+    other: AtomicU32,
 }
 
 /// On which CPU a thread is counted as ready, plus 1; 0: on none.
@@ -116,11 +97,14 @@ impl Shares {
         }
     }
 
-    /// An interrupt or a tick says whom it interrupts, if that is of use here. With preemption off.
-    #[inline]
-    pub(crate) fn look(&self, whom: impl FnOnce() -> Interrupted) {
-        if let Some(share) = self.here().filter(|share| share.turns.has_failed()) {
-            share.note(whom());
+    /// An interrupt or a tick looks whom it interrupts: `is_waiter`, a thread that waits for I/O
+    /// now and then. With preemption off.
+    pub(crate) fn look(&self, is_waiter: impl FnOnce() -> bool) {
+        let Some(share) = self.here() else { return };
+        if !share.is_crowded() {
+            share.relent();
+        } else if !is_waiter() {
+            share.see(hiops_this_pid());
         }
     }
 
@@ -160,19 +144,25 @@ impl Share {
         self.turns.spend(ns, TURNS, now_ms);
     }
 
-    /// Notes whom an interrupt or a tick interrupts. One at a time, but for one that interrupts
-    /// another: it only guides.
-    #[cold]
-    pub(crate) fn note(&self, whom: Interrupted) {
-        let looks = self.looks.load(Ordering::Relaxed).wrapping_add(1);
-        let others = self.others.load(Ordering::Relaxed);
-        let others = others.wrapping_add(u32::from(whom == Interrupted::Other));
-        let known = looks >= LOOKS;
-        if whom == Interrupted::Nobody || (known && others <= FEW) {
+    /// Another thread runs while waiters are ready.
+    #[inline]
+    pub(crate) fn see(&self, pid: u32) {
+        self.other.store(pid, Ordering::Relaxed);
+    }
+
+    /// Turns that were lost are tried again soon if whom they were lost to is not ready here any
+    /// more. On that CPU, with preemption off.
+    #[inline]
+    pub(crate) fn relent(&self) {
+        if self.turns.has_failed() && !self.is_shared() {
             self.turns.relent();
         }
-        let (looks, others) = if known { (0, 0) } else { (looks, others) };
-        self.looks.store(looks, Ordering::Relaxed);
-        self.others.store(others, Ordering::Relaxed);
+    }
+
+    /// Whether turns may be lost to the same thread again.
+    #[cold]
+    fn is_shared(&self) -> bool {
+        let other = self.other.load(Ordering::Relaxed);
+        !hiops_on_idle_cpu() && (other == 0 || hiops_is_ready_here(other))
     }
 }

@@ -36,6 +36,11 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_may_yield() -> bool;
     /// The idle task has this CPU, or this is an interrupt that came to it. Any context.
     pub(crate) safe fn hiops_on_idle_cpu() -> bool;
+    /// The running thread, by its number. Any context.
+    pub(crate) safe fn hiops_this_pid() -> u32;
+    /// The thread of that number runs on this CPU or is ready to. Any context; of use with
+    /// preemption off.
+    pub(crate) safe fn hiops_is_ready_here(pid: u32) -> bool;
     /// The lowest number that is free; negative: there is no memory. Sleeps.
     pub(crate) safe fn hiops_number_get() -> i32;
     /// Gives it back.
@@ -48,7 +53,13 @@ const _: [unsafe extern "C" fn(); 4] = [
     shims::hiops_preempt_enable,
     hiops_preempt_enable,
 ];
-const _: [unsafe extern "C" fn() -> u32; 2] = [shims::hiops_noio_save, hiops_noio_save];
+const _: [unsafe extern "C" fn() -> u32; 4] = [
+    shims::hiops_noio_save,
+    hiops_noio_save,
+    shims::hiops_this_pid,
+    hiops_this_pid,
+];
+const _: [unsafe extern "C" fn(u32) -> bool; 2] = [shims::hiops_is_ready_here, hiops_is_ready_here];
 const _: [unsafe extern "C" fn(u32); 2] = [shims::hiops_noio_restore, hiops_noio_restore];
 const _: [unsafe extern "C" fn() -> u64; 4] = [
     shims::hiops_stamp,

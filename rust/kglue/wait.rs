@@ -24,9 +24,9 @@ use crate::blk::request::Rq;
 use crate::blk::retry::{Kicked, Retry};
 use crate::context::PreemptOff;
 use crate::platform::KernelPlatform;
-use crate::share::{Interrupted, Shares};
+use crate::share::Shares;
 use crate::shims;
-use crate::shims_safe::{hiops_on_idle_cpu, hiops_this_thread};
+use crate::shims_safe::hiops_this_thread;
 use crate::way::{Offer, Way};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -226,24 +226,19 @@ pub(crate) fn is_crowded() -> bool {
     table().is_some_and(|table| table.shares.is_crowded())
 }
 
-/// Whether the running thread is one of the last two that had I/O to note in its place. Any
-/// context, with preemption off.
+/// Whether the running thread was the last that had I/O noted in its place. Any context, with
+/// preemption off.
 pub(crate) fn interrupts_waiter() -> bool {
     Thread::at(hiops_this_thread()).is_some_and(|thread| {
         let place = table().and_then(|table| table.waiters.place(thread));
-        place.is_some_and(|waiter| waiter.knows(thread))
+        place.is_some_and(|waiter| waiter.is_owned_by(thread))
     })
 }
 
 /// An interrupt or a tick, before it ends anything, looks whom it interrupts. With preemption off.
 pub(crate) fn look() {
-    let whom = || match (hiops_on_idle_cpu(), interrupts_waiter()) {
-        (true, _) => Interrupted::Nobody,
-        (_, true) => Interrupted::Waiter,
-        _ => Interrupted::Other,
-    };
     if let Some(table) = table() {
-        table.shares.look(whom);
+        table.shares.look(interrupts_waiter);
     }
 }
 
