@@ -13,6 +13,7 @@ echo ',200M,L
 until_true 10 test -b /dev/nvme0n1p2
 
 refused no-arguments usage "$BIND"
+says help usage "$BIND" --help
 refused no-root "needs root" setpriv --reuid=nobody --clear-groups "$BIND" "$PCI" hiops_nvme
 refused bad-address "is not the address" "$BIND" 00:4 hiops_nvme
 refused no-such-function "no PCI function" "$BIND" 0000:7f:00.0 hiops_nvme
