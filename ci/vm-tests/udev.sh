@@ -42,13 +42,12 @@ links() {
 		udevadm info -q symlink "/dev/$node" | tr ' ' '\n' | sed "s/^\$/none/;s/\$/ $part/"
 	done <<<"$(nodes "$1")" | sed -E 's,by-diskseq/[0-9]+,by-diskseq/N,' | sort
 }
-# properties DISK: lines "PARTITION NAME=VALUE", but for what only systemd's own program makes of a
-# path, and for a disk's number.
+# properties DISK: lines "PARTITION NAME=VALUE", but for a disk's number.
 properties() {
 	local node part
 	while read -r node part; do
 		udevadm info -q property "/dev/$node" |
-			sed -n "/^ID_PATH_TAG=/d;/^ID_PART_ENTRY_DISK=/d;s/^ID_/$part &/p"
+			sed -n "/^ID_PART_ENTRY_DISK=/d;s/^ID_/$part &/p"
 	done <<<"$(nodes "$1")" | sort
 }
 # known NAME ADDRESS SERIAL: writes what is known of that disk to /run/NAME.links and
