@@ -186,7 +186,9 @@ pub trait Strategy: Send + Sync + 'static {
     fn leaves_rest(&self, view: &impl View) -> bool;
 
     /// A window of what [`Strategy::polls`] goes by begins: the mode was set.
-    fn begin(&self, notes: &mut Self::Notes, view: &impl View);
+    fn begin(&self, notes: &mut Self::Notes, view: &impl View) {
+        let _ = (notes, view);
+    }
 
     /// Whether the queue is to be polled from now on. Asked of a hybrid queue only.
     fn polls(&self, notes: &mut Self::Notes, view: &impl View, drained: Drained) -> bool;
@@ -204,13 +206,19 @@ pub trait Strategy: Send + Sync + 'static {
     fn spins(&self, view: &impl View) -> Option<u64>;
 
     /// What came of a visit, or of spinning for `ns`, as was planned ([`Plan::Spin`]) or not.
-    fn spun(&self, view: &impl View, came: Spun, ns: u64);
+    fn spun(&self, view: &impl View, came: Spun, ns: u64) {
+        let _ = (view, came, ns);
+    }
 
     /// A thread has come by for `ns`, in vain, and sleeps.
-    fn slept(&self, view: &impl View, ns: u64);
+    fn slept(&self, view: &impl View, ns: u64) {
+        let _ = (view, ns);
+    }
 
     /// The thread that yielded had its turn again.
-    fn yielded(&self, view: &impl View, turn: Turn);
+    fn yielded(&self, view: &impl View, turn: Turn) {
+        let _ = (view, turn);
+    }
 
     /// When a command of so many bytes is over that is about to be issued beside so many others.
     /// Asked while [`View::is_foretelling`].

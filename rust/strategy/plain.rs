@@ -3,7 +3,7 @@
 //! is the interrupt (or the timer, where an operator wants that), ends all that are there. No
 //! thread does anything for another, or before it sleeps.
 
-use engine::{Drained, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Drained, Staged, Strategy, Switches, View};
 
 /// The plain strategy. It has nothing to learn.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,8 +40,6 @@ impl Strategy for Plain {
         false
     }
 
-    fn begin(&self, (): &mut (), _: &impl View) {}
-
     #[inline(always)]
     fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
         false
@@ -61,8 +59,4 @@ impl Strategy for Plain {
     fn spins(&self, _: &impl View) -> Option<u64> {
         None
     }
-
-    fn spun(&self, _: &impl View, _: Spun, _: u64) {}
-    fn slept(&self, _: &impl View, _: u64) {}
-    fn yielded(&self, _: &impl View, _: Turn) {}
 }

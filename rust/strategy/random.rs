@@ -4,7 +4,7 @@
 //! For tests: on the host, and in a module for a kernel with `CONFIG_FAULT_INJECTION_DEBUG_FS`.
 
 use cell::sync::{AtomicU64, Ordering};
-use engine::{Drained, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Drained, Staged, Strategy, Switches, View};
 use engine::{Due, Expected, Foretells, Foretold, Outlook, Plan};
 use hal::Op;
 
@@ -72,8 +72,6 @@ impl Strategy for Random {
         self.flip()
     }
 
-    fn begin(&self, (): &mut (), _: &impl View) {}
-
     fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
         self.flip()
     }
@@ -125,8 +123,4 @@ impl Strategy for Random {
     fn looks_in(&self, _: &impl View, _: Option<Outlook>) -> Option<u64> {
         self.flip().then(|| 1 << self.below(40))
     }
-
-    fn spun(&self, _: &impl View, _: Spun, _: u64) {}
-    fn slept(&self, _: &impl View, _: u64) {}
-    fn yielded(&self, _: &impl View, _: Turn) {}
 }

@@ -9,7 +9,7 @@
 mod common;
 
 use common::Rig;
-use engine::{Context, Drained, Mode, Next, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Context, Drained, Mode, Next, Staged, Strategy, Switches, View};
 use hal::TagBatch;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
@@ -36,7 +36,6 @@ impl Strategy for Budget {
     fn leaves_rest(&self, _: &impl View) -> bool {
         false
     }
-    fn begin(&self, (): &mut (), _: &impl View) {}
     fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
         false
     }
@@ -49,9 +48,6 @@ impl Strategy for Budget {
     fn spins(&self, _: &impl View) -> Option<u64> {
         None
     }
-    fn spun(&self, _: &impl View, _: Spun, _: u64) {}
-    fn slept(&self, _: &impl View, _: u64) {}
-    fn yielded(&self, _: &impl View, _: Turn) {}
 }
 
 const BATCH: u32 = TagBatch::<hal::Free>::MAX as u32;

@@ -9,9 +9,7 @@
 mod common;
 
 use common::Rig;
-use engine::{
-    Context, Drained, Foretells, Foretold, Seen, Spun, Staged, Strategy, Switches, Turn, View,
-};
+use engine::{Context, Drained, Foretells, Foretold, Seen, Staged, Strategy, Switches, View};
 use hal::Op;
 use std::sync::Mutex;
 
@@ -56,7 +54,6 @@ impl Strategy for Teller {
     fn leaves_rest(&self, _: &impl View) -> bool {
         false
     }
-    fn begin(&self, (): &mut (), _: &impl View) {}
     fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
         false
     }
@@ -69,9 +66,6 @@ impl Strategy for Teller {
     fn spins(&self, _: &impl View) -> Option<u64> {
         None
     }
-    fn spun(&self, _: &impl View, _: Spun, _: u64) {}
-    fn slept(&self, _: &impl View, _: u64) {}
-    fn yielded(&self, _: &impl View, _: Turn) {}
 
     fn foretells(&self, _: &impl View, _: Op, _: u64, _: u64) -> Foretells {
         let mut asked = self.asked.lock().expect("a lock");

@@ -8,7 +8,7 @@
 #[allow(dead_code)]
 mod model;
 
-use engine::{Context, Drained, Mode, Spun, Staged, Strategy, Switches, Turn, View};
+use engine::{Context, Drained, Mode, Staged, Strategy, Switches, View};
 use hal::mock::MockPlatform;
 use loom::thread;
 use model::{check, queue_under, state, ModelQueue};
@@ -40,7 +40,6 @@ impl Strategy for Deferrer {
     fn leaves_rest(&self, _: &impl View) -> bool {
         false
     }
-    fn begin(&self, (): &mut (), _: &impl View) {}
     fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
         !self.gives_polling_up.load(SeqCst)
     }
@@ -53,9 +52,6 @@ impl Strategy for Deferrer {
     fn spins(&self, _: &impl View) -> Option<u64> {
         None
     }
-    fn spun(&self, _: &impl View, _: Spun, _: u64) {}
-    fn slept(&self, _: &impl View, _: u64) {}
-    fn yielded(&self, _: &impl View, _: Turn) {}
 }
 
 /// A hybrid queue that is polled, and of whose device it is known what it takes for a command.
