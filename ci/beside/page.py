@@ -24,7 +24,7 @@ OWN = [
     (r"4[1-4]2d6472697665", "582d6472697665"),
     (r"(0000[:_])?00[:_]0[5-8][._]0", "ADDRESS"),
     (r"(?i)\b" + UUID, "UUID"),
-    (r"(?i)\b0?x?[0-9a-f]{16}\b", "IDENTIFIER"),
+    (r"(?i)(?<!\.)\b0?x?[0-9a-f]{16}\b", "IDENTIFIER"),
     (r"(?i)(DISK-?SEQ|by-diskseq/)(\W*)[0-9]+", r"\1\2N"),
     (r"\b(MAJ:MIN|MAJOR|MINOR|maj:min|maj|min|PART_ENTRY_DISK)(\W+)[0-9:]+", r"\1\2N"),
     (r"(USEC_INITIALIZED=|Device number: +|DeviceNumber: +)[0-9]+", r"\1N"),
