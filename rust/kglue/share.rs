@@ -8,8 +8,9 @@
 //! there for a while. How many threads are ready otherwise is not asked.
 //!
 //! A program that starts threads computes, too, and with hundreds of them costs several turns. So
-//! interrupts and ticks note who else runs while waiters are ready, and look afterwards whether
-//! that thread is still there: if not, or if the CPU is idle, turns are tried again soon.
+//! interrupts and ticks note who runs when no waiter has come by for long, though some are ready,
+//! and look afterwards whether that thread is still there: if not, or if the CPU is idle, turns are
+//! tried again soon.
 
 use crate::context::{cpu, now_ms, stamp, stamps_of, stamps_to_ns};
 use crate::platform::KernelPlatform;
@@ -38,7 +39,7 @@ pub(crate) struct Share {
     last: AtomicU64,
     /// What turns lose.
     turns: Account,
-    /// Who else ran while waiters were ready and had turns, last, by its number; 0: nobody did.
+    /// Who had the CPU for long while waiters were ready, last, by its number; 0: nobody did.
     other: AtomicU32,
 }
 
@@ -97,13 +98,13 @@ impl Shares {
         }
     }
 
-    /// An interrupt or a tick looks whom it interrupts: `is_waiter`, a thread that waits for I/O
-    /// now and then. With preemption off.
-    pub(crate) fn look(&self, is_waiter: impl FnOnce() -> bool) {
+    /// An interrupt or a tick looks whom it interrupts: one that has had the CPU for long while
+    /// waiters were ready, or whether that one is still there. With preemption off.
+    pub(crate) fn look(&self) {
         let Some(share) = self.here() else { return };
         if !share.is_crowded() {
             share.relent();
-        } else if !is_waiter() {
+        } else if stamp().saturating_sub(share.last.load(Ordering::Relaxed)) > self.long / 2 {
             share.see(hiops_this_pid());
         }
     }
@@ -144,7 +145,7 @@ impl Share {
         self.turns.spend(ns, TURNS, now_ms);
     }
 
-    /// Another thread runs while waiters are ready.
+    /// That thread has had the CPU for long, while waiters were ready.
     #[inline]
     pub(crate) fn see(&self, pid: u32) {
         self.other.store(pid, Ordering::Relaxed);

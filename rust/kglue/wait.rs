@@ -238,7 +238,7 @@ pub(crate) fn interrupts_waiter() -> bool {
 /// An interrupt or a tick, before it ends anything, looks whom it interrupts. With preemption off.
 pub(crate) fn look() {
     if let Some(table) = table() {
-        table.shares.look(interrupts_waiter);
+        table.shares.look();
     }
 }
 
