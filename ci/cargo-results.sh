@@ -6,7 +6,7 @@
 # PREFIX before its name; everything else it says goes to stderr. One that ends before its tests
 # do, or fails and no test has, is a result that is not ok.
 cargo_results() {
-	local prefix=$1 unit='' line bad=0 begun=0 over=0 rc=0
+	local prefix=$1 unit='' line bad=0 begun=0 over=0 rc=137
 	shift
 	while IFS= read -r line; do
 		if [[ $line =~ ^test\ (.*)\ \.\.\.\ (ok|FAILED|ignored)(,.*)?$ ]]; then
@@ -17,6 +17,9 @@ cargo_results() {
 			ignored) not_ok "$line" "a skipped test is no test" ;;
 			esac
 			[ "${BASH_REMATCH[2]}" = ok ] || bad=$((bad + 1))
+			continue
+		elif [[ $line =~ ^#\ status\ ([0-9]+)$ ]]; then
+			rc=${BASH_REMATCH[1]}
 			continue
 		fi
 		printf '%s\n' "$line" >&2
@@ -32,8 +35,7 @@ cargo_results() {
 		elif [[ $line =~ ^test\ result: ]]; then
 			over=$((over + 1))
 		fi
-	done < <("$@" 2>&1)
-	wait "$!" || rc=$?
+	done < <(with_status "$@" 2>&1)
 	if [ "$bad" -eq 0 ] && { [ "$rc" -ne 0 ] || [ "$begun" -ne "$over" ]; }; then
 		not_ok "$prefix: cargo" "status $rc, $over of $begun programs came to their end"
 	fi
