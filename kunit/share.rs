@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! KUnit suite of what waiters know of the CPU that they share: how long they do not yield there
-//! after turns were lost.
+//! KUnit suite of what waiters know of the CPU that they share: who is taken for one that computes,
+//! and how long they do not yield there after turns were lost.
 
-use crate::context::PreemptOff;
-use crate::share::Share;
+use super::{Ready, Share, Shares};
+use crate::context::{cpu, stamp, PreemptOff};
+use crate::platform::KernelPlatform;
 use crate::shims_safe::hiops_this_pid;
+use core::sync::atomic::Ordering;
+use hal::Error;
 use kernel::prelude::*;
 
 /// A slice in which somebody computes.
@@ -30,9 +33,77 @@ fn rest(share: &Share, now: u64) -> u64 {
     (0..).find(|ms| share.has_turns(now + ms)).unwrap_or(0)
 }
 
+/// Who is noted on the present CPU. With preemption off.
+fn noted(shares: &Shares) -> Option<u32> {
+    Some(shares.here()?.other.load(Ordering::Relaxed))
+}
+
+/// Keeps the CPU for longer than anybody does who does not compute. With preemption off.
+fn compute(shares: &Shares) {
+    let since = stamp();
+    while stamp().saturating_sub(since) <= shares.long {}
+}
+
+/// What `then` answers, with preemption off, on a CPU where a waiter is ready, or none, and one has
+/// just come by.
+fn where_one_came_by<T>(is_ready: bool, then: impl FnOnce(&Shares) -> T) -> Result<T, Error> {
+    let shares = Shares::new(&KernelPlatform::without_device())?;
+    let ready = Ready::default();
+    let _stay = PreemptOff::new();
+    // CAST: the number of a CPU.
+    shares.set_ready(&ready, is_ready.then_some(cpu() as u32));
+    shares.come_by();
+    let answer = then(&shares);
+    shares.set_ready(&ready, None);
+    Ok(answer)
+}
+
 #[kunit_tests(hiops_share)]
 mod share_suite {
     use super::*;
+
+    #[test]
+    fn who_has_the_cpu_for_long_while_waiters_are_ready_is_noted() -> Result<(), Error> {
+        for is_ready in [true, false] {
+            let (noted, me) = where_one_came_by(is_ready, |shares| {
+                compute(shares);
+                shares.look();
+                (noted(shares), hiops_this_pid())
+            })?;
+            assert_eq!(noted, Some(if is_ready { me } else { 0 }));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn who_has_it_between_two_that_come_by_is_not() -> Result<(), Error> {
+        let noted = where_one_came_by(true, |shares| {
+            // Just now, however long this machine takes to get there.
+            (shares.here()?.last).store(u64::MAX, Ordering::Relaxed);
+            shares.look();
+            noted(shares)
+        })?;
+        assert_eq!(noted, Some(0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_turn_is_lost_that_takes_long_and_in_which_none_came_by() -> Result<(), Error> {
+        for late in [true, false] {
+            let lost = where_one_came_by(true, |shares| {
+                let since = stamp();
+                compute(shares);
+                if !late {
+                    // As if one had, just now.
+                    (shares.here()?.last).store(u64::MAX, Ordering::Relaxed);
+                }
+                shares.take_turn(since);
+                Some(shares.here()?.turns.has_failed())
+            })?;
+            assert_eq!(lost, Some(late));
+        }
+        Ok(())
+    }
 
     #[test]
     fn turns_that_are_lost_again_rest_for_longer() {
@@ -47,7 +118,7 @@ mod share_suite {
         let (share, now) = after(7);
         let _stay = PreemptOff::new();
         share.see(hiops_this_pid());
-        share.relent();
+        share.relent(false);
         assert!(rest(&share, now) > REST_MS);
     }
 
@@ -56,7 +127,7 @@ mod share_suite {
         let (share, now) = after(7);
         let _stay = PreemptOff::new();
         share.see(NOBODY);
-        share.relent();
+        share.relent(false);
         assert!(rest(&share, now) == REST_MS);
         // What follows is a first loss.
         share.lose(SLICE_NS, now + REST_MS);
@@ -64,10 +135,19 @@ mod share_suite {
     }
 
     #[test]
+    fn on_an_idle_cpu_they_are_whoever_was_seen() {
+        let (share, now) = after(7);
+        let _stay = PreemptOff::new();
+        share.see(hiops_this_pid());
+        share.relent(true);
+        assert!(rest(&share, now) == REST_MS);
+    }
+
+    #[test]
     fn after_somebody_unseen_they_are_not() {
         let (share, now) = after(7);
         let _stay = PreemptOff::new();
-        share.relent();
+        share.relent(false);
         assert!(rest(&share, now) > REST_MS);
     }
 }

@@ -57,7 +57,6 @@ mod kunit {
     mod pieces;
     mod platform;
     mod pr;
-    mod share;
     mod shelf;
     mod slots;
     mod sysfs;

@@ -19,6 +19,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hal::{Error, Platform};
 use strategy::{Account, Stakes};
 
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../../kunit/share.rs"]
+mod kunit;
+
 /// CPUs that are told apart.
 const CPUS: usize = 256;
 /// A CPU on which no waiter came by for so long was somebody's who computes: such a thread keeps it
@@ -103,7 +107,7 @@ impl Shares {
     pub(crate) fn look(&self) {
         let Some(share) = self.here() else { return };
         if !share.is_crowded() {
-            share.relent();
+            share.relent(hiops_on_idle_cpu());
         } else if stamp().saturating_sub(share.last.load(Ordering::Relaxed)) > self.long / 2 {
             share.see(hiops_this_pid());
         }
@@ -135,27 +139,27 @@ impl Share {
 
     /// Who yields has its turn again soon, as far as is known.
     #[inline]
-    pub(crate) fn has_turns(&self, now_ms: u64) -> bool {
+    fn has_turns(&self, now_ms: u64) -> bool {
         self.turns.is_open(now_ms)
     }
 
     /// A turn was lost for `ns`.
     #[cold]
-    pub(crate) fn lose(&self, ns: u64, now_ms: u64) {
+    fn lose(&self, ns: u64, now_ms: u64) {
         self.turns.spend(ns, TURNS, now_ms);
     }
 
     /// That thread has had the CPU for long, while waiters were ready.
     #[inline]
-    pub(crate) fn see(&self, pid: u32) {
+    fn see(&self, pid: u32) {
         self.other.store(pid, Ordering::Relaxed);
     }
 
-    /// Turns that were lost are tried again soon if whom they were lost to is not ready here any
-    /// more. On that CPU, with preemption off.
+    /// Turns that were lost are tried again soon if the CPU is `idle`, or if whom they were lost to
+    /// is not ready here any more. On that CPU, with preemption off.
     #[inline]
-    pub(crate) fn relent(&self) {
-        if self.turns.has_failed() && !self.is_shared() {
+    fn relent(&self, idle: bool) {
+        if self.turns.has_failed() && (idle || !self.is_shared()) {
             self.turns.relent();
         }
     }
@@ -164,6 +168,6 @@ impl Share {
     #[cold]
     fn is_shared(&self) -> bool {
         let other = self.other.load(Ordering::Relaxed);
-        !hiops_on_idle_cpu() && (other == 0 || hiops_is_ready_here(other))
+        other == 0 || hiops_is_ready_here(other)
     }
 }
