@@ -2,11 +2,11 @@
 //! KUnit suite of the wait hook: which waits of a thread with I/O of its own pass through it.
 
 use super::hook::Hook;
-use super::table;
+use super::{interrupts_waiter, table};
 use crate::aim::Stays;
 use crate::context::now_ns;
 use crate::shims;
-use crate::shims_safe::hiops_this_thread;
+use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
 use crate::way::{self, Come, Offer, Way};
 use core::mem::MaybeUninit;
 use core::ptr::from_ref;
@@ -139,6 +139,21 @@ mod wait_suite {
         // The shortest of blk_io_schedule(): nothing of it passes.
         let waited = wait(Ends::AtOnce, HZ / 2);
         assert!(waited.is_some_and(|it| it.visits == 1 && it.left > 0));
+    }
+
+    #[test]
+    fn who_waited_is_known_though_another_has_its_record() -> Result<(), hal::Error> {
+        assert!(wait(Ends::AtOnce, HZ / 2).is_some());
+        assert!(interrupts_waiter());
+        let this = Thread::at(hiops_this_thread()).ok_or(hal::Error::Invalid)?;
+        let waiter = table().and_then(|table| table.waiters.place(this));
+        let index = waiter.ok_or(hal::Error::Invalid)?.index();
+        // As if one that has ended had been at the same address.
+        for place in table().and_then(|table| table.places.get(index)) {
+            place.last.store(hiops_this_pid() ^ 1, Ordering::Relaxed);
+        }
+        assert!(!interrupts_waiter());
+        Ok(())
     }
 
     #[test]

@@ -235,12 +235,6 @@ impl<O: Send + 'static, W> Waiter<O, W> {
         self.word.load(Ordering::Relaxed) & COUNT
     }
 
-    /// Whether `thread` was the last to have something enlisted here.
-    #[inline]
-    pub fn is_owned_by(&self, thread: Thread) -> bool {
-        is_of(self.word.load(Ordering::Relaxed), thread)
-    }
-
     /// `thread`, the caller, is about to sleep, and takes offers from now on, if the place is its
     /// own still, which is returned: what it had outstanding may be over, and another have taken
     /// the place. It has made itself wakeable before.

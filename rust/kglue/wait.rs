@@ -26,7 +26,7 @@ use crate::context::PreemptOff;
 use crate::platform::KernelPlatform;
 use crate::share::Shares;
 use crate::shims;
-use crate::shims_safe::hiops_this_thread;
+use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
 use crate::way::{Offer, Way};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -226,13 +226,14 @@ pub(crate) fn is_crowded() -> bool {
     table().is_some_and(|table| table.shares.is_crowded())
 }
 
-/// Whether the running thread was the last that had I/O noted in its place. Any context, with
-/// preemption off.
+/// Whether the running thread was the last that waited in its place. Any context, with preemption
+/// off.
 pub(crate) fn interrupts_waiter() -> bool {
-    Thread::at(hiops_this_thread()).is_some_and(|thread| {
-        let place = table().and_then(|table| table.waiters.place(thread));
-        place.is_some_and(|waiter| waiter.is_owned_by(thread))
-    })
+    let place = table().and_then(|table| {
+        let waiter = (table.waiters).place(Thread::at(hiops_this_thread())?)?;
+        table.places.get(waiter.index())
+    });
+    place.is_some_and(|place| place.was_last(hiops_this_pid()))
 }
 
 /// An interrupt or a tick, before it ends anything, looks whom it interrupts. With preemption off.

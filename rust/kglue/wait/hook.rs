@@ -5,7 +5,7 @@
 use super::{end, table};
 use crate::context::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
-use crate::shims_safe::hiops_may_nap;
+use crate::shims_safe::{hiops_may_nap, hiops_this_pid};
 use crate::way::{Come, Offer, Way};
 use core::ptr::{from_ref, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +45,7 @@ unsafe extern "C" fn hiops_wait_enter(
         return null_mut();
     };
     place.inside.fetch_add(1, Ordering::Relaxed);
+    place.last.store(hiops_this_pid(), Ordering::Relaxed);
     let _stay = PreemptOff::new();
     table.shares.set_ready(&place.ready, None);
     let calm = table.shares.come_by();

@@ -15,6 +15,9 @@ pub(super) struct Place {
     pub(super) turn: AtomicU8,
     /// When a thread here last yielded, as a [`stamp`](crate::context::stamp).
     pub(super) yielded_at: AtomicU64,
+    /// Who last waited here, by its number: the address by which it falls on this place may be
+    /// another's that has begun since.
+    pub(super) last: AtomicU32,
     /// The CPU that the thread here came to sleep on.
     pub(super) cpu: AtomicU32,
     /// Where the thread here is counted as ready.
@@ -34,11 +37,17 @@ impl Place {
             inside: AtomicU32::new(0),
             turn: AtomicU8::new(NO_TURN),
             yielded_at: AtomicU64::new(0),
+            last: AtomicU32::new(0),
             cpu: AtomicU32::new(0),
             ready: Ready::default(),
             timeout: Timeout::default(),
             naps: Naps::default(),
         }
+    }
+
+    /// Whether that thread was the last to wait here.
+    pub(super) fn was_last(&self, pid: u32) -> bool {
+        self.last.load(Ordering::Relaxed) == pid
     }
 
     /// What there is to tell of the last time that a thread yielded here.
