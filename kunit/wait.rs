@@ -2,7 +2,7 @@
 //! KUnit suite of the wait hook: which waits of a thread with I/O of its own pass through it.
 
 use super::hook::Hook;
-use super::{interrupts_waiter, table};
+use super::{interrupts_waiter, own_place, table};
 use crate::aim::Stays;
 use crate::context::now_ns;
 use crate::shims;
@@ -145,13 +145,9 @@ mod wait_suite {
     fn who_waited_is_known_though_another_has_its_record() -> Result<(), hal::Error> {
         assert!(wait(Ends::AtOnce, HZ / 2).is_some());
         assert!(interrupts_waiter());
-        let this = Thread::at(hiops_this_thread()).ok_or(hal::Error::Invalid)?;
-        let waiter = table().and_then(|table| table.waiters.place(this));
-        let index = waiter.ok_or(hal::Error::Invalid)?.index();
         // As if one that has ended had been at the same address.
-        for place in table().and_then(|table| table.places.get(index)) {
-            place.last.store(hiops_this_pid() ^ 1, Ordering::Relaxed);
-        }
+        let place = own_place().ok_or(hal::Error::Invalid)?;
+        place.last.store(hiops_this_pid() ^ 1, Ordering::Relaxed);
         assert!(!interrupts_waiter());
         Ok(())
     }

@@ -226,14 +226,16 @@ pub(crate) fn is_crowded() -> bool {
     table().is_some_and(|table| table.shares.is_crowded())
 }
 
+/// The running thread's place.
+fn own_place() -> Option<&'static Place> {
+    let (table, thread) = (table()?, Thread::at(hiops_this_thread())?);
+    table.places.get(table.waiters.place(thread)?.index())
+}
+
 /// Whether the running thread was the last that waited in its place. Any context, with preemption
 /// off.
 pub(crate) fn interrupts_waiter() -> bool {
-    let place = table().and_then(|table| {
-        let waiter = (table.waiters).place(Thread::at(hiops_this_thread())?)?;
-        table.places.get(waiter.index())
-    });
-    place.is_some_and(|place| place.was_last(hiops_this_pid()))
+    own_place().is_some_and(|place| place.was_last(hiops_this_pid()))
 }
 
 /// An interrupt or a tick, before it ends anything, looks whom it interrupts. With preemption off.
