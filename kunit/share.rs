@@ -114,40 +114,34 @@ mod share_suite {
     }
 
     #[test]
-    fn beside_whom_they_were_lost_to_they_are_not_tried_sooner() {
-        let (share, now) = after(7);
-        let _stay = PreemptOff::new();
-        share.see(hiops_this_pid());
-        share.relent(false);
-        assert!(rest(&share, now) > REST_MS);
+    fn they_are_tried_sooner_if_whom_they_were_lost_to_has_gone_or_nobody_runs() {
+        // Gone; beside it, and on an idle CPU; and nobody was seen.
+        let me = hiops_this_pid();
+        for (seen, idle, sooner) in [
+            (NOBODY, false, true),
+            (me, false, false),
+            (me, true, true),
+            (0, false, false),
+        ] {
+            let (share, now) = after(7);
+            share.see(seen);
+            {
+                let _stay = PreemptOff::new();
+                share.relent(idle);
+            }
+            assert!((rest(&share, now) == REST_MS) == sooner);
+        }
     }
 
     #[test]
-    fn after_that_one_has_gone_they_are() {
+    fn what_follows_then_is_a_first_loss() {
         let (share, now) = after(7);
-        let _stay = PreemptOff::new();
         share.see(NOBODY);
-        share.relent(false);
-        assert!(rest(&share, now) == REST_MS);
-        // What follows is a first loss.
+        {
+            let _stay = PreemptOff::new();
+            share.relent(false);
+        }
         share.lose(SLICE_NS, now + REST_MS);
         assert!(rest(&share, now + REST_MS) == REST_MS);
-    }
-
-    #[test]
-    fn on_an_idle_cpu_they_are_whoever_was_seen() {
-        let (share, now) = after(7);
-        let _stay = PreemptOff::new();
-        share.see(hiops_this_pid());
-        share.relent(true);
-        assert!(rest(&share, now) == REST_MS);
-    }
-
-    #[test]
-    fn after_somebody_unseen_they_are_not() {
-        let (share, now) = after(7);
-        let _stay = PreemptOff::new();
-        share.relent(false);
-        assert!(rest(&share, now) > REST_MS);
     }
 }
