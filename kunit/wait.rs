@@ -142,7 +142,7 @@ mod wait_suite {
     }
 
     #[test]
-    fn who_waited_is_known_though_another_has_its_record() -> Result<(), hal::Error> {
+    fn who_has_the_record_of_one_that_waited_is_no_waiter() -> Result<(), hal::Error> {
         assert!(wait(Ends::AtOnce, HZ / 2).is_some());
         assert!(interrupts_waiter());
         // As if one that has ended had been at the same address.

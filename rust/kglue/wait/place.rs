@@ -16,7 +16,7 @@ pub(super) struct Place {
     /// When a thread here last yielded, as a [`stamp`](crate::context::stamp).
     pub(super) yielded_at: AtomicU64,
     /// Who last waited here, by its number: the address by which it falls on this place may be
-    /// another's that has begun since.
+    /// another's that has begun since. [`NOBODY`]: nobody has.
     pub(super) last: AtomicU32,
     /// The CPU that the thread here came to sleep on.
     pub(super) cpu: AtomicU32,
@@ -29,6 +29,8 @@ pub(super) struct Place {
 }
 
 const NO_TURN: u8 = u8::MAX;
+/// No thread's number; 0 is the idle threads'.
+const NOBODY: u32 = u32::MAX;
 
 impl Place {
     /// A place where nobody has waited yet.
@@ -37,7 +39,7 @@ impl Place {
             inside: AtomicU32::new(0),
             turn: AtomicU8::new(NO_TURN),
             yielded_at: AtomicU64::new(0),
-            last: AtomicU32::new(0),
+            last: AtomicU32::new(NOBODY),
             cpu: AtomicU32::new(0),
             ready: Ready::default(),
             timeout: Timeout::default(),
