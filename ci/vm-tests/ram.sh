@@ -67,7 +67,8 @@ expect verify fio --name=v --rw=randwrite --bsrange=512-128k --blockalign=512 --
 expect all-over is "$(stat submitted) == $(stat completed)"
 by_threads="$(stat completed_lazy) + $(stat completed_coop)"
 expect sum is "$(stat completed) == $(stat completed_irq) + $by_threads + $(stat completed_poll)"
-# When I/O is over: what it takes is learnt, and whoever naps by that loses nothing.
+# When I/O is over: what it takes is learnt, and whoever naps by that loses nothing. That somebody
+# does is naps.sh's: by this machine's clock the device may be too irregular for it.
 expect predict-is-0 reads $H/predict 0
 refused predict-2 'nvalid argument' put 2 $H/predict
 refused window-0 'nvalid argument' put 0 $H/predict_window_us
@@ -89,7 +90,6 @@ done
 expect predict-coop-again put coop $H/strategy
 expect forecast grep -Eq '^write 4k 1 expected_ns [1-9][0-9]* spread_ns [0-9]+ seen [1-9]' \
 	$H/forecast
-expect some-nap is "$(stat naps) > 0"
 naps="$(stat naps_hit) + $(stat naps_late) + $(stat naps_vain) + $(stat naps_woken)"
 expect naps is "$(stat naps) == $naps"
 expect no-predict put 0 $H/predict
