@@ -69,8 +69,15 @@ fn most_of_a_wake_up_is_hidden() {
             },
         );
         assert_eq!(without.naps, [0; 4]);
-        assert!(count(&with, Nap::Hit) > 1_800, "{with:?}");
+        // One in four comes too late.
+        assert!(count(&with, Nap::Hit) > 1_400, "{with:?}");
+        assert!(
+            count(&with, Nap::Hit) + count(&with, Nap::Late) > 1_950,
+            "{with:?}"
+        );
         assert!(2 * with.delay_ns < without.delay_ns, "{with:?}");
+        // Two interrupts a read, and the looks.
+        assert!(4 * with.busy_ns < 5 * without.busy_ns, "{with:?}");
     }
 }
 
@@ -260,7 +267,7 @@ fn of_a_polled_queue_as_well() {
                 ..ALONE
             },
         );
-        assert!(count(&with, Nap::Hit) > 1_700, "{with:?}");
+        assert!(count(&with, Nap::Hit) > 1_400, "{with:?}");
         assert!(4 * with.delay_ns < without.delay_ns, "{with:?}");
     }
 }
