@@ -5,6 +5,7 @@
 # the in-tree drivers with the same data when they are to: another kernel, hiops.disable=1, a wrong
 # serial number, no packages.
 # host
+# begins first
 # kernels: stock
 A=0000:01:00.0 B=0000:00:05.0 C=0000:00:06.0 D=0000:00:07.0 HBA=0000:00:08.0
 PLACES=(/data/ext4 /data/xfs /data/lvm /data/luks /data/raid)
