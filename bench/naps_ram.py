@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What precompletion is worth on hiops_ram, whose time for a command is exact: as `naps` tells it.
+
+Runs in a guest that keeps time (ci/vm --timed), and so at a quarter of a machine's speed. fio says
+what reads of 512 bytes take, and the CPU time is its thread's own: an interrupt that finds the CPU
+idle is nobody's.
+"""
+
+import subprocess
+import sys
+
+import fio
+import naps
+import record
+
+# How much slower the machine is than a real one; docs/results.md, "How it is measured".
+SCALE = 4
+DEVICES_US = 40, 80, 352
+DISK, SWITCHES = "/dev/hiops_ram0", "/sys/block/hiops_ram0/hiops/"
+LOAD = "modprobe hiops ram_disks=1 ram_size_mb=8 ram_queues=2 poll_queues=1"
+# An interval that is longer than the device takes leaves the device to the nappers.
+WAYS = {"asleep": (0, "irq", 32), "naps": (1, "irq", 32),
+        "hybrid-naps": (1, "hybrid", 5000), "polled-naps": (1, "poll", 5000)}
+READS = 3000
+
+
+def put(way):
+    """Has the disk wait that way."""
+    for name, value in zip(("predict", "mode", "poll_interval_us"), WAYS[way]):
+        with open(SWITCHES + name, "w") as switch:
+            switch.write(str(value))
+
+
+def row(load, driver, **options):
+    """A cell, as the timed matrix has them."""
+    section = fio.section("n", DISK, direct=1, rw="randread", bs=512, number_ios=READS,
+                          norandommap=True, clat_percentiles=0, lat_percentiles=1,
+                          percentile_list="99", **options)
+    job, = fio.run(fio.command(section), f"{load} {driver}")
+    took = job["read"]["lat_ns"]
+    busy = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["read"]["runtime"] * 1e6
+    cell = {"load": load, "driver": driver, "mean_us": took["mean"] / 1000,
+            "p99_us": fio.percentiles(job["read"], [99], "lat_ns")[0] / 1000,
+            "cpu_ns_per_io": busy / READS, "neighbour": None}
+    print(f"hiops: {cell}", file=sys.stderr)
+    return cell
+
+
+def result(device_us):
+    """All ways to wait for a device that takes so long."""
+    subprocess.run([*LOAD.split(), f"ram_latency_us={device_us * SCALE}"], check=True)
+    rows = []
+    for way in WAYS:
+        put(way)
+        rows.append(row("psync-1", f"hiops_ram {way}", ioengine="psync"))
+    put("asleep")
+    rows.append(row(naps.POLLED, "hiops_ram", ioengine="io_uring", hipri=1))
+    subprocess.run(["rmmod", "hiops"], check=True)
+    return {"latency_ns": device_us * 1000, "scale": SCALE, "rows": rows}
+
+
+def options(parser):
+    parser.add_argument("--json", required=True)
+
+
+def run(args):
+    results = [result(us) for us in DEVICES_US]
+    record.save(args.json, results=results)
+    print(naps.table_of(results), end="")
