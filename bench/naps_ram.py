@@ -60,10 +60,12 @@ def result(device_us):
 
 
 def options(parser):
-    parser.add_argument("--json", required=True)
+    parser.add_argument("--json", required=True,
+                        help="where results go: the beginning of their names")
 
 
 def run(args):
-    results = [result(us) for us in DEVICES_US]
-    record.save(args.json, results=results)
-    print(naps.table_of(results), end="")
+    results = {us: result(us) for us in DEVICES_US}
+    for us, told in results.items():
+        record.save(f"{args.json}-{us}.json", **told)
+    print(naps.table_of(results.values()), end="")
