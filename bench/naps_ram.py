@@ -12,23 +12,19 @@ import sys
 import fio
 import naps
 import record
+import sides
+from models import SCALE
 
-# How much slower the machine is than a real one; docs/results.md, "How it is measured".
-SCALE = 4
 DEVICES_US = 40, 80, 352
 DISK, SWITCHES = "/dev/hiops_ram0", "/sys/block/hiops_ram0/hiops/"
 LOAD = "modprobe hiops ram_disks=1 ram_size_mb=8 ram_queues=2 poll_queues=1"
-# An interval that is longer than the device takes leaves the device to the nappers.
-WAYS = {"asleep": (0, "irq", 32), "naps": (1, "irq", 32),
-        "hybrid-naps": (1, "hybrid", 5000), "polled-naps": (1, "poll", 5000)}
 READS = 3000
 
 
-def put(way):
-    """Has the disk wait that way."""
-    for name, value in zip(("predict", "mode", "poll_interval_us"), WAYS[way]):
-        with open(SWITCHES + name, "w") as switch:
-            switch.write(str(value))
+def put(switches):
+    """Sets the disk's."""
+    for name, value in switches.items():
+        sides.put(SWITCHES + name, value, value)
 
 
 def row(load, driver, **options):
@@ -46,26 +42,29 @@ def row(load, driver, **options):
     return cell
 
 
-def result(device_us):
+def result(device_us, ways):
     """All ways to wait for a device that takes so long."""
     subprocess.run([*LOAD.split(), f"ram_latency_us={device_us * SCALE}"], check=True)
     rows = []
-    for way in WAYS:
-        put(way)
+    for way, switches in ways.items():
+        put(switches)
         rows.append(row("psync-1", f"hiops_ram {way}", ioengine="psync"))
-    put("asleep")
+    put(ways[naps.ASLEEP])
     rows.append(row(naps.POLLED, "hiops_ram", ioengine="io_uring", hipri=1))
     subprocess.run(["rmmod", "hiops"], check=True)
     return {"latency_ns": device_us * 1000, "scale": SCALE, "rows": rows}
 
 
 def options(parser):
+    parser.add_argument("--ways", required=True,
+                        help="'asleep: KEY=VALUE ...; NAME: ...': switches of the disk by turns")
     parser.add_argument("--json", required=True,
                         help="where results go: the beginning of their names")
 
 
 def run(args):
-    results = {us: result(us) for us in DEVICES_US}
+    ways = sides.ways_of(args.ways)
+    results = {us: result(us, ways) for us in DEVICES_US}
     for us, told in results.items():
         record.save(f"{args.json}-{us}.json", **told)
     print(naps.table_of(results.values()), end="")
