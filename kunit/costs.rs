@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! KUnit suite of what is measured as a controller is bound.
+//! KUnit suite of what is measured as a controller is bound. How much is found is for a machine that
+//! keeps time: `ci/vm-tests/naps.sh` has it.
 
 use crate::costs::measure;
 use kernel::prelude::*;
@@ -16,13 +17,5 @@ mod costs_suite {
             let costs = measure();
             assert!(costs.sleep_ns > 0 && costs.yield_ns > 0 && costs.tick_ns > 0);
         }
-    }
-
-    /// A sleep and a wake-up take more than the yield that is in it, and no device's time.
-    #[test]
-    fn a_sleep_takes_more_than_a_yield() {
-        let costs = measure();
-        assert!(costs.yield_ns < costs.sleep_ns);
-        assert!(costs.sleep_ns < 1_000_000 && costs.tick_ns < 1_000_000);
     }
 }
