@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! KUnit suite of what is measured as a controller is bound. How much is found is for a machine that
-//! keeps time: `ci/vm-tests/naps.sh` has it.
+//! KUnit suite of what is measured as a controller is bound. How much is found only a machine that
+//! keeps time can tell: `ci/vm-tests/naps.sh` asks it.
 
 use crate::costs::measure;
 use kernel::prelude::*;
