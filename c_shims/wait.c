@@ -108,6 +108,19 @@ bool hiops_is_ready_here(u32 pid)
 	return ready;
 }
 
+bool hiops_counts_for_less(u32 pid)
+{
+	struct task_struct *task;
+	bool less;
+
+	rcu_read_lock();
+	task = pid_task(find_pid_ns(pid, &init_pid_ns), PIDTYPE_PID);
+	less = task && (task->policy == SCHED_IDLE ||
+			task->static_prio > current->static_prio);
+	rcu_read_unlock();
+	return less;
+}
+
 void hiops_wake(u64 thread)
 {
 	wake_up_process((struct task_struct *)(uintptr_t)thread);

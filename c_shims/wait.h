@@ -45,6 +45,8 @@ bool hiops_on_idle_cpu(void);
 u32 hiops_this_pid(void);
 /* The thread of that number runs on this CPU or is ready to. With preemption off. */
 bool hiops_is_ready_here(u32 pid);
+/* The thread of that number is SCHED_IDLE, or nicer than the running one. */
+bool hiops_counts_for_less(u32 pid);
 /* Wakes a thread that slept a moment ago. With preemption off since then. */
 void hiops_wake(u64 thread);
 

@@ -5,9 +5,11 @@
 use super::{Ready, Share, Shares};
 use crate::context::{cpu, stamp, PreemptOff};
 use crate::platform::KernelPlatform;
-use crate::shims_safe::hiops_this_pid;
+use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
 use core::sync::atomic::Ordering;
 use hal::Error;
+use kernel::bindings;
+use kernel::ffi::c_long;
 use kernel::prelude::*;
 
 /// A slice in which somebody computes.
@@ -16,15 +18,19 @@ const SLICE_NS: u64 = 3_000_000;
 const REST_MS: u64 = 49;
 /// More than any thread's number.
 const NOBODY: u32 = 1 << 30;
+/// The first thread, whose nice value is 0.
+const INIT: u32 = 1;
 
-/// A CPU on which turns were tried, and lost, so many times; and when the last was.
-fn after(losses: u32) -> (Share, u64) {
+/// A CPU on which turns were tried, and lost, so many times; and when the last was, in which `seen`
+/// had the CPU.
+fn after(losses: u32, seen: u32) -> (Share, u64) {
     let (share, mut now) = (Share::default(), 1_000);
     for _ in 1..losses {
-        share.lose(SLICE_NS, now);
+        share.lose(SLICE_NS, now, now);
         now += rest(&share, now);
     }
-    share.lose(SLICE_NS, now);
+    share.see(seen, now);
+    share.lose(SLICE_NS, now, now);
     (share, now)
 }
 
@@ -35,13 +41,19 @@ fn rest(share: &Share, now: u64) -> u64 {
 
 /// Who is noted on the present CPU. With preemption off.
 fn noted(shares: &Shares) -> Option<u32> {
-    Some(shares.here()?.other.load(Ordering::Relaxed))
+    Some(shares.here()?.seen.load(Ordering::Relaxed))
 }
 
 /// Keeps the CPU for longer than anybody does who does not compute. With preemption off.
 fn compute(shares: &Shares) {
     let since = stamp();
     while stamp().saturating_sub(since) <= shares.long {}
+}
+
+/// Gives the running thread that nice value.
+fn renice(nice: c_long) {
+    // CAST: a thread's address. SAFETY: the running thread's, which stays.
+    unsafe { bindings::set_user_nice(hiops_this_thread() as *mut _, nice) }
 }
 
 /// What `then` answers, with preemption off, on a CPU where a waiter is ready, or none, and one has
@@ -63,27 +75,14 @@ mod share_suite {
     use super::*;
 
     #[test]
-    fn who_has_the_cpu_for_long_while_waiters_are_ready_is_noted() -> Result<(), Error> {
+    fn who_has_the_cpu_while_waiters_are_ready_is_noted() -> Result<(), Error> {
         for is_ready in [true, false] {
             let (noted, me) = where_one_came_by(is_ready, |shares| {
-                compute(shares);
                 shares.look();
                 (noted(shares), hiops_this_pid())
             })?;
             assert_eq!(noted, Some(if is_ready { me } else { 0 }));
         }
-        Ok(())
-    }
-
-    #[test]
-    fn who_has_it_between_two_that_come_by_is_not() -> Result<(), Error> {
-        let noted = where_one_came_by(true, |shares| {
-            // Just now, however long this machine takes to get there.
-            (shares.here()?.last).store(u64::MAX, Ordering::Relaxed);
-            shares.look();
-            noted(shares)
-        })?;
-        assert_eq!(noted, Some(0));
         Ok(())
     }
 
@@ -108,9 +107,26 @@ mod share_suite {
     #[test]
     fn turns_that_are_lost_again_rest_for_longer() {
         for (losses, times) in [(1, 1), (2, 2), (3, 4), (7, 64)] {
-            let (share, now) = after(losses);
+            let (share, now) = after(losses, 0);
             assert!(rest(&share, now) == REST_MS * times);
         }
+    }
+
+    #[test]
+    fn one_that_stays_takes_no_more_of_them_for_long() -> Result<(), Error> {
+        for (sees, times) in [(true, 64), (false, 1)] {
+            let rest = where_one_came_by(true, |shares| {
+                let share = shares.here()?;
+                let last = share.last.load(Ordering::Relaxed);
+                if sees {
+                    shares.look();
+                }
+                share.lose(SLICE_NS, last, 1_000);
+                Some(rest(share, 1_000))
+            })?;
+            assert_eq!(rest, Some(REST_MS * times));
+        }
+        Ok(())
     }
 
     #[test]
@@ -123,8 +139,7 @@ mod share_suite {
             (me, true, true),
             (0, false, false),
         ] {
-            let (share, now) = after(7);
-            share.see(seen);
+            let (share, now) = after(7, seen);
             {
                 let _stay = PreemptOff::new();
                 share.relent(idle);
@@ -134,14 +149,35 @@ mod share_suite {
     }
 
     #[test]
-    fn what_follows_then_is_a_first_loss() {
-        let (share, now) = after(7);
-        share.see(NOBODY);
+    fn who_was_seen_in_another_turn_did_not_take_this_one() {
+        let (share, before) = after(7, NOBODY);
+        let now = before + rest(&share, before);
+        share.lose(SLICE_NS, now, now);
         {
             let _stay = PreemptOff::new();
             share.relent(false);
         }
-        share.lose(SLICE_NS, now + REST_MS);
+        assert!(rest(&share, now) > REST_MS);
+    }
+
+    #[test]
+    fn they_are_tried_soon_beside_one_that_counts_for_less() {
+        for (nice, soon) in [(-1, true), (0, false)] {
+            renice(nice);
+            let (share, now) = after(7, INIT);
+            renice(0);
+            assert!((rest(&share, now) == REST_MS) == soon);
+        }
+    }
+
+    #[test]
+    fn what_follows_then_is_a_first_loss() {
+        let (share, now) = after(7, NOBODY);
+        {
+            let _stay = PreemptOff::new();
+            share.relent(false);
+        }
+        share.lose(SLICE_NS, 0, now + REST_MS);
         assert!(rest(&share, now + REST_MS) == REST_MS);
     }
 }

@@ -8,13 +8,16 @@
 //! there for a while. How many threads are ready otherwise is not asked.
 //!
 //! A program that starts threads computes, too, and with hundreds of them costs several turns. So
-//! interrupts and ticks note who runs when no waiter has come by for long, though some are ready,
-//! and look afterwards whether that thread is still there: if not, or if the CPU is idle, turns are
-//! tried again soon.
+//! interrupts and ticks note whom they interrupt while waiters are ready, and a turn that was lost
+//! is known to be lost to that thread. If it counts for as much as a waiter, the next turn would be
+//! lost as well: none is tried for long, unless it is seen that the thread sleeps or has gone, or
+//! the CPU is idle. If it counts for less, turns pay beside it, and are tried again soon.
 
 use crate::context::{cpu, now_ms, stamp, stamps_of, stamps_to_ns};
 use crate::platform::KernelPlatform;
-use crate::shims_safe::{hiops_is_ready_here, hiops_on_idle_cpu, hiops_this_pid};
+use crate::shims_safe::{
+    hiops_counts_for_less, hiops_is_ready_here, hiops_on_idle_cpu, hiops_this_pid,
+};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hal::{Error, Platform};
 use strategy::{Account, Stakes};
@@ -33,6 +36,9 @@ const TURNS: Stakes = Stakes {
     most_ns: 1,
     trial_ns: 1,
 };
+/// A turn that was lost to one that counts for as much as a waiter, and stays, is as so many: the
+/// next is tried after 1,024 times as long as it took, and takes a thousandth of the time.
+const STAYS: u32 = 7;
 
 /// One CPU.
 #[derive(Default)]
@@ -43,8 +49,12 @@ pub(crate) struct Share {
     last: AtomicU64,
     /// What turns lose.
     turns: Account,
-    /// Who had the CPU for long while waiters were ready, last, by its number; 0: nobody did.
-    other: AtomicU32,
+    /// Who was interrupted last while waiters were ready, by its number; and
+    seen: AtomicU32,
+    /// when a waiter had come by before that, as a [`stamp`]: that tells in which turn it was.
+    seen_in: AtomicU64,
+    /// Whom the last turn was lost to; 0: nobody was seen in it.
+    taker: AtomicU32,
 }
 
 /// On which CPU a thread is counted as ready, plus 1; 0: on none.
@@ -94,23 +104,23 @@ impl Shares {
     pub(crate) fn take_turn(&self, since: u64) {
         let Some(share) = self.here() else { return };
         let now = stamp();
-        let last = share.last.load(Ordering::Relaxed).max(since);
+        let last = share.last.load(Ordering::Relaxed);
         share.last.store(now, Ordering::Relaxed);
-        let lost = now.saturating_sub(last);
+        let lost = now.saturating_sub(last.max(since));
         if lost > self.long {
-            share.lose(stamps_to_ns(lost), now_ms());
+            share.lose(stamps_to_ns(lost), last, now_ms());
         }
     }
 
-    /// An interrupt or a tick looks whom it interrupts: one that has had the CPU for long while
-    /// waiters were ready, or whether that one is still there. With preemption off.
+    /// An interrupt or a tick looks whom it interrupts while waiters are ready; or, after turns were
+    /// lost, whether whom they were lost to is still there. With preemption off.
     pub(crate) fn look(&self) {
         let Some(share) = self.here() else { return };
         if !share.is_crowded() {
             share.relent(hiops_on_idle_cpu());
-        } else if stamp().saturating_sub(share.last.load(Ordering::Relaxed)) > self.long / 2 {
-            share.see(hiops_this_pid());
+            return;
         }
+        share.see(hiops_this_pid(), share.last.load(Ordering::Relaxed));
     }
 
     /// The thread of `ready` is ready to run on `cpu`; `None`: it runs. It is counted there, once.
@@ -143,16 +153,28 @@ impl Share {
         self.turns.is_open(now_ms)
     }
 
-    /// A turn was lost for `ns`.
+    /// A turn was lost for `ns`, before which a waiter came by at `last`. The caller's; with
+    /// preemption off.
     #[cold]
-    fn lose(&self, ns: u64, now_ms: u64) {
+    fn lose(&self, ns: u64, last: u64, now_ms: u64) {
+        let taker = match self.seen_in.load(Ordering::Relaxed) == last {
+            true => self.seen.load(Ordering::Relaxed),
+            false => 0,
+        };
+        self.taker.store(taker, Ordering::Relaxed);
         self.turns.spend(ns, TURNS, now_ms);
+        match taker {
+            0 => {}
+            taker if hiops_counts_for_less(taker) => self.turns.relent(),
+            _ => self.turns.persist(STAYS, now_ms),
+        }
     }
 
-    /// That thread has had the CPU for long, while waiters were ready.
+    /// That thread has the CPU, while waiters are ready, of whom one came by at `last`.
     #[inline]
-    fn see(&self, pid: u32) {
-        self.other.store(pid, Ordering::Relaxed);
+    fn see(&self, pid: u32, last: u64) {
+        self.seen.store(pid, Ordering::Relaxed);
+        self.seen_in.store(last, Ordering::Relaxed);
     }
 
     /// Turns that were lost are tried again soon if the CPU is `idle`, or if whom they were lost to
@@ -167,7 +189,7 @@ impl Share {
     /// Whether turns may be lost to the same thread again.
     #[cold]
     fn is_shared(&self) -> bool {
-        let other = self.other.load(Ordering::Relaxed);
-        other == 0 || hiops_is_ready_here(other)
+        let taker = self.taker.load(Ordering::Relaxed);
+        taker == 0 || hiops_is_ready_here(taker)
     }
 }

@@ -41,6 +41,9 @@ unsafe extern "C" {
     /// The thread of that number runs on this CPU or is ready to. Any context; of use with
     /// preemption off.
     pub(crate) safe fn hiops_is_ready_here(pid: u32) -> bool;
+    /// The scheduler counts the thread of that number for less than the running one: it is nicer,
+    /// or of class SCHED_IDLE. Any context.
+    pub(crate) safe fn hiops_counts_for_less(pid: u32) -> bool;
     /// The lowest number that is free; negative: there is no memory. Sleeps.
     pub(crate) safe fn hiops_number_get() -> i32;
     /// Gives it back.
@@ -59,7 +62,12 @@ const _: [unsafe extern "C" fn() -> u32; 4] = [
     shims::hiops_this_pid,
     hiops_this_pid,
 ];
-const _: [unsafe extern "C" fn(u32) -> bool; 2] = [shims::hiops_is_ready_here, hiops_is_ready_here];
+const _: [unsafe extern "C" fn(u32) -> bool; 4] = [
+    shims::hiops_counts_for_less,
+    hiops_counts_for_less,
+    shims::hiops_is_ready_here,
+    hiops_is_ready_here,
+];
 const _: [unsafe extern "C" fn(u32); 2] = [shims::hiops_noio_restore, hiops_noio_restore];
 const _: [unsafe extern "C" fn() -> u64; 4] = [
     shims::hiops_stamp,

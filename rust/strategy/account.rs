@@ -134,6 +134,16 @@ impl Account {
         self.failed.load(Ordering::Relaxed) != 0
     }
 
+    /// What made the last trial fail, just now, stays: the next begins as if so many had failed in
+    /// a row.
+    pub fn persist(&self, failed: u32, now_ms: u64) {
+        let rest = (self.soonest_ms.load(Ordering::Relaxed)).saturating_sub(now_ms);
+        let before = failed.saturating_sub(1).min(MOST_DOUBLINGS);
+        let until = now_ms.saturating_add(rest.saturating_mul(1 << before));
+        self.until_ms.fetch_max(until, Ordering::Relaxed);
+        self.failed.fetch_max(failed, Ordering::Relaxed);
+    }
+
     /// What made trials fail was not there just now: the next may begin as if one had failed.
     #[inline]
     pub fn relent(&self) {
@@ -260,6 +270,22 @@ mod tests {
         // And it is the first failure that follows.
         account.spend(1_000_000, STAKES, now + first);
         assert_eq!(rest(&account, now + first), first);
+    }
+
+    #[test]
+    fn what_stays_is_not_tried_often_before_that_is_known() {
+        let account = Account::default();
+        spend_all(&account, 2_000, 5);
+        let first = rest(&account, 5);
+        account.persist(4, 5);
+        assert_eq!(rest(&account, 5), 8 * first);
+        // And the fifth failure follows.
+        let now = 5 + 8 * first;
+        spend_all(&account, 2_000, now);
+        assert_eq!(rest(&account, now), 16 * first);
+        // What has failed more often is not tried sooner.
+        account.persist(4, now);
+        assert_eq!(rest(&account, now), 16 * first);
     }
 
     #[test]

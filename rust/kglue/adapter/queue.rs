@@ -31,10 +31,8 @@ pub(crate) type Strategy = Chosen<KernelPlatform>;
 pub(crate) type Io<C, B> =
     IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
 
-/// Of so many interrupts the time is taken of one,
+/// Of so many interrupts the time is taken of one.
 const TIMED: u64 = 16;
-/// and one of so many, as of so many ticks, looks whom it interrupts. Divides [`TIMED`].
-const LOOKING: u64 = 4;
 
 /// The adapter, as its queues know it.
 pub(super) trait Keeper: Send + Sync {
@@ -139,23 +137,21 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.alarm.quiet();
     }
 
-    /// Notes what the `nth` interrupt has taken so far, and whom it interrupts.
+    /// Notes what an interrupt has taken so far that came at `begin`.
     #[cold]
-    fn sample(&self, nth: u64, begin: u64) {
-        if nth % TIMED == 0 {
-            let lead = stamp().saturating_sub(begin);
-            self.io.note_interrupt(stamps_to_ns(lead));
-        }
-        wait::look();
+    fn sample(&self, begin: u64) {
+        let lead = stamp().saturating_sub(begin);
+        self.io.note_interrupt(stamps_to_ns(lead));
     }
 
     /// Serves its interrupt, which came at `begin`.
     #[inline]
     pub(crate) fn serve(&self, begin: u64) {
         let nth = self.tally.interrupts.load(Ordering::Relaxed);
-        if nth % LOOKING == 0 {
-            self.sample(nth, begin);
+        if nth % TIMED == 0 {
+            self.sample(begin);
         }
+        wait::look();
         self.io.drain(Context::Irq);
         // One handler a vector at a time: no exchange is needed.
         count(&self.tally.interrupts);
@@ -254,9 +250,7 @@ impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
 impl<C: Controller, B: Bus> Expired for HwQueue<C, B> {
     fn expired(&self) {
         let begin = stamp();
-        if self.tally.ticks.load(Ordering::Relaxed) % LOOKING == 0 {
-            wait::look();
-        }
+        wait::look();
         // One tick at a time.
         count(&self.tally.ticks);
         self.io.tick();
