@@ -112,8 +112,8 @@ impl Shares {
         }
     }
 
-    /// An interrupt or a tick looks whom it interrupts while waiters are ready; or, after turns were
-    /// lost, whether whom they were lost to is still there. With preemption off.
+    /// An interrupt or a tick looks whom it interrupts while waiters are ready; or, after turns
+    /// were lost, whether whom they were lost to is still there. With preemption off.
     pub(crate) fn look(&self) {
         let Some(share) = self.here() else { return };
         if !share.is_crowded() {
