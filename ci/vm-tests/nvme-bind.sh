@@ -62,6 +62,27 @@ refused bad-parameter "could not insert" "$BIND" "$PCI" hiops_nvme
 rm /etc/modprobe.d/hiops-test.conf
 same still-untouched "$(driver_of "$PCI")" nvme
 
+# The initramfs' part, where nvme is built in and has had the drive since before.
+claim() { # DRIVER SERIAL
+	echo "$PCI $1 $2" >/run/devices
+	sh tools/system/claim /run/devices
+}
+expect claim-another claim hiops_nvme bind1
+same not-another "$(driver_of "$PCI")" nvme
+expect another-is-said logged "$PCI is left alone: the drive there is not bind1"
+expect claim-other-class claim hiops_ahci -
+same not-other-class "$(driver_of "$PCI")" nvme
+echo "install hiops false" >/etc/modprobe.d/hiops-test.conf
+expect claim-with-no-module claim hiops_nvme bind0
+rm /etc/modprobe.d/hiops-test.conf
+same not-with-no-module "$(driver_of "$PCI") $(cat /sys/bus/pci/devices/"$PCI"/driver_override)" \
+	"nvme (null)"
+expect claim claim hiops_nvme bind0
+same claimed "$(driver_of "$PCI")" hiops_nvme
+expect claimed-disk until_true 10 test -b /dev/hiops0n1p2
+expect claim-again claim hiops_nvme bind0
+expect claimed-back "$BIND" "$PCI" nvme
+
 expect bind "$BIND" 00:04.0 hiops_nvme
 same bound "$(driver_of "$PCI")" hiops_nvme
 expect disk-is-there test -b /dev/hiops0n1
