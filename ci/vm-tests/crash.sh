@@ -65,7 +65,10 @@ for drive in "${DRIVES[@]}"; do
 done
 
 # Killed like a machine whose power fails, once every writer has made something durable.
-kill_it() { pkill -KILL -f "^[^ ]*qemu-system-x86_64 .*$DIR/"; }
+kill_it() {
+	: >"$DIR/killed"
+	pkill -KILL -f "^[^ ]*qemu-system-x86_64 .*$DIR/"
+}
 declare -A acked=()
 ci/vm --kernel "$KERNEL" --timeout 300 --qemu "${files[*]}" \
 	--qemu "-device nvme,serial=crash0,drive=hiops0n1,addr=4" \
@@ -83,6 +86,14 @@ ci/vm --kernel "$KERNEL" --timeout 300 --qemu "${files[*]}" \
 		[ "$count" -lt $ENOUGH_ACKED ] || acked[$disk-$writer]=1
 		[ ${#acked[@]} -lt 8 ] || kill_it
 	done
+
+if [ ! -e "$DIR/killed" ]; then
+	# Whoever runs this looks here for QEMU's own failures.
+	cat "$DIR/err" >&2
+	not_ok load "the machine ended by itself"
+	plan
+	exit 1
+fi
 
 # shellcheck source=ci/splat.sh
 . ci/splat.sh
