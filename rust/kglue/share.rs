@@ -117,7 +117,9 @@ impl Shares {
     pub(crate) fn look(&self) {
         let Some(share) = self.here() else { return };
         if !share.is_crowded() {
-            share.relent(hiops_on_idle_cpu());
+            if share.turns.has_failed() {
+                share.relent(hiops_on_idle_cpu());
+            }
             return;
         }
         share.see(hiops_this_pid(), share.last.load(Ordering::Relaxed));
@@ -181,7 +183,7 @@ impl Share {
     /// is not ready here any more. On that CPU, with preemption off.
     #[inline]
     fn relent(&self, idle: bool) {
-        if self.turns.has_failed() && (idle || !self.is_shared()) {
+        if idle || !self.is_shared() {
             self.turns.relent();
         }
     }
