@@ -39,7 +39,6 @@ expect window-said logged 'predict_window_us=0 is out of range'
 for mode in 0 1 2; do
 	expect "load-$mode" load ram_latency_us=300 mode=$mode poll_interval_us=1000
 	expect "costs-$mode" costs_are_likely
-	cat $H/learned
 	expect "verified-$mode" fio --name=n --filename=$A --direct=1 --ioengine=psync \
 		--rw=randwrite --bs=4k --size=8M --verify=crc32c
 	expect "naps-$mode" is "$(stat naps_hit) * 10 > $(stat submitted) * 6"
