@@ -3,7 +3,7 @@
 //! and how long they do not yield there after turns were lost.
 
 use super::{Ready, Share, Shares};
-use crate::context::{cpu, stamp, PreemptOff};
+use crate::context::{cpu, stamp, PreemptOff, TICK_MS};
 use crate::platform::KernelPlatform;
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
 use core::sync::atomic::Ordering;
@@ -142,10 +142,24 @@ mod share_suite {
             let (share, now) = after(7, seen);
             {
                 let _stay = PreemptOff::new();
-                share.relent(idle);
+                share.relent(idle, now);
             }
             assert!((rest(&share, now) == REST_MS) == sooner);
         }
+    }
+
+    #[test]
+    fn whom_they_were_lost_to_is_asked_for_once_a_tick() {
+        let (share, now) = after(7, NOBODY);
+        share.taker.store(hiops_this_pid(), Ordering::Relaxed);
+        let _stay = PreemptOff::new();
+        share.relent(false, now);
+        share.taker.store(NOBODY, Ordering::Relaxed);
+        share.relent(false, now);
+        let before = share.turns.has_failed() && rest(&share, now) > REST_MS;
+        share.relent(false, now + TICK_MS);
+        drop(_stay);
+        assert!(before && rest(&share, now) == REST_MS);
     }
 
     #[test]
@@ -155,7 +169,7 @@ mod share_suite {
         share.lose(SLICE_NS, now, now);
         {
             let _stay = PreemptOff::new();
-            share.relent(false);
+            share.relent(false, now);
         }
         assert!(rest(&share, now) > REST_MS);
     }
@@ -175,7 +189,7 @@ mod share_suite {
         let (share, now) = after(7, NOBODY);
         {
             let _stay = PreemptOff::new();
-            share.relent(false);
+            share.relent(false, now);
         }
         share.lose(SLICE_NS, 0, now + REST_MS);
         assert!(rest(&share, now + REST_MS) == REST_MS);

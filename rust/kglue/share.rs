@@ -55,6 +55,8 @@ pub(crate) struct Share {
     seen_in: AtomicU64,
     /// Whom the last turn was lost to; 0: nobody was seen in it.
     taker: AtomicU32,
+    /// When that one was last asked for, in milliseconds: to find it costs more than a look may.
+    asked_ms: AtomicU64,
 }
 
 /// On which CPU a thread is counted as ready, plus 1; 0: on none.
@@ -118,7 +120,7 @@ impl Shares {
         let Some(share) = self.here() else { return };
         if !share.is_crowded() {
             if share.turns.has_failed() {
-                share.relent(hiops_on_idle_cpu());
+                share.relent(hiops_on_idle_cpu(), now_ms());
             }
             return;
         }
@@ -182,16 +184,20 @@ impl Share {
     /// Turns that were lost are tried again soon if the CPU is `idle`, or if whom they were lost to
     /// is not ready here any more. On that CPU, with preemption off.
     #[inline]
-    fn relent(&self, idle: bool) {
-        if idle || !self.is_shared() {
+    fn relent(&self, idle: bool, now_ms: u64) {
+        if idle || self.has_lost_its_taker(now_ms) {
             self.turns.relent();
         }
     }
 
-    /// Whether turns may be lost to the same thread again.
-    #[cold]
-    fn is_shared(&self) -> bool {
+    /// Whether turns can't be lost to the same thread again, asked once a tick.
+    #[inline]
+    fn has_lost_its_taker(&self, now_ms: u64) -> bool {
         let taker = self.taker.load(Ordering::Relaxed);
-        taker == 0 || hiops_is_ready_here(taker)
+        if taker == 0 || self.asked_ms.load(Ordering::Relaxed) == now_ms {
+            return false;
+        }
+        self.asked_ms.store(now_ms, Ordering::Relaxed);
+        !hiops_is_ready_here(taker)
     }
 }
