@@ -14,6 +14,11 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_preempt_disable();
     /// Undoes it.
     pub(crate) safe fn hiops_preempt_enable();
+    /// Bottom halves wait, if interrupts do not already; whether they do now. Whoever is answered
+    /// `true` calls the other one. Any context.
+    pub(crate) safe fn hiops_bh_off() -> bool;
+    /// Undoes it.
+    pub(crate) safe fn hiops_bh_on();
     /// What the calling thread allocates starts no I/O. The result is for the other one.
     pub(crate) safe fn hiops_noio_save() -> u32;
     /// Undoes it, in the same thread.
@@ -30,6 +35,8 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_pause() -> bool;
     /// Rests a moment; `false`: somebody is more urgent.
     pub(crate) safe fn hiops_pause_awake() -> bool;
+    /// The calling thread may take completions: it submits nothing, and interrupts are on.
+    pub(crate) safe fn hiops_may_drain() -> bool;
     /// Nothing that the calling thread waits for is plugged.
     pub(crate) safe fn hiops_may_nap() -> bool;
     /// The calling thread may let others run without going to sleep.
@@ -50,7 +57,9 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_number_put(number: i32);
 }
 
-const _: [unsafe extern "C" fn(); 4] = [
+const _: [unsafe extern "C" fn(); 6] = [
+    shims::hiops_bh_on,
+    hiops_bh_on,
     shims::hiops_preempt_disable,
     hiops_preempt_disable,
     shims::hiops_preempt_enable,
@@ -76,7 +85,11 @@ const _: [unsafe extern "C" fn() -> u64; 4] = [
     hiops_this_thread,
 ];
 const _: [unsafe extern "C" fn(u64) -> u64; 2] = [shims::hiops_stamp_ns, hiops_stamp_ns];
-const _: [unsafe extern "C" fn() -> bool; 12] = [
+const _: [unsafe extern "C" fn() -> bool; 16] = [
+    shims::hiops_bh_off,
+    hiops_bh_off,
+    shims::hiops_may_drain,
+    hiops_may_drain,
     shims::hiops_pause_awake,
     hiops_pause_awake,
     shims::hiops_may_nap,

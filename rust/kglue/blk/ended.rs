@@ -6,6 +6,7 @@ use super::request::batch::Batch;
 use super::request::chain::Chain;
 use super::request::Rq;
 use crate::shims;
+use crate::shims_safe::{hiops_bh_off, hiops_bh_on};
 use engine::Context;
 
 /// Requests that one context has ended, by what becomes of them.
@@ -57,9 +58,8 @@ impl Ended {
     #[inline]
     pub(super) fn end(&mut self, by: Context) {
         self.count(by);
-        // SAFETY: may be called in any context. Bottom halves are off while bios end, as behind any
-        // driver.
-        let bh_off = by != Context::Irq && unsafe { shims::hiops_bh_off() };
+        // While bios end, as behind any driver.
+        let bh_off = by != Context::Irq && hiops_bh_off();
         self.batch.end();
         if !self.single.is_empty() {
             self.end_one_by_one(by);
@@ -68,8 +68,7 @@ impl Ended {
             self.requeue_all();
         }
         if bh_off {
-            // SAFETY: pairs with `hiops_bh_off`.
-            unsafe { shims::hiops_bh_on() };
+            hiops_bh_on();
         }
     }
 

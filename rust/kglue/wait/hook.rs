@@ -5,7 +5,7 @@
 use super::{end, table};
 use crate::context::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
-use crate::shims_safe::{hiops_may_nap, hiops_this_pid};
+use crate::shims_safe::{hiops_may_drain, hiops_may_nap, hiops_this_pid};
 use crate::way::{Come, Offer, Way};
 use core::ptr::{from_ref, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -51,8 +51,7 @@ unsafe extern "C" fn hiops_wait_enter(
     let calm = table.shares.come_by();
     let mut then = Next::Sleep;
     let vain = place.naps.take_vain();
-    // SAFETY: may be called in any thread.
-    if !vain && waiter.waits(thread) && unsafe { shims::hiops_may_drain() } {
+    if !vain && waiter.waits(thread) && hiops_may_drain() {
         let way = waiter.way(thread);
         let come = Come {
             turn: place.take_turn(),
@@ -144,9 +143,7 @@ unsafe extern "C" fn hiops_wait_leave(
             place.naps.forget();
             if done == shims::HIOPS_NAP {
                 let _stay = PreemptOff::new();
-                // SAFETY: may be called in any thread.
-                let may_drain = unsafe { shims::hiops_may_drain() };
-                place.naps.end(waiter, thread, woken, may_drain);
+                place.naps.end(waiter, thread, woken, hiops_may_drain());
             }
         }
     } else if done == shims::HIOPS_YIELD {
