@@ -7,8 +7,9 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- ratios NAME... -->                 the ratios of IOPS in several results, of the loads
                                          that all of them have
   <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
-  <!-- naps NAME... -->                  what threads gain that nap (bench/naps.py)
-  <!-- sweep NAME -->                    on which devices (bench/sweep.py)
+  <!-- naps NAME... -->                   what threads gain that nap (bench/naps.py)
+  <!-- classes NAME -->                   what the forecast tells apart (bench/naps_classes.py)
+  <!-- sweep NAME -->                     on which devices (bench/sweep.py)
   <!-- end -->
 """
 
@@ -16,6 +17,7 @@ import os
 import re
 
 import naps
+import naps_classes
 import record
 import sweep
 import table
@@ -23,8 +25,8 @@ import table
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name) for name in ("README.md", "docs/results.md")]
-MARKED = re.compile(r"(<!-- (table|ratios|summary|naps|sweep) ([\w. -]+?) -->\n).*?(<!-- end -->)",
-                    re.DOTALL)
+KINDS = "table", "ratios", "summary", "naps", "classes", "sweep"
+MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
 SUMMARY = {"psync-1": "1 thread", "psync-16": "16 threads", "psync-64": "64 threads",
@@ -101,6 +103,8 @@ def filled(page):
             text = side_by_side([load(name) for name in names])
         elif match[2] == "naps":
             text = naps.table_of(map(load, names))
+        elif match[2] == "classes":
+            text = naps_classes.table_of(load(*names)["rows"])
         elif match[2] == "sweep":
             text = sweep.tables(load(*names)["rows"])
         else:
