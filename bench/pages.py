@@ -9,6 +9,7 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
   <!-- naps NAME... -->                   what threads gain that nap (bench/naps.py)
   <!-- classes NAME -->                   what the forecast tells apart (bench/naps_classes.py)
+  <!-- ways NAME -->                      what the second of hiops' ways has of what the first has
   <!-- sweep NAME -->                     on which devices (bench/sweep.py)
   <!-- end -->
 """
@@ -25,7 +26,7 @@ import table
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name) for name in ("README.md", "docs/results.md")]
-KINDS = "table", "ratios", "summary", "naps", "classes", "sweep"
+KINDS = "table", "ratios", "summary", "naps", "classes", "ways", "sweep"
 MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
@@ -74,6 +75,19 @@ def side_by_side(results):
     return table.markdown(header, ([n, *(column[n] for column in columns)] for n in names))
 
 
+def by_ways(result):
+    """What the second of hiops' ways has of what the first has, of each load."""
+    keys = {"IOPS": "iops", "mean": "mean_us", "p99": "p99_us", "CPU time an I/O": "cpu_ns_per_io",
+            "neighbour": "neighbour"}
+
+    def line(cells):
+        first, second = (cell for cell in cells if " " in cell["driver"])
+        return [first["load"], *("" if first[key] is None else f"{second[key] / first[key]:.2f}"
+                                 for key in keys.values())]
+
+    return table.markdown(["load", *keys], map(line, table.groups(result["rows"])))
+
+
 def summary(*results):
     """SUMMARY's loads, each result's two drivers side by side."""
     columns = [{pair[0]["load"]: pair for pair in table.pairs(result["rows"])}
@@ -105,6 +119,8 @@ def filled(page):
             text = naps.table_of(map(load, names))
         elif match[2] == "classes":
             text = naps_classes.table_of(load(*names)["rows"])
+        elif match[2] == "ways":
+            text = by_ways(load(*names))
         elif match[2] == "sweep":
             text = sweep.tables(load(*names)["rows"])
         else:

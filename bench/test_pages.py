@@ -28,6 +28,15 @@ class Tables(unittest.TestCase):
         text = pages.side_by_side([more, result(2)])
         self.assertEqual(text.splitlines()[2:], ["| psync-1 | 1.00 | 2.00 |"])
 
+    def test_of_two_ways_the_second_over_the_first(self):
+        both = result(1)
+        both["rows"] = [{**cell, "driver": name, "mean_us": mean, "iops": 1000 / mean}
+                        for cell, name, mean in zip(3 * both["rows"][:1],
+                                                    ("nvme", "hiops_nvme off", "hiops_nvme on"),
+                                                    (9, 5, 4))]
+        self.assertEqual(pages.by_ways(both).splitlines()[2:],
+                         ["| psync-1 | 1.25 | 0.80 | 1.00 | 1.00 |  |"])
+
     def test_only_what_is_marked_is_filled_in(self):
         page = "a\n<!-- table x -->\nold\n<!-- end -->\nb\n"
         with mock.patch.object(pages, "load", lambda name: result({"x": 1}[name])):
