@@ -13,7 +13,7 @@ import table
 ASLEEP = "asleep"
 POLLED = "iopoll-1"
 # One reader that waits, however it does.
-READERS = "psync-1", POLLED, "hybrid-1"
+READERS = "psync-1", "uring-1", POLLED, "hybrid-1"
 
 
 def split(load):
@@ -25,7 +25,8 @@ def split(load):
 def way(row):
     """How the row's reader waited, in words."""
     driver, _, name = row["driver"].partition(" ")
-    name = {"psync-1": name or "interrupt", POLLED: "polled out",
+    name = name or "interrupt"
+    name = {"psync-1": name, "uring-1": f"io_uring, {name}", POLLED: "polled out",
             "hybrid-1": "io_uring, hybrid"}[split(row["load"])[0]]
     return f"{driver}: {name}"
 
