@@ -52,6 +52,13 @@ same() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "'$2' instead of '$3
 # one.
 on_debug() { if [ "${HIOPS_VM_KERNEL:-stock}" = debug ]; then echo "$1"; else echo "$2"; fi; }
 
+# mapped NAME TABLE: a device-mapper device; NODE is its file (there is no udev that would make one
+# with its name).
+mapped() {
+	dmsetup create "$1" --table "$2" || return
+	NODE=/dev/dm-$(dmsetup info -c --noheadings -o minor "$1") && [ -b "$NODE" ]
+}
+
 # reads FILE VALUE: the file's one line is VALUE.
 reads() {
 	local line

@@ -24,13 +24,6 @@ hooked() {
 }
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 
-# mapped NAME TABLE: a device-mapper device; NODE is its file (there is no udev that would make one
-# with its name).
-mapped() {
-	dmsetup create "$1" --table "$2" || return
-	NODE=/dev/dm-$(dmsetup info -c --noheadings -o minor "$1") && [ -b "$NODE" ]
-}
-
 # The hooks are there only while a disk is.
 expect load modprobe hiops
 expect no-hook-without-a-disk sh -c '! grep -q hiops /sys/kernel/tracing/enabled_functions'
