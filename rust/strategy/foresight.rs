@@ -23,6 +23,7 @@
 //! # When there is no nap
 //! * The spread is more than a wake-up takes: to look for so long saves nothing.
 //! * It is due sooner than a sleep takes: the thread spins for it, while that pays.
+//! * It is due sooner than the lead and a sleep take.
 //! * It is due so late that nobody would notice a wake-up.
 //! * Others are outstanding on its queue: whoever is woken for those finds its, and there is enough
 //!   to do for the CPU without looking for what has not come.
@@ -37,7 +38,7 @@ mod ticks;
 
 pub(crate) use carrying::{Carried, Carrying};
 
-use crate::forecast::{Class, Delay, Forecast, Known};
+use crate::forecast::{is_one_of, Class, Delay, Forecast, Known};
 use crate::{Account, Stakes};
 use cell::sync::{AtomicU16, AtomicU8, Ordering};
 use engine::{Expected, Foretells, Foretold, Nap, Outlook, Plan, Seen, Spun, View};
@@ -76,6 +77,9 @@ const PAUSE: u16 = 1024;
 /// and then for so many again: a sixteenth of them all, so that of the 2 to 3 % that it costs two
 /// thousandths are left (docs/results.md, "Where it does not pay").
 const TRIED: u8 = 64;
+/// Of naps that the lead seems too long for, one of 2 to the power of so many is taken: threads may
+/// have been kept waiting, and nothing but a nap measures it again.
+const ONE_TOO_SHORT: u32 = 5;
 /// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
 /// no lead, and can't be slept around.
 const MOST_LEAD: u64 = 4;
@@ -199,14 +203,6 @@ impl<P: Platform> Foresight<P> {
         what: Expected,
         spins: impl FnOnce() -> bool,
     ) -> Plan {
-        let plan = self.plan(view, what, spins);
-        if matches!(plan, Plan::Nap { .. } | Plan::Spin { .. }) {
-            self.was_of_use();
-        }
-        plan
-    }
-
-    fn plan(&self, view: &impl View, what: Expected, spins: impl FnOnce() -> bool) -> Plan {
         let Expected { at_ns, spread_ns } = what;
         let sleep_ns = view.costs().sleep_ns;
         let now = view.now_ns();
@@ -219,6 +215,7 @@ impl<P: Platform> Foresight<P> {
         }
         if left <= sleep_ns && spins() {
             let for_ns = left.saturating_add(spread_ns.saturating_mul(SPREADS));
+            self.was_of_use();
             return Plan::Spin { for_ns };
         }
         if left >> MOST_SLEEPS > sleep_ns || !self.napping.is_open(view.now_ms()) {
@@ -229,15 +226,21 @@ impl<P: Platform> Foresight<P> {
         let apart = spread_ns.saturating_add(off);
         let apart = apart.saturating_mul(margin) / u64::from(PART);
         let early = lead.saturating_add(apart);
+        let window = u64::from(self.window_us()).saturating_mul(1000);
+        let for_ns = early.saturating_add(apart).min(window);
         // Nobody goes to sleep and sets a timer up for less than that takes.
         if left <= early.saturating_add(sleep_ns) {
-            return Plan::Block;
+            let until_ns = now.saturating_add(sleep_ns);
+            return match left > sleep_ns && is_one_of(now, ONE_TOO_SHORT) {
+                true => Plan::Nap { until_ns, for_ns },
+                false => Plan::Block,
+            };
         }
+        self.was_of_use();
         self.carrying.set_reach(left.saturating_add(apart));
-        let window = u64::from(self.window_us()).saturating_mul(1000);
         Plan::Nap {
             until_ns: at_ns.saturating_sub(early),
-            for_ns: early.saturating_add(apart).min(window),
+            for_ns,
         }
     }
 

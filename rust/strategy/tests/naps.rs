@@ -31,6 +31,7 @@ const ALONE: Load = Load {
     later: None,
     large_ns: None,
     switch_ns: SWITCH_NS,
+    slow_switches: None,
     burst_ns: 1,
     reads: 2_000,
     several: false,
@@ -104,6 +105,26 @@ fn naps_hit_again_within_a_hundred_reads() {
     assert!(missed_for_a_jump(Mode::Irq, 80_000, 300_000) < 100);
     assert!(missed_for_a_jump(Mode::Poll, 80_000, 300_000) < 100);
     assert!(missed_for_a_jump(Mode::Irq, 300_000, 80_000) < 100);
+}
+
+/// Four threads in a row that are kept waiting make the lead so long that no nap is long enough: it
+/// is measured again nonetheless.
+#[test]
+fn a_lead_that_was_too_long_for_naps_is_found_out() {
+    for mode in [Mode::Irq, Mode::Poll] {
+        let [undisturbed, disturbed] = [None, Some((1_000, 7_900))].map(|slow_switches| {
+            let load = Load {
+                mode,
+                latency_ns: (10_000, 200),
+                interval_us: 1_000,
+                slow_switches,
+                ..ALONE
+            };
+            count(&both("kept waiting", load)[1], Nap::Hit)
+        });
+        assert!(undisturbed > 1_400, "{undisturbed}");
+        assert!(undisturbed.saturating_sub(disturbed) < 200, "{disturbed}");
+    }
 }
 
 /// What is over long before anybody looks is not measured: it is looked for a little earlier each

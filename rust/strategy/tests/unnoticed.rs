@@ -40,6 +40,7 @@ fn load(seed: u64, mode: Mode, neighbours: usize) -> Load {
         later: None,
         large_ns: None,
         switch_ns: SWITCH_NS,
+        slow_switches: None,
         burst_ns: [1, 100_000, 1_000_000][dice.roll(3) as usize],
         reads: 300,
         several: true,

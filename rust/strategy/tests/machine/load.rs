@@ -43,6 +43,8 @@ pub struct Load {
     pub large_ns: Option<(u64, u64)>,
     /// What a switch to a thread takes that was asleep, which is known.
     pub switch_ns: u64,
+    /// To the threads of four reads from that one on it takes so much instead.
+    pub slow_switches: Option<(u32, u64)>,
     /// It tells of what it has finished at multiples of this.
     pub burst_ns: u64,
     pub reads: u32,
@@ -108,6 +110,13 @@ impl Load {
     /// Whether that read is a large one.
     pub(super) fn is_large(&self, id: u32) -> bool {
         self.large_ns.is_some() && testkit::Dice(u64::from(id) + 1).roll(2) == 1
+    }
+
+    /// What a switch to the thread takes that waits for that read.
+    pub(super) fn switch_to(&self, id: u32) -> u64 {
+        (self.slow_switches)
+            .filter(|&(from, _)| (from..from + 4).contains(&id))
+            .map_or(self.switch_ns, |(_, ns)| ns)
     }
 
     /// For how long handlers run that end and issue as many commands as there are tags, in the

@@ -160,11 +160,11 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
                 continue;
             }
             Thread::Woken(id) => {
-                top.pass(load.switch_ns);
+                top.pass(load.switch_to(id));
                 (id, Next::GoOn)
             }
             Thread::NapIsOver(id, until, ns) => {
-                top.pass(load.switch_ns);
+                top.pass(load.switch_to(id));
                 let here = here(id, false);
                 match top.is_over(id) {
                     true => note_nap(queue, Nap::Late, machine.now() - until),
