@@ -219,6 +219,7 @@ impl<P: Platform> Foresight<P> {
             return Plan::Spin { for_ns };
         }
         if left >> MOST_SLEEPS > sleep_ns || !self.napping.is_open(view.now_ms()) {
+            self.carrying.slept_through();
             return Plan::Block;
         }
         let (lead, off) = self.lead.or(sleep_ns);
@@ -230,6 +231,7 @@ impl<P: Platform> Foresight<P> {
         let for_ns = early.saturating_add(apart).min(window);
         // Nobody goes to sleep and sets a timer up for less than that takes.
         if left <= early.saturating_add(sleep_ns) {
+            self.carrying.slept_through();
             let until_ns = now.saturating_add(sleep_ns);
             return match left > sleep_ns && is_one_of(now, ONE_TOO_SHORT) {
                 true => Plan::Nap { until_ns, for_ns },

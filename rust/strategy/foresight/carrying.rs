@@ -56,6 +56,12 @@ impl Carrying {
         self.row.store(row, Ordering::Relaxed);
     }
 
+    /// A wait is slept through without a nap: naps don't carry the queue.
+    #[inline]
+    pub(super) fn slept_through(&self) {
+        self.row.store(0, Ordering::Relaxed);
+    }
+
     /// The mode was set: what was is over.
     pub(crate) fn begin(&self) {
         self.row.store(0, Ordering::Relaxed);

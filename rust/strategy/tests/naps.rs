@@ -315,6 +315,23 @@ fn a_hybrid_queue_does_without_its_interrupt_while_naps_carry_it() {
     assert!(short.interrupts > 1_900 && short.ticks < 100, "{short:?}");
 }
 
+/// Most reads are due too soon for a nap: those that nap all the same carry no queue.
+#[test]
+fn naps_that_are_tried_leave_a_hybrid_queue_its_interrupt() {
+    let [_, with] = both(
+        "hybrid, too short for most naps",
+        Load {
+            mode: Mode::Hybrid,
+            interval_us: 500,
+            latency_ns: (3_500, 5_000),
+            reads: 20_000,
+            ..ALONE
+        },
+    );
+    assert!(with.naps.iter().sum::<u32>() > 32, "{with:?}");
+    assert!(with.ticks < 100, "{with:?}");
+}
+
 /// Now and then eight reads come at once, while the interrupt is off for the sake of naps.
 #[test]
 fn what_is_not_foretold_does_not_wait_for_a_long_interval() {
