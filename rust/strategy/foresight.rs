@@ -267,7 +267,11 @@ impl<P: Platform> Foresight<P> {
                 // A wake-up is hidden.
                 let hidden = u64::from(self.lead.expected_ns());
                 let saved = view.costs().sleep_ns.saturating_add(hidden);
-                self.napping.earn(saved.saturating_sub(ns), stakes, now_ms);
+                // To look for longer than that is a loss, whatever came.
+                match saved.checked_sub(ns) {
+                    Some(won) => self.napping.earn(won, stakes, now_ms),
+                    None => (self.napping).spend(ns.saturating_sub(saved), stakes, now_ms),
+                }
             }
             Spun::Vain => self.napping.spend(ns, stakes, now_ms),
         }
