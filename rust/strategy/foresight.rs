@@ -78,7 +78,8 @@ const PAUSE: u16 = 1024;
 /// thousandths are left (docs/results.md, "Where it does not pay").
 const TRIED: u8 = 64;
 /// Of naps that the lead seems too long for, one of 2 to the power of so many is taken: threads may
-/// have been kept waiting, and nothing but a nap measures it again.
+/// have been kept waiting, and nothing but a nap measures it again. A nap takes up to a third more
+/// CPU time than a sleep (docs/results.md, "Threads that nap"), so that is a hundredth of it.
 const ONE_TOO_SHORT: u32 = 5;
 /// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
 /// no lead, and can't be slept around.
