@@ -14,8 +14,10 @@
 //! ```
 //!
 //! What was there at the first look took as long at most. It pulls the value down by as much as a
-//! measurement would; when four in a row were there, it is the value. Whoever comes too late each
-//! time never measures, and comes sooner so.
+//! measurement would; when four in a row were there, it is the value, and each one more takes off
+//! that twice as much as the one before. Whoever comes too late each time never measures, and comes
+//! sooner so: were it by what the look was early, which is little where the device is regular, a
+//! device that became much faster would be noticed after hundreds of commands.
 
 use super::line::Slope;
 use cell::sync::{AtomicI32, AtomicU32, Ordering};
@@ -32,6 +34,11 @@ const LEAST: u32 = 5;
 const ALIKE: u32 = 2;
 /// So many in a row that were there at the first look: the value is too high.
 const LATE: u32 = 4;
+/// However many there were, it is lowered by that part of it at most, as a power of two: what the
+/// device takes now may have been passed by as much, and a nap is too short by no more.
+const SOONER: u32 = 2;
+/// A step is doubled so often, which is more than enough for that.
+const MOST_DOUBLED: u32 = 16;
 /// The spread of what was seen once is that part of it, as a power of two.
 const FIRST: u32 = 2;
 /// One of the first so many measurements that is less than a quarter of those before begins anew:
@@ -212,9 +219,13 @@ impl Estimate {
         let late = self.late.load(Ordering::Relaxed).saturating_add(1);
         self.late.store(late, Ordering::Relaxed);
         let bound = self.bound(expected);
-        let moved = match late >= LATE {
-            true => off,
-            false => off.max(-bound) >> WEIGHT,
+        let moved = match late.checked_sub(LATE) {
+            None => off.max(-bound) >> WEIGHT,
+            Some(0) => off,
+            Some(more) => {
+                let step = (expected >> LEAST >> WEIGHT) << more.min(MOST_DOUBLED);
+                off - step.min(expected.saturating_add(off) >> SOONER)
+            }
         };
         let expected = kept(expected.saturating_add(moved));
         self.expected_ns.store(expected, Ordering::Relaxed);

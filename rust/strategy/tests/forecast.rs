@@ -228,6 +228,20 @@ fn whoever_comes_too_late_each_time_comes_sooner() {
     assert!(small.is_within(2, 80 * US), "{:?}", small.due());
 }
 
+/// On a regular device a look is early by little.
+#[test]
+fn however_little_before_it_is_expected() {
+    for (before, after) in [(300, 80), (10_000, 20), (80, 79)] {
+        let small = Small::of([before * US; 100]);
+        let late = (1..=100).find(|_| nap(&small, after * US, 300) == Seen::Came);
+        assert!(late.is_some_and(|late| late <= 32), "{before}: {late:?}");
+        for _ in 0..30 {
+            nap(&small, after * US, 300);
+        }
+        assert!(small.is_within(2, after * US), "{:?}", small.due());
+    }
+}
+
 #[test]
 fn one_that_is_seen_to_come_ends_being_late() {
     let small = Small::of([80 * US; 100]);
