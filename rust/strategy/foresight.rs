@@ -12,9 +12,7 @@
 //!
 //! The *lead* is what lies between a timer's expiry and its thread's first look: the interrupt, the
 //! switch, leaving an idle CPU. It is measured at each nap. The *margin* is some spreads of it and
-//! of the command, learnt so that one nap in four comes too late: what is seen to come early is cut
-//! off by the nap itself, so the spread alone would shrink for ever. Who comes a little late has
-//! still hidden most of its wake-up; to be in time always is paid with looks by everybody.
+//! of the command, so many that one nap in four comes too late ([`margin::Margin`]).
 //!
 //! # What it costs
 //! To foretell and to note who waits costs some 5 % of a read. Where next to nothing came of it for
@@ -34,15 +32,17 @@
 //! A thread that knows that it waits for longer than a sleep takes does not spin before it sleeps.
 
 mod carrying;
+mod margin;
 mod ticks;
 
 pub(crate) use carrying::{Carried, Carrying};
 
 use crate::forecast::{is_one_of, Class, Delay, Forecast, Known};
 use crate::{Account, Stakes};
-use cell::sync::{AtomicU16, AtomicU8, Ordering};
+use cell::sync::{AtomicU8, Ordering};
 use engine::{Expected, Foretells, Foretold, Nap, Outlook, Plan, Seen, Spun, View};
 use hal::{Error, Op, Platform};
+use margin::Margin;
 
 /// A thread looks for so many microseconds after a nap, at most, where nothing else is said.
 const DEFAULT_WINDOW_US: u8 = 16;
@@ -58,16 +58,6 @@ const MOST: u64 = 64;
 const TRIAL: u64 = 16;
 /// What is so many spreads late does not come as expected.
 const SPREADS: u64 = 2;
-/// A thread looks from so many parts of a spread before what it expects until as many after, in the
-/// beginning: by then nine of ten have come, if they are off as throws of dice are.
-const MARGIN: u16 = 2 * PART;
-const PART: u16 = 64;
-/// Whoever comes too late widens that by so many parts, whoever does not narrows it by one: so one
-/// of so many and one more comes too late. With 15 a read took 1 to 8 % more CPU time, and no less
-/// of its own (docs/results.md, "Threads that nap").
-const WIDER: u16 = 3;
-/// It is that wide at most.
-const WIDEST: u16 = 8 * PART;
 /// Where something comes of fewer than one in so many commands, it is of no use to foretell,
 const USED: u8 = 32;
 /// as is seen after so many,
@@ -89,8 +79,7 @@ const MOST_LEAD: u64 = 4;
 pub struct Foresight<P: Platform> {
     forecast: Forecast<P>,
     lead: Delay,
-    /// In parts of a spread.
-    margin: AtomicU16,
+    margin: Margin,
     napping: Account,
     window_us: AtomicU8,
     carrying: Carrying,
@@ -107,7 +96,7 @@ impl<P: Platform> Foresight<P> {
         Ok(Self {
             forecast: Forecast::new(platform)?,
             lead: Delay::default(),
-            margin: AtomicU16::new(MARGIN),
+            margin: Margin::default(),
             napping: Account::default(),
             window_us: AtomicU8::new(DEFAULT_WINDOW_US),
             carrying: Carrying::default(),
@@ -224,11 +213,11 @@ impl<P: Platform> Foresight<P> {
             return Plan::Block;
         }
         let (lead, off) = self.lead.or(sleep_ns);
-        let margin = u64::from(self.margin.load(Ordering::Relaxed));
-        let apart = spread_ns.saturating_add(off);
-        let apart = apart.saturating_mul(margin) / u64::from(PART);
-        let early = lead.saturating_add(apart);
+        let apart = self.margin.of(spread_ns.saturating_add(off));
+        // A window that is too short for all of it has what is expected in its middle.
         let window = u64::from(self.window_us()).saturating_mul(1000);
+        let apart = apart.min(window / 2);
+        let early = lead.saturating_add(apart);
         let for_ns = early.saturating_add(apart).min(window);
         // Nobody goes to sleep and sets a timer up for less than that takes.
         if left <= early.saturating_add(sleep_ns) {
@@ -284,14 +273,8 @@ impl<P: Platform> Foresight<P> {
         if nap != Nap::Woken && late_ns <= costs.sleep_ns.saturating_mul(MOST_LEAD) {
             self.lead.came(late_ns);
         }
-        let margin = self.margin.load(Ordering::Relaxed);
-        let margin = match nap {
-            Nap::Late => margin.saturating_add(WIDER),
-            Nap::Hit => margin.saturating_sub(1),
-            Nap::Vain | Nap::Woken => margin,
-        };
         self.carrying.napped(nap);
-        self.margin.store(margin.min(WIDEST), Ordering::Relaxed);
+        self.margin.napped(nap);
         if nap != Nap::Hit {
             (self.napping).spend(costs.tick_ns, stakes(view), view.now_ms());
         }
