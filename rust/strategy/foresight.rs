@@ -26,8 +26,8 @@
 //! * Others are outstanding on its queue: whoever is woken for those finds its, and there is enough
 //!   to do for the CPU without looking for what has not come.
 //! * It does not pay: an [`Account`] of what the looks have saved, and what they and the timers
-//!   took. Beside a thread that computes, whom the scheduler lets finish its slice, nappers come
-//!   too late each time.
+//!   took, and slices that a thread was kept waiting for. Beside one that computes a napper, which
+//!   uses more of the CPU than a sleeper, is kept waiting more often.
 //!
 //! A thread that knows that it waits for longer than a sleep takes does not spin before it sleeps.
 
@@ -72,7 +72,8 @@ const TRIED: u8 = 64;
 /// CPU time than a sleep (docs/results.md, "Threads that nap"), so that is a hundredth of it.
 const ONE_TOO_SHORT: u32 = 5;
 /// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
-/// no lead, and can't be slept around.
+/// no lead, and can't be slept around. It is a loss: who naps uses more of the CPU, and so has its
+/// share of it used up sooner. (Not on a polled queue: who sleeps there waits for a tick, longer.)
 const MOST_LEAD: u64 = 4;
 
 /// What is foretold of one queue's commands, and whether threads nap by it.
@@ -270,13 +271,19 @@ impl<P: Platform> Foresight<P> {
     #[inline]
     pub(crate) fn napped(&self, view: &impl View, nap: Nap, late_ns: u64) {
         let costs = view.costs();
-        if nap != Nap::Woken && late_ns <= costs.sleep_ns.saturating_mul(MOST_LEAD) {
+        let kept_waiting = late_ns > costs.sleep_ns.saturating_mul(MOST_LEAD);
+        let lost_ns = match nap {
+            Nap::Hit | Nap::Late | Nap::Vain if kept_waiting && !view.is_polled() => late_ns,
+            Nap::Hit => 0,
+            Nap::Late | Nap::Vain | Nap::Woken => costs.tick_ns,
+        };
+        if nap != Nap::Woken && !kept_waiting {
             self.lead.came(late_ns);
         }
         self.carrying.napped(nap);
         self.margin.napped(nap);
-        if nap != Nap::Hit {
-            (self.napping).spend(costs.tick_ns, stakes(view), view.now_ms());
+        if lost_ns != 0 {
+            (self.napping).spend(lost_ns, stakes(view), view.now_ms());
         }
     }
 }

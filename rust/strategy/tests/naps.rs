@@ -173,6 +173,26 @@ fn what_is_of_no_use_is_hardly_foretold() {
     assert!(with.foretold > 19_000, "{with:?}");
 }
 
+/// Who uses more of the CPU is kept waiting more often: that is lost by napping, too, but where
+/// nobody is woken by an interrupt.
+#[test]
+fn after_a_thread_was_kept_waiting_for_a_slice_nobody_naps_for_a_while() {
+    let more_sleeps = |mode: Mode| {
+        let [undisturbed, disturbed] = [None, Some((1_000, 700_000))].map(|slow_switches| {
+            let load = Load {
+                mode,
+                interval_us: 1_000,
+                slow_switches,
+                ..ALONE
+            };
+            both("kept waiting for a slice", load)[1].sleeps[0]
+        });
+        disturbed - undisturbed
+    };
+    assert!((90..400).contains(&more_sleeps(Mode::Irq)));
+    assert!(more_sleeps(Mode::Poll) < 50);
+}
+
 #[test]
 fn beside_others_that_read_nobody_naps() {
     let [_, with] = both(
