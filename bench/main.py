@@ -21,8 +21,8 @@ ON_THE_HOST = {"agree": "agree", "disk": "disk", "models": "models", "naps": "na
                "timed-result": "timed_result", "yardsticks": "yardsticks"}
 COMMANDS = {**ON_THE_HOST, "functions": "functions", "handlers": "handlers", "idle": "idle",
             "interval": "interval", "keyvalue": "keyvalue", "latency": "latency",
-            "matrix": "matrix", "measure": "measure", "naps-ram": "naps_ram",
-            "yardstick": "yardstick"}
+            "matrix": "matrix", "measure": "measure", "naps-jump": "naps_jump",
+            "naps-ram": "naps_ram", "yardstick": "yardstick"}
 
 
 class Arguments(argparse.ArgumentParser):

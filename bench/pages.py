@@ -9,6 +9,7 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
   <!-- naps NAME... -->                   what threads gain that nap (bench/naps.py)
   <!-- classes NAME -->                   what the forecast tells apart (bench/naps_classes.py)
+  <!-- jump NAME -->                     what becomes of naps after a jump (bench/naps_jump.py)
   <!-- ways NAME -->                      what the second of hiops' ways has of what the first has
   <!-- sweep NAME -->                     on which devices (bench/sweep.py)
   <!-- end -->
@@ -19,6 +20,7 @@ import re
 
 import naps
 import naps_classes
+import naps_jump
 import record
 import sweep
 import table
@@ -26,7 +28,7 @@ import table
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name) for name in ("README.md", "docs/results.md")]
-KINDS = "table", "ratios", "summary", "naps", "classes", "ways", "sweep"
+KINDS = "table", "ratios", "summary", "naps", "classes", "jump", "ways", "sweep"
 MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
@@ -119,6 +121,8 @@ def filled(page):
             text = naps.table_of(map(load, names))
         elif match[2] == "classes":
             text = naps_classes.table_of(load(*names)["rows"])
+        elif match[2] == "jump":
+            text = naps_jump.table_of(load(*names)["rows"])
         elif match[2] == "ways":
             text = by_ways(load(*names))
         elif match[2] == "sweep":
