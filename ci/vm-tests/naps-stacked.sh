@@ -20,18 +20,23 @@ verified() {
 	fio --name=v --filename="$file" --ioengine=psync --rw=randwrite --bs=4k --size=1M \
 		--verify=crc32c --verify_fatal=1 "$@"
 }
-# Something was napped for since `before`.
-napped() { [ "$(stat naps)" -gt "$before" ]; }
+# Reads are napped for. While mkfs ran, threads were kept waiting for slices, and naps are given up
+# for a while then: they are tried again.
+napped() {
+	before=$(stat naps)
+	fio --name=r --filename=/run/fs/direct --ioengine=psync --rw=randread --bs=4k --size=1M \
+		--direct=1 || return
+	[ "$(stat naps)" -gt "$before" ]
+}
 # file_system NAME MKFS...: on NODE, in `mode`; whether the thread that waits is `submitter`, too.
 file_system() {
 	local fs=$1-$mode type=$1 switcher
 	shift
 	expect "mkfs-$fs" "$@" "$NODE"
 	expect "mount-$fs" mount -t "$type" "$NODE" /run/fs
-	before=$(stat naps)
 	expect "direct-$fs" verified /run/fs/direct --direct=1
 	expect "cached-$fs" verified /run/fs/cached --invalidate=1 --end_fsync=1
-	! $submitter || expect "napped-$fs" napped
+	! $submitter || expect "napped-$fs" until_true 120 napped
 	while [ ! -e "$ENOUGH" ]; do
 		for predict in 0 1; do echo $predict >$H/predict; done
 	done &
