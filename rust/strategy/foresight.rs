@@ -73,7 +73,8 @@ const TRIED: u8 = 64;
 const ONE_TOO_SHORT: u32 = 5;
 /// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
 /// no lead, and can't be slept around. It is a loss: who naps uses more of the CPU, and so has its
-/// share of it used up sooner. (Not on a polled queue: who sleeps there waits for a tick, longer.)
+/// share of it used up sooner: 5 of 100 reads waited for a slice instead of 2 (docs/results.md,
+/// "Where it does not pay"). (Not on a polled queue: who sleeps there waits for a tick, longer.)
 const MOST_LEAD: u64 = 4;
 
 /// What is foretold of one queue's commands, and whether threads nap by it.

@@ -37,7 +37,10 @@ const LATE: u32 = 4;
 /// However many there were, it is lowered by that part of it at most, as a power of two: what the
 /// device takes now may have been passed by as much, and a nap is too short by no more.
 const SOONER: u32 = 2;
-/// A step is doubled so often, which is more than enough for that.
+/// The fifth takes off twice what one measurement moves a value by that has no spread, a 256th, and
+/// each one more doubles that, so often at most: more than enough for a quarter. Where one nap in
+/// four comes too late, five in a row are chance once in 1,024, and the next naps look for as much
+/// longer: reasoned, not measured.
 const MOST_DOUBLED: u32 = 16;
 /// The spread of what was seen once is that part of it, as a power of two.
 const FIRST: u32 = 2;
