@@ -25,8 +25,8 @@ LEARNING, READS, SETTLED = 1000, 1000, 100
 BYTES = 512
 # Who waits so much longer than the drive takes waited for what it took before.
 LONG_US = 16
-HEADER = ["from, µs", "to, µs", "reader", "hits, first 100", "mean above it",
-          f"by more than {LONG_US} µs", "hits, then", "mean above it", f"by more than {LONG_US} µs"]
+PART = "mean above it", f"by more than {LONG_US} µs"
+HEADER = ["from, µs", "to, µs", "reader", f"hits, first {SETTLED}", *PART, "hits, then", *PART]
 
 
 class Namespace:
