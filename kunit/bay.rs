@@ -6,7 +6,7 @@ use crate::platform::KernelPlatform;
 use crate::ram::{RamController, RamWorld};
 use crate::slot::{Attended, SlotPort};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use hal::{Cause, Controller, Error, Limits, NewQueue, Refused, Shutdown, Unit};
+use hal::{Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, Unit};
 use kernel::sync::Arc;
 use lld_ram::{Latency, Ram};
 
@@ -21,6 +21,25 @@ pub(crate) struct Bays {
     pub(crate) stuck: AtomicU32,
     /// It hangs even then.
     pub(crate) stays_stuck: AtomicU32,
+    /// It is gone, and hangs at that.
+    pub(crate) torn_out: AtomicU32,
+    /// Its port runs: it may write to memory whose addresses it has.
+    pub(crate) running: AtomicU32,
+    /// What its port is asked takes a while: to be attended, or to be started.
+    pub(crate) slow: AtomicU32,
+    /// It ran when it was cut off, and was neither stopped nor reset since.
+    pub(crate) loose: AtomicU32,
+    /// The shelf masters the bus no more.
+    pub(crate) cut: AtomicBool,
+    /// How often a loose port could have written to memory.
+    pub(crate) strays: AtomicU32,
+    /// Commands have a second.
+    pub(crate) hurries: AtomicBool,
+    /// How often a port was attended, and started, all in all.
+    pub(crate) attended: AtomicU32,
+    pub(crate) starts: AtomicU32,
+    /// The shelf can't be restarted.
+    pub(crate) shelf_broken: AtomicBool,
     /// How often the shelf was restarted.
     pub(crate) restarts: AtomicU32,
     /// Its port may interrupt.
@@ -31,7 +50,34 @@ pub(crate) struct Bays {
 }
 
 pub(crate) fn has(bits: &AtomicU32, number: u8) -> bool {
-    bits.load(Ordering::SeqCst) & 1u32.wrapping_shl(number.into()) != 0
+    bits.load(Ordering::SeqCst) & bit(number) != 0
+}
+
+fn bit(number: u8) -> u32 {
+    1u32.wrapping_shl(number.into())
+}
+
+impl Bays {
+    /// The bus is taken away, for bay `number`.
+    pub(crate) fn cut_off(&self, number: u8) {
+        let running = self.running.load(Ordering::SeqCst) & bit(number);
+        self.loose.fetch_or(running, Ordering::SeqCst);
+        self.cut.store(true, Ordering::SeqCst);
+    }
+
+    /// The bus is given back.
+    pub(crate) fn master(&self) {
+        self.cut.store(false, Ordering::SeqCst);
+        if self.loose.load(Ordering::SeqCst) != 0 {
+            self.strays.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// `numbers` do nothing any more.
+    pub(crate) fn rest(&self, numbers: u32) {
+        self.running.fetch_and(!numbers, Ordering::SeqCst);
+        self.loose.fetch_and(!numbers, Ordering::SeqCst);
+    }
 }
 
 /// A port that serves a RAM drive, if one is in its bay when it is started.
@@ -74,6 +120,12 @@ impl Port {
         has(&self.bays.there, self.number)
     }
 
+    fn take_time(&self, us: u64) {
+        if has(&self.bays.slow, self.number) {
+            KernelPlatform::without_device().sleep_us(us);
+        }
+    }
+
     fn works(&self) -> Result<(), Error> {
         match has(&self.bays.stuck, self.number) {
             true => Err(Error::Timeout),
@@ -85,6 +137,10 @@ impl Port {
 impl Drop for Port {
     fn drop(&mut self) {
         self.ram.world().silence();
+        // Its memory is freed.
+        if has(&self.bays.running, self.number) && !self.bays.cut.load(Ordering::SeqCst) {
+            self.bays.strays.fetch_add(1, Ordering::SeqCst);
+        }
         self.bays.ports.fetch_sub(1, Ordering::SeqCst);
     }
 }
@@ -94,6 +150,11 @@ impl AdminPath for Port {}
 impl SlotPort for Port {
     fn attend(&self) -> Result<Attended, Error> {
         let served = self.served.load(Ordering::SeqCst);
+        self.bays.attended.fetch_add(1, Ordering::SeqCst);
+        self.take_time(3_000_000);
+        if served && has(&self.bays.torn_out, self.number) {
+            return Ok(Attended::Gone);
+        }
         self.works()?;
         Ok(match (served, self.is_there()) {
             (true, false) => Attended::Gone,
@@ -112,10 +173,13 @@ impl Controller for Port {
 
     fn start(&self) -> Result<(), Error> {
         self.works()?;
+        self.bays.starts.fetch_add(1, Ordering::SeqCst);
+        self.take_time(500_000);
         if has(&self.bays.broken, self.number) {
             return Err(Error::Timeout);
         }
         self.served.store(self.is_there(), Ordering::SeqCst);
+        (self.bays.running).fetch_or(bit(self.number), Ordering::SeqCst);
         self.ram.start()
     }
 
@@ -142,6 +206,7 @@ impl Controller for Port {
 
     fn stop(&self) -> Result<(), Error> {
         self.works()?;
+        self.bays.rest(bit(self.number));
         self.ram.stop()
     }
 
@@ -161,7 +226,7 @@ impl Controller for Port {
     }
 
     fn set_interrupt(&self, _vector: u16, enabled: bool) {
-        let bit = 1u32.wrapping_shl(self.number.into());
+        let bit = bit(self.number);
         match enabled {
             true => self.bays.listening.fetch_or(bit, Ordering::SeqCst),
             false => self.bays.listening.fetch_and(!bit, Ordering::SeqCst),

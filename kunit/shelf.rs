@@ -6,9 +6,10 @@ use crate::adapter::{Begin, Bus, Config, Naming, Number};
 use crate::blk::DirectMap;
 use crate::caller::Caller;
 use crate::device::BoundDevice;
+use crate::mastering::Mastering;
 use crate::platform::KernelPlatform;
 use crate::rescue::{Rescue, RescueCall};
-use crate::slot::{Home, Slot, Tenant};
+use crate::slot::{Home, Slot, SlotAdapter, Tenant};
 use crate::slots::Slots;
 use core::sync::atomic::Ordering;
 use engine::Mode;
@@ -17,7 +18,12 @@ use kernel::prelude::*;
 use kernel::sync::Arc;
 
 /// The bus of memory, whose completions are polled for.
-pub(crate) struct ShelfBus(RescueCall);
+pub(crate) struct ShelfBus {
+    bays: Arc<Bays>,
+    call: RescueCall,
+    mastering: Arc<Mastering>,
+    number: u8,
+}
 
 impl Bus for ShelfBus {
     type Map = DirectMap;
@@ -44,14 +50,32 @@ impl Bus for ShelfBus {
 
     fn set_interrupt(&self, _vector: u16, _on: bool) {}
 
-    fn cut_off(&self) {}
+    fn cut_off(&self) {
+        let (bays, number) = (&self.bays, self.number);
+        self.mastering.cut_off(number, || bays.cut_off(number));
+    }
 
     fn reset_all(&self) -> bool {
-        self.0.make()
+        match self.mastering.is_loose(self.number) {
+            true => self.call.make(),
+            false => self.call.wait(),
+        }
     }
 
     fn restore(&self) -> Result<(), Error> {
-        Ok(())
+        let master = || {
+            self.bays.master();
+            Ok(())
+        };
+        self.mastering.restore(self.number, master)
+    }
+
+    fn give_up(&self) {
+        let master = || {
+            self.bays.master();
+            Ok(())
+        };
+        let _ = self.mastering.give_up(self.number, master);
     }
 
     fn synchronize(&self) {}
@@ -62,6 +86,7 @@ pub(crate) struct Shelf {
     platform: KernelPlatform,
     number: Number,
     rescue: Rescue,
+    mastering: Arc<Mastering>,
 }
 
 impl Home for Shelf {
@@ -80,8 +105,13 @@ impl Home for Shelf {
         Port::new(&self.platform, &self.bays, number)
     }
 
-    fn bus(&self) -> ShelfBus {
-        ShelfBus(RescueCall::new(self.rescue.clone()))
+    fn bus(&self, number: u8) -> ShelfBus {
+        ShelfBus {
+            bays: self.bays.clone(),
+            call: RescueCall::new(self.rescue.clone()),
+            mastering: self.mastering.clone(),
+            number,
+        }
     }
 
     fn rescue(&self) -> &Rescue {
@@ -90,15 +120,29 @@ impl Home for Shelf {
 
     fn restart(&self) -> Result<(), Error> {
         self.bays.restarts.fetch_add(1, Ordering::SeqCst);
+        if self.bays.shelf_broken.load(Ordering::SeqCst) {
+            return Err(Error::Timeout);
+        }
         let stuck = self.bays.stays_stuck.load(Ordering::SeqCst);
         self.bays.stuck.store(stuck, Ordering::SeqCst);
-        Ok(())
+        self.bays.rest(u32::MAX);
+        self.mastering.renew(|| {
+            self.bays.master();
+            Ok(())
+        })
+    }
+
+    fn sever(&self) {
+        self.bays.cut.store(true, Ordering::SeqCst);
     }
 
     fn config(&self) -> Result<Config, Error> {
         Ok(Config {
             naming: Naming::Port(self.number.get()),
-            timeout_ms: 30_000,
+            timeout_ms: match self.bays.hurries.load(Ordering::SeqCst) {
+                true => 1_000,
+                false => 30_000,
+            },
             queue_depth: None,
             poll_queues: 0,
             begin: Begin {
@@ -117,13 +161,21 @@ impl Home for Shelf {
 
 /// Bays 0 and 1, with a drive where `there` has a bit.
 pub(crate) fn shelf(there: u32) -> Result<(Arc<Bays>, KBox<Slots<Shelf>>), Error> {
-    let bays = Arc::new(Bays::default(), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-    bays.there.store(there, Ordering::SeqCst);
+    shelf_of(Bays {
+        there: there.into(),
+        ..Default::default()
+    })
+}
+
+/// Likewise those that are like `bays`.
+pub(crate) fn shelf_of(bays: Bays) -> Result<(Arc<Bays>, KBox<Slots<Shelf>>), Error> {
+    let bays = Arc::new(bays, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
     let number = Number::new()?;
     let shelf = Shelf {
         bays: bays.clone(),
         platform: KernelPlatform::without_device(),
         rescue: Rescue::new(number.get())?,
+        mastering: Mastering::new()?,
         number,
     };
     Ok((bays, Slots::new(shelf, 0b11)?))
@@ -164,6 +216,16 @@ impl<H: Home> Slots<H> {
             use kernel::bindings::{blkdev_issue_zeroout, GFP_KERNEL};
             blkdev_issue_zeroout((*disk).part0, 0, 8, GFP_KERNEL, 0) == 0
         })
+    }
+
+    /// What `f` finds of who is served in slot `number`. None comes or goes meanwhile. Sleeps.
+    pub(crate) fn of<R>(&self, number: u8, f: impl FnOnce(&SlotAdapter<H>) -> R) -> Option<R> {
+        let still = self.still();
+        let slot = self.slots.iter().find(|slot| slot.number == number)?;
+        match still.tenant(slot) {
+            Some(Tenant::Served(adapter)) => Some(f(adapter)),
+            _ => None,
+        }
     }
 
     /// An exchange of slot `number` is called for.

@@ -11,7 +11,7 @@ use hal::{Error, Platform};
 use kernel::prelude::*;
 
 /// Waits until `what` is so, for half a minute at most.
-fn becomes(what: impl Fn() -> bool) -> bool {
+pub(crate) fn becomes(what: impl Fn() -> bool) -> bool {
     let platform = KernelPlatform::without_device();
     for _ in 0..30_000 {
         if what() {
@@ -98,6 +98,7 @@ mod slots_suite {
         assert!(slots.zeroes(1) && slots.zeroes(0));
         assert_eq!(slots.live(), 0b11);
         slots.remove();
+        assert_eq!(bays.strays.load(Ordering::SeqCst), 0);
         Ok(())
     }
 
@@ -114,6 +115,7 @@ mod slots_suite {
         }
         assert!(!slots.zeroes(0));
         slots.remove();
+        assert_eq!(bays.strays.load(Ordering::SeqCst), 0);
         Ok(())
     }
 
@@ -127,8 +129,15 @@ mod slots_suite {
         assert!(becomes(|| bays.restarts.load(Ordering::SeqCst) == 1));
         assert!(becomes(|| slots.disks() == 1));
         assert!(slots.zeroes(1));
+        // Its memory stays, and so it keeps the bus from nobody.
+        assert!(!bays.cut.load(Ordering::SeqCst));
+        assert_eq!(bays.ports.load(Ordering::SeqCst), 2);
         slots.remove();
         assert_eq!(bays.listening.load(Ordering::SeqCst), 0);
+        drop(slots);
+        assert_eq!(bays.ports.load(Ordering::SeqCst), 0);
+        assert!(bays.cut.load(Ordering::SeqCst));
+        assert_eq!(bays.strays.load(Ordering::SeqCst), 0);
         Ok(())
     }
 

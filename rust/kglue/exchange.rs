@@ -22,6 +22,12 @@ impl<H: Home> Run<Exchange> for Slots<H> {
             // Called for by the one before it, perhaps: nobody who is served leaves for that.
             let stays = matches!(tenant, Some(Tenant::Served(adapter)) if !adapter.is_dead());
             if slot.wanted.swap(false, Ordering::AcqRel) && !stays {
+                if slot.given_up.load(Ordering::Acquire) {
+                    // The disk goes, and no other comes: the port's memory has to stay.
+                    Self::part(&still, slot, Adapter::remove);
+                    self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
+                    continue;
+                }
                 self.vacate(&mut still, slot);
                 self.settle(slot);
                 // What is wrong with its disk is told there.
@@ -39,6 +45,9 @@ impl<H: Home> Slots<H> {
         let tenant = slot.take();
         self.bus.synchronize();
         slot.caller.cancel();
+        if let Some(Tenant::Waiting(port)) = tenant.as_deref() {
+            self.stop_or_cut_off(slot, port);
+        }
         drop(tenant);
     }
 
@@ -70,18 +79,25 @@ impl<H: Home> Slots<H> {
             false => None,
         };
         let Some(config) = config else {
-            // Its memory is not freed, now or later, under a device that may write to it.
-            if port.stop().is_err() {
-                self.bus.cut_off();
-                return None;
-            }
-            return Some(Tenant::Waiting(port));
+            let stopped = self.stop_or_cut_off(slot, &port);
+            return stopped.then_some(Tenant::Waiting(port));
         };
-        let adapter = Adapter::new(self.home().platform(), port, self.home().bus(), config);
+        let bus = self.home().bus(slot.number);
+        let adapter = Adapter::new(self.home().platform(), port, bus, config);
         adapter
             .map_err(|error| self.tell(slot, "making the queue", error))
             .ok()
             .map(Tenant::Served)
+    }
+
+    /// Stops the `port` of `slot`, before its memory is freed, now or later; `false`: in vain, so
+    /// nothing of it gets there.
+    fn stop_or_cut_off(&self, slot: &Slot<H>, port: &H::Port) -> bool {
+        let stopped = port.stop().is_ok();
+        if !stopped {
+            self.home().bus(slot.number).cut_off();
+        }
+        stopped
     }
 
     /// Whether `port` has a drive that can be served; why not is told.

@@ -7,6 +7,7 @@
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
 //! * [`slot`], `slots`: places for drives that come and go. `exchange`: who is in one is exchanged;
 //!   `still`: nobody is, for a while. [`caller`]: how a controller calls for attention.
+//!   `mastering`: the bus that ports have in common.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
 //! * `node`: a controller's own node, `/dev/hiops<C>`.
 //! * [`wait`]: threads that wait for their I/O; `way`: how they get to its queue. `here`: the
@@ -57,12 +58,14 @@ mod kunit {
     mod pieces;
     mod platform;
     mod pr;
+    mod recovery;
     mod shelf;
     mod slots;
     mod sysfs;
     mod unit;
 }
 mod log;
+mod mastering;
 pub mod mmio;
 mod node;
 pub mod pci;

@@ -2,8 +2,8 @@
 //! PCI: a function claimed by its driver, and the bus as the adapter sees it.
 //!
 //! * [`Function`]: a reference to one PCI function.
-//! * [`Claim`]: the function enabled, its register window reserved, bus master on; undone in
-//!   reverse order when dropped.
+//! * [`Claim`]: the function enabled, its register window reserved, bus master on when its device
+//!   is stopped; undone in reverse order when dropped.
 //! * [`PciBus`]: what the [`crate::adapter::Adapter`] needs of the function.
 //! * [`registration`]: a driver with the PCI core: probe, remove, shutdown, and what [`power`]
 //!   adds: sleep, errors, resets. [`binding`]: what it makes of a function. [`driver`]: one made of

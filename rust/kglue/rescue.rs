@@ -78,6 +78,12 @@ impl RescueCall {
         Self { rescue, made_ms }
     }
 
+    /// Another port can't be stopped, which has cut this one off: it waits for the rescue. `false`:
+    /// none comes. Any context.
+    pub(crate) fn wait(&self) -> bool {
+        self.rescue.call()
+    }
+
     /// The port can't be stopped. Whether it waits for the rescue; one that does not is rescued
     /// from, as its memory goes back to who uses it next. Any context.
     pub(crate) fn make(&self) -> bool {

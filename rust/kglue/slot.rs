@@ -56,8 +56,8 @@ pub(crate) trait Home: Send + Sync + 'static {
     /// `caller`. Sleeps.
     fn port(&self, number: u8, caller: Caller) -> Result<Self::Port, Error>;
 
-    /// The bus of one.
-    fn bus(&self) -> Self::Bus;
+    /// The bus of slot `number`. Sleeps.
+    fn bus(&self, number: u8) -> Self::Bus;
 
     /// How it is to be served.
     fn config(&self) -> Result<Config, Error>;
@@ -65,8 +65,12 @@ pub(crate) trait Home: Send + Sync + 'static {
     /// What the buses' [`Bus::reset_all`] calls for.
     fn rescue(&self) -> &Rescue;
 
-    /// Resets it, with all its ports at rest; it is as it was before there were any. Sleeps.
+    /// Resets it, with all its ports at rest; it is as it was before there were any, and masters
+    /// the bus. Sleeps.
     fn restart(&self) -> Result<(), Error>;
+
+    /// Nothing of it gets to memory any more. Sleeps.
+    fn sever(&self);
 }
 
 pub(crate) type SlotAdapter<H> = Adapter<<H as Home>::Port, <H as Home>::Bus>;
@@ -88,6 +92,8 @@ pub(crate) struct Slot<H: Home> {
     tenant: AtomicPtr<Tenant<H>>,
     /// An exchange is called for.
     pub(crate) wanted: AtomicBool,
+    /// Its port can't be stopped, whatever is reset: who is there stays until the slots go.
+    pub(crate) given_up: AtomicBool,
     /// What exchanges who is in it, and belongs to the slots that this is one of. They rest their
     /// work before they go.
     pub(crate) exchange: Aim<Work<Exchange>>,
@@ -101,6 +107,7 @@ impl<H: Home> Slot<H> {
             caller,
             tenant: AtomicPtr::new(null_mut()),
             wanted: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
             exchange: Aim::new(),
         }
     }

@@ -75,7 +75,7 @@ impl<H: Home> Slots<H> {
                 doors,
                 served: AtomicU32::new(0),
                 asleep: AtomicBool::new(false),
-                bus: home.bus(),
+                bus: home.bus(0),
                 home,
             },
             GFP_KERNEL,
@@ -220,5 +220,10 @@ impl<H: Home> Slots<H> {
 impl<H: Home> Drop for Slots<H> {
     fn drop(&mut self) {
         self.rest();
+        let mut slots = self.slots.iter();
+        if slots.any(|slot| slot.given_up.load(Ordering::Acquire)) {
+            // Its memory is freed next.
+            self.home.sever();
+        }
     }
 }

@@ -66,9 +66,13 @@ impl<H: Home> Slots<H> {
                     Ok(()) => adapter.controller().set_interrupt(0, true),
                     Err(_) => {
                         adapter.lose();
+                        if home.is_ok() && adapter.is_loose() {
+                            // It has had no request since the reset, and its own memory stays: so
+                            // the others need not be cut off with it.
+                            slot.given_up.store(true, Ordering::Release);
+                            adapter.bus().give_up();
+                        }
                         slot.call_for_exchange();
-                        // Cut off, perhaps, and with it the others, which were told more than it.
-                        let _ = home.and_then(|()| self.bus.restore());
                     }
                 },
             }

@@ -39,16 +39,21 @@ pub trait Bus: Send + Sync + 'static {
     fn is_present(&self) -> bool {
         true
     }
-    /// Cuts the device off memory, for a controller that can't be stopped otherwise.
+    /// Cuts the device off memory, for a controller that can't be stopped otherwise. Sleeps.
     fn cut_off(&self);
     /// For a controller that is cut off and can't be brought back: whether all that it is part of
     /// is reset, and it is resumed then ([`Adapter::resume`](crate::adapter::Adapter::resume)).
-    /// Any context.
+    /// Sleeps.
     fn reset_all(&self) -> bool {
         false
     }
-    /// Undoes [`Bus::cut_off`], before the controller is started again.
+    /// Undoes [`Bus::cut_off`], before the controller, which is stopped, is started again.
+    /// [`Error::Timeout`]: others that share its way to memory are cut off still. Sleeps.
     fn restore(&self) -> Result<(), Error>;
+    /// For a controller that can't be stopped, although all that it is part of was just reset:
+    /// others that share its way to memory go on. Its memory is kept by the caller until nothing
+    /// of them all gets there any more. Sleeps.
+    fn give_up(&self) {}
     /// Returns when no handler of the device's interrupts runs that began before the call. Sleeps.
     fn synchronize(&self);
 }

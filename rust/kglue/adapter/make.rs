@@ -164,6 +164,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             paused,
             state: AtomicU8::new(LIVE),
             stopped: AtomicU8::new(0),
+            loose: AtomicBool::new(false),
             recovering: AtomicU8::new(WELL),
             misses: AtomicBool::new(false),
             late_ms: AtomicU64::new(0),

@@ -34,7 +34,7 @@ pub(crate) enum Then {
 #[derive(Clone, Copy)]
 pub(crate) struct Down {
     pub(crate) why: Error,
-    /// Nor could it be stopped: it is cut off.
+    /// Nor could it be stopped, or one that it shares its way to memory with: it is cut off.
     pub(crate) is_stuck: bool,
 }
 
@@ -86,9 +86,27 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// Starts the controller, after [`Adapter::halt`]; one that fails is stopped. Sleeps.
+    ///
+    /// One that could not be stopped stays cut off until that is made up for, as it still has the
+    /// addresses of what was reaped: by itself, or by whatever has reset it in the meantime.
     pub(crate) fn start_again(&self) -> Result<(), Down> {
-        let started = self.bus.restore().and_then(|()| self.controller.start());
-        started.map_err(|why| Down {
+        if self.is_loose() && !self.stop_or_cut_off() {
+            return Err(Down {
+                why: Error::Timeout,
+                is_stuck: true,
+            });
+        }
+        match self.bus.restore() {
+            Ok(()) => {}
+            // Others are cut off, and it with them.
+            Err(why) => {
+                return Err(Down {
+                    why,
+                    is_stuck: why != Error::Gone,
+                })
+            }
+        }
+        self.controller.start().map_err(|why| Down {
             why,
             is_stuck: !self.stop_or_cut_off(),
         })
@@ -97,6 +115,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// After it nothing is written to memory; `false`: because the controller is cut off. Sleeps.
     pub(crate) fn stop_or_cut_off(&self) -> bool {
         let stopped = self.controller.stop().is_ok();
+        self.loose.store(!stopped, Ordering::Release);
         if !stopped {
             self.bus.cut_off();
         }

@@ -68,6 +68,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) state: AtomicU8,
     /// Not 0: the controller was told that it goes, and is stopped.
     pub(super) stopped: AtomicU8,
+    /// The controller could not be stopped when that was last tried. Under `control`.
+    pub(super) loose: AtomicBool,
     /// What is being done about the controller: [`WELL`], [`ABORT`] or [`RESET`].
     pub(super) recovering: AtomicU8,
     /// An answer of it is missed.
@@ -124,6 +126,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// It was given up, and its disks with it.
     pub(crate) fn is_dead(&self) -> bool {
         self.state.load(Ordering::Acquire) == DEAD
+    }
+
+    /// The controller could not be stopped: it is cut off the bus.
+    pub(crate) fn is_loose(&self) -> bool {
+        self.loose.load(Ordering::Acquire)
     }
 
     /// It is served, and was not given up.

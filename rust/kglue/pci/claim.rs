@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A function that its driver has claimed: enabled, registers reserved, able to master the bus.
+//! A function that its driver has claimed: enabled, registers reserved, and in the end able to
+//! master the bus.
 //! Each step is a value whose drop undoes it.
 //!
 //! Of the kernel crate (Linux 7.2 and 7.3), `pci::Device<Core>` enables a function for good and
@@ -26,8 +27,7 @@ pub struct Claim {
     align_mask: u32,
 }
 
-/// # Invariants
-/// The function masters the bus, save while it is cut off.
+/// Has the function master the bus no more when it is dropped, if it did.
 struct Master(Function);
 
 /// # Invariants
@@ -58,7 +58,6 @@ impl Claim {
         let region = Region::new(function, bar, name)?;
         let reach = set_dma(function, u64::BITS, align_mask)
             .or_else(|_| set_dma(function, u32::BITS, align_mask))?;
-        function.set_master();
         Ok(Self {
             _master: Master(function.clone()),
             region,
@@ -66,6 +65,13 @@ impl Claim {
             align_mask,
             _enabled: enabled,
         })
+    }
+
+    /// Lets the function master the bus. After its device was stopped: one that runs still, with
+    /// the addresses of whoever had it before, would write to memory that is somebody else's by
+    /// now. Sleeps.
+    pub fn set_master(&self) {
+        self.region.function.set_master();
     }
 
     /// The device reaches no address of more than `bits` bits, 1 to 64. Before DMA memory is asked

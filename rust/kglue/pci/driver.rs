@@ -99,8 +99,12 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
 
         // From here on the device may use memory: it is stopped before the controller, who owns
         // that, is dropped.
-        let vectors = controller
-            .start()
+        let start = || {
+            controller.stop()?;
+            claim.set_master();
+            controller.start()
+        };
+        let vectors = start()
             .map_err(|error| Failed(T::step(&controller), error))
             .and_then(|()| {
                 // Some are kept for polled I/O; one at least interrupts.

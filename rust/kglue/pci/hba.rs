@@ -12,6 +12,7 @@ use super::{Claim, Function};
 use crate::adapter::{Config, Number, Suspend};
 use crate::caller::Caller;
 use crate::irq::{Handlers, Interrupt, Vectors};
+use crate::mastering::Mastering;
 use crate::mmio::Window;
 use crate::platform::KernelPlatform;
 use crate::rescue::{Rescue, RescueCall};
@@ -98,6 +99,7 @@ struct Shared<T: HbaDriver> {
     pin: bool,
     number: Number,
     rescue: Rescue,
+    mastering: Arc<Mastering>,
 }
 
 impl<T: HbaDriver> Shared<T> {
@@ -132,12 +134,14 @@ impl<T: HbaDriver> Home for Shared<T> {
         )
     }
 
-    fn bus(&self) -> PortBus {
+    fn bus(&self, number: u8) -> PortBus {
         PortBus {
             function: self.function.clone(),
             device: self.function.device(),
             vectors: self.vectors.clone(),
             call: RescueCall::new(self.rescue.clone()),
+            mastering: self.mastering.clone(),
+            number,
         }
     }
 
@@ -146,10 +150,15 @@ impl<T: HbaDriver> Home for Shared<T> {
     }
 
     fn restart(&self) -> Result<(), Error> {
-        self.function.master_again()?;
+        // By its registers alone: a port that was cut off writes to memory until it is reset.
         T::restart(&self.hba, &self.platform)?;
+        self.mastering.renew(|| self.function.master_again())?;
         self.listen();
         Ok(())
+    }
+
+    fn sever(&self) {
+        self.function.cut_off();
     }
 
     fn config(&self) -> Result<Config, Error> {
@@ -206,6 +215,7 @@ unsafe impl<T: HbaDriver> Binding for BoundHba<T> {
             .limit_dma(T::dma_bits(&hba))
             .map_err(step("limiting its addresses"))?;
         T::start(&mut hba, &platform).map_err(step("resetting the HBA"))?;
+        claim.set_master();
         if let Some(ports) = T::switched_ports(&hba) {
             function.turn_on_ports(ports);
         }
@@ -228,6 +238,7 @@ unsafe impl<T: HbaDriver> Binding for BoundHba<T> {
             pin,
             number,
             rescue,
+            mastering: Mastering::new().map_err(step("making the ports"))?,
         };
         let ports = Slots::new(shared, mask).map_err(step("making the ports"))?;
         if ports.served() == 0 {

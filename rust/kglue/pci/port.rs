@@ -10,6 +10,7 @@ use crate::adapter::Bus;
 use crate::blk::DmaMap;
 use crate::device::BoundDevice;
 use crate::irq::Vectors;
+use crate::mastering::Mastering;
 use crate::rescue::RescueCall;
 
 /// The bus side of a port.
@@ -18,6 +19,9 @@ pub struct PortBus {
     pub(super) device: BoundDevice,
     pub(super) vectors: Arc<Vectors>,
     pub(super) call: RescueCall,
+    /// The function's, of which this is one port.
+    pub(super) mastering: Arc<Mastering>,
+    pub(super) number: u8,
 }
 
 impl Bus for PortBus {
@@ -57,17 +61,25 @@ impl Bus for PortBus {
     }
 
     fn cut_off(&self) {
-        // The other ports' commands wait for the HBA's reset, or time out, and each then restores
-        // it: better than memory that is written to after it was freed.
-        self.function.cut_off();
+        // The other ports' commands wait for the HBA's reset, or time out, and call for it then:
+        // better than memory that is written to after it was freed.
+        (self.mastering).cut_off(self.number, || self.function.cut_off());
     }
 
     fn reset_all(&self) -> bool {
-        self.call.make()
+        match self.mastering.is_loose(self.number) {
+            true => self.call.make(),
+            false => self.call.wait(),
+        }
     }
 
     fn restore(&self) -> Result<(), Error> {
-        self.function.master_again()
+        (self.mastering).restore(self.number, || self.function.master_again())
+    }
+
+    fn give_up(&self) {
+        // One that is not there needs no bus; where another is loose, its reset follows.
+        let _ = (self.mastering).give_up(self.number, || self.function.master_again());
     }
 
     fn synchronize(&self) {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+//! KUnit suite of adapters that are recovered, given up, or at rest, with real disks in the block
+//! layer.
+
+use super::bay::has;
+use super::shelf::shelf;
+use super::slots::becomes;
+use crate::adapter::Reason;
+use core::sync::atomic::Ordering;
+use hal::Error;
+use kernel::prelude::*;
+
+#[kunit_tests(hiops_recovery)]
+mod recovery_suite {
+    use super::*;
+
+    #[test]
+    fn a_port_gets_no_bus_that_another_would_write_to_memory_by() -> Result<(), Error> {
+        let (bays, slots) = shelf(0b11)?;
+        assert_eq!(slots.open()?, 2);
+        // Torn out, and it does not stop: what it had is given back, and its bus is cut.
+        bays.stuck.store(0b01, Ordering::SeqCst);
+        bays.torn_out.store(0b01, Ordering::SeqCst);
+        slots.call(0);
+        assert!(becomes(|| bays.made.load(Ordering::SeqCst) == 3));
+        assert!(becomes(|| bays.ports.load(Ordering::SeqCst) == 1));
+        assert!(has(&bays.loose, 0) && bays.cut.load(Ordering::SeqCst));
+        // Its neighbour wants the bus back.
+        slots.of(1, |adapter| adapter.recover_from(Reason::Asked));
+        assert!(becomes(|| bays.restarts.load(Ordering::SeqCst) == 1));
+        assert!(becomes(|| slots.live() == 0b10));
+        assert!(slots.zeroes(1));
+        assert!(!bays.cut.load(Ordering::SeqCst));
+        slots.remove();
+        assert_eq!(bays.strays.load(Ordering::SeqCst), 0);
+        Ok(())
+    }
+}
