@@ -5,7 +5,7 @@
 use super::bay::has;
 use super::shelf::shelf;
 use super::slots::becomes;
-use crate::adapter::Reason;
+use crate::adapter::{Reason, Suspend};
 use core::sync::atomic::Ordering;
 use hal::Error;
 use kernel::prelude::*;
@@ -33,6 +33,24 @@ mod recovery_suite {
         assert!(!bays.cut.load(Ordering::SeqCst));
         slots.remove();
         assert_eq!(bays.strays.load(Ordering::SeqCst), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn who_has_its_tokens_kept_is_not_paused() -> Result<(), Error> {
+        let (bays, slots) = shelf(0b01)?;
+        assert_eq!(slots.open()?, 1);
+        slots.suspend(Suspend::Reset);
+        // As far as a drive is that is lost while it is suspended.
+        slots.of(0, |adapter| adapter.set_dead());
+        let awake = slots.of(0, |adapter| adapter.at_rest_if_awake(|_| ()).is_some());
+        assert_eq!(awake, Some(false));
+        bays.shelf_broken.store(true, Ordering::SeqCst);
+        assert!(slots.resume().is_err());
+        let awake = slots.of(0, |adapter| adapter.at_rest_if_awake(|_| ()).is_some());
+        assert_eq!(awake, Some(true));
+        assert!(!slots.zeroes(0));
+        slots.remove();
         Ok(())
     }
 }

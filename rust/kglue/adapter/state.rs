@@ -123,6 +123,12 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         &self.disks
     }
 
+    /// It was given up, and no more than that.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn set_dead(&self) {
+        self.state.store(DEAD, Ordering::Release);
+    }
+
     /// It was given up, and its disks with it.
     pub(crate) fn is_dead(&self) -> bool {
         self.state.load(Ordering::Acquire) == DEAD

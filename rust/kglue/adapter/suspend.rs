@@ -33,6 +33,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     pub(crate) fn control_if_awake(&self) -> Option<Guard<'_, (), MutexBackend>> {
         loop {
             let control = self.control.lock();
+            // Whatever its state is by now: with their tokens kept, the queues can't be paused.
+            if !self.paused.lock().is_empty() {
+                return None;
+            }
             let others_turn = match self.state.load(Ordering::Acquire) {
                 SUSPENDED => return None,
                 LIVE => {
