@@ -118,7 +118,7 @@ unsafe extern "C" fn error_detected<B: Binding>(
     pdev: *mut bindings::pci_dev,
     channel: bindings::pci_channel_state_t,
 ) -> bindings::pci_ers_result_t {
-    // SAFETY: bound.
+    // SAFETY: bound, and so it stays while the core holds the device's lock.
     let bound = unsafe { bound::<B>(&raw mut (*pdev).dev) };
     match channel {
         bindings::pci_channel_io_normal => bindings::pci_ers_result_PCI_ERS_RESULT_CAN_RECOVER,
@@ -136,11 +136,15 @@ unsafe extern "C" fn error_detected<B: Binding>(
 unsafe extern "C" fn slot_reset<B: Binding>(
     pdev: *mut bindings::pci_dev,
 ) -> bindings::pci_ers_result_t {
-    // SAFETY: bound; the core saved the state as the function was found.
-    let bound = unsafe {
+    // SAFETY: bound, and so it stays while the core holds the device's lock.
+    let bound = unsafe { bound::<B>(&raw mut (*pdev).dev) };
+    // The reset may have been for another's sake: then this one was not put to rest before.
+    bound.suspend(Suspend::Frozen);
+    // SAFETY: as above. What is restored is the state that the probe has saved.
+    unsafe {
         bindings::pci_restore_state(pdev);
-        bound::<B>(&raw mut (*pdev).dev)
-    };
+        bindings::pci_save_state(pdev);
+    }
     match bound.resume() {
         Ok(()) => bindings::pci_ers_result_PCI_ERS_RESULT_RECOVERED,
         Err(_) => bindings::pci_ers_result_PCI_ERS_RESULT_DISCONNECT,

@@ -88,6 +88,9 @@ unsafe extern "C" fn probe<B: Binding>(
         match B::new(&function) {
             Ok(bound) => {
                 let bound = KBox::into_raw(bound).cast();
+                // What a reset by the core's error recovery gives back (`slot_reset`): the one that
+                // the core has saved is of before it was enabled.
+                function.tell(bindings::pci_save_state);
                 // SAFETY: the driver's data is this driver's to set while it is bound.
                 unsafe { bindings::dev_set_drvdata(raw(&device), bound) };
                 Ok(0)
