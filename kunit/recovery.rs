@@ -53,4 +53,21 @@ mod recovery_suite {
         slots.remove();
         Ok(())
     }
+
+    #[test]
+    fn what_nobody_brings_back_fails_and_hangs_nobody() -> Result<(), Error> {
+        let (_bays, slots) = shelf(0b11)?;
+        assert_eq!(slots.open()?, 2);
+        // One that was left to serve answers, and is served on.
+        slots.give_up();
+        assert_eq!(slots.live(), 0b11);
+        assert!(slots.zeroes(0) && slots.zeroes(1));
+        slots.suspend(Suspend::Frozen);
+        slots.give_up();
+        assert_eq!(slots.live(), 0);
+        assert!(!slots.zeroes(0) && !slots.zeroes(1));
+        slots.give_up();
+        slots.remove();
+        Ok(())
+    }
 }

@@ -1,13 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # The function is reset by others, by its own file in sysfs, with I/O and administrative commands
-# under way: all of it comes to its end, and nothing fails.
+# under way, or by the PCI core's error recovery: all of it comes to its end, and nothing fails,
+# unless that recovery does.
 # image: a.img 256M
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
 # vm: --qemu "-device nvme,serial=rst0,drive=a,max_ioqpairs=4,addr=4"
 # image: b.img 16M
 # vm: --qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b,throttling.bps-write=8192"
 # vm: --qemu "-device nvme,serial=rst1,drive=b,max_ioqpairs=1,addr=5"
+# image: c.img 16M
+# vm: --qemu "-device pcie-root-port,id=rp6,chassis=1,slot=1,addr=6,x-speed=2_5"
+# vm: --qemu "-drive file=$DIR/c.img,format=raw,if=none,id=c"
+# vm: --qemu "-device nvme,serial=rst2,drive=c,max_ioqpairs=1,bus=rp6"
+# image: d.img 16M
+# vm: --qemu "-device pcie-root-port,id=rp7,chassis=2,slot=2,addr=7"
+# vm: --qemu "-drive file=$DIR/d.img,format=raw,if=none,id=d"
+# vm: --qemu "-device nvme,serial=rst3,drive=d,max_ioqpairs=1,bus=rp7"
 # kernels: stock
 . ci/vm-tests/nvme-lib.sh
 D=/dev/hiops0n1
@@ -97,4 +106,57 @@ expect unbind "$BIND" "$PCI" nvme
 expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
 echo >&"$let_go"
 answers ended-at-the-end 'ended 0'
+
+# A fatal error of the link to a drive, and the PCI core's recovery of it. QEMU's port with a slow
+# link comes back from the reset of that link, the other one does not.
+expect can-inject modprobe aer_inject
+put 0 /sys/bus/pci/drivers_autoprobe
+# behind SLOT: the function that is there.
+behind() { basename "/sys/bus/pci/devices/0000:00:$1.0"/0000:*:00.0; }
+# What the driver has of the command register: memory, mastering.
+command_of() { od -An -tu1 -j4 -N1 "/sys/bus/pci/devices/$1/config" | tr -d ' '; }
+# fatal NUMBER: the port in that slot reports a data link protocol error.
+fatal() {
+	# One record of the kernel's, 32 bytes: bus, device, function; its status; nothing else.
+	printf "\\0\\$(printf %o "$1")\\0\\0\\20$(printf '\\0%.0s' {1..27})" >/dev/aer_inject
+}
+# found_off SLOT: the function there is found anew, with memory decoding off, as one is that is put
+# in while the machine runs.
+found_off() {
+	local function=/sys/bus/pci/devices/0000:00:$1.0/$(behind "$1")
+	printf '\0\0' | dd of="$function/config" bs=1 seek=4 conv=notrunc status=none
+	put 1 "$function/remove"
+	put 1 /sys/bus/pci/rescan
+	[ "$(command_of "$(behind "$1")")" = 0 ]
+}
+recovery() { logged "pcieport 0000:00:$1.0: .*device recovery $2"; }
+expect back-found found_off 06
+back=$(behind 06)
+expect back-bind "$BIND" "$back" hiops_nvme
+B=/dev/$(disk_of "$back")
+expect back-write dd if=/run/data of="$B" bs=64k count=16 oflag=direct
+same back-command $(($(command_of "$back") & 6)) 6
+expect back-error fatal 6
+expect back-recovery until_true 60 recovery 06 successful
+same back-command-again $(($(command_of "$back") & 6)) 6
+expect back-reads timeout 60 cmp -n $((1 << 20)) /run/data "$B"
+same back-no-error "$(count "${B#/dev/}" errors)" 0
+expect back-unbind "$BIND" "$back" none
+
+lost=$(behind 07)
+expect lost-bind "$BIND" "$lost" hiops_nvme
+L=/dev/$(disk_of "$lost")
+fio --name=l --filename="$L" --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite --bs=4k \
+	--time_based --runtime=300 --output=/run/lost.txt &
+fio=$!
+lost_busy() { [ "$(count "${L#/dev/}" completed)" -gt 200 ]; }
+expect lost-busy until_true 60 lost_busy
+expect lost-error fatal 7
+expect lost-recovery until_true 60 recovery 07 failed
+expect lost-ends until_true 60 ended $fio
+if wait $fio; then not_ok lost-fails "nothing has failed"; else ok lost-fails; fi
+same lost-size "$(blockdev --getsize64 "$L")" 0
+expect lost-told logged "hiops_nvme $lost: .*the recovery of its bus has failed"
+expect lost-unbind "$BIND" "$lost" none
+put 1 /sys/bus/pci/drivers_autoprobe
 plan

@@ -38,6 +38,21 @@ impl<H: Home> Slots<H> {
         home
     }
 
+    /// The home is not brought back after [`Slots::suspend`], nor by anybody else. Sleeps.
+    pub(crate) fn give_up(&self) {
+        if self.asleep.swap(false, Ordering::AcqRel) {
+            self.go_on(Err(Error::Gone));
+            self.home().rescue().hear();
+            return;
+        }
+        let still = self.still();
+        for slot in &self.slots {
+            if let Some(Tenant::Served(adapter)) = still.tenant(slot) {
+                adapter.give_up();
+            }
+        }
+    }
+
     fn lay_to_rest(&self, why: Suspend) {
         // What it waits for may need `attend`.
         self.exchange.disable();

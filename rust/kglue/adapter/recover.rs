@@ -132,6 +132,27 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.mark_dead();
     }
 
+    /// Nobody brings it back any more who has put it to rest: then it is lost. One that was left to
+    /// serve goes on as long as it answers. Sleeps.
+    pub(crate) fn give_up(&self) {
+        if self.is_live() && self.alive().is_ok() {
+            crate::log::log_warn!(
+                self,
+                "the recovery of its bus has failed; it answers, and is served on\n"
+            );
+            return;
+        }
+        if self.is_dead() {
+            return;
+        }
+        crate::log::log_err!(
+            self,
+            "the recovery of its bus has failed: its disks are dead ({})\n",
+            crate::errno::advice(Error::Gone)
+        );
+        self.lose();
+    }
+
     /// User space and file systems learn that the disks are gone.
     pub(crate) fn mark_dead(&self) {
         self.disks.lock().iter().for_each(|disk| disk.mark_dead());

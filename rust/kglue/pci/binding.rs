@@ -36,6 +36,10 @@ pub unsafe trait Binding: Sized + Send + Sync + 'static {
     /// It goes on, after [`Binding::suspend`] or without it. An error, which was told: it is dead.
     /// Sleeps.
     fn resume(&self) -> Result<(), Error>;
+
+    /// Nobody brings it back any more: what was put to rest is dead, and so is what does not
+    /// answer. Sleeps.
+    fn give_up(&self);
 }
 
 /// What probe left for the function whose device is `dev`.

@@ -183,4 +183,8 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
     fn resume(&self) -> Result<(), Error> {
         self.adapter.resume()
     }
+
+    fn give_up(&self) {
+        self.adapter.give_up();
+    }
 }

@@ -277,4 +277,8 @@ unsafe impl<T: HbaDriver> Binding for BoundHba<T> {
     fn resume(&self) -> Result<(), Error> {
         self.ports.resume()
     }
+
+    fn give_up(&self) {
+        self.ports.give_up();
+    }
 }

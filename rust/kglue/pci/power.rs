@@ -126,8 +126,11 @@ unsafe extern "C" fn error_detected<B: Binding>(
             bound.suspend(Suspend::Frozen);
             bindings::pci_ers_result_PCI_ERS_RESULT_NEED_RESET
         }
-        // The function is removed next, which finds that it is gone.
-        _ => bindings::pci_ers_result_PCI_ERS_RESULT_DISCONNECT,
+        // Nothing follows: no reset, and no removal either.
+        _ => {
+            bound.give_up();
+            bindings::pci_ers_result_PCI_ERS_RESULT_DISCONNECT
+        }
     }
 }
 
