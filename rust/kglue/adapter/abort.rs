@@ -36,6 +36,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             queue.io.drain(Context::Sweep);
         }
         crate::wait::take_all();
+        queue.judge();
         if queue.io.overdue(now_ms(), limit).is_some() {
             rq.lane().stats.timeout();
             self.late_ms.store(limit, Ordering::Relaxed);

@@ -159,10 +159,11 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.judge();
     }
 
-    /// Has the controller reset if it has contradicted itself too often. Whoever else drains leaves
-    /// that to the interrupt, or where it is off to the timer.
+    /// Has the controller reset if it has contradicted itself too often. By whoever comes for sure
+    /// while the queue is used: the interrupt, the timer where that is off, who polls a queue that
+    /// has neither, and a time-out. Whoever else drains leaves it to them.
     #[inline]
-    fn judge(&self) {
+    pub(crate) fn judge(&self) {
         let settled = self.settled.load(Ordering::Relaxed);
         if self.io.violations().saturating_sub(settled) > MOST_VIOLATIONS {
             self.distrust();

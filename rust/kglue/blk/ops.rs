@@ -199,12 +199,14 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         // SAFETY: as in `queue_rq`.
         let lane = unsafe { &*(*hctx).driver_data.cast::<Lane>() };
         let stay = PreemptOff::new();
-        let io = &Self::io(lane, &stay).io;
+        let queue = Self::io(lane, &stay);
         // Most calls come before the device has answered: those are to be cheap.
-        if !io.check() {
+        if !queue.io.check() {
             return 0;
         }
-        c_int::try_from(io.drain(Context::Poll)).unwrap_or(c_int::MAX)
+        let ended = queue.io.drain(Context::Poll);
+        queue.judge();
+        c_int::try_from(ended).unwrap_or(c_int::MAX)
     }
 
     /// # Safety
