@@ -7,7 +7,7 @@ use super::shelf::shelf;
 use super::slots::becomes;
 use crate::adapter::{Reason, Suspend};
 use core::sync::atomic::Ordering;
-use hal::Error;
+use hal::{Error, Unit};
 use kernel::prelude::*;
 
 #[kunit_tests(hiops_recovery)]
@@ -67,6 +67,26 @@ mod recovery_suite {
         assert_eq!(slots.live(), 0);
         assert!(!slots.zeroes(0) && !slots.zeroes(1));
         slots.give_up();
+        slots.remove();
+        Ok(())
+    }
+
+    #[test]
+    fn a_disk_that_comes_during_a_reset_is_as_the_others() -> Result<(), Error> {
+        let (bays, slots) = shelf(0b01)?;
+        assert_eq!(slots.open()?, 1);
+        bays.slow.store(0b01, Ordering::SeqCst);
+        let starts = bays.starts.load(Ordering::SeqCst);
+        slots.of(0, |adapter| adapter.recover_from(Reason::Asked));
+        assert!(becomes(|| bays.starts.load(Ordering::SeqCst) != starts));
+        let added = slots.of(0, |adapter| {
+            let unit = *adapter.disks().lock().first().map(|disk| disk.unit())?;
+            Some(adapter.add_disk(Unit { id: 7, ..unit }).is_ok())
+        });
+        assert_eq!(added.flatten(), Some(true));
+        assert_eq!(slots.disks(), 2);
+        assert!(becomes(|| slots.quiesced() == 0));
+        assert!(slots.zeroes(0));
         slots.remove();
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use super::bay::{Bays, Port};
 use crate::adapter::{Begin, Bus, Config, Naming, Number};
+use crate::blk::disk::Disk;
 use crate::blk::DirectMap;
 use crate::caller::Caller;
 use crate::device::BoundDevice;
@@ -226,6 +227,19 @@ impl<H: Home> Slots<H> {
             Some(Tenant::Served(adapter)) => Some(f(adapter)),
             _ => None,
         }
+    }
+
+    /// How often the disks' queues were quiesced, all in all.
+    pub(crate) fn quiesced(&self) -> i32 {
+        let depth = |adapter: &SlotAdapter<H>| {
+            let disks = adapter.disks().lock();
+            // SAFETY: the queue of a disk that is there.
+            let depth = |disk: &Disk| unsafe { (*disk.queue()).quiesce_depth };
+            disks.iter().map(depth).fold(0, i32::wrapping_add)
+        };
+        (0..2)
+            .filter_map(|number| self.of(number, depth))
+            .fold(0, i32::wrapping_add)
     }
 
     /// An exchange of slot `number` is called for.

@@ -13,7 +13,8 @@
 //!
 //! # Files, each of which works with those above it
 //! * `config`: what the adapter is given, [`Bus`] and [`Config`]. `reason`: why it is reset.
-//! * `queue`: one hardware queue. `attention`: how the controller is attended. `state`: all parts.
+//! * `queue`: one hardware queue. `attention`: how the controller is attended. `shown`: the disks.
+//!   `state`: all parts.
 //! * `rest`: queues at rest. `suspend`: sleep, resets by others, and the control path.
 //! * `recover`: recovery. `abort`: the rungs below it.
 //! * `quirks`, `disks`, `change`: disks are made and shown, and change. `attend`: what the
@@ -39,6 +40,7 @@ mod recover;
 mod remove;
 mod rest;
 mod serve;
+mod shown;
 mod state;
 mod suspend;
 mod tags;

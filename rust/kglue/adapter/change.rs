@@ -130,15 +130,10 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 Err(refused) => refused.id == disk.unit().id,
             })
         };
-        let gone = |disks: &mut KVec<Disk>| {
-            let at = disks.iter().position(|disk| !stays(disk))?;
-            disks.remove(at).ok()
-        };
         loop {
             // Without the lock: it waits for the disk's users.
-            let Some(disk) = gone(&mut self.disks.lock()) else {
-                break;
-            };
+            let gone = self.disks.lock().take(|disk| !stays(disk));
+            let Some(disk) = gone else { break };
             log_warn!(self, "disk {} is gone\n", disk.unit().id);
             drop(disk);
         }

@@ -143,13 +143,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         let raw = disk.as_raw();
         // In the list before it is shown: a recovery that fails meanwhile must find it.
         {
-            let mut disks = self.disks.lock();
-            disks.reserve(1, GFP_KERNEL).map_err(no_memory)?;
             let mut disk = disk;
             disk.mark_added();
-            disks
-                .push_within_capacity(disk)
-                .map_err(|_| Error::NoMemory)?;
+            self.disks.lock().add(disk)?;
         }
         let parent = self.device().map_or(null_mut(), crate::device::raw);
         // SAFETY: in the list, which only `remove` empties, after this.
@@ -161,10 +157,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     }
 
     fn forget_disk(&self, raw: *mut bindings::gendisk) {
-        let mut disks = self.disks.lock();
-        let place = disks.iter().position(|disk| disk.as_raw() == raw);
-        if let Some(mut disk) = place.and_then(|at| disks.remove(at).ok()) {
-            drop(disks);
+        let forgotten = self.disks.lock().take(|disk| disk.as_raw() == raw);
+        if let Some(mut disk) = forgotten {
             disk.mark_not_added();
         }
     }

@@ -4,6 +4,7 @@
 use crate::adapter::attention::Attention;
 use crate::adapter::config::{Bus, Config, Naming, Number};
 use crate::adapter::queue::HwQueue;
+use crate::adapter::shown::Shown;
 use crate::adapter::state::{Adapter, LIVE, WELL};
 use crate::adapter::tags::TagSet;
 use crate::aim::Stays;
@@ -109,7 +110,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 _ => numbered.as_ref().map_or(-1, Number::get),
             };
             let disks = KBox::pin_init(
-                lock(KVec::new(), NAMES.disks, static_lock_class!()),
+                lock(Shown::new(), NAMES.disks, static_lock_class!()),
                 GFP_KERNEL,
             )
             .map_err(no_memory)?;

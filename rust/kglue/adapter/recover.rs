@@ -88,9 +88,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// is closed. Sleeps.
     pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<Ended, Error> {
         let _control = self.control_now();
-        if let Some(set) = &self.set {
-            set.quiesce();
-        }
+        self.keep_out();
         let (result, suspended) = self.restart_quiesced(why, then);
         // With the control path still held: whoever finds something wrong from here on begins
         // another.

@@ -4,8 +4,8 @@
 use crate::adapter::attention::Attention;
 use crate::adapter::config::{Bus, Config, Label, Number};
 use crate::adapter::queue::{HwQueue, Strategy};
+use crate::adapter::shown::Shown;
 use crate::adapter::tags::TagSet;
-use crate::blk::disk::Disk;
 use crate::blk::owner::Gate;
 use crate::blk::upper::BlkUpper;
 use crate::platform::KernelPlatform;
@@ -54,7 +54,7 @@ pub struct Adapter<C: Controller, B: Bus> {
     /// What blk-mq has of the queues, once they are there.
     pub(super) set: Option<TagSet>,
     /// The disks that are shown.
-    pub(super) disks: Pin<KBox<Mutex<KVec<Disk>>>>,
+    pub(super) disks: Pin<KBox<Mutex<Shown>>>,
     /// Held while disks come, go or change; `true`: they do no more.
     pub(super) change: Pin<KBox<Mutex<bool>>>,
     /// Held across each call of the controller's control path.
@@ -119,7 +119,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// The disks that are shown.
     #[cfg(CONFIG_KUNIT = "y")]
-    pub(crate) fn disks(&self) -> &Mutex<KVec<Disk>> {
+    pub(crate) fn disks(&self) -> &Mutex<Shown> {
         &self.disks
     }
 

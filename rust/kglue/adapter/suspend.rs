@@ -68,9 +68,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// [`Adapter::resume`]. What is under way ends first, where the device still answers. Sleeps.
     pub fn suspend(&self, why: Suspend) {
         let _no_io = NoIo::new();
-        if let Some(set) = &self.set {
-            set.quiesce();
-        }
+        self.keep_out();
         if why != Suspend::Frozen {
             self.wait_for_last_io();
         }
@@ -136,10 +134,17 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         started
     }
 
-    /// blk-mq gives its requests to the queues again.
-    pub(crate) fn let_in(&self) {
+    /// blk-mq gives no requests to the queues until [`Adapter::let_in`]. What is in dispatch gets
+    /// to the FIFO at most. Sleeps.
+    pub(crate) fn keep_out(&self) {
+        self.disks.lock().keep_out();
         if let Some(set) = &self.set {
-            set.unquiesce();
+            set.wait_for_dispatch();
         }
+    }
+
+    /// Undoes one [`Adapter::keep_out`].
+    pub(crate) fn let_in(&self) {
+        self.disks.lock().let_in();
     }
 }

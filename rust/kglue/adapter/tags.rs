@@ -31,15 +31,12 @@ impl TagSet {
         unsafe { verb(self.as_raw()) };
     }
 
-    /// blk-mq gives no requests to the queues until [`TagSet::unquiesce`]. What is in dispatch gets
-    /// to the FIFO at most. Sleeps.
-    pub(super) fn quiesce(&self) {
-        self.tell(bindings::blk_mq_quiesce_tagset);
-    }
-
-    /// Undoes one [`TagSet::quiesce`].
-    pub(super) fn unquiesce(&self) {
-        self.tell(bindings::blk_mq_unquiesce_tagset);
+    /// What was being given to its queues when they were quiesced ([`Disk::quiesce`]) is there.
+    /// Sleeps.
+    ///
+    /// [`Disk::quiesce`]: crate::blk::disk::Disk::quiesce
+    pub(super) fn wait_for_dispatch(&self) {
+        self.tell(bindings::blk_mq_wait_quiesce_done);
     }
 }
 

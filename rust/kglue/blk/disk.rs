@@ -127,9 +127,20 @@ impl Disk {
         self.gendisk().mark_dead();
     }
 
+    /// blk-mq gives no more of its requests to the driver, once what is being given is, until one
+    /// [`Disk::unquiesce`] for each.
+    pub(crate) fn quiesce(&self) {
+        self.gendisk().tell(bindings::blk_mq_quiesce_queue_nowait);
+    }
+
+    /// Undoes one [`Disk::quiesce`].
+    pub(crate) fn unquiesce(&self) {
+        self.gendisk().tell(bindings::blk_mq_unquiesce_queue);
+    }
+
     /// What waits to be tried again is submitted now.
     pub(crate) fn hurry(&self) {
-        self.gendisk().kick_requeue_list();
+        self.gendisk().tell(bindings::blk_mq_kick_requeue_list);
     }
 
     /// Takes it away from user space; returns when all its I/O has ended. Sleeps.

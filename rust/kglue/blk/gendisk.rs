@@ -134,9 +134,10 @@ impl<'a> GenDisk<'a> {
         unsafe { bindings::blk_mark_disk_dead(self.as_raw()) };
     }
 
-    /// What waits to be tried again is submitted now. Any context.
-    pub(crate) fn kick_requeue_list(self) {
+    /// Does with its queue what `verb` is for: one of those of blk-mq that ask for nothing but a
+    /// queue, and don't sleep. Any context.
+    pub(super) fn tell(self, verb: unsafe extern "C" fn(*mut bindings::request_queue)) {
         // SAFETY: it is there, by the invariant, and its queue with it.
-        unsafe { bindings::blk_mq_kick_requeue_list(self.queue()) };
+        unsafe { verb(self.queue()) };
     }
 }
