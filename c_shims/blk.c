@@ -156,7 +156,15 @@ void hiops_requeue(struct request *rq, unsigned int delay_ms)
 {
 	struct request_queue *q = rq->q;
 
-	/* blk-mq does not merge such a request, and keeps its PDU. */
+	/*
+	 * It comes again by itself: one that was merged with another would
+	 * leave its PDU's mark to whoever has its tag next.
+	 */
+	rq->cmd_flags |= REQ_NOMERGE;
+	/*
+	 * And before all that waits in an elevator. A time-out that goes on
+	 * beside this may undo it, which costs it its place and no more.
+	 */
 	rq->rq_flags |= RQF_DONTPREP;
 	blk_mq_requeue_request(rq, !delay_ms);
 	/*

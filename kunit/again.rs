@@ -8,7 +8,6 @@ mod again_suite {
     use crate::blk::again::is_worth_a_try;
     use crate::blk::lane::{Format, Lane, Panel};
     use crate::blk::request::{Pdu, Rq};
-    use crate::shims;
     use core::ptr::{null, NonNull};
     use hal::{Again, CmdError, Failure};
     use kernel::alloc::flags::{GFP_KERNEL, __GFP_ZERO};
@@ -75,11 +74,22 @@ mod again_suite {
             let rq = NonNull::from(&mut self.whole.rq);
             // SAFETY: the request has what a handle needs: PDU, lane, queue. The handle is not
             // kept.
-            let worth = is_worth_a_try(&unsafe { Rq::from_raw(rq) }, Failure { error, again });
+            let rq = unsafe { Rq::from_raw(rq) };
+            let worth = is_worth_a_try(&rq, Failure { error, again });
             if worth {
-                self.whole.rq.rq_flags |= shims::HIOPS_RQF_DONTPREP;
+                rq.set_again(true);
+                // What a time-out that goes on beside this may make of blk-mq's own flags.
+                self.whole.rq.rq_flags = 0;
+                assert!(rq.take_again());
             }
             worth
+        }
+
+        /// It is a new one.
+        fn comes(&mut self) {
+            // SAFETY: as above.
+            let rq = unsafe { Rq::from_raw(NonNull::from(&mut self.whole.rq)) };
+            assert!(!rq.take_again());
         }
     }
 
@@ -102,6 +112,7 @@ mod again_suite {
         if let Ok(mut rig) = rig(2) {
             // What the one before it has left behind.
             rig.whole.pdu.head.own.tries.set(2);
+            rig.comes();
             assert!(rig.fails(Again::Now) && rig.fails(Again::After(7)));
             assert_eq!(rig.whole.pdu.head.own.delay_ms.get(), 700);
             assert_eq!(rig.whole.pdu.head.own.tries.get(), 2);

@@ -7,8 +7,9 @@
 //! ```
 //! What is given back so is blk-mq's until it is submitted again: a reset, which quiesces the
 //! queues, finds it there afterwards; a dead controller ends it as soon as it comes; and a disk
-//! that goes waits for it. The flag that blk-mq keeps for drivers that have prepared a request,
-//! `RQF_DONTPREP`, tells a request that comes again from a new one.
+//! that goes waits for it. Whether a request comes again, or is a new one, is kept behind it:
+//! blk-mq changes its own flags (`RQF_DONTPREP` is meant for this) without a lock, from a time-out
+//! that goes on beside the completion, and one of the two changes may get lost.
 
 use super::request::Rq;
 use engine::Tries;
@@ -20,7 +21,7 @@ use hal::Failure;
 pub(crate) fn is_worth_a_try(rq: &Rq, failure: Failure) -> bool {
     let (view, own) = (rq.view(), rq.own());
     let tries = Tries {
-        done: if view.is_retry() { own.tries.get() } else { 0 },
+        done: own.tries.get(),
         most: rq.lane().max_retries,
         fail_fast: view.is_fail_fast(),
         dying: rq.is_dying(),

@@ -41,6 +41,8 @@ impl Iterator for Run<'_> {
     fn next(&mut self) -> Option<Rq> {
         self.left = self.left.checked_sub(1)?;
         let rq = self.rest.pop()?;
+        // Who is tried again does not come in a plug.
+        let _ = rq.take_again();
         enlist(&rq, self.switches, self.noted);
         Some(rq)
     }
@@ -63,17 +65,18 @@ fn scheduled<C: Controller, B: Bus>(
     rq: Rq,
     last: bool,
 ) -> bindings::blk_status_t {
-    let is_new = !rq.view().is_retry();
+    let again = rq.take_again();
     rq.set_waiter(None);
     // Before anybody can end it; taken back where it does not come to that.
-    if is_new {
+    if !again {
         lane.stats.submitted(1);
     }
     match queue.io.try_submit(rq, last) {
         Ok(()) => shims::HIOPS_STS_OK,
         Err(back) => {
-            if is_new {
-                lane.stats.not_submitted();
+            match again {
+                true => back.set_again(true),
+                false => lane.stats.not_submitted(),
             }
             let _ = back.into_raw();
             shims::HIOPS_STS_RESOURCE
@@ -123,7 +126,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         if rq.view().is_scheduled() {
             return scheduled(lane, queue, rq, last);
         }
-        if rq.view().is_retry() {
+        if rq.take_again() {
             // Counted before. Whoever brings it is not who waits for it.
             rq.set_waiter(None);
         } else {
@@ -143,7 +146,6 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         let mut rest = unsafe { Chain::take(&mut *list) };
         let stay = PreemptOff::new();
         while let Some((lane, left)) = rest.iter().run() {
-            // Who is tried again does not come in a plug.
             lane.stats.submitted(left as u64);
             let (queue, switches) = (Self::io(lane, &stay), lane.switches.get());
             let run = Run {

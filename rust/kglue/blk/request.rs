@@ -60,8 +60,10 @@ pub(crate) struct Own {
     waiter: Cell<Option<&'static Waiter<Offer, Way>>>,
     /// The `blk_status_t` with which it ends.
     status: Cell<u8>,
-    /// How often it was tried again; of one that never was, of no meaning.
+    /// How often it was tried again.
     pub(crate) tries: Cell<u8>,
+    /// It was given back to blk-mq to be submitted anew, and was not yet.
+    again: Cell<bool>,
     /// In how many milliseconds it is tried again, if it is.
     pub(crate) delay_ms: Cell<u32>,
 }
@@ -147,12 +149,6 @@ impl<'a> RqRef<'a> {
     #[inline(always)]
     pub(crate) fn is_scheduled(self) -> bool {
         self.fields().rq_flags & shims::HIOPS_RQF_SCHED_TAGS != 0
-    }
-
-    /// Whether it was tried before, and comes again: see [`again`](super::again).
-    #[inline(always)]
-    pub(crate) fn is_retry(self) -> bool {
-        self.fields().rq_flags & shims::HIOPS_RQF_DONTPREP != 0
     }
 
     /// Whether its submitter wants to know of a failure rather than have it tried again.

@@ -82,6 +82,24 @@ impl Rq {
         self.own().status.set(status);
     }
 
+    /// It has just come from blk-mq: whether it was tried before, and comes again (see
+    /// [`again`](crate::blk::again)). Once a submission.
+    #[inline(always)]
+    pub(crate) fn take_again(&self) -> bool {
+        let own = self.own();
+        let again = own.again.get();
+        match again {
+            true => own.again.set(false),
+            false => own.tries.set(0),
+        }
+        again
+    }
+
+    /// It goes back to blk-mq, and comes again.
+    pub(crate) fn set_again(&self, again: bool) {
+        self.own().again.set(again);
+    }
+
     /// It waits in the FIFO from now on, which is counted; blk-mq's timer starts.
     pub(crate) fn start_waiting(&self) {
         self.lane().stats.deferred();
@@ -134,6 +152,7 @@ impl Rq {
     /// Gives it back to blk-mq, which submits it anew in `delay_ms`, or earlier. Any context.
     #[cold]
     pub(crate) fn requeue(self, delay_ms: u32) {
+        self.set_again(true);
         // SAFETY: owned until here; not over, and blk-mq's from here on.
         unsafe { shims::hiops_requeue(self.into_raw(), delay_ms) };
     }
