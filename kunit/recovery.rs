@@ -2,10 +2,11 @@
 //! KUnit suite of adapters that are recovered, given up, or at rest, with real disks in the block
 //! layer.
 
-use super::bay::has;
-use super::shelf::shelf;
+use super::bay::{has, Bays};
+use super::shelf::{shelf, shelf_of};
 use super::slots::becomes;
 use crate::adapter::{Reason, Suspend};
+use crate::blk::owner::Owner;
 use core::sync::atomic::Ordering;
 use hal::{Error, Unit};
 use kernel::prelude::*;
@@ -67,6 +68,25 @@ mod recovery_suite {
         assert_eq!(slots.live(), 0);
         assert!(!slots.zeroes(0) && !slots.zeroes(1));
         slots.give_up();
+        slots.remove();
+        Ok(())
+    }
+
+    #[test]
+    fn a_rest_that_takes_long_is_no_reason_for_a_reset() -> Result<(), Error> {
+        let (bays, slots) = shelf_of(Bays {
+            there: 0b01.into(),
+            hurries: true.into(),
+            ..Default::default()
+        })?;
+        assert_eq!(slots.open()?, 1);
+        bays.slow.store(0b01, Ordering::SeqCst);
+        slots.call(0);
+        assert!(becomes(|| bays.attended.load(Ordering::SeqCst) == 1));
+        // Its time is over long before it can be issued.
+        assert!(slots.zeroes(0));
+        let resets = slots.of(0, |adapter| adapter.counts().resets);
+        assert_eq!(resets, Some(0));
         slots.remove();
         Ok(())
     }

@@ -25,8 +25,17 @@ const US_PER_MS: u64 = 1_000;
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// `rq` is late, says blk-mq. The first rung: looks for its completion. If a command is overdue
     /// still, the adapter climbs on ([`Adapter::recover_from`]).
+    ///
+    /// While the queues are at rest nobody can drain, so nothing can be said of what is late: this
+    /// waits until they go on, and of a controller that is suspended the block layer asks again.
+    /// Sleeps.
     #[cold]
     pub(crate) fn late(&self, queue: &HwQueue<C, B>, rq: RqRef<'_>) {
+        // Held on: whoever wants them to rest waits until this has looked.
+        let paused = self.paused.lock();
+        if !paused.is_empty() {
+            return;
+        }
         // Both clocks tick alike, but the block layer's began a moment earlier.
         let limit = rq.timeout_ms().saturating_sub(TICK_MS);
         let climbs = self.climbs();
