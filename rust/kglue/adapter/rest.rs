@@ -77,8 +77,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// Lays all queues to rest, in `paused`, which is the adapter's own. Sleeps.
     fn pause_all(&self, paused: &mut KVec<PausedQueue<C, B>>) {
         for queue in &self.queues {
-            // SAFETY: the vector is emptied before the adapter goes: by whoever has called this,
-            // within the same call, or at the end of a suspension, which a removal ends first.
+            // SAFETY: the queue neither moves nor goes before `paused` is empty, by the adapter's
+            // invariants. Who has called this empties it within the same call, or it is emptied at
+            // the end of the suspension (`end_suspension`), which the adapter's drop brings about
+            // before anything else.
             let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
             // Room for all was reserved when they were made.
             let _ = paused.push_within_capacity(queue.io.pause(&self.platform));

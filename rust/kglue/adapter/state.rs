@@ -32,7 +32,8 @@ pub(crate) const RESET: u8 = 2;
 /// Between two looks at what is waited for.
 pub(crate) const LOOK_AGAIN_US: u64 = 1_000;
 
-/// The hardware queues at rest. In truth they live as long as the adapter.
+/// The hardware queues at rest. They borrow from `Adapter::queues`, for which Rust has no lifetime:
+/// see the adapter's invariants.
 type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
 pub(crate) type PausedQueue<C, B> =
     Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
@@ -41,7 +42,8 @@ pub(crate) type PausedQueue<C, B> =
 ///
 /// # Invariants
 /// It is allocated once and not moved: its tag set, its recovery and its disks' lanes point into
-/// it. `queues` is not changed after `set` was allocated.
+/// it. `queues` is not changed once they were made (`create_queues`), before anything points to
+/// them. `paused` is empty before any field is dropped.
 pub struct Adapter<C: Controller, B: Bus> {
     /// What recovers the controller.
     pub(super) recovery: Work<Recover>,
