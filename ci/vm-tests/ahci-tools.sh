@@ -78,7 +78,7 @@ same registers "$(sg "$(ata 06 20 e5 00)")" 7201001d0000000e090c000000ff00000000
 same some-of-them "$(sg "$(ata 06 20 e5 00)" 0 mx_sb_len=4)" 7201001d
 same none-of-them "$(sg "$(ata 06 20 e5 00)" 0 sbp=0)" ''
 # What else of SCSI there is, and is not.
-same inquiry "$(sg 120000002400 36)" 'good 000005021f0000024154412020202020'
+same inquiry "$(sg 120000002400 36)" 'good 000005025b0000024154412020202020'
 same ready "$(sg 000000000000)" good
 same pages "$(sg 120100002400 36)" 'good 0000000700808389b0b1b2'
 same page-of-serial "$(sg 120180002400 36)" 'good 00800014736174612d30202020202020'

@@ -65,8 +65,8 @@ fn scsi(way: &impl Way<Ahci>, header: &Header, cdb: &[u8]) -> Result<(Option<Sen
         Err(sense) => Ok((Some(sense), 0)),
         Ok(Request::Ready) => Ok((None, 0)),
         Ok(Request::Tell { ask, room }) => tell(way, header, &ask, room),
-        Ok(Request::Ata { .. } | Request::Flush(_)) if !Right::RawIo.is_held() => Err(EPERM),
-        Ok(Request::Flush(command)) => {
+        Ok(Request::Ata { .. } | Request::Plain(_)) if !Right::RawIo.is_held() => Err(EPERM),
+        Ok(Request::Plain(command)) => {
             let Some(reply) = pass(way, &command, Data::Nothing, 0, header.timeout_ms)? else {
                 return Ok((Some(Sense::INVALID_FIELD), 0));
             };

@@ -12,7 +12,7 @@ mod mode;
 mod page;
 mod through;
 
-use crate::command::FLUSH_CACHE_EXT;
+use crate::command::{FLUSH_CACHE_EXT, STANDBY_IMMEDIATE};
 use crate::pass::AtaCommand;
 use crate::sense::Sense;
 use through::{lba, pass_through, EXTEND};
@@ -26,6 +26,7 @@ const TEST_UNIT_READY: u8 = 0x00;
 const REQUEST_SENSE: u8 = 0x03;
 const INQUIRY: u8 = 0x12;
 const MODE_SENSE_6: u8 = 0x1a;
+const START_STOP_UNIT: u8 = 0x1b;
 const READ_CAPACITY_10: u8 = 0x25;
 const SYNCHRONIZE_CACHE_10: u8 = 0x35;
 const MODE_SENSE_10: u8 = 0x5a;
@@ -34,10 +35,17 @@ const SYNCHRONIZE_CACHE_16: u8 = 0x91;
 /// With READ CAPACITY (16) as its service action, in bits 4:0.
 const SERVICE_ACTION_IN: u8 = 0x9e;
 const READ_CAPACITY_16: u8 = 0x10;
+const REPORT_LUNS: u8 = 0xa0;
 const ATA_12: u8 = 0xa1;
 
 /// Of MODE SENSE, byte 1: no block descriptor.
 const DBD: u8 = 1 << 3;
+/// Of START STOP UNIT, byte 4: spin up; the tray; a power condition by name.
+const START: u8 = 1 << 0;
+const LOEJ: u8 = 1 << 1;
+const POWER_CONDITION: u8 = 0xf0;
+/// By which a drive that sleeps wakes up (SAT-4 section 9.11).
+const READ_VERIFY: u8 = 0x40;
 /// Device register: the address is that of a block.
 const LBA_MODE: u8 = 1 << 6;
 
@@ -74,8 +82,9 @@ pub enum Request {
         /// Its allocation length.
         room: u32,
     },
-    /// SYNCHRONIZE CACHE, by this command; the whole cache, whatever part of it is meant.
-    Flush(AtaCommand),
+    /// SYNCHRONIZE CACHE (the whole cache, whatever part of it is meant) or START STOP UNIT: by
+    /// this command, which has no data.
+    Plain(AtaCommand),
     /// ATA PASS-THROUGH: all of the caller's data is the command's.
     Ata {
         /// The command.
@@ -123,11 +132,29 @@ pub fn decode(cdb: &[u8], data: Data) -> Result<Request, Sense> {
             tell(Ask::LongCapacity, u32::from_be_bytes([a, b, c, d]))
         }
         [SERVICE_ACTION_IN, ..] => Err(Sense::INVALID_FIELD),
-        [SYNCHRONIZE_CACHE_10 | SYNCHRONIZE_CACHE_16, ..] => Ok(Request::Flush(AtaCommand {
+        [SYNCHRONIZE_CACHE_10 | SYNCHRONIZE_CACHE_16, ..] => Ok(Request::Plain(AtaCommand {
             command: FLUSH_CACHE_EXT,
             device: LBA_MODE,
             ..AtaCommand::default()
         })),
+        [START_STOP_UNIT, _, _, _, how, ..] if how & (LOEJ | POWER_CONDITION) != 0 => {
+            Err(Sense::INVALID_FIELD)
+        }
+        [START_STOP_UNIT, _, _, _, how, ..] => Ok(Request::Plain(match how & START {
+            0 => AtaCommand {
+                command: STANDBY_IMMEDIATE,
+                ..AtaCommand::default()
+            },
+            _ => AtaCommand {
+                command: READ_VERIFY,
+                count: 1,
+                device: LBA_MODE,
+                ..AtaCommand::default()
+            },
+        })),
+        [REPORT_LUNS, _, _, _, _, _, a, b, c, d, ..] => {
+            tell(Ask::Luns, u32::from_be_bytes([a, b, c, d]))
+        }
         [ATA_12, how, what, features, count, low, mid, high, device, command, _, _, ..] => {
             let command = AtaCommand {
                 command,
@@ -309,13 +336,26 @@ mod tests {
         let none = Data::Nothing;
         assert_eq!(decode(&[0; 6], none), Ok(Request::Ready));
         for opcode in [0x35, 0x91] {
-            let Ok(Request::Flush(command)) = decode(&[opcode, 0, 0, 0, 0, 0], none) else {
+            let Ok(Request::Plain(command)) = decode(&[opcode, 0, 0, 0, 0, 0], none) else {
                 panic!("{opcode:#x}");
             };
             assert_eq!((command.command, command.device), (0xea, 0x40));
         }
-        // READ (10), START STOP UNIT, ATA PASS-THROUGH (32), nothing at all.
-        for opcode in [0x28, 0x1b, 0x7f] {
+        // Stop, start; with the tray, a power condition.
+        for (how, is) in [(0, (0xe0, 0, 0)), (1, (0x40, 1, 0x40))] {
+            let Ok(Request::Plain(command)) = decode(&[0x1b, 1, 0, 0, how, 0], none) else {
+                panic!("{how:#x}");
+            };
+            assert_eq!((command.command, command.count, command.device), is);
+        }
+        for how in [2, 3, 0x10, 0xf1] {
+            let refused = decode(&[0x1b, 0, 0, 0, how, 0], none);
+            assert_eq!(refused, Err(Sense::INVALID_FIELD));
+        }
+        let luns = [0xa0, 0, 2, 0, 0, 0, 0, 0, 1, 2, 0, 0];
+        assert_eq!(told(&luns), Ok((Ask::Luns, 0x102)));
+        // READ (10), LOG SENSE, ATA PASS-THROUGH (32), nothing at all.
+        for opcode in [0x28, 0x4d, 0x7f] {
             assert_eq!(decode(&[opcode; 16], none), Err(Sense::UNKNOWN_COMMAND));
         }
         assert_eq!(decode(&[], none), Err(Sense::UNKNOWN_COMMAND));

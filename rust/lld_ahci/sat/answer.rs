@@ -20,6 +20,8 @@ pub enum Ask {
     Mode(Mode),
     /// REQUEST SENSE, in descriptor format or not.
     Sense(bool),
+    /// REPORT LUNS.
+    Luns,
 }
 
 /// The data of IDENTIFY DEVICE.
@@ -52,11 +54,13 @@ impl Ask {
     /// The answer, by what is known of the drive and what it says itself.
     pub fn answer(&self, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
         match self {
-            Self::Inquiry(None) => Ok(inquiry::standard(unit)),
+            Self::Inquiry(None) => Ok(inquiry::standard(unit, identity)),
             Self::Inquiry(Some(page)) => inquiry::vital(*page, unit, identity),
             Self::Capacity => Ok(capacity(unit)),
             Self::LongCapacity => Ok(long_capacity(unit)),
             Self::Mode(mode) => mode::sense(mode, unit, identity),
+            // A list of eight bytes: the one unit, which is 0.
+            Self::Luns => Ok(Page::new().put(&[0, 0, 0, 8]).zero_to(16)),
             // Whatever there was to be said was said with the command that it was about.
             Self::Sense(true) => Ok(Page::new().put(&[0x72]).zero_to(8)),
             Self::Sense(false) => Ok(Page::new().put(&[0x70]).zero_to(18).count::<1>(7, 0)),
@@ -150,15 +154,52 @@ mod tests {
     #[test]
     fn a_drive_says_what_it_is() {
         let page = bytes(Ask::Inquiry(None));
-        assert_eq!(page[..8], [0, 0, 5, 2, 31, 0, 0, 2]);
-        assert_eq!(page[8..], *b"ATA     A DRIVE WITH A L2.5+");
-        let later = Unit {
-            firmware: *b"FW 12345",
+        assert_eq!(page[..8], [0, 0, 5, 2, 91, 0, 0, 2]);
+        assert_eq!(page[8..36], *b"ATA     A DRIVE WITH A L2.5+");
+        assert_eq!(page[36..58], [0; 22]);
+        assert_eq!(page[58..64], [0, 0x60, 3, 0x20, 3, 0]);
+        assert_eq!(page[64..], [0; 32]);
+        for (firmware, revision) in [
+            (b"FW 12345", b"2345"),
+            (b"2.5+    ", b"2.5+"),
+            (b"        ", b"n/a "),
+            (b"1.0 \0\0\0\0", b"n/a "),
+            (b"FW\xe9\t\"\xe9x ", b"\"\xe9x "),
+        ] {
+            let other = Unit {
+                firmware: *firmware,
+                ..unit()
+            };
+            let page = Ask::Inquiry(None).answer(&other, &identity()).unwrap();
+            assert_eq!(page.first(36)[32..], *revision, "{firmware:?}");
+            assert_eq!(page.first(5).len(), 5);
+        }
+    }
+
+    /// The bytes of an identity are nobody's to mend: udev makes links of them.
+    #[test]
+    fn names_are_the_drives_own_bytes() {
+        let odd = Unit {
+            serial: *b"  \"o\xe9\td,\0$x         ",
+            model: *b" /\"M\xe9\t  x                               ",
             ..unit()
         };
-        let page = Ask::Inquiry(None).answer(&later, &identity()).unwrap();
-        assert_eq!(page.first(36)[32..], *b"2345");
-        assert_eq!(page.first(5).len(), 5);
+        let page = |page| {
+            let told = Ask::Inquiry(page).answer(&odd, &identity()).unwrap();
+            told.first(4096).to_vec()
+        };
+        assert_eq!(page(None)[16..32], odd.model[..16]);
+        assert_eq!(page(Some(0x80))[4..], odd.serial);
+        let names = page(Some(0x83));
+        assert_eq!(names[8..28], odd.serial);
+        assert_eq!(names[40..80], odd.model);
+        assert_eq!(names[80..100], odd.serial);
+    }
+
+    #[test]
+    fn there_is_one_unit() {
+        let luns = bytes(Ask::Luns);
+        assert_eq!(luns, [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]

@@ -33,21 +33,40 @@ const ALL: [u8; 7] = [
 /// Bytes of the pages of the block commands' standard but the last.
 const BLOCK_PAGE: usize = 64;
 
+/// Where the standard data names the standards that it keeps: SAM-3, SBC-2 and SPC-3, as libata
+/// does; and its end.
+const VERSIONS_AT: usize = 58;
+const VERSIONS: [u8; 6] = [0x00, 0x60, 0x03, 0x20, 0x03, 0x00];
+const STANDARD_BYTES: usize = 96;
+/// In its second byte: the medium can be removed.
+const RMB: u8 = 1 << 7;
+
 /// The standard data.
-pub(super) fn standard(unit: &Unit) -> Page {
+pub(super) fn standard(unit: &Unit, identity: &Identity) -> Page {
     // The last four characters of the revision say most of it, where there are any.
     let (first, last) = unit.firmware.split_at(4);
-    let revision = match last.iter().all(|byte| matches!(byte, 0 | b' ')) {
+    let revision = match last == b"    " {
         true => first,
         false => last,
     };
+    let revision = match revision {
+        [0 | b' ', ..] => b"n/a ",
+        said => said,
+    };
     let (model, _) = unit.model.split_at(16);
+    let removable = match identity.bit(0, 7) {
+        true => RMB,
+        false => 0,
+    };
     // SPC-3; this response format; so many bytes follow; command queuing.
     Page::new()
-        .put(&[0, 0, 5, 2, 0, 0, 0, 2])
+        .put(&[0, removable, 5, 2, 0, 0, 0, 2])
         .put(VENDOR)
         .put(model)
         .put(revision)
+        .zero_to(VERSIONS_AT)
+        .put(&VERSIONS)
+        .zero_to(STANDARD_BYTES)
         .count::<1>(4, 0)
 }
 
