@@ -3,6 +3,7 @@
 
 use crate::devices::{parse, Entry, Wrong, FILE};
 use crate::failure::Failure;
+use crate::identity;
 use crate::machine::{class_of, controllers, Controller, Kind};
 use crate::out::Out;
 use crate::root::Root;
@@ -24,7 +25,7 @@ pub(crate) fn run(root: &Root, out: &Out, file: Option<&Path>) -> Result<(), Fai
         None => std::fs::read(root.at(FILE)),
     };
     let bytes = bytes.map_err(|error| Failure::io(&name, &error))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = identity::ascii(&bytes);
     let (entries, wrong) = look(root, &text);
     let checked = Checked {
         devices: entries.len(),
@@ -105,7 +106,8 @@ fn against(root: &Root, machine: &[Controller], entry: &Entry) -> Option<Wrong> 
     }
     let wanted = entry.serial.as_ref()?;
     let serials = serials(root, machine, address);
-    if serials.is_empty() || serials.contains(wanted) {
+    let is_there = |serial: &String| identity::is_meant(wanted, serial);
+    if serials.is_empty() || serials.iter().any(is_there) {
         return None;
     }
     let what = format!(
@@ -125,7 +127,7 @@ fn serials(root: &Root, machine: &[Controller], address: &str) -> Vec<String> {
     let mut all: Vec<String> = disks.filter_map(|disk| disk.serial.clone()).collect();
     let folder = format!("/sys/bus/pci/devices/{address}/nvme");
     for name in root.names(&folder) {
-        all.extend(root.word(&format!("{folder}/{name}/serial")));
+        all.extend(root.identity(&format!("{folder}/{name}/serial")));
     }
     all.sort();
     all.dedup();

@@ -80,7 +80,8 @@ pub(crate) enum Command {
     /// Check the list of devices that are bound at boot
     ///
     /// A line is ADDRESS [DRIVER] [serial=NUMBER]; # begins a comment. DRIVER is hiops_nvme if left
-    /// out. With serial= the drive is left alone where another one has come to that address.
+    /// out. With serial= the drive is left alone where another one has come to that address; in
+    /// NUMBER a ? stands for any one byte, such as a blank.
     Check {
         /// The list; /etc/hiops/devices if left out
         file: Option<PathBuf>,

@@ -102,11 +102,12 @@ fn line(line: usize, text: &str) -> Result<Option<Entry>, Wrong> {
                 driver = Some(word.to_string());
             }
             _ => {
-                return Err(Wrong::new(
-                    line,
-                    format!("'{word}' is not understood"),
-                    FORM,
-                ))
+                let what = format!("'{word}' is not understood");
+                let way_out = match serial {
+                    Some(_) => "in a serial number write ? for each blank",
+                    None => FORM,
+                };
+                return Err(Wrong::new(line, what, way_out));
             }
         }
     }

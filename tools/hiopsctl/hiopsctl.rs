@@ -5,7 +5,8 @@
 //! `hiops-bind`, which is where it is decided whether a disk is in use.
 //!
 //! * `cli`: the commands and their help, of which completions and manual pages are made.
-//! * `machine`, `usage`: controllers and disks, and who uses them. `counters`, `learned`,
+//! * `machine`, `usage`: controllers and disks, and who uses them. `identity`: what drives call
+//!   themselves. `counters`, `learned`,
 //!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
 //! * `switches`, `list`, `status`, `stat` with `screen`, `handover`, `trace`, `report` with
 //!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition`, `smartd`,
@@ -24,6 +25,7 @@ mod devices;
 mod exposition;
 mod failure;
 mod handover;
+mod identity;
 mod kmsg;
 mod learned;
 mod list;

@@ -4,6 +4,7 @@
 //! A RAM disk is its own controller, and stands under its own name instead of an address.
 
 use crate::failure::Failure;
+use crate::identity::shown;
 use crate::root::Root;
 use serde::Serialize;
 
@@ -86,14 +87,15 @@ impl Disk {
         let at = |file: &str| format!("/sys/block/{name}/{file}");
         // hiops has them in the disk's own folder, the in-tree drivers in the device's.
         let either = |file: &str| {
-            let own = root.word(&at(file));
-            own.or_else(|| root.word(&at(&format!("device/{file}"))))
+            let own = root.identity(&at(file));
+            own.or_else(|| root.identity(&at(&format!("device/{file}"))))
         };
         Self {
             name: name.to_string(),
             bytes: root.number(&at("size")).unwrap_or(0).saturating_mul(512),
             model: either("model"),
-            serial: either("serial").or_else(|| page_serial(root, name)),
+            serial: either("serial")
+                .or_else(|| page_serial(root, name).and_then(|page| shown(&page))),
             firmware: either("firmware_rev"),
             hiops: root.has(&at("hiops/stats")),
         }
@@ -102,10 +104,9 @@ impl Disk {
 
 /// The serial number of a disk of the SCSI layer, as SATA disks are under ahci: page 0x80 of its
 /// vital product data, behind four bytes of header.
-pub(crate) fn page_serial(root: &Root, name: &str) -> Option<String> {
-    let page = root.text(&format!("/sys/block/{name}/device/vpd_pg80"))?;
-    let serial: String = page.chars().skip(4).collect();
-    Some(serial.trim().to_string()).filter(|serial| !serial.is_empty())
+pub(crate) fn page_serial(root: &Root, name: &str) -> Option<Vec<u8>> {
+    let page = root.bytes(&format!("/sys/block/{name}/device/vpd_pg80"))?;
+    page.get(4..).map(<[u8]>::to_vec)
 }
 
 fn is_ours(driver: &str) -> bool {

@@ -149,7 +149,12 @@ fn section(name: &str, text: String) -> Section {
 fn files<'a>(root: &Root, folder: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let mut text = String::new();
     for name in names {
-        let Some(value) = root.text(&format!("{folder}/{name}")) else {
+        let path = format!("{folder}/{name}");
+        let value = match name {
+            "model" | "serial" | "firmware_rev" => root.identity(&path),
+            _ => root.text(&path),
+        };
+        let Some(value) = value else {
             continue;
         };
         match value.trim_end() {

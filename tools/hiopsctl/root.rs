@@ -29,6 +29,16 @@ impl Root {
         fs::read(self.at(path)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// A file's bytes, if it can be read.
+    pub(crate) fn bytes(&self, path: &str) -> Option<Vec<u8>> {
+        fs::read(self.at(path)).ok()
+    }
+
+    /// What a drive calls itself in a file, as it is shown.
+    pub(crate) fn identity(&self, path: &str) -> Option<String> {
+        crate::identity::shown(&self.bytes(path)?)
+    }
+
     /// A file's text, if it can be read.
     pub(crate) fn text(&self, path: &str) -> Option<String> {
         self.read(path).ok()

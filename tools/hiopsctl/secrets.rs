@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What this machine is known by: a report tells none of it.
 
+use crate::identity::forms;
 use crate::machine::{page_serial, Controller};
 use crate::redact::Known;
 use crate::root::Root;
@@ -12,10 +13,13 @@ pub(crate) fn secrets(root: &Root, all: &[Controller]) -> Vec<Known> {
         known.extend(text.map(|text| (kind, text)));
     };
     for disk in root.names("/sys/block") {
-        for file in ["serial", "device/serial"] {
-            add("serial", root.word(&format!("/sys/block/{disk}/{file}")));
+        let files = ["serial", "device/serial"].map(|file| format!("/sys/block/{disk}/{file}"));
+        let serials = files.iter().filter_map(|file| root.bytes(file));
+        for serial in serials.chain(page_serial(root, &disk)) {
+            forms(&serial)
+                .into_iter()
+                .for_each(|form| add("serial", Some(form)));
         }
-        add("serial", page_serial(root, &disk));
         for file in ["wwid", "device/wwid", "nguid", "uuid", "eui"] {
             add("wwid", root.word(&format!("/sys/block/{disk}/{file}")));
         }
@@ -24,10 +28,8 @@ pub(crate) fn secrets(root: &Root, all: &[Controller]) -> Vec<Known> {
         add("serial", disk.serial.clone());
     }
     for name in root.names("/sys/class/nvme") {
-        add(
-            "serial",
-            root.word(&format!("/sys/class/nvme/{name}/serial")),
-        );
+        let serial = root.bytes(&format!("/sys/class/nvme/{name}/serial"));
+        (serial.iter().flat_map(|serial| forms(serial))).for_each(|form| add("serial", Some(form)));
         add(
             "nqn",
             root.word(&format!("/sys/class/nvme/{name}/subsysnqn")),

@@ -3,6 +3,7 @@
 //! not find, as it knows the in-tree drivers' names.
 
 use crate::failure::Failure;
+use crate::identity::is_named;
 use crate::machine::{controllers, Controller, Disk, Kind};
 use crate::out::Out;
 use crate::root::Root;
@@ -58,8 +59,8 @@ fn lasting(root: &Root, disk: &Disk) -> String {
     let links: Vec<String> = (root.names(FOLDER).into_iter())
         .filter(leads_there)
         .collect();
-    let serial = disk.serial.as_deref().unwrap_or_default().replace(' ', "_");
-    let named = |link: &&String| !serial.is_empty() && link.contains(&serial);
+    let serial = disk.serial.as_deref().unwrap_or_default();
+    let named = |link: &&String| is_named(link, serial);
     match links.iter().find(named).or(links.first()) {
         Some(link) => format!("{FOLDER}/{link}"),
         None => format!("/dev/{}", disk.name),
