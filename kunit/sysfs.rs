@@ -4,7 +4,7 @@
 use super::unit::unit;
 use crate::blk::lane::{LaneStats, Sums};
 use crate::sysfs_text::{write_stats, write_wwid};
-use crate::text::{Padded, Text};
+use crate::text::Text;
 use hal::{Unit, UnitIds, UnitKind};
 use kernel::prelude::*;
 
@@ -118,22 +118,25 @@ mod sysfs_suite {
         )));
     }
 
+    /// As the in-tree driver's "%.*s": each byte, whatever it is, up to a zero.
     #[test]
-    fn a_device_cannot_break_a_line() {
-        use core::fmt::Write;
-        assert!(writes("1??", |text| write!(
-            text,
-            "{}",
-            Padded(&unit().firmware)
-        )));
-        assert!(writes("S1", |text| write!(
-            text,
-            "{}",
-            Padded(&unit().serial)
-        )));
-        assert!(writes("", |text| write!(text, "{}", Padded(&unit().model))));
-        assert!(writes("", |text| write!(text, "{}", Padded(b"\0\0"))));
-        assert!(writes("a b", |text| write!(text, "{}", Padded(b" a b \0"))));
+    fn a_device_says_what_it_likes_byte_for_byte() {
+        let wanted: [(&[u8], &[u8]); 5] = [
+            (b"  S1\t\xe9\x1b  ", b"  S1\t\xe9\x1b  \n"),
+            (b"ab\0cd", b"ab\n"),
+            (b"\0\0", b"\n"),
+            (b"    ", b"    \n"),
+            (b"full", b"full\n"),
+        ];
+        for (said, shown) in wanted {
+            let mut page = [0u8; 64];
+            let mut text = Text::new(&mut page);
+            assert!(text.identity(said).is_ok());
+            let len = text.len();
+            assert!(page.get(..len) == Some(shown));
+        }
+        let mut short = [0u8; 2];
+        assert!(Text::new(&mut short).identity(b"abc").is_err());
     }
 
     #[test]

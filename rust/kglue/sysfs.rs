@@ -9,7 +9,7 @@ use crate::compat::eopnotsupp;
 use crate::sysfs_device::{show_cache_type, show_link_power, store_cache_type, store_link_power};
 use crate::sysfs_predict::{show_forecast, show_predict, show_window, store_predict, store_window};
 use crate::sysfs_text::{write_stats, write_wwid};
-use crate::text::{number, write_quirks, Padded, Text};
+use crate::text::{number, write_quirks, Text};
 use crate::wait::hook::is_hooked;
 use core::fmt::{self, Write};
 use core::ptr::null_mut;
@@ -136,19 +136,12 @@ fn show_quirks(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     }
 }
 
-static SERIAL: Attribute = Attribute::new(
-    c_str!("serial"),
-    |d, to| writeln!(to, "{}", Padded(&d.unit.serial)),
-    None,
-);
-static MODEL: Attribute = Attribute::new(
-    c_str!("model"),
-    |d, to| writeln!(to, "{}", Padded(&d.unit.model)),
-    None,
-);
+static SERIAL: Attribute =
+    Attribute::new(c_str!("serial"), |d, to| to.identity(&d.unit.serial), None);
+static MODEL: Attribute = Attribute::new(c_str!("model"), |d, to| to.identity(&d.unit.model), None);
 static FIRMWARE: Attribute = Attribute::new(
     c_str!("firmware_rev"),
-    |d, to| writeln!(to, "{}", Padded(&d.unit.firmware)),
+    |d, to| to.identity(&d.unit.firmware),
     None,
 );
 static WWID: Attribute = Attribute::new(

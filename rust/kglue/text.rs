@@ -32,6 +32,22 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// What a device says of itself, byte for byte as the in-tree driver shows it: up to the first
+    /// zero, with the blanks that pad it; and a line's end.
+    pub(crate) fn identity(&mut self, said: &[u8]) -> fmt::Result {
+        let said = said.split(|byte| *byte == 0).next().unwrap_or_default();
+        said.iter()
+            .chain(b"\n")
+            .try_for_each(|byte| self.put(*byte))
+    }
+
+    fn put(&mut self, byte: u8) -> fmt::Result {
+        let to = self.to.get_mut(self.len).ok_or(fmt::Error)?;
+        *to = byte;
+        self.len = self.len.wrapping_add(1);
+        Ok(())
+    }
+
     /// Ends it with a zero byte, for which the last written one makes room if need be.
     pub(crate) fn terminate(&mut self) {
         let last = self.to.len().saturating_sub(1);
@@ -43,36 +59,7 @@ impl<'a> Text<'a> {
 
 impl fmt::Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for from in text.bytes() {
-            let to = self.to.get_mut(self.len).ok_or(fmt::Error)?;
-            *to = from;
-            self.len = self.len.wrapping_add(1);
-        }
-        Ok(())
-    }
-}
-
-/// An identification string of a device: printable ASCII, without the blanks and zeroes that pad
-/// it. It never ends a line of its own.
-pub(crate) struct Padded<'a>(pub(crate) &'a [u8]);
-
-impl fmt::Display for Padded<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pad = |byte: &u8| *byte == b' ' || *byte == 0;
-        let end = self
-            .0
-            .iter()
-            .rposition(|byte| !pad(byte))
-            .map_or(0, |at| at.saturating_add(1));
-        for &byte in self.0.iter().take(end).skip_while(|byte| pad(byte)) {
-            let shown = if byte.is_ascii_graphic() || byte == b' ' {
-                byte
-            } else {
-                b'?'
-            };
-            fmt::Write::write_char(f, char::from(shown))?;
-        }
-        Ok(())
+        text.bytes().try_for_each(|byte| self.put(byte))
     }
 }
 
