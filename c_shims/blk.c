@@ -246,6 +246,34 @@ struct module *hiops_this_module(void)
 
 static DEFINE_IDA(hiops_numbers);
 
+/* Two devices of one number can't be: a number is free when the disk's last user is gone. */
+static DEFINE_IDA(hiops_disk_numbers);
+
+int hiops_disk_number_get(void)
+{
+	return ida_alloc_max(&hiops_disk_numbers,
+			     (MINORMASK + 1) / HIOPS_DISK_MINORS - 1,
+			     GFP_KERNEL);
+}
+
+void hiops_disk_number_put(int number)
+{
+	ida_free(&hiops_disk_numbers, number);
+}
+
+/* LVM knows majors by how their names begin. */
+#define HIOPS_MAJOR_NAME "sdhiops"
+
+int hiops_major_get(void)
+{
+	return register_blkdev(0, HIOPS_MAJOR_NAME);
+}
+
+void hiops_major_put(int major)
+{
+	unregister_blkdev(major, HIOPS_MAJOR_NAME);
+}
+
 int hiops_number_get(void)
 {
 	return ida_alloc(&hiops_numbers, GFP_KERNEL);

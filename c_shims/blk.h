@@ -110,5 +110,13 @@ bool hiops_is_read_only(struct block_device *bdev);
 /* Controller numbers: the lowest free one, or a negative errno. */
 int hiops_number_get(void);
 void hiops_number_put(int number);
+/* Minors of a disk of hiops' own major: as the block layer's "sd" has. */
+#define HIOPS_DISK_MINORS 16
+/* Numbers of such disks: as above. */
+int hiops_disk_number_get(void);
+void hiops_disk_number_put(int number);
+/* That major, or a negative errno. */
+int hiops_major_get(void);
+void hiops_major_put(int major);
 
 #endif

@@ -27,7 +27,6 @@ sata dma_alignment less
 sata discard_max_bytes less
 sata discard_max_hw_bytes less
 sata max_discard_segments more
-sata range 0,any
 '
 # told DISK FILE: what each file of its queue says, a line each.
 told() {

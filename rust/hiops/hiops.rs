@@ -192,7 +192,7 @@ impl kernel::Module for Hiops {
         params::ahci_fua().map_err(failed)?;
         params::poll_queues().map_err(failed)?;
         let threads = Threads::new().map_err(failed)?;
-        let disks = AllDisks::begin();
+        let disks = AllDisks::begin().map_err(failed)?;
         let ram = ram::disks(begin).map_err(|error| {
             pr_err!(
                 "the RAM disks could not be made: {}\n",

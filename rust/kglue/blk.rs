@@ -8,7 +8,8 @@
 //! * [`lane`]: a disk's way to one hardware queue, with what is counted there.
 //! * [`ops`]: blk-mq's callbacks. [`limits`]: what a disk promises the block layer.
 //! * [`gendisk`]: the block layer's disk; [`disk`]: one that is made; [`fops`]: as user space sees
-//!   it. [`shared`]: its part that may outlive the adapter; [`names`]: what it is known by.
+//!   it. [`shared`]: its part that may outlive the adapter; [`names`]: what it is known by;
+//!   [`numbers`]: its device numbers.
 //!   [`ioctl`]: what passes through to the
 //!   controller; [`owner`]: who that is for a disk; [`gate`]: the way there. [`pr`]: its
 //!   reservations.
@@ -27,6 +28,7 @@ pub(crate) mod lane;
 pub(crate) mod limits;
 pub(crate) mod map;
 pub(crate) mod names;
+pub(crate) mod numbers;
 pub(crate) mod ops;
 pub(crate) mod owner;
 pub(crate) mod pieces;

@@ -55,6 +55,14 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_number_get() -> i32;
     /// Gives it back.
     pub(crate) safe fn hiops_number_put(number: i32);
+    /// Likewise, of the disks with a major of hiops' own.
+    pub(crate) safe fn hiops_disk_number_get() -> i32;
+    /// Gives it back.
+    pub(crate) safe fn hiops_disk_number_put(number: i32);
+    /// Registers that major; negative: there is none. Sleeps.
+    pub(crate) safe fn hiops_major_get() -> i32;
+    /// Gives it back.
+    pub(crate) safe fn hiops_major_put(major: i32);
 }
 
 const _: [unsafe extern "C" fn(); 6] = [
@@ -103,5 +111,19 @@ const _: [unsafe extern "C" fn() -> bool; 16] = [
     shims::hiops_on_idle_cpu,
     hiops_on_idle_cpu,
 ];
-const _: [unsafe extern "C" fn() -> i32; 2] = [shims::hiops_number_get, hiops_number_get];
-const _: [unsafe extern "C" fn(i32); 2] = [shims::hiops_number_put, hiops_number_put];
+const _: [unsafe extern "C" fn() -> i32; 6] = [
+    shims::hiops_number_get,
+    hiops_number_get,
+    shims::hiops_disk_number_get,
+    hiops_disk_number_get,
+    shims::hiops_major_get,
+    hiops_major_get,
+];
+const _: [unsafe extern "C" fn(i32); 6] = [
+    shims::hiops_number_put,
+    hiops_number_put,
+    shims::hiops_disk_number_put,
+    hiops_disk_number_put,
+    shims::hiops_major_put,
+    hiops_major_put,
+];

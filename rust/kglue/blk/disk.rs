@@ -4,6 +4,7 @@
 use super::fops;
 use super::gendisk::GenDisk;
 use super::limits::{check, queue_limits, sectors};
+use super::numbers::MINORS;
 use super::shared::DiskShared;
 use crate::adapter::Naming;
 use crate::errno::from_errno;
@@ -57,6 +58,7 @@ impl Disk {
         check(limits, &unit)?;
         let mut lim = queue_limits(limits, &unit);
         let data = from_ref::<DiskShared>(&shared).cast_mut();
+        let numbers = shared.number.as_ref().map(|number| number.device());
         // SAFETY: the set is allocated; `init_hctx` finds the lanes through `queuedata`, and where
         // that is it stays. A fresh disk that is not shown yet is the caller's alone.
         let disk = unsafe {
@@ -65,6 +67,11 @@ impl Disk {
             (*made).fops = &fops::TABLE.0;
             (*made).private_data = KBox::into_raw(shared).cast();
             (*made).disk_name = name(naming, controller, unit.id);
+            if let Some((major, first)) = numbers {
+                (*made).major = major;
+                (*made).first_minor = first;
+                (*made).minors = MINORS;
+            }
             shims::hiops_set_capacity_ro(made, sectors(&unit, unit.blocks), unit.read_only);
             GenDisk::from_raw(made)
         };

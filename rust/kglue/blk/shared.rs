@@ -3,6 +3,7 @@
 
 use super::lane::{Lane, Sums};
 use super::names::{self, Names};
+use super::numbers::{Major, Number};
 use super::owner::{Gate, Owner};
 use crate::aim::Stays;
 use crate::compat::synchronize_rcu;
@@ -16,6 +17,8 @@ use kernel::time::{delay::fsleep, Delta};
 pub(crate) struct DiskShared {
     pub(crate) unit: Unit,
     pub(crate) names: Names,
+    /// `None`: the block layer numbers the disk.
+    pub(crate) number: Option<Number>,
     pub(crate) lanes: KVec<Lane>,
     /// The way to the adapter, closed when that goes.
     pub(crate) gate: Arc<Gate>,
@@ -32,10 +35,12 @@ impl DiskShared {
         owner: Stays<dyn Owner>,
     ) -> Result<KBox<Self>, Error> {
         let names = Names::take(&unit)?;
+        let number = Number::take(&unit)?;
         ALIVE.fetch_add(1, Ordering::Relaxed);
         let shared = Self {
             unit,
             names,
+            number,
             lanes,
             gate,
             owner,
@@ -74,13 +79,16 @@ impl Drop for DiskShared {
 }
 
 /// All disks of the module: when it is dropped, it waits until none is being freed any more.
-pub struct AllDisks(());
+pub struct AllDisks {
+    _major: Major,
+}
 
 impl AllDisks {
     /// Before the first disk; once. Sleeps.
-    pub fn begin() -> Self {
+    pub fn begin() -> Result<Self, Error> {
+        let major = Major::take()?;
         names::init();
-        Self(())
+        Ok(Self { _major: major })
     }
 }
 
