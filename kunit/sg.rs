@@ -7,6 +7,7 @@ use lld_ahci::sat::Data;
 #[kunit_tests(hiops_sg)]
 mod sg_suite {
     use super::*;
+    use crate::scsi_ioctl::id_lun;
     use crate::sg::{Answer, Header, INPUT_BYTES};
 
     /// A header of 512 bytes from the device, with one byte changed for another.
@@ -33,6 +34,16 @@ mod sg_suite {
             *place = byte;
         }
         Header::parse(&bytes)
+    }
+
+    /// No two disks are at one place, and none is where a disk of the kernel's own could be: on a
+    /// host whose number begins at 0.
+    #[test]
+    fn places_are_nobody_elses() {
+        assert!(id_lun(0) == [0xff00_0000, 1]);
+        assert!(id_lun(5) == [0xff00_0005, 6]);
+        assert!(id_lun(0xfedc) == [0xfffe_00dc, 0xfedd]);
+        assert!(id_lun(u32::MAX) == [0xffff_00ff, 0]);
     }
 
     #[test]

@@ -116,6 +116,19 @@ told refusal 'Permission denied'
 somebody hdparm -i $D >"$OUT" 2>&1 || :
 told somebodys-identity 'Model=QEMU HARDDISK'
 
+# A partition's node does as its disk's, for who may send raw commands.
+partitions() { sfdisk -q $D <<<'size=64M' && until_true 60 test -b ${D}p1 && chmod a+r ${D}p1; }
+expect partitions partitions
+expect partition-hdparm hdparm -I ${D}p1
+told partition-serial 'Serial Number: *sata-0'
+expect partition-smartctl smartctl -H -d sat ${D}p1
+told partition-health 'self-assessment test result: PASSED'
+if somebody hdparm -i ${D}p1 >"$OUT" 2>&1; then
+	not_ok somebodys-partition "it worked"
+else
+	told somebodys-partition 'Inappropriate ioctl'
+fi
+
 # I/O beside them, which goes on, and is right.
 write_and_verify() {
 	until [ -e "$ENOUGH" ]; do

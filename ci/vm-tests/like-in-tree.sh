@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # What a disk says of itself in queue/ is what the in-tree driver's disk of the same drive says;
-# where not, the difference and its reason are in the table below, and in docs/operator.md.
+# where not, the difference and its reason are in the table below, and in docs/operator.md. Disks
+# and partitions take the ioctls of tools as there, for each who may ask.
 # image: a.img 512M
 # image: s.img 256M
 # vm: --timeout 1200 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap"
@@ -92,6 +93,26 @@ view() {
 	done
 }
 
+# ioctls KIND DISK: how the disk, a partition, and one beyond the minors of a SCSI disk take the
+# ioctls of tools: of root, of root with fewer rights, and of somebody who may read.
+ioctls() {
+	local last nodes who
+	sfdisk -q --wipe always "/dev/$2" < <(echo label: gpt; printf 'size=1M\n%.0s' {1..17}) ||
+		return
+	last=/dev/$(basename "$(compgen -G "/sys/block/$2/$2*17")")
+	nodes=("/dev/$2" "${last%17}1" "$last")
+	until_true 60 test -b "$last" && chmod a+r "${nodes[@]}" || return
+	for who in '' --bounding-set=-sys_admin --bounding-set=-sys_rawio --reuid=nobody; do
+		# shellcheck disable=SC2086 # a word, or none
+		setpriv $who --clear-groups python3 - "$1" "${nodes[@]}" <ci/vm-tests/ioctls.py |
+			sed "s/^/${who#--}: /"
+	done
+	chmod a-r "${nodes[@]}"
+}
+# What may differ: hiops' I/O commands are for administrators, while in tree who may read a disk may
+# have it read (by NVME_IOCTL_IO_CMD of a partition, too, and beyond it); and somebody who may send
+# no command of that kind is told what becomes of one that there is none of.
+OTHERWISE='(-sys_admin|=nobody): (0 read|. read:)|(-sys_rawio|=nobody): . no command'
 modprobe sd_mod
 expect in-tree-nvme "$BIND" $PCI nvme
 until_true 60 disk_of $PCI
@@ -103,10 +124,12 @@ heat() {
 	done
 }
 theirs=$(heat | grep -v -e _min -e _max)
+their_nvme=$(ioctls nvme "$(disk_of $PCI)")
 told "$(disk_of $PCI)" /run/nvme.theirs
 expect in-tree-ahci "$BIND" $SATA ahci
 until_true 60 disk_of $SATA
 told "$(disk_of $SATA)" /run/sata.theirs
+their_sata=$(ioctls sata "$(disk_of $SATA)")
 # The write cache, as a tool has turned it off and on.
 cache() { reads "/sys/block/$1/queue/write_cache" "$2"; }
 disk=$(disk_of $SATA)
@@ -131,10 +154,20 @@ same in-tree-no-flushes "$(flushes "$disk")" 0
 expect nvme "$BIND" $PCI hiops_nvme
 same heat "$(heat | grep -v _max)" "$theirs"
 told hiops0n1 /run/nvme.ours
+alike() {
+	local theirs ours
+	theirs=$(grep -vE -e "$OTHERWISE" <<<"$2") ours=$(grep -vE -e "$OTHERWISE" <<<"$3")
+	expect "$1-of-both" test "$(wc -l <<<"$theirs")" -gt 140
+	same "$1" "$(diff <(echo "$theirs") <(echo "$ours"))" ''
+}
+our_nvme=$(ioctls nvme hiops0n1)
+alike nvme-ioctls "$their_nvme" "$our_nvme"
 compare nvme /run/nvme.ours /run/nvme.theirs
 expect ahci "$BIND" $SATA hiops_ahci
 disk=$(disk_of $SATA)
 told "$disk" /run/sata.ours
+our_sata=$(ioctls sata "$disk")
+alike sata-ioctls "$their_sata" "$our_sata"
 compare sata /run/sata.ours /run/sata.theirs
 expect cache-off hdparm -W0 "/dev/$disk"
 same no-cache "$(cat "/sys/block/$disk/queue/write_cache")" 'write through'

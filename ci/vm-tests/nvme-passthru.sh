@@ -125,6 +125,23 @@ done
 expect beside-io wait $fio
 expect beside-rounds test $rounds -gt 2
 
+# A partition's node does as its disk's: for administrators, and whoever can open it may identify.
+P=${D}p1
+partitions() { sfdisk -q $D <<<'start=10M, size=16M' && until_true 60 test -b $P && chmod a+r $P; }
+nobody() { setpriv --reuid=nobody --clear-groups "$@"; }
+expect partitions partitions
+expect partition-smart-log nvme smart-log $P
+told partition-temperature temperature
+expect partition-id-ns nvme id-ns $P
+told partition-size 'nsze *: 0x20000'
+expect partition-smartctl smartctl -H -d nvme $P
+told partition-health 'self-assessment test result: PASSED'
+expect partition-read nvme io-passthru $P --opcode=2 --namespace-id=1 --data-len=512 --read
+expect partition-nobodys-id-ns nobody nvme id-ns $P
+fails partition-nobodys-smart-log 'Permission denied' nobody nvme smart-log $P
+expect disk-nobodys-id-ctrl nobody nvme id-ctrl $D
+fails disk-nobodys-smart-log 'Permission denied' nobody nvme smart-log $D
+
 # A controller whose queues are all in use says so, and is well.
 expect bind-few "$BIND" 0000:00:07.0 hiops_nvme
 fails no-queue-left 'not supported' nvme flush /dev/hiops1n1

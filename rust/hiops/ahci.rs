@@ -14,6 +14,7 @@ use kglue::slot::{Attended, SlotPort};
 use lld_ahci::{boards, AhciController, AhciQueue, Boards, Hba, News, Port, Site};
 
 use crate::inject::{self, AhciRegisters, Handle};
+use crate::scsi_ioctl::Timeout;
 use crate::{ata_passthru, params};
 
 /// The driver.
@@ -82,6 +83,7 @@ impl HbaDriver for HiopsAhci {
         Ok(Ahci {
             controller: AhciController::new(Place(place)),
             platform: platform.clone(),
+            sg_timeout: Timeout::new()?,
             handle,
         })
     }
@@ -142,12 +144,14 @@ impl Site for Place {
 pub(crate) struct Ahci {
     pub(crate) controller: AhciController<Place>,
     pub(crate) platform: KernelPlatform,
+    pub(crate) sg_timeout: Timeout,
     handle: Handle,
 }
 
 impl AdminPath for Ahci {
-    fn ioctl(_disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
-        ata_passthru::ioctl(way, cmd, arg).map(|()| 0)
+    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+        // A port has no node but its disk's.
+        ata_passthru::ioctl(way, disk.ok_or(ENOTTY)?, cmd, arg)
     }
 
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! ATA commands of the operator's tools, through the ioctls that hdparm, smartctl and udev's ata_id
 //! know: SG_IO with ATA PASS-THROUGH, and the older HDIO_*. They take CAP_SYS_RAWIO; anyone who can
-//! open the disk may ask what it is.
+//! open the disk may ask what it is. Of a partition anything takes it, as in tree.
 
 use hal::{Controller, DmaMem, Error, Platform};
 use kernel::prelude::*;
 use kernel::time::{Instant, Monotonic};
-use kglue::blk::ioctl::{ControlPath, Right, Way, SG_IO};
+use kglue::blk::ioctl::{ControlPath, OfDisk, Right, Way, SG_IO};
 use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
 use lld_ahci::sat::{self, Ask, Data, Identity, Request};
@@ -14,25 +14,40 @@ use lld_ahci::{AtaCommand, AtaReply, Sense, Transfer};
 
 use crate::ahci::Ahci;
 use crate::hdio::{self, HDIO_DRIVE_CMD, HDIO_DRIVE_TASK, HDIO_GET_IDENTITY};
+use crate::scsi_ioctl;
 use crate::sg::{Answer, Header, CDB_MAX, INPUT_BYTES};
 use crate::user::{fetch, fill, get, put, room};
 
-/// Carries out `cmd` with its argument at `arg` for the drive that `way` leads to.
-pub(crate) fn ioctl(way: &impl Way<Ahci>, cmd: u32, arg: usize) -> Result {
-    match cmd {
+/// Carries out `cmd` with its argument at `arg` for `disk`, to which `way` leads.
+pub(crate) fn ioctl(way: &impl Way<Ahci>, disk: OfDisk, cmd: u32, arg: usize) -> Result<i32> {
+    if disk.is_partition && !Right::RawIo.is_held() {
+        return Err(ENOTTY);
+    }
+    let done = match cmd {
         SG_IO => sg_io(way, arg),
         HDIO_GET_IDENTITY => get_identity(way, arg),
-        HDIO_DRIVE_CMD | HDIO_DRIVE_TASK if !Right::RawIo.is_held() => Err(EACCES),
+        HDIO_DRIVE_CMD | HDIO_DRIVE_TASK
+            if !Right::Administer.is_held() || !Right::RawIo.is_held() =>
+        {
+            Err(EACCES)
+        }
         HDIO_DRIVE_CMD => drive_cmd(way, arg),
         HDIO_DRIVE_TASK => drive_task(way, arg),
-        _ => Err(ENOTTY),
-    }
+        _ => {
+            let timeout = way.with(|ahci, _| Ok(ahci.sg_timeout.clone()))?;
+            return scsi_ioctl::ioctl(disk, &timeout, cmd, arg);
+        }
+    };
+    done.map(|()| 0)
 }
 
 fn sg_io(way: &impl Way<Ahci>, arg: usize) -> Result {
     let mut bytes = [0; INPUT_BYTES];
     get(arg, &mut bytes)?;
-    let header = Header::parse(&bytes)?;
+    let mut header = Header::parse(&bytes)?;
+    if header.timeout_ms == 0 {
+        header.timeout_ms = way.with(|ahci, _| Ok(ahci.sg_timeout.ms()))?;
+    }
     let mut cdb = [0; CDB_MAX];
     let cdb = cdb.get_mut(..header.cdb_len).ok_or(EINVAL)?;
     get(header.cdb, cdb)?;

@@ -2,8 +2,8 @@
 //! The module: which drivers and which RAM disks there are, and what their tools may ask.
 //!
 //! * `nvme`, `ahci`, `ram`: composition. `params`: module parameters.
-//! * `nvme_passthru`, `nvme_io`; `ata_passthru` with `sg` and `hdio`: the ioctls of tools. `user`:
-//!   their arguments in user space.
+//! * `nvme_passthru`, `nvme_io`; `ata_passthru` with `sg`, `scsi_ioctl` and `hdio`: the ioctls of
+//!   tools. `user`: their arguments in user space.
 //! * `inject`: where faults get in, on a kernel that is made for them; on others there is no way.
 //! * `kunit`: tests that need a kernel, of the folder of that name.
 
@@ -34,6 +34,7 @@ mod nvme_io;
 mod nvme_passthru;
 mod params;
 mod ram;
+mod scsi_ioctl;
 mod sg;
 mod user;
 

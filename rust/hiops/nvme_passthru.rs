@@ -79,7 +79,7 @@ impl Request {
 
 /// Carries out `cmd` with its argument at `arg` for `disk`, or for the controller, to which `way`
 /// leads. The status of a command that the device refused is a positive result. Commands are for
-/// administrators.
+/// administrators, but for those by which anyone may ask what there is.
 pub(crate) fn ioctl(
     way: &impl Way<Nvme>,
     disk: Option<OfDisk>,
@@ -89,11 +89,12 @@ pub(crate) fn ioctl(
     match cmd {
         // CAST: the value goes through an int, as in tree.
         ID => disk.map(|disk| disk.unit as i32).ok_or(ENOTTY),
-        ADMIN | ADMIN64 | SUBMIT | IO | IO64 | RESCAN | RESET if !Right::Administer.is_held() => {
-            Err(EACCES)
-        }
         // Of the controller's node alone, as in tree.
-        RESET if disk.is_none() => {
+        RESET if disk.is_some() => Err(ENOTTY),
+        // Of disks, too, unlike in tree; not of a part of one.
+        RESCAN if disk.is_some_and(|disk| disk.is_partition) => Err(ENOTTY),
+        SUBMIT | IO | IO64 | RESCAN | RESET if !Right::Administer.is_held() => Err(EACCES),
+        RESET => {
             way.with(|_, control| control.reset().map_err(to_errno))?;
             Ok(0)
         }
@@ -107,7 +108,7 @@ pub(crate) fn ioctl(
         }
         ADMIN | ADMIN64 | IO | IO64 => {
             let reply = match (cmd, disk) {
-                (ADMIN | ADMIN64, _) => admin(way, &read(arg)?)?,
+                (ADMIN | ADMIN64, _) => admin(way, read(arg)?)?,
                 (_, Some(disk)) => nvme_io::pass(way, disk, &read(arg)?)?,
                 // Of a controller's node none of its namespaces is meant.
                 (_, None) => return Err(ENOTTY),
@@ -130,8 +131,27 @@ fn read(arg: usize) -> Result<Request> {
     Request::parse(&bytes)
 }
 
+/// Whether whoever can open a node may send the admin command: IDENTIFY, and what of it says how a
+/// disk is used and nothing of others, by the in-tree driver's list (CNS; Base 2.0, figure
+/// "Identify – CNS Values").
+fn is_for_anyone(sqe: &[u64; 8]) -> bool {
+    const IDENTIFY: u64 = 0x06;
+    // Namespace, controller; both of a command set; namespace, whatever its command set.
+    const CNS: [u64; 5] = [0x00, 0x01, 0x05, 0x06, 0x08];
+    let [dword0, _, _, _, _, dword10, ..] = sqe;
+    dword0 & 0xff == IDENTIFY && CNS.contains(&(dword10 & 0xff))
+}
+
 /// Runs an admin command.
-fn admin(way: &impl Way<Nvme>, request: &Request) -> Result<AdminReply> {
+fn admin(way: &impl Way<Nvme>, mut request: Request) -> Result<AdminReply> {
+    if !Right::Administer.is_held() {
+        if !is_for_anyone(&request.sqe) {
+            return Err(EACCES);
+        }
+        // What is late leads to a reset: when it is, is not for everyone to say.
+        request.timeout_ms = 0;
+    }
+    let request = &request;
     let needed = lld_nvme::admin_bytes(&request.sqe).unwrap_or(0);
     if needed > request.data_len as u64 {
         return Err(EINVAL);

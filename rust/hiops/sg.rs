@@ -19,7 +19,7 @@ const FROM_DEVICE: i32 = -3;
 const TO_FROM_DEVICE: i32 = -4;
 
 /// Shortest time that a command is given; tools ask for less than a drive takes to spin up.
-const LEAST_MS: u32 = 7_000;
+pub(crate) const LEAST_MS: u32 = 7_000;
 
 /// `status`, and what the older fields make of it.
 const CHECK_CONDITION: u8 = 0x02;

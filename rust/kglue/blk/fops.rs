@@ -46,21 +46,27 @@ unsafe extern "C" fn ioctl(
         let disk = GenDisk::from_raw((*bdev).bd_disk);
         (disk, shims::hiops_is_read_only(bdev))
     };
-    if disk.is_partition(bdev) {
-        return ENOTTY.to_errno();
-    }
-    match carry_out(disk.shared(), read_only, cmd, arg) {
+    let is_partition = disk.is_partition(bdev);
+    match carry_out(disk.shared(), read_only, is_partition, cmd, arg) {
         Ok(result) => result,
         Err(error) => error.to_errno(),
     }
 }
 
 /// Hands an ioctl to the disk's controller, if that is still there.
-fn carry_out(disk: &DiskShared, read_only: bool, cmd: u32, arg: usize) -> Result<i32> {
+fn carry_out(
+    disk: &DiskShared,
+    read_only: bool,
+    is_partition: bool,
+    cmd: u32,
+    arg: usize,
+) -> Result<i32> {
     let ioctl = (disk.gate.with(|owner| owner.ioctls())).ok_or(ENODEV)?;
     let of = OfDisk {
         unit: disk.unit.id,
         read_only,
+        is_partition,
+        number: disk.number.as_ref().map_or(0, |number| number.get()),
     };
     ioctl(&disk.gate, Some(of), cmd, arg)
 }

@@ -15,6 +15,12 @@ pub struct OfDisk {
     pub unit: u32,
     /// Nothing on it may be changed: the device says so, or the operator (blockdev(8) `--setro`).
     pub read_only: bool,
+    /// It was asked of one of its partitions, for which a controller's commands are too much: they
+    /// reach all of the disk.
+    pub is_partition: bool,
+    /// Its place among all disks of hiops that have a major of its own, of which no two have the
+    /// same; 0 of others.
+    pub number: u32,
 }
 
 /// A controller's own ioctls, as far as it has some.

@@ -62,6 +62,11 @@ impl Number {
         }
     }
 
+    /// It.
+    pub(crate) fn get(&self) -> u32 {
+        self.0.unsigned_abs()
+    }
+
     /// The disk's major and first minor.
     pub(super) fn device(&self) -> (i32, i32) {
         let major = MAJOR.load(Ordering::Acquire);
