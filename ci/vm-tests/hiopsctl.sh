@@ -27,7 +27,7 @@ fi
 # As installed: the tools are found beside it.
 BIN=/run/bin
 mkdir $BIN
-cp "$2" tools/hiops-bind tools/hiops-bind-all tools/hiops-trace $BIN/
+cp "$2" tools/hiops-{bind,bind-all,trace,users} $BIN/
 ctl() { "$BIN/hiopsctl" "$@"; }
 PCI=0000:00:04.0
 D=hiops_ram0

@@ -39,7 +39,7 @@ CTL=(/usr/local/sbin/hiopsctl "$SHARE"/man/man8/hiopsctl{,-list}.8
 expect install tools/hiops-install /run/hiops.ko "$RELEASE" /run/hiopsctl
 expect found modprobe hiops
 expect unload rmmod hiops
-for file in /usr/local/sbin/hiops-{bind,bind-all,trace} /etc/udev/rules.d/60-hiops.rules \
+for file in /usr/local/sbin/hiops-{bind,bind-all,trace,users} /etc/udev/rules.d/60-hiops.rules \
 	/etc/systemd/system/hiops-bind.service /etc/hiops/devices "${CTL[@]}"; do
 	expect "has $file" test -s "$file"
 done

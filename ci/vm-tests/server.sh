@@ -96,6 +96,18 @@ if [ "${1:-}" = inside ]; then
 		says and-says-so 'no device is handed over: hiops.disable=1' dmesg
 		a=$(disk $A-nvme-1) b=$(disk $B-nvme-1) c=$(disk $C-nvme-1) d=$(disk $D-nvme-1)
 		e=$(disk $HBA-ata-1) f=$(disk $HBA-ata-2) g=$(disk $HBA-ata-3)
+		# What a mount's number does not tell: both drives of a btrfs are the system's.
+		mkdir -p /efi
+		expect btrfs mkfs.btrfs -q -f -d raid1 -m raid1 "$a" "$b"
+		udevadm settle
+		expect mount-btrfs mount "$a" /efi
+		same under-btrfs "$(tools/hiops-users --under /efi | sort | paste -sd' ')" \
+			"$A /efi $B /efi"
+		says initramfs-without-them "$B holds /efi and stays with the in-tree driver" \
+			/usr/libexec/hiops/devices "$3"
+		refused btrfs-in-use "${b} is mounted on /efi" tools/hiops-bind $B none
+		umount /efi
+		wipefs -qa "$a" "$b"
 		mkdir -p "${PLACES[@]}"
 		expect ext4 mkfs.ext4 -q "$a"
 		expect xfs mkfs.xfs -q "$b"

@@ -13,6 +13,9 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct List {
     controllers: Vec<Entry>,
+    /// Why it can't be told who uses the disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown_users: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -27,7 +30,8 @@ struct Entry {
 struct DiskEntry {
     #[serde(flatten)]
     disk: Disk,
-    in_use: Vec<Use>,
+    /// None: it can't be told.
+    in_use: Option<Vec<Use>>,
 }
 
 /// Prints them.
@@ -39,13 +43,14 @@ pub(crate) fn run(root: &Root, out: &Out) -> Result<(), Failure> {
         driver: controller.driver,
         disks: (controller.disks.into_iter())
             .map(|disk| DiskEntry {
-                in_use: usage.of(root, &disk.name),
+                in_use: usage.as_ref().ok().map(|usage| usage.of(root, &disk.name)),
                 disk,
             })
             .collect(),
     };
     let list = List {
         controllers: controllers(root).into_iter().map(entry).collect(),
+        unknown_users: usage.as_ref().err().map(ToString::to_string),
     };
     out.show(&list, text)
 }
@@ -79,7 +84,10 @@ fn text(list: &List) -> String {
             continue;
         }
         for DiskEntry { disk, in_use } in &entry.disks {
-            let users: Vec<String> = in_use.iter().map(user).collect();
+            let users = in_use.as_ref().map_or_else(
+                || "?".into(),
+                |users| users.iter().map(user).collect::<Vec<_>>().join(", "),
+            );
             table.row([
                 entry.address.clone(),
                 driver.clone(),
@@ -87,11 +95,15 @@ fn text(list: &List) -> String {
                 bytes(disk.bytes),
                 disk.model.clone().unwrap_or_default(),
                 disk.serial.clone().unwrap_or_default(),
-                users.join(", "),
+                users,
             ]);
         }
     }
-    table.text()
+    let mut text = table.text();
+    if let Some(why) = &list.unknown_users {
+        text.push_str(&format!("\nWho uses them can't be told: {why}\n"));
+    }
+    text
 }
 
 /// A user in a few words.
@@ -102,7 +114,7 @@ fn user(who: &Use) -> String {
         by,
         fs,
     } = who;
-    match (*how, fs) {
+    match (how.as_str(), fs) {
         ("mount", Some(fs)) => format!("{by} ({fs} on {device})"),
         ("swap", _) => format!("swap on {device}"),
         _ => format!("{by} ({how}, {device})"),

@@ -252,14 +252,19 @@ fn function(root: &Root, controller: &Controller) -> String {
     format!("kind {kind:?}\ndriver {driver}\nmsi_irqs {interrupts}\n{text}")
 }
 
-fn disk(root: &Root, disk: &Disk, usage: &Usage) -> String {
+fn disk(root: &Root, disk: &Disk, usage: &Result<Usage, Failure>) -> String {
     let folder = format!("/sys/block/{}", disk.name);
     let mut text = files(root, &folder, DISK);
     // By whom is nobody's business, how is.
-    for used in usage.of(root, &disk.name) {
-        let fs = used.fs.unwrap_or_default();
-        text.push_str(format!("in use {} {} {fs}", used.device, used.how).trim_end());
-        text.push('\n');
+    match usage {
+        Ok(usage) => {
+            for used in usage.of(root, &disk.name) {
+                let fs = used.fs.unwrap_or_default();
+                text.push_str(format!("in use {} {} {fs}", used.device, used.how).trim_end());
+                text.push('\n');
+            }
+        }
+        Err(why) => text.push_str(&format!("in use ? {why}\n")),
     }
     let queues = root.names(&format!("{folder}/mq")).len();
     text.push_str(&format!("hardware queues {queues}\n\nqueue/\n"));

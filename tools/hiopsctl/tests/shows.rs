@@ -14,8 +14,7 @@ use serde_json::{json, Value};
 #[test]
 fn list_has_controllers_disks_and_users() {
     let machine = Machine::new();
-    machine.put("sys/block/hiops0n1/hiops0n1p1/partition", "1\n");
-    machine.put("sys/block/hiops0n1/hiops0n1p1/dev", "259:7\n");
+    machine.partition("hiops0n1", "hiops0n1p1", "259:7");
     machine.put(
         "proc/100/mountinfo",
         "36 35 259:7 / /srv/my\\040data rw - ext4 /dev/disk/by-uuid/x rw\n\

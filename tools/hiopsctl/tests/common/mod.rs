@@ -49,6 +49,9 @@ impl Machine {
         let name = format!("hiopsctl-test-{}-{number}", std::process::id());
         let machine = Self(std::env::temp_dir().join(name));
         machine.put("proc/sys/kernel/osrelease", "7.3.4-test\n");
+        machine.put("dev/null", "");
+        let users = concat!(env!("CARGO_MANIFEST_DIR"), "/../hiops-users");
+        machine.link(users, "usr/local/sbin/hiops-users");
         machine
     }
 
@@ -120,6 +123,47 @@ impl Machine {
         self.put(&file("stat"), "10 0 80 5 20 0 160 6 7 50 60 0 0 0 0 0 0\n");
         self.put(&file("queue/scheduler"), "[none]\n");
         self.link(&format!("../devices/{disk}"), &format!("sys/block/{name}"));
+        let to = format!("../../devices/{disk}");
+        self.link(&to, &format!("sys/class/block/{name}"));
+    }
+
+    /// A partition of a disk.
+    pub fn partition(&self, disk: &str, name: &str, number: &str) {
+        let at = self
+            .path(&format!("sys/block/{disk}"))
+            .canonicalize()
+            .unwrap();
+        let root = self.0.canonicalize().unwrap();
+        let at = at.strip_prefix(root).unwrap().to_str().unwrap();
+        self.put(&format!("{at}/{name}/partition"), "1\n");
+        self.put(&format!("{at}/{name}/dev"), &format!("{number}\n"));
+        let at = at.strip_prefix("sys/").unwrap();
+        let to = format!("../../{at}/{name}");
+        self.link(&to, &format!("sys/class/block/{name}"));
+    }
+
+    /// A block device on top of others, as sysfs shows it: device mapper, md.
+    pub fn on_top(&self, name: &str, number: &str, below: &[&str]) {
+        let at = format!("sys/devices/virtual/block/{name}");
+        self.put(&format!("{at}/dev"), &format!("{number}\n"));
+        let to = format!("../devices/virtual/block/{name}");
+        self.link(&to, &format!("sys/block/{name}"));
+        self.link(&format!("../{to}"), &format!("sys/class/block/{name}"));
+        for below in below {
+            // Where each link leads is not looked at, its name is.
+            let to = self.path(&format!("sys/class/block/{below}"));
+            let to = to.canonicalize().unwrap();
+            self.link(to.to_str().unwrap(), &format!("{at}/slaves/{below}"));
+            let holders = to.join("holders");
+            fs::create_dir_all(&holders).unwrap();
+            symlink(self.path(&at), holders.join(name)).unwrap();
+        }
+    }
+
+    /// A disk that hiops has not, at a function of its own.
+    pub fn other_disk(&self, address: &str, name: &str, number: &str) {
+        self.function(address, "0x010802", Some("nvme"));
+        self.disk(&format!("pci0000:00/{address}/nvme/{name}c"), name, number);
     }
 
     fn our_disk(&self, place: &str, name: &str, number: &str) {
@@ -167,9 +211,13 @@ impl Machine {
 
     /// A tool beside the others, as a shell script.
     pub fn tool(&self, name: &str, script: &str) {
-        let path = format!("usr/local/sbin/{name}");
-        self.put(&path, &format!("#!/bin/sh\n{script}\n"));
-        fs::set_permissions(self.path(&path), fs::Permissions::from_mode(0o755)).unwrap();
+        self.script(&format!("usr/local/sbin/{name}"), script);
+    }
+
+    /// A shell script.
+    pub fn script(&self, path: &str, script: &str) {
+        self.put(path, &format!("#!/bin/sh\n{script}\n"));
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     /// The program on this machine.
