@@ -89,6 +89,11 @@ impl Foretelling {
         self.0.load(Ordering::Relaxed) == ON
     }
 
+    /// Whether it was turned on, be it that it rests now.
+    fn is_wanted(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != OFF
+    }
+
     /// Changes it, unless it was turned off meanwhile.
     fn change(&self, from: u8, to: u8) {
         let _ = (self.0).compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
@@ -193,6 +198,12 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         (self.told.iter()).for_each(|told| told.mark.store(0, Ordering::Relaxed));
         let to = if on { ON } else { OFF };
         self.foretelling.0.store(to, Ordering::Relaxed);
+    }
+
+    /// What [`Self::set_foretelling`] was told last: also while the strategy wants to be left
+    /// alone, and nothing is foretold.
+    pub fn is_foretelling_wanted(&self) -> bool {
+        self.foretelling.is_wanted()
     }
 
     /// `cmd`, for `rq`, is bound to the tag with that index, and about to be issued with those that

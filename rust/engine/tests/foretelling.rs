@@ -114,6 +114,7 @@ fn a_strategy_that_wants_to_be_left_alone_is_for_so_many_commands() {
     );
     assert!(strategy.answered_marks().is_empty());
     assert!(!rig.queue.notes_owner(Switches(0)), "it is still alone");
+    assert!(rig.queue.is_foretelling_wanted(), "what was set is read");
     go_through(&rig, 8..9);
     assert_eq!(strategy.asked(), 4);
     go_through(&rig, 9..11);
@@ -152,6 +153,7 @@ fn what_is_turned_off_in_a_pause_stays_off() {
     strategy.pauses_for(2);
     go_through(&rig, 0..2);
     rig.queue.set_foretelling(false);
+    assert!(!rig.queue.is_foretelling_wanted());
     go_through(&rig, 2..8);
     assert_eq!(strategy.asked(), 1);
     rig.queue.set_foretelling(true);

@@ -126,7 +126,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn predicts(&self) -> bool {
-        (self.queues.first()).is_some_and(|queue| queue.io.is_foretelling())
+        (self.queues.first()).is_some_and(|queue| queue.io.is_foretelling_wanted())
     }
 
     fn set_predict(&self, on: bool) {
