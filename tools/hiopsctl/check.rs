@@ -4,7 +4,7 @@
 use crate::devices::{parse, Entry, Wrong, FILE};
 use crate::failure::Failure;
 use crate::identity;
-use crate::machine::{class_of, controllers, Controller, Kind};
+use crate::machine::{class_of, controllers, driver_of, Controller, Kind};
 use crate::out::Out;
 use crate::root::Root;
 use serde::Serialize;
@@ -71,6 +71,37 @@ pub(crate) fn look(root: &Root, text: &str) -> (Vec<Entry>, Vec<Wrong>) {
     wrongs.extend(there);
     wrongs.sort_by_key(|wrong| wrong.line);
     (entries, wrongs)
+}
+
+/// Devices that were to be bound at boot and are not, and lines that are wrong; with the way out.
+pub(crate) fn unbound(root: &Root) -> Vec<(String, String)> {
+    let text = root.text(FILE).unwrap_or_default();
+    let (entries, wrongs) = look(root, &text);
+    let mut found = Vec::new();
+    for entry in entries {
+        let wrong = wrongs.iter().any(|wrong| wrong.line == entry.line);
+        let driver = driver_of(root, &entry.address);
+        if wrong || driver.as_ref() == Some(&entry.driver) {
+            continue;
+        }
+        let with = driver.map_or_else(|| "nobody".into(), |driver| format!("'{driver}'"));
+        let (file, line) = (FILE, entry.line);
+        found.push((
+            format!(
+                "{} is with {with}, not as {file}:{line} says",
+                entry.address
+            ),
+            format!(
+                "hiopsctl bind {} {}, or take the line out",
+                entry.address, entry.driver
+            ),
+        ));
+    }
+    found.extend(wrongs.into_iter().map(|wrong| {
+        let what = format!("{FILE}:{}: {}", wrong.line, wrong.what);
+        (what, wrong.way_out)
+    }));
+    found
 }
 
 /// What this machine has against `entry`.

@@ -8,12 +8,18 @@ use std::path::PathBuf;
 /// What the exit status tells, below each help.
 const STATUS: &str = "Exit status: 0 well; 1 it could not be done, and stderr says why; 2 usage.";
 
+/// Which build this is: `ci/version` of its tree, the module's `modinfo -F version`.
+pub(crate) const VERSION: &str = match option_env!("HIOPS_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// Lists, shows, sets and hands over what the hiops driver serves
 ///
 /// A DISK is named as in /dev (hiops0n1 or /dev/hiops0n1), a controller by its PCI address
 /// (0000:01:00.0, or 01:00.0).
 #[derive(Debug, Parser)]
-#[command(name = "hiopsctl", version, after_help = STATUS)]
+#[command(name = "hiopsctl", version = VERSION, after_help = STATUS)]
 pub(crate) struct Cli {
     /// Print JSON instead of text; what goes wrong, too
     #[arg(long, global = true)]
@@ -105,7 +111,8 @@ pub(crate) enum Command {
     },
     /// Print all counters for Prometheus (node_exporter's textfile collector)
     Metrics {
-        /// Write them to this file, which is replaced as a whole
+        /// Write them to this file, which is replaced as a whole and readable by all; a device or
+        /// pipe is written; - is stdout
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -129,7 +136,7 @@ pub(crate) struct StatOptions {
     /// Only these disks
     #[arg(value_name = "DISK")]
     pub(crate) disks: Vec<String>,
-    /// Look again and again, in place on a terminal, until Ctrl-C
+    /// Look again and again, until Ctrl-C; in place on a terminal, in turn what does not fit
     #[arg(short, long)]
     pub(crate) watch: bool,
     /// Seconds between two looks, 0.1 to 3600

@@ -9,8 +9,8 @@
 //!   themselves. `counters`, `learned`,
 //!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
 //! * `switches`, `list`, `status`, `stat` with `screen`, `handover`, `trace`, `report` with
-//!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition`, `smartd`,
-//!   `check` with `devices`, `pages`: a command each.
+//!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition` and `replace`,
+//!   `smartd`, `check` with `devices`, `pages`: a command each.
 //! * `root`, `failure`, `out`, `table`, `pairs`, `show`, `tools`: what they share.
 //!
 //! Everything is read below a root folder, `/` unless a test names its own (`HIOPS_ROOT`).
@@ -36,6 +36,7 @@ mod pages;
 mod pairs;
 mod rates;
 mod redact;
+mod replace;
 mod report;
 mod root;
 mod sample;
@@ -59,12 +60,33 @@ use root::Root;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage_error(&error),
+    };
     let out = Out::new(cli.json);
     match run(cli, &out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => out.fail(&failure),
     }
+}
+
+/// Says what is wrong with the command line, or what was asked of it; as JSON if that is there.
+fn usage_error(error: &clap::Error) -> ExitCode {
+    let json = std::env::args_os().any(|arg| arg == "--json");
+    if !error.use_stderr() || !json {
+        error.exit();
+    }
+    let text = error.to_string();
+    // Behind the first paragraph comes the usage.
+    let what = text.split("\n\n").next().unwrap_or_default();
+    let what = what.trim_start_matches("error: ");
+    let words: Vec<&str> = what.split_whitespace().collect();
+    Out::new(true).fail(&Failure::new(
+        words.join(" "),
+        "hiopsctl --help tells the usage",
+    ));
+    ExitCode::from(2)
 }
 
 fn run(cli: Cli, out: &Out) -> Result<(), Failure> {

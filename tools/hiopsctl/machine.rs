@@ -127,7 +127,10 @@ pub(crate) fn class_of(root: &Root, address: &str) -> Option<String> {
 pub(crate) fn controllers(root: &Root) -> Vec<Controller> {
     let blocks = blocks(root);
     let mut all = Vec::new();
-    for address in root.names("/sys/bus/pci/devices") {
+    let mut addresses = root.names("/sys/bus/pci/devices");
+    // Hexadecimal, each part of one length but for the domain.
+    addresses.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+    for address in addresses {
         let driver = driver_of(root, &address);
         let kind = Kind::of_class(&class_of(root, &address).unwrap_or_default());
         if kind == Kind::Other && !driver.as_deref().is_some_and(is_ours) {

@@ -7,9 +7,9 @@ use crate::exposition::Family;
 use crate::failure::Failure;
 use crate::machine::controllers;
 use crate::out::Out;
+use crate::replace::replace;
 use crate::root::Root;
 use crate::sample::{ControllerSample, DiskSample, Sample};
-use std::fs;
 use std::path::Path;
 
 /// Counters of a disk: the name here, its name in `stats`, what it counts.
@@ -42,12 +42,13 @@ const DISK: [(&str, &str, &str); 6] = [
     (
         "hiops_swept_total",
         "swept",
-        "Requests that nobody came for, which a reset or time-out ended",
+        "Requests that no thread, timer or interrupt ended: a thread they were left to (lazy) did \
+         not come, or a reset, a removal or a time-out ended them",
     ),
 ];
 
 /// Counters of a controller.
-const CONTROLLER: [(&str, &str, &str); 7] = [
+const CONTROLLER: [(&str, &str, &str); 8] = [
     (
         "hiops_interrupts_total",
         "interrupts",
@@ -59,6 +60,11 @@ const CONTROLLER: [(&str, &str, &str); 7] = [
         "Writes to doorbell registers",
     ),
     ("hiops_resets_total", "resets", "Resets of the controller"),
+    (
+        "hiops_resets_asked_total",
+        "resets_asked",
+        "Of these, those that an operator has asked for",
+    ),
     ("hiops_ticks_total", "ticks", "Runs of the poll timer"),
     (
         "hiops_turns_total",
@@ -80,20 +86,15 @@ const NAPS: [&str; 4] = ["hit", "late", "vain", "woken"];
 pub(crate) fn run(root: &Root, out: &Out, output: Option<&Path>) -> Result<(), Failure> {
     let families = families(root)?;
     let text = |families: &Vec<Family>| families.iter().map(Family::text).collect::<String>();
-    let Some(output) = output else {
+    let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
         return out.show(&families, text);
     };
     let text = match out.is_json() {
         true => format!("{}\n", crate::out::json(&families)?),
         false => text(&families),
     };
-    // The collector may read at any time: it finds the old file, or the new one. It reads names
-    // that end in .prom.
-    let mut beside = output.as_os_str().to_os_string();
-    beside.push(".new");
-    let failed = |error| Failure::io(output.display(), &error);
-    fs::write(&beside, text).map_err(failed)?;
-    fs::rename(&beside, output).map_err(failed)
+    // The collector may read at any time. It reads names that end in .prom.
+    replace(output, &text).map_err(|error| Failure::io(output.display(), &error))
 }
 
 /// CAST: Prometheus' numbers are doubles.

@@ -114,7 +114,7 @@ fn sections(root: &Root) -> Result<Vec<Section>, Failure> {
     let command_line = root.text("/proc/cmdline").unwrap_or_default();
     let command_line = cmdline::clean(&command_line, &mut redactor);
     let mut sections = vec![
-        section("hiopsctl", format!("version {}", env!("CARGO_PKG_VERSION"))),
+        section("hiopsctl", format!("version {}", crate::cli::VERSION)),
         section("system", system(root)),
         section("kernel command line", command_line),
         section("module", module(root)),

@@ -8,7 +8,7 @@ use crate::out::{json, Out};
 use crate::rates::Rates;
 use crate::root::Root;
 use crate::sample::Sample;
-use crate::screen::{frame, text};
+use crate::screen::{terminal_size, text, Screen};
 use std::time::{Duration, Instant};
 
 /// Runs it.
@@ -25,6 +25,7 @@ pub(crate) fn run(root: &Root, out: &Out, options: &StatOptions) -> Result<(), F
     let interval = Duration::from_secs_f64(options.interval);
     let mut before = Sample::take(root)?;
     let mut due = before.at;
+    let mut screen = Screen::default();
     while endless || left > 0 {
         due = sleep_until(due, interval);
         let now = Sample::take(root)?;
@@ -32,11 +33,11 @@ pub(crate) fn run(root: &Root, out: &Out, options: &StatOptions) -> Result<(), F
         out.print(&if out.is_json() {
             format!("{}\n", json(&rates)?)
         } else if again && out.is_screen() {
-            frame(&text(&rates))
+            screen.frame(&rates)
         } else if again {
-            format!("{}\n", text(&rates))
+            format!("{}\n", text(&rates, None))
         } else {
-            text(&rates)
+            text(&rates, out.is_screen().then(|| terminal_size().0))
         })?;
         before = now;
         left = left.saturating_sub(1);

@@ -3,12 +3,12 @@
 
 use crate::check;
 use crate::counters::Counters;
-use crate::devices;
 use crate::failure::Failure;
 use crate::machine::{controllers, served_disk, Controller, Disk};
 use crate::out::Out;
 use crate::pairs::Pairs;
 use crate::root::Root;
+use crate::switches::without_effect;
 use crate::table::Table;
 use serde::Serialize;
 
@@ -35,6 +35,7 @@ const BAD: [&str; 5] = [
 struct Status {
     loaded: bool,
     /// Which build it is.
+    version: Option<String>,
     srcversion: Option<String>,
     kernel: Option<String>,
     parameters: Pairs<String>,
@@ -55,6 +56,8 @@ struct DiskStatus {
     name: String,
     bytes: u64,
     settings: Pairs<String>,
+    /// Settings that make no difference now, and why.
+    without_effect: Vec<String>,
     counters: Counters,
 }
 
@@ -84,7 +87,11 @@ pub(crate) fn run(root: &Root, out: &Out, disks: &[String]) -> Result<(), Failur
         });
     }
     if disks.is_empty() {
-        attention.extend(boot_list(root));
+        attention.extend(
+            check::unbound(root)
+                .into_iter()
+                .map(|(what, way_out)| Attention { what, way_out }),
+        );
     }
     let parameters = root.names("/sys/module/hiops/parameters").into_iter();
     let parameter = |name: String| {
@@ -93,6 +100,7 @@ pub(crate) fn run(root: &Root, out: &Out, disks: &[String]) -> Result<(), Failur
     };
     let status = Status {
         loaded,
+        version: root.word("/sys/module/hiops/version"),
         srcversion: root.word("/sys/module/hiops/srcversion"),
         kernel: root.word("/proc/sys/kernel/osrelease"),
         parameters: Pairs(parameters.filter_map(parameter).collect()),
@@ -132,6 +140,11 @@ fn disk_status(root: &Root, disk: &Disk) -> DiskStatus {
         name: disk.name.clone(),
         bytes: disk.bytes,
         settings: Pairs(settings.collect()),
+        // What coop is for is on as it comes.
+        without_effect: ["lazy", "predict"]
+            .iter()
+            .filter_map(|name| without_effect(root, &disk.name, name))
+            .collect(),
         counters: Counters::parse(&stats).unwrap_or_default(),
     }
 }
@@ -166,9 +179,21 @@ fn concerns(controller: &ControllerStatus) -> Vec<Attention> {
                 "io_schedule() can't be hooked: no kernel live patch may have it".into(),
             );
         }
-        let bad = BAD.iter().filter(|what| disk.counters.get(what) > 0);
+        for why in &disk.without_effect {
+            say(
+                format!("{name}: {why}"),
+                format!("hiopsctl set {name} strategy coop"),
+            );
+        }
+        let count = |what: &str| match what {
+            // Their own are no news to operators.
+            "resets" => (disk.counters.get(what)).saturating_sub(disk.counters.get("resets_asked")),
+            _ => disk.counters.get(what),
+        };
+        let bad = BAD.iter().map(|what| (count(what), what));
         let bad: Vec<String> = bad
-            .map(|what| format!("{} {what}", disk.counters.get(what)))
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
             .collect();
         if !bad.is_empty() {
             say(
@@ -180,37 +205,6 @@ fn concerns(controller: &ControllerStatus) -> Vec<Attention> {
     found
 }
 
-/// Devices that were to be bound at boot and are not, and lines that are wrong.
-fn boot_list(root: &Root) -> Vec<Attention> {
-    let text = root.text(devices::FILE).unwrap_or_default();
-    let (entries, wrongs) = check::look(root, &text);
-    let mut found = Vec::new();
-    for entry in entries {
-        let wrong = wrongs.iter().any(|wrong| wrong.line == entry.line);
-        let driver = crate::machine::driver_of(root, &entry.address);
-        if wrong || driver.as_ref() == Some(&entry.driver) {
-            continue;
-        }
-        let with = driver.map_or_else(|| "nobody".into(), |driver| format!("'{driver}'"));
-        let (file, line) = (devices::FILE, entry.line);
-        found.push(Attention {
-            what: format!(
-                "{} is with {with}, not as {file}:{line} says",
-                entry.address
-            ),
-            way_out: format!(
-                "hiopsctl bind {} {}, or take the line out",
-                entry.address, entry.driver
-            ),
-        });
-    }
-    found.extend(wrongs.into_iter().map(|wrong| Attention {
-        what: format!("{}:{}: {}", devices::FILE, wrong.line, wrong.what),
-        way_out: wrong.way_out,
-    }));
-    found
-}
-
 fn text(status: &Status) -> String {
     let kernel = status.kernel.as_deref().unwrap_or("?");
     let module = match (status.loaded, &status.srcversion) {
@@ -218,7 +212,27 @@ fn text(status: &Status) -> String {
         (true, None) => "is loaded".to_string(),
         (true, Some(build)) => format!("is loaded (srcversion {build})"),
     };
-    let mut text = format!("hiops {module}, on Linux {kernel}\n");
+    let version = status.version.as_ref();
+    let version = version.map_or_else(String::new, |version| format!(" {version}"));
+    let mut text = format!("hiops{version} {module}, on Linux {kernel}\n");
+    // Where there is none, the emulated disks' tell nothing.
+    let ram = status.parameters.0.iter();
+    let ram = ram
+        .clone()
+        .any(|(name, count)| name == "ram_disks" && count != "0");
+    let parameters = status.parameters.0.iter();
+    let parameters: Vec<String> = parameters
+        .filter(|(name, _)| ram || !name.starts_with("ram_"))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    for (at, line) in parameters.chunks(5).enumerate() {
+        let head = if at == 0 {
+            "parameters:"
+        } else {
+            "           "
+        };
+        text.push_str(&format!("{head} {}\n", line.join(" ")));
+    }
     if !status.controllers.is_empty() {
         text.push('\n');
         text.push_str(&table(&status.controllers).text());

@@ -4,7 +4,9 @@
 //! The kernel decides what a file takes. The words for that are here only to help whoever was
 //! refused; a file that a later version has works all the same.
 
+use crate::counters::Counters;
 use crate::failure::Failure;
+use crate::learned::Learned;
 use crate::machine::served_disk;
 use crate::out::Out;
 use crate::pairs::Pairs;
@@ -33,7 +35,7 @@ const NO_SETTINGS: [&str; 6] = [
 fn values(name: &str) -> &'static str {
     match name {
         "strategy" => "plain or coop",
-        "mode" => "irq, poll or hybrid",
+        "mode" => "irq, poll or hybrid (or 0, 1, 2)",
         "lazy" | "coop" | "predict" => "0 or 1",
         "poll_interval_us" => "microseconds, 1 to 10000",
         "predict_window_us" => "microseconds, 1 to 100",
@@ -75,9 +77,8 @@ pub(crate) fn get(root: &Root, out: &Out, disk: &str, name: Option<&str>) -> Res
         let text = root
             .read(&path)
             .map_err(|error| Failure::io(&path, &error))?;
-        return out.show(&Pairs(vec![(name.to_string(), text.trim_end())]), |_| {
-            text.clone()
-        });
+        let value = structure(name, &text)?;
+        return out.show(&Pairs(vec![(name.to_string(), value)]), |_| text.clone());
     }
     let names = root.names(&path(&disk, ""));
     let settings = names
@@ -93,6 +94,16 @@ pub(crate) fn get(root: &Root, out: &Out, disk: &str, name: Option<&str>) -> Res
     })
 }
 
+/// What a file says, for JSON.
+fn structure(name: &str, text: &str) -> Result<serde_json::Value, Failure> {
+    let made = match (name, Counters::parse(text)) {
+        ("stats", Ok(counters)) => serde_json::to_value(counters),
+        ("learned", _) => serde_json::to_value(Learned::parse(text)),
+        _ => Ok(text.trim_end().into()),
+    };
+    made.map_err(|error| Failure::new(format!("no JSON can be made: {error}"), "this is a bug"))
+}
+
 /// What was changed.
 #[derive(Serialize)]
 struct Change<'a> {
@@ -101,6 +112,18 @@ struct Change<'a> {
     before: Option<String>,
     /// What the file says now: the kernel may round.
     value: Option<String>,
+    /// Why it makes no difference now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_effect: Option<String>,
+}
+
+/// What `name` of `disk` is for, the plain strategy does not do.
+pub(crate) fn without_effect(root: &Root, disk: &str, name: &str) -> Option<String> {
+    let word = |name: &str| root.word(&path(disk, name));
+    let idle = matches!(name, "lazy" | "predict")
+        && word("strategy").as_deref() == Some("plain")
+        && word(name).as_deref() == Some("1");
+    idle.then(|| format!("{name} has no effect with the strategy plain"))
 }
 
 /// Writes `value` to a file of a disk.
@@ -121,6 +144,11 @@ pub(crate) fn set(
             "it can only be read (hiopsctl get)",
         ));
     }
+    if value.is_empty() {
+        // Nothing would be written, and the kernel would have nothing to refuse.
+        let what = format!("{name} of {disk} does not take ''");
+        return Err(Failure::new(what, format!("it takes {}", values(name))));
+    }
     let one_line = |name: &str| {
         let setting = !NO_SETTINGS.contains(&name);
         setting.then(|| root.line(&path)).flatten()
@@ -137,10 +165,17 @@ pub(crate) fn set(
         name,
         before,
         value: one_line(name),
+        without_effect: without_effect(root, disk, name),
     };
-    out.show(&change, |change| match (&change.before, &change.value) {
-        (Some(before), Some(value)) => format!("{disk}: {name} is {value} (was {before})\n"),
-        _ => format!("{disk}: {name} took {value}\n"),
+    out.show(&change, |change| {
+        let mut said = match (&change.before, &change.value) {
+            (Some(before), Some(value)) => format!("{disk}: {name} is {value} (was {before})\n"),
+            _ => format!("{disk}: {name} took {value}\n"),
+        };
+        if let Some(why) = &change.without_effect {
+            said.push_str(&format!("{why}: hiopsctl set {disk} strategy coop\n"));
+        }
+        said
     })
 }
 
@@ -169,7 +204,7 @@ mod tests {
         };
         assert_eq!(
             said(EINVAL, "mode"),
-            "mode of hiops0n1 does not take 'fast': it takes irq, poll or hybrid"
+            "mode of hiops0n1 does not take 'fast': it takes irq, poll or hybrid (or 0, 1, 2)"
         );
         assert!(said(EINVAL, "new").ends_with("manual says of it"));
         assert!(said(EOPNOTSUPP, "mode").contains("with this device: the kernel's log"));

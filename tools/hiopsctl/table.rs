@@ -26,17 +26,53 @@ impl Table {
         self.rows.push(cells.into_iter().map(dash).collect());
     }
 
+    /// Its lines, headline first, in parts that are narrower than so many columns, if that is said:
+    /// each begins with the first column, which names the row.
+    pub(crate) fn parts(&self, columns: Option<usize>) -> Vec<Vec<String>> {
+        let widths = self.widths();
+        let most = columns.unwrap_or(usize::MAX);
+        let name = widths.first().copied().unwrap_or(0);
+        let (mut parts, mut part, mut width) = (Vec::new(), vec![0], name);
+        for (at, own) in widths.iter().enumerate().skip(1) {
+            let own = own.saturating_add(2);
+            if width.saturating_add(own) >= most && part.len() > 1 {
+                parts.push(std::mem::replace(&mut part, vec![0]));
+                width = name;
+            }
+            part.push(at);
+            width = width.saturating_add(own);
+        }
+        parts.push(part);
+        let lines = |part: Vec<usize>| {
+            let text = self.columns(&part, &widths);
+            text.lines().map(str::to_string).collect()
+        };
+        parts.into_iter().map(lines).collect()
+    }
+
     /// The text, each line with its end.
     pub(crate) fn text(&self) -> String {
+        let all: Vec<usize> = (0..self.right.len()).collect();
+        self.columns(&all, &self.widths())
+    }
+
+    fn widths(&self) -> Vec<usize> {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..self.right.len()).map(width).collect();
+        (0..self.right.len()).map(width).collect()
+    }
+
+    /// The text of these columns.
+    fn columns(&self, columns: &[usize], widths: &[usize]) -> String {
         let mut text = String::new();
         for row in &self.rows {
             let mut line = String::new();
-            for ((cell, width), right) in row.iter().zip(&widths).zip(&self.right) {
+            let cells = columns
+                .iter()
+                .filter_map(|at| Some((row.get(*at)?, widths.get(*at)?, self.right.get(*at)?)));
+            for (cell, width, right) in cells {
                 if !line.is_empty() {
                     line.push_str("  ");
                 }
@@ -68,6 +104,14 @@ mod tests {
         assert_eq!(
             table.text(),
             "DISK       IOPS  MODE\nhiops0n1      5  irq\nµ         12345  -\n"
+        );
+        assert_eq!(table.parts(None).len(), 1);
+        assert_eq!(
+            table.parts(Some(20)),
+            [
+                ["DISK       IOPS", "hiops0n1      5", "µ         12345"],
+                ["DISK      MODE", "hiops0n1  irq", "µ         -"]
+            ]
         );
     }
 }

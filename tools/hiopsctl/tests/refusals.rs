@@ -58,6 +58,11 @@ fn a_setting_that_is_none_is_named_with_those_that_are() {
     );
     let words = ["learned of hiops0n1 can't be set", "only be read"];
     machine.refuses(&["set", "hiops0n1", "learned", "1"], 1, &words);
+    let words = [
+        "mode of hiops0n1 does not take ''",
+        "irq, poll or hybrid (or 0, 1, 2)",
+    ];
+    machine.refuses(&["set", "hiops0n1", "mode", ""], 1, &words);
 }
 
 #[test]
@@ -81,6 +86,19 @@ fn usage_is_two() {
     for (command, words) in commands {
         machine.refuses(command, 2, &[words]);
     }
+    // Who reads JSON gets that.
+    for command in [
+        &["--json", "lst"][..],
+        &["get", "--json"],
+        &["stat", "-i", "0", "--json"],
+    ] {
+        let ran = machine.run(command);
+        let error: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
+        assert_eq!((ran.status, &*ran.out), (2, ""), "{command:?}");
+        assert!(!error["error"].as_str().unwrap().is_empty(), "{error}");
+        assert_eq!(error["way_out"], "hiopsctl --help tells the usage");
+    }
+    assert!(machine.says(&["--json", "--help"]).contains("Usage"));
 }
 
 #[test]

@@ -67,6 +67,27 @@ fn list_has_controllers_disks_and_users() {
         (&json!(false), &json!(512_110_190_592u64))
     );
 
+    // Addresses are hexadecimal.
+    for address in [
+        "0000:0a:00.0",
+        "0000:10:00.0",
+        "0000:1a:00.0",
+        "10000:01:00.0",
+    ] {
+        machine.other_disk(address, &format!("x{}", &address[5..7]), "259:99");
+    }
+    let list = machine.json(&["list"]);
+    let names = list["controllers"].as_array().unwrap().iter();
+    let names: Vec<_> = names.map(|it| it["address"].as_str().unwrap()).collect();
+    let wanted = [
+        "0000:02:00.0",
+        "0000:0a:00.0",
+        "0000:10:00.0",
+        "0000:1a:00.0",
+        "10000:01:00.0",
+    ];
+    assert_eq!(names[2..7], wanted);
+
     let text = machine.says(&["list"]);
     for words in [
         "IN USE BY",
@@ -146,6 +167,23 @@ fn status_shows_settings_and_what_to_look_at() {
     assert!(attention
         .iter()
         .all(|it| !it["way_out"].as_str().unwrap().is_empty()));
+    // What an operator has asked for is no news.
+    let asked = |all: u32, asked: u32| {
+        let stats = common::stats(1, 1).replace("resets 0", &format!("resets {all}"));
+        let stats = stats.replace("resets_asked 0", &format!("resets_asked {asked}"));
+        machine.put("sys/block/hiops0n2/hiops/stats", &stats);
+        machine.says(&["status", "hiops0n2"])
+    };
+    assert!(!asked(2, 2).contains("resets"));
+    assert!(asked(3, 2).contains("hiops0n2 has had 1 resets"));
+    machine.put("sys/module/hiops/version", "0.1.0+abc\n");
+    machine.put("sys/module/hiops/parameters/ram_disks", "0\n");
+    let text = machine.says(&["status"]);
+    assert!(
+        text.starts_with("hiops 0.1.0+abc is loaded, on Linux"),
+        "{text}"
+    );
+    assert!(text.contains("\nparameters: mode=2\n"), "{text}");
     // Of one disk: its controller alone, and not the list.
     let one = machine.json(&["status", "/dev/hiops_ram0"]);
     assert_eq!(one["controllers"].as_array().unwrap().len(), 1);
@@ -183,6 +221,24 @@ fn get_reads_what_set_writes() {
         machine.read("sys/block/hiops0n1/hiops/poll_interval_us"),
         "64\n"
     );
+    let stats = machine.json(&["get", "hiops0n1", "stats"]);
+    assert_eq!(stats["stats"]["completed_irq"], 100);
+    let learned = machine.json(&["get", "hiops0n1", "learned"]);
+    assert_eq!(learned["learned"]["costs"]["sleep_ns"], 4100);
+    machine.put("sys/block/hiops0n2/hiops/strategy", "plain\n");
+    for name in ["lazy", "predict"] {
+        let said = machine.says(&["set", "hiops0n2", name, "1"]);
+        let why = format!("{name} has no effect with the strategy plain: hiopsctl set hiops0n2");
+        assert!(said.contains(&why), "{said}");
+        let status = machine.says(&["status"]);
+        assert!(
+            status.contains(&format!("hiops0n2: {name} has no effect")),
+            "{status}"
+        );
+    }
+    assert!(!machine
+        .says(&["set", "hiops0n2", "lazy", "0"])
+        .contains("no effect"));
     let said = machine.says(&["set", "hiops0n1", "coop", "0"]);
     assert_eq!(said, "hiops0n1: coop is 0 (was 1)\n");
     assert_eq!(
@@ -280,6 +336,18 @@ fn completions_and_pages_know_all_commands() {
         );
         assert!(!script.contains("HIOPS_ROOT"), "{shell}");
     }
+    let bash = machine.says(&["completions", "bash"]);
+    for placeholder in [
+        "<DISK>",
+        "[DISK]",
+        "<ADDRESS",
+        "[FILE]",
+        "<VALUE>",
+        "--root --",
+    ] {
+        assert!(!bash.contains(placeholder), "{placeholder}");
+    }
+    assert!(bash.contains("compgen -G 'hiops*'"));
     let folder = machine.path("man8");
     std::fs::create_dir(&folder).unwrap();
     let written = machine.says(&["man", folder.to_str().unwrap()]);

@@ -118,22 +118,106 @@ fn a_reader_that_goes_is_no_error() {
     assert!(first.starts_with("DISK"));
 }
 
+/// What a terminal of that size shows after each write of `text`, and what has gone up out of it.
+struct Terminal {
+    rows: Vec<String>,
+    at: usize,
+    column: usize,
+    gone: Vec<String>,
+}
+
+impl Terminal {
+    fn play(&mut self, text: &str, columns: usize) {
+        let mut rest = text.chars().peekable();
+        while let Some(c) = rest.next() {
+            match c {
+                '\r' => self.column = 0,
+                '\n' if self.at + 1 < self.rows.len() => self.at += 1,
+                '\n' => {
+                    self.gone.push(self.rows.remove(0));
+                    self.rows.push(String::new());
+                }
+                '\x1b' => {
+                    assert_eq!(rest.next(), Some('['));
+                    let mut number = String::new();
+                    while let Some(digit) = rest.next_if(char::is_ascii_digit) {
+                        number.push(digit);
+                    }
+                    match rest.next().unwrap() {
+                        'A' => self.at -= number.parse::<usize>().unwrap(),
+                        'K' => self.rows[self.at].truncate(self.column),
+                        'J' => {
+                            self.rows[self.at].truncate(self.column);
+                            (self.rows.iter_mut().skip(self.at + 1)).for_each(String::clear);
+                        }
+                        other => panic!("not known: {other}"),
+                    }
+                }
+                c => {
+                    let row = &mut self.rows[self.at];
+                    row.truncate(self.column);
+                    row.push(c);
+                    self.column += 1;
+                    assert!(self.column < columns, "over the edge: {row}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
-fn a_screen_is_drawn_over_the_last_one() {
+fn a_small_terminal_loses_nothing_and_is_not_flooded() {
     let machine = Machine::new();
+    for number in 0..40 {
+        machine.ram_disk(
+            &format!("hiops_ram{}", number + 1),
+            &format!("259:{}", number + 50),
+        );
+    }
     // script(1) gives the program a terminal.
     let program = env!("CARGO_BIN_EXE_hiopsctl");
     let mut command = std::process::Command::new("script");
-    let line = format!("{program} stat -i 0.1 -n 2");
+    let line = format!("stty rows 24 cols 80; {program} stat -i 0.1 -n 30");
     command.args(["-qec", &line, "/dev/null"]);
     command
         .env("HIOPS_ROOT", machine.root())
         .stdin(Stdio::null());
     let ran = Ran::of(command.output().unwrap());
     assert_eq!(ran.status, 0, "{}", ran.err);
-    assert_eq!(ran.out.matches("\x1b[H").count(), 2, "{:?}", ran.out);
-    assert_eq!(ran.out.matches("\x1b[J").count(), 2);
-    assert!(ran.out.ends_with("\x1b[?7h"), "{:?}", ran.out);
+    let mut terminal = Terminal {
+        rows: vec![String::new(); 24],
+        at: 23,
+        column: 0,
+        gone: Vec::new(),
+    };
+    // A frame ends where all below it is erased.
+    let mut seen = String::new();
+    for frame in ran.out.split_inclusive("\x1b[J") {
+        terminal.play(frame, 80);
+        seen.push_str(&terminal.rows.join("\n"));
+    }
+    assert!(
+        terminal.gone.iter().all(String::is_empty),
+        "it went up: {:?}",
+        terminal.gone
+    );
+    for word in [
+        "IOPS",
+        "FIFO",
+        "DEPTH",
+        "ERRORS",
+        "IRQS/IO",
+        "MAX TICK",
+        "has learnt",
+    ] {
+        assert!(seen.contains(word), "no {word}");
+    }
+    for number in 0..41 {
+        assert!(
+            seen.contains(&format!("hiops_ram{number} ")),
+            "no disk {number}"
+        );
+    }
 }
 
 #[test]
