@@ -56,6 +56,8 @@ if [ "${HIOPS_VM_KERNEL:-stock}" = stock ]; then
 		'end of that at .* status 0'; do
 		expect "trace-$step" grep -q "$step" /run/trace
 	done
+	same trace-issues "$(grep -c ' issue ' /run/trace)" 20
+	same trace-each-issue-ends "$(grep -c ' end of that at ' /run/trace)" 20
 fi
 echo 0 >$H/lazy
 echo reset >$H/stats
