@@ -3,7 +3,7 @@
 
 use super::unit::unit;
 use crate::blk::lane::{LaneStats, Sums};
-use crate::sysfs_text::{write_stats, write_wwid};
+use crate::sysfs_text::{mode_of, write_stats, write_wwid};
 use crate::text::Text;
 use hal::{Unit, UnitIds, UnitKind};
 use kernel::prelude::*;
@@ -44,6 +44,7 @@ mod sysfs_suite {
             interrupts: 5,
             doorbell_writes: 6,
             resets: 7,
+            asked: 3,
             max_irq_ns: 8,
             max_tick_ns: 9,
             ticks: 10,
@@ -58,13 +59,29 @@ mod sysfs_suite {
              retried 12\ntimeouts 0\n\
              resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\n\
              missed_interrupts 12\naborts 13\nswept 10\n\
-             naps 62\nnaps_hit 14\nnaps_late 15\nnaps_vain 16\nnaps_woken 17\n",
+             naps 62\nnaps_hit 14\nnaps_late 15\nnaps_vain 16\nnaps_woken 17\nresets_asked 3\n",
             |text| write_stats(text, &sums, &counts)
         ));
         stats.reset();
         let mut sums = Sums::default();
         stats.add_to(&mut sums);
         assert!(sums == Sums::default());
+    }
+
+    #[test]
+    fn modes_have_words_and_numbers() {
+        use engine::Mode;
+        let all: [(&[u8], &[u8], Mode); 3] = [
+            (b"irq", b"0", Mode::Irq),
+            (b"poll", b"1", Mode::Poll),
+            (b"hybrid", b"2", Mode::Hybrid),
+        ];
+        for (word, number, mode) in all {
+            assert!(mode_of(word) == Some(mode) && mode_of(number) == Some(mode));
+        }
+        for other in [&b""[..], b"3", b"-1", b"02", b"Irq", b"irq "] {
+            assert!(mode_of(other).is_none());
+        }
     }
 
     #[test]

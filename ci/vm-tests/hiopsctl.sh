@@ -42,7 +42,15 @@ usage() { # NAME COMMAND...
 says without-module 'hiops is not loaded' ctl status
 refused stat-without-module 'hiops serves no disk' ctl stat
 says metrics-without-module 'hiops_up 0' ctl metrics
-expect load modprobe hiops ram_disks=2 ram_size_mb=32 ram_latency_us=200 ram_tags=8 ram_queues=2
+expect load modprobe hiops mode=hybrid ram_disks=2 ram_size_mb=32 ram_latency_us=200 ram_tags=8 ram_queues=2
+
+same of-one-version "$(ctl --version)" "hiopsctl $(modinfo -F version hiops)"
+P=/sys/module/hiops/parameters
+same parameters "$(cat $P/{mode,strategy,lazy,ram_latency_us,ram_seed} | paste -sd' ')" \
+	'hybrid coop 0 200 1'
+same all-parameters "$(modinfo -F parm hiops | cut -d: -f1 | sort | paste -sd' ')" \
+	"$(cd $P && printf '%s\n' * | sort | paste -sd' ')"
+says status-parameters 'mode=hybrid' ctl status
 
 # What is there, before and after the drive is handed over.
 says list-nvme "$PCI" ctl list
@@ -90,7 +98,12 @@ refused set-range 'it takes microseconds, 1 to 10000' ctl set $D poll_interval_u
 refused set-learned "can't be set: it can only be read" ctl set $D learned 1
 refused set-unprivileged 'run it as root' setpriv --reuid=65534 --regid=65534 --clear-groups \
 	"$BIN/hiopsctl" set $D mode irq
-expect set-back ctl set $D mode hybrid
+expect set-back ctl set $D mode 2
+expect is-set-back reads $H/mode hybrid
+refused set-nothing "does not take ''" ctl set $D mode ''
+expect own-reset ctl set hiops0n1 reset_controller 1
+says own-reset-counts 'resets 1' ctl get hiops0n1 stats
+expect own-reset-is-no-news sh -c "! $BIN/hiopsctl status | grep 'hiops0n1 has had'"
 
 # A stretch of I/O that begins after stat's first look and is over before its second: all counters
 # have grown by what the files say.

@@ -43,6 +43,8 @@ for file in /usr/local/sbin/hiops-{bind,bind-all,trace,users} /etc/udev/rules.d/
 	/etc/systemd/system/hiops-bind.service /etc/hiops/devices "${CTL[@]}"; do
 	expect "has $file" test -s "$file"
 done
+version=$(/usr/local/sbin/hiops-bind --version)
+same tools-and-module-are-of-one-version "hiops-bind $(modinfo -F version hiops)" "$version"
 printf '# a comment\n\n00:1f.9 hiops_nvme\n%s hiops_nvme\n' "$PCI" >>/etc/hiops/devices
 # The way out, as if it stood on the kernel's command line.
 sed 's/$/ hiops.disable=1/' /proc/cmdline >/run/cmdline

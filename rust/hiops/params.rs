@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The module's parameters that all drivers share.
 
-use crate::{in_range, module_parameters as parameters};
+use crate::in_range;
 use engine::Mode;
 use hal::Error;
 use kernel::prelude::*;
 use kglue::adapter::Begin;
+use kglue::words::numbers;
 use kglue::{POLL_INTERVAL_US, WINDOW_US};
 use strategy::NAMES as STRATEGIES;
 
@@ -15,7 +16,7 @@ use strategy::NAMES as STRATEGIES;
 /// [`Error::Invalid`]: the operator has read which parameter is out of range.
 pub(crate) fn begin() -> Result<Begin, Error> {
     let switch = |name, value| in_range(name, value, 0..=1).map(|on| on == 1);
-    let mode = match in_range("mode", parameters::mode.value(), 0..=2)? {
+    let mode = match in_range("mode", numbers().mode, 0..=2)? {
         0 => Mode::Irq,
         1 => Mode::Poll,
         _ => Mode::Hybrid,
@@ -25,16 +26,16 @@ pub(crate) fn begin() -> Result<Begin, Error> {
         pr_err!("strategy={} is not known: {:?} are\n", name, STRATEGIES);
         return Err(Error::Invalid);
     };
-    let interval = parameters::poll_interval_us.value();
-    let window = parameters::predict_window_us.value();
-    let retries = in_range("max_retries", parameters::max_retries.value(), 0..=255)?;
+    let interval = numbers().poll_interval_us;
+    let window = numbers().predict_window_us;
+    let retries = in_range("max_retries", numbers().max_retries, 0..=255)?;
     Ok(Begin {
         strategy,
         mode,
-        lazy: switch("lazy", parameters::lazy.value())?,
-        coop: switch("coop", parameters::coop.value())?,
+        lazy: switch("lazy", numbers().lazy)?,
+        coop: switch("coop", numbers().coop)?,
         poll_interval_us: in_range("poll_interval_us", interval, POLL_INTERVAL_US)?,
-        predict: switch("predict", parameters::predict.value())?,
+        predict: switch("predict", numbers().predict)?,
         predict_window_us: in_range("predict_window_us", window, WINDOW_US)?,
         // CAST: at most 255.
         max_retries: retries as u8,
@@ -46,7 +47,7 @@ pub(crate) fn begin() -> Result<Begin, Error> {
 /// # Errors
 /// As [`begin`].
 pub(crate) fn nvme_timeout_ms() -> Result<u32, Error> {
-    let ms = parameters::nvme_timeout_ms.value();
+    let ms = numbers().nvme_timeout_ms;
     in_range("nvme_timeout_ms", ms, 1000..=3_600_000)
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn nvme_timeout_ms() -> Result<u32, Error> {
 /// # Errors
 /// As [`begin`].
 pub(crate) fn nvme_shared() -> Result<bool, Error> {
-    in_range("nvme_shared", parameters::nvme_shared.value(), 0..=1).map(|on| on == 1)
+    in_range("nvme_shared", numbers().nvme_shared, 0..=1).map(|on| on == 1)
 }
 
 /// How many bytes of memory an NVMe controller may borrow (host memory buffer): by default as in
@@ -64,7 +65,7 @@ pub(crate) fn nvme_shared() -> Result<bool, Error> {
 /// # Errors
 /// As [`begin`].
 pub(crate) fn nvme_hmb_bytes() -> Result<u64, Error> {
-    let mib = in_range("nvme_hmb_mb", parameters::nvme_hmb_mb.value(), 0..=4096)?;
+    let mib = in_range("nvme_hmb_mb", numbers().nvme_hmb_mb, 0..=4096)?;
     Ok(u64::from(mib).wrapping_shl(20))
 }
 
@@ -73,7 +74,7 @@ pub(crate) fn nvme_hmb_bytes() -> Result<u64, Error> {
 /// # Errors
 /// As [`begin`].
 pub(crate) fn ahci_timeout_ms() -> Result<u32, Error> {
-    let ms = parameters::ahci_timeout_ms.value();
+    let ms = numbers().ahci_timeout_ms;
     in_range("ahci_timeout_ms", ms, 1000..=3_600_000)
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn ahci_timeout_ms() -> Result<u32, Error> {
 /// # Errors
 /// As [`begin`].
 pub(crate) fn ahci_fua() -> Result<bool, Error> {
-    in_range("ahci_fua", parameters::ahci_fua.value(), 0..=1).map(|on| on == 1)
+    in_range("ahci_fua", numbers().ahci_fua, 0..=1).map(|on| on == 1)
 }
 
 /// Queues for polled I/O of the block layer, beside those that interrupt.
@@ -91,7 +92,7 @@ pub(crate) fn ahci_fua() -> Result<bool, Error> {
 /// # Errors
 /// As [`begin`].
 pub(crate) fn poll_queues() -> Result<u16, Error> {
-    let queues = in_range("poll_queues", parameters::poll_queues.value(), 0..=64)?;
+    let queues = in_range("poll_queues", numbers().poll_queues, 0..=64)?;
     // CAST: at most 64.
     Ok(queues as u16)
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The RAM disks that the module's parameters ask for.
 
-use crate::{in_range, module_parameters as parameters, params, plain};
+use crate::{in_range, params};
 use hal::Error;
 use kernel::prelude::*;
 use kglue::adapter::Begin;
 use kglue::ram::RamDisk;
+use kglue::words::numbers;
 use lld_ram::{Config, Latency};
 
 const US: u64 = 1000;
@@ -13,26 +14,26 @@ const US: u64 = 1000;
 fn config() -> Result<Config, Error> {
     let least = in_range(
         "ram_latency_us",
-        parameters::ram_latency_us.value(),
+        numbers().ram_latency_us,
         0..=10_000_000,
     )?;
     let most = in_range(
         "ram_latency_max_us",
-        parameters::ram_latency_max_us.value(),
+        numbers().ram_latency_max_us,
         0..=10_000_000,
     )?;
     let write = in_range(
         "ram_write_latency_us",
-        parameters::ram_write_latency_us.value(),
+        numbers().ram_write_latency_us,
         0..=10_000_000,
     )?;
     let link_mb_s = in_range(
         "ram_link_mb_s",
-        parameters::ram_link_mb_s.value(),
+        numbers().ram_link_mb_s,
         0..=1_000_000,
     )?;
-    let size = in_range("ram_size_mb", parameters::ram_size_mb.value(), 1..=1 << 20)?;
-    let block: u32 = plain(parameters::ram_block_size.value());
+    let size = in_range("ram_size_mb", numbers().ram_size_mb, 1..=1 << 20)?;
+    let block: u32 = numbers().ram_block_size;
     if !block.is_power_of_two() {
         pr_err!("ram_block_size={} is not a power of two\n", block);
         return Err(Error::Invalid);
@@ -48,13 +49,13 @@ fn config() -> Result<Config, Error> {
     };
     // CAST: all of them are in ranges below 65,536.
     Ok(Config {
-        queues: in_range("ram_queues", parameters::ram_queues.value(), 1..=64)? as u16,
-        tags: in_range("ram_tags", parameters::ram_tags.value(), 1..=4096)? as u16,
-        channels: in_range("ram_channels", parameters::ram_channels.value(), 1..=4096)? as u16,
+        queues: in_range("ram_queues", numbers().ram_queues, 1..=64)? as u16,
+        tags: in_range("ram_tags", numbers().ram_tags, 1..=4096)? as u16,
+        channels: in_range("ram_channels", numbers().ram_channels, 1..=4096)? as u16,
         latency,
         write_latency: (write != 0).then(|| Latency::Fixed(u64::from(write).saturating_mul(US))),
         link_mb_s,
-        seed: plain(parameters::ram_seed.value()),
+        seed: numbers().ram_seed,
         bytes: u64::from(size) << 20,
         block_shift: block.trailing_zeros() as u8,
     })
@@ -62,10 +63,10 @@ fn config() -> Result<Config, Error> {
 
 /// Makes them.
 pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
-    let count = in_range("ram_disks", parameters::ram_disks.value(), 0..=64)?;
+    let count = in_range("ram_disks", numbers().ram_disks, 0..=64)?;
     let timeout = in_range(
         "ram_timeout_ms",
-        parameters::ram_timeout_ms.value(),
+        numbers().ram_timeout_ms,
         100..=3_600_000,
     )?;
     let config = config()?;
@@ -74,16 +75,16 @@ pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
     for number in 0..count {
         let disk = RamDisk::new(number, config, timeout, begin, poll_queues)?;
         let faults = disk.faults();
-        faults.fail.one_in(plain(parameters::ram_fail.value()));
-        faults.drop.one_in(plain(parameters::ram_drop.value()));
-        faults.stick.one_in(plain(parameters::ram_stick.value()));
+        faults.fail.one_in(numbers().ram_fail);
+        faults.drop.one_in(numbers().ram_drop);
+        faults.stick.one_in(numbers().ram_stick);
         faults
             .duplicate
-            .one_in(plain(parameters::ram_duplicate.value()));
-        faults.lie.one_in(plain(parameters::ram_lie.value()));
+            .one_in(numbers().ram_duplicate);
+        faults.lie.one_in(numbers().ram_lie);
         faults
             .reorder
-            .one_in(plain(parameters::ram_reorder.value()));
+            .one_in(numbers().ram_reorder);
         disks.push(disk, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
     }
     Ok(disks)

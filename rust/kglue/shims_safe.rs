@@ -63,6 +63,8 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_major_get() -> i32;
     /// Gives it back.
     pub(crate) safe fn hiops_major_put(major: i32);
+    /// The module's parameters that are numbers. Any context.
+    pub(crate) safe fn hiops_get_params() -> shims::hiops_params;
 }
 
 const _: [unsafe extern "C" fn(); 6] = [
@@ -127,3 +129,5 @@ const _: [unsafe extern "C" fn(i32); 6] = [
     shims::hiops_major_put,
     hiops_major_put,
 ];
+const _: [unsafe extern "C" fn() -> shims::hiops_params; 2] =
+    [shims::hiops_get_params, hiops_get_params];

@@ -8,7 +8,7 @@ use crate::blk::shared::DiskShared;
 use crate::compat::eopnotsupp;
 use crate::sysfs_device::{show_cache_type, show_link_power, store_cache_type, store_link_power};
 use crate::sysfs_predict::{show_forecast, show_predict, show_window, store_predict, store_window};
-use crate::sysfs_text::{write_stats, write_wwid};
+use crate::sysfs_text::{mode_of, write_stats, write_wwid};
 use crate::text::{number, write_quirks, Text};
 use crate::wait::hook::is_hooked;
 use core::fmt::{self, Write};
@@ -68,12 +68,7 @@ fn show_mode(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
 }
 
 fn store_mode(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    let mode = match text {
-        b"irq" => Mode::Irq,
-        b"poll" => Mode::Poll,
-        b"hybrid" => Mode::Hybrid,
-        _ => return Err(EINVAL),
-    };
+    let mode = mode_of(text).ok_or(EINVAL)?;
     owner(disk).set_mode(mode).map_err(crate::errno::to_errno)
 }
 

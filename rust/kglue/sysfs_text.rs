@@ -5,7 +5,18 @@ use crate::blk::lane::Sums;
 use crate::blk::owner::ControllerCounts;
 use crate::text::Hex;
 use core::fmt::{self, Write};
+use engine::Mode;
 use hal::{Unit, UnitIds, UnitKind};
+
+/// The mode of that word, or of the number that it has as the module's parameter.
+pub(crate) fn mode_of(text: &[u8]) -> Option<Mode> {
+    match text {
+        b"irq" | b"0" => Some(Mode::Irq),
+        b"poll" | b"1" => Some(Mode::Poll),
+        b"hybrid" | b"2" => Some(Mode::Hybrid),
+        _ => None,
+    }
+}
 
 /// The lines of `stats`: name, blank, value.
 pub(crate) fn write_stats(
@@ -22,7 +33,7 @@ pub(crate) fn write_stats(
         .wrapping_add(late)
         .wrapping_add(vain)
         .wrapping_add(woken);
-    let lines: [(&str, u64); 25] = [
+    let lines: [(&str, u64); 26] = [
         ("submitted", sums.submitted),
         ("completed", completed),
         ("completed_irq", irq),
@@ -48,6 +59,7 @@ pub(crate) fn write_stats(
         ("naps_late", late),
         ("naps_vain", vain),
         ("naps_woken", woken),
+        ("resets_asked", counts.asked),
     ];
     (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
 }

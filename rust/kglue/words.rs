@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Module parameters that are words (`c_shims/params.c`).
+//! The module's parameters (`c_shims/params.c`).
 
 use crate::shims;
+use crate::shims_safe::hiops_get_params;
 use kernel::prelude::*;
+
+/// Those that are numbers, by their names.
+pub type Numbers = shims::hiops_params;
+
+/// What they were given as.
+pub fn numbers() -> Numbers {
+    hiops_get_params()
+}
 
 /// The name of the strategy that queues begin with.
 pub fn strategy() -> &'static str {

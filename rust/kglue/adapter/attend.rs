@@ -70,6 +70,10 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     pub(crate) fn reset_now(&self) -> Result<(), Error> {
         // One that is being reset by others comes back first.
         drop(self.control());
+        // One that begins meanwhile for another reason is at worst taken for this one.
+        if self.is_live() && self.recovering.load(Ordering::Acquire) == WELL {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+        }
         self.recover_from(Reason::Asked);
         self.recovery.flush();
         // It may wait for a reset of all that the controller is part of.

@@ -171,6 +171,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             late_ms: AtomicU64::new(0),
             gate,
             resets: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
             aborts: AtomicU64::new(0),
             doorbells_before: AtomicU64::new(0),
             platform: platform.clone(),

@@ -70,6 +70,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     fn counts(&self) -> ControllerCounts {
         let mut counts = ControllerCounts {
             resets: self.resets.load(Ordering::Relaxed),
+            asked: self.asked.load(Ordering::Relaxed),
             aborts: self.aborts.load(Ordering::Relaxed),
             ..Default::default()
         };
@@ -83,6 +84,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn reset_counts(&self) {
         self.resets.store(0, Ordering::Relaxed);
+        self.asked.store(0, Ordering::Relaxed);
         self.aborts.store(0, Ordering::Relaxed);
         let writes = self.queues.iter().map(|queue| queue.io.doorbell_writes());
         self.doorbells_before

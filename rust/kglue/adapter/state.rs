@@ -82,6 +82,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) gate: Arc<Gate>,
     /// How often it was reset, by request or for a reason.
     pub(super) resets: AtomicU64,
+    /// How often by an operator's request.
+    pub(super) asked: AtomicU64,
     /// How many commands it has aborted.
     pub(super) aborts: AtomicU64,
     /// Doorbell writes that were counted before the counts were reset.

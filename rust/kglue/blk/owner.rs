@@ -84,6 +84,8 @@ pub(crate) struct ControllerCounts {
     pub(crate) interrupts: u64,
     pub(crate) doorbell_writes: u64,
     pub(crate) resets: u64,
+    /// Of these, those that an operator has asked for.
+    pub(crate) asked: u64,
     pub(crate) max_irq_ns: u64,
     pub(crate) max_tick_ns: u64,
     pub(crate) ticks: u64,
