@@ -18,6 +18,9 @@
 //! that twice as much as the one before. Whoever comes too late each time never measures, and comes
 //! sooner so: were it by what the look was early, which is little where the device is regular, a
 //! device that became much faster would be noticed after hundreds of commands.
+//!
+//! Where anything counts, as the spread is as wide as the value, nothing is far. So eight in a row
+//! that took less than half of the value are the value, too.
 
 use super::line::Slope;
 use cell::sync::{AtomicI32, AtomicU32, Ordering};
@@ -34,6 +37,10 @@ const LEAST: u32 = 5;
 const ALIKE: u32 = 2;
 /// So many in a row that were there at the first look: the value is too high.
 const LATE: u32 = 4;
+/// So many in a row that took less than half of it: likewise, however far the spread lets them
+/// count. An eighth of the way each, a value of seconds takes 126 commands to come down to 2 us.
+/// Where a command takes less than half as often as not, eight in a row are chance once in 256.
+const MUCH_SOONER: u32 = 8;
 /// However many there were, it is lowered by that part of it at most, as a power of two: what the
 /// device takes now may have been passed by as much, and a nap is too short by no more.
 const SOONER: u32 = 2;
@@ -49,6 +56,9 @@ const FIRST: u32 = 2;
 const EARLY: u32 = 4;
 /// Bytes are counted up to so many, which is more than any one command has.
 const MOST_BYTES: u64 = 32 << 20;
+/// Durations up to so many, some 2 s: nobody naps for longer, and how far one is off another fits
+/// the 32 signed bits that it is kept in.
+const MOST_NS: u32 = i32::MAX.unsigned_abs();
 
 /// Of one class, or of several together.
 ///
@@ -65,7 +75,8 @@ pub(super) struct Estimate {
     seen: AtomicU32,
     /// How far the last one was off, if that was further than what counts; else 0.
     far_ns: AtomicI32,
-    /// How many in a row were there at the first look, sooner than expected.
+    /// How many in a row were there at the first look, sooner than expected, or took less than half
+    /// of that.
     late: AtomicU32,
 }
 
@@ -82,14 +93,14 @@ pub(super) struct Off {
 #[inline(always)]
 fn kept(value: i64) -> u32 {
     // CAST: in range by then.
-    value.clamp(0, i64::from(u32::MAX)) as u32
+    value.clamp(0, i64::from(MOST_NS)) as u32
 }
 
-/// A duration as it is kept: from 4 s on all are alike.
+/// A duration as it is kept: from [`MOST_NS`] on all are alike.
 #[inline(always)]
 fn kept_ns(ns: u64) -> i64 {
     // CAST: fits by then.
-    ns.min(u64::from(u32::MAX)) as i64
+    ns.min(u64::from(MOST_NS)) as i64
 }
 
 impl Estimate {
@@ -155,8 +166,13 @@ impl Estimate {
             1..EARLY => WEIGHT_EARLY,
             _ => WEIGHT,
         };
-        let (moved, weight) = match self.is_another(off, bound) {
-            true => (off, 0),
+        let is_another = self.is_another(off, bound);
+        let (moved, weight) = match self.is_much_sooner(off, expected) || is_another {
+            true => {
+                // Those before were sooner than a value that is no more.
+                self.late.store(0, Ordering::Relaxed);
+                (off, 0)
+            }
             false => (counts, usual),
         };
         let expected = expected + (moved.saturating_add(by_size) >> weight);
@@ -167,9 +183,6 @@ impl Estimate {
         self.bytes.store(kept(mostly), Ordering::Relaxed);
         self.spread_ns.store(kept(spread), Ordering::Relaxed);
         self.seen.store(seen.saturating_add(1), Ordering::Relaxed);
-        if self.late.load(Ordering::Relaxed) != 0 {
-            self.late.store(0, Ordering::Relaxed);
-        }
         Off {
             bytes: more,
             ns: counts,
@@ -205,6 +218,20 @@ impl Estimate {
         let far = if is_alike { 0 } else { off };
         self.far_ns.store(far, Ordering::Relaxed);
         is_alike
+    }
+
+    /// Whether the value is too high, as this one and those before took less than half of it.
+    #[inline(always)]
+    fn is_much_sooner(&self, off: i64, expected: i64) -> bool {
+        let late = self.late.load(Ordering::Relaxed);
+        if off >= -(expected >> 1) {
+            if late != 0 {
+                self.late.store(0, Ordering::Relaxed);
+            }
+            return false;
+        }
+        self.late.store(late.saturating_add(1), Ordering::Relaxed);
+        late >= MUCH_SOONER - 1
     }
 
     /// One of `bytes` took `took_ns` at most.

@@ -22,7 +22,7 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
 const S: u64 = 1_000 * MS;
 /// The longest that is told apart.
-const MOST: u64 = u32::MAX as u64;
+const MOST: u64 = i32::MAX as u64;
 
 /// A read of so many bytes, alone.
 fn alone(bytes: u64) -> Class {
@@ -161,6 +161,30 @@ fn the_first_one_may_take_long() {
         small.come([10 * S]);
         small.come([80 * US; 16]);
         assert!(small.is_within(5, 80 * US), "{first}: {:?}", small.due());
+    }
+}
+
+/// What was sooner than a value before does not count against the one after.
+#[test]
+fn a_jump_down_is_no_reason_to_come_sooner() {
+    let small = Small::of([300 * US; 100]);
+    small.come([80 * US; 2]);
+    assert_eq!(small.due().after_ns, 80 * US);
+    small.found(60 * US);
+    small.found(60 * US);
+    assert!(small.is_within(6, 80 * US), "{:?}", small.due());
+}
+
+/// Whatever the first ones took, and however wide the spread that they leave.
+#[test]
+fn it_comes_down_from_the_longest() {
+    let longest = [u64::MAX; 4];
+    let wide = [0, u64::MAX].repeat(20);
+    let wider = [u64::MAX, u64::MAX, 0].repeat(20);
+    for before in [&longest[..], &wide, &wider] {
+        let small = Small::of(before.iter().copied());
+        small.come([2 * US; 100]);
+        assert!(small.is_within(5, 2 * US), "{:?}", small.due());
     }
 }
 
