@@ -17,11 +17,49 @@ use crate::work::{ResetAll, Run};
 
 impl<H: Home> Slots<H> {
     /// The machine sleeps, or the home is about to be reset: the ports rest, and who is in a slot
-    /// stays there until [`Slots::resume`]. Sleeps.
-    pub(crate) fn suspend(&self, why: Suspend) {
-        if !self.asleep.swap(true, Ordering::AcqRel) {
+    /// stays there until [`Slots::resume`]. `false`: something is under way that does not end, which
+    /// was told; the machine must not sleep, and all go on. Sleeps.
+    pub(crate) fn suspend(&self, why: Suspend) -> bool {
+        if self.asleep.swap(true, Ordering::AcqRel) {
+            return true;
+        }
+        // Nobody comes whose disk is not frozen. What ends I/O may need `attend`, and the rescue.
+        self.exchange.disable();
+        let rests = why != Suspend::Sleep || self.freeze();
+        if rests {
             self.home().rescue().silence();
             self.lay_to_rest(why);
+        } else {
+            self.asleep.store(false, Ordering::Release);
+        }
+        self.exchange.enable();
+        if !rests {
+            self.exchange_if_wanted();
+        }
+        rests
+    }
+
+    /// All disks are frozen ([`Adapter::freeze`]), or none.
+    ///
+    /// [`Adapter::freeze`]: crate::adapter::Adapter::freeze
+    fn freeze(&self) -> bool {
+        let still = self.still_at_rest();
+        let served = |slot| match still.tenant(slot) {
+            Some(Tenant::Served(adapter)) => Some(adapter),
+            _ => None,
+        };
+        let all = || self.slots.iter().filter_map(served);
+        let frozen = all().all(|adapter| adapter.freeze());
+        if !frozen {
+            all().for_each(|adapter| adapter.thaw());
+        }
+        frozen
+    }
+
+    /// What was called for while there was no exchange.
+    fn exchange_if_wanted(&self) {
+        if (self.slots.iter()).any(|slot| slot.wanted.load(Ordering::Acquire)) {
+            self.begin_exchange();
         }
     }
 
@@ -94,9 +132,8 @@ impl<H: Home> Slots<H> {
         }
         drop(still);
         self.exchange.enable();
-        // What was called for meanwhile, or before.
-        if home.is_ok() && (self.slots.iter()).any(|slot| slot.wanted.load(Ordering::Acquire)) {
-            self.begin_exchange();
+        if home.is_ok() {
+            self.exchange_if_wanted();
         }
     }
 }

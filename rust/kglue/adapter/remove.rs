@@ -56,14 +56,19 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 .any(|queue| queue.io.in_flight() != 0 || queue.io.queued() != 0)
         };
         while left != 0 && self.alive().is_ok() && busy() {
-            // What is polled for by threads that are frozen, too.
-            self.queues.iter().for_each(|queue| {
-                let _stay = PreemptOff::new();
-                queue.io.drain(Context::Sweep);
-            });
+            self.drain_all();
             self.platform.sleep_us(LOOK_AGAIN_US);
             left = left.saturating_sub(LOOK_AGAIN_US);
         }
+    }
+
+    /// Takes the completions that are there, also those that only threads look for which are frozen
+    /// by now.
+    pub(crate) fn drain_all(&self) {
+        self.queues.iter().for_each(|queue| {
+            let _stay = PreemptOff::new();
+            queue.io.drain(Context::Sweep);
+        });
     }
 
     pub(crate) fn take_disks(&self) {

@@ -13,17 +13,23 @@ use kernel::prelude::*;
 /// The disks.
 ///
 /// # Invariants
-/// Each disk's queue was quiesced `kept_out` times by this, and not undone.
+/// Each disk's queue was quiesced `kept_out` times by this, and not undone; and frozen once where
+/// `frozen` says so.
 pub(crate) struct Shown {
     disks: KVec<Disk>,
     kept_out: u32,
+    frozen: bool,
 }
 
 impl Shown {
     /// None.
     pub(super) fn new() -> Self {
         let disks = KVec::new();
-        Self { disks, kept_out: 0 }
+        Self {
+            disks,
+            kept_out: 0,
+            frozen: false,
+        }
     }
 
     /// `disk` is one of them from now on; nobody has I/O for it yet. Sleeps.
@@ -31,6 +37,10 @@ impl Shown {
         (self.disks.reserve(1, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
         // INVARIANT: as often as the others.
         (0..self.kept_out).for_each(|_| disk.quiesce());
+        if self.frozen {
+            // Who shows it waits for its partition table as others for their I/O.
+            disk.freeze();
+        }
         (self.disks.push_within_capacity(disk)).map_err(|_| Error::NoMemory)
     }
 
@@ -40,6 +50,9 @@ impl Shown {
         let at = self.disks.iter().position(is_meant)?;
         let disk = self.disks.remove(at).ok()?;
         (0..self.kept_out).for_each(|_| disk.unquiesce());
+        if self.frozen {
+            disk.thaw();
+        }
         Some(disk)
     }
 
@@ -53,6 +66,27 @@ impl Shown {
     pub(super) fn keep_out(&mut self) {
         self.kept_out = self.kept_out.saturating_add(1);
         self.disks.iter().for_each(Disk::quiesce);
+    }
+
+    /// What is under way for any of them goes on, and what comes waits and holds nothing of the
+    /// block layer's, until [`Shown::thaw`]. Once frozen they stay so. Sleeps.
+    pub(super) fn freeze(&mut self) {
+        if !core::mem::replace(&mut self.frozen, true) {
+            self.disks.iter().for_each(Disk::freeze);
+        }
+    }
+
+    /// Nothing that [`Shown::freeze`] waits for is under way any more; or they were thawed
+    /// meanwhile, as their device is gone, and all that comes fails.
+    pub(super) fn is_frozen(&self) -> bool {
+        !self.frozen || self.disks.iter().all(Disk::is_frozen)
+    }
+
+    /// Undoes [`Shown::freeze`]; without that, does nothing. Sleeps.
+    pub(super) fn thaw(&mut self) {
+        if core::mem::take(&mut self.frozen) {
+            self.disks.iter().for_each(Disk::thaw);
+        }
     }
 
     /// Undoes one [`Shown::keep_out`].

@@ -5,8 +5,16 @@
 //! Between [`Adapter::suspend`] and [`Adapter::resume`] the queues are at rest, and blk-mq gives
 //! them nothing. No thread holds a lock meanwhile, as another one may resume: who wants the control
 //! path waits in [`Adapter::control`].
+//!
+//! # Sleep
+//! A machine that sleeps takes its CPUs down, and blk-mq waits for the requests of each
+//! (`blk_mq_hctx_notify_offline`, Linux 7.3), without end. Not all threads are frozen by then:
+//! writeback, md and swap go on. So the disks are frozen first ([`Adapter::freeze`]): what is under
+//! way ends, and what comes waits without a request. Where it does not end, the machine stays
+//! awake.
 
 use crate::adapter::config::Bus;
+use crate::adapter::queue::HwQueue;
 use crate::adapter::reason::Suspend;
 use crate::adapter::rest::{Down, Then};
 use crate::adapter::state::{Adapter, DEAD, LIVE, LOOK_AGAIN_US, SUSPENDED, WELL};
@@ -16,7 +24,50 @@ use hal::{CmdError, Controller, Error, Platform};
 use kernel::prelude::*;
 use kernel::sync::lock::{mutex::MutexBackend, Guard};
 
+/// How long a sleep waits for I/O that is under way. TIMEOUT: what a command may take by default
+/// (30 s, as `nvme_wait_freeze_timeout` waits in Linux 7.3), and then a reset with as much again;
+/// the PM core's watchdog is for 120 s.
+const FREEZE_US: u64 = 60_000_000;
+
 impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// Freezes the disks, which [`Adapter::resume`] or [`Adapter::thaw`] thaws. `false`: what is
+    /// under way does not end, which is told, and they are not frozen. Sleeps.
+    pub(crate) fn freeze(&self) -> bool {
+        let _no_io = NoIo::new();
+        self.disks.lock().freeze();
+        let mut left = FREEZE_US;
+        while !self.disks.lock().is_frozen() {
+            if left == 0 {
+                self.tell_busy();
+                self.thaw();
+                return false;
+            }
+            // What threads poll for, or are to end, that are frozen by now.
+            crate::wait::take_all();
+            self.drain_all();
+            self.platform.sleep_us(LOOK_AGAIN_US);
+            left = left.saturating_sub(LOOK_AGAIN_US);
+        }
+        true
+    }
+
+    /// Undoes [`Adapter::freeze`]; without that, does nothing. Sleeps.
+    pub(crate) fn thaw(&self) {
+        self.disks.lock().thaw();
+    }
+
+    #[cold]
+    fn tell_busy(&self) {
+        let count = |of: fn(&HwQueue<C, B>) -> usize| self.queues.iter().map(of).sum::<usize>();
+        crate::log::log_err!(
+            self,
+            "the machine can't sleep: {} I/Os with the device and {} that wait for it don't end; \
+             try again, or unbind it\n",
+            count(|queue| queue.io.in_flight()),
+            count(|queue| queue.io.queued())
+        );
+    }
+
     /// The control path, for the caller alone, with a controller that is neither suspended nor
     /// about to be recovered. Sleeps: for as long as the function is being reset. (While the
     /// machine sleeps, nobody is awake to call.)
@@ -65,7 +116,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// Lays the queues to rest and stops the controller; what comes waits in the block layer until
-    /// [`Adapter::resume`]. What is under way ends first, where the device still answers. Sleeps.
+    /// [`Adapter::resume`]. What is under way ends first, where the device still answers. After
+    /// [`Adapter::freeze`], if the machine sleeps. Sleeps.
     pub fn suspend(&self, why: Suspend) {
         let _no_io = NoIo::new();
         self.keep_out();
@@ -79,6 +131,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         let control = self.control_now();
         if begun.is_err() || self.state.load(Ordering::Acquire) != SUSPENDED {
             drop(control);
+            // It is dead, and what comes fails at once, also while the machine sleeps.
+            self.thaw();
             return self.let_in();
         }
         let then = match why {
@@ -117,6 +171,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         let mut paused = self.paused.lock();
         // Not by the state: who has given it up meanwhile has left it at rest.
         if paused.is_empty() {
+            drop(paused);
+            self.thaw();
             return Ok(());
         }
         let started = start().map_err(|down| down.why);
@@ -127,6 +183,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         // One that was begun before has come to nothing.
         self.recovering.store(WELL, Ordering::Release);
         self.let_in();
+        self.thaw();
         if started.is_ok() {
             // What it would have called for meanwhile.
             self.call();

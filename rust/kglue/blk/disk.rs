@@ -145,6 +145,23 @@ impl Disk {
         self.gendisk().tell(bindings::blk_mq_unquiesce_queue);
     }
 
+    /// Begins to freeze it: what is under way goes on, what comes waits, before it has a tag of the
+    /// block layer's, until one [`Disk::thaw`] for each. Sleeps. Without an owner, as another
+    /// thread may thaw it.
+    pub(crate) fn freeze(&self) {
+        self.gendisk().tell(bindings::blk_freeze_queue_start_non_owner);
+    }
+
+    /// Nothing of it is under way: since [`Disk::freeze`] that stays so. May sleep.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.gendisk().is_frozen()
+    }
+
+    /// Undoes one [`Disk::freeze`]. Sleeps.
+    pub(crate) fn thaw(&self) {
+        self.gendisk().tell(bindings::blk_mq_unfreeze_queue_non_owner);
+    }
+
     /// What waits to be tried again is submitted now.
     pub(crate) fn hurry(&self) {
         self.gendisk().tell(bindings::blk_mq_kick_requeue_list);

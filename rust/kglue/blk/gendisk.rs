@@ -134,8 +134,15 @@ impl<'a> GenDisk<'a> {
         unsafe { bindings::blk_mark_disk_dead(self.as_raw()) };
     }
 
+    /// Whether nothing of it is under way that has begun to be frozen. May sleep.
+    pub(super) fn is_frozen(self) -> bool {
+        // SAFETY: it is there, by the invariant, and its queue with it.
+        let left = unsafe { bindings::blk_mq_freeze_queue_wait_timeout(self.queue(), 0) };
+        left != 0
+    }
+
     /// Does with its queue what `verb` is for: one of those of blk-mq that ask for nothing but a
-    /// queue, and don't sleep. Any context.
+    /// queue. Any context that `verb` may be called from.
     pub(super) fn tell(self, verb: unsafe extern "C" fn(*mut bindings::request_queue)) {
         // SAFETY: it is there, by the invariant, and its queue with it.
         unsafe { verb(self.queue()) };

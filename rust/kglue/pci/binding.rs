@@ -30,8 +30,9 @@ pub unsafe trait Binding: Sized + Send + Sync + 'static {
     /// The machine goes down. Sleeps.
     fn shutdown(&self);
 
-    /// It is put to rest until [`Binding::resume`]. Sleeps.
-    fn suspend(&self, why: Suspend);
+    /// It is put to rest until [`Binding::resume`]. `false`, of a machine's sleep alone: what is
+    /// under way does not end, which was told; it goes on, and the machine must not sleep. Sleeps.
+    fn suspend(&self, why: Suspend) -> bool;
 
     /// It goes on, after [`Binding::suspend`] or without it. An error, which was told: it is dead.
     /// Sleeps.

@@ -176,8 +176,12 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
         self.adapter.shutdown();
     }
 
-    fn suspend(&self, why: Suspend) {
-        self.adapter.suspend(why);
+    fn suspend(&self, why: Suspend) -> bool {
+        let rests = why != Suspend::Sleep || self.adapter.freeze();
+        if rests {
+            self.adapter.suspend(why);
+        }
+        rests
     }
 
     fn resume(&self) -> Result<(), Error> {

@@ -270,8 +270,8 @@ unsafe impl<T: HbaDriver> Binding for BoundHba<T> {
         self.ports.shutdown();
     }
 
-    fn suspend(&self, why: Suspend) {
-        self.ports.suspend(why);
+    fn suspend(&self, why: Suspend) -> bool {
+        self.ports.suspend(why)
     }
 
     fn resume(&self) -> Result<(), Error> {

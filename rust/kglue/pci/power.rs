@@ -12,9 +12,9 @@
 //! is what [`Binding`] has.
 
 use core::marker::PhantomData;
-use hal::Error;
 use kernel::bindings;
 use kernel::ffi::c_int;
+use kernel::prelude::*;
 use pin_init::zeroed;
 
 use super::binding::{bound, Binding};
@@ -54,7 +54,7 @@ impl<B: Binding> Power<B> {
 /// What happens to a function.
 trait Event {
     /// Sees to it. An error was told.
-    fn befalls<B: Binding>(bound: &B) -> Result<(), Error>;
+    fn befalls<B: Binding>(bound: &B) -> Result;
 }
 
 /// Power may go away.
@@ -67,27 +67,27 @@ enum Resumes {}
 enum ShutsDown {}
 
 impl Event for Suspends {
-    fn befalls<B: Binding>(bound: &B) -> Result<(), Error> {
-        bound.suspend(Suspend::Sleep);
-        Ok(())
+    fn befalls<B: Binding>(bound: &B) -> Result {
+        // The machine stays awake.
+        bound.suspend(Suspend::Sleep).then_some(()).ok_or(EBUSY)
     }
 }
 
 impl Event for IsReset {
-    fn befalls<B: Binding>(bound: &B) -> Result<(), Error> {
+    fn befalls<B: Binding>(bound: &B) -> Result {
         bound.suspend(Suspend::Reset);
         Ok(())
     }
 }
 
 impl Event for Resumes {
-    fn befalls<B: Binding>(bound: &B) -> Result<(), Error> {
-        bound.resume()
+    fn befalls<B: Binding>(bound: &B) -> Result {
+        bound.resume().map_err(to_errno)
     }
 }
 
 impl Event for ShutsDown {
-    fn befalls<B: Binding>(bound: &B) -> Result<(), Error> {
+    fn befalls<B: Binding>(bound: &B) -> Result {
         bound.shutdown();
         Ok(())
     }
@@ -100,7 +100,7 @@ unsafe extern "C" fn sleeps<B: Binding, E: Event>(dev: *mut bindings::device) ->
     // SAFETY: bound.
     match E::befalls(unsafe { bound::<B>(dev) }) {
         Ok(()) => 0,
-        Err(error) => to_errno(error).to_errno(),
+        Err(error) => error.to_errno(),
     }
 }
 
