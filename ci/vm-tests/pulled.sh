@@ -6,9 +6,13 @@
 # only: so an HBA that was put in has none, and is refused by name; one with its drive comes by a
 # rescan of the PCI bus, after its removal; and a drive that comes to or leaves a port is played by
 # the model of rust/lld_ahci/tests.
+# Beside them is a drive of each kind that stays: what is written there is read back all the while,
+# and nothing of it fails, is wrong, is tried again, or waits.
 # host
 # image: a.img 256M
 # image: s.img 256M
+# image: na.img 64M
+# image: ns.img 64M
 if [ "${1:-}" = guest ]; then
 	. ci/vm-tests/nvme-lib.sh
 	how=$2
@@ -27,7 +31,7 @@ if [ "${1:-}" = guest ]; then
 	}
 	# pull HOW WHAT DRIVER DISK: under load. It is in $slot.
 	pull() {
-		local how=$1 what=$1-$2 disk=$4 fio at control
+		local how=$1 what=$1-$2 disk=$4 fio at control other
 		expect "$what-bind" "$BIND" "$(address)" "$3"
 		fio --name=p --filename="/dev/$disk" --direct=1 --ioengine=libaio --iodepth=32 \
 			--numjobs=2 --rw=randrw --bs=4k --size=64M --time_based --runtime=300 \
@@ -59,6 +63,17 @@ if [ "${1:-}" = guest ]; then
 		expect "$what-gone" until_true 60 absent "/dev/$disk"
 		expect "$what-fio-ends" until_true 60 ended "$fio"
 		expect "$what-function-gone" until_true 60 has_none
+		# Far more than can have been under way.
+		for other in $NEIGHBOURS; do
+			expect "$what-$other-goes-on" goes_on "$other" 24
+		done
+	}
+	# goes_on DISK I/OS: so many more end there.
+	goes_on() {
+		local from
+		from=$(count "$1" completed)
+		more() { [ $(($(count "$1" completed) - from)) -ge "$2" ]; }
+		until_true 60 more "$@"
 	}
 	# back HOW WHAT DRIVER DISK: it is in again, and is served.
 	back() {
@@ -69,20 +84,29 @@ if [ "${1:-}" = guest ]; then
 			$((16 << 20))
 		expect "$1-$2-unbind" "$BIND" "$(address)" none
 	}
-	pull "$how" nvme hiops_nvme hiops0n1
+	# Those that stay come first, and so have the lower numbers.
+	NEIGHBOURS='hiops0n1 hiops1d0'
+	expect neighbour-nvme "$BIND" 0000:00:07.0 hiops_nvme
+	expect neighbour-sata "$BIND" 0000:00:08.0 hiops_ahci
+	# shellcheck disable=SC2086  # a word for each
+	python3 ci/vm-tests/neighbours.py "$ENOUGH" $NEIGHBOURS >"$OUT.neighbours" 2>&1 &
+	neighbours=$!
+	for disk in $NEIGHBOURS; do expect "$disk-begins" goes_on "$disk" 24; done
+
+	pull "$how" nvme hiops_nvme hiops2n1
 	# By the slot's own way it is not put in again: QEMU presses the slot's button then, which
 	# means out again five seconds later.
 	if [ "$how" = asked ]; then
 		echo 'host: put in nvme'
-		back asked nvme hiops_nvme hiops0n1
+		back asked nvme hiops_nvme hiops2n1
 	fi
 	slot=/sys/bus/pci/devices/0000:00:06.0
 	if [ "$how" = asked ]; then
-		pull removed hba hiops_ahci hiops0d0
+		pull removed hba hiops_ahci hiops2d0
 		put 1 /sys/bus/pci/rescan
-		back removed hba hiops_ahci hiops0d0
+		back removed hba hiops_ahci hiops2d0
 	fi
-	pull "$how" hba hiops_ahci hiops0d0
+	pull "$how" hba hiops_ahci hiops2d0
 	if [ "$how" = asked ]; then
 		echo 'host: put in hba'
 		expect asked-hba-back until_true 60 has_function
@@ -91,6 +115,14 @@ if [ "${1:-}" = guest ]; then
 		expect asked-hba-named sh -c \
 			"dmesg | grep hiops_ahci | grep -q 'finding a drive to serve failed'"
 	fi
+	touch "$ENOUGH"
+	wait "$neighbours"
+	same "$how-neighbours-are-well" "$? $(cat "$OUT.neighbours")" '0 '
+	for disk in $NEIGHBOURS; do
+		counts=
+		for name in errors retried timeouts resets; do counts+=$(count "$disk" $name); done
+		same "$how-$disk-notices-nothing" "$counts" 0000
+	done
 	expect "$how-rmmod" rmmod hiops
 	plan
 	exit
@@ -112,7 +144,12 @@ machine() {
 		--qemu "-blockdev driver=file,filename=$DIR/s.img,node-name=s" \
 		--qemu "-device pcie-root-port,id=rp2,chassis=2,slot=2,addr=6" \
 		--qemu "-device ich9-ahci,id=hba,bus=rp2" \
-		--qemu "-device ide-hd,serial=pulled,drive=s,bus=hba.0" -- "$0" guest $how |
+		--qemu "-device ide-hd,serial=pulled,drive=s,bus=hba.0" \
+		--qemu "-drive file=$DIR/na.img,format=raw,if=none,id=na" \
+		--qemu "-device nvme,serial=stays,drive=na,addr=7" \
+		--qemu "-drive file=$DIR/ns.img,format=raw,if=none,id=ns" \
+		--qemu "-device ich9-ahci,id=hba2,addr=8" \
+		--qemu "-device ide-hd,serial=stays,drive=ns,bus=hba2.0" -- "$0" guest $how |
 		while read -r line; do
 			case $line in
 			'host: take out '*) qmp device_del "{\"id\": \"${line##* }\"}" ;;
