@@ -118,12 +118,15 @@ command_of() { od -An -tu1 -j4 -N1 "/sys/bus/pci/devices/$1/config" | tr -d ' ';
 # fatal NUMBER: the port in that slot reports a data link protocol error.
 fatal() {
 	# One record of the kernel's, 32 bytes: bus, device, function; its status; nothing else.
-	printf "\\0\\$(printf %o "$1")\\0\\0\\20$(printf '\\0%.0s' {1..27})" >/dev/aer_inject
+	local slot rest
+	slot=$(printf %o "$1") rest=$(printf '\\0%.0s' {1..27})
+	printf %b "\\0\\0$slot\\0\\0\\020$rest" >/dev/aer_inject
 }
 # found_off SLOT: the function there is found anew, with memory decoding off, as one is that is put
 # in while the machine runs.
 found_off() {
-	local function=/sys/bus/pci/devices/0000:00:$1.0/$(behind "$1")
+	local function
+	function=/sys/bus/pci/devices/0000:00:$1.0/$(behind "$1")
 	printf '\0\0' | dd of="$function/config" bs=1 seek=4 conv=notrunc status=none
 	put 1 "$function/remove"
 	put 1 /sys/bus/pci/rescan

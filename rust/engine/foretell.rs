@@ -76,7 +76,6 @@ pub(crate) struct Foretelling(AtomicU8);
 const OFF: u8 = 0;
 /// It is not of so many commands more as the issue side counts.
 const PAUSED: u8 = 1;
-/// It is.
 const ON: u8 = 2;
 
 impl Foretelling {
@@ -89,8 +88,7 @@ impl Foretelling {
         self.0.load(Ordering::Relaxed) == ON
     }
 
-    /// Whether it was turned on, be it that it rests now.
-    fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.0.load(Ordering::Relaxed) != OFF
     }
 
@@ -198,12 +196,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         (self.told.iter()).for_each(|told| told.mark.store(0, Ordering::Relaxed));
         let to = if on { ON } else { OFF };
         self.foretelling.0.store(to, Ordering::Relaxed);
-    }
-
-    /// What [`Self::set_foretelling`] was told last: also while the strategy wants to be left
-    /// alone, and nothing is foretold.
-    pub fn is_foretelling_wanted(&self) -> bool {
-        self.foretelling.is_wanted()
     }
 
     /// `cmd`, for `rq`, is bound to the tag with that index, and about to be issued with those that

@@ -6,6 +6,14 @@ use crate::strategy::{Strategy, View};
 use crate::{Costs, Mode, Upper};
 use hal::{Platform, Queue};
 
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
+    /// What [`IoQueue::set_foretelling`] was told last: also while the strategy wants to be left
+    /// alone, and nothing is foretold.
+    pub fn is_foretelling_wanted(&self) -> bool {
+        self.foretelling.is_wanted()
+    }
+}
+
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> {
     #[inline(always)]
     fn outstanding(&self) -> u64 {

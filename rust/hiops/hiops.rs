@@ -87,11 +87,7 @@ impl kernel::Module for Hiops {
 }
 
 /// A module parameter, if it is in its range; else the operator reads which is not.
-fn in_range(
-    name: &str,
-    value: u32,
-    range: core::ops::RangeInclusive<u32>,
-) -> Result<u32, Error> {
+fn in_range(name: &str, value: u32, range: core::ops::RangeInclusive<u32>) -> Result<u32, Error> {
     if range.contains(&value) {
         return Ok(value);
     }

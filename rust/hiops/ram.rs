@@ -12,11 +12,7 @@ use lld_ram::{Config, Latency};
 const US: u64 = 1000;
 
 fn config() -> Result<Config, Error> {
-    let least = in_range(
-        "ram_latency_us",
-        numbers().ram_latency_us,
-        0..=10_000_000,
-    )?;
+    let least = in_range("ram_latency_us", numbers().ram_latency_us, 0..=10_000_000)?;
     let most = in_range(
         "ram_latency_max_us",
         numbers().ram_latency_max_us,
@@ -27,11 +23,7 @@ fn config() -> Result<Config, Error> {
         numbers().ram_write_latency_us,
         0..=10_000_000,
     )?;
-    let link_mb_s = in_range(
-        "ram_link_mb_s",
-        numbers().ram_link_mb_s,
-        0..=1_000_000,
-    )?;
+    let link_mb_s = in_range("ram_link_mb_s", numbers().ram_link_mb_s, 0..=1_000_000)?;
     let size = in_range("ram_size_mb", numbers().ram_size_mb, 1..=1 << 20)?;
     let block: u32 = numbers().ram_block_size;
     if !block.is_power_of_two() {
@@ -64,11 +56,7 @@ fn config() -> Result<Config, Error> {
 /// Makes them.
 pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
     let count = in_range("ram_disks", numbers().ram_disks, 0..=64)?;
-    let timeout = in_range(
-        "ram_timeout_ms",
-        numbers().ram_timeout_ms,
-        100..=3_600_000,
-    )?;
+    let timeout = in_range("ram_timeout_ms", numbers().ram_timeout_ms, 100..=3_600_000)?;
     let config = config()?;
     let poll_queues = params::poll_queues()?;
     let mut disks = KVec::with_capacity(count as usize, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
@@ -78,13 +66,9 @@ pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
         faults.fail.one_in(numbers().ram_fail);
         faults.drop.one_in(numbers().ram_drop);
         faults.stick.one_in(numbers().ram_stick);
-        faults
-            .duplicate
-            .one_in(numbers().ram_duplicate);
+        faults.duplicate.one_in(numbers().ram_duplicate);
         faults.lie.one_in(numbers().ram_lie);
-        faults
-            .reorder
-            .one_in(numbers().ram_reorder);
+        faults.reorder.one_in(numbers().ram_reorder);
         disks.push(disk, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
     }
     Ok(disks)

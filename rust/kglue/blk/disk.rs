@@ -149,7 +149,8 @@ impl Disk {
     /// block layer's, until one [`Disk::thaw`] for each. Sleeps. Without an owner, as another
     /// thread may thaw it.
     pub(crate) fn freeze(&self) {
-        self.gendisk().tell(bindings::blk_freeze_queue_start_non_owner);
+        self.gendisk()
+            .tell(bindings::blk_freeze_queue_start_non_owner);
     }
 
     /// Nothing of it is under way: since [`Disk::freeze`] that stays so. May sleep.
@@ -159,7 +160,8 @@ impl Disk {
 
     /// Undoes one [`Disk::freeze`]. Sleeps.
     pub(crate) fn thaw(&self) {
-        self.gendisk().tell(bindings::blk_mq_unfreeze_queue_non_owner);
+        self.gendisk()
+            .tell(bindings::blk_mq_unfreeze_queue_non_owner);
     }
 
     /// What waits to be tried again is submitted now.
