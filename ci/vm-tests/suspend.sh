@@ -2,17 +2,22 @@
 # SPDX-License-Identifier: GPL-2.0
 # The machine sleeps and wakes up, and hibernates, under verified load on both kinds of drives:
 # nothing is lost, nothing fails, and the drive is told each time. The image of a hibernation is
-# written to, and read from, a drive of hiops' own.
+# written to, and read from, a drive of hiops' own. And under writeback to slow drives: its threads
+# are not frozen, and what they have under way is of CPUs that are taken down.
 # host
 # image: a.img 256M
 # image: b.img 256M
 # image: swap.img 1G
+# image: slow-n.img 64M
+# image: slow-s.img 64M
 # kernels: stock
 ROUNDS=${HIOPS_SUSPEND_ROUNDS:-2}
 if [ "${1:-}" = guest ]; then
 	. ci/vm-tests/nvme-lib.sh
 	"$BIND" "$PCI" hiops_nvme && "$BIND" 0000:00:06.0 hiops_ahci &&
-		"$BIND" 0000:00:07.0 hiops_nvme || exit
+		"$BIND" 0000:00:07.0 hiops_nvme && "$BIND" 0000:00:08.0 hiops_nvme || exit
+	for slow in /sys/bus/pci/devices/0000:00:06.0/block/*d1; do :; done
+	slow="$(disk_of 0000:00:08.0) ${slow##*/}"
 	for swap in /sys/bus/pci/devices/0000:00:07.0/block/*; do :; done
 	mkswap -q "/dev/${swap##*/}" && swapon "/dev/${swap##*/}" &&
 		cat "$swap/dev" >/sys/power/resume || exit
@@ -26,7 +31,7 @@ if [ "${1:-}" = guest ]; then
 	mkdir -p $root/{bin,dev,etc,proc,sys,run,tmp}
 	# Where the loader finds what follows.
 	cp /etc/ld.so.cache $root/etc/
-	for tool in bash fio seq tr mktemp grep rm tail; do
+	for tool in bash fio seq tr mktemp grep rm tail dd cmp sync; do
 		tool=$(type -P $tool)
 		cp "$tool" $root/bin/
 		for file in $(ldd "$tool" | grep -o '/[^ ]*'); do
@@ -38,7 +43,7 @@ if [ "${1:-}" = guest ]; then
 	cp ci/report.sh $root/bin/
 	for dir in dev proc sys; do mount --rbind /$dir $root/$dir; done
 	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" \
-		HIOPS_SWAP="${swap##*/}" chroot $root /bin/bash /bin/test awake
+		HIOPS_SWAP="${swap##*/}" HIOPS_SLOW="$slow" chroot $root /bin/bash /bin/test awake
 fi
 
 if [ "${1:-}" = awake ]; then
@@ -69,7 +74,7 @@ if [ "${1:-}" = awake ]; then
 		done
 	}
 	DISKS=$(for disk in /sys/block/hiops*; do
-		[ "${disk##*/}" = "$HIOPS_SWAP" ] || echo "${disk##*/}"
+		[[ " $HIOPS_SWAP $HIOPS_SLOW " == *" ${disk##*/} "* ]] || echo "${disk##*/}"
 	done)
 	jobs=()
 	for disk in $DISKS; do
@@ -84,16 +89,48 @@ if [ "${1:-}" = awake ]; then
 		done
 	}
 	echo 0 >/sys/module/suspend/parameters/pm_test_delay
+	# fall_asleep NAME LEVEL: the machine sleeps as far as pm_test has it, and wakes up.
+	fall_asleep() {
+		# Without a test level it really sleeps, and its clock wakes it up.
+		echo "$2" >/sys/power/pm_test
+		echo 0 >/sys/class/rtc/rtc0/wakealarm
+		[ "$2" != none ] || echo +3 >/sys/class/rtc/rtc0/wakealarm
+		expect "$1" eval 'echo mem >/sys/power/state'
+	}
+	# written DISK: pages are on their way there.
+	written() {
+		local reads writes end=$((SECONDS + 60))
+		until read -r reads writes <"/sys/block/$1/inflight" && [ "$writes" -gt 0 ]; do
+			[ "$SECONDS" -lt "$end" ] || { echo "$reads $writes"; return 1; }
+		done
+	}
+	# holds DISK: what was written there.
+	holds() { dd if="/dev/$1" bs=1M count=16 iflag=direct 2>/dev/null | cmp - /tmp/pattern; }
+	# By flushers on a CPU that is taken down, whenever pages are old enough.
+	echo 0 >/sys/power/sync_on_suspend
+	echo 2 >/sys/devices/virtual/workqueue/writeback/cpumask
+	echo 100 >/proc/sys/vm/dirty_expire_centisecs
+	echo 100 >/proc/sys/vm/dirty_writeback_centisecs
+	dd if=/dev/urandom of=/tmp/pattern bs=1M count=16 2>/dev/null
+	for disk in $HIOPS_SLOW; do
+		echo 32 >"/sys/block/$disk/queue/max_sectors_kb"
+		# Open until the end: who closes it last waits for all that is dirty.
+		exec {opened}<>"/dev/$disk"
+		expect "$disk-dirtied" dd if=/tmp/pattern of="/dev/fd/$opened" bs=1M conv=notrunc
+	done
+	for level in processors none; do
+		for disk in $HIOPS_SLOW; do expect "$disk-written-$level" written "$disk"; done
+		fall_asleep "sleep-under-writeback-$level" $level
+	done
+	for disk in $HIOPS_SLOW; do expect "$disk-written-still" written "$disk"; done
+	expect sync sync
+	for disk in $HIOPS_SLOW; do expect "$disk-holds-it" holds "$disk"; done
 	for round in $(seq "$ROUNDS"); do
 		for level in devices none; do
 			for disk in $DISKS; do
 				expect "$disk-busy-$round-$level" more "$disk" 100
 			done
-			# Without a test level the machine really sleeps, and its clock wakes it up.
-			echo $level >/sys/power/pm_test
-			echo 0 >/sys/class/rtc/rtc0/wakealarm
-			[ $level = devices ] || echo +3 >/sys/class/rtc/rtc0/wakealarm
-			expect "sleep-$round-$level" eval 'echo mem >/sys/power/state'
+			fall_asleep "sleep-$round-$level" $level
 		done
 		for disk in $DISKS; do expect "$disk-busy-$round-disk" more "$disk" 100; done
 		expect "hibernation-$round" eval 'echo disk >/sys/power/state'
@@ -103,7 +140,7 @@ if [ "${1:-}" = awake ]; then
 	wait "${jobs[@]}"
 	for disk in $DISKS; do expect "$disk-load" [ ! -e "/tmp/$disk.failed" ]; done
 	expect image-was-written [ "$(count "$HIOPS_SWAP" completed)" -ge "$ROUNDS" ]
-	for disk in $DISKS $HIOPS_SWAP; do
+	for disk in $DISKS $HIOPS_SWAP $HIOPS_SLOW; do
 		for what in errors timeouts resets; do
 			expect "$disk-no-$what" [ "$(count "$disk" $what)" = 0 ]
 		done
@@ -115,6 +152,8 @@ if [ "${1:-}" = awake ]; then
 fi
 
 set -uo pipefail
+# 2 MB/s: what is under way takes a while.
+slow=format=raw,if=none,throttling.bps-total=2000000
 ci/vm --kernel "$KERNEL" --timeout $((600 + 100 * ROUNDS)) \
 	--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
 	--qemu "-device nvme,serial=slp0,drive=a,max_ioqpairs=4,addr=4" \
@@ -122,14 +161,18 @@ ci/vm --kernel "$KERNEL" --timeout $((600 + 100 * ROUNDS)) \
 	--qemu "-device ide-hd,serial=slp1,drive=b,bus=hba.0" \
 	--qemu "-drive file=$DIR/swap.img,format=raw,if=none,id=swap" \
 	--qemu "-device nvme,serial=slp2,drive=swap,addr=7" \
+	--qemu "-drive $slow,file=$DIR/slow-n.img,id=sn -device nvme,serial=slp3,drive=sn,addr=8" \
+	--qemu "-drive $slow,file=$DIR/slow-s.img,id=ss" \
+	--qemu "-device ide-hd,serial=slp4,drive=ss,bus=hba.1" \
 	--qemu "-trace enable=pci_nvme_mmio_shutdown_set -D $DIR/trace" \
 	-- env HIOPS_SUSPEND_ROUNDS="$ROUNDS" "$0" guest >"$DIR/out" 2>"$DIR/err"
 cat "$DIR/err" >&2
 . ci/report.sh
 retell "the guest" '' sed -nE 's/.*result: //p' "$HIOPS_VM_LOG"
-# Each of both drives once by the in-tree driver, from which hiops took it; then by hiops, each
-# time: before two sleeps, before the image of a hibernation is made, and before it takes over.
-want=$((2 * (1 + 4 * ROUNDS)))
+# Each of three drives once by the in-tree driver, from which hiops took it; then by hiops, each
+# time: before two sleeps under writeback; in each round before two sleeps, before the image of a
+# hibernation is made, and before it takes over.
+want=$((3 * (1 + 2 + 4 * ROUNDS)))
 told=$(grep -c pci_nvme_mmio_shutdown_set "$DIR/trace")
 if [ "$told" = $want ]; then ok drive-told; else
 	not_ok drive-told "$told times CC.SHN instead of $want"

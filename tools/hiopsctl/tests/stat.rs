@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `stat`: what it tells of two looks, and how it ends.
 #![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test states what it expects by failing loudly"
 )]
