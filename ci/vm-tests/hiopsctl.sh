@@ -42,7 +42,8 @@ usage() { # NAME COMMAND...
 says without-module 'hiops is not loaded' ctl status
 refused stat-without-module 'hiops serves no disk' ctl stat
 says metrics-without-module 'hiops_up 0' ctl metrics
-expect load modprobe hiops mode=hybrid ram_disks=2 ram_size_mb=32 ram_latency_us=200 ram_tags=8 ram_queues=2
+expect load modprobe hiops mode=hybrid \
+	ram_disks=2 ram_size_mb=32 ram_latency_us=200 ram_tags=8 ram_queues=2
 
 same of-one-version "$(ctl --version)" "hiopsctl $(modinfo -F version hiops)"
 P=/sys/module/hiops/parameters
