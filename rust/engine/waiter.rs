@@ -113,9 +113,8 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
     }
 
     /// Gives to `take` what was offered before the last sweep and not claimed since: its owner does
-    /// not come. `all`: younger offers, too. Returns whether offers are left: the caller sees to it
-    /// that a sweep follows. Any context, with preemption off. Several callers at once disturb each
-    /// other's notion of what is old, and so take an offer too early, but each offer once.
+    /// not come. `all`: younger offers, too. Returns whether offers are left. Any context, with
+    /// preemption off; one caller at a time.
     pub fn sweep(&self, all: bool, mut take: impl FnMut(O)) -> bool {
         let mut left = false;
         for (word, at) in self.offers.iter().zip((0usize..).step_by(64)) {
@@ -138,11 +137,6 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
                     left = true;
                 }
             }
-        }
-        if left {
-            // Another sweep, beside this one, may have missed the mark and gone to rest: it sees
-            // the mark then, or whoever called this that it rests.
-            fence(Ordering::SeqCst);
         }
         left
     }

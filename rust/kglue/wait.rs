@@ -199,11 +199,9 @@ pub(crate) fn offer(waiter: &'static Waiter<Offer, Way>, offer: Offer) -> Option
 pub(crate) fn take_all() {
     if let Some(table) = table() {
         let _stay = PreemptOff::new();
-        let take = |offer| end(offer, Context::Sweep);
-        if table.waiters.sweep(true, take) {
-            // Made meanwhile, and perhaps missed by the sweeper.
-            table.watch();
-        }
+        table
+            .waiters
+            .sweep(true, |offer| end(offer, Context::Sweep));
     }
 }
 

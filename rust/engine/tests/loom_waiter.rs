@@ -158,48 +158,6 @@ fn the_sweep_rests_beside_an_offer() {
     });
 }
 
-/// A reset takes everything over while the sweep goes to rest and an offer is made: who finds that
-/// it was made too late for it has it watched.
-#[test]
-fn a_reset_sweeps_beside_the_sweep() {
-    check(2, || {
-        let world = World::new();
-        let place = world.waiters.place(owner()).unwrap();
-        place.sleep(owner());
-        world.complete();
-        world.wake();
-        place.sleep(owner());
-        world.sweeping.store(true, Ordering::Relaxed);
-        let sweeper = {
-            let world = Arc::clone(&world);
-            thread::spawn(move || {
-                let left = world.waiters.sweep(false, |_| world.end());
-                if !left {
-                    world.sweeping.store(false, Ordering::Relaxed);
-                    loom::sync::atomic::fence(Ordering::SeqCst);
-                }
-                left || world.waiters.is_marked()
-            })
-        };
-        let reset = {
-            let world = Arc::clone(&world);
-            thread::spawn(move || {
-                let left = world.waiters.sweep(true, |_| world.end());
-                left && !world.sweeping.load(Ordering::Relaxed)
-            })
-        };
-        world.complete();
-        let watched = !world.sweeping.load(Ordering::Relaxed);
-        let again = sweeper.join().unwrap();
-        let by_reset = reset.join().unwrap();
-        let ended = world.ended.load(SeqCst);
-        assert!(
-            ended == 2 || watched || again || by_reset,
-            "an offer that nobody looks after"
-        );
-    });
-}
-
 /// A thread whose I/O has just ended goes to sleep while another takes its place: the sleeper is
 /// never taken for the new owner, and a place that is slept in not given away.
 #[test]
