@@ -17,8 +17,8 @@ use crate::work::{ResetAll, Run};
 
 impl<H: Home> Slots<H> {
     /// The machine sleeps, or the home is about to be reset: the ports rest, and who is in a slot
-    /// stays there until [`Slots::resume`]. `false`: something is under way that does not end, which
-    /// was told; the machine must not sleep, and all go on. Sleeps.
+    /// stays there until [`Slots::resume`]. `false`: something is under way that does not end,
+    /// which was told; the machine must not sleep, and all go on. Sleeps.
     pub(crate) fn suspend(&self, why: Suspend) -> bool {
         if self.asleep.swap(true, Ordering::AcqRel) {
             return true;
