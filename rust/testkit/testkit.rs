@@ -6,6 +6,7 @@
 //! * [`Line`]: one queue of a driver, verb by verb.
 //! * [`Host`], [`Job`], [`Io`]: the layer above the engine, and a queue between the two.
 //! * [`Whole`]: all of it together, and what has to hold whatever the device is.
+//! * [`together`]: the threads of a test, which end with the first that panics.
 //! * [`Mix`], [`Dice`]: random commands, the same every time.
 //! * [`Fuzz`], [`Target`], [`Input`], [`Lies`]: a driver under a device that does what an input
 //!   says.
@@ -28,6 +29,7 @@ mod mix;
 mod model;
 mod replay;
 mod requests;
+mod together;
 mod tries;
 mod whole;
 
@@ -40,6 +42,7 @@ pub use line::Line;
 pub use mix::Mix;
 pub use model::{Bench, Device, Model};
 pub use replay::replay;
+pub use together::{together, Over, Together};
 pub use tries::{stays_gone, tries_until_well};
 pub use whole::Whole;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A driver with its model below and the engine above: what has to hold whatever the device is.
 
-use crate::{command, Device, Dice, Host, Io, Job, Line, Model};
+use crate::{command, together, Device, Dice, Host, Io, Job, Line, Model};
 use engine::Context;
 use hal::mock::MockPlatform;
 use hal::{Again, CmdError, Controller, Op};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// Blocks of each thread in [`Whole::threads`].
@@ -112,30 +112,19 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
     #[track_caller]
     pub fn threads(&self, rounds: usize, coop: bool, drain: impl Fn() -> usize + Sync) {
         self.model.state().detached = true;
-        let done = AtomicBool::new(false);
-        let until_done = |works: &dyn Fn() -> bool| {
-            while !done.load(Ordering::Acquire) {
-                if !works() {
-                    std::thread::yield_now();
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(|| until_done(&|| self.model.serve()));
-            scope.spawn(|| until_done(&|| drain() != 0));
+        together(|threads| {
+            threads.keep(|| self.model.serve());
+            threads.keep(|| drain() != 0);
             let workers: Vec<_> = (0..4)
-                .map(|thread| scope.spawn(move || self.submit_all(thread, rounds, coop)))
+                .map(|thread| threads.spawn(move || self.submit_all(thread, rounds, coop)))
                 .collect();
             let jobs: usize = workers
                 .into_iter()
                 .map(|worker| worker.join().unwrap())
                 .sum();
-            // What was submitted ends, or this test does not: then a completion was overlooked, or
-            // telling the device of a command.
-            while self.host.count.load(Ordering::Acquire) < jobs {
-                std::thread::yield_now();
-            }
-            done.store(true, Ordering::Release);
+            // What was submitted ends; else a completion was overlooked, or telling the device of
+            // a command.
+            threads.wait_for(jobs, || self.host.count.load(Ordering::Acquire));
         });
         for (job, outcome) in self.host.take() {
             assert_eq!(outcome, Ok(()));

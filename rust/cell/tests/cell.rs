@@ -117,6 +117,8 @@ fn what_is_put_is_taken_once() {
     let put = |value| {
         let mut value = Box::new(value);
         while let Err(back) = slot.put(value) {
+            let fallen = takers.iter().all(|taker| taker.is_finished());
+            assert!(!fallen, "nobody is left who takes it");
             value = back;
             thread::yield_now();
         }

@@ -9,6 +9,7 @@ use engine::Context;
 use hal::{Again, CmdError, Failure};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
+use testkit::together;
 
 #[test]
 fn nothing_passes_a_paused_gate() {
@@ -268,13 +269,15 @@ fn a_rewind_starts_the_count_of_lies_anew() {
 fn a_pause_waits_for_the_holders_and_ends_under_load() {
     let rig = Rig::new(4, 64);
     let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let busy = scope.spawn(|| {
+    together(|threads| {
+        let (over, stop, rig) = (threads.over(), &stop, &rig);
+        let busy = threads.spawn(move || {
+            let stopped = || stop.load(SeqCst) || over.is_set();
             let mut next = 0;
-            while !stop.load(SeqCst) {
+            while !stopped() {
                 rig.submit([next]);
                 next += 1;
-                while rig.queue.queued() > 8 && !stop.load(SeqCst) {
+                while rig.queue.queued() > 8 && !stopped() {
                     rig.complete_one();
                     thread::yield_now();
                 }

@@ -8,27 +8,26 @@ mod common;
 use common::Rig;
 use engine::Context;
 use hal::CmdError;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use testkit::together;
 
 const REQUESTS: u32 = if cfg!(miri) { 60 } else { 60_000 };
 /// Of requests that are out at once.
 const DEPTH: u32 = 48;
-/// After this long without progress the test has found a lost I/O.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `submitters` and two devices that interrupt against a queue of `tags`; `disturb` runs on a
 /// thread of its own until all is over.
 fn stress(tags: u16, submitters: u32, batch: u32, disturb: impl Fn(&Rig) + Sync) {
     let rig = Rig::new(tags, DEPTH as usize);
     let next = AtomicU32::new(0);
-    let over = AtomicBool::new(false);
     // A thread may have slept since it read `submitted`; its exchange then fails.
     let outstanding = |submitted: u32| submitted.saturating_sub(rig.log.ended_count());
-    thread::scope(|scope| {
+    together(|threads| {
+        let over = threads.over();
         for _ in 0..submitters {
-            scope.spawn(|| loop {
+            let (over, next, rig) = (over.clone(), &next, &rig);
+            threads.spawn(move || loop {
                 // Together they never have more than DEPTH outstanding.
                 let taken = next.fetch_update(SeqCst, SeqCst, |n| {
                     (n < REQUESTS && outstanding(n) + batch <= DEPTH).then_some(n + batch)
@@ -40,44 +39,29 @@ fn stress(tags: u16, submitters: u32, batch: u32, disturb: impl Fn(&Rig) + Sync)
                     }
                     Ok(first) => rig.submit_many(first..first + batch),
                     Err(n) if n >= REQUESTS => return,
-                    Err(_) if over.load(SeqCst) => return,
+                    Err(_) if over.is_set() => return,
                     Err(_) => thread::yield_now(),
                 }
             });
         }
         for _ in 0..2 {
-            scope.spawn(|| {
-                while !over.load(SeqCst) {
-                    // An interrupt comes for a completion, and never without one.
-                    if rig.device.complete_next(Ok(())).is_some() {
-                        rig.queue.drain(Context::Irq);
-                    } else {
-                        thread::yield_now();
-                    }
+            // An interrupt comes for a completion, and never without one.
+            threads.keep(|| {
+                let came = rig.device.complete_next(Ok(())).is_some();
+                if came {
+                    rig.queue.drain(Context::Irq);
                 }
+                came
             });
         }
-        scope.spawn(|| {
-            while !over.load(SeqCst) {
-                if rig.log.retries.swap(0, SeqCst) != 0 {
-                    rig.queue.kick();
-                }
-                disturb(&rig);
-                thread::yield_now();
+        threads.keep(|| {
+            if rig.log.retries.swap(0, SeqCst) != 0 {
+                rig.queue.kick();
             }
+            disturb(&rig);
+            false
         });
-        let mut seen = (0, Instant::now());
-        loop {
-            let ended = rig.log.ended_count();
-            if ended >= REQUESTS || seen.1.elapsed() > PATIENCE {
-                break;
-            }
-            if ended > seen.0 {
-                seen = (ended, Instant::now());
-            }
-            thread::yield_now();
-        }
-        over.store(true, SeqCst);
+        threads.wait_for(REQUESTS as usize, || rig.log.ended_count() as usize);
     });
     rig.log.assert_each_once(REQUESTS);
     assert_eq!((rig.queue.in_flight(), rig.queue.queued()), (0, 0));

@@ -59,13 +59,32 @@ impl Ask {
             Self::Capacity => Ok(capacity(unit)),
             Self::LongCapacity => Ok(long_capacity(unit)),
             Self::Mode(mode) => mode::sense(mode, unit, identity),
-            // A list of eight bytes: the one unit, which is 0.
-            Self::Luns => Ok(Page::new().put(&[0, 0, 0, 8]).zero_to(16)),
-            // Whatever there was to be said was said with the command that it was about.
-            Self::Sense(true) => Ok(Page::new().put(&[0x72]).zero_to(8)),
-            Self::Sense(false) => Ok(Page::new().put(&[0x70]).zero_to(18).count::<1>(7, 0)),
+            Self::Luns => Ok(luns()),
+            Self::Sense(true) => Ok(sense_descriptors()),
+            Self::Sense(false) => Ok(fixed_sense()),
         }
     }
+}
+
+// None of these is inlined: a page has hundreds of bytes, and all of theirs would be on the stack
+// whichever is wanted.
+
+/// A list of eight bytes: the one unit, which is 0.
+#[inline(never)]
+fn luns() -> Page {
+    Page::new().put(&[0, 0, 0, 8]).zero_to(16)
+}
+
+/// Whatever there was to be said was said with the command that it was about.
+#[inline(never)]
+fn sense_descriptors() -> Page {
+    Page::new().put(&[0x72]).zero_to(8)
+}
+
+/// Likewise.
+#[inline(never)]
+fn fixed_sense() -> Page {
+    Page::new().put(&[0x70]).zero_to(18).count::<1>(7, 0)
 }
 
 fn last(unit: &Unit) -> u64 {
@@ -77,12 +96,14 @@ fn block(unit: &Unit) -> [u8; 4] {
 }
 
 /// The last block, or all ones where the number does not fit, and the size of one (SBC-4 5.15).
+#[inline(never)]
 fn capacity(unit: &Unit) -> Page {
     let last = u32::try_from(last(unit)).unwrap_or(u32::MAX);
     Page::new().put(&last.to_be_bytes()).put(&block(unit))
 }
 
 /// Likewise; physical blocks and where they begin; whether blocks can be given back (SBC-4 5.16).
+#[inline(never)]
 fn long_capacity(unit: &Unit) -> Page {
     const LBPME: u16 = 1 << 15;
     const LBPRZ: u16 = 1 << 14;

@@ -188,7 +188,7 @@ impl State {
         let status = if harps { before } else { 0x50 };
         self.answer(at, 0x34 | status << 16, false);
         let port = &mut self.ports[at];
-        port.is |= if harps { TFES } else { 0 };
+        port.raise(if harps { TFES } else { 0 });
         port.ci &= !bit;
         port.queue.push(taken);
     }
@@ -201,8 +201,8 @@ impl State {
             Some((which, times)) if times != 0 && nth >= which => {
                 self.config.breaks = Some((which, times - 1));
                 let port = &mut self.ports[at];
-                port.is |= IFS;
-                port.serr |= 1 << 10;
+                port.raise(IFS);
+                port.link_event(1 << 10);
                 port.stopped = true;
                 true
             }
@@ -239,7 +239,7 @@ impl State {
                 port.lag = (0, bit, self.config.lag);
                 match reads {
                     // Data comes with a PIO Setup FIS, and ends with it.
-                    true => port.is |= PSS,
+                    true => port.raise(PSS),
                     false => self.answer(at, 0x0050_4034, true),
                 }
             }
@@ -252,7 +252,7 @@ impl State {
                     port.ci &= !bit;
                 }
                 self.answer(at, 0x4034 | u32::from(tfd) << 16, true);
-                self.ports[at].is |= TFES;
+                self.ports[at].raise(TFES);
             }
         }
         self.log.push(taken);
@@ -264,7 +264,7 @@ impl State {
         let at_bus = self.ports[at].fb + 0x40;
         let _ = self.platform.bus().write32(at_bus, word);
         if interrupts {
-            self.ports[at].is |= DHRS;
+            self.ports[at].raise(DHRS);
         }
     }
 
@@ -313,7 +313,7 @@ impl State {
         port.sact &= !bits;
         port.lag = (port.lag.0 | bits, 0, lag);
         port.tfd = 0x40;
-        port.is |= SDBS;
+        port.raise(SDBS);
     }
 
     fn fail(&mut self, at: usize, bits: u32, tfd: u16) {
@@ -322,7 +322,7 @@ impl State {
         port.tfd = u32::from(tfd);
         port.queue.clear();
         port.stopped = true;
-        port.is |= SDBS | TFES;
+        port.raise(SDBS | TFES);
     }
 
     fn set_device_bits(&mut self, at: usize, word: u32, bits: u32) {

@@ -29,7 +29,7 @@ impl State {
                     0 => 2,
                     limit => limit.min(2),
                 };
-                port.serr |= PHY | EXCHANGED;
+                port.link_event(PHY | EXCHANGED);
                 port.tfd = 0xff;
                 let ready = port.drive.as_ref().and_then(|drive| {
                     let enough = port.resets >= drive.resets_needed;
@@ -93,7 +93,7 @@ impl State {
         let of_drive = may.iter().rev().find(|(_, may)| drive.dipm && *may);
         if let Some((sleep, _)) = of_hba.or(of_drive) {
             port.sleep = *sleep;
-            port.serr |= PHY;
+            port.link_event(PHY);
         }
     }
 
@@ -102,7 +102,7 @@ impl State {
         let port = &mut self.ports[at];
         if port.sleep != 1 {
             port.sleep = 1;
-            port.serr |= PHY;
+            port.link_event(PHY);
         }
     }
 
@@ -117,7 +117,7 @@ impl State {
         port.queue.clear();
         port.ghosts.clear();
         port.tfd = 0x7f;
-        port.serr |= PHY;
+        port.link_event(PHY);
         drive
     }
 

@@ -10,6 +10,8 @@ pub struct Port {
     pub fb: u64,
     /// PxIS without the bits that follow PxSERR.
     pub is: u32,
+    /// How often its bits were set, or those of PxSERR.
+    pub raised: usize,
     pub ie: u32,
     pub cmd: u32,
     pub tfd: u32,
@@ -52,6 +54,7 @@ impl Port {
             clb: 0,
             fb: 0,
             is: 0,
+            raised: 0,
             ie: 0,
             cmd: 0x0c00_0000,
             tfd: 0x7f,
@@ -74,6 +77,18 @@ impl Port {
             failed: None,
             stopped: false,
         }
+    }
+
+    /// Sets bits of PxIS.
+    pub fn raise(&mut self, bits: u32) {
+        self.is |= bits;
+        self.raised += 1;
+    }
+
+    /// Sets bits of PxSERR.
+    pub fn link_event(&mut self, bits: u32) {
+        self.serr |= bits;
+        self.raised += 1;
     }
 
     /// `PxIS` as it is read.

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A thread that panics ends its test.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use testkit::{together, Together};
+
+/// What `body` panics with.
+fn panics(body: impl for<'scope> FnOnce(&Together<'scope, 'static>)) -> String {
+    let what = catch_unwind(AssertUnwindSafe(|| together(body))).expect_err("it panics");
+    match what.downcast::<String>() {
+        Ok(text) => *text,
+        Err(what) => what.downcast::<&str>().expect("a text").to_string(),
+    }
+}
+
+#[test]
+fn one_that_panics_ends_those_that_work_and_those_that_wait() {
+    let text = panics(|threads| {
+        threads.keep(|| false);
+        threads.keep(|| panic!("planted"));
+        threads.wait_for(1, || 0);
+    });
+    assert_eq!(text, "another thread has panicked");
+}
+
+#[test]
+fn who_waits_for_another_thread_ends_with_it() {
+    let text = panics(|threads| {
+        let over = threads.over();
+        let waits = threads.spawn(move || over.wait("come", || false));
+        threads.spawn(|| panic!("planted")).join().unwrap_err();
+        assert!(!waits.join().unwrap());
+    });
+    assert_eq!(text, "a scoped thread panicked");
+}
+
+#[test]
+fn the_body_that_panics_ends_all() {
+    let text = panics(|threads| {
+        threads.keep(|| false);
+        panic!("planted");
+    });
+    assert_eq!(text, "planted");
+}
+
+#[test]
+fn what_is_waited_for_comes() {
+    let count = AtomicUsize::new(0);
+    together(|threads| {
+        threads.keep(|| {
+            count.fetch_add(1, Ordering::Relaxed);
+            true
+        });
+        threads.wait_for(1000, || count.load(Ordering::Relaxed));
+    });
+}
