@@ -4,9 +4,9 @@
 
 KVER ?= stock
 
-.PHONY: help run test soak fuzz blktests bench modules deb vm env install uninstall
+.PHONY: help run test test-long soak fuzz blktests bench modules deb vm env install uninstall
 help: ## this list
-	@sed -nE 's/^([a-z]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 run: ## from nothing to emulated NVMe and SATA SSDs on hiops: verified, and measured beside in-tree
 	@ci/env
@@ -15,6 +15,10 @@ run: ## from nothing to emulated NVMe and SATA SSDs on hiops: verified, and meas
 test: ## every test; the last line is "N passed, N failed"
 	@ci/env --with-debug
 	@ci/test $(CHECKS)
+
+test-long: ## that, and what is long by nature: on each kernel, with fresh seeds, an hour and more
+	@ci/env --with-debug
+	@HIOPS_LONG=1 ci/test $(CHECKS)
 
 soak: ## every switch at random under verified load, SECONDS of it on each kernel (600)
 	@ci/env --with-debug

@@ -71,13 +71,24 @@ with_status() {
 
 # retell NAME PREFIX COMMAND...: COMMAND's results, told as one's own as they come, with PREFIX
 # before their names; RETOLD_OK and RETOLD_BAD are how many. One more is not ok, with NAME, where it
-# ends without a plan, tells another number than planned, or fails and does not say of what.
+# ends without a plan, tells another number than planned, or fails and does not say of what. Where
+# SILENCE_S is set, one that says nothing for so long is ended (hung.sh), which is a result, too.
 retell() {
-	local name=$1 prefix=$2 line what planned='' skipped='' why='' rc=137
+	local name=$1 prefix=$2 line what planned='' skipped='' why='' rc=137 from teller got
 	local result='^(ok|not ok) [0-9]+ ([^#]*)(# (.*))?$' whole='^1\.\.([0-9]+)( # SKIP (.*))?$'
 	shift 2
 	RETOLD_OK=0 RETOLD_BAD=0
-	while IFS= read -r line || [ -n "$line" ]; do
+	exec {from}< <(with_status "$@")
+	teller=$!
+	while true; do
+		got=0
+		IFS= read -r -u "$from" ${SILENCE_S:+-t "$SILENCE_S"} line || got=$?
+		if [ "$got" -gt 128 ]; then
+			end_hung "$teller"
+			why="it said nothing for $SILENCE_S s, and was ended"
+			break
+		fi
+		[ "$got" -eq 0 ] || [ -n "$line" ] || break
 		line=${line%$'\r'}
 		if [[ $line =~ $result ]]; then
 			what=$prefix${BASH_REMATCH[2]% } line=${BASH_REMATCH[4]}
@@ -93,8 +104,11 @@ retell() {
 		elif [[ $line =~ ^#\ status\ ([0-9]+)$ ]]; then
 			rc=${BASH_REMATCH[1]}
 		fi
-	done < <(with_status "$@")
-	if [ -z "$planned" ]; then
+	done
+	exec {from}<&-
+	if [ -n "$why" ]; then
+		:
+	elif [ -z "$planned" ]; then
 		why="it did not come to its end: $((RETOLD_OK + RETOLD_BAD)) results"
 		[ "$rc" -eq 0 ] || why+=", status $rc"
 	elif [ "$planned" -ne $((RETOLD_OK + RETOLD_BAD)) ]; then

@@ -106,7 +106,7 @@ class Whole(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.tree = folder.name
         os.mkdir(f"{self.tree}/ci")
-        for name in ("test", "lib.sh", "report.sh"):
+        for name in ("test", "lib.sh", "report.sh", "hung.sh", "cargo-results.sh"):
             shutil.copy2(f"{CI}/{name}", f"{self.tree}/ci/")
 
     def run_checks(self, **checks):
@@ -132,6 +132,25 @@ class Whole(unittest.TestCase):
                 status, lines = self.run_checks(one="ok a; plan", half=f"ok b; {end}; ok c; plan")
                 self.assertEqual((status, lines[-1]), (1, "2 passed, 1 failed"))
                 self.assertIn("# not ok half # it did not come to its end", lines[-2])
+
+    def test_one_that_hangs_is_ended_and_named(self):
+        os.environ["HIOPS_SILENCE_S"] = "2"
+        self.addCleanup(os.environ.pop, "HIOPS_SILENCE_S")
+        status, lines = self.run_checks(hangs=f"ok a; exec -a {self.tree}-asleep sleep 1000",
+                                        next="ok b; plan")
+        self.assertEqual((status, lines[-1]), (1, "2 passed, 1 failed"))
+        self.assertIn("# not ok hangs # it said nothing for 2 s, and was ended", lines[-2])
+        self.assertEqual(subprocess.run(["pgrep", "-f", f"{self.tree}-asleep"],
+                                        stdout=subprocess.DEVNULL).returncode, 1)
+
+    def test_a_test_of_cargos_that_hangs_is_named(self):
+        says = r"echo \     Running unittests x.rs \(t/x-0f\); echo running 2 tests; " \
+            "echo test a::b has been running for over 60 seconds; echo test c::d ... ok; sleep 1000"
+        status, lines = self.run_checks(
+            one=f". {CI}/lib.sh; . {CI}/hung.sh; CARGO_SILENCE_S=2; . {CI}/cargo-results.sh\n"
+                f"cargo_results host bash -c {shlex.quote(says)}; plan")
+        self.assertEqual(lines[-1], "1 passed, 1 failed")
+        self.assertIn("# not ok host: x::a::b # nothing was said for 2 s: it hangs", lines[-2])
 
     def test_nothing_at_all_is_a_failure(self):
         self.assertEqual(self.run_checks(one="plan 'no tool'")[0], 1)

@@ -3,7 +3,8 @@
 # hdparm, smartctl and udev's ata_id on a SATA drive served by hiops: what they say, what is refused
 # and to whom, and I/O beside them.
 # image: s.img 256M
-# kernels: stock debug
+# kernels: stock
+# long: debug
 # vm: --timeout 900 --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap"
 # vm: --qemu "-device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
 . ci/vm-tests/nvme-lib.sh

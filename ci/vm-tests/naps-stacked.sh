@@ -3,7 +3,7 @@
 # Threads that nap below other layers: device mapper, encryption, ext4 and XFS, direct and through
 # the page cache; while predict is switched, too. By a clock that counts instructions.
 # vm: --icount --timeout 900
-# kernels: stock debug
+# long: debug
 . ci/vm-tests/guest-lib.sh
 A=/dev/hiops_ram0
 H=/sys/block/hiops_ram0/hiops

@@ -3,7 +3,8 @@
 # Unbinding under I/O: every request ends, nothing hangs, the disk goes, the drive works on
 # elsewhere.
 # image: a.img 256M
-# kernels: stock debug
+# kernels: stock
+# long: debug
 # vm: --timeout 900 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
 # vm: --qemu "-device nvme,serial=ub,drive=a,addr=4"
 . ci/vm-tests/nvme-lib.sh

@@ -7,7 +7,7 @@
 # image: l.img 64M
 # kernels: stock oldest debug
 # instead of: nvme-io@stock nvme-unbind@stock ahci-io@stock ahci-tools@stock
-# instead of: ahci-depth@stock soak@stock install@stock
+# instead of: ahci-depth@stock soak@stock install@stock ram@stock
 # instead of: kunit@debug ram@debug nvme-io@debug nvme-unbind@debug ahci-io@debug ahci-tools@debug
 # instead of: faults@debug nvme-alloc@debug soak@debug nvme-io@oldest ahci-io@oldest
 # vm: --timeout 2700 --memory 1G
@@ -28,7 +28,7 @@ echo nobody >$spare/driver_override
 for name in kunit ram nvme-io nvme-unbind ahci-io ahci-tools ahci-depth faults nvme-alloc soak \
 	install; do
 	test=ci/vm-tests/$name.sh
-	grep -q "^# kernels:.* $HIOPS_VM_KERNEL" "$test" || continue
+	grep -qE "^# (kernels${HIOPS_LONG:+|long}):.* $HIOPS_VM_KERNEL" "$test" || continue
 	echo "$name begins at $SECONDS s" >&2
 	retell "$name" "$name: " "$test"
 done

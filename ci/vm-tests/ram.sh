@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # The RAM disk: real I/O, its attributes, misuse, and a device that loses, doubles and invents
 # completions.
-# kernels: debug
+# kernels: stock
+# long: debug
 # vm: --timeout 900
 . ci/vm-tests/guest-lib.sh
 D=/dev/hiops_ram0

@@ -3,7 +3,7 @@
 # A strategy that answers with dice (rust/strategy/random.rs), and is another one for a moment now
 # and then, under load, on NVMe and SATA at once, in each mode, beside none, one and two threads
 # that compute on each CPU: what is written is read back, nothing is lost or waits for a time-out.
-# kernels: debug
+# long: debug
 # image: n.img 64M
 # image: s.img 64M
 # vm: --timeout 2700 --qemu "-drive file=$DIR/n.img,format=raw,if=none,id=n"

@@ -6,7 +6,8 @@
 # more).
 # host
 # image: a.img 256M
-# kernels: stock debug
+# kernels: stock
+# long: debug
 if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	. ci/vm-tests/nvme-lib.sh
 	SECONDS_OF_IT=${1:-30}

@@ -33,7 +33,6 @@ fn step() -> impl Strategy<Value = Step> {
 const MOST: (u16, usize) = if cfg!(miri) { (70, 30) } else { (140, 150) };
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_slot_is_in_two_hands(

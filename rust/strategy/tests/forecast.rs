@@ -310,11 +310,7 @@ fn any_seen() -> impl Strategy<Value = Seen> {
 const STEPS: usize = 100;
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        cases: 64,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Of one size nothing is foretold that was not between two measurements, or below what was
     /// found; and what was found does not raise it.
