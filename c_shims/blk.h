@@ -37,6 +37,7 @@ static const u8 HIOPS_STS_IOERR = (__force u8)BLK_STS_IOERR;
 static const u8 HIOPS_STS_INVAL = (__force u8)BLK_STS_INVAL;
 static const u8 HIOPS_STS_OFFLINE = (__force u8)BLK_STS_OFFLINE;
 static const unsigned int HIOPS_HZ = HZ;
+static const u32 HIOPS_MAX_BLOCK = BLK_MAX_BLOCK_SIZE;
 
 void hiops_preempt_disable(void);
 void hiops_preempt_enable(void);

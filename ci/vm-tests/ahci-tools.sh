@@ -67,8 +67,8 @@ same no-data "$(sg "$identify")" $wrong
 same wrong-way "$(sg "$identify" -512)" $wrong
 same too-little "$(sg "$identify" 511)" $wrong
 same odd "$(sg "$identify" 513)" $wrong
-same most "$(sg "$identify" $((1 << 20)))" "$first"
-same too-much "$(sg "$identify" $(((1 << 20) + 1)))" EINVAL
+same most "$(sg "$identify" $((2 << 20)))" "$first"
+same too-much "$(sg "$identify" $(((2 << 20) + 1)))" EINVAL
 same in-pieces "$(sg "$identify" 512 iovec_count=1)" EINVAL
 same no-version-3 "$(sg "$identify" 512 interface_id=81)" EINVAL
 same no-command "$(sg "$identify" 512 cmdp=8)" EFAULT

@@ -31,7 +31,7 @@ RESET = 0x4E44
 ADMIN_SPARED = {0x0D, 0x15, 0x80, 0x84}
 # SLEEP, security, firmware, and what takes the drive's size away.
 ATA_SPARED = {0xE6, 0x99, 0xF1, 0xF2, 0xF3, 0xF4, 0xF5, 0xF6, 0x92, 0x93, 0x37, 0xF9, 0xB1}
-LENGTHS = [0, 1, 3, 4, 511, 512, 513, 4095, 4096, 4097, 8192, 65536, 1 << 20, (1 << 20) + 1,
+LENGTHS = [0, 1, 3, 4, 511, 512, 513, 4095, 4096, 4097, 8192, 65536, 2 << 20, (2 << 20) + 1,
            1 << 31, 0xFFFFFFFF]
 DWORDS = [0, 1, 2, 7, 0xFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF]
 KNOWN = {"EACCES", "EPERM", "EINVAL", "EFAULT", "ENOTTY", "ENODEV", "ENXIO", "EIO", "ETIMEDOUT",

@@ -4,7 +4,8 @@
 #   4  four namespaces, one of them with metadata, which is refused by name while the others come up
 #   5  blocks of 4096 bytes    6  transfers of two pages at most (mdts=1)    7  one I/O queue
 #   8  no ioeventfd    9  a controller memory buffer    a  one interrupt vector
-#   b  one vector and the pin only (no MSI-X)
+#   b  one vector and the pin only (no MSI-X)    10  blocks of 16384 bytes, and a file system
+#   11  a zoned namespace, which is refused by name
 # And, in the same machine, bad-sectors and quirks.
 # instead of: bad-sectors@stock quirks@stock
 # image: n1.img 128M
@@ -19,6 +20,8 @@
 # image: k9.img 128M
 # image: ka.img 128M
 # image: kb.img 128M
+# image: kg.img 512M
+# image: kz.img 64M
 # image: bs.img 64M
 # image: bn.img 64M
 # image: qi.img 64M
@@ -51,6 +54,11 @@
 # vm: --qemu "-device nvme,serial=ka,drive=ka,addr=a,msix_qsize=1"
 # vm: --qemu "-drive file=$DIR/kb.img,format=raw,if=none,id=kb"
 # vm: --qemu "-device nvme,serial=kb,drive=kb,addr=b"
+# vm: --qemu "-drive file=$DIR/kg.img,format=raw,if=none,id=kg"
+# vm: --qemu "-device nvme,serial=kg,drive=kg,addr=10,logical_block_size=16k,physical_block_size=16k"
+# vm: --qemu "-drive file=$DIR/kz.img,format=raw,if=none,id=kz"
+# vm: --qemu "-device nvme,id=cz,serial=kz,addr=11"
+# vm: --qemu "-device nvme-ns,drive=kz,bus=cz,nsid=1,zoned=on,zoned.zone_size=4M"
 # vm: --qemu "-blockdev driver=file,node-name=bs-f,filename=$DIR/bs.img"
 # vm: --qemu "-blockdev driver=blkdebug,node-name=bs,image=bs-f,config=ci/vm-tests/bad-sectors.conf"
 # vm: --qemu "-blockdev driver=file,node-name=bn-f,filename=$DIR/bn.img"
@@ -93,37 +101,53 @@ verified four-namespaces /dev/hiops0n1 /dev/hiops0n2 /dev/hiops0n4 /dev/hiops0n7
 expect none-namespaces "$BIND" 00:04.0 none
 
 kind() {
-	expect "bind-$2" "$BIND" "00:0$1.0" hiops_nvme
+	expect "bind-$2" "$BIND" "00:$1.0" hiops_nvme
 	verified "$2" /dev/hiops0n1
 }
 done_with() {
 	same "counts-$2" \
 		"$(grep -E '^(errors|timeouts|resets) ' /sys/block/hiops0n1/hiops/stats | xargs)" \
 		"errors 0 timeouts 0 resets 0"
-	expect "none-$2" "$BIND" "00:0$1.0" none
+	expect "none-$2" "$BIND" "00:$1.0" none
 }
-kind 5 blocks-of-4096
+kind 05 blocks-of-4096
 same logical-4096 "$(blockdev --getss /dev/hiops0n1)" 4096
-done_with 5 blocks-of-4096
-kind 6 mdts-1
+done_with 05 blocks-of-4096
+kind 06 mdts-1
 same transfer-mdts-1 "$(cat /sys/block/hiops0n1/queue/max_hw_sectors_kb)" 8
-done_with 6 mdts-1
-kind 7 one-queue
+done_with 06 mdts-1
+kind 07 one-queue
 same queues-one-queue "$(queues)" 1
-done_with 7 one-queue
-kind 8 no-ioeventfd
-done_with 8 no-ioeventfd
-kind 9 controller-memory
-done_with 9 controller-memory
-kind a one-vector
+done_with 07 one-queue
+kind 08 no-ioeventfd
+done_with 08 no-ioeventfd
+kind 09 controller-memory
+done_with 09 controller-memory
+kind 0a one-vector
 same queues-one-vector "$(queues)" 1
-done_with a one-vector
+done_with 0a one-vector
 # No message-signalled interrupts for this one: what is left is the pin, whose level must not storm.
 $BIND 00:0b.0 none
 echo 0 >/sys/bus/pci/devices/0000:00:0b.0/msi_bus
-kind b pin
+kind 0b pin
 expect pin-is-used sh -c "grep hiops_nvme /proc/interrupts | grep -q fasteoi"
-done_with b pin
+done_with 0b pin
+# Blocks of more than a page: file systems may have them, too.
+kind 10 blocks-of-16384
+same logical-16384 "$(blockdev --getss /dev/hiops0n1)" 16384
+same transfer-16384 "$(cat /sys/block/hiops0n1/queue/max_hw_sectors_kb)" 512
+expect mkfs-16384 mkfs.xfs -q -f -b size=16k -s size=16k /dev/hiops0n1
+mkdir -p /run/large
+expect mount-16384 mount /dev/hiops0n1 /run/large
+cp /bin/bash /run/large/
+expect synced-16384 sh -c 'sync -f /run/large && echo 3 >/proc/sys/vm/drop_caches'
+expect same-16384 cmp /bin/bash /run/large/bash
+expect umount-16384 umount /run/large
+done_with 10 blocks-of-16384
+# A zoned namespace is no ordinary disk.
+says bind-zoned '00:11.0: disk 1 is not served: its command set is not NVM (zoned or key value)' \
+	tools/hiops-bind 00:11.0 hiops_nvme
+expect none-zoned tools/hiops-bind 00:11.0 none
 expect rmmod rmmod hiops
 for name in bad-sectors quirks; do retell $name '' ci/vm-tests/$name.sh; done
 plan

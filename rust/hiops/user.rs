@@ -10,7 +10,7 @@ use kernel::uaccess::{UserPtr, UserSlice};
 use kglue::dma::DmaBlock;
 
 /// Most data of one command. What it needs is contiguous memory.
-pub(crate) const DATA_MAX: usize = 1 << 20;
+pub(crate) const DATA_MAX: usize = 2 << 20;
 
 fn slice(at: usize, len: usize) -> UserSlice {
     UserSlice::new(UserPtr::from_addr(at), len)

@@ -5,10 +5,10 @@ use crate::lists::List;
 use crate::{prp, sgl};
 use hal::{CmdError, Platform, Segment};
 
-/// Most bytes of a list that are used: 256 PRP entries or 128 SGL descriptors. With the first
-/// page in the command this is 1 MiB of 4 KiB pages at any offset, and as a list never crosses a
-/// page, it never needs a chain.
-pub(crate) const LIST_MAX: usize = 2048;
+/// Most bytes of a list, a page: 512 PRP entries or 256 SGL descriptors. With the first page in the
+/// command this is 2 MiB of 4 KiB pages at any offset, and as a list never crosses a page, it never
+/// needs a chain.
+pub(crate) const LIST_MAX: usize = 4096;
 /// Least bytes of a list: a Dataset Management range, and two SGL descriptors.
 const LIST_MIN: usize = 64;
 /// Most ranges of a Dataset Management (NR, less one, is a byte), and bytes of each.

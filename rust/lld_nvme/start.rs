@@ -20,7 +20,7 @@ use hal::{DmaMem, Error, Limits, Mmio, Platform};
 /// being full, its entries fill whole pages.
 const TAGS: u16 = 1023;
 /// Most bytes of a command, of what a tag's list can say.
-const TRANSFER_MAX: u32 = 1 << 20;
+const TRANSFER_MAX: u32 = 2 << 20;
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where

@@ -12,6 +12,7 @@ use crate::regs::{self, VS};
 use crate::state::About;
 use crate::step::Step;
 use cell::sync::Ordering;
+use core::ops::RangeInclusive;
 use hal::{DmaMem, Error, Mmio, Platform, Refused, Unit, UnitIds, UnitKind};
 
 /// Most namespaces that are named; a device that lists more is not believed.
@@ -24,8 +25,8 @@ const VERSION_2_0: u32 = 0x0002_0000;
 /// may be mounted twice. There is nothing here that makes one disk of them (multipath).
 const SHARED: &str =
     "other controllers or ports may write it, too: load hiops with nvme_shared=1 to have it";
-/// Log2 of the block sizes that are served.
-const BLOCK_SHIFTS: [u8; 2] = [9, 12];
+/// Log2 of the block sizes that are served, as far as the kernel can have them.
+const BLOCK_SHIFTS: RangeInclusive<u8> = 9..=16;
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -247,7 +248,7 @@ fn refusal(id: &NamespaceId, said: &Descriptors) -> Option<&'static str> {
     } else if id.protected {
         Some("its format has protection information")
     } else if !BLOCK_SHIFTS.contains(&id.lbads) {
-        Some("its logical blocks are neither 512 nor 4096 bytes")
+        Some("its logical blocks are smaller than 512 bytes or larger than 64 KiB")
     } else if most(id.lbads).is_none_or(|most| id.blocks > most) {
         Some("its capacity is impossible")
     } else {

@@ -16,6 +16,7 @@ use crate::adapter::config::Bus;
 use crate::adapter::state::{Adapter, LOOK_AGAIN_US};
 use crate::blk::disk::Disk;
 use crate::blk::ioctl::AdminPath;
+use crate::blk::limits::refusal;
 use crate::context::NoIo;
 use crate::errno::advice;
 use crate::log::{log_err, log_warn};
@@ -86,11 +87,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         done
     }
 
-    /// Asks the controller what disks it has.
+    /// Asks the controller what disks it has, and what of them the block layer can have.
     pub(crate) fn look(&self, found: &mut Found) -> core::result::Result<(), Error> {
         let mut failed = Ok(());
         let _control = self.control();
         self.controller.units(&mut |unit| {
+            let unit = unit.and_then(|unit| match refusal(&unit) {
+                Some(why) => Err(Refused { id: unit.id, why }),
+                None => Ok(unit),
+            });
             if found.push(unit, GFP_KERNEL).is_err() {
                 failed = Err(Error::NoMemory);
             }

@@ -22,11 +22,21 @@ fn sectors32(unit: &Unit, blocks: u32) -> u32 {
     u32::try_from(sectors(unit, u64::from(blocks))).unwrap_or(u32::MAX)
 }
 
+/// Why the block layer can't have the disk, whatever its controller can do.
+pub(crate) fn refusal(unit: &Unit) -> Option<&'static str> {
+    let block = 1u32.checked_shl(u32::from(unit.block_shift));
+    block.is_none_or(|block| block > shims::HIOPS_MAX_BLOCK).then_some(
+        "its logical blocks are larger than this kernel can have them: 64 KiB, and without \
+         transparent huge pages 4 KiB",
+    )
+}
+
 /// What the block layer asks of every disk: commands of a page and of a block at least, and a block
 /// of a size that it knows.
 pub(crate) fn check(limits: &Limits, unit: &Unit) -> Result<(), Error> {
     let block = 1u64.checked_shl(u32::from(unit.block_shift)).unwrap_or(0);
-    let known = (9..=16).contains(&unit.block_shift) && unit.physical_shift >= unit.block_shift;
+    let shifts = unit.block_shift >= 9 && unit.physical_shift >= unit.block_shift;
+    let known = shifts && refusal(unit).is_none();
     let enough = limits.max_transfer >= 4096 && u64::from(limits.max_transfer) >= block;
     match known && enough && limits.max_segments != 0 {
         true => Ok(()),

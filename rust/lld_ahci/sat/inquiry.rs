@@ -42,6 +42,7 @@ const STANDARD_BYTES: usize = 96;
 const RMB: u8 = 1 << 7;
 
 /// The standard data.
+#[inline(never)]
 pub(super) fn standard(unit: &Unit, identity: &Identity) -> Page {
     // The last four characters of the revision say most of it, where there are any.
     let (first, last) = unit.firmware.split_at(4);
@@ -71,6 +72,7 @@ pub(super) fn standard(unit: &Unit, identity: &Identity) -> Page {
 }
 
 /// The page `code` of vital product data.
+#[inline(never)]
 pub(super) fn vital(code: u8, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
     let page = Page::new().put(&[0, code, 0, 0]);
     let page = match code {

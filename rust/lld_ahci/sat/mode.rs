@@ -32,6 +32,7 @@ const SAVED: u8 = 3;
 const WP: u8 = 1 << 7;
 const DPOFUA: u8 = 1 << 4;
 
+#[inline(never)]
 pub(super) fn sense(mode: &Mode, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
     let (control, code) = (mode.page >> 6, mode.page & 0x3f);
     if control == SAVED {

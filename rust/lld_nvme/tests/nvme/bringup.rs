@@ -26,8 +26,8 @@ fn limits_follow_from_what_the_device_says() {
                 ..Config::default()
             },
             Limits {
-                max_transfer: 1 << 20,
-                max_segments: 257,
+                max_transfer: 2 << 20,
+                max_segments: 513,
                 ..plain
             },
         ),
@@ -40,8 +40,8 @@ fn limits_follow_from_what_the_device_says() {
             },
             Limits {
                 queues: 1,
-                max_transfer: 1 << 20,
-                max_segments: 128,
+                max_transfer: 2 << 20,
+                max_segments: 256,
                 virt_boundary: 0,
                 dma_align: 0,
                 ..plain
@@ -57,7 +57,7 @@ fn limits_follow_from_what_the_device_says() {
             Limits {
                 tags: 7,
                 max_transfer: 8192,
-                max_segments: 128,
+                max_segments: 256,
                 virt_boundary: 0,
                 ..plain
             },

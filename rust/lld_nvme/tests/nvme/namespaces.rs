@@ -52,7 +52,8 @@ fn what_the_device_does_not_have_the_disk_has_not() {
 fn write_zeroes_keeps_to_a_limit_of_its_own_or_to_that_of_a_transfer() {
     for (wzsl, mdts, lbads, blocks) in [
         (0, 7, 9, 1024),
-        (0, 0, 9, 2048),
+        (0, 0, 9, 4096),
+        (0, 7, 14, 32),
         (0, 7, 12, 128),
         (1, 7, 9, 16),
         (20, 7, 9, 65_536),
@@ -79,15 +80,18 @@ fn unsupported_namespaces_are_refused_by_name_and_the_others_come() {
                 metadata: 8,
                 ..Namespace::new(2, 9, 8)
             },
+            Namespace::new(3, 11, 8),
             Namespace {
                 protection: 1,
                 ..Namespace::new(4, 12, 8)
             },
-            Namespace::new(5, 11, 8),
+            Namespace::new(5, 17, 8),
             Namespace {
                 data: Vec::new(),
                 ..Namespace::new(6, 0, 0)
             },
+            Namespace::new(7, 14, 8),
+            Namespace::new(8, 16, 8),
             Namespace {
                 command_set: 2,
                 ..Namespace::new(9, 12, 8)
@@ -105,7 +109,7 @@ fn unsupported_namespaces_are_refused_by_name_and_the_others_come() {
         .iter()
         .filter_map(|unit| Some(unit.ok()?.id))
         .collect();
-    assert_eq!(served, [1, 200]);
+    assert_eq!(served, [1, 3, 7, 8, 200]);
     let refused: Vec<Refused> = found.iter().filter_map(|unit| unit.err()).collect();
     let why = |id, why| Refused { id, why };
     assert_eq!(
@@ -113,7 +117,10 @@ fn unsupported_namespaces_are_refused_by_name_and_the_others_come() {
         [
             why(2, "its format has metadata"),
             why(4, "its format has protection information"),
-            why(5, "its logical blocks are neither 512 nor 4096 bytes"),
+            why(
+                5,
+                "its logical blocks are smaller than 512 bytes or larger than 64 KiB"
+            ),
             why(9, "its command set is not NVM (zoned or key value)"),
             why(10, "its capacity is impossible"),
         ]
@@ -159,7 +166,7 @@ fn what_others_may_write_is_refused_unless_it_is_wanted() {
 
 #[test]
 fn shifts_that_no_block_has_are_refused() {
-    for lbads in [0, 8, 10, 63, 64, 255] {
+    for lbads in [0, 8, 17, 63, 64, 255] {
         let rig = Rig::started(Config {
             namespaces: vec![Namespace {
                 lbads,

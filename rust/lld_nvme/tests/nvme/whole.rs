@@ -14,7 +14,7 @@ const BLOCKS: u64 = 256;
 fn configs() -> impl Iterator<Item = Config> {
     let all = (0..3).flat_map(|sgls| [false, true].map(|shadow| (sgls, shadow)));
     all.flat_map(|(sgls, doorbell_buffer)| {
-        [(3u16, 9u8), (0x7ff, 12)].map(|(mqes, lbads)| Config {
+        [(3u16, 9u8), (0x7ff, 12), (0x7ff, 14)].map(|(mqes, lbads)| Config {
             sgls,
             doorbell_buffer,
             mqes,
@@ -34,7 +34,7 @@ fn shape(dice: &mut Dice, any: bool, bytes: usize) -> (usize, usize) {
         (_, 1) => (0, 4096),
         _ => (dice.roll(1024) as usize * 4, 0),
     };
-    // SGLs hold 128 pieces.
+    // SGLs hold 256 pieces.
     (offset, if bytes > piece * 100 { 0 } else { piece })
 }
 
