@@ -43,13 +43,10 @@ const PSDT_SGL: u64 = 1 << 14;
 impl Layout {
     /// Bytes of list that a command of `max_transfer` bytes can need: a power of two.
     pub(crate) fn list_bytes(&self) -> usize {
-        let shift = self.page_mask.count_ones();
-        let pages = u64::from(self.max_transfer)
-            .saturating_add(self.page_mask)
-            .wrapping_shr(shift);
-        let bytes = usize::try_from(pages.saturating_mul(8))
-            .ok()
-            .and_then(usize::checked_next_power_of_two)
+        let bytes = self
+            .pages()
+            .saturating_mul(8)
+            .checked_next_power_of_two()
             .unwrap_or(LIST_MAX);
         // An SGL may have many more segments than pages, so it gets all there is.
         match self.sgl_align {
@@ -58,12 +55,22 @@ impl Layout {
         }
     }
 
-    /// Most segments of a command.
+    /// Pages of a command of `max_transfer` bytes that begins with one.
+    fn pages(&self) -> usize {
+        let pages = u64::from(self.max_transfer)
+            .saturating_add(self.page_mask)
+            .wrapping_shr(self.page_mask.count_ones());
+        usize::try_from(pages).unwrap_or(usize::MAX)
+    }
+
+    /// Most segments of a command: as many as it can have pages, as in tree, or as there is room
+    /// for.
     pub(crate) fn max_segments(&self) -> u16 {
+        // The first, which may be less than a page, and as many as there are further pages.
+        let pages = self.pages().saturating_add(1);
         let most = match self.sgl_align {
-            Some(_) => self.list_bytes() / sgl::BYTES,
-            // The first, which may be less than a page, and as many as there are further pages.
-            None => (self.list_bytes() / 8).saturating_add(1),
+            Some(_) => pages.min(self.list_bytes() / sgl::BYTES),
+            None => pages,
         };
         u16::try_from(most).unwrap_or(u16::MAX)
     }

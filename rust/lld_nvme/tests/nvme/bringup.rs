@@ -57,7 +57,7 @@ fn limits_follow_from_what_the_device_says() {
             Limits {
                 tags: 7,
                 max_transfer: 8192,
-                max_segments: 256,
+                max_segments: 3,
                 virt_boundary: 0,
                 ..plain
             },
