@@ -4,6 +4,9 @@
 
 #include <linux/device.h>
 
+struct pci_dev;
+
 void hiops_dma_set_min_align_mask(struct device *dev, unsigned int mask);
+int hiops_sriov_configure(struct pci_dev *dev, int vfs);
 
 #endif

@@ -18,6 +18,9 @@
 # vm: --qemu "-device nvme-subsys,id=sub,fdp=on,fdp.nruh=4,fdp.nrg=1,fdp.runs=16M"
 # vm: --qemu "-device nvme,id=fc,serial=f,subsys=sub,addr=b"
 # vm: --qemu "-device nvme-ns,drive=f,bus=fc,nsid=1,shared=off,fdp.ruhs=0;1;2;3"
+# vm: --qemu "-device nvme-subsys,id=many -device nvme,id=v,serial=v,subsys=many,addr=c"
+# vm: --qemu "-set device.v.sriov_max_vfs=2 -set device.v.sriov_vq_flexible=4"
+# vm: --qemu "-set device.v.sriov_vi_flexible=2"
 # vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap"
 # vm: --qemu "-device ich9-ahci,id=hba,addr=6"
 # vm: --qemu "-device ide-hd,serial=sata-0,drive=s,bus=hba.0,rotation_rate=1"
@@ -191,6 +194,25 @@ other nvme-4k 08
 same transfers "$(sed -n 's/^max_hw_sectors_kb //p' /run/nvme-4k.ours)" 2048
 other nvme-16k 0a
 other nvme-streams 0b
+# virtual DRIVER: how sriov_numvfs takes numbers, and which functions there are then; those go with
+# the last 0, and are nobody's.
+virtual() {
+	local at=/sys/bus/pci/devices/0000:00:0c.0 number why
+	# It has no disk that could be waited for.
+	"$BIND" 0000:00:0c.0 "$1" >/dev/null 2>&1
+	[ "$(basename "$(readlink $at/driver)")" = "$1" ] || return
+	echo 0 >$at/sriov_drivers_autoprobe
+	for number in 1 2 0 3 2 nonsense; do
+		why=$( (echo "$number" >$at/sriov_numvfs) 2>&1) && why=taken
+		echo "$number: ${why##*: }, $(cat $at/sriov_numvfs)," \
+			"$(cd $at && compgen -G 'virtfn*' | paste -sd' ')"
+	done
+	echo 0 >$at/sriov_numvfs
+	"$BIND" 0000:00:0c.0 none
+}
+virtual nvme >/run/virtual
+says virtual-in-tree '1: taken, 1, virtfn0' cat /run/virtual
+same virtual "$(virtual hiops_nvme)" "$(cat /run/virtual)"
 expect ahci "$BIND" $SATA hiops_ahci
 disk=$(disk_of $SATA)
 told "$disk" /run/sata.ours

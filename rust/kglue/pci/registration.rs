@@ -22,6 +22,7 @@ use super::power::Power;
 use super::Function;
 use crate::device::raw;
 use crate::errno::{advice, to_errno};
+use crate::shims;
 
 /// A registered PCI driver; unregistered, with all functions unbound, when dropped.
 ///
@@ -46,6 +47,8 @@ impl<B: Binding> Registration<B> {
             remove: Some(remove::<B>),
             shutdown: Some(Power::<B>::SHUTDOWN),
             err_handler: Power::<B>::ERRORS,
+            // As in tree: virtual functions are other drivers' to serve, or other machines'.
+            sriov_configure: Some(shims::hiops_sriov_configure),
             driver: bindings::device_driver {
                 pm: Power::<B>::SLEEP,
                 ..Default::default()
