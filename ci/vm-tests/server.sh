@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A server with systemd, its packages and no compiler: five disks' file systems, by UUID, by a link,
-# on LVM, LUKS and RAID, lie on hiops from the boot on, with a signed module under lockdown, and on
-# the in-tree drivers with the same data when they are to: another kernel, hiops.disable=1, a wrong
-# serial number, no packages.
+# A server with systemd, its packages and no compiler: seven disks' file systems, by UUID, by a
+# link, on LVM, LUKS and RAID, lie on hiops from the boot on, with a signed module under lockdown,
+# and on the in-tree drivers with the same data when they are to: another kernel, hiops.disable=1, a
+# wrong serial number, no packages. What looks at disks by their numbers (sg3_utils, LVM, multipath,
+# sysstat, grub-probe) says the same of them under either driver.
 # host
 # begins first
 # kernels: stock
 A=0000:01:00.0 B=0000:00:05.0 C=0000:00:06.0 D=0000:00:07.0 HBA=0000:00:08.0
-PLACES=(/data/ext4 /data/xfs /data/lvm /data/luks /data/raid)
+PLACES=(/data/ext4 /data/xfs /data/lvm /data/luks /data/raid /data/sata)
 
 if [ "${1:-}" = inside ]; then
 	HIOPS_VM_KERNEL=stock
@@ -28,9 +29,53 @@ if [ "${1:-}" = inside ]; then
 		local place wanted
 		for place in "${PLACES[@]}"; do
 			wanted=$2
-			[ "$place" != /data/raid ] || wanted=$3
+			case $place in /data/raid | /data/sata) wanted=$3 ;; esac
 			same "$1${place#/data} is served" "$(drivers_of "$place")" "$wanted"
 			expect "$1${place#/data} is whole" sha256sum --quiet -c "$place/sums"
+		done
+	}
+	disk() { readlink -f "/dev/disk/by-path/pci-$1"; }
+	# tools: what they say of the last SATA disk, its first partition and all file systems, with
+	# what it is called left out.
+	tools() {
+		local g node tool part
+		g=$(disk $HBA-ata-3) part=$(disk $HBA-ata-3-part1)
+		for node in "$g" "$part"; do
+			while read -r tool; do
+				echo "== $tool"
+				# shellcheck disable=SC2086 # words
+				$tool "$node" 2>&1 </dev/null
+				echo "status $?"
+			done <<-END
+				sg_inq
+				sg_vpd --page=sn
+				sg_vpd --page=di
+				sg_vpd --page=bdc
+				sg_readcap
+				sg_readcap --16
+				sg_turs
+				sg_requests
+				sg_luns
+				sg_sync --verbose
+				sg_sat_identify
+				sg_logs
+				sg_start --start
+				sg_reset --no-esc
+				lsblk -dnro TYPE,RO
+			END
+		done | sed "s,${g}p\?,DISK,g"
+		{
+			pvcreate -t -ff -y "$g" 2>&1
+			pvs --noheadings -o pv_name,vg_name -O pv_name -S vg_name=sata
+		} | sed "s,${g}p\?,DISK,g"
+		iostat -d "$g" | awk -v disk="${g##*/}" '$1 == disk { print "iostat knows it" }'
+		! sar -dp 1 1 | grep -qw "Average.*${g##*/}" || echo "sar, too"
+		multipath -ll
+		multipath -c "$g" 2>/dev/null
+		for part in "${PLACES[@]}"; do
+			for tool in fs fs_uuid abstraction; do
+				echo "$part: $(grub-probe -t $tool "$part" 2>&1)"
+			done
 		done
 	}
 	none_failed() {
@@ -49,9 +94,20 @@ if [ "${1:-}" = inside ]; then
 		done
 		same disabled "$(driver_of $A) $(driver_of $HBA)" 'nvme ahci'
 		says and-says-so 'no device is handed over: hiops.disable=1' dmesg
-		disk() { readlink -f "/dev/disk/by-path/pci-$1"; }
 		a=$(disk $A-nvme-1) b=$(disk $B-nvme-1) c=$(disk $C-nvme-1) d=$(disk $D-nvme-1)
-		e=$(disk $HBA-ata-1) f=$(disk $HBA-ata-2)
+		e=$(disk $HBA-ata-1) f=$(disk $HBA-ata-2) g=$(disk $HBA-ata-3)
+		# What a mount's number does not tell: both drives of a btrfs are the system's.
+		mkdir -p /efi
+		expect btrfs mkfs.btrfs -q -f -d raid1 -m raid1 "$a" "$b"
+		udevadm settle
+		expect mount-btrfs mount "$a" /efi
+		same under-btrfs "$(tools/hiops-users --under /efi | sort | paste -sd' ')" \
+			"$A /efi $B /efi"
+		says initramfs-without-them "$B holds /efi and stays with the in-tree driver" \
+			/usr/libexec/hiops/devices "$3"
+		refused btrfs-in-use "${b} is mounted on /efi" tools/hiops-bind $B none
+		umount /efi
+		wipefs -qa "$a" "$b"
 		mkdir -p "${PLACES[@]}"
 		expect ext4 mkfs.ext4 -q "$a"
 		expect xfs mkfs.xfs -q "$b"
@@ -66,6 +122,12 @@ if [ "${1:-}" = inside ]; then
 		expect raid sh -c "mdadm --create /dev/md/data --run --homehost=server --level=1 \
 			--assume-clean --raid-devices=2 $e $f && mkfs.ext4 -q /dev/md/data &&
 			mdadm --detail --scan >>/etc/mdadm/mdadm.conf"
+		# As many partitions as have minors of their own on a SCSI disk, and two more.
+		expect partitions sfdisk -q "$g" < <(echo label: gpt; echo size=200M
+			printf 'size=1M\n%.0s' {2..16}; echo size=+)
+		udevadm settle
+		expect sata sh -c "vgcreate -q sata ${g}1 ${g}17 &&
+			lvcreate -qy -l 100%FREE -n data sata && mkfs.ext4 -q /dev/sata/data"
 		udevadm settle
 		uuid() { blkid -o value -s UUID "$1"; }
 		link=$(find /dev/disk/by-id -lname "*/${b##*/}" -name "*B-drive*" | sort |
@@ -76,6 +138,7 @@ if [ "${1:-}" = inside ]; then
 			/dev/group/data /data/lvm ext4 defaults 0 2
 			/dev/mapper/secret /data/luks ext4 defaults 0 2
 			UUID=$(uuid /dev/md/data) /data/raid ext4 defaults 0 2
+			/dev/sata/data /data/sata ext4 defaults 0 2
 		END
 		echo "secret UUID=$(uuid "$d") /etc/luks.key luks" >/etc/crypttab
 		systemctl daemon-reload
@@ -84,11 +147,21 @@ if [ "${1:-}" = inside ]; then
 			cp /usr/bin/bash /usr/bin/systemctl "$place/"
 			sha256sum "$place"/{bash,systemctl} >"$place/sums"
 		done
+		tools >/var/lib/tools
+		for text in 'QEMU HARDDISK' 'iostat knows it' 'sar, too' 'DISK17 *sata' \
+			'/data/sata: lvm'; do
+			expect "tools-$text" grep -q "$text" /var/lib/tools
+		done
 		;;
 	on-hiops)
 		served '' hiops_nvme hiops_ahci
 		none_failed at-boot
 		expect claimed-first grep -q "$A is hiops' from the start" <<<"$(dmesg)"
+		tools >/run/tools
+		same tools "$(diff /var/lib/tools /run/tools)" ''
+		same major "$(awk -v of="$(lsblk -dnro MAJ:MIN "$(disk $HBA-ata-3)")" \
+			'/^Block/ { block = 1 } block && $1 == int(of) { print $2 }' \
+			/proc/devices)" sdhiops
 		expect never-in-tree sh -c '! dmesg | grep "nvme nvme[0-9]"'
 		says check 'nothing wrong' hiopsctl check
 		# Only what the firmware's key has signed is taken.
@@ -184,7 +257,7 @@ disk() {
 	truncate -s 400M "$DIR/$1.img"
 	MACHINE+=(--qemu "-blockdev raw,node-name=$1,file.driver=file,file.filename=$DIR/$1.img")
 }
-for name in a b c d e f; do disk $name; done
+for name in a b c d e f g; do disk $name; done
 device pcie-root-port,id=port-a,chassis=1,addr=4
 device nvme,bus=port-a,id=A,serial=A-drive,drive=a
 device nvme,serial=B-drive,drive=b,addr=5
@@ -193,6 +266,7 @@ device nvme,serial=D-drive,drive=d,addr=7
 device ich9-ahci,id=hba,addr=8
 device ide-hd,serial=E-drive,drive=e,bus=hba.0
 device ide-hd,serial=F-drive,drive=f,bus=hba.1
+device ide-hd,serial=G-drive,drive=g,bus=hba.2
 # boot STEP RELEASE [OPTION...]
 boot() {
 	local what=$1 release=$2

@@ -14,7 +14,7 @@
 
 use crate::thread::Thread;
 use cell::sync::{fence, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use cell::Slot;
+use cell::{Slot, TryLock};
 use core::ptr::null_mut;
 use hal::{Error, Platform};
 
@@ -29,6 +29,8 @@ pub struct Waiters<P: Platform, O: Send + 'static, W: 'static> {
     places: P::Table<Waiter<O, W>>,
     /// A bit for each place where an offer may be waiting: what a sweep looks at.
     offers: P::Table<AtomicU64>,
+    /// Whoever sweeps: of two at once, one could find no mark while the other has it in its hands.
+    sweeping: TryLock<()>,
 }
 
 /// One place. Two threads that fall on the same place share it in turn: who finds it in use submits
@@ -59,6 +61,7 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
         Ok(Self {
             places: platform.table(len, Waiter::new)?,
             offers: platform.table(len.div_ceil(64), |_| AtomicU64::new(0))?,
+            sweeping: TryLock::new(()),
         })
     }
 
@@ -113,9 +116,10 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
     }
 
     /// Gives to `take` what was offered before the last sweep and not claimed since: its owner does
-    /// not come. `all`: younger offers, too. Returns whether offers are left. Any context, with
-    /// preemption off; one caller at a time.
-    pub fn sweep(&self, all: bool, mut take: impl FnMut(O)) -> bool {
+    /// not come. `all`: younger offers, too. Returns whether offers are left; `None` where another
+    /// sweep is under way, which may leave some. Any context, with preemption off.
+    pub fn sweep(&self, all: bool, mut take: impl FnMut(O)) -> Option<bool> {
+        let _alone = self.sweeping.try_lock()?;
         let mut left = false;
         for (word, at) in self.offers.iter().zip((0usize..).step_by(64)) {
             let mut bits = word.load(Ordering::Relaxed);
@@ -138,7 +142,7 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
                 }
             }
         }
-        left
+        Some(left)
     }
 }
 

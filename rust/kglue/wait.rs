@@ -105,10 +105,10 @@ impl Table {
 
 impl Kicked for Table {
     fn kicked(&self) {
-        if self
+        let left = self
             .waiters
-            .sweep(false, |offer| end(offer, Context::Sweep))
-        {
+            .sweep(false, |offer| end(offer, Context::Sweep));
+        if left.unwrap_or(true) {
             return self.sweeper.arm();
         }
         self.sweeping.store(false, Ordering::Relaxed);
@@ -195,13 +195,19 @@ pub(crate) fn offer(waiter: &'static Waiter<Offer, Way>, offer: Offer) -> Option
 }
 
 /// Takes over everything that was offered and not claimed: a reset or a removal does not wait for
-/// owners. Sleeps not; any thread.
+/// owners. Sleeps not; any thread, with preemption on.
 pub(crate) fn take_all() {
-    if let Some(table) = table() {
+    let Some(table) = table() else {
+        return;
+    };
+    loop {
         let _stay = PreemptOff::new();
-        table
-            .waiters
-            .sweep(true, |offer| end(offer, Context::Sweep));
+        let take = |offer| end(offer, Context::Sweep);
+        if table.waiters.sweep(true, take).is_some() {
+            return;
+        }
+        // The sweeper's, on another CPU, which ends soon: it is not preempted either.
+        core::hint::spin_loop();
     }
 }
 

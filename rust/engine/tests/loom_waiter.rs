@@ -124,6 +124,31 @@ fn an_offer_is_claimed_once() {
     });
 }
 
+/// A reset sweeps beside the sweeper: one of the two is told that the other is at it, and sweeps
+/// again; what was offered before is taken once.
+#[test]
+fn of_two_sweeps_one_is_told_of_the_other() {
+    check(2, || {
+        let world = World::new();
+        world.waiters.place(owner()).unwrap().sleep(owner());
+        world.complete();
+        let sweeper = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.waiters.sweep(true, |_| world.end()))
+        };
+        let reset = world.waiters.sweep(true, |_| world.end());
+        if reset == Some(false) {
+            assert_eq!(world.ended.load(SeqCst), 1, "it missed what was there");
+        }
+        let beside = sweeper.join().unwrap();
+        assert!(
+            reset.is_some() || beside.is_some(),
+            "both have left it to the other"
+        );
+        assert_eq!(world.ended.load(SeqCst), 1);
+    });
+}
+
 /// The sweep finds nothing and goes to rest while an offer is made: the offer is watched.
 #[test]
 fn the_sweep_rests_beside_an_offer() {
@@ -139,7 +164,7 @@ fn the_sweep_rests_beside_an_offer() {
         let sweeper = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                let left = world.waiters.sweep(false, |_| world.end());
+                let left = world.waiters.sweep(false, |_| world.end()).unwrap();
                 if !left {
                     world.sweeping.store(false, Ordering::Relaxed);
                     loom::sync::atomic::fence(Ordering::SeqCst);
