@@ -25,10 +25,12 @@ fn sectors32(unit: &Unit, blocks: u32) -> u32 {
 /// Why the block layer can't have the disk, whatever its controller can do.
 pub(crate) fn refusal(unit: &Unit) -> Option<&'static str> {
     let block = 1u32.checked_shl(u32::from(unit.block_shift));
-    block.is_none_or(|block| block > shims::HIOPS_MAX_BLOCK).then_some(
-        "its logical blocks are larger than this kernel can have them: 64 KiB, and without \
+    block
+        .is_none_or(|block| block > shims::HIOPS_MAX_BLOCK)
+        .then_some(
+            "its logical blocks are larger than this kernel can have them: 64 KiB, and without \
          transparent huge pages 4 KiB",
-    )
+        )
 }
 
 /// What the block layer asks of every disk: commands of a page and of a block at least, and a block
