@@ -66,6 +66,7 @@ KINDS = {
         ("SG_SET_RESERVED_SIZE", 0x2275, word(1 << 30)),
         ("SG_SET_RESERVED_SIZE, negative", 0x2275, word(-1)),
         ("SG_SCSI_RESET of nothing", 0x2284, word(0)),
+        ("SG_SCSI_RESET of nothing, not escalated", 0x2284, word(0x100)),
         ("SG_SCSI_RESET of the device", 0x2284, word(1)),
         # The host is another one with each driver; the unit is 0.
         ("SCSI_IOCTL_GET_IDLUN", 0x5382, untold(bytes(8), slice(1, 2))),

@@ -43,9 +43,11 @@ if [ "${1:-}" = inside ]; then
 		for node in "$g" "$part"; do
 			while read -r tool; do
 				echo "== $tool"
+				# libata answers REQUEST SENSE with a status alone.
 				# shellcheck disable=SC2086 # words
-				$tool "$node" 2>&1 </dev/null
+				$tool "$node" >/run/said 2>&1 </dev/null
 				echo "status $?"
+				[ "$tool" = sg_requests ] || cat /run/said
 			done <<-END
 				sg_inq
 				sg_vpd --page=sn
@@ -96,13 +98,14 @@ if [ "${1:-}" = inside ]; then
 		says and-says-so 'no device is handed over: hiops.disable=1' dmesg
 		a=$(disk $A-nvme-1) b=$(disk $B-nvme-1) c=$(disk $C-nvme-1) d=$(disk $D-nvme-1)
 		e=$(disk $HBA-ata-1) f=$(disk $HBA-ata-2) g=$(disk $HBA-ata-3)
-		# What a mount's number does not tell: both drives of a btrfs are the system's.
+		# What a mount's number does not tell: both drives of a btrfs are the system's, and
+		# the port before one of them.
 		mkdir -p /efi
 		expect btrfs mkfs.btrfs -q -f -d raid1 -m raid1 "$a" "$b"
 		udevadm settle
 		expect mount-btrfs mount "$a" /efi
 		same under-btrfs "$(tools/hiops-users --under /efi | sort | paste -sd' ')" \
-			"$A /efi $B /efi"
+			"0000:00:04.0 /efi $B /efi $A /efi"
 		says initramfs-without-them "$B holds /efi and stays with the in-tree driver" \
 			/usr/libexec/hiops/devices "$3"
 		refused btrfs-in-use "${b} is mounted on /efi" tools/hiops-bind $B none

@@ -37,6 +37,8 @@ const HOST_NAME: &[u8] = b"hiops_ahci\0";
 
 /// SG_SCSI_RESET: nothing is to be reset, only whether that could be is asked.
 const RESET_NOTHING: i32 = 0;
+/// And where that fails, nothing larger either.
+const NO_ESCALATE: i32 = 0x100;
 
 /// How long a command may take that doesn't say so itself, in hundredths of a second; 0: as the
 /// driver likes. For all who have the disk open, as for a disk of sd.
@@ -98,7 +100,7 @@ pub(crate) fn ioctl(disk: OfDisk, timeout: &Timeout, cmd: u32, arg: usize) -> Re
         },
         SCSI_RESET if !Right::Administer.is_held() || !Right::RawIo.is_held() => Err(EACCES),
         // As for a disk of libata's, which resets when it has a reason of its own.
-        SCSI_RESET => match word(arg)? {
+        SCSI_RESET => match word(arg)? & !NO_ESCALATE {
             RESET_NOTHING => Ok(0),
             _ => Err(EIO),
         },
