@@ -27,21 +27,6 @@ impl Over {
         self.0.over.load(Ordering::Acquire)
     }
 
-    /// Yields until `done`, or all are to end; says whether it is done. Panics where nothing has
-    /// come of it for a minute.
-    #[track_caller]
-    pub fn wait(&self, what: &str, done: impl Fn() -> bool) -> bool {
-        let since = Instant::now();
-        while !done() {
-            if self.is_set() {
-                return false;
-            }
-            assert!(since.elapsed() < PATIENCE, "nobody has {what}");
-            yield_now();
-        }
-        true
-    }
-
     /// `body`; where it panics, all are to end.
     fn watch<T>(&self, body: impl FnOnce() -> T) -> T {
         let _watched = Watched(self);
