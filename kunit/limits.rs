@@ -66,6 +66,8 @@ mod limits_suite {
     #[test]
     fn what_the_block_layer_cannot_take_is_refused() {
         use crate::blk::limits::check;
+        // Of the largest block that this kernel has; with transparent huge pages that is 64 KiB.
+        const LARGEST: u8 = crate::shims::HIOPS_MAX_BLOCK.trailing_zeros() as u8;
         assert!(check(&limits(), &unit()).is_ok());
         let with = |change: fn(&mut Limits, &mut Unit)| {
             let (mut limits, mut unit) = (limits(), unit());
@@ -76,13 +78,13 @@ mod limits_suite {
             |_, unit| (unit.block_shift, unit.physical_shift) = (9, 9)
         ));
         assert!(with(
-            |_, unit| (unit.block_shift, unit.physical_shift) = (16, 16)
+            |_, unit| (unit.block_shift, unit.physical_shift) = (LARGEST, LARGEST)
         ));
         assert!(!with(
             |_, unit| (unit.block_shift, unit.physical_shift) = (8, 9)
         ));
         assert!(!with(
-            |_, unit| (unit.block_shift, unit.physical_shift) = (17, 17)
+            |_, unit| (unit.block_shift, unit.physical_shift) = (LARGEST + 1, LARGEST + 1)
         ));
         assert!(!with(
             |_, unit| (unit.block_shift, unit.physical_shift) = (255, 255)

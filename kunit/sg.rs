@@ -73,9 +73,9 @@ mod sg_suite {
         assert!(refused(8, 33) == Some(EINVAL));
         assert!(header(8, 6).is_ok());
         assert!(refused(8, 5) == Some(EMSGSIZE));
-        // 0x10_0200 bytes of data, and 0x8_0200.
-        assert!(refused(14, 0x10) == Some(EINVAL));
-        assert!(header(14, 0x08).is_ok());
+        // 0x20_0200 bytes of data, and 0x10_0200.
+        assert!(refused(14, 0x20) == Some(EINVAL));
+        assert!(header(14, 0x10).is_ok());
     }
 
     #[test]
