@@ -78,7 +78,8 @@ expect window-is-16 reads $H/predict_window_us 16
 expect window put 100 $H/predict_window_us
 expect no-forecast sh -c "! grep . $H/forecast"
 expect predict put 1 $H/predict
-for strategy in coop random; do
+# The one with dice is of debug kernels only.
+for strategy in coop $(on_debug random ''); do
 	expect "predict-$strategy" put "$strategy" $H/strategy
 	for mode in irq poll hybrid; do
 		expect "predict-$strategy-$mode" put $mode $H/mode

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A strategy that answers with dice (rust/strategy/random.rs), and is another one for a moment now
-# and then, under load, on NVMe and SATA at once, in each mode, beside none, one and two threads
-# that compute on each CPU: what is written is read back, nothing is lost or waits for a time-out.
-# long: debug
+# and then, under load, on NVMe and SATA at once, in each mode, beside one thread that
+# computes on each CPU, and in make test-long beside none and two: what is written is read back, nothing is lost or waits for a time-out.
+# kernels: debug
 # image: n.img 64M
 # image: s.img 64M
 # vm: --timeout 2700 --qemu "-drive file=$DIR/n.img,format=raw,if=none,id=n"
@@ -41,7 +41,9 @@ changes() {
 }
 
 neighbours=()
-for count in 0 1 2; do
+counts=(1)
+[ -z "${HIOPS_LONG:-}" ] || counts=(0 1 2)
+for count in "${counts[@]}"; do
 	for mode in irq poll hybrid; do
 		for disk in $DISKS; do
 			put $mode "/sys/block/$disk/hiops/mode"
