@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # A strategy that answers with dice (rust/strategy/random.rs), and is another one for a moment now
-# and then, under load, on NVMe and SATA at once, in each mode, beside one thread that
-# computes on each CPU, and in make test-long beside none and two: what is written is read back, nothing is lost or waits for a time-out.
+# and then, under load, on NVMe and SATA at once, in each mode, beside one thread that computes on
+# each CPU, and in make test-long beside none and two: what is written is read back, nothing is lost
+# or waits for a time-out.
 # kernels: debug
 # image: n.img 64M
 # image: s.img 64M
