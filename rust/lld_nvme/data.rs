@@ -63,10 +63,10 @@ impl Layout {
         usize::try_from(pages).unwrap_or(usize::MAX)
     }
 
-    /// Most segments of a command: as many as it can have pages, as in tree, or as there is room
-    /// for.
+    /// Most segments of a command: one for each page that it can touch, as in tree, and no more
+    /// than a list has descriptors.
     pub(crate) fn max_segments(&self) -> u16 {
-        // The first, which may be less than a page, and as many as there are further pages.
+        // Data that begins within a page touches one more.
         let pages = self.pages().saturating_add(1);
         let most = match self.sgl_align {
             Some(_) => pages.min(self.list_bytes() / sgl::BYTES),

@@ -116,7 +116,6 @@ impl Run {
 }
 
 proptest! {
-
     #[test]
     fn every_request_ends_once(
         tags in 1u16..70,

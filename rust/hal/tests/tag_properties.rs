@@ -33,7 +33,6 @@ fn step() -> impl Strategy<Value = Step> {
 const MOST: (u16, usize) = if cfg!(miri) { (70, 30) } else { (140, 150) };
 
 proptest! {
-
     #[test]
     fn no_slot_is_in_two_hands(
         capacity in 1..MOST.0,

@@ -81,7 +81,7 @@ fn sense_descriptors() -> Page {
     Page::new().put(&[0x72]).zero_to(8)
 }
 
-/// Likewise.
+/// The same in fixed format (SPC-4 4.5.3).
 #[inline(never)]
 fn fixed_sense() -> Page {
     Page::new().put(&[0x70]).zero_to(18).count::<1>(7, 0)
