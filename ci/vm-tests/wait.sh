@@ -56,8 +56,12 @@ if [ "${HIOPS_VM_KERNEL:-stock}" = stock ]; then
 		'end of that at .* status 0'; do
 		expect "trace-$step" grep -q "$step" /run/trace
 	done
-	same trace-issues "$(grep -c ' issue ' /run/trace)" 20
-	same trace-each-issue-ends "$(grep -c ' end of that at ' /run/trace)" 20
+	issues=$(grep -c ' issue ' /run/trace)
+	# The other CPU may issue one at the moment of the last.
+	expect trace-issues sh -c "[ $issues -ge 20 ] && [ $issues -le 21 ]"
+	unseen=$(sed -n 's/ were not seen to end$//p' /run/trace)
+	same trace-each-issue-ends \
+		"$(($(grep -c ' end of that at ' /run/trace) + ${unseen:-0}))" "$issues"
 fi
 echo 0 >$H/lazy
 echo reset >$H/stats
