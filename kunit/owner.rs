@@ -135,6 +135,14 @@ impl Owner for Fake {
         Err(Error::Unsupported)
     }
 
+    fn depth(&self) -> Option<u16> {
+        None
+    }
+
+    fn set_depth(&self, _depth: u16) -> Result<(), Error> {
+        Err(Error::Invalid)
+    }
+
     fn turns_cache(&self) -> bool {
         false
     }

@@ -115,6 +115,8 @@ impl Home for Shelf {
         }
     }
 
+    fn quirks(&self, _named: &mut dyn FnMut(&'static str)) {}
+
     fn rescue(&self) -> &Rescue {
         &self.rescue
     }

@@ -141,10 +141,13 @@ write_and_verify() {
 }
 # hdparm asks for a log that this drive does not have: errors of tools are not the I/O's.
 SETTINGS=/sys/block/hiops0d0/hiops
-# The drive's cache is turned off and on, and its link is to sleep, which this one's can't.
+# The drive's cache is turned off and on, its queue is shortened, turned off and on, and its link is
+# to sleep, which this one's can't.
 settings() {
 	put 'write through' $SETTINGS/cache_type && reads $SETTINGS/cache_type 'write through' &&
-		put 'write back' $SETTINGS/cache_type &&
+		put 3 $SETTINGS/queue_depth && put 1 $SETTINGS/queue_depth &&
+		reads $SETTINGS/queue_depth 1 &&
+		put 'write back' $SETTINGS/cache_type && put 32 $SETTINGS/queue_depth &&
 		reads /sys/block/hiops0d0/queue/write_cache 'write back' &&
 		! put min_power $SETTINGS/link_power_management_policy &&
 		reads $SETTINGS/link_power_management_policy max_performance

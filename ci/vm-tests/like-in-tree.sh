@@ -154,6 +154,8 @@ path=$(readlink -f "/sys/block/$disk")
 policy=$(echo "${path%%/target*}"/scsi_host/host*/link_power_management_policy)
 their_policies=$(answers "$policy" "${policies[@]}")
 their_view=$(view "$disk")
+depths=(1 0 33 8 32 many '')
+their_depth=$(answers "/sys/block/$disk/device/queue_depth" "${depths[@]}")
 type=/sys/class/scsi_disk/$(basename "$(readlink -f "/sys/block/$disk/device")")/cache_type
 their_type=$(answers "$type" 'write through' 'write back')
 expect in-tree-cache-off hdparm -W0 "/dev/$disk"
@@ -238,6 +240,10 @@ told_why() {
 expect policies-why told_why
 expect no-policy-of-nvme absent /sys/block/hiops0n1/hiops/link_power_management_policy
 expect no-cache-of-nvme absent /sys/block/hiops0n1/hiops/cache_type
+# How many commands it is given at once.
+same depth "$(answers "$hiops/queue_depth" "${depths[@]}")" "$their_depth"
+same depth-first "$(head -n 1 <<<"$their_depth")" 32
+expect no-depth-of-nvme absent /sys/block/hiops0n1/hiops/queue_depth
 # The cache in the block layer's view.
 same view "$(view "$disk")" "$their_view"
 # The drive's own cache.

@@ -52,7 +52,12 @@ same quirks-samsung "$(about hiops0d0 hiops/quirks)" 'pcs noncqtrim zeroaftertri
 same quirks-notrim "$(about hiops0d1 hiops/quirks)" 'pcs notrim'
 same quirks-maxsec "$(about hiops0d2 hiops/quirks)" 'pcs maxsec1024'
 same quirks-unlisted "$(about hiops0d3 hiops/quirks)" pcs
-same logged-ahci "$(logged 'pcs notrim')" 1
+# What the HBA is known for once, and each disk's own with its name.
+same logged-ahci "$(dmesg | grep -F 0000:00:0f.0 | sed -n 's/.*0f\.0: \(.*known for\)/\1/p')" \
+	"known for, and spared (quirks): pcs
+hiops0d0: known for, and spared (quirks): noncqtrim zeroaftertrim
+hiops0d1: known for, and spared (quirks): notrim
+hiops0d2: known for, and spared (quirks): maxsec1024"
 # What 64 ranges hold; nothing; what every drive survives.
 same trim-trusted "$(about hiops0d0 queue/discard_max_hw_bytes)" $((64 * 65535 * 512))
 same trim-broken "$(about hiops0d1 queue/discard_max_hw_bytes)" 0

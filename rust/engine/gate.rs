@@ -33,16 +33,18 @@ struct Tokens<'a, Q: Queue, S: Strategy> {
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// Closes the gate: returns when nobody issues or drains any more. Sleeps; one caller at a
-    /// time, or the second sleeps until the first resumes.
+    /// Closes the gate: returns when nobody issues or drains any more, and all tags that nothing is
+    /// bound to are the controller's again. Sleeps; one caller at a time, or the second sleeps
+    /// until the first resumes.
     pub fn pause(&self, platform: &P) -> Paused<'_, P, Q, U, S> {
-        let tokens = Tokens {
-            issue: take(platform, &self.issue),
-            drain: take(platform, &self.drain),
-        };
+        let mut issue = take(platform, &self.issue);
+        let drain = take(platform, &self.drain);
+        // The controller may have other plans with its tags when it goes on.
+        let IssueSide { hw, free, .. } = &mut *issue;
+        self.hw.unget_tags(hw, free);
         Paused {
             queue: self,
-            tokens: Some(tokens),
+            tokens: Some(Tokens { issue, drain }),
         }
     }
 }
@@ -102,7 +104,6 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
         let IssueSide {
             hw, free, bound, ..
         } = &mut **issue;
-        queue.hw.unget_tags(hw, free);
         for tag in bound.drain() {
             if let Some(rq) = queue.slots.get(tag.index()).and_then(|slot| slot.take()) {
                 ended.end(&queue.upper, rq, Err(why.untold()));

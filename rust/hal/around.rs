@@ -85,6 +85,14 @@ impl<T: Around> Controller for T {
         self.within().set_link_power(policy)
     }
 
+    fn depth(&self) -> Option<u16> {
+        self.within().depth()
+    }
+
+    fn set_depth(&self, depth: u16) -> Result<(), Error> {
+        self.within().set_depth(depth)
+    }
+
     const TURNS_CACHE: bool = T::Within::TURNS_CACHE;
 
     fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {

@@ -5,51 +5,8 @@
 //! by the device's specification, and is called by one thread at a time (the glue holds a mutex
 //! across each call).
 
-use crate::{Error, Heat, LinkPower, Notice, Queue, Queues, Reservations, Wish};
+use crate::{Error, Heat, Limits, LinkPower, Notice, Queue, Queues, Reservations, Wish};
 use core::fmt;
-
-/// What a controller can do, known after [`Controller::start`]. The engine and the layer above
-/// keep to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Queues that can be created, at least 1.
-    pub queues: u16,
-    /// Tags of each queue, at least 1.
-    pub tags: u16,
-    /// Most bytes that one command moves.
-    pub max_transfer: u32,
-    /// Most data segments of one command.
-    pub max_segments: u16,
-    /// Most bytes of one segment.
-    pub max_segment: u32,
-    /// No segment boundary inside a command may fall elsewhere than where `address & mask == 0`; 0:
-    /// anywhere.
-    pub virt_boundary: u64,
-    /// Segments start and end where `address & mask == 0`.
-    pub dma_align: u32,
-    /// No segment goes on beyond an address of which `address & mask == mask`: a mask of low bits;
-    /// all ones: there is no such boundary.
-    pub segment_boundary: u64,
-}
-
-impl Limits {
-    /// These limits on a machine that maps at most `bytes` at once for the device: where that is
-    /// less, whole pages of it, and never less than one.
-    pub fn within(self, bytes: u64) -> Self {
-        let most = match u32::try_from(bytes) {
-            Ok(bytes) => (bytes & !PAGE_MASK).max(PAGE_MASK.saturating_add(1)),
-            Err(_) => u32::MAX,
-        };
-        Self {
-            max_transfer: self.max_transfer.min(most),
-            max_segment: self.max_segment.min(most),
-            ..self
-        }
-    }
-}
-
-/// Of the least that every disk has to move at once, 4 KiB.
-const PAGE_MASK: u32 = 0xfff;
 
 /// Names by which a disk is known for ever, as far as it has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -260,6 +217,19 @@ pub trait Controller: Send + Sync + 'static {
         Ok(Err("it has no link that could sleep"))
     }
 
+    /// How many commands the device is given at once at most; `None`: that is not for an operator
+    /// to say. Any context.
+    fn depth(&self) -> Option<u16> {
+        None
+    }
+
+    /// It is given so many at most from now on, whatever is stopped and started; with its queues at
+    /// rest. [`Error::Invalid`]: none, or more than it takes.
+    fn set_depth(&self, depth: u16) -> Result<(), Error> {
+        let _ = depth;
+        Err(Error::Invalid)
+    }
+
     /// Whether [`Controller::set_write_cache`] may help.
     const TURNS_CACHE: bool = false;
 
@@ -294,38 +264,4 @@ pub trait Controller: Send + Sync + 'static {
     /// Lets `vector` interrupt, or not, at the device. For message-signalled vectors that the bus
     /// masks it does nothing. Any context.
     fn set_interrupt(&self, vector: u16, enabled: bool);
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_machine_that_maps_less_makes_commands_smaller() {
-        let limits = Limits {
-            queues: 1,
-            tags: 1,
-            max_transfer: 1 << 20,
-            max_segments: 33,
-            max_segment: 1 << 19,
-            virt_boundary: 4095,
-            dma_align: 3,
-            segment_boundary: u64::MAX,
-        };
-        let within = |bytes| {
-            let limits = limits.within(bytes);
-            (limits.max_transfer, limits.max_segment)
-        };
-        assert_eq!(within(u64::MAX), (1 << 20, 1 << 19));
-        assert_eq!(within(1 << 20), (1 << 20, 1 << 19));
-        assert_eq!(within((1 << 20) - 1), ((1 << 20) - 4096, 1 << 19));
-        assert_eq!(within(252 << 10), (252 << 10, 252 << 10));
-        assert_eq!(within(0), (4096, 4096), "a page has to go");
-        assert_eq!(limits.within(4096).max_segments, 33);
-        let any = Limits {
-            max_segment: u32::MAX,
-            ..limits
-        };
-        assert_eq!(any.within(u64::MAX), any, "nothing is rounded");
-    }
 }

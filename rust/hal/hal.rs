@@ -44,6 +44,7 @@ mod controller;
 mod deadline;
 mod error;
 mod heat;
+mod limits;
 mod link_power;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
@@ -58,11 +59,12 @@ pub use around::Around;
 pub use attention::{Notice, Queues, Weight, Wish};
 pub use command::{Command, Op, Segment};
 pub use controller::{
-    Cause, Controller, Discard, Limits, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds, UnitKind,
+    Cause, Controller, Discard, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds, UnitKind,
 };
 pub use deadline::{Deadline, GRACE_US};
 pub use error::{Again, CmdError, Error, Failure, Outcome};
 pub use heat::{Heat, SENSORS};
+pub use limits::Limits;
 pub use link_power::LinkPower;
 pub use platform::{DmaMem, Mmio, Platform};
 pub use queue::{Event, Queue, Unbound};

@@ -42,6 +42,23 @@ impl<P: Platform> TagTable<P> {
     /// Takes up to `want` free slots, lowest first, into `tags`. By the issuer.
     #[inline]
     pub fn take(&self, want: usize, tags: &mut TagBatch<Free>) {
+        self.take_of(|_| u64::MAX, want, tags);
+    }
+
+    /// Likewise, of the slots below `limit` alone.
+    #[inline]
+    pub fn take_below(&self, limit: usize, want: usize, tags: &mut TagBatch<Free>) {
+        self.take_of(
+            |base| low_bits(limit.saturating_sub(usize::from(base))),
+            want,
+            tags,
+        );
+    }
+
+    /// Takes them from among those whose bits `of` has in the word of 64 slots that begins with
+    /// the slot that it is given.
+    #[inline]
+    fn take_of(&self, of: impl Fn(u16) -> u64, want: usize, tags: &mut TagBatch<Free>) {
         let most = want.saturating_add(tags.len()).min(TagBatch::<Free>::MAX);
         let mut base = 0u16;
         for word in self.free.iter() {
@@ -49,7 +66,7 @@ impl<P: Platform> TagTable<P> {
             if want == 0 {
                 return;
             }
-            let bits = word.load(Ordering::Relaxed);
+            let bits = word.load(Ordering::Relaxed) & of(base);
             let rest = tags.fill(base, bits, want);
             if rest != bits {
                 // Acquire: what the last owner of these slots did to them is over.
@@ -131,7 +148,12 @@ impl<P: Platform> TagTable<P> {
 
 /// Word `at` of a table of `capacity` slots that are all free.
 fn free_bits(capacity: usize, at: usize) -> u64 {
-    match capacity.saturating_sub(at.saturating_mul(64)) {
+    low_bits(capacity.saturating_sub(at.saturating_mul(64)))
+}
+
+/// The lowest `count` bits of a word.
+fn low_bits(count: usize) -> u64 {
+    match count {
         n @ 0..=63 => (1u64 << n).wrapping_sub(1),
         _ => u64::MAX,
     }

@@ -56,6 +56,10 @@ impl HbaDriver for HiopsAhci {
         hba.switched_ports()
     }
 
+    fn quirks(hba: &Self::Hba, named: &mut dyn FnMut(&'static str)) {
+        hba.quirks(named);
+    }
+
     fn start(hba: &mut Self::Hba, platform: &KernelPlatform) -> Result<(), Error> {
         hba.start(platform)
     }

@@ -52,4 +52,5 @@ pub use state::Adapter;
 
 pub(crate) use config::{spread, Label, Number};
 pub(crate) use queue::HwQueue;
+pub(crate) use quirks::log_quirks;
 pub(crate) use reason::Reason;

@@ -131,7 +131,9 @@ impl<H: Home> Slots<H> {
             }
             Some(Tenant::Served(adapter)) => {
                 adapter.controller().set_interrupt(0, true);
-                adapter.add_disks()
+                let shown = adapter.add_disks();
+                adapter.log_disk_quirks(|named| self.home().quirks(named));
+                shown
             }
         }
     }

@@ -62,6 +62,9 @@ pub(crate) trait Home: Send + Sync + 'static {
     /// How it is to be served.
     fn config(&self) -> Result<Config, Error>;
 
+    /// Tells the names of its own quirks to `named`: all its slots have them.
+    fn quirks(&self, named: &mut dyn FnMut(&'static str));
+
     /// What the buses' [`Bus::reset_all`] calls for.
     fn rescue(&self) -> &Rescue;
 

@@ -27,9 +27,10 @@ use kernel::prelude::*;
 use kernel::static_lock_class;
 use kernel::sync::Mutex;
 
-use crate::adapter::{Adapter, Bus, Label, Naming};
+use crate::adapter::{log_quirks, Adapter, Bus, Label, Naming};
 use crate::aim::Stays;
 use crate::caller::Caller;
+use crate::log::log_info;
 use crate::slot::{Home, Slot, SlotAdapter, Tenant};
 use crate::still::{Reason, Still};
 use crate::work::{Exchange, Work};
@@ -134,6 +135,10 @@ impl<H: Home> Slots<H> {
                 slot.caller.aim(place);
             }
         }
+        log_quirks(
+            |named| self.home.quirks(named),
+            |text| log_info!(self, "{}", text),
+        );
         let mut shown = 0usize;
         let mut last = Error::Unsupported;
         for slot in &self.slots {

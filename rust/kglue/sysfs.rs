@@ -6,7 +6,9 @@ use crate::attribute::{Attribute, Group, List};
 use crate::blk::owner::Owner;
 use crate::blk::shared::DiskShared;
 use crate::compat::eopnotsupp;
-use crate::sysfs_device::{show_cache_type, show_link_power, store_cache_type, store_link_power};
+use crate::sysfs_device::{
+    show_cache_type, show_depth, show_link_power, store_cache_type, store_depth, store_link_power,
+};
 use crate::sysfs_predict::{show_forecast, show_predict, show_window, store_predict, store_window};
 use crate::sysfs_text::{mode_of, write_stats, write_wwid};
 use crate::text::{number, write_quirks, Text};
@@ -189,6 +191,9 @@ static LINK_POWER: Attribute = Attribute::new(
     Some(store_link_power),
 )
 .where_there_is(|d| owner(d).link_power().is_some());
+static QUEUE_DEPTH: Attribute =
+    Attribute::new(c_str!("queue_depth"), show_depth, Some(store_depth))
+        .where_there_is(|d| owner(d).depth().is_some());
 static CACHE_TYPE: Attribute = Attribute::new(
     c_str!("cache_type"),
     show_cache_type,
@@ -208,7 +213,7 @@ static NAMES: List<bindings::attribute, 7> = List([
     PORT_NO.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 16> = List([
+static SWITCHES: List<bindings::attribute, 17> = List([
     STRATEGY.entry(),
     MODE.entry(),
     LAZY_SWITCH.entry(),
@@ -220,6 +225,7 @@ static SWITCHES: List<bindings::attribute, 16> = List([
     RESCAN.entry(),
     RESET.entry(),
     LINK_POWER.entry(),
+    QUEUE_DEPTH.entry(),
     CACHE_TYPE.entry(),
     LEARNED.entry(),
     STATS.entry(),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Attributes that are settings of the device itself, of those that have them: how much its link
-//! may sleep, and whether its write cache is on. The in-tree drivers' words (Linux 7.3).
+//! may sleep, how many commands it is given at once, and whether its write cache is on. The in-tree drivers' words (Linux 7.3).
 
 use crate::blk::shared::DiskShared;
 use crate::errno::to_errno;
-use crate::text::Text;
+use crate::text::{number, Text};
 use core::fmt::{self, Write};
 use hal::LinkPower;
 use kernel::error::code::*;
@@ -19,6 +19,15 @@ pub(crate) fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Err
     let policy = LinkPower::of_name(text).ok_or(EINVAL)?;
     let set = disk.owner.get().set_link_power(policy);
     set.map_err(to_errno)
+}
+
+pub(crate) fn show_depth(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    writeln!(to, "{}", disk.owner.get().depth().unwrap_or_default())
+}
+
+pub(crate) fn store_depth(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let depth = u16::try_from(number(text)?).map_err(|_| EINVAL)?;
+    disk.owner.get().set_depth(depth).map_err(to_errno)
 }
 
 pub(crate) fn show_cache_type(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {

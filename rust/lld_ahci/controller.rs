@@ -141,6 +141,7 @@ impl<S: Site> Controller for AhciController<S> {
         }
         let tags = TagTable::new(&port.platform, u16::from(about.tags))?;
         state.has_queue = true;
+        port.depth.begin(&about);
         Ok(NewQueue {
             queue: AhciQueue::new(self.0.clone(), tags, about.dialect),
             issue: (),
@@ -175,7 +176,7 @@ impl<S: Site> Controller for AhciController<S> {
         let port = self.0.port();
         port.plan.board.each(named);
         port.quirks().each(named);
-        if port.is_unqueued() {
+        if port.is_unqueued() && !port.depth.is_one() {
             named("noncq");
         }
         if port.power.is_given_up() {
@@ -189,6 +190,14 @@ impl<S: Site> Controller for AhciController<S> {
 
     fn set_link_power(&self, policy: LinkPower) -> Result<Result<(), &'static str>, Error> {
         self.control(|port, state| port.set_link_power(state, policy))
+    }
+
+    fn depth(&self) -> Option<u16> {
+        Some(self.0.port().depth())
+    }
+
+    fn set_depth(&self, depth: u16) -> Result<(), Error> {
+        self.0.port().set_depth(depth)
     }
 
     const TURNS_CACHE: bool = true;

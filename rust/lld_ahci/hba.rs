@@ -107,6 +107,11 @@ impl<M: Mmio + Clone> Hba<M> {
         self.board.dma_bits(said)
     }
 
+    /// Tells the names of what it is known for to `named`; its ports' controllers tell them, too.
+    pub fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        self.board.each(named);
+    }
+
     /// How it may interrupt.
     pub const fn messages(&self) -> Messages {
         self.board.messages()

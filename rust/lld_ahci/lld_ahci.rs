@@ -47,6 +47,7 @@
 //!   operator's tools), `lpm` and `policy` (sleep of the link), `cache`, `solo` (the drive to
 //!   oneself), `shutdown`; its steps by name: `step`; what the log says of a
 //!   command that timed out: `silence`.
+//! * What an operator chooses: `policy` with `lpm`, `cache`, `depth`.
 //! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
 //! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
 //! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device,
@@ -72,6 +73,7 @@ mod cache;
 mod command;
 mod controller;
 mod decline;
+mod depth;
 mod drives;
 mod engine;
 mod events;

@@ -4,6 +4,7 @@
 
 use crate::command::Dialect;
 use crate::decline::{History, Taken};
+use crate::depth::Depth;
 use crate::flight::Flight;
 use crate::hba::PortPlan;
 use crate::identify::DriveId;
@@ -63,6 +64,8 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) missed: Slot<Silence>,
     /// A drive that has a queue is told everything singly.
     pub(crate) unqueued: AtomicBool,
+    /// It is given so many commands at once.
+    pub(crate) depth: Depth,
     /// The link's generation is limited to this; 0: it is not.
     pub(crate) generation_max: AtomicU32,
     /// Commands were not answered in time: the link's generation at that moment, and one more.
@@ -129,6 +132,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             unanswered: AtomicBool::new(false),
             missed: Slot::default(),
             unqueued: AtomicBool::new(false),
+            depth: Depth::new(),
             generation_max: AtomicU32::new(0),
             silent: AtomicU32::new(0),
             taken: Slot::default(),

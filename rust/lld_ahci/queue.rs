@@ -80,7 +80,7 @@ impl<S: Site> Queue for AhciQueue<S> {
 
     #[inline]
     fn get_free_tags(&self, _side: &mut (), want: usize, tags: &mut TagBatch<Free>) {
-        self.tags.take(want, tags);
+        (self.tags).take_below(self.site.port().depth.slots(), want, tags);
     }
 
     #[inline]

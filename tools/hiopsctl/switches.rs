@@ -41,6 +41,7 @@ fn values(name: &str) -> &'static str {
         "predict_window_us" => "microseconds, 1 to 100",
         "rescan_controller" | "reset_controller" => "1",
         "stats" => "reset",
+        "queue_depth" => "1 to what the drive takes",
         "cache_type" => "'write back' or 'write through'",
         "link_power_management_policy" => {
             "max_performance, medium_power, med_power_with_dipm, min_power_with_partial or \

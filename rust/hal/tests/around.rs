@@ -82,6 +82,14 @@ impl Controller for Noting {
         self.note("set_link_power");
         Ok(Ok(()))
     }
+    fn depth(&self) -> Option<u16> {
+        self.note("depth");
+        Some(7)
+    }
+    fn set_depth(&self, _: u16) -> Result<(), Error> {
+        self.note("set_depth");
+        Ok(())
+    }
     fn set_write_cache(&self, _: bool) -> Result<Result<(), &'static str>, Error> {
         self.note("set_write_cache");
         Ok(Ok(()))
@@ -141,6 +149,8 @@ fn whatever_is_asked_gets_to_the_one_within() {
     assert!(shell.reservations().is_none());
     let policy = shell.link_power().unwrap();
     assert_eq!(shell.set_link_power(policy), Ok(Ok(())));
+    assert_eq!(shell.depth(), Some(7));
+    assert_eq!(shell.set_depth(3), Ok(()));
     assert_eq!(shell.set_write_cache(true), Ok(Ok(())));
     assert_eq!(shell.abort(&new.queue, 3, 4), Ok(true));
     assert_eq!(shell.alive(), Ok(()));
@@ -165,6 +175,8 @@ fn whatever_is_asked_gets_to_the_one_within() {
             "reservations",
             "link_power",
             "set_link_power",
+            "depth",
+            "set_depth",
             "set_write_cache",
             "abort",
             "alive",

@@ -65,6 +65,26 @@ fn every_slot_is_given_out_once() {
 }
 
 #[test]
+fn below_a_limit_there_are_so_many() {
+    for limit in [0, 1, 63, 64, 65, 199, 200, 201, usize::MAX] {
+        let table = table(200);
+        let mut tags = Vec::new();
+        loop {
+            let mut batch = TagBatch::default();
+            table.take_below(limit, 7, &mut batch);
+            if batch.is_empty() {
+                break;
+            }
+            tags.extend(batch.drain());
+        }
+        let numbers = tags.iter().map(Tag::index);
+        assert!(numbers.eq(0..limit.min(200)), "below {limit}");
+        give!(table, tags);
+        assert_eq!(take_all(&table).len(), 200);
+    }
+}
+
+#[test]
 fn no_more_than_wanted_lowest_first() {
     let table = table(200);
     let mut batch = TagBatch::default();

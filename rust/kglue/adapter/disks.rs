@@ -24,7 +24,6 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Names the controller's disks and shows them; returns how many there are. After the interrupt
     /// handlers are there. Sleeps.
     pub fn add_disks(&self) -> Result<usize, Error> {
-        self.log_quirks();
         let mut found = Found::new();
         self.look(&mut found)?;
         self.gate.open(self.owner());

@@ -184,6 +184,14 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         })
     }
 
+    fn depth(&self) -> Option<u16> {
+        self.controller.depth()
+    }
+
+    fn set_depth(&self, depth: u16) -> Result<(), Error> {
+        self.hold_at_rest(|| self.controller.set_depth(depth))
+    }
+
     fn turns_cache(&self) -> bool {
         C::TURNS_CACHE
     }

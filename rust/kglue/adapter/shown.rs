@@ -44,6 +44,11 @@ impl Shown {
         (self.disks.push_within_capacity(disk)).map_err(|_| Error::NoMemory)
     }
 
+    /// The name of the first one.
+    pub(super) fn first_name(&self) -> Option<&str> {
+        self.disks.iter().next().map(Disk::name)
+    }
+
     /// The first disk of which `is_meant` is one of them no more; what it has still to do gets
     /// through.
     pub(super) fn take(&mut self, is_meant: impl FnMut(&Disk) -> bool) -> Option<Disk> {

@@ -84,6 +84,11 @@ impl Disk {
         self.disk
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        self.gendisk().name().to_str().unwrap_or_default()
+    }
+
     /// The kernel's structure.
     pub(crate) fn as_raw(&self) -> *mut bindings::gendisk {
         self.disk.as_raw()

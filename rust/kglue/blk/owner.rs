@@ -55,6 +55,11 @@ pub(crate) trait Owner: Send + Sync {
     fn link_power(&self) -> Option<LinkPower>;
     /// Changes that. [`Error::Unsupported`]: it can't be; why is in the log. Sleeps.
     fn set_link_power(&self, policy: LinkPower) -> Result<(), Error>;
+    /// How many commands its disk is given at once at most; `None`: that is not for an operator to
+    /// say.
+    fn depth(&self) -> Option<u16>;
+    /// Changes that. [`Error::Invalid`]: none, or more than it takes. Sleeps.
+    fn set_depth(&self, depth: u16) -> Result<(), Error>;
     /// Whether the write caches of the disks can be turned on and off.
     fn turns_cache(&self) -> bool;
     /// Whether disk `unit` has its write cache on. Sleeps.

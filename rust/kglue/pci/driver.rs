@@ -145,6 +145,7 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
             GFP_KERNEL,
         )
         .map_err(|_| Failed("making the controller", Error::NoMemory))?;
+        bound.adapter.log_quirks();
         if let Err(error) = bound.adapter.add_disks() {
             bound.adapter.remove();
             return Err(Failed("adding the disks", error));

@@ -54,6 +54,9 @@ pub trait HbaDriver: Sized + 'static {
     /// register (`Function::turn_on_ports`).
     fn switched_ports(hba: &Self::Hba) -> Option<u32>;
 
+    /// Tells the names of its own quirks to `named`, which are all its ports'.
+    fn quirks(hba: &Self::Hba, named: &mut dyn FnMut(&'static str));
+
     /// Brings it up, with all ports idle and all interrupts off. Sleeps.
     fn start(hba: &mut Self::Hba, platform: &KernelPlatform) -> Result<(), Error>;
 
@@ -143,6 +146,10 @@ impl<T: HbaDriver> Home for Shared<T> {
             mastering: self.mastering.clone(),
             number,
         }
+    }
+
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        T::quirks(&self.hba, named);
     }
 
     fn rescue(&self) -> &Rescue {

@@ -16,6 +16,7 @@ mod alone;
 mod bringup;
 mod data;
 mod decline;
+mod depth;
 mod errors;
 mod fuzz;
 mod hostile;
