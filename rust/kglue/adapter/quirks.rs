@@ -35,7 +35,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         log_quirks(quirks, |text| log_info!(self, "{}", text));
     }
 
-    /// Says what its only disk is known for, but for what its home is known for: that is said there.
+    /// Says what its only disk is known for, but for what its home is known for, which is said
+    /// there.
     pub(crate) fn log_disk_quirks(&self, home: impl Fn(&mut dyn FnMut(&'static str))) {
         let quirks = |named: &mut dyn FnMut(&'static str)| {
             self.controller.quirks(&mut |name| {
