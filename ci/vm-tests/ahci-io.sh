@@ -3,7 +3,8 @@
 # One SATA drive served by hiops: identity, data with queued and other commands mixed, a file
 # system, an unbind under I/O, the way back to the in-tree driver.
 # image: s.img 256M
-# kernels: stock oldest debug
+# kernels: stock oldest
+# long: debug
 # vm: --timeout 900 --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s,discard=unmap"
 # vm: --qemu "-device ich9-ahci,id=hba,addr=6 -device ide-hd,serial=sata-0,drive=s,bus=hba.0"
 . ci/vm-tests/nvme-lib.sh

@@ -50,6 +50,9 @@ printf '# a comment\n\n00:1f.9 hiops_nvme\n%s hiops_nvme\n' "$PCI" >>/etc/hiops/
 sed 's/$/ hiops.disable=1/' /proc/cmdline >/run/cmdline
 mount --bind /run/cmdline /proc/cmdline
 says disabled hiops.disable=1 /usr/local/sbin/hiops-bind-all
+printf '%s hiops_nvme -\n' "$PCI" >/run/listed
+expect initramfs-disabled sh tools/system/claim /run/listed
+says and-says-so 'no device is handed over: hiops.disable=1' dmesg
 expect and-binds-nothing absent /dev/hiops0n1
 umount /proc/cmdline
 refused one-is-missing "00:1f.9" /usr/local/sbin/hiops-bind-all

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # One NVMe drive served by hiops: identity, data, a file system, the tools, the edges of its range.
 # image: a.img 1G
-# kernels: stock oldest debug
+# kernels: stock oldest
+# long: debug
 # vm: --timeout 900 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,discard=unmap"
 # vm: --qemu "-device nvme,serial=io-0,drive=a,addr=4"
 . ci/vm-tests/nvme-lib.sh
