@@ -13,7 +13,7 @@ if [ "${1:-}" != guest ]; then
 		exit
 	fi
 	truncate -s 64M "$DIR/a.img" "$DIR/s.img"
-	exec ci/vm --kernel "$KERNEL" --timeout 1800 \
+	exec ci/vm --kernel "$KERNEL" --cpus 1 --timeout 1800 \
 		--append "rd.luks.key=$SECRET hiops_test_psk=$SECRET" \
 		--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
 		--qemu "-device nvme,serial=SERIAL$SECRET,drive=a,addr=4" \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # tools/hiops-bind: what it refuses, and that nothing is changed then.
 # image: a.img 512M
-# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
+# vm: --cpus 1 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
 # vm: --qemu "-device nvme,serial=bind0,drive=a,addr=4 -device virtio-rng-pci,addr=6"
 . ci/vm-tests/nvme-lib.sh
 BIND=tools/hiops-bind

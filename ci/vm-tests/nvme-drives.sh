@@ -29,7 +29,7 @@
 # image: qt.img 64M
 # image: qm.img 64M
 # image: qq.img 64M
-# vm: --timeout 900 --cpus 2
+# vm: --timeout 900 --cpus 1
 # vm: --qemu "-drive file=$DIR/n1.img,format=raw,if=none,id=n1"
 # vm: --qemu "-drive file=$DIR/n2.img,format=raw,if=none,id=n2"
 # vm: --qemu "-drive file=$DIR/n3.img,format=raw,if=none,id=n3"

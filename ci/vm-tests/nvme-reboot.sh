@@ -12,7 +12,7 @@ set -uo pipefail
 # The drive's side of it is QEMU's trace.
 vm() {
 	rm -f "$DIR/trace"
-	ci/vm --kernel "$KERNEL" --timeout 400 \
+	ci/vm --kernel "$KERNEL" --cpus 1 --timeout 400 \
 		--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
 		--qemu "-device nvme,serial=rb,drive=a,addr=4" \
 		--qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s" \

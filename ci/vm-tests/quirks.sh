@@ -10,7 +10,7 @@
 # image: qt.img 64M
 # image: qm.img 64M
 # image: qq.img 64M
-# vm: --timeout 900 --cpus 2
+# vm: --timeout 900 --cpus 1
 # vm: --qemu "-drive file=$DIR/qi.img,format=raw,if=none,id=qi"
 # vm: --qemu "-device nvme,serial=qi,drive=qi,addr=e,use-intel-id=on"
 # vm: --qemu "-drive file=$DIR/qs.img,format=raw,if=none,id=qs,discard=unmap"

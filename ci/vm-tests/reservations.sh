@@ -5,7 +5,7 @@
 # as before. What comes of reservations is tested on a model (rust/lld_nvme/tests/nvme).
 # image: a.img 64M
 # image: s.img 64M
-# vm: --timeout 600 --cpus 2 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
+# vm: --timeout 600 --cpus 1 --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
 # vm: --qemu "-device nvme,serial=shared,drive=a,addr=4"
 # vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=6"
 # vm: --qemu "-device ide-hd,serial=sata-0,drive=s,bus=hba.0"

@@ -8,7 +8,7 @@
 # image: a.img 512M
 # image: s.img 512M
 # image: t.img 64M
-# vm: --timeout 900
+# vm: --cpus 1 --timeout 900
 # vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
 # vm: --qemu "-device 'nvme,serial=plain 1,drive=a,addr=4'"
 # vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=7"
