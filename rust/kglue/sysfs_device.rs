@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Attributes that are settings of the device itself, of those that have them: how much its link
-//! may sleep, how many commands it is given at once, and whether its write cache is on. The in-tree drivers' words (Linux 7.3).
+//! may sleep, how many commands it is given at once, and whether its write cache is on. The in-tree
+//! drivers' words (Linux 7.3).
 
 use crate::blk::shared::DiskShared;
 use crate::errno::to_errno;
