@@ -63,3 +63,20 @@ fn a_flood_of_lies_does_not_hide_the_truth() {
     assert_eq!(ids, [0, 1, 2, 3]);
     assert!(rig.queue.violations() >= 198);
 }
+
+#[test]
+fn a_controller_that_keeps_a_tag_whose_request_has_ended_is_counted() {
+    let rig = Rig::new(4, 8);
+    rig.submit([0]);
+    let issued = rig.device.take().unwrap();
+    rig.device.keep_tags();
+    let mut paused = rig.queue.pause(&rig.platform);
+    paused.reap(CmdError::Timeout.again());
+    paused.resume();
+    assert_eq!(rig.log.ended(), [(0, Err(CmdError::Timeout))]);
+    assert_eq!(rig.queue.violations(), 0);
+    rig.device.post(issued.number, Ok(()));
+    assert_eq!(rig.queue.drain(Context::Irq), 0);
+    assert_eq!((rig.queue.violations(), rig.queue.in_flight()), (1, 0));
+    rig.log.assert_each_once(1);
+}

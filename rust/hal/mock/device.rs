@@ -29,6 +29,8 @@ pub(super) struct State {
     pub(super) bind_answers: VecDeque<Option<CmdError>>,
     pub(super) doorbells: usize,
     pub(super) releases: usize,
+    /// No tag is reaped.
+    pub(super) keeps_tags: bool,
 }
 
 /// What happens while somebody looks for events.
@@ -100,6 +102,11 @@ impl MockDevice {
     /// Forgets the answers that are left: binds succeed from now on.
     pub fn bind_well(&self) {
         self.state().bind_answers.clear();
+    }
+
+    /// From now on the controller, too, lies: no tag of its is reaped.
+    pub fn keep_tags(&self) {
+        self.state().keeps_tags = true;
     }
 
     /// After `looks` more calls of [`Queue::check_event`](crate::Queue::check_event), the next
