@@ -123,6 +123,14 @@ impl Owner for Fake {
 
     fn rescan(&self) {}
 
+    fn is_taken_off_alone(&self) -> bool {
+        false
+    }
+
+    fn take_off(&self) -> Result<(), Error> {
+        Err(Error::Unsupported)
+    }
+
     fn heat(&self) -> Result<Option<Heat>, Error> {
         Ok(None)
     }

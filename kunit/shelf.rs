@@ -12,6 +12,7 @@ use crate::platform::KernelPlatform;
 use crate::rescue::{Rescue, RescueCall};
 use crate::slot::{Home, Slot, SlotAdapter, Tenant};
 use crate::slots::Slots;
+use crate::taken_off::{TakeOff, TakenOff};
 use core::sync::atomic::Ordering;
 use engine::Mode;
 use hal::Error;
@@ -23,6 +24,7 @@ pub(crate) struct ShelfBus {
     bays: Arc<Bays>,
     call: RescueCall,
     mastering: Arc<Mastering>,
+    take_off: TakeOff,
     number: u8,
 }
 
@@ -79,6 +81,17 @@ impl Bus for ShelfBus {
         let _ = self.mastering.give_up(self.number, master);
     }
 
+    const TAKES_OFF: bool = true;
+
+    fn take_off(&self) -> Result<(), Error> {
+        self.take_off.leave();
+        Ok(())
+    }
+
+    fn scan(&self) {
+        self.take_off.scan();
+    }
+
     fn synchronize(&self) {}
 }
 
@@ -88,6 +101,7 @@ pub(crate) struct Shelf {
     number: Number,
     rescue: Rescue,
     mastering: Arc<Mastering>,
+    taken_off: TakenOff,
 }
 
 impl Home for Shelf {
@@ -106,16 +120,25 @@ impl Home for Shelf {
         Port::new(&self.platform, &self.bays, number)
     }
 
-    fn bus(&self, number: u8) -> ShelfBus {
+    fn bus(&self, number: u8, caller: Caller) -> ShelfBus {
         ShelfBus {
             bays: self.bays.clone(),
             call: RescueCall::new(self.rescue.clone()),
             mastering: self.mastering.clone(),
+            take_off: TakeOff::new(
+                self.taken_off.clone(),
+                caller,
+                1u32.wrapping_shl(number.into()),
+            ),
             number,
         }
     }
 
     fn quirks(&self, _named: &mut dyn FnMut(&'static str)) {}
+
+    fn taken_off(&self) -> &TakenOff {
+        &self.taken_off
+    }
 
     fn rescue(&self) -> &Rescue {
         &self.rescue
@@ -179,6 +202,7 @@ pub(crate) fn shelf_of(bays: Bays) -> Result<(Arc<Bays>, KBox<Slots<Shelf>>), Er
         platform: KernelPlatform::without_device(),
         rescue: Rescue::new(number.get())?,
         mastering: Mastering::new()?,
+        taken_off: TakenOff::new()?,
         number,
     };
     Ok((bays, Slots::new(shelf, 0b11)?))

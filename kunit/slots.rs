@@ -69,6 +69,44 @@ mod slots_suite {
     }
 
     #[test]
+    fn a_drive_that_is_taken_off_stays_away_until_it_is_looked_for() -> Result<(), Error> {
+        let (bays, slots) = shelf(0b11)?;
+        assert_eq!(slots.open()?, 2);
+        for _ in 0..2 {
+            assert!(slots.of(0, |adapter| adapter.take_off().is_ok()) == Some(true));
+            assert!(becomes(|| slots.disks() == 1));
+            assert!(becomes(|| has(&bays.listening, 0)));
+            assert_eq!(slots.served(), 0b10);
+            // Neither a sleep nor another's coming and going brings it back.
+            assert!(slots.suspend(Suspend::Sleep) && slots.resume().is_ok());
+            slots.want(1);
+            assert!(slots.zeroes(1));
+            assert_eq!((slots.served(), slots.disks()), (0b10, 1));
+            let _ = slots.of(1, |adapter| adapter.rescan());
+            assert!(becomes(|| slots.disks() == 2));
+            assert_eq!(slots.served(), 0b11);
+            assert!(slots.zeroes(0) && slots.zeroes(1));
+        }
+        slots.remove();
+        drop(slots);
+        assert_eq!(bays.ports.load(Ordering::SeqCst), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn another_drive_in_the_place_of_one_that_was_taken_off_is_served() -> Result<(), Error> {
+        let (bays, slots) = shelf(0b11)?;
+        assert_eq!(slots.open()?, 2);
+        assert!(slots.of(0, |adapter| adapter.take_off().is_ok()) == Some(true));
+        assert!(becomes(|| slots.disks() == 1));
+        assert!(becomes(|| has(&bays.listening, 0)));
+        slots.call(0);
+        assert!(becomes(|| slots.disks() == 2));
+        slots.remove();
+        Ok(())
+    }
+
+    #[test]
     fn a_bay_whose_drive_does_not_start_waits_for_another() -> Result<(), Error> {
         let (bays, slots) = shelf(0b01)?;
         slots.open()?;

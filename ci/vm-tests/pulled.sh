@@ -7,12 +7,14 @@
 # rescan of the PCI bus, after its removal; and a drive that comes to or leaves a port is played by
 # the model of rust/lld_ahci/tests.
 # Beside them is a drive of each kind that stays: what is written there is read back all the while,
-# and nothing of it fails, is wrong, is tried again, or waits.
+# and nothing of it fails, is wrong, is tried again, or waits; not even where another drive of its
+# HBA is taken off, and found again.
 # host
 # image: a.img 256M
 # image: s.img 256M
 # image: na.img 64M
 # image: ns.img 64M
+# image: off.img 64M
 if [ "${1:-}" = guest ]; then
 	. ci/vm-tests/nvme-lib.sh
 	how=$2
@@ -93,6 +95,27 @@ if [ "${1:-}" = guest ]; then
 	neighbours=$!
 	for disk in $NEIGHBOURS; do expect "$disk-begins" goes_on "$disk" 24; done
 
+	# One drive of an HBA, by its file: what is dirty is written, all else ends.
+	off=hiops1d1
+	if [ "$how" = asked ]; then
+		head -c 8M /dev/urandom >/run/dirty
+		fio --name=o --filename=/dev/$off --direct=1 --ioengine=libaio --iodepth=32 \
+			--rw=randrw --bs=4k --offset=16M --size=32M --time_based --runtime=300 \
+			--minimal >/dev/null 2>&1 &
+		fio=$!
+		expect off-busy goes_on $off 500
+		expect off-dirty dd if=/run/dirty of=/dev/$off bs=1M conv=notrunc status=none
+		expect off-asked put 1 /sys/block/$off/hiops/delete
+		expect off-gone until_true 60 absent /dev/$off
+		expect off-fio-ends until_true 60 ended "$fio"
+		for other in $NEIGHBOURS; do
+			expect "off-$other-goes-on" goes_on "$other" 24
+		done
+		expect off-stays-away absent /sys/block/$off
+		expect off-looked-for put 1 /sys/block/hiops1d0/hiops/rescan_controller
+		expect off-back until_true 60 test -b /dev/$off
+		expect off-was-written cmp -n $((8 << 20)) /run/dirty /dev/$off
+	fi
 	pull "$how" nvme hiops_nvme hiops2n1
 	# By the slot's own way it is not put in again: QEMU presses the slot's button then, which
 	# means out again five seconds later.
@@ -149,7 +172,9 @@ machine() {
 		--qemu "-device nvme,serial=stays,drive=na,addr=7" \
 		--qemu "-drive file=$DIR/ns.img,format=raw,if=none,id=ns" \
 		--qemu "-device ich9-ahci,id=hba2,addr=8" \
-		--qemu "-device ide-hd,serial=stays,drive=ns,bus=hba2.0" -- "$0" guest $how |
+		--qemu "-device ide-hd,serial=stays,drive=ns,bus=hba2.0" \
+		--qemu "-drive file=$DIR/off.img,format=raw,if=none,id=off" \
+		--qemu "-device ide-hd,serial=off,drive=off,bus=hba2.1" -- "$0" guest $how |
 		while read -r line; do
 			case $line in
 			'host: take out '*) qmp device_del "{\"id\": \"${line##* }\"}" ;;

@@ -8,7 +8,7 @@ use kernel::prelude::*;
 
 use crate::adapter::{Adapter, Bus};
 use crate::errno::advice;
-use crate::log::{log_err, log_warn};
+use crate::log::{log_err, log_info, log_warn};
 use crate::slot::{Home, Slot, SlotPort, Tenant};
 use crate::slots::Slots;
 use crate::still::Still;
@@ -17,11 +17,25 @@ use crate::work::{Exchange, Run};
 impl<H: Home> Run<Exchange> for Slots<H> {
     fn run(&self) {
         let mut still = self.still();
+        let taken_off = self.home().taken_off();
+        let scan = taken_off.take_scan();
         for slot in &self.slots {
             let tenant = still.tenant(slot);
+            let is_served = matches!(tenant, Some(Tenant::Served(adapter)) if !adapter.is_dead());
+            if scan && taken_off.has(slot.mask()) {
+                taken_off.forget(slot.mask());
+                slot.wanted.store(true, Ordering::Release);
+            }
             // Called for by the one before it, perhaps: nobody who is served leaves for that.
-            let stays = matches!(tenant, Some(Tenant::Served(adapter)) if !adapter.is_dead());
+            let stays = is_served && !taken_off.has(slot.mask());
             if slot.wanted.swap(false, Ordering::AcqRel) && !stays {
+                if is_served {
+                    log_info!(
+                        self,
+                        "port {}: its drive is taken off, as was asked for\n",
+                        slot.number
+                    );
+                }
                 if slot.given_up.load(Ordering::Acquire) {
                     // The disk goes, and no other comes: the port's memory has to stay.
                     Self::part(&still, slot, Adapter::remove);
@@ -72,7 +86,8 @@ impl<H: Home> Slots<H> {
         let port = (self.home().port(slot.number, caller))
             .map_err(|error| self.tell(slot, "making the port", error))
             .ok()?;
-        let config = match self.has_drive(slot, &port) {
+        let is_taken_off = self.home().taken_off().has(slot.mask());
+        let config = match !is_taken_off && self.has_drive(slot, &port) {
             true => (self.home().config())
                 .map_err(|error| self.tell(slot, "reading the parameters", error))
                 .ok(),
@@ -82,7 +97,7 @@ impl<H: Home> Slots<H> {
             let stopped = self.stop_or_cut_off(slot, &port);
             return stopped.then_some(Tenant::Waiting(port));
         };
-        let bus = self.home().bus(slot.number);
+        let bus = self.home().bus(slot.number, slot.caller.clone());
         let adapter = Adapter::new(self.home().platform(), port, bus, config);
         adapter
             .map_err(|error| self.tell(slot, "making the queue", error))
@@ -95,7 +110,7 @@ impl<H: Home> Slots<H> {
     fn stop_or_cut_off(&self, slot: &Slot<H>, port: &H::Port) -> bool {
         let stopped = port.stop().is_ok();
         if !stopped {
-            self.home().bus(slot.number).cut_off();
+            (self.home().bus(slot.number, slot.caller.clone())).cut_off();
         }
         stopped
     }

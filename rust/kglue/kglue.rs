@@ -83,6 +83,7 @@ mod sysfs;
 mod sysfs_device;
 mod sysfs_predict;
 mod sysfs_text;
+mod taken_off;
 mod text;
 pub mod wait;
 mod way;

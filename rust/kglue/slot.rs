@@ -15,6 +15,7 @@ use crate::context::NoIo;
 use crate::log::{log_err, log_warn};
 use crate::platform::KernelPlatform;
 use crate::rescue::Rescue;
+use crate::taken_off::TakenOff;
 use crate::work::{Exchange, Run, Tend, Work};
 
 /// What a port found that had called for attention.
@@ -56,14 +57,17 @@ pub(crate) trait Home: Send + Sync + 'static {
     /// `caller`. Sleeps.
     fn port(&self, number: u8, caller: Caller) -> Result<Self::Port, Error>;
 
-    /// The bus of slot `number`. Sleeps.
-    fn bus(&self, number: u8) -> Self::Bus;
+    /// The bus of slot `number`, which is attended by `caller`. Sleeps.
+    fn bus(&self, number: u8, caller: Caller) -> Self::Bus;
 
     /// How it is to be served.
     fn config(&self) -> Result<Config, Error>;
 
     /// Tells the names of its own quirks to `named`: all its slots have them.
     fn quirks(&self, named: &mut dyn FnMut(&'static str));
+
+    /// Whom an operator has taken off.
+    fn taken_off(&self) -> &TakenOff;
 
     /// What the buses' [`Bus::reset_all`] calls for.
     fn rescue(&self) -> &Rescue;
@@ -100,11 +104,13 @@ pub(crate) struct Slot<H: Home> {
     /// What exchanges who is in it, and belongs to the slots that this is one of. They rest their
     /// work before they go.
     pub(crate) exchange: Aim<Work<Exchange>>,
+    /// Its home's.
+    pub(crate) taken_off: TakenOff,
 }
 
 impl<H: Home> Slot<H> {
     /// An empty slot of nobody's yet.
-    pub(crate) fn new(number: u8, caller: Caller) -> Self {
+    pub(crate) fn new(number: u8, caller: Caller, taken_off: TakenOff) -> Self {
         Self {
             number,
             caller,
@@ -112,6 +118,7 @@ impl<H: Home> Slot<H> {
             wanted: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
             exchange: Aim::new(),
+            taken_off,
         }
     }
 
@@ -158,10 +165,15 @@ impl<H: Home> Run<Tend> for Slot<H> {
             None => {}
             Some(Tenant::Waiting(port)) => {
                 if let Ok(Attended::Came) = port.attend() {
+                    // Whoever was taken off has left by now.
+                    self.taken_off.forget(self.mask());
                     self.call_for_exchange();
                 }
             }
             Some(Tenant::Served(adapter)) if adapter.is_live() => {
+                if self.taken_off.is_exchange_due(self.mask()) {
+                    self.call_for_exchange();
+                }
                 attend_served(self, adapter);
             }
             Some(Tenant::Served(_)) => {}

@@ -61,7 +61,8 @@ impl<H: Home> Slots<H> {
     pub(crate) fn new(home: H, mask: u32) -> Result<KBox<Self>, Error> {
         let mut slots = KVec::new();
         for number in (0u8..32).filter(|number| 1u32.wrapping_shl(u32::from(*number)) & mask != 0) {
-            let slot = Slot::new(number, Caller::new(home.number())?);
+            let caller = Caller::new(home.number())?;
+            let slot = Slot::new(number, caller, home.taken_off().clone());
             slots.push(slot, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         }
         let doors = KBox::pin_init(
@@ -76,7 +77,7 @@ impl<H: Home> Slots<H> {
                 doors,
                 served: AtomicU32::new(0),
                 asleep: AtomicBool::new(false),
-                bus: home.bus(0),
+                bus: home.bus(0, Caller::new(home.number())?),
                 home,
             },
             GFP_KERNEL,

@@ -109,7 +109,8 @@ impl<H: Home> Slots<H> {
             match still.tenant(slot) {
                 None => {}
                 Some(Tenant::Waiting(port)) => {
-                    if home.is_ok() && self.has_drive(slot, port) {
+                    let is_taken_off = self.home().taken_off().has(slot.mask());
+                    if home.is_ok() && !is_taken_off && self.has_drive(slot, port) {
                         slot.call_for_exchange();
                     } else if home.is_ok() {
                         port.set_interrupt(0, true);

@@ -105,6 +105,14 @@ fn store_rescan(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     }
 }
 
+/// In the background, too.
+fn store_delete(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    match number(text)? {
+        1 => owner(disk).take_off().map_err(crate::errno::to_errno),
+        _ => Err(EINVAL),
+    }
+}
+
 fn store_reset(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
         1 => owner(disk).reset().map_err(crate::errno::to_errno),
@@ -185,6 +193,12 @@ static RESET: Attribute = Attribute::new(
     |_, to| to.write_str("0\n"),
     Some(store_reset),
 );
+static DELETE: Attribute = Attribute::new(
+    c_str!("delete"),
+    |_, to| to.write_str("0\n"),
+    Some(store_delete),
+)
+.where_there_is(|d| owner(d).is_taken_off_alone());
 static LINK_POWER: Attribute = Attribute::new(
     c_str!("link_power_management_policy"),
     show_link_power,
@@ -213,7 +227,7 @@ static NAMES: List<bindings::attribute, 7> = List([
     PORT_NO.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 17> = List([
+static SWITCHES: List<bindings::attribute, 18> = List([
     STRATEGY.entry(),
     MODE.entry(),
     LAZY_SWITCH.entry(),
@@ -224,6 +238,7 @@ static SWITCHES: List<bindings::attribute, 17> = List([
     FORECAST.entry(),
     RESCAN.entry(),
     RESET.entry(),
+    DELETE.entry(),
     LINK_POWER.entry(),
     QUEUE_DEPTH.entry(),
     CACHE_TYPE.entry(),

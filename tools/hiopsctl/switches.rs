@@ -22,13 +22,14 @@ const EINVAL: i32 = 22;
 const EOPNOTSUPP: i32 = 95;
 
 /// Files that are no settings: what they say is shown by other commands, or is nothing.
-const NO_SETTINGS: [&str; 6] = [
+const NO_SETTINGS: [&str; 7] = [
     "stats",
     "learned",
     "forecast",
     "quirks",
     "rescan_controller",
     "reset_controller",
+    "delete",
 ];
 
 /// What a file takes.
@@ -39,7 +40,7 @@ fn values(name: &str) -> &'static str {
         "lazy" | "coop" | "predict" => "0 or 1",
         "poll_interval_us" => "microseconds, 1 to 10000",
         "predict_window_us" => "microseconds, 1 to 100",
-        "rescan_controller" | "reset_controller" => "1",
+        "rescan_controller" | "reset_controller" | "delete" => "1",
         "stats" => "reset",
         "queue_depth" => "1 to what the drive takes",
         "cache_type" => "'write back' or 'write through'",

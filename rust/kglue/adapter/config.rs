@@ -54,6 +54,15 @@ pub trait Bus: Send + Sync + 'static {
     /// others that share its way to memory go on. Its memory is kept by the caller until nothing
     /// of them all gets there any more. Sleeps.
     fn give_up(&self) {}
+    /// The operator has its disk taken off, soon. [`Error::Unsupported`]: that is not done here.
+    /// Any context.
+    fn take_off(&self) -> Result<(), Error> {
+        Err(Error::Unsupported)
+    }
+    /// What was taken off of all that the controller is part of is served again, soon. Any context.
+    fn scan(&self) {}
+    /// Whether [`Bus::take_off`] is done here.
+    const TAKES_OFF: bool = false;
     /// Returns when no handler of the device's interrupts runs that began before the call. Sleeps.
     fn synchronize(&self);
 }

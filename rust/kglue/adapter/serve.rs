@@ -149,6 +149,15 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn rescan(&self) {
         self.begin_rescan();
+        self.bus.scan();
+    }
+
+    fn is_taken_off_alone(&self) -> bool {
+        B::TAKES_OFF
+    }
+
+    fn take_off(&self) -> Result<(), Error> {
+        self.bus.take_off()
     }
 
     fn reset(&self) -> Result<(), Error> {

@@ -49,6 +49,11 @@ pub(crate) trait Owner: Send + Sync {
     fn forecast(&self, to: &mut dyn core::fmt::Write) -> core::fmt::Result;
     /// Has the controller asked anew which disks it has, and what they are, soon.
     fn rescan(&self);
+    /// Whether [`Owner::take_off`] is for this one's disk.
+    fn is_taken_off_alone(&self) -> bool;
+    /// Has the disk taken off, soon, and nothing else of what the controller is part of.
+    /// [`Error::Unsupported`]: that is not done here.
+    fn take_off(&self) -> Result<(), Error>;
     /// How hot the controller is; `None`: it does not say. Sleeps.
     fn heat(&self) -> Result<Option<Heat>, Error>;
     /// How much the link may sleep; `None`: there is none that could.

@@ -18,6 +18,7 @@ use crate::platform::KernelPlatform;
 use crate::rescue::{Rescue, RescueCall};
 use crate::slot::{Home, SlotPort};
 use crate::slots::Slots;
+use crate::taken_off::{TakeOff, TakenOff};
 
 /// What makes an HBA a PCI driver.
 pub trait HbaDriver: Sized + 'static {
@@ -103,6 +104,7 @@ struct Shared<T: HbaDriver> {
     number: Number,
     rescue: Rescue,
     mastering: Arc<Mastering>,
+    taken_off: TakenOff,
 }
 
 impl<T: HbaDriver> Shared<T> {
@@ -137,19 +139,28 @@ impl<T: HbaDriver> Home for Shared<T> {
         )
     }
 
-    fn bus(&self, number: u8) -> PortBus {
+    fn bus(&self, number: u8, caller: Caller) -> PortBus {
         PortBus {
             function: self.function.clone(),
             device: self.function.device(),
             vectors: self.vectors.clone(),
             call: RescueCall::new(self.rescue.clone()),
             mastering: self.mastering.clone(),
+            take_off: TakeOff::new(
+                self.taken_off.clone(),
+                caller,
+                1u32.wrapping_shl(u32::from(number)),
+            ),
             number,
         }
     }
 
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         T::quirks(&self.hba, named);
+    }
+
+    fn taken_off(&self) -> &TakenOff {
+        &self.taken_off
     }
 
     fn rescue(&self) -> &Rescue {
@@ -246,6 +257,7 @@ unsafe impl<T: HbaDriver> Binding for BoundHba<T> {
             number,
             rescue,
             mastering: Mastering::new().map_err(step("making the ports"))?,
+            taken_off: TakenOff::new().map_err(step("making the ports"))?,
         };
         let ports = Slots::new(shared, mask).map_err(step("making the ports"))?;
         if ports.served() == 0 {

@@ -12,6 +12,7 @@ use crate::device::BoundDevice;
 use crate::irq::Vectors;
 use crate::mastering::Mastering;
 use crate::rescue::RescueCall;
+use crate::taken_off::TakeOff;
 
 /// The bus side of a port.
 pub struct PortBus {
@@ -21,6 +22,7 @@ pub struct PortBus {
     pub(super) call: RescueCall,
     /// The function's, of which this is one port.
     pub(super) mastering: Arc<Mastering>,
+    pub(super) take_off: TakeOff,
     pub(super) number: u8,
 }
 
@@ -80,6 +82,17 @@ impl Bus for PortBus {
     fn give_up(&self) {
         // One that is not there needs no bus; where another is loose, its reset follows.
         let _ = (self.mastering).give_up(self.number, || self.function.master_again());
+    }
+
+    const TAKES_OFF: bool = true;
+
+    fn take_off(&self) -> Result<(), Error> {
+        self.take_off.leave();
+        Ok(())
+    }
+
+    fn scan(&self) {
+        self.take_off.scan();
     }
 
     fn synchronize(&self) {
