@@ -125,11 +125,7 @@ impl Home for Shelf {
             bays: self.bays.clone(),
             call: RescueCall::new(self.rescue.clone()),
             mastering: self.mastering.clone(),
-            take_off: TakeOff::new(
-                self.taken_off.clone(),
-                caller,
-                1u32.wrapping_shl(number.into()),
-            ),
+            take_off: TakeOff::new(self.taken_off.clone(), caller, number),
             number,
         }
     }

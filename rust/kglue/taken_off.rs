@@ -57,16 +57,17 @@ impl TakenOff {
 pub(crate) struct TakeOff {
     taken_off: TakenOff,
     caller: Caller,
+    /// Its bit.
     slot: u32,
 }
 
 impl TakeOff {
-    /// By the one in `slot`, a bit, whose attention `caller` calls for.
-    pub(crate) fn new(taken_off: TakenOff, caller: Caller, slot: u32) -> Self {
+    /// By the one in slot `number`, whose attention `caller` calls for.
+    pub(crate) fn new(taken_off: TakenOff, caller: Caller, number: u8) -> Self {
         Self {
             taken_off,
             caller,
-            slot,
+            slot: 1u32.wrapping_shl(u32::from(number)),
         }
     }
 

@@ -146,11 +146,7 @@ impl<T: HbaDriver> Home for Shared<T> {
             vectors: self.vectors.clone(),
             call: RescueCall::new(self.rescue.clone()),
             mastering: self.mastering.clone(),
-            take_off: TakeOff::new(
-                self.taken_off.clone(),
-                caller,
-                1u32.wrapping_shl(u32::from(number)),
-            ),
+            take_off: TakeOff::new(self.taken_off.clone(), caller, number),
             number,
         }
     }
