@@ -5,6 +5,7 @@
 use super::bay::has;
 use super::shelf::shelf;
 use crate::adapter::Suspend;
+use crate::blk::owner::Owner;
 use crate::platform::KernelPlatform;
 use core::sync::atomic::Ordering;
 use hal::{Error, Platform};
