@@ -2,25 +2,53 @@
 # SPDX-License-Identifier: GPL-2.0
 # The machine sleeps and wakes up, and hibernates, under verified load on both kinds of drives:
 # nothing is lost, nothing fails, and the drive is told each time. The image of a hibernation is
-# written to, and read from, a drive of hiops' own. And under writeback to slow drives: its threads
-# are not frozen, and what they have under way is of CPUs that are taken down.
+# written to, and read from, a drive of hiops' own. And under writeback to slow drives, alone and as
+# a mirror of md's, and with memory that goes to the swap: the threads of all that are not frozen,
+# and what they have under way is of CPUs that are taken down. In make test-long on four CPUs, too,
+# and with the in-tree drivers beside it.
 # host
 # image: a.img 256M
 # image: b.img 256M
 # image: swap.img 1G
 # image: slow-n.img 64M
 # image: slow-s.img 64M
+# image: mirror-n.img 64M
+# image: mirror-s.img 64M
 # kernels: stock
 ROUNDS=${HIOPS_SUSPEND_ROUNDS:-2}
 if [ "${1:-}" = guest ]; then
+	nvme=$2 ahci=$3
 	. ci/vm-tests/nvme-lib.sh
-	"$BIND" "$PCI" hiops_nvme && "$BIND" 0000:00:06.0 hiops_ahci &&
-		"$BIND" 0000:00:07.0 hiops_nvme && "$BIND" 0000:00:08.0 hiops_nvme || exit
-	for slow in /sys/bus/pci/devices/0000:00:06.0/block/*d1; do :; done
-	slow="$(disk_of 0000:00:08.0) ${slow##*/}"
-	for swap in /sys/bus/pci/devices/0000:00:07.0/block/*; do :; done
-	mkswap -q "/dev/${swap##*/}" && swapon "/dev/${swap##*/}" &&
-		cat "$swap/dev" >/sys/power/resume || exit
+	for address in 4 7 8 9; do "$BIND" "0000:00:0$address.0" "$nvme" || exit; done
+	modprobe sd_mod
+	"$BIND" 0000:00:06.0 "$ahci" || exit
+	# sata PORT: the disk there.
+	sata() {
+		local disk at port
+		for disk in /sys/block/*; do
+			at=$(readlink -f "$disk")
+			case $at in */0000:00:06.0/*) ;; *) continue ;; esac
+			port=$(cat "$disk/port_no" 2>/dev/null) || {
+				port=${at##*/ata}
+				port=$(cat "/sys/class/ata_port/ata${port%%/*}/port_no")
+			}
+			[ "$port" != $(($1 + 1)) ] || basename "$disk"
+		done
+	}
+	all_sata() { [ "$(sata 0)" ] && [ "$(sata 1)" ] && [ "$(sata 2)" ]; }
+	until_true 60 all_sata || exit
+	disks="$(disk_of "$PCI") $(sata 0)" slow="$(disk_of 0000:00:08.0) $(sata 1)"
+	swap=$(disk_of 0000:00:07.0)
+	mkswap -q "/dev/$swap" && swapon "/dev/$swap" &&
+		cat "/sys/block/$swap/dev" >/sys/power/resume || exit
+	mirrored="$(disk_of 0000:00:09.0) $(sata 2)"
+	mdadm -q --create /dev/md0 --run --level=1 --assume-clean --raid-devices=2 --bitmap=none \
+		"/dev/${mirrored% *}" "/dev/${mirrored#* }" >&2 || exit
+	slow+=" md0"
+	# Who has less memory than it needs, alone: the share's pages must not go.
+	mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control && mkdir /sys/fs/cgroup/hungry &&
+		echo 48M >/sys/fs/cgroup/hungry/memory.max || exit
 	# The image is taken for the machine's own at once: no other kernel boots. It is as large as
 	# it comes: to make it smaller memory of the root's would be given back, which wants the
 	# share.
@@ -43,7 +71,8 @@ if [ "${1:-}" = guest ]; then
 	cp ci/report.sh $root/bin/
 	for dir in dev proc sys; do mount --rbind /$dir $root/$dir; done
 	exec env -i PATH=/usr/sbin:/usr/bin:/bin HIOPS_SUSPEND_ROUNDS="$ROUNDS" \
-		HIOPS_SWAP="${swap##*/}" HIOPS_SLOW="$slow" chroot $root /bin/bash /bin/test awake
+		HIOPS_SWAP="$swap" HIOPS_SLOW="$slow" DISKS="$disks" HIOPS_MIRRORED="$mirrored" \
+		chroot $root /bin/bash /bin/test awake
 fi
 
 if [ "${1:-}" = awake ]; then
@@ -59,12 +88,18 @@ if [ "${1:-}" = awake ]; then
 			not_ok "$what" "status $? of: $*: $(tr '\n' ' ' </tmp/out)"
 		fi
 	}
-	# count DISK NAME
+	# count DISK NAME: one of hiops' own; its files are not those of other drivers.
 	count() {
 		local name value
 		while read -r name value; do
 			[ "$name" != "$2" ] || echo "$value"
 		done <"/sys/block/$1/hiops/stats"
+	}
+	# completed DISK: so many reads and writes.
+	completed() {
+		local reads writes merged sectors time
+		read -r reads merged sectors time writes merged <"/sys/block/$1/stat"
+		echo $((reads + writes))
 	}
 	load() {
 		while [ ! -e /tmp/enough ]; do
@@ -73,35 +108,40 @@ if [ "${1:-}" = awake ]; then
 				--thread --verify=crc32c --verify_state_save=0 || return
 		done
 	}
-	DISKS=$(for disk in /sys/block/hiops*; do
-		[[ " $HIOPS_SWAP $HIOPS_SLOW " == *" ${disk##*/} "* ]] || echo "${disk##*/}"
-	done)
 	jobs=()
+	# shellcheck disable=SC2153 # it comes from the environment
 	for disk in $DISKS; do
 		{ load "$disk" >"/tmp/$disk" 2>&1 || : >"/tmp/$disk.failed"; } &
 		jobs+=("$!")
 	done
 	# more DISK COUNT: that many more I/Os are done, if its load has not failed.
 	more() {
-		local wanted=$(($(count "$1" completed) + $2))
-		until [ "$(count "$1" completed)" -ge "$wanted" ]; do
+		local wanted=$(($(completed "$1") + $2))
+		until [ "$(completed "$1")" -ge "$wanted" ]; do
 			[ ! -e "/tmp/$1.failed" ] || { tail -n 5 "/tmp/$1"; return 1; }
 		done
 	}
 	echo 0 >/sys/module/suspend/parameters/pm_test_delay
-	# fall_asleep NAME LEVEL: the machine sleeps as far as pm_test has it, and wakes up.
+	# fall_asleep NAME LEVEL [SECONDS]: the machine sleeps as far as pm_test has it, and wakes
+	# up so many seconds from now, by when it has to be asleep.
 	fall_asleep() {
 		# Without a test level it really sleeps, and its clock wakes it up.
 		echo "$2" >/sys/power/pm_test
 		echo 0 >/sys/class/rtc/rtc0/wakealarm
-		[ "$2" != none ] || echo +3 >/sys/class/rtc/rtc0/wakealarm
+		[ "$2" != none ] || echo "+${3:-3}" >/sys/class/rtc/rtc0/wakealarm
 		expect "$1" eval 'echo mem >/sys/power/state'
 	}
-	# written DISK: pages are on their way there.
+	# dirty DISK: all of the pattern, there.
+	dirty() { dd if=/tmp/pattern of="/tmp/$1.opened" bs=1M conv=notrunc; }
+	# written DISK: pages are on their way there; once more, should all of them be there by now.
 	written() {
-		local reads writes end=$((SECONDS + 60))
+		local reads writes end=$((SECONDS + 60)) again=$((SECONDS + 3))
 		until read -r reads writes <"/sys/block/$1/inflight" && [ "$writes" -gt 0 ]; do
 			[ "$SECONDS" -lt "$end" ] || { echo "$reads $writes"; return 1; }
+			[ "$SECONDS" -lt "$again" ] || {
+				dirty "$1"
+				again=$((SECONDS + 3))
+			}
 		done
 	}
 	# holds DISK: what was written there.
@@ -117,15 +157,41 @@ if [ "${1:-}" = awake ]; then
 		exec {opened}<>"/dev/$disk"
 		ln -s "/dev/fd/$opened" "/tmp/$disk.opened"
 	done
+	swapped() {
+		local name value
+		while read -r name value; do
+			[ "$name" != pswpout ] || echo "$value"
+		done </proc/vmstat
+	}
+	# swaps COUNT: so many pages more went there.
+	swaps() {
+		local wanted=$(($(swapped) + $1)) end=$((SECONDS + 60))
+		until [ "$(swapped)" -ge "$wanted" ]; do
+			[ "$SECONDS" -lt "$end" ] || return 1
+		done
+	}
+	# Wants 96 MiB and has half. What is all zeroes would not be written.
+	hungry() {
+		echo "$BASHPID" >/sys/fs/cgroup/hungry/cgroup.procs || return
+		while [ ! -e /tmp/sated ]; do
+			dd if=/dev/urandom of=/dev/null bs=96M count=1 iflag=fullblock \
+				2>/dev/null || return
+		done
+	}
+	hungry &
+	eater=$!
 	for level in processors none; do
 		dd if=/dev/urandom of=/tmp/pattern bs=1M count=16 2>/dev/null
 		for disk in $HIOPS_SLOW; do
-			expect "$disk-dirtied-$level" \
-				dd if=/tmp/pattern of="/tmp/$disk.opened" bs=1M conv=notrunc
+			expect "$disk-dirtied-$level" dirty "$disk"
 		done
 		for disk in $HIOPS_SLOW; do expect "$disk-written-$level" written "$disk"; done
-		fall_asleep "sleep-under-writeback-$level" $level
+		expect "swaps-$level" swaps 1000
+		# What is under way comes to its end before.
+		fall_asleep "sleep-under-writeback-$level" $level 30
 	done
+	: >/tmp/sated
+	expect hungry wait $eater
 	expect sync sync
 	for disk in $HIOPS_SLOW; do expect "$disk-holds-it" holds "$disk"; done
 	for round in $(seq "$ROUNDS"); do
@@ -142,8 +208,9 @@ if [ "${1:-}" = awake ]; then
 	: >/tmp/enough
 	wait "${jobs[@]}"
 	for disk in $DISKS; do expect "$disk-load" [ ! -e "/tmp/$disk.failed" ]; done
-	expect image-was-written [ "$(count "$HIOPS_SWAP" completed)" -ge "$ROUNDS" ]
-	for disk in $DISKS $HIOPS_SWAP $HIOPS_SLOW; do
+	expect image-was-written [ "$(completed "$HIOPS_SWAP")" -ge "$ROUNDS" ]
+	for disk in $DISKS $HIOPS_SWAP $HIOPS_SLOW $HIOPS_MIRRORED; do
+		[ -e "/sys/block/$disk/hiops" ] || continue
 		for what in errors timeouts resets; do
 			expect "$disk-no-$what" [ "$(count "$disk" $what)" = 0 ]
 		done
@@ -155,29 +222,43 @@ if [ "${1:-}" = awake ]; then
 fi
 
 set -uo pipefail
+. ci/report.sh
 # 2 MB/s: what is under way takes a while.
 slow=format=raw,if=none,throttling.bps-total=2000000
-ci/vm --kernel "$KERNEL" --timeout $((600 + 100 * ROUNDS)) \
-	--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
-	--qemu "-device nvme,serial=slp0,drive=a,max_ioqpairs=4,addr=4" \
-	--qemu "-device ich9-ahci,id=hba,addr=6 -drive file=$DIR/b.img,format=raw,if=none,id=b" \
-	--qemu "-device ide-hd,serial=slp1,drive=b,bus=hba.0" \
-	--qemu "-drive file=$DIR/swap.img,format=raw,if=none,id=swap" \
-	--qemu "-device nvme,serial=slp2,drive=swap,addr=7" \
-	--qemu "-drive $slow,file=$DIR/slow-n.img,id=sn -device nvme,serial=slp3,drive=sn,addr=8" \
-	--qemu "-drive $slow,file=$DIR/slow-s.img,id=ss" \
-	--qemu "-device ide-hd,serial=slp4,drive=ss,bus=hba.1" \
-	--qemu "-trace enable=pci_nvme_mmio_shutdown_set -D $DIR/trace" \
-	-- env HIOPS_SUSPEND_ROUNDS="$ROUNDS" "$0" guest >"$DIR/out" 2>"$DIR/err"
-cat "$DIR/err" >&2
-. ci/report.sh
-retell "the guest" '' sed -nE 's/.*result: //p' "$HIOPS_VM_LOG"
-# Each of three drives once by the in-tree driver, from which hiops took it; then by hiops, each
+# sleeps WHAT CPUS NVME AHCI: all that on so many CPUs, with these drivers.
+sleeps() {
+	ci/vm --kernel "$KERNEL" --cpus "$2" --timeout $((600 + 100 * ROUNDS)) \
+		--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
+		--qemu "-device nvme,serial=slp0,drive=a,max_ioqpairs=4,addr=4" \
+		--qemu "-device ich9-ahci,id=hba,addr=6" \
+		--qemu "-drive file=$DIR/b.img,format=raw,if=none,id=b" \
+		--qemu "-device ide-hd,serial=slp1,drive=b,bus=hba.0" \
+		--qemu "-drive file=$DIR/swap.img,format=raw,if=none,id=swap" \
+		--qemu "-device nvme,serial=slp2,drive=swap,addr=7" \
+		--qemu "-drive $slow,file=$DIR/slow-n.img,id=sn" \
+		--qemu "-device nvme,serial=slp3,drive=sn,addr=8" \
+		--qemu "-drive $slow,file=$DIR/slow-s.img,id=ss" \
+		--qemu "-device ide-hd,serial=slp4,drive=ss,bus=hba.1" \
+		--qemu "-drive $slow,file=$DIR/mirror-n.img,id=mn" \
+		--qemu "-device nvme,serial=slp5,drive=mn,addr=9" \
+		--qemu "-drive $slow,file=$DIR/mirror-s.img,id=ms" \
+		--qemu "-device ide-hd,serial=slp6,drive=ms,bus=hba.2" \
+		--qemu "-trace enable=pci_nvme_mmio_shutdown_set -D $DIR/trace" \
+		-- env HIOPS_SUSPEND_ROUNDS="$ROUNDS" "$0" guest "$3" "$4" >"$DIR/out" 2>"$DIR/err"
+	cat "$DIR/err" >&2
+	retell "$1" "$1" sed -nE 's/.*result: //p' "$HIOPS_VM_LOG"
+}
+sleeps '' 2 hiops_nvme hiops_ahci
+# Each of four drives once by the in-tree driver, from which hiops took it; then by hiops, each
 # time: before two sleeps under writeback; in each round before two sleeps, before the image of a
 # hibernation is made, and before it takes over.
-want=$((3 * (1 + 2 + 4 * ROUNDS)))
+want=$((4 * (1 + 2 + 4 * ROUNDS)))
 told=$(grep -c pci_nvme_mmio_shutdown_set "$DIR/trace")
 if [ "$told" = $want ]; then ok drive-told; else
 	not_ok drive-told "$told times CC.SHN instead of $want"
+fi
+if [ -n "${HIOPS_LONG:-}" ]; then
+	sleeps '4-cpus: ' 4 hiops_nvme hiops_ahci
+	sleeps 'in-tree: ' 2 nvme ahci
 fi
 plan
