@@ -3,6 +3,7 @@
 //! wants, and of all else nothing.
 
 use crate::blk::owner::{ControllerCounts, Ioctl, Owner};
+use crate::taken_off::TakeOff;
 use engine::Mode;
 use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
 use kernel::prelude::*;
@@ -123,12 +124,8 @@ impl Owner for Fake {
 
     fn rescan(&self) {}
 
-    fn is_taken_off_alone(&self) -> bool {
-        false
-    }
-
-    fn take_off(&self) -> Result<(), Error> {
-        Err(Error::Unsupported)
+    fn take_off(&self) -> Option<&TakeOff> {
+        None
     }
 
     fn heat(&self) -> Result<Option<Heat>, Error> {

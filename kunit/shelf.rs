@@ -81,15 +81,8 @@ impl Bus for ShelfBus {
         let _ = self.mastering.give_up(self.number, master);
     }
 
-    const TAKES_OFF: bool = true;
-
-    fn take_off(&self) -> Result<(), Error> {
-        self.take_off.leave();
-        Ok(())
-    }
-
-    fn scan(&self) {
-        self.take_off.scan();
+    fn take_off(&self) -> Option<&TakeOff> {
+        Some(&self.take_off)
     }
 
     fn synchronize(&self) {}

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # A server with systemd, its packages and no compiler: seven disks' file systems, by UUID, by a
 # link, on LVM, LUKS and RAID, lie on hiops from the boot on, with a signed module under lockdown,
-# and on the in-tree drivers with the same data when they are to: another kernel, hiops.disable=1, a
-# wrong serial number, no packages. What looks at disks by their numbers (sg3_utils, LVM, multipath,
-# sysstat, grub-probe) says the same of them under either driver.
+# and on the in-tree drivers with the same data when they are to: another kernel, a wrong serial
+# number, no packages, and in test-long hiops.disable=1. What looks at disks by their numbers
+# (sg3_utils, LVM, multipath, sysstat, grub-probe) says the same of them under either driver.
 # host
 # begins first
 # kernels: stock

@@ -223,8 +223,8 @@ pub trait Controller: Send + Sync + 'static {
         None
     }
 
-    /// It is given so many at most from now on, whatever is stopped and started; with its queues at
-    /// rest. [`Error::Invalid`]: none, or more than it takes.
+    /// Limits the commands that the device is given at once to `depth`, over stops and starts.
+    /// The queues are at rest. [`Error::Invalid`]: none, or more than it takes.
     fn set_depth(&self, depth: u16) -> Result<(), Error> {
         let _ = depth;
         Err(Error::Invalid)

@@ -108,7 +108,10 @@ fn store_rescan(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 /// In the background, too.
 fn store_delete(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
-        1 => owner(disk).take_off().map_err(crate::errno::to_errno),
+        1 => {
+            owner(disk).take_off().ok_or(EOPNOTSUPP)?.leave();
+            Ok(())
+        }
         _ => Err(EINVAL),
     }
 }
@@ -198,7 +201,7 @@ static DELETE: Attribute = Attribute::new(
     |_, to| to.write_str("0\n"),
     Some(store_delete),
 )
-.where_there_is(|d| owner(d).is_taken_off_alone());
+.where_there_is(|d| owner(d).take_off().is_some());
 static LINK_POWER: Attribute = Attribute::new(
     c_str!("link_power_management_policy"),
     show_link_power,

@@ -54,7 +54,7 @@ impl TakenOff {
 }
 
 /// How who is served in a slot asks for it.
-pub(crate) struct TakeOff {
+pub struct TakeOff {
     taken_off: TakenOff,
     caller: Caller,
     /// Its bit.

@@ -44,7 +44,7 @@ impl Depth {
 }
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// So many commands the drive is given at once.
+    /// The commands that the drive is given at once, at most.
     pub(crate) fn depth(&self) -> u16 {
         let most = self.depth.most.load(Ordering::Relaxed);
         let now = match self.is_unqueued() {
@@ -55,8 +55,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         now as u16
     }
 
-    /// It is given so many from now on; with the queue at rest, as who issues keeps some slots for
-    /// itself. [`Error::Invalid`]: it does not take so many.
+    /// Limits the commands that it is given at once to `depth`. The queue is at rest, as the issue
+    /// side keeps free slots for itself. [`Error::Invalid`]: none, or more than the drive takes.
     pub(crate) fn set_depth(&self, depth: u16) -> Result<(), Error> {
         let most = self.depth.most.load(Ordering::Relaxed);
         let depth = u32::from(depth);

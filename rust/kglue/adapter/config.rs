@@ -4,6 +4,7 @@
 use crate::blk::MapKind;
 use crate::device::{raw, BoundDevice};
 use crate::shims_safe::{hiops_number_get, hiops_number_put};
+use crate::taken_off::TakeOff;
 use engine::Mode;
 use hal::Error;
 use kernel::bindings;
@@ -54,15 +55,11 @@ pub trait Bus: Send + Sync + 'static {
     /// others that share its way to memory go on. Its memory is kept by the caller until nothing
     /// of them all gets there any more. Sleeps.
     fn give_up(&self) {}
-    /// The operator has its disk taken off, soon. [`Error::Unsupported`]: that is not done here.
-    /// Any context.
-    fn take_off(&self) -> Result<(), Error> {
-        Err(Error::Unsupported)
+    /// How an operator takes its disk off and back, and nothing else of what the controller is part
+    /// of; `None`: that is not done here. Any context.
+    fn take_off(&self) -> Option<&TakeOff> {
+        None
     }
-    /// What was taken off of all that the controller is part of is served again, soon. Any context.
-    fn scan(&self) {}
-    /// Whether [`Bus::take_off`] is done here.
-    const TAKES_OFF: bool = false;
     /// Returns when no handler of the device's interrupts runs that began before the call. Sleeps.
     fn synchronize(&self);
 }

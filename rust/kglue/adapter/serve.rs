@@ -12,6 +12,7 @@ use crate::blk::ioctl::{AdminPath, ControlPath};
 use crate::blk::owner::{ControllerCounts, Ioctl, Owner};
 use crate::context::stamp;
 use crate::log::log_warn;
+use crate::taken_off::TakeOff;
 use core::any::Any;
 use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
@@ -149,14 +150,12 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn rescan(&self) {
         self.begin_rescan();
-        self.bus.scan();
+        if let Some(take_off) = self.bus.take_off() {
+            take_off.scan();
+        }
     }
 
-    fn is_taken_off_alone(&self) -> bool {
-        B::TAKES_OFF
-    }
-
-    fn take_off(&self) -> Result<(), Error> {
+    fn take_off(&self) -> Option<&TakeOff> {
         self.bus.take_off()
     }
 

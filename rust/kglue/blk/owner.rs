@@ -3,6 +3,7 @@
 
 use super::gate;
 use super::ioctl::OfDisk;
+use crate::taken_off::TakeOff;
 use core::any::Any;
 use engine::Mode;
 use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
@@ -49,11 +50,9 @@ pub(crate) trait Owner: Send + Sync {
     fn forecast(&self, to: &mut dyn core::fmt::Write) -> core::fmt::Result;
     /// Has the controller asked anew which disks it has, and what they are, soon.
     fn rescan(&self);
-    /// Whether [`Owner::take_off`] is for this one's disk.
-    fn is_taken_off_alone(&self) -> bool;
-    /// Has the disk taken off, soon, and nothing else of what the controller is part of.
-    /// [`Error::Unsupported`]: that is not done here.
-    fn take_off(&self) -> Result<(), Error>;
+    /// How its disk is taken off, and nothing else of what the controller is part of; `None`: that
+    /// is not done here.
+    fn take_off(&self) -> Option<&TakeOff>;
     /// How hot the controller is; `None`: it does not say. Sleeps.
     fn heat(&self) -> Result<Option<Heat>, Error>;
     /// How much the link may sleep; `None`: there is none that could.
