@@ -39,41 +39,22 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod again;
-mod costs;
-mod defer;
-mod drain;
-mod fifo;
-mod foretell;
-mod gate;
-mod issue;
-mod lookout;
-mod mode;
-mod poll;
+mod complete;
+mod policy;
+mod predict;
 mod queue;
-mod queued;
-mod rest;
-mod starving;
-mod stats;
-mod strategy;
-mod switches;
-mod thread;
-mod upper;
-mod view;
+mod quiesce;
+mod retry;
+mod submit;
+mod timer;
 mod wait;
 mod waiter;
 
-pub use again::{Retry, Tries};
-pub use costs::Costs;
-pub use foretell::{Due, Expected, Foretells, Foretold, Nap, Plan, Seen, CLOSE};
-pub use gate::Paused;
-pub use lookout::Outlook;
-pub use mode::Mode;
-pub use poll::DEFAULT_POLL_INTERVAL_US;
-pub use queue::{IoQueue, Overdue};
-pub use strategy::{Drained, Learned, Next, Spun, Staged, Strategy, Turn, View};
-pub use switches::Switches;
-pub use thread::Thread;
-pub use upper::{Context, Upper};
+pub use policy::{Costs, Drained, Learned, Next, Spun, Staged, Strategy, Switches, Turn, View};
+pub use predict::{Due, Expected, Foretells, Foretold, Nap, Plan, Seen, CLOSE};
+pub use queue::{Context, IoQueue, Overdue, Upper};
+pub use quiesce::Paused;
+pub use retry::{Retry, Tries};
+pub use timer::{Mode, Outlook, DEFAULT_POLL_INTERVAL_US};
 pub use wait::{Waiting, MOST_WINDOW_US};
-pub use waiter::{Waiter, Waiters};
+pub use waiter::{Thread, Waiter, Waiters};

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One hardware queue with all that the strategy keeps for it.
+//!
+//! The FIFO: requests that wait for a tag, in the order in which they came.
+//!
+//! Counters that one side writes and anybody reads.
+//!
+//! The layer above: whose requests the strategy carries out.
 
-use crate::costs::Measured;
-use crate::defer::Deferring;
-use crate::fifo::Fifo;
-use crate::foretell::{Foretelling, Told};
-use crate::lookout::Lookout;
-use crate::poll::Polling;
-use crate::queued::Passage;
-use crate::rest::Rest;
-use crate::starving::Starving;
-use crate::stats::Counter;
-use crate::strategy::Strategy;
-use crate::Switches;
-use crate::{Context, Costs, Upper};
-use cell::sync::{AtomicU32, AtomicU64, Ordering};
+use cell::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use cell::{Slot, TryLock};
-use hal::{Bound, Detached, Error, Free, NewQueue, Platform, Queue, TagBatch};
+use hal::{
+    Bound, CmdError, Command, Detached, Error, Free, NewQueue, Outcome, Platform, Queue, Segment,
+    TagBatch,
+};
+
+use crate::complete::Rest;
+use crate::policy::{Measured, Strategy};
+use crate::predict::{Expected, Foretelling, Told};
+use crate::submit::{Deferring, Passage, Starving};
+use crate::timer::{Lookout, Polling};
+use crate::{Costs, Switches};
 
 /// From the look at the clock until the command is in its slot, in milliseconds, with preemption
 /// off. TIMEOUT: a virtual machine's CPU may be stopped in between; what is noticed later for it is
@@ -261,5 +264,320 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub fn violations(&self) -> u64 {
         let drained = u64::from(self.drain_strays.load(Ordering::Relaxed));
         self.issue_strays.get().wrapping_add(drained)
+    }
+}
+
+/// A bounded ring. Anybody pushes; the holder of the issue token alone takes.
+///
+/// A place is reserved first (`tail`) and filled then. Between the two the ring counts as not
+/// empty, but has nothing to take: its taker leaves, and whoever is filling the place comes for the
+/// token afterwards.
+///
+/// # Invariants
+/// `head <= tail <= head + capacity` in wrapping arithmetic; a place is reserved only once its last
+/// request has left it.
+pub(crate) struct Fifo<P: Platform, T: Send + 'static> {
+    places: P::Table<Slot<T>>,
+    head: AtomicUsize,
+    tail: AtomicUsize,
+}
+
+/// Whether a ring of `len` places is full, by a `tail` and a `head` that was read after it. Where
+/// others have pushed and were taken meanwhile, `head` is beyond that `tail`: the ring is not full,
+/// and who tries to reserve that place finds that it has gone on.
+#[inline]
+fn is_full(tail: usize, head: usize, len: usize) -> bool {
+    tail.wrapping_sub(head) == len
+}
+
+impl<P: Platform, T: Send + 'static> Fifo<P, T> {
+    /// A ring for at least `depth` requests.
+    pub(crate) fn new(platform: &P, depth: usize) -> Result<Self, Error> {
+        // A power of two, so that the free-running indices may wrap.
+        let len = depth.checked_next_power_of_two().ok_or(Error::Invalid)?;
+        Ok(Self {
+            places: platform.table(len, |_| Slot::default())?,
+            head: AtomicUsize::new(0),
+            tail: AtomicUsize::new(0),
+        })
+    }
+
+    #[inline]
+    fn place(&self, at: usize) -> Option<&Slot<T>> {
+        self.places.get(at & self.places.len().wrapping_sub(1))
+    }
+
+    /// How many requests are in it, or about to be.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        // Acquire: not an older `tail` than what `head` has passed.
+        let head = self.head.load(Ordering::Acquire);
+        self.tail.load(Ordering::Relaxed).wrapping_sub(head)
+    }
+
+    /// Whether no request is in it, or about to be.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds `rq` at the end; gives it back when more requests are there than the ring was made for.
+    /// Any context.
+    pub(crate) fn push(&self, rq: T) -> Result<(), T> {
+        // Acquire on `tail`, and release: `head` is no older. Acquire on `head`: a place that has
+        // been left is seen as left.
+        let reserve = |tail: usize| {
+            let head = self.head.load(Ordering::Acquire);
+            (!is_full(tail, head, self.places.len())).then(|| tail.wrapping_add(1))
+        };
+        match (self.tail).fetch_update(Ordering::AcqRel, Ordering::Acquire, reserve) {
+            Ok(at) => match self.place(at) {
+                Some(place) => place.put(rq),
+                None => Err(rq),
+            },
+            Err(_) => Err(rq),
+        }
+    }
+
+    /// Lets `f` have the first request; it leaves the FIFO unless `f` gives it back. `None`: there
+    /// is none to be had at this moment. By the holder of the issue token.
+    pub(crate) fn with_first<E>(
+        &self,
+        f: impl FnOnce(T) -> Result<(), (T, E)>,
+    ) -> Option<Result<(), E>> {
+        let head = self.head.load(Ordering::Relaxed);
+        let place = self.place(head)?;
+        match f(place.take()?) {
+            Ok(()) => {
+                // Release: the place is empty for whoever reserves it next.
+                self.head.store(head.wrapping_add(1), Ordering::Release);
+                Some(Ok(()))
+            }
+            Err((rq, why)) => {
+                // It is empty: nobody reserves a place before `head` has passed it.
+                let _ = place.put(rq);
+                Some(Err(why))
+            }
+        }
+    }
+}
+
+/// A counter with one writer at a time, the holder of its side's token: no atomic exchange is
+/// needed.
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, n: usize) {
+        if n != 0 {
+            // CAST: usize is at most 64 bits wide.
+            let sum = self.0.load(Ordering::Relaxed).wrapping_add(n as u64);
+            self.0.store(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes it equal to `other`, whose writer the caller is too.
+    pub(crate) fn equal(&self, other: &Counter) {
+        self.0.store(other.get(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// In which context requests were ended. Every request counts once, under one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// The controller's interrupt.
+    Irq,
+    /// The thread that slept for it.
+    Lazy,
+    /// Any thread that passed by.
+    Coop,
+    /// The poll timer.
+    Poll,
+    /// None of these: a reset, a removal, a time-out, or a timer that sweeps up what nobody came
+    /// for; or whoever submitted what could not be issued.
+    Sweep,
+}
+
+/// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what
+/// happened.
+///
+/// Unless said otherwise its functions are called from any context, interrupts included, with a
+/// token held: they neither sleep nor call the queue back.
+pub trait Upper: Send + Sync + 'static {
+    /// The owned handle of one request.
+    type Request: Send + 'static;
+    /// A batch of ended requests.
+    type Ended: Default;
+
+    /// What `rq` asks for.
+    fn command(&self, rq: &Self::Request) -> Command;
+
+    /// Maps the data of `rq` for the device, and yields it piece by piece. After an `Err`, or when
+    /// not all of it is taken, [`Upper::unmap`] follows.
+    fn segments<'a>(
+        &'a self,
+        rq: &'a mut Self::Request,
+    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a;
+
+    /// `rq` is bound and about to be issued: its time starts here.
+    fn begin_cmd(&self, rq: &mut Self::Request);
+
+    /// `rq` is about to be issued, and is over then, as far as is known. Any context.
+    fn expect(&self, rq: &Self::Request, what: Expected) {
+        let _ = (rq, what);
+    }
+
+    /// Whether a thread is about to wait for `rq` that asks the queue what it does meanwhile
+    /// ([`IoQueue::wait`]). Any context.
+    fn is_awaited(&self, rq: &Self::Request) -> bool {
+        let _ = rq;
+        false
+    }
+
+    /// `rq` could not be bound: undo what [`Upper::segments`] has mapped so far. The request stays
+    /// valid.
+    fn unmap(&self, rq: &mut Self::Request);
+
+    /// `rq` has to wait in the FIFO. May be called without a token.
+    fn deferred(&self, rq: &Self::Request);
+
+    /// `rq` is about to fail, the first of maybe many: memory to map its data could not be had,
+    /// though nothing in flight holds any.
+    fn starved(&self, rq: &Self::Request) {
+        let _ = rq;
+    }
+
+    /// `rq` is over: parted from its command, which the device no longer knows. It is collected in
+    /// `ended`. A request that never began (see [`Upper::begin_cmd`]) may come here too, with an
+    /// `Err`. An `Err` says whether another try is worth while ([`crate::Tries`]): then the layer
+    /// above may submit the request anew, once it is finished.
+    fn end_cmd(&self, ended: &mut Self::Ended, rq: Self::Request, outcome: Outcome);
+
+    /// Ends a batch of at least one request towards its submitters; the batch is not used any more.
+    /// No token is held by the caller, save by a [`crate::Paused`]; new requests may be submitted
+    /// from here.
+    fn finish(&self, ended: &mut Self::Ended, by: Context);
+
+    /// [`IoQueue::kick`] is to be called in a few milliseconds. Repeated wishes may be
+    /// merged, a wish that comes after `kick` has begun may not. No token is held by the caller.
+    fn retry_later(&self);
+
+    /// Whether [`Upper::set_interrupt`] can turn the interrupt off.
+    fn can_poll(&self) -> bool {
+        false
+    }
+
+    /// Whether the interrupt that runs on this CPU keeps a thread from its work.
+    fn interrupts_thread(&self) -> bool {
+        false
+    }
+
+    /// Whether that thread is one that has waited for I/O of its own here.
+    fn interrupts_waiter(&self) -> bool {
+        true
+    }
+
+    /// Whether a thread that is asleep waits for one of `ended`.
+    fn wakes(&self, ended: &Self::Ended) -> bool {
+        let _ = ended;
+        false
+    }
+
+    /// Whether threads are ready that this CPU has no time for at the moment, and that come by
+    /// soon: none that computes is known to be among them.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
+    /// Lets the controller interrupt for this queue's completions, or not. An interrupt that it
+    /// wanted to raise meanwhile need not come afterwards. `false`: it can't be turned off, and was
+    /// not. The drain token is held.
+    fn set_interrupt(&self, on: bool) -> bool {
+        on
+    }
+
+    /// [`IoQueue::tick`] is to be called in `us` microseconds; an earlier wish is replaced.
+    /// Never called where [`Upper::can_poll`] is `false`.
+    fn arm_poll(&self, us: u32) {
+        let _ = us;
+    }
+
+    /// A coarse monotonic clock, in milliseconds.
+    fn now_ms(&self) -> u64;
+
+    /// A fine monotonic clock, in nanoseconds, for intervals up to seconds.
+    fn now_ns(&self) -> u64;
+}
+
+/// A batch of ended requests that knows whether there is anything in it.
+pub(crate) struct Ending<U: Upper> {
+    batch: U::Ended,
+    count: usize,
+}
+
+impl<U: Upper> Ending<U> {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self {
+            batch: U::Ended::default(),
+            count: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn end(&mut self, upper: &U, rq: U::Request, outcome: Outcome) {
+        upper.end_cmd(&mut self.batch, rq, outcome);
+        self.count = self.count.wrapping_add(1);
+    }
+
+    /// How many requests are in it.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Whether a thread that is asleep waits for one of them.
+    #[inline]
+    pub(crate) fn wakes(&self, upper: &U) -> bool {
+        upper.wakes(&self.batch)
+    }
+
+    /// Finishes the batch, if it is one; returns how many requests were in it. Nothing is added to
+    /// it afterwards.
+    #[inline]
+    pub(crate) fn finish(&mut self, upper: &U, by: Context) -> usize {
+        if self.count != 0 {
+            upper.finish(&mut self.batch, by);
+        }
+        self.count
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::is_full;
+
+    #[test]
+    fn a_ring_is_full_when_all_places_are_taken() {
+        assert!(!is_full(9, 9, 4) && !is_full(12, 9, 4));
+        assert!(is_full(13, 9, 4));
+        assert!(is_full(1, usize::MAX - 2, 4));
+    }
+
+    /// Seen with four CPUs: one that was kept from going on between its looks at tail and head
+    /// found an empty ring full, and its read failed.
+    #[test]
+    fn whoever_was_overtaken_finds_it_not_full() {
+        assert!(!is_full(9, 12, 4));
+        assert!(!is_full(usize::MAX, 3, 4));
     }
 }

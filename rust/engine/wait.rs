@@ -16,9 +16,9 @@
 //!  Sleep
 //! ```
 
-use crate::foretell::{Expected, Nap, Plan};
+use crate::policy::{Next, Spun, Staged, Strategy, Turn, View};
+use crate::predict::{Expected, Nap, Plan};
 use crate::queue::IoQueue;
-use crate::strategy::{Next, Spun, Staged, Strategy, Turn, View};
 use crate::Upper;
 use hal::{Platform, Queue};
 

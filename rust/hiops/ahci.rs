@@ -11,7 +11,7 @@ use kglue::mmio::Window;
 use kglue::pci::hba::HbaDriver;
 use kglue::platform::KernelPlatform;
 use kglue::slot::{Attended, SlotPort};
-use lld_ahci::{boards, AhciController, AhciQueue, Boards, Hba, News, Port, Site};
+use lld_ahci::{AhciController, AhciQueue, Boards, Hba, News, Port, Site};
 
 use crate::inject::{self, AhciRegisters, Handle};
 use crate::scsi_ioctl::Timeout;
@@ -33,7 +33,7 @@ impl HbaDriver for HiopsAhci {
     }
 
     fn bar(ids: &PciIds) -> u8 {
-        boards::bar(ids)
+        Boards::bar(ids)
     }
 
     fn registers(platform: &KernelPlatform, window: Window) -> Result<AhciRegisters, Error> {

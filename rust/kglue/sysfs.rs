@@ -109,7 +109,7 @@ fn store_rescan(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 fn store_delete(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
         1 => {
-            owner(disk).take_off().ok_or(EOPNOTSUPP)?.leave();
+            owner(disk).take_off().ok_or_else(eopnotsupp)?.leave();
             Ok(())
         }
         _ => Err(EINVAL),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! IDENTIFY DEVICE (ACS-4 section 7.13.6), decoded from a copy of what the device wrote.
 
-use crate::memory::SECTOR_BYTES;
-use crate::trim;
+use crate::cmd;
+use crate::cmd::SECTOR_BYTES;
 use hal::{Discard, Error, Shape, Unit, UnitIds, UnitKind};
 
 /// Log2 of the block sizes that are served.
@@ -140,7 +140,7 @@ impl DriveId {
             write_cache: words.bit(82, 5) && words.bit(85, 5),
             fua: words.valid(84).is_some() && words.bit(84, 6),
             trim: words.bit(169, 0),
-            trim_blocks: trim::BLOCKS_MAX,
+            trim_blocks: cmd::TRIM_BLOCKS_MAX,
             max_transfer: TRANSFER_MAX,
             rotational: words.word(217) >= SLOWEST && words.word(217) != 0xffff,
         })
@@ -158,7 +158,7 @@ impl DriveId {
             fua: self.write_cache && self.fua,
             discard: self.trim.then(|| Discard {
                 max_blocks: self.trim_blocks,
-                max_ranges: trim::max_ranges(self.trim_blocks),
+                max_ranges: cmd::max_ranges(self.trim_blocks),
                 granularity: 1u32.wrapping_shl(u32::from(
                     self.physical_shift.wrapping_sub(self.block_shift),
                 )),

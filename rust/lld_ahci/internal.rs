@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Commands of the driver's own, and commands that are issued one by one: with nothing else with
 //! the device, polled with sleeps.
+//!
+//! The drive to oneself: what it has finishes first, what comes waits.
+//!
+//! Commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in
+//! memory of the caller's.
+//!
+//! The drive's volatile write cache: on or off, as the operator says (ACS-4 section 7.43.2).
+//!
+//! What was told of a cache that is off has to stay true: nobody flushes what has none. A drive may
+//! have its cache on again after it lost power, or even a reset, so it is turned off again before
+//! the first command of the data path.
+//!
+//! Power may go away: the write cache is flushed, and the drive parks (ACS-4 sections 7.9, 7.48).
 
-use crate::command::{IDENTIFY_DEVICE, READ_LOG_EXT, SET_FEATURES};
-use crate::fis::Taskfile;
-use crate::memory::SECTOR_BYTES;
-use crate::port::Port;
-use crate::regs::{Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, STATUS_DF, STATUS_ERR};
-use crate::step::Step;
 use cell::sync::Ordering;
-use hal::{Deadline, Error, Mmio, Platform};
+use hal::{Deadline, DmaMem, Error, Mmio, Platform};
+
+use crate::cmd;
+use crate::cmd::{
+    Taskfile, IDENTIFY_DEVICE, READ_LOG_EXT, SECTOR_BYTES, SET_FEATURES, STANDBY_IMMEDIATE,
+};
+use crate::eh::{News, Step};
+use crate::identify::DriveId;
+use crate::port::{About, Occupant, Port, State};
+use crate::regs::{Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, IS_TROUBLE, STATUS_DF, STATUS_ERR};
 
 /// How long a command without much to do may take. TIMEOUT: a drive that has just been reset may be
 /// busy with itself.
@@ -143,5 +159,349 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             ..Taskfile::default()
         };
         self.own(Step::SetFeatures, taskfile, QUICK_US)
+    }
+}
+
+/// How long what the drive has may take to finish: what the layer above grants a command, too.
+const FINISH_US: u64 = 30_000_000;
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// Has `work` done with the command list running, nothing with the device, and the queue, if
+    /// there is one, at rest; then the port is the data path's again. Sleeps.
+    ///
+    /// An error: the port was stopped, and has to be started again. [`Error::Gone`], too: it was
+    /// not running.
+    pub(crate) fn solo<R>(
+        &self,
+        state: &mut State,
+        work: impl FnOnce(&mut State) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        if self.flight.is_halted() {
+            return Err(Error::Gone);
+        }
+        self.let_finish(FINISH_US);
+        if self.is_troubled() {
+            // First what the port has called for, or is about to: its errors are not this work's.
+            match self.attend(state)? {
+                News::Nothing | News::Recovered => self.let_finish(FINISH_US),
+                _ => return Err(Error::Gone),
+            }
+        }
+        let issued = self.flight.issued.load(Ordering::SeqCst);
+        if issued != 0 && (self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci)) & issued != 0 {
+            self.progress.at(Step::LetFinish);
+            self.miss(issued);
+        }
+        self.settle();
+        if self.flight.issued.load(Ordering::SeqCst) != 0 {
+            self.put_out()?;
+            return Err(Error::Timeout);
+        }
+        let done = match work(state) {
+            Ok(done) => done,
+            Err(why) => {
+                // Memory that it was given is the caller's again.
+                self.put_out()?;
+                return Err(why);
+            }
+        };
+        self.open();
+        self.give_turns();
+        Ok(done)
+    }
+}
+
+/// ATA registers of a command, those of 48 bits with both halves (ACS-4 section 7.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtaCommand {
+    /// The opcode.
+    pub command: u8,
+    /// Features.
+    pub features: u16,
+    /// Count.
+    pub count: u16,
+    /// LBA, 48 bits; of a 28-bit command the upper four are in `device`.
+    pub lba: u64,
+    /// Device.
+    pub device: u8,
+}
+
+/// The registers afterwards. Where the device has sent none (it answers data with its status only),
+/// `count` and `lba` are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtaReply {
+    /// Status: see [`AtaReply::is_failure`].
+    pub status: u8,
+    /// Error.
+    pub error: u8,
+    /// Count.
+    pub count: u16,
+    /// LBA, 48 bits.
+    pub lba: u64,
+    /// Device.
+    pub device: u8,
+}
+
+impl AtaReply {
+    /// Whether the command failed (ACS-4 section 6.2: ERROR, DEVICE FAULT).
+    pub fn is_failure(&self) -> bool {
+        u32::from(self.status) & (STATUS_ERR | STATUS_DF) != 0
+    }
+}
+
+/// The data of such a command: the first so many bytes of contiguous memory, an even number up to 4
+/// MiB.
+#[derive(Clone, Copy)]
+pub enum Transfer<'a, D> {
+    /// None.
+    Nothing,
+    /// The device writes to the memory.
+    FromDevice(&'a D, u32),
+    /// It reads from it.
+    ToDevice(&'a D, u32),
+}
+
+/// How long a command may take whose caller says nothing.
+const TIMEOUT_US: u64 = 30_000_000;
+
+/// Opcodes that are the driver's own: what is queued, what resets the device or has it wait for a
+/// reset.
+const REFUSED: [u8; 9] = [0x08, 0x60, 0x61, 0x63, 0x64, 0x65, 0x90, 0x99, 0xe6];
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// See [`crate::AhciController::command`].
+    pub(crate) fn pass(
+        &self,
+        state: &mut State,
+        command: &AtaCommand,
+        transfer: &Transfer<'_, P::Dma>,
+        timeout_ms: u32,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<AtaReply, Error> {
+        let Occupant::Drive(about) = state.occupant else {
+            return Err(Error::Invalid);
+        };
+        if REFUSED.contains(&command.command) {
+            return Err(Error::Invalid);
+        }
+        let (write, data) = self.data_of(transfer)?;
+        let timeout_us = match timeout_ms {
+            0 => TIMEOUT_US,
+            ms => u64::from(ms).saturating_mul(1000),
+        };
+        let deadline = Deadline::unless(timeout_us, wanted);
+        let taskfile = Taskfile {
+            command: command.command,
+            features: command.features,
+            count: command.count,
+            lba: command.lba,
+            device: command.device,
+            auxiliary: 0,
+        };
+        self.solo(state, |state| {
+            self.memory.clear_rfis();
+            let reply = match self.command(Step::PassThrough, taskfile, write, data, deadline) {
+                Ok(()) => self.reply()?,
+                Err(Error::Refused(tfd)) => self.failure(tfd)?,
+                Err(why) => return Err(why),
+            };
+            if command.turns_cache() && !reply.is_failure() {
+                state.occupant = Occupant::Drive(self.asked_again(about)?);
+            }
+            Ok(reply)
+        })
+    }
+
+    /// Whether the memory is read, and where it is.
+    fn data_of(
+        &self,
+        transfer: &Transfer<'_, P::Dma>,
+    ) -> Result<(bool, Option<(u64, u32)>), Error> {
+        let (write, memory, bytes) = match *transfer {
+            Transfer::Nothing => return Ok((false, None)),
+            Transfer::FromDevice(memory, bytes) => (false, memory, bytes),
+            Transfer::ToDevice(memory, bytes) => (true, memory, bytes),
+        };
+        let fits = bytes as usize <= memory.len() && bytes <= cmd::ENTRY_MAX;
+        let even = bytes & cmd::ALIGN == 0 && memory.bus_addr() & u64::from(cmd::ALIGN) == 0;
+        let end = memory.bus_addr().saturating_add(u64::from(bytes));
+        let near = self.plan.below == 0 || end <= self.plan.below;
+        match bytes != 0 && fits && even && near {
+            true => Ok((write, Some((memory.bus_addr(), bytes)))),
+            false => Err(Error::Invalid),
+        }
+    }
+
+    /// What the device answered to a command that did not fail.
+    fn reply(&self) -> Result<AtaReply, Error> {
+        let [first, second, third, fourth] = self.memory.rfis();
+        let tfd = self.regs.get(Reg::Tfd)?;
+        // CAST: bytes, and a word of 16 bits.
+        let mut reply = AtaReply {
+            status: tfd as u8,
+            error: (tfd >> 8) as u8,
+            ..AtaReply::default()
+        };
+        if crate::cmd::ends_command(first) {
+            reply.count = fourth as u16;
+            reply.lba = u64::from(second & 0xff_ffff) | (u64::from(third & 0xff_ffff) << 24);
+            reply.device = (second >> 24) as u8;
+        }
+        Ok(reply)
+    }
+
+    /// What it answered to one that did, with its status and its error in `tfd`.
+    fn failure(&self, tfd: u16) -> Result<AtaReply, Error> {
+        self.end_failure()?;
+        let [status, error] = tfd.to_le_bytes();
+        Ok(AtaReply {
+            status,
+            error,
+            ..AtaReply::default()
+        })
+    }
+}
+
+/// SET FEATURES: the subcommands.
+const ON: u16 = 0x02;
+const OFF: u16 = 0x82;
+/// How long a drive may take to turn it off. TIMEOUT: it writes first what is in it, as by a flush.
+const OFF_US: u64 = 30_000_000;
+
+impl AtaCommand {
+    /// Turns the cache on or off.
+    fn turning_cache(on: bool) -> Self {
+        Self {
+            command: SET_FEATURES,
+            features: if on { ON } else { OFF },
+            ..Self::default()
+        }
+    }
+
+    /// Whether it turns the drive's write cache on or off.
+    pub fn turns_cache(&self) -> bool {
+        // Of the features, 28-bit commands have the lower half.
+        self.command == SET_FEATURES && matches!(self.features & 0xff, ON | OFF)
+    }
+}
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// See [`hal::Controller::set_write_cache`].
+    pub(crate) fn set_write_cache(
+        &self,
+        state: &mut State,
+        on: bool,
+    ) -> Result<Result<(), &'static str>, Error> {
+        let command = AtaCommand::turning_cache(on);
+        let reply = self.pass(state, &command, &Transfer::Nothing, 0, &|| false)?;
+        Ok(match reply.is_failure() {
+            true => Err("the drive refuses that"),
+            false => Ok(()),
+        })
+    }
+
+    /// The drive that was just asked what it is, without a cache if the one `before` was told of as
+    /// one without, and it is that. The command list runs, and nothing is with the device.
+    pub(crate) fn as_promised(&self, before: &DriveId, now: About) -> Result<About, Error> {
+        let cache_is_back = now.id.write_cache && !before.write_cache;
+        if !cache_is_back || !now.id.but_for_cache(before).is_same(before) {
+            return Ok(now);
+        }
+        let command = AtaCommand::turning_cache(false);
+        let taskfile = Taskfile {
+            command: command.command,
+            features: command.features,
+            ..Taskfile::default()
+        };
+        // One that refuses is not what was promised.
+        self.unless_refused(self.own(Step::SetFeatures, taskfile, OFF_US))?;
+        self.asked_again(now)
+    }
+
+    /// The drive `before`, which was told to change, as it is now.
+    pub(crate) fn asked_again(&self, before: About) -> Result<About, Error> {
+        let (id, _) = self.identity()?.map_err(|_| Error::Malformed)?;
+        match id.but_for_cache(&before.id).is_same(&before.id) {
+            true => Ok(About { id, ..before }),
+            false => Err(Error::Malformed),
+        }
+    }
+}
+
+impl DriveId {
+    /// This one, with what `other` says of its cache.
+    fn but_for_cache(self, other: &Self) -> Self {
+        Self {
+            write_cache: other.write_cache,
+            ..self
+        }
+    }
+}
+
+/// How long what is under way may take to finish.
+const DRAIN_US: u64 = 5_000_000;
+/// How long a flush, or parking, may take. TIMEOUT: the layer above grants a command as much; the
+/// standard sets no bound.
+const FLUSH_US: u64 = 30_000_000;
+/// The pause between two looks.
+const SHUTDOWN_PAUSE_US: u64 = 500;
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// Flushes and parks the drive, if there is one that takes commands. What is under way may
+    /// finish before; what does not is not issued again. Afterwards only [`hal::Controller::stop`]
+    /// and `start` are of use.
+    pub(crate) fn power_off(&self, state: &mut State) -> Result<(), Error> {
+        let Occupant::Drive(about) = state.occupant else {
+            return Ok(());
+        };
+        if self.flight.is_halted() {
+            return Ok(());
+        }
+        self.let_finish(DRAIN_US);
+        self.progress.at(Step::Halt);
+        self.halt()?;
+        match self.flight.issued.load(Ordering::SeqCst) {
+            0 => self.run()?,
+            // It still has something, and takes nothing else before that is over.
+            _ => match self.renew(state)? {
+                News::Nothing => {}
+                _ => return Err(Error::Gone),
+            },
+        }
+        let flushed = match about.id.write_cache {
+            true => self.own(Step::Flush, cmd::flush(), FLUSH_US),
+            false => Ok(()),
+        };
+        let parked = match flushed {
+            // The list runs again only after a refusal.
+            Ok(()) | Err(Error::Refused(_)) => {
+                let taskfile = Taskfile {
+                    command: STANDBY_IMMEDIATE,
+                    ..Taskfile::default()
+                };
+                self.own(Step::Standby, taskfile, FLUSH_US)
+            }
+            Err(why) => Err(why),
+        };
+        flushed.and(parked)
+    }
+
+    /// Whether there is something to attend to, a register read.
+    pub(crate) fn is_troubled(&self) -> bool {
+        self.regs.read(Reg::Is) & IS_TROUBLE != 0
+    }
+
+    /// Waits until the device has nothing, or something to complain of, for `limit_us` at most.
+    pub(crate) fn let_finish(&self, limit_us: u64) {
+        let start = self.platform.now_us();
+        while self.flight.issued.load(Ordering::SeqCst) != 0 {
+            let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
+            let waited = self.platform.now_us().saturating_sub(start);
+            // All ones are 32 queued commands as well as an absent device, which is trouble.
+            if left == 0 || waited >= limit_us || self.is_troubled() {
+                return;
+            }
+            self.platform.sleep_us(SHUTDOWN_PAUSE_US);
+        }
     }
 }

@@ -16,7 +16,7 @@
 //! ports along, so no port uses it.
 //!
 //! # Serving an HBA
-//! 1. [`Hba::new`] on the BAR that [`boards::bar`] names; the DMA mask is of [`Hba::dma_bits`];
+//! 1. [`Hba::new`] on the BAR that [`quirks::bar`] names; the DMA mask is of [`Hba::dma_bits`];
 //!    [`Hba::start`].
 //! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it,
 //!    [`AhciController::new`], `start`, `units`. One with a disk gets its queue; all of them are
@@ -25,7 +25,7 @@
 //!    polls a port turns only the port's off.
 //! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there
 //!    [`hal::Controller::interrupt`], and then its queue is drained.
-//! 5. After [`Site::call`] a thread lays the queue to rest (`engine::Paused`), calls
+//! 5. After [`Site::call`] a thread lays the queue to rest (`port::Paused`), calls
 //!    [`AhciController::attend`], lets the queue go on, and does what the [`News`] say. A port
 //!    whose drive left or was exchanged is dropped with its queue, and made anew.
 //!
@@ -68,49 +68,25 @@
 #[cfg(test)]
 extern crate std;
 
-pub mod boards;
-mod cache;
-mod command;
-mod controller;
-mod decline;
-mod depth;
-mod drives;
-mod engine;
-mod events;
-mod fis;
-mod flight;
-mod glob;
-mod handoff;
-mod hba;
+mod active;
+mod cmd;
+mod eh;
+mod host;
 mod identify;
 mod internal;
-mod link;
-mod log;
 mod lpm;
-mod memory;
-mod pass;
-mod policy;
 mod port;
-mod prdt;
 mod queue;
 mod quirks;
-mod recover;
 pub mod regs;
 pub mod sat;
-mod sense;
-mod shutdown;
-mod silence;
-mod solo;
-mod start;
-mod status;
-mod step;
-mod trim;
+mod sat_pages;
+mod timeout_report;
 
-pub use boards::Boards;
-pub use controller::AhciController;
-pub use hba::{Hba, PortPlan};
-pub use pass::{AtaCommand, AtaReply, Transfer};
+pub use eh::News;
+pub use host::{AhciController, Hba, PortPlan};
+pub use internal::{AtaCommand, AtaReply, Transfer};
 pub use port::{Port, Site};
 pub use queue::{AhciDrain, AhciQueue};
-pub use recover::News;
-pub use sense::Sense;
+pub use quirks::Boards;
+pub use sat::Sense;

@@ -2,13 +2,58 @@
 //! A port's command slots as a hal queue.
 //!
 //! Tag and slot are the same number, and the NCQ tag as well.
+//!
+//! Issuing commands to the device, and finding out which it has finished.
+//!
+//! # Memory first
+//! What is finished is in registers: `PxSACT` for queued commands, `PxCI` for unqueued ones (AHCI
+//! 1.3.1 section 5.5). To read one costs more than all else in a drain, so it is read only when the
+//! FIS area, which is memory, announces something: the HBA puts every Set Device Bits FIS and every
+//! D2H Register FIS there. The first word of either is cleared when it is seen, so the next one is
+//! noticed.
+//!
+//! The FIS is no proof, only a reason to look. Of several that came since the last look it shows
+//! the last; and it is in memory a little before the HBA clears the bits in the register. So where
+//! the last FIS names a tag whose bit is still there, another look is owed; and an interrupt, which
+//! comes after both, always looks at the register.
+//!
+//! An error of the link is in no FIS. Interrupts report it; a polled port, which has none, reads
+//! `PxIS` once in [`RARELY`] looks. From the moment at which an error is seen until it is handled
+//! nothing is issued.
+//!
+//! # Proof
+//! A slot is finished when its bit is gone from the register, provided that the bit had been there:
+//! one that the issuer has not written yet looks the same.
+//!
+//! * *Queued commands* are counted as issued between the writes of `PxSACT` and of `PxCI`, and
+//!   `issued` is read before `PxSACT` is: every bit in the former was in the latter.
+//! * *Unqueued commands* have no such register. They are issued in one write, and none is issued
+//!   after it before all have ended; so the first answer after it proves that the device has them
+//!   all. An answer counts only if it is read after `issued` is: an earlier one was cleared before
+//!   the commands were counted as issued.
+//!
+//! A bit that the device sets or clears beyond what was issued is ignored.
+//!
+//! A register of an HBA that somebody has reset, or whose memory space was turned off, reads as
+//! zero: as if everything were finished. So where it says that of more than was announced, and of
+//! all, it is believed only of a command list that runs, by a register that is read after it.
+//!
+//! How many commands a drive is given at once, as far as an operator has a say in it: as libata's
+//! `queue_depth` (`ata_change_queue_depth` in Linux 7.3's drivers/ata/libata-sata.c), 1 turns
+//! queuing (NCQ) off, and more turns it on again, also where errors had cost it
+//! ([`crate::decline`]).
 
-use crate::command::{self, Dialect};
-use crate::port::Site;
+use cell::sync::{fence, AtomicU32, Ordering};
 use hal::{
-    Bound, CmdError, Command, Completed, Detached, Event, Free, Outcome, Queue, Segment, Tag,
-    TagBatch, TagTable, Unbound,
+    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, Mmio, Outcome, Platform,
+    Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
+
+use crate::active::Turn;
+use crate::cmd;
+use crate::cmd::Dialect;
+use crate::port::{About, Port, Site};
+use crate::regs::{Reg, IS_TROUBLE};
 
 /// All slots are so many batches.
 const BATCHES: usize = 4;
@@ -95,7 +140,7 @@ impl<S: Site> Queue for AhciQueue<S> {
         // CAST: below 32.
         let slot = tag.number() as u8;
         let ncq = self.dialect.ncq && !port.is_unqueued();
-        match command::write(&port.memory, &self.dialect, ncq, slot, cmd, data) {
+        match cmd::write(&port.memory, &self.dialect, ncq, slot, cmd, data) {
             Ok(queued) => {
                 port.flight.bind(bit(u32::from(slot)), queued);
                 Ok(tag.bind())
@@ -185,5 +230,291 @@ impl<S: Site> Queue for AhciQueue<S> {
         };
         self.site.port().flight.rewind();
         self.tags.rewind();
+    }
+}
+
+/// Looks of a polled port at memory, for one at its interrupt status. A power of two.
+const RARELY: u32 = 1024;
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// Issues the commands in `bits`, or defers them until their turn. By the issuer. Returns how
+    /// many registers were written.
+    #[inline]
+    pub(crate) fn issue(&self, bits: u32) -> usize {
+        if self.flight.is_free() && self.flight.queued(bits) == bits {
+            return self.issue_queued(bits);
+        }
+        self.flight.hold(bits);
+        self.give_turns()
+    }
+
+    #[inline]
+    pub(crate) fn issue_queued(&self, bits: u32) -> usize {
+        self.regs.write(Reg::Sact, bits);
+        self.flight.issued.fetch_or(bits, Ordering::SeqCst);
+        self.regs.write(Reg::Ci, bits);
+        2
+    }
+
+    fn issue_unqueued(&self, bits: u32) -> usize {
+        self.flight.answered.store(false, Ordering::Relaxed);
+        self.memory.clear_rfis();
+        self.flight.issued.fetch_or(bits, Ordering::SeqCst);
+        self.regs.write(Reg::Ci, bits);
+        1
+    }
+
+    /// Issues what is deferred, as far as it is its turn. Any context. Returns how many registers
+    /// were written.
+    #[cold]
+    pub(crate) fn give_turns(&self) -> usize {
+        let mut written = 0usize;
+        while let Some(mut last) = self.flight.turn.lock_or_knock() {
+            let writes = match self.flight.next(&mut last) {
+                Turn::Nothing => 0,
+                Turn::Queued(bits) => self.issue_queued(bits),
+                Turn::Unqueued(bits) => self.issue_unqueued(bits),
+            };
+            written = written.wrapping_add(writes);
+            if !last.release() {
+                break;
+            }
+        }
+        written
+    }
+}
+
+impl<S: Site> AhciQueue<S> {
+    /// Whether a completion may be there, from memory.
+    #[inline]
+    pub(crate) fn is_announced(&self, side: &mut AhciDrain) -> bool {
+        let port = self.site.port();
+        let (sdb, rfis) = port.memory.fises();
+        if sdb != 0 || cmd::ends_command(rfis) || side.owed != 0 || port.flight.is_judged() {
+            return true;
+        }
+        side.looks = side.looks.wrapping_add(1);
+        // Errors that no interrupt reports, as there are none.
+        if side.looks & (RARELY - 1) == 0 && !port.listening.load(Ordering::Relaxed) {
+            self.look_for_trouble();
+        }
+        false
+    }
+
+    /// Reads whether there is an error, if the device has anything.
+    #[cold]
+    fn look_for_trouble(&self) {
+        let port = self.site.port();
+        let issued = port.flight.issued.load(Ordering::Relaxed) != 0;
+        if issued && !port.flight.is_halted() {
+            // All ones, too: it is gone.
+            if port.regs.read(Reg::Is) & IS_TROUBLE != 0 {
+                self.alarm();
+            }
+        }
+    }
+
+    #[cold]
+    fn alarm(&self) {
+        if self.site.port().alarm() {
+            self.site.call();
+        }
+    }
+
+    /// What is finished, as bits; reads one register if the device has anything. By the drainer.
+    #[inline]
+    pub(crate) fn look(&self, side: &mut AhciDrain) -> u32 {
+        let port = self.site.port();
+        side.judged = match port.flight.is_judged() {
+            true => port.flight.take_judged(),
+            false => 0,
+        };
+        let halts = port.flight.halts();
+        if port.flight.is_halted() {
+            // The registers of a stopped port say that everything is finished.
+            return side.judged;
+        }
+        let before = port.flight.issued.load(Ordering::SeqCst);
+        let (sdb, rfis) = port.memory.fises();
+        if before != 0 && port.flight.has_unqueued() {
+            return side.judged | self.look_unqueued(side, before, halts, sdb, rfis);
+        }
+        if sdb != 0 || cmd::ends_command(rfis) {
+            // The answer to an unqueued command that was issued just now stays; one from before is
+            // of no use.
+            self.notice(side, sdb, rfis, before != 0);
+        }
+        let issued = port.flight.issued.load(Ordering::SeqCst);
+        if issued == 0 || port.flight.has_unqueued() {
+            side.owed = 0;
+            return side.judged;
+        }
+        if sdb != 0 {
+            side.owed |= port.memory.sdb_active();
+        }
+        let active = port.regs.read(Reg::Sact);
+        if port.flight.was_halted(halts) {
+            // By the control path, between the two: who halts keeps what was finished.
+            return side.judged;
+        }
+        let done = issued & !active;
+        let unsaid = done & !side.owed != 0;
+        if unsaid && (sdb == 0 || active == 0) && !port.is_running() {
+            // Finished without a word, or with one for the last of all: the HBA was reset, or its
+            // registers are out of reach.
+            self.alarm();
+            return side.judged;
+        }
+        side.owed &= active & issued;
+        side.judged | self.finish(side, done)
+    }
+
+    /// Makes room for the next announcement, before the register is read.
+    #[inline]
+    fn notice(&self, side: &mut AhciDrain, sdb: u32, rfis: u32, clears_rfis: bool) {
+        let port = self.site.port();
+        if sdb != 0 {
+            port.memory.clear_sdb();
+        }
+        if clears_rfis && cmd::ends_command(rfis) {
+            port.memory.clear_rfis();
+        }
+        // A port that is polled keeps the line of memory to itself.
+        if port.heard.load(Ordering::Relaxed) {
+            port.heard.store(false, Ordering::Relaxed);
+        }
+        // What comes from here on is announced anew, or is in the register.
+        fence(Ordering::SeqCst);
+        if cmd::is_error(sdb) || cmd::is_error(rfis) {
+            self.alarm();
+        } else if cmd::has_error_code(sdb) {
+            self.look_for_trouble();
+        }
+        if cmd::is_garbage(sdb, rfis) {
+            side.violations = side.violations.saturating_add(1);
+        }
+    }
+
+    /// As [`AhciQueue::look`], for commands that are not queued. `rfis` was read after `issued`, so
+    /// it is an answer to one of these.
+    #[cold]
+    fn look_unqueued(
+        &self,
+        side: &mut AhciDrain,
+        issued: u32,
+        halts: u32,
+        sdb: u32,
+        rfis: u32,
+    ) -> u32 {
+        let port = self.site.port();
+        self.notice(side, sdb, rfis, true);
+        if cmd::ends_command(rfis) {
+            port.flight.answered.store(true, Ordering::Relaxed);
+        }
+        side.owed = 0;
+        // After an error, whose FIS may have been cleared by an earlier look: some HBAs clear PxCI
+        // of the command that failed, too.
+        let alarmed = port.alarmed.load(Ordering::SeqCst);
+        if alarmed || !port.flight.answered.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let ci = port.regs.read(Reg::Ci);
+        if port.flight.was_halted(halts) {
+            return 0;
+        }
+        let (_, after) = port.memory.fises();
+        if cmd::is_error(rfis) || cmd::is_error(after) {
+            // Which one failed is for the recovery to find out.
+            self.alarm();
+            return 0;
+        }
+        let done = issued & !ci;
+        if ci == 0 && !done.is_power_of_two() && !port.is_running() {
+            // As above.
+            self.alarm();
+            return 0;
+        }
+        // One FIS may have covered another, so it can't be said which are announced: from the first
+        // answer on, all are.
+        side.owed = issued & ci;
+        self.finish(side, done)
+    }
+
+    /// Takes `done` from the device; returns those that a recovery has not ended meanwhile.
+    #[inline]
+    fn finish(&self, side: &mut AhciDrain, done: u32) -> u32 {
+        if done == 0 {
+            return 0;
+        }
+        let port = self.site.port();
+        let (taken, due) = port.flight.finish(done);
+        if due {
+            side.writes = side.writes.wrapping_add(port.give_turns());
+        }
+        taken
+    }
+}
+
+/// The depth that was chosen.
+pub(crate) struct Depth {
+    /// Slots from this one on are left alone.
+    chosen: AtomicU32,
+    /// The drive's own, once its queue was made; 0: it was not.
+    most: AtomicU32,
+}
+
+impl Depth {
+    pub(crate) fn new() -> Self {
+        Self {
+            chosen: AtomicU32::new(u32::MAX),
+            most: AtomicU32::new(0),
+        }
+    }
+
+    /// The drive says that of itself.
+    pub(crate) fn begin(&self, about: &About) {
+        let most = if about.dialect.ncq { about.tags } else { 1 };
+        self.most.store(u32::from(most), Ordering::Relaxed);
+    }
+
+    /// Slots that may be used.
+    #[inline]
+    pub(crate) fn slots(&self) -> usize {
+        // CAST: a usize has 32 bits at least.
+        self.chosen.load(Ordering::Relaxed) as usize
+    }
+
+    /// Whether the operator wants one command at a time.
+    pub(crate) fn is_one(&self) -> bool {
+        self.slots() == 1
+    }
+}
+
+impl<P: Platform, M: Mmio> Port<P, M> {
+    /// The commands that the drive is given at once, at most.
+    pub(crate) fn depth(&self) -> u16 {
+        let most = self.depth.most.load(Ordering::Relaxed);
+        let now = match self.is_unqueued() {
+            true => 1,
+            false => self.depth.chosen.load(Ordering::Relaxed).min(most),
+        };
+        // CAST: 32 at most.
+        now as u16
+    }
+
+    /// Limits the commands that it is given at once to `depth`. The queue is at rest, as the issue
+    /// side keeps free slots for itself. [`Error::Invalid`]: none, or more than the drive takes.
+    pub(crate) fn set_depth(&self, depth: u16) -> Result<(), Error> {
+        let most = self.depth.most.load(Ordering::Relaxed);
+        let depth = u32::from(depth);
+        if !(1..=most).contains(&depth) {
+            return Err(Error::Invalid);
+        }
+        // Of a drive without a queue the HBA keeps the others.
+        if most > 1 {
+            self.depth.chosen.store(depth, Ordering::Relaxed);
+            self.unqueued.store(depth == 1, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }

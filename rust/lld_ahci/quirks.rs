@@ -28,6 +28,39 @@
 //! auto-activation is never enabled. `nodmalog`, `nologdir`: logs are read by PIO, and the
 //! directory of logs is not.
 //! `firmwarewarn`: newer firmware is to be had, and needed.
+//!
+//! Which drive is known for what: facts of libata (`__ata_dev_quirks` and
+//! `__ata_dev_max_sec_quirks` of Linux 7.3), in two tables of our own.
+//!
+//! Of [`KNOWN_BAD`] all rows count that match; of [`KNOWN_GOOD`] the first. What is not taken over
+//! is of PATA and ATAPI devices, which are not served.
+//!
+//! HBAs that are known to do something wrong, and what they are spared: facts of `ahci.c` of Linux
+//! 7.3 (its boards and their flags).
+//!
+//! | quirk | what is done |
+//! | --- | --- |
+//! | `dma32`, `dma43` | all memory is below 2^32, 2^43, whatever `CAP.S64A` says |
+//! | `nomsi` | it interrupts by its pin |
+//! | `hbanoncq` | commands are not queued, whatever `CAP.SNCQ` says |
+//! | `hbancq` | commands are queued, whatever `CAP.SNCQ` says |
+//! | `hbanodipm` | drives do not have the link sleep by themselves (DIPM) |
+//! | `sect255` | a command is of 255 sectors at most |
+//! | `ignifserr` | errors of the interface (`PxIS.IFS`) are not heeded |
+//! | `pcs` | its reset turns ports off in configuration space: they are turned on again |
+//! | `sataports` | ports of other kinds than SATA are left alone |
+//! | `ackfirst` | `IS` is acknowledged before the ports are asked |
+//! | `srst` | its ports come up by a software reset only, which hiops has not: it is not served |
+//!
+//! Left out, as what would trip over it is not done here: port multipliers and FIS-based switching,
+//! ATAPI, notifications, DevSleep, auto-activation, and `PxSERR.ERR.E`, which is not looked at.
+//! Left out, too: quirks of one make of machine, by name; and the port of an Avoton that stays off
+//! after a COMRESET (`DET` 1), which comes back with the next bind.
+//!
+//! Patterns of models and of firmware revisions: `*` is any text, `?` any character, `[a-c5]` one
+//! of some, everything else itself. A pattern is all of the text.
+
+use hal::{Messages, PciIds};
 
 use crate::identify::DriveId;
 
@@ -38,7 +71,7 @@ hal::quirk_set! {
         DISABLE = "disable",
         /// Native command queuing is broken, or slow.
         NO_NCQ = "noncq",
-        /// Likewise behind an HBA of ATI's.
+        /// Likewise behind an HBA of VENDOR_ATI's.
         NO_NCQ_ON_ATI = "noncqonati",
         /// Newer firmware mends it.
         FIRMWARE_WARN = "firmwarewarn",
@@ -58,7 +91,7 @@ hal::quirk_set! {
         NO_LPM = "nolpm",
         /// Likewise, if it is one of 1.5 Gbit/s.
         WD_BROKEN_LPM = "wdbrokenlpm",
-        /// Likewise, behind an HBA of ATI's or AMD's.
+        /// Likewise, behind an HBA of VENDOR_ATI's or AMD's.
         NO_LPM_ON_ATI_AND_AMD = "nolpmonatiandamd",
         /// It is lost at higher speeds of the link.
         GEN1 = "1.5gbps",
@@ -78,7 +111,6 @@ hal::quirk_set! {
 }
 
 /// PCI vendors of HBAs.
-const ATI: u16 = 0x1002;
 const AMD: u16 = 0x1022;
 /// Bytes of a TRIM that every drive takes.
 const TRIM_BYTES: u32 = 128 << 20;
@@ -97,14 +129,14 @@ pub(crate) struct Surroundings {
 impl Quirks {
     /// What is known of the drive that names itself so (IDENTIFY DEVICE).
     pub(crate) fn of(model: &[u8], firmware: &[u8]) -> Self {
-        crate::drives::of(model, firmware)
+        of(model, firmware)
     }
 
     /// Whether the link has to stay awake.
     pub(crate) fn is_sleepless(self, id: &DriveId, around: &Surroundings) -> bool {
         self.has(Self::NO_LPM)
             || (self.has(Self::WD_BROKEN_LPM) && id.gen1_only)
-            || (self.has(Self::NO_LPM_ON_ATI_AND_AMD) && matches!(around.vendor, ATI | AMD))
+            || (self.has(Self::NO_LPM_ON_ATI_AND_AMD) && matches!(around.vendor, VENDOR_ATI | AMD))
     }
 
     /// Most bytes of a command.
@@ -120,7 +152,7 @@ impl Quirks {
 impl DriveId {
     /// What is left of what the drive says once `quirks` are known: all that it is used for.
     pub(crate) fn spared(mut self, quirks: Quirks, around: &Surroundings) -> Self {
-        let ati = quirks.has(Quirks::NO_NCQ_ON_ATI) && around.vendor == ATI;
+        let ati = quirks.has(Quirks::NO_NCQ_ON_ATI) && around.vendor == VENDOR_ATI;
         if quirks.has(Quirks::NO_NCQ) || ati {
             self.depth = None;
         }
@@ -138,6 +170,459 @@ impl DriveId {
         let most = quirks.max_transfer(around) & !block.wrapping_sub(1);
         self.max_transfer = self.max_transfer.min(most);
         self
+    }
+}
+
+/// Model, firmware revision, and what that drive is known for; see [`crate::quirks`].
+type DriveRow = (&'static str, &'static str, Quirks);
+
+const ANY: &str = "*";
+
+const NO_NCQ: Quirks = Quirks::NO_NCQ;
+const NO_NCQ_TRIM: Quirks = Quirks::NO_NCQ_TRIM;
+const NO_LPM: Quirks = Quirks::NO_LPM;
+const WD_BROKEN_LPM: Quirks = Quirks::WD_BROKEN_LPM;
+const NO_FUA: Quirks = Quirks::NO_FUA;
+/// Seagate's firmware of 2008: queued commands and a flush between them.
+const OUTDATED: Quirks = NO_NCQ.with(Quirks::FIRMWARE_WARN);
+/// Samsung's: queued TRIM, and much beside HBAs of ATI's and AMD's.
+const SAMSUNG: Quirks = NO_NCQ_TRIM
+    .with(Quirks::NO_NCQ_ON_ATI)
+    .with(Quirks::NO_LPM_ON_ATI_AND_AMD);
+
+const KNOWN_BAD: &[DriveRow] = &[
+    // Boxes and port multipliers that show themselves.
+    ("Config  Disk", ANY, Quirks::DISABLE),
+    ("ASMT109x- Config", ANY, Quirks::DISABLE),
+    // Long commands.
+    ("ST380013AS", "3.20", Quirks::MAX_SEC_1024),
+    ("LITEON CX1-JB*-HP", ANY, Quirks::MAX_SEC_1024),
+    ("LITEON EP1-*", ANY, Quirks::MAX_SEC_1024),
+    ("DELLBOSS VD", "MV.R00-0", Quirks::MAX_SEC_8191),
+    ("INTEL SSDSC2KG480G8", "XCV10120", Quirks::MAX_SEC_8191),
+    // Queues.
+    ("WDC WD740ADFD-00", ANY, NO_NCQ),
+    ("WDC WD740ADFD-00NLR1", ANY, NO_NCQ),
+    ("FUJITSU MHT2060BH", ANY, NO_NCQ),
+    ("Maxtor *", "BANC*", NO_NCQ),
+    ("Maxtor 7V300F0", "VA111630", NO_NCQ),
+    ("ST380817AS", "3.42", NO_NCQ),
+    ("ST3160023AS", "3.42", NO_NCQ),
+    ("OCZ CORE_SSD", "02.10104", NO_NCQ),
+    ("HTS541060G9SA00", "MB3OC60D", NO_NCQ),
+    ("HTS541080G9SA00", "MB4OC60D", NO_NCQ),
+    ("HTS541010G9SA00", "MBZOC60D", NO_NCQ),
+    ("C300-CTFDDAC128MAG", "0001", NO_NCQ),
+    ("ST31500341AS", "SD1[5-9]", OUTDATED),
+    ("ST31000333AS", "SD1[5-9]", OUTDATED),
+    ("ST3640[36]23AS", "SD1[5-9]", OUTDATED),
+    ("ST3320[68]13AS", "SD1[5-9]", OUTDATED),
+    // Queued TRIM.
+    ("Micron_M500IT_*", "MU01", NO_NCQ_TRIM),
+    ("Micron_M500_*", ANY, NO_NCQ_TRIM),
+    ("Micron_M5[15]0_*", "MU01", NO_NCQ_TRIM),
+    ("Micron_1100_*", ANY, NO_NCQ_TRIM),
+    ("Crucial_CT*M500*", ANY, NO_NCQ_TRIM),
+    ("Crucial_CT*M550*", "MU01", NO_NCQ_TRIM),
+    ("Crucial_CT*MX100*", "MU01", NO_NCQ_TRIM),
+    ("FCCT*M500*", ANY, NO_NCQ_TRIM),
+    ("Samsung SSD 840*", ANY, NO_NCQ_TRIM),
+    ("Samsung SSD 840 EVO*", ANY, Quirks::NO_DMA_LOG),
+    ("Samsung SSD 850*", ANY, NO_NCQ_TRIM),
+    ("Samsung SSD 860*", ANY, SAMSUNG),
+    ("Samsung SSD 870*", ANY, SAMSUNG),
+    ("SAMSUNG*MZ7LH*", ANY, SAMSUNG),
+    // TRIM.
+    ("SuperSSpeed S238*", ANY, Quirks::NO_TRIM),
+    ("M88V29*", ANY, Quirks::NO_TRIM),
+    ("SanDisk SD[789]*", ANY, Quirks::MAX_TRIM_128M),
+    // FUA.
+    ("Maxtor", "BANC1G10", NO_FUA),
+    ("WDC*WD2500J*", ANY, NO_FUA),
+    ("OCZ-VERTEX*", ANY, NO_FUA),
+    ("INTEL*SSDSC2CT*", ANY, NO_FUA),
+    // A link that sleeps.
+    ("ADATA SU680", ANY, NO_LPM),
+    ("ST1000DM010-2EP102", ANY, NO_LPM),
+    ("ST2000DM008-2FR102", ANY, NO_LPM),
+    ("ST1000LM024 HN-M101MBB", ANY, NO_LPM),
+    ("CT*0BX*00SSD1", ANY, NO_LPM),
+    ("Crucial_CT512MX100*", ANY, NO_LPM),
+    ("Crucial_CT480M500*", ANY, NO_LPM),
+    ("Crucial_CT960M500*", ANY, NO_LPM),
+    ("R3SL240G", ANY, NO_LPM),
+    ("Apacer AS340*", ANY, NO_LPM),
+    ("PNY CS900 1TB SSD", ANY, NO_LPM),
+    ("MD619HXCLDE3TC", "TCVAID", NO_LPM),
+    ("MD619GXCLDE3TC", "TCV35D", NO_LPM),
+    ("SAMSUNG MZMPC128HBFU-000MV", "CXM14M1Q", NO_LPM),
+    ("SAMSUNG SSD PM830 mSATA *", "CXM13D1Q", NO_LPM),
+    ("SAMSUNG MZ7TD256HAFV-000L9", ANY, NO_LPM),
+    ("SAMSUNG MZ7TE512HMHP-000L1", "EXT06L0Q", NO_LPM),
+    ("WDC WD100EFGX-68CPLN0", ANY, NO_LPM),
+    ("WDC WD102KFBX-68M95N0", ANY, NO_LPM),
+    ("WDC WD141KFGX-68FH9N0", ANY, NO_LPM),
+    ("WD Green 2.5 480GB", ANY, NO_LPM),
+    ("WDC WD800JD-*", ANY, WD_BROKEN_LPM),
+    ("WDC WD1200JD-*", ANY, WD_BROKEN_LPM),
+    ("WDC WD1600JD-*", ANY, WD_BROKEN_LPM),
+    ("WDC WD2000JD-*", ANY, WD_BROKEN_LPM),
+    ("WDC WD2500JD-*", ANY, WD_BROKEN_LPM),
+    ("WDC WD3000JD-*", ANY, WD_BROKEN_LPM),
+    ("WDC WD3200JD-*", ANY, WD_BROKEN_LPM),
+    // A link that is too fast.
+    ("WD My Book", ANY, Quirks::GEN1),
+    ("Seagate FreeAgent GoFlex", ANY, Quirks::GEN1),
+    // What is not asked of any drive.
+    ("ST1000LM024 HN-M101MBB", ANY, Quirks::BROKEN_FPDMA_AA),
+    ("VB0250EAVER", "HPG7", Quirks::BROKEN_FPDMA_AA),
+    ("HDS724040KLSA80", "KFAOA20N", Quirks::BROKEN_HPA),
+    ("OCZ-VERTEX", "1.30", Quirks::BROKEN_HPA),
+    ("SATADOM-ML 3ME", ANY, Quirks::NO_LOG_DIR),
+];
+
+const ZEROES: Quirks = Quirks::ZERO_AFTER_TRIM;
+/// The families whose queued TRIM was mended by the firmware after the one that is known bad.
+const MENDED: Quirks = ZEROES.with(Quirks::NCQ_TRIM);
+
+const KNOWN_GOOD: &[DriveRow] = &[
+    // The 510, unlike Intel's others.
+    ("INTEL*SSDSC2MH*", ANY, Quirks::NONE),
+    ("Micron_M500IT_*", ANY, MENDED),
+    ("Micron_M5[15]0_*", ANY, MENDED),
+    ("Crucial_CT*M550*", ANY, MENDED),
+    ("Crucial_CT*MX100*", ANY, MENDED),
+    ("Micron*", ANY, ZEROES),
+    ("Crucial*", ANY, ZEROES),
+    ("FCCT*M500*", ANY, ZEROES),
+    ("INTEL*SSD*", ANY, ZEROES),
+    ("SSD*INTEL*", ANY, ZEROES),
+    ("Samsung*SSD*", ANY, ZEROES),
+    ("SAMSUNG*SSD*", ANY, ZEROES),
+    ("SAMSUNG*MZ7KM*", ANY, ZEROES),
+    ("SAMSUNG*MZ7LH*", ANY, ZEROES),
+    ("ST[1248][0248]0[FH]*", ANY, ZEROES),
+];
+
+/// What is known of the drive that names itself so.
+pub(crate) fn of(model: &[u8], firmware: &[u8]) -> Quirks {
+    let (model, firmware) = (model.trim_ascii_end(), firmware.trim_ascii_end());
+    let is =
+        |row: &&DriveRow| matches(row.0.as_bytes(), model) && matches(row.1.as_bytes(), firmware);
+    let good = KNOWN_GOOD.iter().find(is).map_or(Quirks::NONE, |row| row.2);
+    let bad = KNOWN_BAD.iter().filter(is);
+    bad.fold(good, |sum, row| sum.with(row.2))
+}
+
+hal::quirk_set! {
+    /// What an HBA is known to do wrong.
+    pub struct Boards {
+        /// Addresses of more than 32 bits come out wrong.
+        DMA_32 = "dma32",
+        /// Likewise of more than 43 bits.
+        DMA_43 = "dma43",
+        /// Messages are lost, or never sent.
+        NO_MSI = "nomsi",
+        /// Queued commands go wrong.
+        NO_NCQ = "hbanoncq",
+        /// It can queue commands, and does not say so.
+        YES_NCQ = "hbancq",
+        /// Drives may not ask for the link to sleep.
+        NO_DIPM = "hbanodipm",
+        /// Longer commands go wrong.
+        SECT_255 = "sect255",
+        /// `PxIS.IFS` is set without an error.
+        IGNORE_IFS = "ignifserr",
+        /// Its ports have switches in configuration space.
+        PCS = "pcs",
+        /// Not all of its ports are for SATA drives.
+        SATA_PORTS = "sataports",
+        /// `IS` is an edge for it.
+        ACK_FIRST = "ackfirst",
+        /// Its ports need a software reset.
+        NEEDS_SRST = "srst",
+    }
+}
+
+/// Functions of one vendor from the first ID to the last, and what is known of them.
+type BoardRow = (u16, u16, u16, Boards);
+
+const ANY_DEVICE: (u16, u16) = (0, u16::MAX);
+
+const LOONGSON: u16 = 0x0014;
+const VENDOR_ATI: u16 = 0x1002;
+const ST_MICRO: u16 = 0x104a;
+const NVIDIA: u16 = 0x10de;
+const VIA: u16 = 0x1106;
+const MARVELL: u16 = 0x11ab;
+const VENDOR_SAMSUNG: u16 = 0x144d;
+const CAVIUM: u16 = 0x177d;
+const JMICRON: u16 = 0x197b;
+const ASMEDIA: u16 = 0x1b21;
+const ENMOTUS: u16 = 0x1c44;
+const INTEL: u16 = 0x8086;
+
+const MV: Boards = Boards::NO_NCQ
+    .with(Boards::NO_MSI)
+    .with(Boards::SATA_PORTS)
+    .with(Boards::ACK_FIRST);
+
+const MCP: Boards = Boards::YES_NCQ.with(Boards::NO_DIPM);
+
+const ROWS: &[BoardRow] = &[
+    // JMB582, JMB585; all of JMicron's
+    (JMICRON, 0x0582, 0x0582, Boards::DMA_32),
+    (JMICRON, 0x0585, 0x0585, Boards::DMA_32),
+    (JMICRON, ANY_DEVICE.0, ANY_DEVICE.1, Boards::IGNORE_IFS),
+    // ULi M5288
+    (0x10b9, 0x5288, 0x5288, Boards::IGNORE_IFS),
+    // ASM1060, ASM1061, ASM1062 and what is made of them
+    (ASMEDIA, 0x0601, 0x0602, Boards::DMA_43),
+    (ASMEDIA, 0x0611, 0x0612, Boards::DMA_43),
+    (ASMEDIA, 0x0621, 0x0622, Boards::DMA_43),
+    (ASMEDIA, 0x0624, 0x0624, Boards::DMA_43),
+    // SB600
+    (
+        VENDOR_ATI,
+        0x4380,
+        0x4380,
+        Boards::DMA_32.with(Boards::NO_MSI).with(Boards::SECT_255),
+    ),
+    // 88SE6121, 88SE6145
+    (MARVELL, 0x6121, 0x6121, MV),
+    (MARVELL, 0x6145, 0x6145, MV),
+    // VT8251
+    (VIA, 0x3349, 0x3349, Boards::NEEDS_SRST),
+    (VIA, 0x6287, 0x6287, Boards::NEEDS_SRST),
+    // MCP65, MCP67, MCP73
+    (NVIDIA, 0x044c, 0x044f, MCP),
+    (NVIDIA, 0x045c, 0x045f, MCP),
+    (NVIDIA, 0x0550, 0x055b, MCP),
+    (NVIDIA, 0x0580, 0x058f, MCP),
+    (NVIDIA, 0x07f0, 0x07fb, MCP),
+    // Annapurna Labs; SSDs of Samsung's that are their own HBA
+    (0x1c36, 0x0031, 0x0031, Boards::NO_MSI),
+    (VENDOR_SAMSUNG, 0x1600, 0x1600, Boards::NO_MSI),
+    (VENDOR_SAMSUNG, 0xa800, 0xa800, Boards::NO_MSI),
+];
+
+/// Intel's with [`Boards::PCS`], from ICH6 to Cannon Lake and some later; from the first ID to the
+/// last.
+const WITH_PCS: &[(u16, u16)] = &[
+    (0x02d3, 0x02d3),
+    (0x02d7, 0x02d7),
+    (0x06d6, 0x06d7),
+    (0x0f22, 0x0f23),
+    (0x1c02, 0x1c07),
+    (0x1d02, 0x1d02),
+    (0x1d04, 0x1d04),
+    (0x1d06, 0x1d06),
+    (0x1e02, 0x1e07),
+    (0x1e0e, 0x1e0e),
+    (0x1f22, 0x1f27),
+    (0x1f2e, 0x1f2f),
+    (0x1f32, 0x1f37),
+    (0x1f3e, 0x1f3f),
+    (0x22a3, 0x22a3),
+    (0x2323, 0x2323),
+    (0x23a3, 0x23a3),
+    (0x2652, 0x2653),
+    (0x2681, 0x2683),
+    (0x27c1, 0x27c1),
+    (0x27c3, 0x27c3),
+    (0x27c5, 0x27c6),
+    (0x2821, 0x2824),
+    (0x2826, 0x2827),
+    (0x2829, 0x282a),
+    (0x282f, 0x282f),
+    (0x2922, 0x2925),
+    (0x2927, 0x2927),
+    (0x2929, 0x292c),
+    (0x292f, 0x292f),
+    (0x294d, 0x294e),
+    (0x34d3, 0x34d3),
+    (0x3a05, 0x3a05),
+    (0x3a22, 0x3a22),
+    (0x3a25, 0x3a25),
+    (0x3b22, 0x3b25),
+    (0x3b29, 0x3b29),
+    (0x3b2b, 0x3b2c),
+    (0x3b2f, 0x3b2f),
+    (0x43d4, 0x43d7),
+    (0x4b63, 0x4b63),
+    (0x502a, 0x502b),
+    (0x5ae3, 0x5ae3),
+    (0x8c02, 0x8c07),
+    (0x8c0e, 0x8c0f),
+    (0x8c82, 0x8c87),
+    (0x8c8e, 0x8c8f),
+    (0x8d02, 0x8d02),
+    (0x8d04, 0x8d04),
+    (0x8d06, 0x8d06),
+    (0x8d0e, 0x8d0e),
+    (0x8d62, 0x8d62),
+    (0x8d64, 0x8d64),
+    (0x8d66, 0x8d66),
+    (0x8d6e, 0x8d6e),
+    (0x9c02, 0x9c07),
+    (0x9c0e, 0x9c0f),
+    (0x9c83, 0x9c83),
+    (0x9c85, 0x9c85),
+    (0x9c87, 0x9c87),
+    (0x9c8f, 0x9c8f),
+    (0x9d03, 0x9d03),
+    (0x9d05, 0x9d05),
+    (0x9d07, 0x9d07),
+    (0x9dd3, 0x9dd3),
+    (0xa102, 0xa103),
+    (0xa105, 0xa107),
+    (0xa10f, 0xa10f),
+    (0xa182, 0xa182),
+    (0xa186, 0xa186),
+    (0xa1d2, 0xa1d2),
+    (0xa1d6, 0xa1d6),
+    (0xa202, 0xa202),
+    (0xa206, 0xa206),
+    (0xa252, 0xa252),
+    (0xa256, 0xa256),
+    (0xa356, 0xa356),
+    (0xa386, 0xa386),
+];
+
+/// Revisions of NVIDIA's first AHCI function that lose messages.
+const NVIDIA_WITHOUT_MSI: [u8; 2] = [0xa1, 0xa2];
+
+impl Boards {
+    /// What is known of the function `ids`.
+    pub fn of(ids: &PciIds) -> Self {
+        let rows = ROWS
+            .iter()
+            .filter(|row| row.0 == ids.vendor && (row.1..=row.2).contains(&ids.device))
+            .fold(Self::NONE, |sum, row| sum.with(row.3));
+        let mut pcs = WITH_PCS.iter();
+        let has_pcs =
+            ids.vendor == INTEL && pcs.any(|(first, last)| (*first..=*last).contains(&ids.device));
+        let of_nvidia = rows.has(Self::YES_NCQ) && NVIDIA_WITHOUT_MSI.contains(&ids.revision);
+        let more = |is: bool, board: Self| if is { board } else { Self::NONE };
+        rows.with(more(has_pcs, Self::PCS))
+            .with(more(of_nvidia, Self::NO_MSI))
+    }
+
+    /// How many bits of an address it gets right, of one that says that it takes `said`.
+    pub(crate) fn dma_bits(self, said: u8) -> u8 {
+        if self.has(Self::DMA_32) {
+            said.min(32)
+        } else if self.has(Self::DMA_43) {
+            said.min(43)
+        } else {
+            said
+        }
+    }
+
+    /// How it may interrupt.
+    pub const fn messages(self) -> Messages {
+        match self.has(Self::NO_MSI) {
+            true => Messages::NONE,
+            false => Messages::ALL,
+        }
+    }
+
+    /// Most sectors of 512 bytes of a command; 0: no limit.
+    pub(crate) const fn sectors(self) -> u32 {
+        match self.has(Self::SECT_255) {
+            true => 255,
+            false => 0,
+        }
+    }
+
+    /// Those of `ports` that are for SATA drives.
+    pub(crate) fn sata_ports(self, ports: u32, ids: &PciIds) -> u32 {
+        match (self.has(Self::SATA_PORTS), ids.device) {
+            (false, _) => ports,
+            // 88SE6121: two, and one for PATA.
+            (true, 0x6121) => ports & 0x3,
+            (true, _) => ports & 0xf,
+        }
+    }
+
+    /// Why it is not served, and what to do.
+    pub fn refusal(self) -> Option<&'static str> {
+        self.has(Self::NEEDS_SRST).then_some(
+            "serving ports that need a software reset (leave this controller to the driver ahci)",
+        )
+    }
+
+    /// The BAR with the registers of the function `ids` (ABAR, AHCI 1.3.1 section 2.1.11).
+    pub fn bar(ids: &PciIds) -> u8 {
+        match (ids.vendor, ids.device) {
+            (ST_MICRO, 0xcc06) | (LOONGSON, 0x7a08) | (CAVIUM, 0xa01c) => 0,
+            (ENMOTUS, 0x8000) => 2,
+            (CAVIUM, 0xa084) => 4,
+            _ => 5,
+        }
+    }
+}
+
+/// Whether `text` is what `pattern` says. An unclosed `[` is nobody's pattern: it matches nothing.
+///
+/// Bounded: each `*` begins anew only at the last one, so the steps are at most the product of the
+/// two lengths.
+pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut rest, mut left) = (pattern, text);
+    // The pattern after the last `*`, and the text that it was tried on last.
+    let mut star: Option<(&[u8], &[u8])> = None;
+    loop {
+        let step = match (rest.split_first(), left.split_first()) {
+            (None, None) => return true,
+            (Some((b'*', after)), _) => {
+                star = Some((after, left));
+                Some((after, left))
+            }
+            (Some(_), Some((letter, tail))) => one(rest, *letter).map(|after| (after, tail)),
+            _ => None,
+        };
+        (rest, left) = match (step, star) {
+            (Some(step), _) => step,
+            // The last `*` takes one more letter.
+            (None, Some((after, [_, tail @ ..]))) => {
+                star = Some((after, tail));
+                (after, tail)
+            }
+            _ => return false,
+        };
+    }
+}
+
+/// What follows the first element of `pattern`, if that is `letter`.
+fn one(pattern: &[u8], letter: u8) -> Option<&[u8]> {
+    let (first, after) = pattern.split_first()?;
+    match first {
+        b'?' => Some(after),
+        b'[' => {
+            let end = after.iter().position(|byte| *byte == b']')?;
+            let (set, after) = after.split_at_checked(end)?;
+            let (_, after) = after.split_first()?;
+            is_one_of(set, letter).then_some(after)
+        }
+        first => (*first == letter).then_some(after),
+    }
+}
+
+/// Whether `letter` is in `set`, of letters and ranges.
+fn is_one_of(set: &[u8], letter: u8) -> bool {
+    let mut left = set;
+    loop {
+        left = match left {
+            [] => return false,
+            [from, b'-', to, ..] if (*from..=*to).contains(&letter) => return true,
+            [_, b'-', _, rest @ ..] => rest,
+            [only, rest @ ..] => {
+                if *only == letter {
+                    return true;
+                }
+                rest
+            }
+        };
     }
 }
 
@@ -174,5 +659,186 @@ mod tests {
         assert_eq!(most(Quirks::NONE, 255, 12), 31 * 4096);
         assert_eq!(most(Quirks::MAX_SEC_1024, 255, 9), 255 * 512);
         assert_eq!(most(Quirks::MAX_SEC_1024, 0, 12), 512 << 10);
+    }
+
+    fn quirks(model: &str, firmware: &str) -> Quirks {
+        of(
+            std::format!("{model:<40}").as_bytes(),
+            std::format!("{firmware:<8}").as_bytes(),
+        )
+    }
+
+    #[test]
+    fn a_drive_has_all_that_is_known_of_it() {
+        let evo = quirks("Samsung SSD 840 EVO 250GB", "EXT0BB0Q");
+        assert_eq!(evo, NO_NCQ_TRIM.with(Quirks::NO_DMA_LOG).with(ZEROES));
+        let vertex = quirks("OCZ-VERTEX", "1.30");
+        assert_eq!(vertex, NO_FUA.with(Quirks::BROKEN_HPA));
+        let crucial = quirks("Crucial_CT512MX100SSD1", "MU01");
+        assert_eq!(crucial, MENDED.with(NO_NCQ_TRIM).with(NO_LPM));
+    }
+
+    #[test]
+    fn firmware_matters_where_the_table_says_so() {
+        assert!(quirks("ST31500341AS", "SD17").has(OUTDATED));
+        assert_eq!(quirks("ST31500341AS", "SD1A"), Quirks::NONE);
+        assert!(!quirks("Micron_M510_MTFDDAK256", "MU02").has(NO_NCQ_TRIM));
+        assert!(quirks("Micron_M510_MTFDDAK256", "MU02").has(MENDED));
+    }
+
+    #[test]
+    fn the_exception_among_the_good_comes_first() {
+        assert_eq!(quirks("INTEL SSDSC2MH120A2", "PPG4"), Quirks::NONE);
+        assert_eq!(quirks("INTEL SSDSC2BW240A4", "DC12"), ZEROES);
+    }
+
+    #[test]
+    fn an_unlisted_drive_is_known_for_nothing() {
+        for model in [
+            "QEMU HARDDISK",
+            "A model drive",
+            "",
+            "Samsung SS",
+            "OCZ-VERTE",
+        ] {
+            assert_eq!(quirks(model, "2.5+"), Quirks::NONE, "{model}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_found() {
+        // A pattern with its wildcards filled in is a drive of its row.
+        let filled = |pattern: &str| -> std::string::String {
+            let mut text = std::string::String::new();
+            let mut letters = pattern.chars();
+            while let Some(letter) = letters.next() {
+                match letter {
+                    '*' => text.push('x'),
+                    '[' => {
+                        text.extend(letters.next());
+                        letters.by_ref().find(|letter| *letter == ']');
+                    }
+                    letter => text.push(letter),
+                }
+            }
+            text
+        };
+        for row in KNOWN_BAD {
+            let quirks = quirks(&filled(row.0), &filled(row.1));
+            assert!(quirks.has(row.2) && row.2 != Quirks::NONE, "{}", row.0);
+        }
+        for row in KNOWN_GOOD {
+            assert!(quirks(&filled(row.0), "").has(row.2), "{}", row.0);
+        }
+    }
+
+    fn ids(vendor: u16, device: u16) -> PciIds {
+        PciIds {
+            vendor,
+            device,
+            ..PciIds::default()
+        }
+    }
+
+    #[test]
+    fn addresses_and_commands_end_where_the_board_gets_them_wrong() {
+        let bits = |vendor, device, said| Boards::of(&ids(vendor, device)).dma_bits(said);
+        assert_eq!(bits(0x197b, 0x0585, 64), 32);
+        assert_eq!(bits(0x197b, 0x0582, 64), 32);
+        assert_eq!(bits(0x1002, 0x4380, 64), 32);
+        assert_eq!(Boards::of(&ids(0x1002, 0x4380)).sectors(), 255);
+        assert_eq!(Boards::of(&ids(0x1002, 0x4391)).sectors(), 0);
+        assert_eq!(bits(0x1b21, 0x0612, 64), 43);
+        assert_eq!(bits(0x1b21, 0x0612, 32), 32);
+        for (vendor, device) in [(0x197b, 0x2363), (0x1b21, 0x1166), (0x8086, 0x2922)] {
+            assert_eq!(bits(vendor, device, 64), 64);
+        }
+    }
+
+    #[test]
+    fn ranges_end_where_they_do() {
+        let of = |vendor, device| Boards::of(&ids(vendor, device));
+        assert_eq!(of(0x8086, 0x2922), Boards::PCS);
+        assert_eq!(of(0x8086, 0x2928), Boards::NONE);
+        assert_eq!(of(0x8086, 0x19b0), Boards::NONE);
+        assert_eq!(of(0x10de, 0x0550), MCP);
+        assert_eq!(of(0x10de, 0x055c), Boards::NONE);
+        assert_eq!(of(0x1022, 0x7901), Boards::NONE);
+        let late = PciIds {
+            revision: 0xa2,
+            ..ids(0x10de, 0x044c)
+        };
+        assert_eq!(Boards::of(&late).messages(), Messages::NONE);
+        let good = PciIds {
+            revision: 0xa3,
+            ..late
+        };
+        assert_eq!(Boards::of(&good).messages(), Messages::ALL);
+    }
+
+    #[test]
+    fn other_ports_than_those_of_sata_are_left_alone() {
+        let ports = |device| {
+            let ids = ids(0x11ab, device);
+            Boards::of(&ids).sata_ports(0xff, &ids)
+        };
+        assert_eq!((ports(0x6121), ports(0x6145)), (0x3, 0xf));
+        let other = ids(0x8086, 0x2922);
+        assert_eq!(Boards::of(&other).sata_ports(0xff, &other), 0xff);
+    }
+
+    #[test]
+    fn who_needs_what_is_not_there_is_refused_with_the_way_out() {
+        let refused = |vendor, device| Boards::of(&ids(vendor, device)).refusal();
+        assert!(refused(0x1106, 0x3349).is_some_and(|why| why.contains("leave")));
+        assert_eq!(refused(0x8086, 0x2922), None);
+    }
+
+    #[test]
+    fn the_registers_are_behind_bar_5_but_for_some() {
+        assert_eq!(Boards::bar(&ids(0x8086, 0x2922)), 5);
+        assert_eq!(Boards::bar(&ids(0x1c44, 0x8000)), 2);
+        assert_eq!(Boards::bar(&ids(0x177d, 0xa084)), 4);
+        assert_eq!(Boards::bar(&ids(0x0014, 0x7a08)), 0);
+    }
+
+    fn is(pattern: &str, text: &str) -> bool {
+        matches(pattern.as_bytes(), text.as_bytes())
+    }
+
+    #[test]
+    fn a_pattern_is_all_of_the_text() {
+        assert!(is("", "") && is("ab", "ab"));
+        assert!(!is("ab", "abc") && !is("ab", "a") && !is("", "a") && !is("a", ""));
+    }
+
+    #[test]
+    fn stars_are_any_text_also_none() {
+        assert!(is("*", "") && is("*", "abc") && is("a*", "a") && is("*c", "abc"));
+        assert!(is("Crucial_CT*M500*", "Crucial_CT240M500SSD1"));
+        assert!(!is("Crucial_CT*M500*", "Crucial_CT240M550SSD1"));
+        // The last star begins anew.
+        assert!(is("*aab", "aaaab") && is("a*b*c", "abbcbc"));
+        assert!(!is("*aab", "aaaa"));
+    }
+
+    #[test]
+    fn sets_have_letters_and_ranges() {
+        assert!(is("SD1[5-9]", "SD15") && is("SD1[5-9]", "SD19") && !is("SD1[5-9]", "SD14"));
+        assert!(is("ST[1248][0248]0[FH]*", "ST480HM000"));
+        assert!(!is("ST[1248][0248]0[FH]*", "ST480GM000"));
+        assert!(is("[a-c-]", "-") && is("[a-]", "-"));
+        assert!(!is("[ab", "a") && !is("[]", "a") && !is("?", ""));
+    }
+
+    proptest::proptest! {
+        /// Whatever it is, it ends, and a text is its own pattern.
+        #[test]
+        fn any_text_is_looked_at(pattern in "[a-c*?\\[\\]-]{0,12}", text in "[a-c]{0,24}") {
+            let _ = is(&pattern, &text);
+            assert!(is(&text, &text));
+            let any = std::format!("*{text}*");
+            assert!(is(&any, &text));
+        }
     }
 }

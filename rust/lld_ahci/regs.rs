@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The HBA's registers (AHCI 1.3.1 section 3.1), decoded where they are declared, and its ports'
 //! (3.3).
+//!
+//! A port's registers (AHCI 1.3.1 section 3.3), decoded where they are declared.
 
-mod port;
-
-pub use self::port::*;
-use crate::boards::Boards;
+use cell::sync::{AtomicU32, Ordering};
 use hal::{Error, Mmio};
+
+use crate::quirks::Boards;
 
 /// HBA capabilities (3.1.1).
 pub const CAP: usize = 0x00;
@@ -118,6 +119,239 @@ pub fn read(mmio: &impl Mmio, register: usize) -> Result<u32, Error> {
     match mmio.read32(register) {
         ABSENT => Err(Error::Gone),
         value => Ok(value),
+    }
+}
+
+/// A register of a port, by its offset among them (3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reg {
+    /// Command list base address, low half (3.3.1).
+    Clb = 0x00,
+    /// Command list base address, high half (3.3.2).
+    Clbu = 0x04,
+    /// FIS base address, low half (3.3.3).
+    Fb = 0x08,
+    /// FIS base address, high half (3.3.4).
+    Fbu = 0x0c,
+    /// Interrupt status (3.3.5).
+    Is = 0x10,
+    /// Interrupt enable (3.3.6).
+    Ie = 0x14,
+    /// Command and status (3.3.7).
+    Cmd = 0x18,
+    /// Task file data (3.3.8).
+    Tfd = 0x20,
+    /// Signature (3.3.9).
+    Sig = 0x24,
+    /// SStatus (3.3.10).
+    Ssts = 0x28,
+    /// SControl (3.3.11).
+    Sctl = 0x2c,
+    /// SError (3.3.12).
+    Serr = 0x30,
+    /// SActive (3.3.13).
+    Sact = 0x34,
+    /// Command issue (3.3.14).
+    Ci = 0x38,
+}
+
+/// `PxCMD.ST`: the command list is processed.
+pub const CMD_ST: u32 = 1;
+/// `PxCMD.SUD`: spin up the drive.
+pub const CMD_SUD: u32 = 1 << 1;
+/// `PxCMD.POD`: power on the drive.
+pub const CMD_POD: u32 = 1 << 2;
+/// `PxCMD.CLO`: override BSY and DRQ.
+pub const CMD_CLO: u32 = 1 << 3;
+/// `PxCMD.FRE`: FISes are received.
+pub const CMD_FRE: u32 = 1 << 4;
+/// `PxCMD.FR`: the FIS receiver runs.
+pub const CMD_FR: u32 = 1 << 14;
+/// `PxCMD.CR`: the command list runs.
+pub const CMD_CR: u32 = 1 << 15;
+/// `PxCMD.HPCP`: a port for hot-plug.
+pub const CMD_HPCP: u32 = 1 << 18;
+/// `PxCMD.ESP`: an external port, if `CAP.SXS`.
+pub const CMD_ESP: u32 = 1 << 21;
+/// `PxCMD.ALPE`: the HBA has an idle link go to sleep (aggressive link power management).
+pub const CMD_ALPE: u32 = 1 << 26;
+/// `PxCMD.ASP`: to Slumber, and not to Partial.
+pub const CMD_ASP: u32 = 1 << 27;
+/// `PxCMD.ALPE` and `ASP`, which a reset of the HBA clears.
+pub const CMD_ALPM: u32 = CMD_ALPE | CMD_ASP;
+/// `PxCMD.ICC` = 1h: the link is to be active.
+pub const CMD_ICC_ACTIVE: u32 = 1 << 28;
+/// `PxCMD.ICC`, the field.
+pub const CMD_ICC: u32 = 0xf << 28;
+
+/// `PxIS.DHRS`: a D2H Register FIS came.
+pub const IS_DHR: u32 = 1;
+/// `PxIS.SDBS`: a Set Device Bits FIS came.
+pub const IS_SDB: u32 = 1 << 3;
+/// `PxIS.PCS`: a drive was connected or went (follows `PxSERR.DIAG.X`).
+pub const IS_PC: u32 = 1 << 6;
+/// `PxIS.PRCS`: PhyRdy changed (follows `PxSERR.DIAG.N`).
+pub const IS_PRC: u32 = 1 << 22;
+/// `PxIS.OFS`: a device sent more than the PRDT holds.
+pub const IS_OF: u32 = 1 << 24;
+/// `PxIS.IFS`: a fatal error of the interface.
+pub const IS_IF: u32 = 1 << 27;
+/// `PxIS.HBDS`: an error of the host bus, in data.
+pub const IS_HBD: u32 = 1 << 28;
+/// `PxIS.HBFS`: a fatal error of the host bus.
+pub const IS_HBF: u32 = 1 << 29;
+/// `PxIS.TFES`: a device reported an error in its status.
+pub const IS_TFE: u32 = 1 << 30;
+
+/// What comes with a completion.
+pub const IS_DONE: u32 = IS_DHR | IS_SDB;
+/// What tells of a drive that came or went.
+pub const IS_HOTPLUG: u32 = IS_PC | IS_PRC;
+/// What a transfer did not survive, other than an error that the device reports itself.
+pub const IS_BROKEN: u32 = IS_OF | IS_IF | IS_HBD | IS_HBF;
+/// What the control path has to see to.
+pub const IS_TROUBLE: u32 = IS_HOTPLUG | IS_BROKEN | IS_TFE;
+
+/// ATA status bits, as in [`Reg::Tfd`].
+pub const STATUS_ERR: u32 = 1;
+/// A device fault.
+pub const STATUS_DF: u32 = 1 << 5;
+/// Data is to be moved.
+pub const STATUS_DRQ: u32 = 1 << 3;
+/// The device is busy.
+pub const STATUS_BSY: u32 = 1 << 7;
+
+/// `PxSCTL.DET`, the field.
+pub const SCTL_DET: u32 = 0xf;
+/// `PxSCTL.SPD` and `IPM`: what the firmware set and a reset of the HBA clears.
+pub const SCTL_KEPT: u32 = 0xff0;
+/// `PxSCTL.SPD` = 1: no more than 1.5 Gbit/s.
+pub const SCTL_GEN1: u32 = 1 << 4;
+/// `PxSCTL.SPD` and `PxSSTS.SPD`, the field.
+pub const SPD: u32 = 0xf << 4;
+/// `PxSCTL.IPM`, the field: each bit keeps the link from going to one state.
+pub const SCTL_IPM: u32 = 0xf << 8;
+/// `PxSCTL.IPM`: not to Partial.
+pub const SCTL_NO_PARTIAL: u32 = 1 << 8;
+/// `PxSCTL.IPM`: not to Slumber.
+pub const SCTL_NO_SLUMBER: u32 = 1 << 9;
+/// `PxSCTL.IPM` = 3: the link goes neither to Partial nor to Slumber.
+pub const SCTL_AWAKE: u32 = SCTL_NO_PARTIAL | SCTL_NO_SLUMBER;
+/// `PxSSTS.IPM`, the field: 2 is Partial, 6 Slumber.
+pub const SSTS_IPM: u32 = 0xf << 8;
+/// `PxSSTS.IPM` = 1: the link is active.
+pub const SSTS_ACTIVE: u32 = 1 << 8;
+/// `PxSSTS.DET` = 3: a device is there, and communicates.
+pub const DET_READY: u32 = 3;
+/// `PxSERR.DIAG.N`: PhyRdy changed.
+pub const SERR_PHY: u32 = 1 << 16;
+/// `PxSERR.DIAG.N`, and `X`: a device was exchanged.
+const SERR_CHANGED: u32 = SERR_PHY | (1 << 26);
+
+/// The registers of one port.
+pub struct PortRegs<M> {
+    mmio: M,
+    base: usize,
+    /// Bits of `PxIS` that say nothing. By the control path.
+    blind: AtomicU32,
+}
+
+impl<M: Mmio> PortRegs<M> {
+    /// Those of port `number`, below [`PORTS_MAX`].
+    pub fn new(mmio: M, number: u8) -> Self {
+        let base = PORTS.wrapping_add(usize::from(number) << PORT_SHIFT);
+        Self {
+            mmio,
+            base,
+            blind: AtomicU32::new(0),
+        }
+    }
+
+    /// Likewise, of an HBA known as `board`.
+    pub(crate) fn of(mmio: M, number: u8, board: Boards) -> Self {
+        let blind = match board.has(Boards::IGNORE_IFS) {
+            true => IS_IF,
+            false => 0,
+        };
+        Self {
+            blind: AtomicU32::new(blind),
+            ..Self::new(mmio, number)
+        }
+    }
+
+    fn blind(&self) -> u32 {
+        self.blind.load(Ordering::Relaxed)
+    }
+
+    /// Whether a change of PhyRdy says that a drive came or went: not where the link goes to sleep
+    /// and wakes up by itself, as that is such a change, too.
+    pub(crate) fn heeds_phy(&self) -> bool {
+        self.blind() & IS_PRC == 0
+    }
+
+    /// Says so; `PxIE` follows when it is next written. By the control path.
+    pub(crate) fn heed_phy(&self, heeds: bool) {
+        let blind = self.blind() & !IS_PRC;
+        let phy = if heeds { 0 } else { IS_PRC };
+        self.blind.store(blind | phy, Ordering::Relaxed);
+    }
+
+    /// Whether a drive came or went, as far as `PxSERR` says.
+    pub(crate) fn has_changed(&self) -> bool {
+        let heeded = match self.heeds_phy() {
+            true => SERR_CHANGED,
+            false => SERR_CHANGED & !SERR_PHY,
+        };
+        self.read(Reg::Serr) & heeded != 0
+    }
+
+    /// Reads a register that may be all ones.
+    #[inline]
+    pub fn read(&self, reg: Reg) -> u32 {
+        // CAST: the enum is a byte.
+        let value = self.mmio.read32(self.base.wrapping_add(reg as usize));
+        match reg {
+            Reg::Is if value != ABSENT => value & !self.blind(),
+            _ => value,
+        }
+    }
+
+    /// [`Error::Gone`]: the HBA's registers say nothing, as its memory space is off or it is not
+    /// there. Its capabilities are never all zeroes or all ones.
+    pub fn are_there(&self) -> Result<(), Error> {
+        match read(&self.mmio, CAP)? {
+            0 => Err(Error::Gone),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a register.
+    #[inline]
+    pub fn write(&self, reg: Reg, value: u32) {
+        let value = match reg {
+            Reg::Ie => value & !self.blind(),
+            _ => value,
+        };
+        // CAST: the enum is a byte.
+        self.mmio
+            .write32(self.base.wrapping_add(reg as usize), value);
+    }
+
+    /// Reads a register that is never all ones while the device is there.
+    pub fn get(&self, reg: Reg) -> Result<u32, Error> {
+        match self.read(reg) {
+            ABSENT => Err(Error::Gone),
+            value => Ok(value),
+        }
+    }
+
+    /// `PxCMD`, with `clear` cleared and `set` set. `ICC` never goes back as it was read: it is a
+    /// request.
+    pub fn change_cmd(&self, clear: u32, set: u32) -> Result<(), Error> {
+        let cmd = self.get(Reg::Cmd)?;
+        self.write(Reg::Cmd, (cmd & !(clear | CMD_ICC | CMD_CLO)) | set);
+        Ok(())
     }
 }
 

@@ -5,21 +5,20 @@
 //!
 //! * `through`: ATA PASS-THROUGH. `answer`: what is answered from what is known of the drive, with
 //!   `inquiry`, `mode`, and `page`, in which an answer is built.
+//!
+//! ATA PASS-THROUGH (SAT-4 sections 12.2.2 and 12.2.3): the registers and the data of a command.
+//!
+//! What is answered from what is known of the drive.
+//!
+//! What a SCSI command that did not simply work is answered with: sense data in descriptor format
+//! (SPC-5 section 4.4.2), with the ATA registers in a descriptor (SAT-4 section 12.2.6).
 
-mod answer;
-mod inquiry;
-mod mode;
-mod page;
-mod through;
+use hal::Unit;
 
-use crate::command::{FLUSH_CACHE_EXT, STANDBY_IMMEDIATE};
-use crate::pass::AtaCommand;
-use crate::sense::Sense;
-use through::{lba, pass_through, EXTEND};
-
-pub use answer::{Ask, Identity};
-pub use mode::Mode;
-pub use page::Page;
+use crate::cmd::{FLUSH_CACHE_EXT, STANDBY_IMMEDIATE};
+use crate::internal::{AtaCommand, AtaReply};
+use crate::sat_pages;
+pub use crate::sat_pages::{Mode, Page};
 
 /// Operation codes.
 const TEST_UNIT_READY: u8 = 0x00;
@@ -185,11 +184,277 @@ pub fn decode(cdb: &[u8], data: Data) -> Result<Request, Sense> {
     }
 }
 
+/// PROTOCOL, byte 1 bits 4:1.
+const NON_DATA: u8 = 3;
+const PIO_IN: u8 = 4;
+const PIO_OUT: u8 = 5;
+const DMA: u8 = 6;
+const UDMA_IN: u8 = 10;
+const UDMA_OUT: u8 = 11;
+/// EXTEND, byte 1.
+const EXTEND: u8 = 1;
+
+/// Byte 2: where the length of the data is said,
+const T_LENGTH: u8 = 0b11;
+const IN_FEATURES: u8 = 1;
+const IN_COUNT: u8 = 2;
+/// that it is in blocks,
+const BYT_BLOK: u8 = 1 << 2;
+/// that the data comes from the drive,
+const T_DIR: u8 = 1 << 3;
+/// that the registers are wanted in any case.
+const CK_COND: u8 = 1 << 5;
+
+/// A block of [`BYT_BLOK`] has at least so many bytes.
+const BLOCK: u32 = 512;
+/// Device register: the second of two drives on a cable, which serial ATA does not have.
+const SECOND: u8 = 1 << 4;
+
+fn lba([low, mid, high, low_hob, mid_hob, high_hob]: [u8; 6]) -> u64 {
+    u64::from_le_bytes([low, mid, high, low_hob, mid_hob, high_hob, 0, 0])
+}
+
+/// `how` and `what` are bytes 1 and 2.
+fn pass_through(how: u8, what: u8, command: AtaCommand, data: Data) -> Result<Request, Sense> {
+    let from_device = what & T_DIR != 0;
+    let bytes = match ((how >> 1) & 0xf, data) {
+        (NON_DATA, Data::Nothing) => 0,
+        (PIO_IN | DMA | UDMA_IN, Data::FromDevice(bytes)) if from_device => bytes,
+        (PIO_OUT | DMA | UDMA_OUT, Data::ToDevice(bytes)) if !from_device => bytes,
+        // Resets, queued commands, and what does not agree.
+        _ => return Err(Sense::INVALID_FIELD),
+    };
+    // What the command says of the data's length: the drive may transfer as much, so there has to
+    // be room for it.
+    let said = match what & T_LENGTH {
+        0 if bytes != 0 => return Err(Sense::INVALID_FIELD),
+        IN_FEATURES => u32::from(command.features),
+        IN_COUNT => u32::from(command.count),
+        // Nothing, or that it is as long as it is.
+        _ => 0,
+    };
+    let unit = match what & BYT_BLOK {
+        0 => 1,
+        _ => BLOCK,
+    };
+    if said.saturating_mul(unit) > bytes {
+        return Err(Sense::INVALID_FIELD);
+    }
+    Ok(Request::Ata {
+        command: AtaCommand {
+            device: command.device & !SECOND,
+            ..command
+        },
+        extend: how & EXTEND != 0,
+        registers: what & CK_COND != 0,
+    })
+}
+
+/// What a command wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// INQUIRY: the standard data, or a page of vital product data.
+    Inquiry(Option<u8>),
+    /// READ CAPACITY (10).
+    Capacity,
+    /// READ CAPACITY (16).
+    LongCapacity,
+    /// MODE SENSE.
+    Mode(Mode),
+    /// REQUEST SENSE, in descriptor format or not.
+    Sense(bool),
+    /// REPORT LUNS.
+    Luns,
+}
+
+/// The data of IDENTIFY DEVICE.
+pub struct Identity([u8; 512]);
+
+impl Identity {
+    /// As the drive sent it.
+    pub const fn new(sector: [u8; 512]) -> Self {
+        Self(sector)
+    }
+
+    pub(crate) fn word(&self, at: usize) -> u16 {
+        let word = self.0.chunks_exact(2).nth(at);
+        let word = word.and_then(|word| word.first_chunk::<2>());
+        word.copied().map_or(0, u16::from_le_bytes)
+    }
+
+    pub(crate) fn bit(&self, at: usize, bit: u32) -> bool {
+        self.word(at)
+            .checked_shr(bit)
+            .is_some_and(|word| word & 1 != 0)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Ask {
+    /// The answer, by what is known of the drive and what it says itself.
+    pub fn answer(&self, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
+        match self {
+            Self::Inquiry(None) => Ok(sat_pages::standard(unit, identity)),
+            Self::Inquiry(Some(page)) => sat_pages::vital(*page, unit, identity),
+            Self::Capacity => Ok(capacity(unit)),
+            Self::LongCapacity => Ok(long_capacity(unit)),
+            Self::Mode(mode) => sat_pages::sense(mode, unit, identity),
+            Self::Luns => Ok(luns()),
+            Self::Sense(true) => Ok(sense_descriptors()),
+            Self::Sense(false) => Ok(fixed_sense()),
+        }
+    }
+}
+
+// None of these is inlined: a page has hundreds of bytes, and all of theirs would be on the stack
+// whichever is wanted.
+
+/// A list of eight bytes: the one unit, which is 0.
+#[inline(never)]
+fn luns() -> Page {
+    Page::new().put(&[0, 0, 0, 8]).zero_to(16)
+}
+
+/// Whatever there was to be said was said with the command that it was about.
+#[inline(never)]
+fn sense_descriptors() -> Page {
+    Page::new().put(&[0x72]).zero_to(8)
+}
+
+/// The same in fixed format (SPC-4 4.5.3).
+#[inline(never)]
+fn fixed_sense() -> Page {
+    Page::new().put(&[0x70]).zero_to(18).count::<1>(7, 0)
+}
+
+fn last(unit: &Unit) -> u64 {
+    unit.blocks.saturating_sub(1)
+}
+
+fn block(unit: &Unit) -> [u8; 4] {
+    1u32.wrapping_shl(unit.block_shift.into()).to_be_bytes()
+}
+
+/// The last block, or all ones where the number does not fit, and the size of one (SBC-4 5.15).
+#[inline(never)]
+fn capacity(unit: &Unit) -> Page {
+    let last = u32::try_from(last(unit)).unwrap_or(u32::MAX);
+    Page::new().put(&last.to_be_bytes()).put(&block(unit))
+}
+
+/// Likewise; physical blocks and where they begin; whether blocks can be given back (SBC-4 5.16).
+#[inline(never)]
+fn long_capacity(unit: &Unit) -> Page {
+    const LBPME: u16 = 1 << 15;
+    const LBPRZ: u16 = 1 << 14;
+    let exponent = unit.physical_shift.saturating_sub(unit.block_shift) & 0xf;
+    // CAST: fourteen bits.
+    let aligned = (unit.shape.aligned_at & 0x3fff) as u16;
+    let gives_back = match (unit.discard, unit.shape.zeroes_unmap) {
+        (None, _) => 0,
+        (Some(_), false) => LBPME,
+        (Some(_), true) => LBPME | LBPRZ,
+    };
+    Page::new()
+        .put(&last(unit).to_be_bytes())
+        .put(&block(unit))
+        .put(&[0, exponent])
+        .put(&(aligned | gives_back).to_be_bytes())
+        .zero_to(32)
+}
+
+/// Response code: current, in descriptor format. Tools read nothing else for ATA registers.
+const DESCRIPTORS: u8 = 0x72;
+/// Sense keys.
+const RECOVERED_ERROR: u8 = 0x01;
+const ILLEGAL_REQUEST: u8 = 0x05;
+const ABORTED_COMMAND: u8 = 0x0b;
+/// Additional sense: ATA PASS-THROUGH INFORMATION AVAILABLE.
+const REGISTERS: [u8; 2] = [0x00, 0x1d];
+/// The ATA Status Return descriptor, and what follows its first two bytes.
+const STATUS_RETURN: u8 = 0x09;
+const STATUS_RETURN_LEN: u8 = 12;
+
+/// Bytes with and without that descriptor.
+const LEN: usize = 22;
+const HEADER: usize = 8;
+
+/// Sense data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sense {
+    bytes: [u8; LEN],
+    len: usize,
+}
+
+impl Sense {
+    /// The operation code is not known here.
+    pub const UNKNOWN_COMMAND: Self = Self::illegal([0x20, 0x00]);
+    /// A field of the command is not supported, or contradicts another or the data.
+    pub const INVALID_FIELD: Self = Self::illegal([0x24, 0x00]);
+
+    /// Mode pages are not saved.
+    pub const NOT_SAVED: Self = Self::illegal([0x39, 0x00]);
+
+    const fn illegal([asc, ascq]: [u8; 2]) -> Self {
+        let mut bytes = [0; LEN];
+        [bytes[0], bytes[1], bytes[2], bytes[3]] = [DESCRIPTORS, ILLEGAL_REQUEST, asc, ascq];
+        Self { bytes, len: HEADER }
+    }
+
+    /// The registers after a command that failed, or whose caller wants them. `extend`: it was one
+    /// of 48 bits.
+    pub fn of_registers(reply: &AtaReply, extend: bool) -> Self {
+        let (key, [asc, ascq]) = match reply.is_failure() {
+            true => (ABORTED_COMMAND, [0, 0]),
+            false => (RECOVERED_ERROR, REGISTERS),
+        };
+        let [count, count_hob] = reply.count.to_le_bytes();
+        let [low, mid, high, low_hob, mid_hob, high_hob, ..] = reply.lba.to_le_bytes();
+        let hob = |byte: u8| if extend { byte } else { 0 };
+        Self {
+            bytes: [
+                DESCRIPTORS,
+                key,
+                asc,
+                ascq,
+                0,
+                0,
+                0,
+                STATUS_RETURN_LEN + 2,
+                STATUS_RETURN,
+                STATUS_RETURN_LEN,
+                u8::from(extend),
+                reply.error,
+                hob(count_hob),
+                count,
+                hob(low_hob),
+                low,
+                hob(mid_hob),
+                mid,
+                hob(high_hob),
+                high,
+                reply.device,
+                reply.status,
+            ],
+            len: LEN,
+        }
+    }
+
+    /// As it goes to the caller.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
-    use super::*;
     use proptest::prelude::ProptestConfig;
+
+    use super::*;
 
     fn ata(cdb: &[u8], data: Data) -> Result<(AtaCommand, bool, bool), Sense> {
         match decode(cdb, data)? {
@@ -380,5 +645,251 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn unit() -> Unit {
+        Unit {
+            kind: hal::UnitKind::Drive,
+            id: 0,
+            block_shift: 9,
+            physical_shift: 12,
+            blocks: 0x0102_0304,
+            write_cache: true,
+            fua: true,
+            discard: None,
+            max_write_zeroes: 0,
+            shape: hal::Shape {
+                aligned_at: 1,
+                ..hal::Shape::default()
+            },
+            read_only: false,
+            rotational: false,
+            ids: hal::UnitIds {
+                wwn: Some(0x5000_c500_1234_5678),
+                ..hal::UnitIds::default()
+            },
+            serial: *b"SERIAL              ",
+            model: *b"A DRIVE WITH A LONG NAME                ",
+            firmware: *b"2.5+    ",
+        }
+    }
+
+    /// Write cache and look-ahead on, 7,200 rpm, 3.5 inch.
+    fn identity() -> Identity {
+        let mut sector = [0; 512];
+        for (word, value) in [(85, 0x0060u16), (217, 7200), (168, 0xfff2)] {
+            sector[word * 2..][..2].copy_from_slice(&value.to_le_bytes());
+        }
+        Identity::new(sector)
+    }
+
+    fn bytes(ask: Ask) -> std::vec::Vec<u8> {
+        ask.answer(&unit(), &identity()).unwrap().first(4096).into()
+    }
+
+    fn vital(page: u8) -> std::vec::Vec<u8> {
+        bytes(Ask::Inquiry(Some(page)))
+    }
+
+    #[test]
+    fn a_drive_says_what_it_is() {
+        let page = bytes(Ask::Inquiry(None));
+        assert_eq!(page[..8], [0, 0, 5, 2, 91, 0, 0, 2]);
+        assert_eq!(page[8..36], *b"ATA     A DRIVE WITH A L2.5+");
+        assert_eq!(page[36..58], [0; 22]);
+        assert_eq!(page[58..64], [0, 0x60, 3, 0x20, 3, 0]);
+        assert_eq!(page[64..], [0; 32]);
+        for (firmware, revision) in [
+            (b"FW 12345", b"2345"),
+            (b"2.5+    ", b"2.5+"),
+            (b"        ", b"n/a "),
+            (b"1.0 \0\0\0\0", b"n/a "),
+            (b"FW\xe9\t\"\xe9x ", b"\"\xe9x "),
+        ] {
+            let other = Unit {
+                firmware: *firmware,
+                ..unit()
+            };
+            let page = Ask::Inquiry(None).answer(&other, &identity()).unwrap();
+            assert_eq!(page.first(36)[32..], *revision, "{firmware:?}");
+            assert_eq!(page.first(5).len(), 5);
+        }
+    }
+
+    /// The bytes of an identity are nobody's to mend: udev makes links of them.
+    #[test]
+    fn names_are_the_drives_own_bytes() {
+        let odd = Unit {
+            serial: *b"  \"o\xe9\td,\0$x         ",
+            model: *b" /\"M\xe9\t  x                               ",
+            ..unit()
+        };
+        let page = |page| {
+            let told = Ask::Inquiry(page).answer(&odd, &identity()).unwrap();
+            told.first(4096).to_vec()
+        };
+        assert_eq!(page(None)[16..32], odd.model[..16]);
+        assert_eq!(page(Some(0x80))[4..], odd.serial);
+        let names = page(Some(0x83));
+        assert_eq!(names[8..28], odd.serial);
+        assert_eq!(names[40..80], odd.model);
+        assert_eq!(names[80..100], odd.serial);
+    }
+
+    #[test]
+    fn there_is_one_unit() {
+        let luns = bytes(Ask::Luns);
+        assert_eq!(luns, [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn vital_product_data() {
+        let all = vital(0x00);
+        assert_eq!(all, [0, 0, 0, 7, 0x00, 0x80, 0x83, 0x89, 0xb0, 0xb1, 0xb2]);
+        for page in &all[4..] {
+            let told = vital(*page);
+            assert_eq!(told[1], *page);
+            let follow = u16::from_be_bytes([told[2], told[3]]);
+            assert_eq!(usize::from(follow) + 4, told.len(), "{page:#x}");
+        }
+        assert_eq!(vital(0x80)[4..], unit().serial);
+        let names = vital(0x83);
+        assert_eq!(names[..8], [0, 0x83, 0, 108, 2, 0, 0, 20]);
+        assert_eq!(names[28..40], *b"\x02\x01\0\x44ATA     ");
+        let wwn = [1, 3, 0, 8, 0x50, 0, 0xc5, 0, 0x12, 0x34, 0x56, 0x78];
+        assert_eq!(names[100..], wwn);
+        let about = vital(0x89);
+        assert_eq!(
+            (about.len(), about[36], about[40], about[48], about[56]),
+            (572, 0x34, 1, 1, 0xec)
+        );
+        assert_eq!(about[60..], *identity().as_bytes());
+        assert_eq!(vital(0xb0)[..8], [0, 0xb0, 0, 60, 0, 0, 0, 8]);
+        assert_eq!(vital(0xb1)[..8], [0, 0xb1, 0, 60, 0x1c, 0x20, 0, 2]);
+        assert_eq!(vital(0xb2), [0, 0xb2, 0, 4, 0, 0, 0, 0]);
+        let unknown = Ask::Inquiry(Some(0x84)).answer(&unit(), &identity());
+        assert_eq!(unknown.unwrap_err(), Sense::INVALID_FIELD);
+    }
+
+    #[test]
+    fn capacity_in_ten_and_in_sixteen_bytes() {
+        assert_eq!(bytes(Ask::Capacity), [1, 2, 3, 3, 0, 0, 2, 0]);
+        let long = bytes(Ask::LongCapacity);
+        assert_eq!(long.len(), 32);
+        assert_eq!(long[..16], [0, 0, 0, 0, 1, 2, 3, 3, 0, 0, 2, 0, 0, 3, 0, 1]);
+        let lasts = [
+            (1 << 32, u32::MAX),
+            ((1 << 32) - 1, 0xffff_fffe),
+            (1 << 33, u32::MAX),
+            (0, 0),
+        ];
+        for (blocks, last) in lasts {
+            let large = Unit {
+                blocks,
+                discard: Some(hal::Discard {
+                    max_blocks: 1,
+                    max_ranges: 1,
+                    granularity: 1,
+                }),
+                ..unit()
+            };
+            let page = Ask::Capacity.answer(&large, &identity()).unwrap();
+            assert_eq!(page.first(4), last.to_be_bytes(), "{blocks}");
+            let page = Ask::LongCapacity.answer(&large, &identity()).unwrap();
+            assert_eq!(page.first(8), blocks.saturating_sub(1).to_be_bytes());
+            assert_eq!(page.first(16)[14], 0x80);
+        }
+    }
+
+    #[test]
+    fn mode_pages() {
+        let mode = |long, bare, page, subpage| {
+            Ask::Mode(Mode {
+                long,
+                bare,
+                page,
+                subpage,
+            })
+        };
+        let caching = bytes(mode(false, true, 0x08, 0));
+        assert_eq!(caching[..8], [23, 0, 0x10, 0, 0x08, 18, 4, 0]);
+        assert_eq!((caching.len(), caching[16]), (24, 0));
+        let control = bytes(mode(true, true, 0x8a, 0));
+        assert_eq!(control[..8], [0, 18, 0, 0x10, 0, 0, 0, 0]);
+        assert_eq!(
+            control[8..],
+            [0x0a, 10, 6, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]
+        );
+        let changeable = bytes(mode(true, true, 0x48, 0));
+        assert_eq!(changeable[8..10], [0x08, 18]);
+        assert!(changeable[10..].iter().all(|byte| *byte == 0));
+        let all = bytes(mode(false, false, 0x3f, 0xff));
+        assert_eq!(all[..12], [55, 0, 0x10, 8, 1, 2, 3, 4, 0, 0, 2, 0]);
+        assert_eq!(
+            (all.len(), all[12], all[24], all[44]),
+            (56, 0x01, 0x08, 0x0a)
+        );
+        for (page, subpage, why) in [
+            (0xc8, 0, Sense::NOT_SAVED),
+            (0x08, 1, Sense::INVALID_FIELD),
+            (0x3f, 1, Sense::INVALID_FIELD),
+            (0x1c, 0, Sense::INVALID_FIELD),
+        ] {
+            let told = mode(false, false, page, subpage).answer(&unit(), &identity());
+            assert_eq!(told.unwrap_err(), why, "{page:#x} {subpage:#x}");
+        }
+    }
+
+    #[test]
+    fn there_is_nothing_more_to_be_said() {
+        assert_eq!(bytes(Ask::Sense(true)), [0x72, 0, 0, 0, 0, 0, 0, 0]);
+        let fixed = bytes(Ask::Sense(false));
+        assert_eq!((fixed[0], fixed[7], fixed.len()), (0x70, 10, 18));
+        assert!(fixed[1..7].iter().chain(&fixed[8..]).all(|byte| *byte == 0));
+    }
+
+    const REPLY: AtaReply = AtaReply {
+        status: 0x50,
+        error: 0x01,
+        count: 0x0203,
+        lba: 0x0908_0706_0504,
+        device: 0x40,
+    };
+
+    #[test]
+    fn registers_are_where_the_standard_has_them() {
+        assert_eq!(
+            Sense::of_registers(&REPLY, true).as_bytes(),
+            [
+                0x72, 0x01, 0x00, 0x1d, 0, 0, 0, 14, 0x09, 12, 1, 0x01, 0x02, 0x03, 0x07, 0x04,
+                0x08, 0x05, 0x09, 0x06, 0x40, 0x50
+            ]
+        );
+        assert_eq!(
+            Sense::of_registers(&REPLY, false).as_bytes()[8..],
+            [0x09, 12, 0, 0x01, 0, 0x03, 0, 0x04, 0, 0x05, 0, 0x06, 0x40, 0x50]
+        );
+    }
+
+    #[test]
+    fn a_failure_is_an_aborted_command() {
+        for (status, key) in [(0x50, 0x01), (0x51, 0x0b), (0x70, 0x0b), (0x41, 0x0b)] {
+            let reply = AtaReply { status, ..REPLY };
+            let sense = Sense::of_registers(&reply, false);
+            assert_eq!(sense.as_bytes()[1], key, "{status:#x}");
+            assert_eq!(sense.as_bytes()[21], status);
+        }
+    }
+
+    #[test]
+    fn what_is_illegal_has_no_registers() {
+        assert_eq!(
+            Sense::UNKNOWN_COMMAND.as_bytes(),
+            [0x72, 0x05, 0x20, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            Sense::INVALID_FIELD.as_bytes(),
+            [0x72, 0x05, 0x24, 0, 0, 0, 0, 0]
+        );
     }
 }

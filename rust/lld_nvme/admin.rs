@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The admin queue pair (Base 2.0 section 5): one command at a time, polled with sleeps; beside it
 //! an Asynchronous Event Request, which is answered when the controller has something to say.
+//!
+//! The admin completion queue.
+//!
+//! Whoever sees a completion takes it: normally the thread that waits; with a pin also the
+//! interrupt handler, because an entry that nobody takes keeps the line up. The two agree by one
+//! atomic exchange of the head, so the handler never depends on the thread that it interrupted.
+//!
+//! Admin commands as submission queue entries (Base 2.0 section 5).
+//!
+//! Abort (Base 2.0 section 5.1): the controller gives one command up, which ends with the status
+//! Command Abort Requested.
+//!
+//! What the control path was last doing, so that a failure can be named.
 
-mod completion;
-
-use crate::command::{self, Sqe};
-use crate::cqe;
-use crate::event::{EventSlot, EVENT_CID};
-use crate::{bringup, regs};
-use cell::sync::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
+
+use crate::aer::{EventSlot, EVENT_CID};
+use crate::cqe::Cqe;
+use crate::ctrl::NvmeController;
+use crate::ns::Cns;
+use crate::queue::NvmeQueue;
+use crate::sqe::Sqe;
+use crate::timeout_report::Silence;
+use crate::{cqe, init, regs, sqe, timeout_report};
 
 /// Entries of each of the two queues; 2 would do.
 pub(crate) const ENTRIES: u16 = 16;
@@ -76,7 +92,7 @@ impl<P: Platform> Admin<P> {
     ) -> Result<Self, Error> {
         let bytes = |entry: usize| usize::from(ENTRIES).saturating_mul(entry);
         Ok(Self {
-            sq: paged(platform, bytes(command::BYTES), page)?,
+            sq: paged(platform, bytes(sqe::SQE_BYTES), page)?,
             cq: paged(platform, bytes(cqe::BYTES), page)?,
             stride,
             cid_mask: match small_cids {
@@ -96,7 +112,7 @@ impl<P: Platform> Admin<P> {
     }
 
     /// Makes the queues as a disabled controller expects them. Returns where they are.
-    pub(crate) fn rewind(&self) -> bringup::AdminBase {
+    pub(crate) fn rewind(&self) -> init::AdminBase {
         self.cq.zero(0, self.cq.len());
         self.tail.store(0, Ordering::Relaxed);
         self.rung.store(0, Ordering::Relaxed);
@@ -104,7 +120,7 @@ impl<P: Platform> Admin<P> {
         self.answered.store(false, Ordering::Relaxed);
         self.event.forget();
         self.lost.store(false, Ordering::Release);
-        bringup::AdminBase {
+        init::AdminBase {
             sq: self.sq.bus_addr(),
             cq: self.cq.bus_addr(),
             entries: ENTRIES,
@@ -127,7 +143,7 @@ impl<P: Platform> Admin<P> {
         sqe: Sqe,
         deadline: Deadline<'_>,
     ) -> Result<AdminReply, Error> {
-        bringup::alive(mmio)?;
+        init::alive(mmio)?;
         if self.lost.load(Ordering::Acquire) {
             return Err(Error::Timeout);
         }
@@ -156,7 +172,7 @@ impl<P: Platform> Admin<P> {
         if let Some(first) = sqe.first_mut() {
             *first = (*first & !(0xffff << 16)) | (u64::from(cid) << 16);
         }
-        self.sq.write_words(command::offset(at), sqe);
+        self.sq.write_words(sqe::offset(at), sqe);
         self.tail.store(tail, Ordering::Relaxed);
         mmio.write32(
             regs::DOORBELLS.wrapping_add(regs::sq_doorbell(0, self.stride)),
@@ -182,7 +198,7 @@ impl<P: Platform> Admin<P> {
                     status: self.status.load(Ordering::Relaxed),
                 });
             }
-            if let Err(why) = bringup::alive(mmio) {
+            if let Err(why) = init::alive(mmio) {
                 self.close();
                 return Err(why);
             }
@@ -210,3 +226,410 @@ fn after(at: u16) -> u16 {
 
 // Small CIDs are those of a mask, and none of an I/O queue's.
 const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES <= crate::quirks::ADMIN_CIDS);
+
+/// Set in `head` on the passes whose entries have phase 0.
+const SECOND_PASS: u32 = 1 << 16;
+
+impl<P: Platform> Admin<P> {
+    /// Takes what the controller has completed, at most once around; whether an event was among
+    /// it. Any context; several may at once.
+    pub(crate) fn collect<M: Mmio>(&self, mmio: &M) -> bool {
+        let mut any = false;
+        for _ in 0..ENTRIES {
+            let state = self.head.load(Ordering::Acquire);
+            let Some(entry) = self.next(state) else {
+                break;
+            };
+            fence(Ordering::Acquire);
+            // CAST: the low half is the index.
+            let at = state as u16;
+            let result = self.cq.read64(cqe::offset(at));
+            let ours = entry.is_from(0, ENTRIES);
+            if ours && entry.cid() == EVENT_CID {
+                any = true;
+                // Before the head moves: who finds it moved finds the event.
+                self.event.answer(result, entry.status());
+            }
+            let head = after(at);
+            let wrapped = if head == 0 { SECOND_PASS } else { 0 };
+            let next = (state & SECOND_PASS ^ wrapped) | u32::from(head);
+            let won = self
+                .head
+                .compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok();
+            // Before the next entry is looked at: see `is_called`.
+            fence(Ordering::SeqCst);
+            // One that nobody waits for is dropped.
+            let cid = self.cid.load(Ordering::Acquire);
+            if won && ours && entry.cid() == cid && cid != EVENT_CID {
+                self.result.store(result, Ordering::Relaxed);
+                self.status.store(entry.status(), Ordering::Relaxed);
+                self.answered.store(true, Ordering::Release);
+            }
+        }
+        self.ring_head(mmio);
+        any
+    }
+
+    /// The entry at the head `state`, if it is new.
+    fn next(&self, state: u32) -> Option<Cqe> {
+        // CAST: the low half is the index.
+        let entry = Cqe(self.cq.read64(cqe::offset(state as u16) | cqe::SECOND_HALF));
+        (entry.phase() != (state & SECOND_PASS != 0)).then_some(entry)
+    }
+
+    /// Whether an event has come that nobody has seen to. For a handler of messages, which takes
+    /// nothing: an entry that it does not see here is behind one that a thread is about to take,
+    /// and that thread looks at it afterwards.
+    pub(crate) fn is_called(&self) -> bool {
+        if self.event.has_come() {
+            return true;
+        }
+        let next = || self.next(self.head.load(Ordering::SeqCst));
+        self.event.is_armed()
+            && next().is_some_and(|entry| entry.cid() != self.cid.load(Ordering::Acquire))
+    }
+
+    /// The queue as it is, for the log.
+    pub(crate) fn silence(&self) -> Silence {
+        let state = self.head.load(Ordering::Acquire);
+        // CAST: the low half is the index.
+        let head = state as u16;
+        let phase = state & SECOND_PASS == 0;
+        let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
+        let last = second_half(head.checked_sub(1).unwrap_or(ENTRIES - 1));
+        Silence {
+            qid: 0,
+            tail: self.tail.load(Ordering::Relaxed),
+            fetched: timeout_report::fetched(last, head, phase),
+            head,
+            phase,
+            entry: second_half(head),
+        }
+    }
+
+    /// Tells the controller of the head, if that has not been done. Where a handler interrupts a
+    /// thread that was about to, both do it: harmless, whereas leaving it to the thread would leave
+    /// a pin up.
+    fn ring_head<M: Mmio>(&self, mmio: &M) {
+        // CAST: the low half is the index.
+        let head = self.head.load(Ordering::Acquire) as u16;
+        if self.rung.load(Ordering::Acquire) != head {
+            mmio.write32(
+                regs::DOORBELLS.wrapping_add(regs::cq_doorbell(0, self.stride)),
+                u32::from(head),
+            );
+            // Afterwards, so that a handler that comes between does it again rather than not at
+            // all.
+            self.rung.store(head, Ordering::Release);
+        }
+    }
+}
+
+const DELETE_CQ: u64 = 0x04;
+const CREATE_SQ: u64 = 0x01;
+const CREATE_CQ: u64 = 0x05;
+const DELETE_SQ: u64 = 0x00;
+const GET_LOG_PAGE: u64 = 0x02;
+const IDENTIFY: u64 = 0x06;
+const ABORT: u64 = 0x08;
+const SET_FEATURES: u64 = 0x09;
+const ASYNC_EVENT: u64 = 0x0c;
+const DOORBELL_BUFFER_CONFIG: u64 = 0x7c;
+
+/// Feature Number of Queues (5.27.1.5).
+const NUMBER_OF_QUEUES: u64 = 0x07;
+/// Feature Asynchronous Event Configuration (5.27.1.8).
+const EVENTS: u64 = 0x0b;
+/// Feature Autonomous Power State Transition (5.27.1.9).
+const POWER_STATES: u64 = 0x0c;
+/// Feature Host Behavior Support (5.27.1.18).
+const HOST_BEHAVIOR: u64 = 0x16;
+/// Feature Host Memory Buffer (5.27.1.10).
+const HOST_MEMORY_BUFFER: u64 = 0x0d;
+
+/// EHM, and MR: the buffer is there; it is the one that was there before a reset.
+const ENABLE_MEMORY: u64 = 1;
+const MEMORY_RETURN: u64 = 1 << 1;
+
+/// The queue is physically contiguous.
+const CONTIGUOUS: u64 = 1;
+/// The completion queue interrupts.
+const INTERRUPTS: u64 = 1 << 1;
+/// QPRIO of a submission queue: medium.
+const MEDIUM: u64 = 2 << 1;
+
+/// Identify (5.17) into the page at `to`.
+pub(crate) fn identify(cns: Cns, nsid: u32, to: u64) -> Sqe {
+    // CAST: the enum is a byte.
+    let cns = u64::from(cns as u8);
+    [IDENTIFY | (u64::from(nsid) << 32), 0, 0, to, 0, cns, 0, 0]
+}
+
+/// Abort (5.1) of command `cid` of submission queue `qid`.
+pub(crate) fn abort(qid: u16, cid: u16) -> Sqe {
+    let dword10 = u64::from(qid) | (u64::from(cid) << 16);
+    [ABORT, 0, 0, 0, 0, dword10, 0, 0]
+}
+
+/// Asynchronous Event Request (5.2).
+pub(crate) fn async_event() -> Sqe {
+    [ASYNC_EVENT, 0, 0, 0, 0, 0, 0, 0]
+}
+
+/// Asynchronous Event Configuration: the controller reports what `events` says.
+pub(crate) fn report(events: u32) -> Sqe {
+    let dword10 = EVENTS | (u64::from(events) << 32);
+    [SET_FEATURES, 0, 0, 0, 0, dword10, 0, 0]
+}
+
+/// Get Log Page `id` of the whole controller, its first `bytes` (a multiple of 4, up to a page),
+/// into the page at `to`. Its events are reported again afterwards.
+pub(crate) fn log_page(id: u8, bytes: usize, to: u64) -> Sqe {
+    let dwords = (bytes / 4).saturating_sub(1) as u64;
+    let every = u64::from(u32::MAX) << 32;
+    let dword10 = u64::from(id) | (dwords << 16);
+    [GET_LOG_PAGE | every, 0, 0, to, 0, dword10, 0, 0]
+}
+
+/// RAE: the events of the page go on being reported as if it had not been read.
+const RETAIN_EVENT: u64 = 1 << 15;
+
+/// Likewise, for one who wants to know how things are.
+pub(crate) fn look_at_log(id: u8, bytes: usize, to: u64) -> Sqe {
+    let mut sqe = log_page(id, bytes, to);
+    sqe[5] |= RETAIN_EVENT;
+    sqe
+}
+
+/// Asks for `pairs` I/O queue pairs.
+pub(crate) fn number_of_queues(pairs: u16) -> Sqe {
+    let wanted = u64::from(pairs.saturating_sub(1));
+    let dword11 = (wanted << 16) | wanted;
+    let dword10 = NUMBER_OF_QUEUES | (dword11 << 32);
+    [SET_FEATURES, 0, 0, 0, 0, dword10, 0, 0]
+}
+
+/// Pairs that the answer to [`number_of_queues`] grants: the lesser of submission and completion
+/// queues, both less one.
+pub(crate) fn granted(result: u64) -> u16 {
+    // CAST: bits 15:0 and 31:16.
+    let (sq, cq) = (result as u16, (result >> 16) as u16);
+    sq.min(cq).saturating_add(1)
+}
+
+/// Autonomous Power State Transition off; at `table` are 256 bytes of zeroes.
+pub(crate) fn stay_awake(table: u64) -> Sqe {
+    [SET_FEATURES, 0, 0, table, 0, POWER_STATES, 0, 0]
+}
+
+/// Bytes of the data structure of [`host_behavior`].
+pub(crate) const HOST_BEHAVIOR_BYTES: usize = 512;
+
+/// Its first dword: `ACRE` (byte 0), Command Retry Delays are made use of.
+pub(crate) const RETRY_DELAYS: u32 = 1;
+
+/// Host Behavior Support: what the host makes use of, as the data structure at `from` says.
+pub(crate) fn host_behavior(from: u64) -> Sqe {
+    [SET_FEATURES, 0, 0, from, 0, HOST_BEHAVIOR, 0, 0]
+}
+
+/// Host Memory Buffer: `pages` of memory are the controller's, in the `count` pieces of the list at
+/// `list`; `again`: they are as it left them.
+pub(crate) fn lend(pages: u32, list: u64, count: u32, again: bool) -> Sqe {
+    let dword11 = ENABLE_MEMORY | if again { MEMORY_RETURN } else { 0 };
+    let dword10 = HOST_MEMORY_BUFFER | (dword11 << 32);
+    let low = u64::from(pages) | (list << 32);
+    let high = (list >> 32) | (u64::from(count) << 32);
+    [SET_FEATURES, 0, 0, 0, 0, dword10, low, high]
+}
+
+/// Doorbell Buffer Config (5.8).
+pub(crate) fn doorbell_buffer(shadow: u64, events: u64) -> Sqe {
+    [DOORBELL_BUFFER_CONFIG, 0, 0, shadow, events, 0, 0, 0]
+}
+
+/// Create I/O Completion Queue (5.5), interrupting on `vector` or never.
+pub(crate) fn create_cq(qid: u16, entries: u16, at: u64, vector: Option<u16>) -> Sqe {
+    let interrupts = vector.map_or(0, |vector| INTERRUPTS | (u64::from(vector) << 16));
+    let dword11 = CONTIGUOUS | interrupts;
+    let dword10 = sized(qid, entries) | (dword11 << 32);
+    [CREATE_CQ, 0, 0, at, 0, dword10, 0, 0]
+}
+
+/// Create I/O Submission Queue (5.6), answered in the completion queue of the same number, and of
+/// `medium` priority where the controller goes by that.
+pub(crate) fn create_sq(qid: u16, entries: u16, at: u64, medium: bool) -> Sqe {
+    let priority = if medium { MEDIUM } else { 0 };
+    let dword11 = CONTIGUOUS | priority | (u64::from(qid) << 16);
+    let dword10 = sized(qid, entries) | (dword11 << 32);
+    [CREATE_SQ, 0, 0, at, 0, dword10, 0, 0]
+}
+
+/// Delete I/O Completion Queue (5.7).
+pub(crate) fn delete_cq(qid: u16) -> Sqe {
+    [DELETE_CQ, 0, 0, 0, 0, u64::from(qid), 0, 0]
+}
+
+fn sized(qid: u16, entries: u16) -> u64 {
+    u64::from(qid) | (u64::from(entries.saturating_sub(1)) << 16)
+}
+
+/// Whether a command from outside may pass. Those may not that give the device memory to keep,
+/// change the queues under the driver, or are not answered until something happens.
+pub(crate) fn may_pass(sqe: &Sqe) -> bool {
+    let (first, dword10) = (sqe[0] & 0xff, sqe[5] & 0xff);
+    !match first {
+        DELETE_SQ | CREATE_SQ | DELETE_CQ | CREATE_CQ | ASYNC_EVENT | DOORBELL_BUFFER_CONFIG => {
+            true
+        }
+        SET_FEATURES => matches!(dword10, NUMBER_OF_QUEUES | HOST_MEMORY_BUFFER),
+        _ => false,
+    }
+}
+
+/// Bit 0 of dword 0: the command was not aborted.
+const NOT_ABORTED: u64 = 1;
+
+impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    /// See [`hal::Controller::abort`].
+    pub(crate) fn abort_command(
+        &self,
+        queue: &NvmeQueue<P, M>,
+        tag: usize,
+        limit_us: u64,
+    ) -> Result<bool, Error> {
+        let _state = self.state()?;
+        let Some((qid, cid)) = queue.name_of(tag) else {
+            return Ok(false);
+        };
+        self.progress.at(Step::Abort);
+        let deadline = Deadline::after(limit_us.min(TIMEOUT_US));
+        let sqe = abort(qid, cid);
+        let reply = self
+            .admin
+            .submit(&self.platform, &self.mmio, sqe, deadline)?;
+        // One at a time: no controller's limit (ACL) is in the way. Whatever it is that it objects
+        // to, the command has not been aborted.
+        Ok(reply.status == 0 && reply.result & NOT_ABORTED == 0)
+    }
+}
+
+/// The control path's steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Step {
+    Probe,
+    Disable,
+    Enable,
+    IdentifyController,
+    PowerStates,
+    HostBehavior,
+    HostMemory,
+    NumberOfQueues,
+    DoorbellBuffer,
+    CreateCompletionQueue,
+    CreateSubmissionQueue,
+    DeleteCompletionQueue,
+    ActiveNamespaces,
+    IdentifyNamespace,
+    NamespaceDescriptors,
+    NvmLimits,
+    EffectsLog,
+    EventConfiguration,
+    EventLog,
+    HealthLog,
+    Activation,
+    Abort,
+    PassThrough,
+    IoPassThrough,
+    Shutdown,
+}
+
+const NAMES: [&str; 25] = [
+    "reading the capabilities (CAP)",
+    "disabling the controller (CC.EN = 0)",
+    "enabling the controller (CC.EN = 1)",
+    "Identify Controller",
+    "Set Features, Autonomous Power State Transition",
+    "Set Features, Host Behavior Support",
+    "Set Features, Host Memory Buffer",
+    "Set Features, Number of Queues",
+    "Doorbell Buffer Config",
+    "Create I/O Completion Queue",
+    "Create I/O Submission Queue",
+    "Delete I/O Completion Queue",
+    "Identify, active namespaces",
+    "Identify Namespace",
+    "Identify, namespace descriptors",
+    "Identify, NVM command set limits",
+    "Get Log Page, commands supported and effects",
+    "Set Features, Asynchronous Event Configuration",
+    "Get Log Page, for an asynchronous event",
+    "Get Log Page, health",
+    "waiting for new firmware to be active (CSTS.PP)",
+    "Abort",
+    "an admin command passed through",
+    "an I/O command passed through",
+    "shutting down (CC.SHN)",
+];
+
+/// The step under way, or the one that failed.
+pub(crate) struct Progress(AtomicU8);
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        // CAST: the enum is a byte.
+        Self(AtomicU8::new(Step::Probe as u8))
+    }
+
+    pub(crate) fn at(&self, step: Step) {
+        // CAST: the enum is a byte.
+        self.0.store(step as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        let at = usize::from(self.0.load(Ordering::Relaxed));
+        NAMES.get(at).copied().unwrap_or("nothing")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queue_numbers_are_zero_based() {
+        assert_eq!(number_of_queues(1)[5], 7);
+        assert_eq!(number_of_queues(3)[5], 0x0002_0002_0000_0007);
+        assert_eq!(granted(0x0003_0007), 4);
+        assert_eq!(granted(0xffff_ffff), u16::MAX);
+        assert_eq!(create_cq(3, 256, 0x1000, Some(9))[5], 0x0009_0003_00ff_0003);
+        assert_eq!(create_cq(3, 256, 0x1000, None)[5], 0x0000_0001_00ff_0003);
+        assert_eq!(create_sq(3, 256, 0x1000, false)[5], 0x0003_0001_00ff_0003);
+        assert_eq!(create_sq(3, 256, 0x1000, true)[5], 0x0003_0005_00ff_0003);
+    }
+
+    #[test]
+    fn what_would_take_memory_or_queues_away_does_not_pass() {
+        let sqe = |opcode, dword10| [opcode, 0, 0, 0, 0, dword10, 0, 0];
+        for opcode in [0x00, 0x01, 0x04, 0x05, 0x0c, 0x7c] {
+            assert!(!may_pass(&sqe(opcode, 0)));
+        }
+        assert!(!may_pass(&sqe(0x09, 0x07)) && !may_pass(&sqe(0x09, 0x0d)));
+        assert!(may_pass(&sqe(0x09, 0x06)) && may_pass(&sqe(0x06, 1)) && may_pass(&sqe(0x02, 2)));
+    }
+
+    #[test]
+    fn every_step_has_its_own_name() {
+        assert_eq!(Step::Shutdown as usize + 1, NAMES.len());
+        let progress = Progress::new();
+        progress.at(Step::Shutdown);
+        assert_eq!(progress.name(), "shutting down (CC.SHN)");
+        progress.at(Step::PassThrough);
+        assert_eq!(progress.name(), "an admin command passed through");
+    }
+}

@@ -8,6 +8,15 @@
 //! |  status  | phase |  CID  |  SQID  |  SQHD   |
 //! +----------+-------+-------+--------+---------+
 //! ```
+//!
+//! The status field of a completion (Base 2.0 section 3.3.3.2; NVM Command Set 1.0 section 3.1), in
+//! the terms of the layer above.
+//!
+//! The kinds are those that the in-tree driver makes of them (`nvme_error_status` in Linux 7.3's
+//! drivers/nvme/host/core.c): what file systems know is which `blk_status_t` follows from a failure
+//! of a drive.
+
+use hal::{Again, CmdError, Failure, Outcome};
 
 /// Bits of the CID that are the tag; those above are its generation.
 pub(crate) const TAG_BITS: u32 = 12;
@@ -105,6 +114,94 @@ impl Cids {
     }
 }
 
+/// `DNR`, Do Not Retry: the same command would fail again.
+const DO_NOT_RETRY: u16 = 1 << 14;
+/// `CRD`, bits 12:11: which Command Retry Delay Time is to pass before the command is tried again;
+/// 0: none.
+const RETRY_DELAY_SHIFT: u32 = 11;
+
+/// Status code types, in bits 10:8.
+const GENERIC: u16 = 0;
+const COMMAND_SPECIFIC: u16 = 1;
+const MEDIA: u16 = 2;
+const PATH: u16 = 3;
+
+/// `CRDT1` to `CRDT3` of Identify Controller, in units of 100 ms.
+pub(crate) type RetryDelays = [u16; 3];
+
+/// What the 15 bits above the phase mean for a command of the data path of a controller with these
+/// `delays`.
+#[inline]
+pub(crate) fn outcome(status: u16, delays: &RetryDelays) -> Outcome {
+    // Success is code 0 of type 0, whatever the bits above say.
+    if status & 0x7ff == 0 {
+        return Ok(());
+    }
+    Err(failure(status, delays))
+}
+
+#[cold]
+fn failure(status: u16, delays: &RetryDelays) -> Failure {
+    let error = match ((status >> 8) & 7, status & 0xff) {
+        (GENERIC, code) => generic(code),
+        // Conflicting Attributes.
+        (COMMAND_SPECIFIC, 0x80) => CmdError::Unsupported,
+        // Invalid Protection Information.
+        (COMMAND_SPECIFIC, 0x81) => CmdError::Protection,
+        // Attempted Write to Read Only Range.
+        (COMMAND_SPECIFIC, 0x82) => CmdError::Medium,
+        // Write Fault, Unrecovered Read Error, Compare Failure, Access Denied, Deallocated or
+        // Unwritten Logical Block.
+        (MEDIA, 0x80 | 0x81 | 0x85..=0x87) => CmdError::Medium,
+        // End-to-end Guard, Application Tag, Reference Tag Check Error.
+        (MEDIA, 0x82..=0x84) => CmdError::Protection,
+        // Host Pathing Error.
+        (PATH, 0x70) => CmdError::Path,
+        // Command Aborted By Host.
+        (PATH, 0x71) => CmdError::Aborted,
+        _ => CmdError::Io,
+    };
+    Failure {
+        error,
+        // Another host has decided so: another try is as vain, whatever the device says. (In tree
+        // five more follow where it does not say Do Not Retry.)
+        again: match error {
+            CmdError::Reserved => Again::Never,
+            _ => again(status, delays),
+        },
+    }
+}
+
+fn again(status: u16, delays: &RetryDelays) -> Again {
+    if status & DO_NOT_RETRY != 0 {
+        return Again::Never;
+    }
+    let which = usize::from((status >> RETRY_DELAY_SHIFT) & 3).checked_sub(1);
+    match which.and_then(|which| delays.get(which)) {
+        None | Some(0) => Again::Now,
+        Some(tenths) => Again::After(*tenths),
+    }
+}
+
+fn generic(code: u16) -> CmdError {
+    match code {
+        // Invalid Command Opcode, Invalid Field, Invalid Namespace (detached meanwhile).
+        0x01 | 0x02 | 0x0b => CmdError::Unsupported,
+        // Aborted: Power Loss Notification, Requested, SQ Deletion, Failed or Missing Fused,
+        // Preempt.
+        0x05 | 0x07..=0x0a => CmdError::Aborted,
+        // LBA Out of Range.
+        0x80 => CmdError::Range,
+        // Command Interrupted, Namespace Not Ready.
+        0x21 | 0x82 => CmdError::NotReady,
+        // Capacity Exceeded.
+        0x81 => CmdError::NoSpace,
+        // Reservation Conflict.
+        0x83 => CmdError::Reserved,
+        _ => CmdError::Io,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,5 +235,71 @@ mod tests {
         assert_eq!(cids.next(286), 286);
         // An admin command's.
         assert!(cids.tag_of(31) >= TAGS_MAX);
+    }
+
+    const DELAYS: RetryDelays = [3, 0, 600];
+
+    #[test]
+    fn statuses_become_kinds() {
+        let cases = [
+            (0x0000, Ok(())),
+            (0x7800, Ok(())),
+            (0x0001, Err(CmdError::Unsupported)),
+            (0x4002, Err(CmdError::Unsupported)),
+            (0x0004, Err(CmdError::Io)),
+            (0x0006, Err(CmdError::Io)),
+            (0x0007, Err(CmdError::Aborted)),
+            (0x400b, Err(CmdError::Unsupported)),
+            (0x0013, Err(CmdError::Io)),
+            (0x001d, Err(CmdError::Io)),
+            (0x0020, Err(CmdError::Io)),
+            (0x0021, Err(CmdError::NotReady)),
+            (0x4080, Err(CmdError::Range)),
+            (0x0081, Err(CmdError::NoSpace)),
+            (0x0082, Err(CmdError::NotReady)),
+            (0x4082, Err(CmdError::NotReady)),
+            (0x0083, Err(CmdError::Reserved)),
+            (0x0084, Err(CmdError::Io)),
+            (0x0180, Err(CmdError::Unsupported)),
+            (0x0181, Err(CmdError::Protection)),
+            (0x0182, Err(CmdError::Medium)),
+            (0x0183, Err(CmdError::Io)),
+            (0x0280, Err(CmdError::Medium)),
+            (0x0281, Err(CmdError::Medium)),
+            (0x4281, Err(CmdError::Medium)),
+            (0x0282, Err(CmdError::Protection)),
+            (0x0285, Err(CmdError::Medium)),
+            (0x0286, Err(CmdError::Medium)),
+            (0x0287, Err(CmdError::Medium)),
+            (0x0288, Err(CmdError::Io)),
+            (0x0370, Err(CmdError::Path)),
+            (0x0371, Err(CmdError::Aborted)),
+            (0x07ff, Err(CmdError::Io)),
+        ];
+        for (status, expected) in cases {
+            let kind = outcome(status, &DELAYS).map_err(|failure| failure.error);
+            assert_eq!(kind, expected, "status {status:#06x}");
+        }
+    }
+
+    #[test]
+    fn the_device_says_whether_and_when_again() {
+        let cases = [
+            (0x0281, Again::Now),
+            (0x4281, Again::Never),
+            (0x0881, Again::After(3)),
+            (0x1081, Again::Now),
+            (0x1881, Again::After(600)),
+            // Do Not Retry comes first; More says nothing of it.
+            (0x5881, Again::Never),
+            (0x2281, Again::Now),
+            // A reservation conflict is for good.
+            (0x0083, Again::Never),
+            (0x0883, Again::Never),
+        ];
+        for (status, again) in cases {
+            let failure = outcome(status, &DELAYS).map_err(|failure| failure.again);
+            assert_eq!(failure, Err(again), "status {status:#06x}");
+        }
     }
 }

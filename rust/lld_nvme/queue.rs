@@ -4,25 +4,39 @@
 //! The submission queue has one entry more than there are tags, so it is never full, and neither is
 //! the completion queue. Entries are written once, at the staged tail; the doorbell moves when they
 //! are issued.
+//!
+//! The completion queue: which entries are new, whose command each proves finished, and how the
+//! controller learns that they were taken.
+//!
+//! Commands that come as whole submission queue entries, and all that their completions say.
+//!
+//! Bound commands that are taken back before they are issued.
+//!
+//! What a queue knows of a slot: the CID of its command, and where that has its list.
+//!
+//! ```text
+//!  31     16 15      0
+//! +---------+---------+
+//! |  page   |   CID   |
+//! +---------+---------+
+//! ```
+//!
+//! Doorbells: registers (PCIe Transport 1.0 section 3.1.2), or, where the controller has them,
+//! words in memory that spare most of the register writes (Base 2.0 section 5.8 and annex B.5).
 
-mod completion;
-mod whole;
-mod withdraw;
-
-pub use self::completion::NvmeDrain;
-use crate::cqe::{self, Cids};
-use crate::data::Layout;
-use crate::doorbell::{Doorbells, Shadow};
-use crate::interrupt;
-use crate::lists::Lists;
-use crate::slot::Slot;
-use crate::status::RetryDelays;
-use crate::{command, regs, status};
+use cell::sync::{fence, AtomicU32, Ordering};
 use core::fmt;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, DmaMem, Error, Event, Free, Mmio, Platform,
     Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
+
+use crate::admin::AdminReply;
+use crate::cqe::{Cids, Cqe, RetryDelays};
+use crate::regs::DOORBELLS;
+use crate::sqe::{Layout, Lists, Page, Sqe, SQE_BYTES};
+use crate::timeout_report::Silence;
+use crate::{cqe, ctrl, regs, sqe, timeout_report};
 
 /// What makes a queue, decided by the control path.
 pub(crate) struct Plan<D, M> {
@@ -181,7 +195,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
             return Err(Unbound { tag, why });
         };
         let mut list = self.lists.of(index);
-        match command::encode(cmd, slot.cid(), &self.layout, &mut data, &mut list) {
+        match sqe::encode(cmd, slot.cid(), &self.layout, &mut data, &mut list) {
             Ok(entry) => {
                 slot.keep(list.keep());
                 let at = self.entry(side.next);
@@ -228,7 +242,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
     #[inline(always)]
     fn fetch_event(&self, side: &mut NvmeDrain) -> Option<Event> {
         let (tag, entry) = self.fetch(side)?;
-        let outcome = status::outcome(entry.status(), &self.delays);
+        let outcome = cqe::outcome(entry.status(), &self.delays);
         Some(Event { tag, outcome })
     }
 
@@ -242,7 +256,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         let mut written = self.acknowledge(side);
         self.tags.release(tags);
         if let Some(vector) = self.pin {
-            interrupt::unmask(self.doorbells.mmio(), vector);
+            ctrl::unmask(self.doorbells.mmio(), vector);
             written = written.wrapping_add(1);
         }
         written
@@ -282,5 +296,297 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         }
         self.lists.rewind();
         self.tags.rewind();
+    }
+}
+
+/// The drainer's side: the completion queue's head.
+#[derive(Debug)]
+pub struct NvmeDrain {
+    /// The next entry to look at.
+    head: u16,
+    /// Its phase when it is new.
+    phase: bool,
+    /// The head that the controller knows.
+    rung: u16,
+    /// Completions that answered nothing.
+    violations: u32,
+}
+
+impl NvmeDrain {
+    pub(crate) fn new() -> Self {
+        Self {
+            head: 0,
+            phase: true,
+            rung: 0,
+            violations: 0,
+        }
+    }
+}
+
+impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
+    fn before(&self, at: u16) -> u16 {
+        at.checked_sub(1).unwrap_or(self.entries.saturating_sub(1))
+    }
+
+    /// The entry at the head, if the controller has written it since the last pass.
+    #[inline]
+    fn peek(&self, side: &NvmeDrain) -> Option<Cqe> {
+        let at = cqe::offset(side.head) | cqe::SECOND_HALF;
+        let entry = Cqe(self.cq.read64(at));
+        (entry.phase() == side.phase).then_some(entry)
+    }
+
+    /// Whose completion `entry` is: the tag, if the device has it.
+    #[inline]
+    fn proven(&self, entry: Cqe) -> Option<Tag<Completed>> {
+        if !entry.is_from(self.qid, self.entries) {
+            return None;
+        }
+        let number = self.numbers.tag_of(entry.cid());
+        let slot = self.slots.get(usize::from(number))?;
+        if slot.cid() != entry.cid() {
+            return None;
+        }
+        let tag = self.tags.complete(number)?;
+        self.end(slot);
+        Some(tag)
+    }
+
+    /// The command of `slot` has ended: from here on its CID answers nothing, and its list is free.
+    #[inline]
+    fn end(&self, slot: &Slot) {
+        let page = slot.end(self.numbers.next(slot.cid()));
+        if page != Page::default() {
+            self.lists.give_back(page);
+        }
+    }
+
+    /// Takes the next completion: whose it is, and its entry.
+    #[inline(always)]
+    fn fetch(&self, side: &mut NvmeDrain) -> Option<(Tag<Completed>, Cqe)> {
+        // No further than once around, however fast a broken device writes.
+        for _ in 0..self.entries {
+            let entry = self.peek(side)?;
+            // The data came before the entry that announces it.
+            fence(Ordering::Acquire);
+            side.head = self.after(side.head);
+            side.phase ^= side.head == 0;
+            if let Some(tag) = self.proven(entry) {
+                return Some((tag, entry));
+            }
+            side.violations = side.violations.saturating_add(1);
+        }
+        None
+    }
+
+    /// Tells the controller of the head. Returns how many registers were written.
+    #[inline(always)]
+    fn acknowledge(&self, side: &mut NvmeDrain) -> usize {
+        if side.head == side.rung {
+            return 0;
+        }
+        let old = core::mem::replace(&mut side.rung, side.head);
+        self.doorbells.ring(self.head_doorbell, old, side.head)
+    }
+
+    /// The queue as it is, for the log; `tail`: of which the controller knows.
+    fn last_words(&self, tail: u16, side: &NvmeDrain) -> Silence {
+        let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
+        let last = second_half(self.before(side.head));
+        Silence {
+            qid: self.qid,
+            tail,
+            fetched: timeout_report::fetched(last, side.head, side.phase),
+            head: side.head,
+            phase: side.phase,
+            entry: second_half(side.head),
+        }
+    }
+}
+
+impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
+    /// Writes `sqe`, whose CID is filled in, where the device will look for it. `None`: the tag is
+    /// none of this queue.
+    pub(crate) fn bind_entry(
+        &self,
+        side: &mut NvmeIssue,
+        tag: Tag<Free>,
+        mut sqe: Sqe,
+    ) -> Option<Tag<Bound>> {
+        let cid = self.slots.get(tag.index())?.cid();
+        let [first, ..] = &mut sqe;
+        *first = (*first & !(0xffff << 16)) | (u64::from(cid) << 16);
+        self.sq.write_words(self.entry(side.next), sqe);
+        side.next = self.after(side.next);
+        Some(tag.bind())
+    }
+
+    /// Takes one completion, with the command's result and status.
+    pub(crate) fn fetch_reply(&self, side: &mut NvmeDrain) -> Option<(Tag<Completed>, AdminReply)> {
+        let (tag, entry) = self.fetch(side)?;
+        // The device may not write it again before the head doorbell.
+        let result = self.cq.read64(cqe::offset(self.before(side.head)));
+        let status = entry.status();
+        Some((tag, AdminReply { result, status }))
+    }
+}
+
+impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
+    /// Takes the entry of `tag`, which was bound, and is given back unissued, out of the staged
+    /// ones; its list is free.
+    #[cold]
+    fn withdraw(&self, side: &mut NvmeIssue, tag: &Tag<Free>) {
+        if let Some(slot) = self.slots.get(tag.index()) {
+            self.lists.give_back(slot.end(slot.cid()));
+        }
+        let mut from = side.tail;
+        let mut to = side.tail;
+        while from != side.next {
+            let at = self.entry(from);
+            // CAST: bits 31:16 of the first word are the CID.
+            let cid = (self.sq.read64(at) >> 16) as u16;
+            if self.numbers.tag_of(cid) != tag.number() {
+                if from != to {
+                    for word in (0..SQE_BYTES).step_by(8) {
+                        let value = self.sq.read64(at.wrapping_add(word));
+                        let place = self.entry(to);
+                        self.sq.write64(place.wrapping_add(word), value);
+                    }
+                }
+                to = self.after(to);
+            }
+            from = self.after(from);
+        }
+        side.next = to;
+    }
+}
+
+/// A slot. Whoever has its tag changes it: the issuer until the command is issued, the drainer from
+/// when it is proven finished; the tag table's Acquire and Release are between them.
+#[derive(Debug)]
+pub(crate) struct Slot(AtomicU32);
+
+impl Slot {
+    /// One whose first command has this CID.
+    pub(crate) fn new(cid: u16) -> Self {
+        Self(AtomicU32::new(u32::from(cid)))
+    }
+
+    /// The CID of its next or present command.
+    #[inline]
+    pub(crate) fn cid(&self) -> u16 {
+        // CAST: bits 15:0.
+        self.0.load(Ordering::Relaxed) as u16
+    }
+
+    /// Its command has its list in `page`. By the issuer.
+    #[inline]
+    pub(crate) fn keep(&self, page: Page) {
+        if page != Page::default() {
+            let cid = u32::from(self.cid());
+            (self.0).store(cid | (u32::from(page.0) << 16), Ordering::Relaxed);
+        }
+    }
+
+    /// Its command has ended, or was never issued: the next one has this CID, and no page. Returns
+    /// where the list of the old one was.
+    #[inline]
+    pub(crate) fn end(&self, cid: u16) -> Page {
+        let before = self.0.load(Ordering::Relaxed);
+        self.0.store(u32::from(cid), Ordering::Relaxed);
+        // CAST: bits 31:16.
+        Page((before >> 16) as u16)
+    }
+}
+
+/// Shadow doorbells of all queues: as many bytes of values as there are of doorbells, then as many
+/// of EventIdx.
+#[derive(Clone)]
+pub(crate) struct Shadow<D> {
+    /// Both buffers.
+    pub(crate) memory: D,
+    /// Where the EventIdx buffer begins; also the length of each.
+    pub(crate) events: usize,
+}
+
+/// What a queue rings.
+pub(crate) struct Doorbells<D, M> {
+    mmio: M,
+    shadow: Option<Shadow<D>>,
+}
+
+impl<D: DmaMem, M: Mmio> Doorbells<D, M> {
+    pub(crate) fn new(mmio: M, shadow: Option<Shadow<D>>) -> Self {
+        Self { mmio, shadow }
+    }
+
+    /// The registers, for the interrupt mask.
+    pub(crate) fn mmio(&self) -> &M {
+        &self.mmio
+    }
+
+    /// Moves the doorbell at byte `at` of the doorbells from `old` to `new`. Returns how many
+    /// registers were written: 0 or 1.
+    #[inline]
+    pub(crate) fn ring(&self, at: usize, old: u16, new: u16) -> usize {
+        if let Some(shadow) = &self.shadow {
+            // The entries are there before the doorbell that announces them.
+            fence(Ordering::Release);
+            shadow.memory.write32(at, u32::from(new));
+            // Either this CPU sees the EventIdx that the device wrote before it looked for the last
+            // time, or the device sees the value.
+            fence(Ordering::SeqCst);
+            let event = shadow.memory.read32(at.wrapping_add(shadow.events));
+            // CAST: an index is 16 bits; what a device wrote above them changes nothing.
+            if !crossed(event as u16, old, new) {
+                return 0;
+            }
+        }
+        self.mmio
+            .write32(DOORBELLS.wrapping_add(at), u32::from(new));
+        1
+    }
+}
+
+/// The EventIdx rule: whether moving from `old` to `new` passed `event`, at which the device wants
+/// the doorbell.
+///
+/// In 16-bit arithmetic, which also holds for a queue index that wraps earlier: the values it
+/// leaves out are passed at once.
+#[inline]
+const fn crossed(event: u16, old: u16, new: u16) -> bool {
+    new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule, step by step: some value in `old..new` of a ring of `entries` is `event`.
+    fn passes(event: u16, old: u16, new: u16, entries: u16) -> bool {
+        let mut at = old;
+        while at != new {
+            if at == event {
+                return true;
+            }
+            at = (at + 1) % entries;
+        }
+        false
+    }
+
+    #[test]
+    fn crossing_agrees_with_walking_the_ring() {
+        for entries in [2, 3, 8, 13] {
+            for (old, new, event) in (0..entries)
+                .flat_map(|old| (0..entries).map(move |new| (old, new)))
+                .flat_map(|(old, new)| (0..entries).map(move |event| (old, new, event)))
+            {
+                assert_eq!(
+                    crossed(event, old, new),
+                    passes(event, old, new, entries),
+                    "event {event}, from {old} to {new} of {entries}"
+                );
+            }
+        }
     }
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whichever strategy an operator has chosen.
 
-use crate::{Coop, Plain};
 use cell::sync::{AtomicU8, Ordering};
-use engine::{Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
-use engine::{Expected, Foretells, Nap, Outlook, Plan, Seen};
+use engine::{
+    Drained, Expected, Foretells, Learned, Nap, Outlook, Plan, Seen, Spun, Staged, Strategy,
+    Switches, Turn, View,
+};
 use hal::{Error, Op, Platform};
+
+use crate::{Coop, Plain};
 
 /// The names of the strategies, in the order of their numbers.
 pub const NAMES: &[&str] = &[

@@ -19,14 +19,15 @@
 //! Each way to wait is taken only while it pays: an [`Account`] of each queue's says so, of what it
 //! saves and takes, which was measured. Whether a hybrid queue is polled: [`hybrid`].
 
-mod hybrid;
-
-use crate::foresight::{Carried, Foresight};
-use crate::{Account, Stakes};
-use engine::{Context, Costs, Drained, Learned, Spun, Staged, Strategy, Switches, Turn, View};
-use engine::{Expected, Foretells, Nap, Outlook, Plan, Seen};
+use crate::hybrid::{Cpu, Noted, Notice, Watch};
+use engine::{
+    Context, Costs, Drained, Expected, Foretells, Learned, Nap, Outlook, Plan, Seen, Spun, Staged,
+    Strategy, Switches, Turn, View,
+};
 use hal::{Error, Op, Platform};
-use hybrid::{Cpu, Noted, Notice, Watch};
+
+use crate::predict::{Carried, Foresight};
+use crate::{Account, Stakes};
 
 /// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in
 /// their place: with SATA some 25,000 instructions, where the longest interrupt handler of libata

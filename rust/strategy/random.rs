@@ -4,8 +4,9 @@
 //! For tests: on the host, and in a module for a kernel with `CONFIG_FAULT_INJECTION_DEBUG_FS`.
 
 use cell::sync::{AtomicU64, Ordering};
-use engine::{Drained, Staged, Strategy, Switches, View};
-use engine::{Due, Expected, Foretells, Foretold, Outlook, Plan};
+use engine::{
+    Drained, Due, Expected, Foretells, Foretold, Outlook, Plan, Staged, Strategy, Switches, View,
+};
 use hal::Op;
 
 /// A strategy that answers with dice.

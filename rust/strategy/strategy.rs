@@ -15,17 +15,18 @@
 mod account;
 mod chosen;
 mod coop;
-mod forecast;
-mod foresight;
+mod estimator;
+mod hybrid;
 mod plain;
+mod predict;
 #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
 mod random;
 
 pub use account::{Account, Stakes};
 pub use chosen::{Chosen, NAMES};
 pub use coop::Coop;
-pub use forecast::{Class, Forecast, Known};
-pub use foresight::Foresight;
+pub use estimator::{Class, Forecast, Known};
 pub use plain::Plain;
+pub use predict::Foresight;
 #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
 pub use random::Random;

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From completions to ended requests.
+//!
+//! What one context leaves to others, and who is certain to come for it.
+//!
+//! Whoever passes by (a submitter, a thread that waits, a tick) ends a budget at most
+//! ([`Strategy::budget`]), and issues for others no more than as many as it has freed tags for, and
+//! a budget. An interrupt ends all that is there, and issues likewise. What is over that is left:
+//!
+//! ```text
+//!  completions, on a queue that is polled --- to the next tick, which is put off no more
+//!  completions, else                      --- to a tick that is armed for it, soon
+//!  requests, though tags are free         --- to a tick, at once
+//!  either, where there is no timer        --- to nobody: the context goes on, ROUNDS times at most
+//! ```
+//!
+//! A tick is such a context itself, and so comes again at once for what it leaves. That something
+//! is left is said first, and the timer armed then: a tick that is under way sees the one, or is
+//! followed by another.
+
+use cell::sync::{fence, AtomicBool, Ordering};
+use hal::{Event, Free, Platform, Queue, TagBatch};
+
+use crate::policy::{Drained, Strategy, View};
+use crate::queue::{DrainSide, Ending, IoQueue};
+use crate::submit::Passage;
+use crate::{Context, Upper};
+
+/// A look at the completions that are there.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    /// Under which context.
+    pub(crate) by: Context,
+    /// When it began, while it is foretold when commands are over.
+    pub(crate) at_ns: u64,
+    /// How many it takes at most.
+    pub(crate) most: usize,
+}
+
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
+    /// Takes the completions that are there, ends their requests under `by`, and issues from the
+    /// FIFO with the tags that came free; or obliges whoever is at it to look again. Returns how
+    /// many requests it ended. Any context, with preemption off.
+    ///
+    /// A passer-by looks first whether anything came. An interrupt goes through with it:
+    /// [`Queue::release_tags`] may be what lets the device interrupt again.
+    pub fn drain(&self, by: Context) -> usize {
+        self.drain_for(by, by == Context::Irq)
+    }
+
+    /// A thread that passes by drains, see [`IoQueue::drain_in_passing`].
+    pub(crate) fn visit(&self, due: bool) -> usize {
+        let was_due = match self.is_polled() {
+            true => self.looks_at(self.upper.now_ns()),
+            false => None,
+        };
+        self.drain_in_passing(Context::Coop, due, was_due)
+    }
+
+    /// Drains no more requests than a budget, if somebody is certain to come for the rest.
+    /// `was_due`: when the next tick would have come, if the caller has put it off.
+    pub(crate) fn drain_in_passing(&self, by: Context, due: bool, was_due: Option<u64>) -> usize {
+        self.drain_up_to(self.budget(), by, due, was_due)
+    }
+
+    /// Drains under `by`; when it is `due`, or someone has knocked for it, with no look at whether
+    /// anything came.
+    pub(crate) fn drain_for(&self, by: Context, due: bool) -> usize {
+        self.drain_up_to(usize::MAX, by, due, None)
+    }
+
+    /// Drains until `most` requests have ended, or further, if nobody is certain to come for the
+    /// rest.
+    fn drain_up_to(&self, most: usize, by: Context, due: bool, was_due: Option<u64>) -> usize {
+        let (mut most, mut due) = (most, due);
+        let (mut total, mut issued) = (0usize, 0);
+        let mut rounds = 0..ROUNDS;
+        while let Some(mut side) = self.drain.lock_or_knock() {
+            let mut ended = Ending::new();
+            let mut more = false;
+            let mut depth = 0;
+            let look_ns = self.look_ns();
+            let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
+            if due {
+                depth = self.outstanding();
+                let look = Look {
+                    by,
+                    at_ns: look_ns,
+                    most: most.saturating_sub(total),
+                };
+                more = self.drain_batch(&mut side, &mut ended, look);
+                if !more && self.rest.has_completions() {
+                    self.end_rest(by);
+                }
+            } else {
+                side.empty_ns = look_ns;
+            }
+            if due || by == Context::Poll {
+                // If it is back to interrupts: what has come since the look above announces itself
+                // no more.
+                more |= self.adapt(
+                    &mut side,
+                    Drained {
+                        by,
+                        depth,
+                        ended: ended.count(),
+                        wakes: ended.wakes(&self.upper),
+                    },
+                );
+            }
+            let knocked = side.release();
+            if due && (!self.fifo.is_empty() || self.is_flush_due()) {
+                issued = self.issue_freed(by, total.wrapping_add(ended.count()), issued);
+            }
+            total = total.wrapping_add(ended.finish(&self.upper, by));
+            if !knocked && !more {
+                break;
+            }
+            if total >= most {
+                if self.leave_completions(was_due, knocked || by == Context::Poll) {
+                    break;
+                }
+                most = usize::MAX;
+            }
+            if rounds.next().is_none() {
+                if !self.leave_completions(None, true) {
+                    self.upper.retry_later();
+                }
+                break;
+            }
+        }
+        total
+    }
+
+    /// Issues from the FIFO after a drain that has `freed` tags. `issued` says how many were until
+    /// now, and the answer how many are then.
+    #[cold]
+    fn issue_freed(&self, by: Context, freed: usize, issued: usize) -> usize {
+        let own = match by {
+            Context::Sweep => usize::MAX,
+            _ => freed,
+        };
+        let mut passage = Passage::of(own, issued);
+        self.issue_again(&mut passage);
+        passage.issued()
+    }
+
+    /// What was left was taken, by who drains under `by`.
+    #[cold]
+    fn end_rest(&self, by: Context) {
+        self.rest.end_completions();
+        if by == Context::Coop && self.is_polled() {
+            self.put_off_tick(self.upper.now_ns());
+        }
+    }
+
+    /// Whether a completion may be waiting that nobody is taking at this moment. Any context, with
+    /// preemption off.
+    #[inline]
+    pub fn check(&self) -> bool {
+        let Some(mut side) = self.drain.try_lock() else {
+            return false;
+        };
+        let came = self.hw.check_event(&mut side.hw);
+        if side.release() {
+            // Who knocked meanwhile relies on a drain.
+            self.drain_for(Context::Coop, true);
+        }
+        came
+    }
+
+    /// Takes up to [`Look::most`] completions, and no more than [`TagBatch::MAX`], and frees their
+    /// tags. Returns whether there may be more. After it the caller looks at the FIFO.
+    // Inline with what it calls, as the issuer's way is: where completions come one at a time,
+    // calls were a tenth of what each took.
+    #[inline(always)]
+    pub(crate) fn drain_batch(
+        &self,
+        side: &mut DrainSide<Q, S>,
+        ended: &mut Ending<U>,
+        look: Look,
+    ) -> bool {
+        let mut more = true;
+        while !side.detached.is_full() && side.detached.len() < look.most {
+            let Some(event) = self.hw.fetch_event(&mut side.hw) else {
+                more = false;
+                break;
+            };
+            let Event { tag, outcome } = event;
+            let tag = self.hw.detach_tag_cmd(&mut side.hw, tag);
+            self.deferring
+                .end_sample(tag.index(), || self.upper.now_ns());
+            if self.is_foretelling() {
+                self.answered(side, tag.index(), look);
+            }
+            match self.slots.get(tag.index()).and_then(|slot| slot.take()) {
+                Some(rq) => ended.end(&self.upper, rq, outcome),
+                None => side.strays = side.strays.saturating_add(1),
+            }
+            // It has room.
+            let _ = side.detached.push(tag);
+        }
+        self.release(side);
+        more
+    }
+
+    /// Gives the drained tags back to the pool; what waits in the FIFO is visible to the caller
+    /// afterwards.
+    #[inline(always)]
+    pub(crate) fn release(&self, side: &mut DrainSide<Q, S>) {
+        self.done.add(side.detached.len());
+        let writes = self.hw.release_tags(&mut side.hw, &mut side.detached);
+        self.drain_doorbells.add(writes);
+        self.note_violations(side);
+        // The hand-over with the issuer, see `issue_batch`: tags are released, a fence, then the
+        // FIFO is looked at.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Lets everybody see how often the controller has contradicted itself.
+    #[inline]
+    pub(crate) fn note_violations(&self, side: &DrainSide<Q, S>) {
+        let strays = self.hw.violations(&side.hw).saturating_add(side.strays);
+        self.drain_strays.store(strays, Ordering::Relaxed);
+    }
+}
+
+/// How many batches one context drains, or issues, that nobody takes off its hands.
+pub(crate) const ROUNDS: usize = 16;
+
+/// The smallest budget: to end fewer takes no longer than the tick that comes for the rest, some
+/// 2,600 instructions (`learned`: tick_ns, on the timed machine).
+const LEAST: usize = 8;
+
+/// What is left at this moment.
+pub(crate) struct Rest {
+    /// Completions, or a drain that somebody has knocked for.
+    completions: AtomicBool,
+    /// Requests that a tag is free for, or a doorbell that somebody has knocked for.
+    requests: AtomicBool,
+}
+
+impl Rest {
+    pub(crate) fn new() -> Self {
+        Self {
+            completions: AtomicBool::new(false),
+            requests: AtomicBool::new(false),
+        }
+    }
+
+    /// Completions are left.
+    #[inline]
+    pub(crate) fn has_completions(&self) -> bool {
+        self.completions.load(Ordering::Relaxed)
+    }
+
+    /// Something is left.
+    #[inline]
+    pub(crate) fn is_any(&self) -> bool {
+        self.has_completions() || self.requests.load(Ordering::Relaxed)
+    }
+
+    /// All completions were taken. By the drainer.
+    pub(crate) fn end_completions(&self) {
+        self.completions.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether requests were left until now: the caller comes for them.
+    #[inline]
+    pub(crate) fn take_requests(&self) -> bool {
+        // Acquire: who comes for them finds them.
+        self.requests.load(Ordering::Relaxed) && self.requests.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
+    /// How many requests one context ends in passing, and how many it issues for others beside as
+    /// many as it has freed tags for, whatever the strategy says.
+    #[inline(always)]
+    pub(crate) fn budget(&self) -> usize {
+        let said = self.strategy.budget(self);
+        said.clamp(LEAST, TagBatch::<Free>::MAX)
+    }
+
+    /// Leaves completions that are there. `was_due`: when the next tick would have come, if the
+    /// caller has put it off; `knocked`: for somebody who relied on the caller. `false`: nobody
+    /// comes for them, as what an interrupt has announced, it does not announce again.
+    #[cold]
+    pub(crate) fn leave_completions(&self, was_due: Option<u64>, knocked: bool) -> bool {
+        if !self.upper.can_poll() {
+            return false;
+        }
+        let was_left = self.rest.completions.swap(true, Ordering::AcqRel);
+        // Those who wait for this CPU are given until the tick that would have come.
+        if knocked || !self.strategy.leaves_rest(self) {
+            self.tick_at_once();
+        } else if was_left {
+            // A tick is to come for it.
+        } else if !self.is_polled() {
+            let now = self.upper.now_ns();
+            self.arm(now, now.saturating_add(self.interval_ns() / 2));
+        } else if let Some(due) = was_due {
+            self.arm(self.upper.now_ns(), due);
+        }
+        true
+    }
+
+    /// Leaves requests that a tag is free for. `false`: nobody comes for them.
+    #[cold]
+    pub(crate) fn leave_requests(&self) -> bool {
+        // Release: who comes for them finds them.
+        self.rest.requests.store(true, Ordering::Release);
+        let comes = self.upper.can_poll();
+        if comes {
+            self.tick_at_once();
+        }
+        comes
+    }
+}

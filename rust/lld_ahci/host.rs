@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The HBA: what all its ports share. It is brought up once, before any port; afterwards only its
+//! interrupt status is touched.
+//!
+//! The hal control path of a port, and its interrupt.
+
+use cell::sync::Ordering;
+use core::fmt;
+use hal::{
+    Cause, Controller, Error, Limits, LinkPower, Messages, Mmio, NewQueue, Notice, PciIds,
+    Platform, Queues, Refused, Shutdown, TagTable, Unit, Weight, Wish,
+};
+
+use crate::eh::News;
+use crate::internal::{AtaCommand, AtaReply, Transfer};
+use crate::port::{About, Occupant, Port, Site, State};
+use crate::queue::{AhciDrain, AhciQueue};
+use crate::quirks::{Boards, Surroundings};
+use crate::regs::{
+    Cap, PortRegs, Reg, ABSENT, CAP, GHC, GHC_AE, GHC_HR, GHC_IE, GHC_MRSM, IS, IS_DONE,
+    IS_TROUBLE, PI, PORTS, PORTS_MAX, PORT_SHIFT,
+};
+use crate::{cmd, identify, port, regs};
+
+/// How long `GHC.HR` may stay set: beyond it the HBA is hung (10.4.3).
+const RESET_US: u64 = 1_000_000;
+/// The pause between two looks.
+const PAUSE_US: u64 = 100;
+
+/// What a port's registers were before the HBA's reset, as far as it is the firmware's to decide:
+/// link power management and speed, and what the port is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Firmware {
+    pub(crate) cmd: u32,
+    pub(crate) sctl: u32,
+    /// The port is made for drives that come and go.
+    pub(crate) external: bool,
+}
+
+/// What a port is told of its HBA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortPlan {
+    pub(crate) number: u8,
+    pub(crate) cap: Cap,
+    pub(crate) board: Boards,
+    pub(crate) around: Surroundings,
+    /// The first address that the HBA does not reach; 0: none.
+    pub(crate) below: u64,
+    pub(crate) firmware: Firmware,
+}
+
+impl PortPlan {
+    /// The port's number, from 0.
+    pub const fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// Likewise, with FUA where the drive has it and is not known to break it.
+    pub const fn with_fua(mut self, fua: bool) -> Self {
+        self.around.fua = fua;
+        self
+    }
+}
+
+/// One host bus adapter.
+///
+/// `mmio` is its whole register window ([`crate::quirks::bar`]).
+pub struct Hba<M: Mmio> {
+    mmio: M,
+    cap: Cap,
+    board: Boards,
+    vendor: u16,
+    /// PI.
+    implemented: u32,
+    /// Those of them that are for SATA drives.
+    ports: u32,
+    firmware: [Firmware; PORTS_MAX as usize],
+}
+
+impl<M: Mmio + Clone> Hba<M> {
+    /// Looks at the capabilities of an HBA made by `ids`; the device is not touched before
+    /// [`Hba::start`].
+    ///
+    /// [`Error::Unsupported`]: [`Boards::refusal`] says why. [`Error::Gone`]: no device answers.
+    /// [`Error::Malformed`]: it implements no port, or ports beyond the window.
+    pub fn new(mmio: M, ids: &PciIds) -> Result<Self, Error> {
+        let board = Boards::of(ids);
+        if board.refusal().is_some() {
+            return Err(Error::Unsupported);
+        }
+        let cap = regs::read(&mmio, CAP)?;
+        let implemented = mmio.read32(PI);
+        let ports = board.sata_ports(implemented, ids);
+        // All ports implemented is possible, all capabilities as well is not.
+        let last = match ports.checked_ilog2() {
+            Some(last) => last,
+            None => return Err(Error::Malformed),
+        };
+        let end = PORTS.saturating_add((last as usize).saturating_add(1) << PORT_SHIFT);
+        if end > mmio.len() {
+            return Err(Error::Malformed);
+        }
+        Ok(Self {
+            cap: Cap(cap).of(board),
+            board,
+            vendor: ids.vendor,
+            implemented,
+            ports,
+            firmware: [Firmware::default(); PORTS_MAX as usize],
+            mmio,
+        })
+    }
+
+    /// How many bits of an address it takes, and gets right: the DMA mask, to be set before a port
+    /// is made.
+    pub fn dma_bits(&self) -> u8 {
+        let said = if self.cap.has_64_bits() { 64 } else { 32 };
+        self.board.dma_bits(said)
+    }
+
+    /// Tells the names of what it is known for to `named`; its ports' controllers tell them, too.
+    pub fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        self.board.each(named);
+    }
+
+    /// How it may interrupt.
+    pub const fn messages(&self) -> Messages {
+        self.board.messages()
+    }
+
+    /// The ports that are to be on in the register PCS of configuration space, which a reset of the
+    /// HBA may have turned off; `None`: there is no such register.
+    pub const fn switched_ports(&self) -> Option<u32> {
+        match self.board.has(Boards::PCS) {
+            true => Some(self.ports),
+            false => None,
+        }
+    }
+
+    /// The implemented ports, one bit each.
+    pub const fn ports(&self) -> u32 {
+        self.ports
+    }
+
+    /// What makes port `number`; `None`: it is not implemented. After [`Hba::start`].
+    pub fn port(&self, number: u8) -> Option<PortPlan> {
+        let bit = 1u32.checked_shl(u32::from(number))?;
+        let firmware = *self.firmware.get(usize::from(number))?;
+        (self.ports & bit != 0).then_some(PortPlan {
+            number,
+            cap: self.cap,
+            board: self.board,
+            around: Surroundings {
+                vendor: self.vendor,
+                fua: false,
+                sectors: self.board.sectors(),
+            },
+            below: 1u64.checked_shl(u32::from(self.dma_bits())).unwrap_or(0),
+            firmware,
+        })
+    }
+
+    /// Takes it over from the firmware, resets it and leaves all ports idle and all interrupts off.
+    /// Sleeps, for 3 s at most.
+    ///
+    /// [`Error::Timeout`]: the reset does not end. [`Error::Gone`].
+    pub fn start<P: Platform>(&mut self, platform: &P) -> Result<(), Error> {
+        port::take_over(platform, &self.mmio)?;
+        // Registers below GHC are defined only now (3.1.2, AE).
+        self.enable_ahci()?;
+        for (number, place) in (0u8..).zip(self.firmware.iter_mut()) {
+            if 1u32.wrapping_shl(u32::from(number)) & self.ports == 0 {
+                continue;
+            }
+            let port = PortRegs::new(self.mmio.clone(), number);
+            let cmd = port.get(Reg::Cmd)?;
+            let esata = cmd & regs::CMD_ESP != 0 && self.cap.has_external();
+            *place = Firmware {
+                cmd: cmd & regs::CMD_ALPM,
+                sctl: port.get(Reg::Sctl)? & regs::SCTL_KEPT,
+                external: esata || cmd & regs::CMD_HPCP != 0,
+            };
+        }
+        self.reset(platform)
+    }
+
+    /// Brings back one that [`Hba::start`] had brought up, after a sleep or a reset in which its
+    /// registers were lost: likewise, with what the firmware had set up before the start. Sleeps.
+    ///
+    /// [`Error::Timeout`]: the reset does not end. [`Error::Gone`].
+    pub fn restart<P: Platform>(&self, platform: &P) -> Result<(), Error> {
+        // A firmware that woke the machine may have used it (10.6.3).
+        port::take_over(platform, &self.mmio)?;
+        self.enable_ahci()?;
+        self.reset(platform)
+    }
+
+    /// Resets it, and leaves all ports idle and all interrupts off (10.4.3). Sleeps.
+    fn reset<P: Platform>(&self, platform: &P) -> Result<(), Error> {
+        self.mmio.write32(GHC, GHC_AE | GHC_HR);
+        let start = platform.now_us();
+        loop {
+            // The clock before the register: a late wake-up is not the device's fault.
+            let waited = platform.now_us().saturating_sub(start);
+            if regs::read(&self.mmio, GHC)? & GHC_HR == 0 {
+                break;
+            }
+            if waited >= RESET_US {
+                return Err(Error::Timeout);
+            }
+            platform.sleep_us(PAUSE_US);
+        }
+        self.enable_ahci()?;
+        if self.mmio.read32(PI) != self.implemented {
+            // Written once by the firmware; some HBAs forget it.
+            self.mmio.write32(PI, self.implemented);
+        }
+        self.mmio.write32(IS, u32::MAX);
+        Ok(())
+    }
+
+    fn enable_ahci(&self) -> Result<(), Error> {
+        let ghc = regs::read(&self.mmio, GHC)?;
+        if ghc & GHC_AE == 0 {
+            self.mmio.write32(GHC, GHC_AE);
+            // One that refuses is none.
+            if regs::read(&self.mmio, GHC)? & GHC_AE == 0 {
+                return Err(Error::Unsupported);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the HBA interrupt, or not. Before it is let, the handler is registered.
+    pub fn set_interrupt(&self, enabled: bool) {
+        let ie = if enabled { GHC_IE } else { 0 };
+        self.mmio.write32(GHC, GHC_AE | ie);
+    }
+
+    /// Whether all ports share the first message although several were granted (`GHC.MRSM`).
+    /// Otherwise each port has the message of its number, which follows the port's own status
+    /// alone: `IS` is not asked, nor acknowledged (10.6.2.2).
+    pub fn shares_message(&self) -> bool {
+        self.mmio.read32(GHC) & GHC_MRSM != 0
+    }
+
+    /// Serves an interrupt that ports may share: a pin, or the only message. Calls `serve` for each
+    /// port that may have caused it, to answer whether it did. Returns whether the HBA did. Any
+    /// context; one caller at a time.
+    ///
+    /// `IS` costs more to read than all else here. Where one port only is `served`, and no other
+    /// device may have raised the line (`shared`), that one is asked instead; what others have to
+    /// tell, which is rare, makes the HBA interrupt again once this is acknowledged (10.7.2.1,
+    /// 10.7.2.2). `IS` is acknowledged last, as it follows the ports' own status.
+    #[inline]
+    pub fn interrupt(&self, shared: bool, served: u32, mut serve: impl FnMut(u8) -> bool) -> bool {
+        let alone = !shared && served.is_power_of_two() && !self.board.has(Boards::ACK_FIRST);
+        // CAST: below 32, or 32 of no port.
+        if alone && serve(served.trailing_zeros() as u8) {
+            self.mmio.write32(IS, served);
+            return true;
+        }
+        let pending = self.mmio.read32(IS);
+        // All ports at once, of an HBA that has fewer: it is gone.
+        if pending == 0 || (pending == regs::ABSENT && self.ports != regs::ABSENT) {
+            return false;
+        }
+        let first = self.board.has(Boards::ACK_FIRST);
+        if first {
+            // What comes from here on interrupts again.
+            self.mmio.write32(IS, pending);
+        }
+        let mut ours = false;
+        let mut left = pending & self.ports;
+        while left != 0 {
+            // CAST: below 32.
+            ours |= serve(left.trailing_zeros() as u8);
+            left &= left.wrapping_sub(1);
+        }
+        if !first {
+            // Of ports that had nothing to tell, too: the line goes down.
+            self.mmio.write32(IS, pending);
+        }
+        ours || pending & !served != 0
+    }
+}
+
+/// One port of an HBA as a hal controller: one queue, and one disk if it is served.
+pub struct AhciController<S: Site>(S);
+
+impl<S: Site> AhciController<S> {
+    /// The controller at `site`. The device is not touched before [`Controller::start`].
+    pub fn new(site: S) -> Self {
+        Self(site)
+    }
+
+    /// What the control path was last doing: names the command or the step that an [`Error`] of it
+    /// is about.
+    pub fn step(&self) -> &'static str {
+        self.0.port().step()
+    }
+
+    /// Sees to what the port has called for ([`Site::call`]): errors that the device or the link
+    /// reported, a drive that came or went. Called as the rest of the control path is, with the
+    /// queue, if there is one, at rest (`engine::Paused`); afterwards it is drained. Sleeps.
+    ///
+    /// `Err`: it could not bring the port back. Then the device has to be recovered from scratch
+    /// ([`Controller::stop`], reap, start), or given up.
+    pub fn attend(&self) -> Result<News, Error> {
+        let port = self.0.port();
+        let mut state = port.state()?;
+        port.begin();
+        let news = port.attend(&mut state);
+        if news.is_err() {
+            // Whatever the registers say from here on, it is about no command.
+            port.settle();
+        }
+        port.end();
+        news
+    }
+
+    /// Has the drive carry out a command of the operator's tools, alone: what it has finishes
+    /// first. Called as [`AhciController::attend`] is, with the queue at rest. `timeout_ms` of 0 is
+    /// the driver's own, 30 s; it is up soon where `wanted` says that the control path is
+    /// ([`hal::Deadline::unless`]). Sleeps. A command that failed is a reply whose status says so.
+    ///
+    /// [`Error::Invalid`]: no drive is served; a command that would take the drive from under the
+    /// driver; data that can't be described. [`Error::Gone`], [`Error::Timeout`], [`Error::Fatal`]:
+    /// the port has to be stopped and started again; the memory of the data must live until it was
+    /// stopped.
+    pub fn command(
+        &self,
+        command: &AtaCommand,
+        transfer: &Transfer<'_, <S::Platform as Platform>::Dma>,
+        timeout_ms: u32,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<AtaReply, Error> {
+        self.control(|port, state| port.pass(state, command, transfer, timeout_ms, wanted))
+    }
+
+    /// Whether [`AhciController::attend`] is called for.
+    pub fn is_alarmed(&self) -> bool {
+        self.0.port().alarmed.load(Ordering::SeqCst)
+    }
+
+    fn control<R>(
+        &self,
+        work: impl FnOnce(&Port<S::Platform, S::Mmio>, &mut State) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let port = self.0.port();
+        let mut state = port.state()?;
+        port.begin();
+        let done = work(port, &mut state);
+        port.end();
+        done
+    }
+
+    fn about(&self) -> Option<About> {
+        match self.0.port().state().ok()?.occupant {
+            Occupant::Drive(about) => Some(about),
+            _ => None,
+        }
+    }
+}
+
+impl<S: Site> Controller for AhciController<S> {
+    type Queue = AhciQueue<S>;
+
+    fn start(&self) -> Result<(), Error> {
+        self.control(|port, state| {
+            let started = port.bring_up(state);
+            if started.is_err() {
+                // Not half alive.
+                let _ = port.put_out();
+            }
+            started
+        })
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            queues: 1,
+            tags: self.about().map_or(1, |about| u16::from(about.tags)),
+            max_transfer: self
+                .about()
+                .map_or(identify::TRANSFER_MAX, |about| about.id.max_transfer),
+            // CAST: a small constant.
+            max_segments: cmd::ENTRIES as u16,
+            max_segment: cmd::ENTRY_MAX,
+            virt_boundary: 0,
+            dma_align: cmd::ALIGN,
+            segment_boundary: cmd::BOUNDARY,
+        }
+    }
+
+    /// Its one queue, while a drive is served. `vector` is not looked at: whether the port
+    /// interrupts is for [`Controller::set_interrupt`] to say.
+    fn create_queue(
+        &self,
+        index: u16,
+        _vector: Option<u16>,
+    ) -> Result<NewQueue<Self::Queue>, Error> {
+        let port = self.0.port();
+        let mut state = port.state()?;
+        let Occupant::Drive(about) = state.occupant else {
+            return Err(Error::Unsupported);
+        };
+        if index != 0 || state.has_queue {
+            return Err(Error::Invalid);
+        }
+        let tags = TagTable::new(&port.platform, u16::from(about.tags))?;
+        state.has_queue = true;
+        port.depth.begin(&about);
+        Ok(NewQueue {
+            queue: AhciQueue::new(self.0.clone(), tags, about.dialect),
+            issue: (),
+            drain: AhciDrain::default(),
+        })
+    }
+
+    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
+        let port = self.0.port();
+        let id = u32::from(port.number());
+        let occupant = port.state()?.occupant;
+        match occupant {
+            Occupant::Nobody => {}
+            Occupant::Refused(why) => found(Err(Refused { id, why })),
+            Occupant::Drive(about) => found(Ok(about.id.unit(id))),
+        }
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), Error> {
+        self.control(|port, _| port.put_out())
+    }
+
+    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
+        match how {
+            Shutdown::Dead => Ok(()),
+            Shutdown::Normal => self.control(|port, state| port.power_off(state)),
+        }
+    }
+
+    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
+        let port = self.0.port();
+        port.plan.board.each(named);
+        port.quirks().each(named);
+        if port.is_unqueued() && !port.depth.is_one() {
+            named("noncq");
+        }
+        if port.power.is_given_up() {
+            named("nolpm");
+        }
+    }
+
+    fn link_power(&self) -> Option<LinkPower> {
+        Some(self.0.port().link_power())
+    }
+
+    fn set_link_power(&self, policy: LinkPower) -> Result<Result<(), &'static str>, Error> {
+        self.control(|port, state| port.set_link_power(state, policy))
+    }
+
+    fn depth(&self) -> Option<u16> {
+        Some(self.0.port().depth())
+    }
+
+    fn set_depth(&self, depth: u16) -> Result<(), Error> {
+        self.0.port().set_depth(depth)
+    }
+
+    const TURNS_CACHE: bool = true;
+
+    fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
+        self.control(|port, state| port.set_write_cache(state, on))
+    }
+
+    /// Says what was taken from the drive. (What the port calls for is seen to by
+    /// [`AhciController::attend`].)
+    fn attend(&self, _queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+        if let Some(taken) = self.0.port().taken.take() {
+            tell(Notice {
+                weight: Weight::Warning,
+                text: &taken,
+                uevent: None,
+            });
+        }
+        Ok(Wish::Nothing)
+    }
+
+    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        let port = self.0.port();
+        let silence = port.take_silence();
+        if silence.awaited != 0 {
+            // The next start weighs it.
+            let generation = port.generation().saturating_add(1);
+            port.silent.store(generation, Ordering::Relaxed);
+        }
+        write!(to, "{silence}")
+    }
+
+    fn alive(&self) -> Result<(), Error> {
+        let port = self.0.port();
+        let link = port.has_link()?;
+        match port.departed.load(Ordering::SeqCst) || (!link && !port.flight.is_halted()) {
+            true => Err(Error::Gone),
+            false => Ok(()),
+        }
+    }
+
+    /// Usually one register write: that a command is over is seen in memory, so the status is
+    /// acknowledged unread. The drain that follows clears what was seen, so the next interrupt is
+    /// not taken for one of the same kind. Where no drain has followed, as the thread that is at it
+    /// was interrupted, the next one looks closer: an error that keeps the line up would keep that
+    /// thread from ever going on.
+    #[inline]
+    fn interrupt(&self, _vector: u16) -> Cause {
+        let port = self.0.port();
+        let (sdb, rfis) = port.memory.fises();
+        let ended = sdb != 0 || cmd::ends_command(rfis);
+        let good = ended && !cmd::is_error(sdb) && !cmd::is_error(rfis);
+        if good && port.flight.has_issued() && !port.heard.load(Ordering::Relaxed) {
+            port.heard.store(true, Ordering::Relaxed);
+            // What else came stays in the register, and keeps the line up.
+            port.regs.write(Reg::Is, IS_DONE);
+            return Cause::Queues;
+        }
+        self.look_closer(port)
+    }
+
+    fn set_interrupt(&self, _vector: u16, enabled: bool) {
+        let port = self.0.port();
+        port.listening.store(enabled, Ordering::SeqCst);
+        port.arm();
+    }
+}
+
+impl<S: Site> AhciController<S> {
+    #[cold]
+    fn look_closer(&self, port: &Port<S::Platform, S::Mmio>) -> Cause {
+        if port.busy.load(Ordering::SeqCst) {
+            // The control path looks itself, and nothing may be taken away from it.
+            port.regs.write(Reg::Ie, 0);
+            return Cause::None;
+        }
+        let status = port.regs.read(Reg::Is);
+        if status == ABSENT {
+            self.call(port);
+            return Cause::None;
+        }
+        if status & IS_DONE != 0 {
+            port.regs.write(Reg::Is, status & IS_DONE);
+        }
+        if status & IS_TROUBLE != 0 {
+            self.call(port);
+        }
+        match status & (regs::IS_DONE | IS_TROUBLE) {
+            0 => Cause::None,
+            _ => Cause::Queues,
+        }
+    }
+
+    #[cold]
+    fn call(&self, port: &Port<S::Platform, S::Mmio>) {
+        if port.alarm() {
+            self.0.call();
+        }
+    }
+}

@@ -1,0 +1,639 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Asynchronous events (Base 2.0 section 5.2): the request that is answered when the controller has
+//! something to say, and what its answer says.
+//!
+//! What is done about the events that the controller reports: its log page is read, which has it
+//! report the next of that kind, the operator is told, and the next request is sent.
+//!
+//! What the layer above has to do about it is its wish ([`Wish`]). What each event leads to is what
+//! the in-tree driver makes of it (`nvme_complete_async_event`, Linux 7.3); beyond that the pages
+//! of health and errors are read.
+//!
+//! How often a device is listened to that reports things by itself: as often as it likes for a
+//! while, then at longer and longer intervals, until it has been quiet.
+//!
+//! The error log (Base 2.0 section 5.16.1.2), as far as the operator is told of it.
+//!
+//! How hot the controller is: the health log (Base 2.0 section 5.16.1.3) and the limits of Identify
+//! Controller, in kelvins.
+
+use cell::sync::{AtomicBool, AtomicU64, Ordering};
+use core::fmt;
+use hal::{DmaMem, Error, Heat, Mmio, Notice, Platform, Queues, Weight, Wish, SENSORS};
+
+use crate::admin::Step;
+use crate::ctrl::{NvmeController, State};
+use crate::hmb::Lent;
+use crate::ns::{ControllerId, View, BYTES};
+use crate::regs::{CSTS, CSTS_PP};
+use crate::{admin, regs};
+
+/// The CID of the Asynchronous Event Request; no other admin command has it.
+pub(crate) const EVENT_CID: u16 = 0;
+
+/// The one request that is outstanding, and the answer to it. Every controller takes one (AERL).
+pub(crate) struct EventSlot {
+    /// The request is with the controller.
+    armed: AtomicBool,
+    /// An answer is there that nobody has taken.
+    come: AtomicBool,
+    /// Dword 0 of the answer, and above it the status; written before `come`.
+    answer: AtomicU64,
+}
+
+impl EventSlot {
+    pub(crate) fn new() -> Self {
+        Self {
+            armed: AtomicBool::new(false),
+            come: AtomicBool::new(false),
+            answer: AtomicU64::new(0),
+        }
+    }
+
+    /// The request is about to be sent: `false` if it was already. The control path's.
+    pub(crate) fn arm(&self) -> bool {
+        !self.armed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Acquire)
+    }
+
+    /// The controller has answered; what it says without having been asked is dropped. Any context.
+    pub(crate) fn answer(&self, result: u64, status: u16) {
+        if self.armed.swap(false, Ordering::AcqRel) {
+            let said = (result & u64::from(u32::MAX)) | (u64::from(status) << 32);
+            self.answer.store(said, Ordering::Relaxed);
+            self.come.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn has_come(&self) -> bool {
+        self.come.load(Ordering::Acquire)
+    }
+
+    /// The answer, once: dword 0 and the status.
+    pub(crate) fn take(&self) -> Option<(u32, u16)> {
+        let come = self.come.swap(false, Ordering::AcqRel);
+        let said = self.answer.load(Ordering::Relaxed);
+        // CAST: the halves as they were put there.
+        come.then_some((said as u32, (said >> 32) as u16))
+    }
+
+    /// The controller was disabled: it has no request any more.
+    pub(crate) fn forget(&self) {
+        self.armed.store(false, Ordering::Relaxed);
+        self.come.store(false, Ordering::Release);
+    }
+}
+
+/// Log pages (figure "Log Page Identifiers") that are read for events: each by what clears it.
+pub(crate) const ERROR_LOG: u8 = 0x01;
+pub(crate) const HEALTH_LOG: u8 = 0x02;
+pub(crate) const FIRMWARE_LOG: u8 = 0x03;
+pub(crate) const CHANGED_LOG: u8 = 0x04;
+
+/// Bits of Asynchronous Event Configuration, and of OAES: namespace attributes, firmware
+/// activation. The low byte is that of the health log's critical warnings, of which 1.0 has five.
+const NAMESPACES: u32 = 1 << 8;
+const FIRMWARE: u32 = 1 << 9;
+const WARNINGS: u32 = 0x1f;
+
+/// What a controller is asked to report that says `offered` in OAES.
+pub(crate) fn wanted(offered: u32) -> u32 {
+    WARNINGS | (offered & (NAMESPACES | FIRMWARE))
+}
+
+/// What an event is about (figure "Asynchronous Event Request, Completion Queue Entry Dword 0").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A doorbell was written that is none, or with a value that is none.
+    Doorbell,
+    /// The controller fails for good.
+    Persistent,
+    /// Another error, which the error log tells more of.
+    Error(u8),
+    /// The health log has a critical warning.
+    Health,
+    /// Namespaces have come, gone or changed.
+    Namespaces,
+    /// New firmware is about to run.
+    Firmware,
+    /// What nothing is done about: for the operator's programs.
+    Other,
+}
+
+impl Event {
+    /// From dword 0.
+    pub(crate) fn decode(dword: u32) -> Self {
+        // CAST: bits 15:8.
+        match (dword & 7, (dword >> 8) as u8) {
+            (0, 0 | 1) => Self::Doorbell,
+            (0, 3) => Self::Persistent,
+            (0, info) => Self::Error(info),
+            (1, _) => Self::Health,
+            (2, 0) => Self::Namespaces,
+            (2, 1) => Self::Firmware,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What the critical warnings mean, from bit 0 on (figure "SMART / Health Information Log").
+const WARNING_NAMES: [&str; 6] = [
+    "its spare blocks are below the threshold",
+    "its temperature is beyond a threshold",
+    "its reliability is degraded",
+    "its media are read-only",
+    "the backup of its volatile memory has failed",
+    "its persistent memory region is read-only or unreliable",
+];
+
+/// Critical warnings by name.
+pub(crate) struct Warnings(pub(crate) u8);
+
+impl fmt::Display for Warnings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "";
+        for (bit, name) in (0u32..).zip(WARNING_NAMES) {
+            if self.0 & 1u8.wrapping_shl(bit) != 0 {
+                write!(f, "{comma}{name}")?;
+                comma = ", ";
+            }
+        }
+        write!(f, " ({:#04x}; nvme smart-log)", self.0)
+    }
+}
+
+/// How programs know the event (`nvme_aen_uevent` in tree).
+const UEVENT: &str = "NVME_AEN";
+/// Between two looks whether new firmware runs, in microseconds.
+const LOOK_US: u64 = 100_000;
+/// How long that may take of a controller that does not say (MTFA).
+const ACTIVATION_US: u64 = 60_000_000;
+/// The longest that is granted, tenths of a second.
+const MTFA_MAX: u16 = 6_000;
+/// Bytes of the health log, of an entry of the error log, of the firmware log.
+const HEALTH_BYTES: usize = 512;
+const ERROR_BYTES: usize = 64;
+const FIRMWARE_BYTES: usize = 512;
+
+/// What is known of the events so far. It stays across resets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Events {
+    pace: Pace,
+    /// It was started before.
+    begun: bool,
+    /// It was reset: what it would have reported was lost.
+    missed: bool,
+    /// The firmware's event, which waits for the queues to rest.
+    firmware: bool,
+    /// The critical warnings reported last.
+    warnings: u8,
+}
+
+impl Events {
+    /// The controller was started.
+    pub(crate) fn begin_again(&mut self) {
+        self.missed = core::mem::replace(&mut self.begun, true);
+        self.firmware = false;
+    }
+}
+
+/// Tells the operator.
+type Tell<'a> = &'a mut dyn FnMut(Notice<'_>);
+
+impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    /// Has the controller report events: what it offers, of what is of use here. That it refuses is
+    /// no reason to do without it.
+    pub(crate) fn listen(&self, id: &ControllerId) -> Result<(), Error> {
+        let report = admin::report(wanted(id.events));
+        match self.command(Step::EventConfiguration, report) {
+            Ok(_) | Err(Error::Refused(_)) => {}
+            Err(why) => return Err(why),
+        }
+        self.request();
+        Ok(())
+    }
+
+    /// The next event may come.
+    fn request(&self) {
+        self.admin.arm(&self.mmio, admin::async_event());
+    }
+
+    /// Whether an interrupt on `vector`, a pin or the admin queue's, finds an event. Any context.
+    #[inline]
+    pub(crate) fn is_called(&self, vector: u16) -> bool {
+        if self.is_pin() {
+            // An entry that nobody takes keeps the line up.
+            return self.admin.collect(&self.mmio) || self.admin.event.has_come();
+        }
+        vector == 0 && self.admin.is_called()
+    }
+
+    /// See [`hal::Controller::attend`].
+    pub(crate) fn attend_events(
+        &self,
+        state: &mut State<P, M>,
+        queues: Queues,
+        tell: Tell<'_>,
+    ) -> Result<Wish, Error> {
+        self.admin.collect(&self.mmio);
+        if let Some(lent) = state.lent.take() {
+            let weight = match lent {
+                Lent::Bytes(..) => Weight::Info,
+                _ => Weight::Warning,
+            };
+            say(tell, weight, format_args!("{lent}"));
+        }
+        if core::mem::take(&mut state.events.missed) {
+            return Ok(Wish::LookAnew);
+        }
+        if state.events.firmware {
+            return self.attend_firmware(state, queues, tell);
+        }
+        if !self.admin.event.has_come() {
+            return Ok(Wish::Nothing);
+        }
+        if let Err(us) = state.events.pace.admit(self.platform.now_us()) {
+            return Ok(Wish::Later(us));
+        }
+        let Some((dword, status)) = self.admin.event.take() else {
+            return Ok(Wish::Nothing);
+        };
+        if status != 0 {
+            // Another one would fare no better.
+            say(
+                tell,
+                Weight::Warning,
+                format_args!(
+                    "it takes no Asynchronous Event Request (status {status:#x}): what changes is \
+                     not noticed until the controller is asked (hiops/rescan_controller)"
+                ),
+            );
+            return Ok(Wish::Nothing);
+        }
+        let wish = self.attend_event(state, dword, tell)?;
+        match wish {
+            // The reset sends the next request. The firmware takes no commands.
+            Wish::Recover => return Ok(wish),
+            Wish::Rest => state.events.firmware = true,
+            _ => self.request(),
+        }
+        Ok(wish)
+    }
+
+    fn attend_event(
+        &self,
+        state: &mut State<P, M>,
+        dword: u32,
+        tell: Tell<'_>,
+    ) -> Result<Wish, Error> {
+        let uevent = Some((UEVENT, dword));
+        let mut warn = |text: fmt::Arguments<'_>| {
+            tell(Notice {
+                weight: Weight::Warning,
+                text: &text,
+                uevent,
+            });
+        };
+        match Event::decode(dword) {
+            Event::Namespaces => {
+                // All of it is read, so that it is reported anew; the list itself is not needed.
+                self.log_page(CHANGED_LOG, BYTES)?;
+                return Ok(Wish::LookAnew);
+            }
+            Event::Firmware => return Ok(Wish::Rest),
+            Event::Doorbell => {
+                warn(format_args!("it reports a doorbell that is none"));
+                return Ok(Wish::Recover);
+            }
+            Event::Persistent => {
+                warn(format_args!("it reports an internal error that persists"));
+                return Ok(Wish::Recover);
+            }
+            Event::Error(info) => match self.log_page(ERROR_LOG, ERROR_BYTES)? {
+                Some(entry) => warn(format_args!("{}", ErrorEntry::decode(info, &entry))),
+                None => warn(format_args!("it reports an error (kind {info})")),
+            },
+            Event::Health => {
+                let said = self.log_page(HEALTH_LOG, HEALTH_BYTES)?;
+                let warnings = said.map_or(0, |log| log.u8(0));
+                let before = core::mem::replace(&mut state.events.warnings, warnings);
+                match warnings {
+                    0 => warn(format_args!(
+                        "it reports on its health, and has no warning (nvme smart-log)"
+                    )),
+                    // Whatever else moved it, the operator knows.
+                    same if same == before => {}
+                    _ => warn(format_args!("critical warning: {}", Warnings(warnings))),
+                }
+            }
+            Event::Other => warn(format_args!("it reports an event ({dword:#010x})")),
+        }
+        Ok(Wish::Nothing)
+    }
+
+    /// New firmware begins: no command is processed until it runs (Base 2.0 section 3.11).
+    fn attend_firmware(
+        &self,
+        state: &mut State<P, M>,
+        queues: Queues,
+        tell: Tell<'_>,
+    ) -> Result<Wish, Error> {
+        if queues != Queues::AtRest {
+            return Ok(Wish::Rest);
+        }
+        state.events.firmware = false;
+        self.progress.at(Step::Activation);
+        // TIMEOUT: MTFA, tenths of a second.
+        let mtfa = state.about.map_or(0, |about| about.id.mtfa);
+        let limit = match mtfa.min(MTFA_MAX) {
+            0 => ACTIVATION_US,
+            tenths => u64::from(tenths).saturating_mul(100_000),
+        };
+        let start = self.platform.now_us();
+        loop {
+            let waited = self.platform.now_us().saturating_sub(start);
+            if regs::read(&self.mmio, CSTS)? & CSTS_PP == 0 {
+                break;
+            }
+            if waited >= limit {
+                say(
+                    tell,
+                    Weight::Error,
+                    format_args!("its new firmware does not run within {} ms", limit / 1000),
+                );
+                return Ok(Wish::Recover);
+            }
+            self.platform.sleep_us(LOOK_US);
+        }
+        self.log_page(FIRMWARE_LOG, FIRMWARE_BYTES)?;
+        state.effects = None;
+        self.request();
+        say(
+            tell,
+            Weight::Info,
+            format_args!("it has activated new firmware; I/O goes on"),
+        );
+        Ok(Wish::LookAnew)
+    }
+
+    /// Reads the log page `id` into the second page, which has the controller report the next event
+    /// about it. `None`: it has none.
+    fn log_page(&self, id: u8, bytes: usize) -> Result<Option<View<'_, P::Dma>>, Error> {
+        let base = self.page();
+        let to = self.pages.bus_addr().wrapping_add(base as u64);
+        match self.command(Step::EventLog, admin::log_page(id, bytes, to)) {
+            Ok(_) => Ok(Some(View {
+                memory: &self.pages,
+                base,
+            })),
+            Err(Error::Refused(_)) => Ok(None),
+            Err(why) => Err(why),
+        }
+    }
+}
+
+fn say(tell: Tell<'_>, weight: Weight, text: fmt::Arguments<'_>) {
+    tell(Notice {
+        weight,
+        text: &text,
+        uevent: None,
+    });
+}
+
+/// How many are seen to at once.
+const BURST: u8 = 32;
+/// The first and the longest interval after those, in microseconds.
+const INTERVAL_US: (u32, u32) = (1_000_000, 64_000_000);
+/// After so long without any it begins anew.
+const QUIET_US: u64 = 60_000_000;
+
+/// The state of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    left: u8,
+    interval_us: u32,
+    /// When the last was seen to.
+    last_us: u64,
+    /// One was deferred.
+    waits: bool,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            left: BURST,
+            interval_us: INTERVAL_US.0,
+            last_us: 0,
+            waits: false,
+        }
+    }
+}
+
+impl Pace {
+    /// Whether what came is seen to `now_us`; else, in how many microseconds it is.
+    pub(crate) fn admit(&mut self, now_us: u64) -> Result<(), u32> {
+        let since = now_us.saturating_sub(self.last_us);
+        // One that had to wait does not show that the device was quiet.
+        if !self.waits && since >= QUIET_US {
+            *self = Self::default();
+        }
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None if since < u64::from(self.interval_us) => {
+                self.waits = true;
+                let us = u64::from(self.interval_us).saturating_sub(since);
+                return Err(u32::try_from(us).unwrap_or(u32::MAX));
+            }
+            None => self.interval_us = self.interval_us.saturating_mul(2).min(INTERVAL_US.1),
+        }
+        self.last_us = now_us;
+        self.waits = false;
+        Ok(())
+    }
+}
+
+/// The newest entry of the error log (figure "Error Information Log Entry").
+pub(crate) struct ErrorEntry {
+    info: u8,
+    count: u64,
+    queue: u16,
+    cid: u16,
+    status: u16,
+    lba: u64,
+    namespace: u32,
+}
+
+impl ErrorEntry {
+    pub(crate) fn decode<D: DmaMem>(info: u8, at: &View<'_, D>) -> Self {
+        Self {
+            info,
+            count: at.u64(0),
+            queue: at.u16(8),
+            cid: at.u16(10),
+            // Bit 0 is the phase.
+            status: at.u16(12) >> 1,
+            lba: at.u64(16),
+            namespace: at.u32(24),
+        }
+    }
+}
+
+impl fmt::Display for ErrorEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.info {
+            2 => "its diagnosis found an error",
+            4 => "it reports an internal error that has passed",
+            5 => "it could not load its firmware",
+            _ => "it reports an error",
+        })?;
+        write!(
+            f,
+            "; the newest of its log, number {}: queue {}, CID {:#x}, status {:#x}, LBA {}, \
+             namespace {} (nvme error-log)",
+            self.count, self.queue, self.cid, self.status, self.lba, self.namespace
+        )
+    }
+}
+
+/// Bytes of the health log.
+const SMART_BYTES: usize = 512;
+/// In its first byte: a temperature is beyond a threshold.
+const BEYOND: u8 = 1 << 1;
+/// Where its temperatures are: of the whole, and of each sensor.
+const COMPOSITE: usize = 1;
+const SENSOR: usize = 200;
+
+/// What Identify Controller says: WCTEMP and CCTEMP; 0: nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) warning: u16,
+    pub(crate) critical: u16,
+}
+
+impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    /// See [`hal::Controller::heat`]. What the log says besides is reported all the same.
+    pub(crate) fn read_heat(&self) -> Result<Option<Heat>, Error> {
+        let state = self.state()?;
+        let bounds = state.about.map_or(Bounds::default(), |about| about.id.heat);
+        let base = self.page();
+        let to = self.pages.bus_addr().wrapping_add(base as u64);
+        let read = admin::look_at_log(HEALTH_LOG, SMART_BYTES, to);
+        match self.command(Step::HealthLog, read) {
+            Ok(_) => {}
+            Err(Error::Refused(_)) => return Ok(None),
+            Err(why) => return Err(why),
+        }
+        let log = View {
+            memory: &self.pages,
+            base,
+        };
+        Ok(decode(&log, bounds))
+    }
+}
+
+/// `None`: the composite temperature is not there.
+fn decode<D: DmaMem>(log: &View<'_, D>, bounds: Bounds) -> Option<Heat> {
+    let mut sensors = [None; SENSORS];
+    for (at, sensor) in (SENSOR..).step_by(2).zip(sensors.iter_mut()) {
+        *sensor = celsius(log.u16(at));
+    }
+    Some(Heat {
+        composite: celsius(log.u16(COMPOSITE))?,
+        warning: celsius(bounds.warning),
+        critical: celsius(bounds.critical),
+        alarm: log.u8(0) & BEYOND != 0,
+        sensors,
+    })
+}
+
+/// Kelvins in thousandths of a degree Celsius; 0: no temperature.
+fn celsius(kelvins: u16) -> Option<i32> {
+    let thousandths = i32::from(kelvins).saturating_mul(1000);
+    (kelvins != 0).then(|| thousandths.saturating_sub(273_150))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{celsius, *};
+
+    #[test]
+    fn an_answer_is_taken_once_and_only_when_it_was_asked_for() {
+        let slot = EventSlot::new();
+        slot.answer(1, 0);
+        assert_eq!((slot.has_come(), slot.take()), (false, None));
+        assert!(slot.arm() && !slot.arm(), "one at a time");
+        slot.answer(0xffff_ffff_0004_0002, 0x7fff);
+        slot.answer(9, 9);
+        assert!(slot.has_come() && !slot.is_armed());
+        assert_eq!(slot.take(), Some((0x0004_0002, 0x7fff)));
+        assert_eq!(slot.take(), None);
+        assert!(slot.arm());
+        slot.answer(1, 0);
+        slot.forget();
+        assert_eq!((slot.take(), slot.is_armed()), (None, false));
+    }
+
+    #[test]
+    fn events_are_what_the_specification_has() {
+        let cases = [
+            (0x0001_0000, Event::Doorbell),
+            (0x0001_0100, Event::Doorbell),
+            (0x0001_0200, Event::Error(2)),
+            (0x0001_0300, Event::Persistent),
+            (0x0001_0400, Event::Error(4)),
+            (0x0002_0001, Event::Health),
+            (0x0004_0002, Event::Namespaces),
+            (0x0003_0102, Event::Firmware),
+            (0x0007_0202, Event::Other),
+            (0x00c0_0007, Event::Other),
+            (0xffff_ffff, Event::Other),
+        ];
+        for (dword, event) in cases {
+            assert_eq!(Event::decode(dword), event, "{dword:#x}");
+        }
+        assert_eq!(wanted(0), 0x1f);
+        assert_eq!(wanted(u32::MAX), 0x31f);
+    }
+
+    #[test]
+    fn who_never_stops_is_listened_to_ever_more_rarely() {
+        let mut pace = Pace::default();
+        let mut now = 5;
+        (0..BURST).for_each(|_| assert_eq!(pace.admit(now), Ok(())));
+        for interval in [1, 2, 4, 8, 16, 32, 64, 64, 64] {
+            assert_eq!(pace.admit(now), Err(interval * 1_000_000));
+            now += u64::from(interval) * 1_000_000 - 1;
+            assert_eq!(pace.admit(now), Err(1));
+            now += 1;
+            assert_eq!(pace.admit(now), Ok(()));
+        }
+        // Quiet, and as at first.
+        now += QUIET_US;
+        (0..BURST).for_each(|_| assert_eq!(pace.admit(now), Ok(())));
+        assert_eq!(pace.admit(now), Err(1_000_000));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_is_no_panic() {
+        let mut pace = Pace::default();
+        (0..BURST).for_each(|_| assert_eq!(pace.admit(u64::MAX), Ok(())));
+        assert_eq!(pace.admit(0), Err(1_000_000));
+    }
+
+    #[test]
+    fn kelvins_as_in_tree() {
+        assert_eq!(celsius(0), None);
+        assert_eq!(celsius(323), Some(49_850));
+        assert_eq!(celsius(1), Some(-272_150));
+        assert_eq!(celsius(u16::MAX), Some(65_261_850));
+    }
+}

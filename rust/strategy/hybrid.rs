@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+//! When a hybrid queue polls: the paper's future work (ATC '14, section 6).
+//!
+//! An interrupt takes the CPU for a while, and each completion may have one. Ticks of a timer take
+//! it at the most once an interval, and less often where threads that pass by find the completions
+//! themselves; but a completion that nobody passes by lies for half an interval, on average. Where
+//! the CPU is idle meanwhile, that is lost; and where somebody sleeps for it, and a thread has the
+//! CPU that does nothing for I/O, it is lost to I/O. Elsewhere it is late as one of so many that
+//! are outstanding, and that much of what they would have done is.
+//!
+//! So in windows of some completions two sums are compared, in nanoseconds: what interrupts took,
+//! and what ticks take, or would, together with what is late. A queue that interrupts is polled on
+//! trial when ticks would cost less. It goes back when they cost more than interrupts did, some
+//! windows together, as an [`Account`] has it: loads come in bursts. A failed trial is followed by
+//! a rest, unless the load has become a deeper one meanwhile.
+
+use engine::{Costs, View};
+
+use crate::{Account, Stakes};
+
+#[cfg(all(test, not(loom)))]
+#[path = "hybrid_tests.rs"]
+mod tests;
+
+/// Completions after which the load is judged.
+const WINDOW: u32 = 256;
+/// What ticks save in one window may be spent in later ones: no more than so many windows'
+/// interrupts at once,
+const MOST_SAVED: u64 = 4;
+/// and by a trial, for which nothing was saved yet, half as many.
+const TRIAL: u64 = 2;
+/// A load more than so many times as deep as the one that the last trial began on is another load;
+/// and so is one that is so much less deep, where an idle CPU shows that all of it is outstanding.
+const DEEPER: u64 = 2;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// How completions were noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// By an interrupt.
+    Interrupt,
+    /// By a tick, or there were none.
+    Tick,
+    /// By a thread that passed by.
+    Passing,
+}
+
+/// Whom an interrupt or a tick keeps from the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cpu {
+    /// Nobody.
+    Idle,
+    /// A thread that does nothing for I/O here, while another sleeps for what the drain ended: who
+    /// was woken earlier would have run.
+    Other,
+    /// Any other thread.
+    Io,
+}
+
+/// A drain, as far as it matters here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Noted {
+    /// Who drained.
+    pub(crate) by: Notice,
+    /// Who had its CPU, if it interrupted anybody.
+    pub(crate) cpu: Cpu,
+    /// Commands that were ended,
+    pub(crate) ended: usize,
+    /// of so many that were outstanding.
+    pub(crate) depth: u64,
+}
+
+/// What was seen since the last judgement. Kept under the drain token.
+#[derive(Default)]
+pub struct Watch {
+    since_ns: u64,
+    ended: u32,
+    /// Interrupts, or ticks,
+    noticed: u64,
+    /// and what ticks kept an idle CPU, or one that others had, from.
+    late_ns: u64,
+    /// Interrupts that came to such a CPU.
+    idle: u64,
+    /// Commands that ticks ended while a thread had the CPU.
+    found: u64,
+    /// Drains that ended something.
+    drains: u64,
+    /// Commands outstanding at these, summed up.
+    depth: u64,
+    /// What interrupts took in the window before the trial: what polling has to undercut.
+    price_ns: u64,
+    /// How deep the load was when the last trial began.
+    tried_at: u64,
+}
+
+/// For how long a completion that only a tick finds has been there, on average.
+fn late_ns(interval_ns: u64) -> u64 {
+    interval_ns / 2
+}
+
+impl Watch {
+    /// Begins a window.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.since_ns = now_ns;
+        (self.ended, self.noticed, self.late_ns) = (0, 0, 0);
+        (self.idle, self.found) = (0, 0);
+        (self.drains, self.depth) = (0, 0);
+    }
+
+    /// Notes a drain, and says whether the queue is to be polled, by what `polling` saves.
+    #[inline]
+    pub(crate) fn note(&mut self, noted: Noted, polling: &Account, view: &impl View) -> bool {
+        // CAST: a batch at most.
+        let ended = noted.ended as u32;
+        self.ended = self.ended.wrapping_add(ended);
+        if noted.by != Notice::Passing {
+            self.noticed = self.noticed.wrapping_add(1);
+        }
+        let polled = view.is_polled();
+        if noted.by == Notice::Tick && ended != 0 {
+            if polled && self.is_shallow(noted) {
+                self.begin(view.now_ns());
+                return false;
+            }
+            self.note_late(noted.cpu, u64::from(ended), view.interval_ns());
+        }
+        if ended != 0 {
+            let idle = noted.cpu != Cpu::Io && noted.by == Notice::Interrupt;
+            self.idle = self.idle.wrapping_add(u64::from(idle));
+            self.drains = self.drains.wrapping_add(1);
+            self.depth = self.depth.saturating_add(noted.depth);
+        }
+        let over = polled && noted.by == Notice::Tick && self.is_dear(polling, view);
+        if self.ended < WINDOW && !over {
+            return polled;
+        }
+        self.judge(polled, polling, view)
+    }
+
+    /// Notes what a tick has kept waiting that found `ended` commands over.
+    #[inline]
+    fn note_late(&mut self, cpu: Cpu, ended: u64, interval_ns: u64) {
+        let kept = match cpu {
+            Cpu::Io => {
+                self.found = self.found.wrapping_add(ended);
+                return;
+            }
+            // The CPU, once; each that sleeps.
+            Cpu::Idle => 1,
+            Cpu::Other => ended,
+        };
+        let late = late_ns(interval_ns).saturating_mul(kept);
+        self.late_ns = self.late_ns.saturating_add(late);
+    }
+
+    /// The load has become a much less deep one than that of the trial.
+    #[inline]
+    fn is_shallow(&self, noted: Noted) -> bool {
+        noted.cpu == Cpu::Idle && noted.depth.saturating_mul(DEEPER) < self.tried_at
+    }
+
+    /// What ticks have taken, and what was late by them.
+    fn polled_ns(&self, costs: &Costs, interval_ns: u64) -> u64 {
+        let ticks = self.noticed.saturating_mul(costs.tick_ns);
+        let late = late_ns(interval_ns).saturating_mul(self.found);
+        let late = late.saturating_mul(self.drains).checked_div(self.depth);
+        ticks
+            .saturating_add(self.late_ns)
+            .saturating_add(late.unwrap_or(0))
+    }
+
+    /// What ticks would have taken in a window of interrupts that was `ns` long, likewise. On an
+    /// idle CPU one tick would have found what came within half an interval; where threads do I/O,
+    /// those who pass by may find it all, as the trial will tell.
+    fn ticks_instead_ns(&self, costs: &Costs, interval_ns: u64, ns: u64) -> u64 {
+        let ticks = ns.checked_div(interval_ns).unwrap_or(u64::MAX);
+        let late = late_ns(interval_ns);
+        let together = late.saturating_mul(u64::from(self.ended)).checked_div(ns);
+        let idle = self.idle / together.unwrap_or(0).saturating_add(1);
+        let late = late.saturating_mul(idle);
+        ticks.saturating_mul(costs.tick_ns).saturating_add(late)
+    }
+
+    fn stakes(&self) -> Stakes {
+        Stakes {
+            most_ns: self.price_ns.saturating_mul(MOST_SAVED),
+            trial_ns: self.price_ns.saturating_mul(TRIAL),
+        }
+    }
+
+    /// Polling has taken more in this window than interrupts did, and all that it had saved.
+    fn is_dear(&self, polling: &Account, view: &impl View) -> bool {
+        let credit = match polling.credit_ns() {
+            0 => self.stakes().trial_ns,
+            credit => credit,
+        };
+        let took = self.polled_ns(&view.costs(), view.interval_ns());
+        took > self.price_ns.saturating_add(credit)
+    }
+
+    #[cold]
+    fn judge(&mut self, polled: bool, polling: &Account, view: &impl View) -> bool {
+        let (costs, now_ns) = (view.costs(), view.now_ns());
+        let now_ms = now_ns / NS_PER_MS;
+        let depth = self.depth.checked_div(self.drains).unwrap_or(0);
+        let poll = if polled {
+            let took = self.polled_ns(&costs, view.interval_ns());
+            let stakes = self.stakes();
+            // Up to here it has taken the time of a window, or less.
+            match took.checked_sub(self.price_ns) {
+                Some(more) => polling.spend(more, stakes, now_ms),
+                None => {
+                    let saved = self.price_ns.saturating_sub(took);
+                    polling.earn(saved, stakes, now_ms);
+                }
+            }
+            polling.is_open(now_ms)
+        } else {
+            if depth > self.tried_at.saturating_mul(DEEPER) {
+                polling.hasten();
+            }
+            let took = now_ns.saturating_sub(self.since_ns);
+            let price = self.noticed.saturating_mul(costs.interrupt_ns);
+            let instead = self.ticks_instead_ns(&costs, view.interval_ns(), took);
+            let poll = price > instead && polling.is_open(now_ms);
+            if poll {
+                (self.tried_at, self.price_ns) = (depth, price);
+            }
+            poll
+        };
+        self.begin(now_ns);
+        poll
+    }
+}
