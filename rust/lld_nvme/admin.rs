@@ -19,10 +19,10 @@ use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, O
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
 use crate::aer::{EventSlot, EVENT_CID};
-use crate::cqe::Cqe;
+use crate::cqe::{AdminReply, Cqe};
 use crate::ctrl::NvmeController;
 use crate::ns::Cns;
-use crate::queue::NvmeQueue;
+use crate::queue::{paged, NvmeQueue};
 use crate::sqe::Sqe;
 use crate::timeout_report::Silence;
 use crate::{cqe, init, regs, sqe, timeout_report};
@@ -34,27 +34,6 @@ pub(crate) const ENTRIES: u16 = 16;
 pub(crate) const TIMEOUT_US: u64 = 60_000_000;
 /// The first and the longest pause between two looks, in microseconds.
 const PAUSE_US: (u64, u64) = (20, 2_000);
-
-/// An admin command's completion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AdminReply {
-    /// Command-specific dwords 0 and 1.
-    pub result: u64,
-    /// Status code, type and flags, 15 bits; 0: success.
-    pub status: u16,
-}
-
-/// DMA memory of at least `bytes`, whole pages of `page` bytes (a power of two) at a page's
-/// boundary.
-pub(crate) fn paged<P: Platform>(platform: &P, bytes: usize, page: usize) -> Result<P::Dma, Error> {
-    let mask = page.wrapping_sub(1);
-    let memory = platform.dma(bytes.saturating_add(mask) & !mask)?;
-    if memory.bus_addr() & mask as u64 != 0 {
-        // This machine's pages are smaller than the controller's smallest.
-        return Err(Error::Unsupported);
-    }
-    Ok(memory)
-}
 
 /// The queue pair, shared by the control path and the interrupt.
 pub(crate) struct Admin<P: Platform> {
@@ -143,7 +122,7 @@ impl<P: Platform> Admin<P> {
         sqe: Sqe,
         deadline: Deadline<'_>,
     ) -> Result<AdminReply, Error> {
-        init::alive(mmio)?;
+        regs::alive(mmio)?;
         if self.lost.load(Ordering::Acquire) {
             return Err(Error::Timeout);
         }
@@ -198,7 +177,7 @@ impl<P: Platform> Admin<P> {
                     status: self.status.load(Ordering::Relaxed),
                 });
             }
-            if let Err(why) = init::alive(mmio) {
+            if let Err(why) = regs::alive(mmio) {
                 self.close();
                 return Err(why);
             }

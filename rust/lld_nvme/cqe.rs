@@ -80,6 +80,15 @@ impl Cqe {
     }
 }
 
+/// An admin command's completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdminReply {
+    /// Command-specific dwords 0 and 1.
+    pub result: u64,
+    /// Status code, type and flags, 15 bits; 0: success.
+    pub status: u16,
+}
+
 /// How the CIDs of a queue's commands are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cids {

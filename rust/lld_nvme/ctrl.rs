@@ -7,16 +7,6 @@
 //!
 //! Memory that the device may touch though no layer above uses it. It is freed when the device is
 //! next disabled, which proves that it touches none any more.
-//!
-//! The interrupt mask (Base 2.0 sections 3.1.3.3 and 3.1.3.4), which only pins need.
-//!
-//! A message is an edge: whoever gets one and can't drain loses nothing. A pin is a level that
-//! stays up as long as any completion queue has entries, so a handler that can't drain at once
-//! (another context holds the drain token) would be called for ever, on the very CPU whose
-//! interrupted thread holds it. Therefore a pin is masked when it fires and unmasked when a drain
-//! ends.
-//!
-//! With MSI-X these registers must not be touched.
 
 use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
@@ -34,10 +24,10 @@ use crate::ns::ControllerId;
 use crate::passthru::ToolQueue;
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Shadow};
 use crate::quirks::Quirks;
-use crate::regs::{Cap, INTMC, INTMS};
+use crate::regs::Cap;
 use crate::sqe::Layout;
 use crate::timeout_report::Registers;
-use crate::{admin, init, passthru, regs};
+use crate::{admin, init, passthru, queue, regs};
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use
 /// for more than one a CPU.
@@ -107,7 +97,7 @@ where
         let page = 1usize.wrapping_shl(u32::from(page_shift));
         Ok(Self {
             admin: Admin::new(&platform, cap.stride(), page, quirks.has_small_cids())?,
-            pages: admin::paged(&platform, page.saturating_mul(3), page)?,
+            pages: queue::paged(&platform, page.saturating_mul(3), page)?,
             made: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
             mmio,
             cap,
@@ -128,7 +118,7 @@ where
     pub fn use_pin(&self, pin: bool) {
         self.pin.store(pin, Ordering::Relaxed);
         if pin && self.enabled.load(Ordering::Relaxed) {
-            mask(&self.mmio, 0);
+            regs::mask(&self.mmio, 0);
         }
     }
 
@@ -326,12 +316,12 @@ where
     }
 
     fn alive(&self) -> Result<(), Error> {
-        init::alive(&self.mmio)
+        regs::alive(&self.mmio)
     }
 
     fn interrupt(&self, vector: u16) -> Cause {
         if self.is_pin() {
-            mask(&self.mmio, vector);
+            regs::mask(&self.mmio, vector);
         }
         match self.is_called(vector) {
             true => Cause::Attention,
@@ -342,8 +332,8 @@ where
     fn set_interrupt(&self, vector: u16, enabled: bool) {
         match (self.is_pin(), enabled) {
             (false, _) => {}
-            (true, true) => unmask(&self.mmio, vector),
-            (true, false) => mask(&self.mmio, vector),
+            (true, true) => regs::unmask(&self.mmio, vector),
+            (true, false) => regs::mask(&self.mmio, vector),
         }
     }
 }
@@ -409,18 +399,4 @@ impl<P: Platform, M: Mmio> Kept<P, M> {
             tools: None,
         }
     }
-}
-
-/// Silences `vector`.
-pub(crate) fn mask(mmio: &impl Mmio, vector: u16) {
-    mmio.write32(INTMS, bit(vector));
-}
-
-/// Lets `vector` interrupt.
-pub(crate) fn unmask(mmio: &impl Mmio, vector: u16) {
-    mmio.write32(INTMC, bit(vector));
-}
-
-fn bit(vector: u16) -> u32 {
-    1u32.checked_shl(u32::from(vector)).unwrap_or(0)
 }

@@ -11,10 +11,10 @@ use cell::sync::Ordering;
 use core::fmt;
 use hal::{DmaMem, Error, Mmio, Platform};
 
-use crate::admin;
 use crate::admin::Step;
 use crate::ctrl::{NvmeController, State};
 use crate::ns::ControllerId;
+use crate::{admin, queue};
 
 /// The unit of what Identify Controller says of it, log2 of bytes.
 const UNIT_SHIFT: u32 = 12;
@@ -191,13 +191,13 @@ where
             usize::try_from(wanted.div_ceil(piece).min(most)).map_err(|_| Error::Invalid)?;
         let page = self.page();
         let shift = u32::from(self.cap.page_shift_min());
-        let list = admin::paged(&self.platform, pieces.saturating_mul(DESCRIPTOR), page)?;
+        let list = queue::paged(&self.platform, pieces.saturating_mul(DESCRIPTOR), page)?;
         let (mut bytes, mut count) = (0u64, 0u32);
         let mut over = false;
         let table = self.platform.table(pieces, |_| {
             let left = wanted.saturating_sub(bytes).min(piece);
             let memory = match usize::try_from(left) {
-                Ok(left) if !over => admin::paged(&self.platform, left, page).ok(),
+                Ok(left) if !over => queue::paged(&self.platform, left, page).ok(),
                 _ => None,
             };
             let Some(memory) = memory else {

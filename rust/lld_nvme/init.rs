@@ -22,7 +22,7 @@ use crate::regs::{
     CSTS_SHST, CSTS_SHST_DONE,
 };
 use crate::sqe::{Layout, LIST_MAX};
-use crate::{admin, cqe, ctrl, ns, regs};
+use crate::{admin, cqe, ns, queue, regs};
 
 /// Tags of a queue, as in tree (`io_queue_depth`, Linux 7.3): with the entry that keeps it from
 /// being full, its entries fill whole pages.
@@ -43,7 +43,7 @@ where
         self.enable()?;
         if self.is_pin() {
             // Nobody may listen yet.
-            ctrl::mask(&self.mmio, 0);
+            regs::mask(&self.mmio, 0);
         }
         let id = self.identify_controller()?;
         self.keep_awake(&id)?;
@@ -237,7 +237,7 @@ where
         let page = self.page();
         let mask = page.wrapping_sub(1);
         let events = bytes.saturating_add(mask) & !mask;
-        let memory = admin::paged(&self.platform, events.saturating_mul(2), page)?;
+        let memory = queue::paged(&self.platform, events.saturating_mul(2), page)?;
         Ok(Shadow { memory, events })
     }
 }
@@ -342,14 +342,6 @@ pub(crate) fn shutdown<P: Platform>(
     // TIMEOUT: RTD3E, which many devices don't report and some underestimate.
     let limit = u64::from(rtd3e_us).clamp(SHUTDOWN_US.0, SHUTDOWN_US.1);
     wait(platform, mmio, CSTS_SHST, CSTS_SHST_DONE, limit)
-}
-
-/// The status as an answer: is it there, and well?
-pub(crate) fn alive(mmio: &impl Mmio) -> Result<(), Error> {
-    match regs::read(mmio, CSTS)? {
-        csts if csts & CSTS_CFS != 0 => Err(Error::Fatal),
-        _ => Ok(()),
-    }
 }
 
 /// How long `CSTS.RDY` may take to change.

@@ -51,7 +51,7 @@ pub mod regs;
 mod sqe;
 mod timeout_report;
 
-pub use admin::AdminReply;
+pub use cqe::AdminReply;
 pub use ctrl::NvmeController;
 pub use passthru::{admin_bytes, may_change, Effects};
 pub use queue::{NvmeDrain, NvmeIssue, NvmeQueue};

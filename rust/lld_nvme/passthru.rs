@@ -20,13 +20,14 @@
 
 use hal::{Deadline, DmaMem, Error, Mmio, Platform, Queue, TagBatch};
 
-use crate::admin::{AdminReply, Step, TIMEOUT_US};
+use crate::admin::{Step, TIMEOUT_US};
+use crate::cqe::AdminReply;
 use crate::ctrl::{NvmeController, State};
 use crate::ns::{Cns, NamespaceId, View, BYTES};
 use crate::pr::{KEYS_BYTES, KEY_BYTES};
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue};
 use crate::sqe::Sqe;
-use crate::{admin, init, ns, pr};
+use crate::{admin, ns, pr, regs};
 
 /// Bits 15:14 (PSDT) and 9:8 (FUSE) of the first dword, which are the driver's to say.
 pub(crate) const DRIVERS_BITS: u64 = 0xc300;
@@ -278,7 +279,7 @@ where
         data: Option<&P::Dma>,
         deadline: Deadline<'_>,
     ) -> Result<AdminReply, Error> {
-        init::alive(mmio)?;
+        regs::alive(mmio)?;
         if self.busy {
             return Err(Error::Timeout);
         }
@@ -314,7 +315,7 @@ where
                 self.queue.release_tags(&mut self.drain, &mut done);
                 return Ok(reply);
             }
-            init::alive(mmio)?;
+            regs::alive(mmio)?;
             if deadline.has_come(waited) {
                 return Err(Error::Timeout);
             }

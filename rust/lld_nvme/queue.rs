@@ -31,12 +31,11 @@ use hal::{
     Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
 
-use crate::admin::AdminReply;
-use crate::cqe::{Cids, Cqe, RetryDelays};
+use crate::cqe::{AdminReply, Cids, Cqe, RetryDelays};
 use crate::regs::DOORBELLS;
 use crate::sqe::{Layout, Lists, Page, Sqe, SQE_BYTES};
 use crate::timeout_report::Silence;
-use crate::{cqe, ctrl, regs, sqe, timeout_report};
+use crate::{cqe, regs, sqe, timeout_report};
 
 /// What makes a queue, decided by the control path.
 pub(crate) struct Plan<D, M> {
@@ -102,7 +101,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         let entries = plan.tags.checked_add(1).ok_or(Error::Invalid)?;
         let memory = |entry: usize| {
             let bytes = usize::from(entries).saturating_mul(entry);
-            crate::admin::paged(platform, bytes, page)
+            paged(platform, bytes, page)
         };
         Ok(Self {
             tags: TagTable::new(platform, plan.tags)?,
@@ -256,7 +255,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         let mut written = self.acknowledge(side);
         self.tags.release(tags);
         if let Some(vector) = self.pin {
-            ctrl::unmask(self.doorbells.mmio(), vector);
+            regs::unmask(self.doorbells.mmio(), vector);
             written = written.wrapping_add(1);
         }
         written
@@ -556,6 +555,18 @@ impl<D: DmaMem, M: Mmio> Doorbells<D, M> {
 #[inline]
 const fn crossed(event: u16, old: u16, new: u16) -> bool {
     new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)
+}
+
+/// DMA memory of at least `bytes`, whole pages of `page` bytes (a power of two) at a page's
+/// boundary.
+pub(crate) fn paged<P: Platform>(platform: &P, bytes: usize, page: usize) -> Result<P::Dma, Error> {
+    let mask = page.wrapping_sub(1);
+    let memory = platform.dma(bytes.saturating_add(mask) & !mask)?;
+    if memory.bus_addr() & mask as u64 != 0 {
+        // This machine's pages are smaller than the controller's smallest.
+        return Err(Error::Unsupported);
+    }
+    Ok(memory)
 }
 
 #[cfg(test)]

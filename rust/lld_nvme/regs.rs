@@ -153,6 +153,33 @@ pub fn read(mmio: &impl Mmio, register: usize) -> Result<u32, Error> {
     }
 }
 
+/// The status as an answer: is it there, and well?
+pub(crate) fn alive(mmio: &impl Mmio) -> Result<(), Error> {
+    match read(mmio, CSTS)? {
+        csts if csts & CSTS_CFS != 0 => Err(Error::Fatal),
+        _ => Ok(()),
+    }
+}
+
+/// Silences `vector`, where interrupts come by a pin; with MSI-X the mask must not be touched.
+///
+/// A message is an edge: whoever gets one and can't drain loses nothing. A pin is a level that stays
+/// up as long as any completion queue has entries, so a handler that can't drain at once (another
+/// context holds the drain token) would be called for ever, on the very CPU whose interrupted thread
+/// holds it. Therefore a pin is masked when it fires and unmasked when a drain ends.
+pub(crate) fn mask(mmio: &impl Mmio, vector: u16) {
+    mmio.write32(INTMS, bit(vector));
+}
+
+/// Lets `vector` interrupt again.
+pub(crate) fn unmask(mmio: &impl Mmio, vector: u16) {
+    mmio.write32(INTMC, bit(vector));
+}
+
+fn bit(vector: u16) -> u32 {
+    1u32.checked_shl(u32::from(vector)).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
