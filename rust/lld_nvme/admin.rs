@@ -18,14 +18,11 @@
 use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
-use crate::aer::{EventSlot, EVENT_CID};
 use crate::cqe::{AdminReply, Cqe};
-use crate::ctrl::NvmeController;
-use crate::ns::Cns;
-use crate::queue::{paged, NvmeQueue};
+use crate::queue::paged;
 use crate::sqe::Sqe;
 use crate::timeout_report::Silence;
-use crate::{cqe, init, regs, sqe, timeout_report};
+use crate::{cqe, regs, sqe, timeout_report};
 
 /// Entries of each of the two queues; 2 would do.
 pub(crate) const ENTRIES: u16 = 16;
@@ -61,6 +58,14 @@ pub(crate) struct Admin<P: Platform> {
     lost: AtomicBool,
 }
 
+/// The admin queues, as registers want them.
+pub(crate) struct AdminBase {
+    pub(crate) sq: u64,
+    pub(crate) cq: u64,
+    /// Entries of each.
+    pub(crate) entries: u16,
+}
+
 impl<P: Platform> Admin<P> {
     /// `small_cids`: as many as there are entries.
     pub(crate) fn new(
@@ -91,7 +96,7 @@ impl<P: Platform> Admin<P> {
     }
 
     /// Makes the queues as a disabled controller expects them. Returns where they are.
-    pub(crate) fn rewind(&self) -> init::AdminBase {
+    pub(crate) fn rewind(&self) -> AdminBase {
         self.cq.zero(0, self.cq.len());
         self.tail.store(0, Ordering::Relaxed);
         self.rung.store(0, Ordering::Relaxed);
@@ -99,7 +104,7 @@ impl<P: Platform> Admin<P> {
         self.answered.store(false, Ordering::Relaxed);
         self.event.forget();
         self.lost.store(false, Ordering::Release);
-        init::AdminBase {
+        AdminBase {
             sq: self.sq.bus_addr(),
             cq: self.cq.bus_addr(),
             entries: ENTRIES,
@@ -205,6 +210,65 @@ fn after(at: u16) -> u16 {
 
 // Small CIDs are those of a mask, and none of an I/O queue's.
 const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES <= crate::quirks::ADMIN_CIDS);
+
+/// The CID of the Asynchronous Event Request; no other admin command has it.
+const EVENT_CID: u16 = 0;
+
+/// The one request that is outstanding, and the answer to it. Every controller takes one (AERL).
+pub(crate) struct EventSlot {
+    /// The request is with the controller.
+    armed: AtomicBool,
+    /// An answer is there that nobody has taken.
+    come: AtomicBool,
+    /// Dword 0 of the answer, and above it the status; written before `come`.
+    answer: AtomicU64,
+}
+
+impl EventSlot {
+    pub(crate) fn new() -> Self {
+        Self {
+            armed: AtomicBool::new(false),
+            come: AtomicBool::new(false),
+            answer: AtomicU64::new(0),
+        }
+    }
+
+    /// The request is about to be sent: `false` if it was already. The control path's.
+    pub(crate) fn arm(&self) -> bool {
+        !self.armed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Acquire)
+    }
+
+    /// The controller has answered; what it says without having been asked is dropped. Any context.
+    pub(crate) fn answer(&self, result: u64, status: u16) {
+        if self.armed.swap(false, Ordering::AcqRel) {
+            let said = (result & u64::from(u32::MAX)) | (u64::from(status) << 32);
+            self.answer.store(said, Ordering::Relaxed);
+            self.come.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn has_come(&self) -> bool {
+        self.come.load(Ordering::Acquire)
+    }
+
+    /// The answer, once: dword 0 and the status.
+    pub(crate) fn take(&self) -> Option<(u32, u16)> {
+        let come = self.come.swap(false, Ordering::AcqRel);
+        let said = self.answer.load(Ordering::Relaxed);
+        // CAST: the halves as they were put there.
+        come.then_some((said as u32, (said >> 32) as u16))
+    }
+
+    /// The controller was disabled: it has no request any more.
+    pub(crate) fn forget(&self) {
+        self.armed.store(false, Ordering::Relaxed);
+        self.come.store(false, Ordering::Release);
+    }
+}
 
 /// Set in `head` on the passes whose entries have phase 0.
 const SECOND_PASS: u32 = 1 << 16;
@@ -338,6 +402,22 @@ const INTERRUPTS: u64 = 1 << 1;
 /// QPRIO of a submission queue: medium.
 const MEDIUM: u64 = 2 << 1;
 
+/// Bytes of every Identify data structure.
+pub(crate) const IDENTIFY_BYTES: usize = 4096;
+// They fit the smallest page.
+const _: () = assert!(IDENTIFY_BYTES <= 4096);
+
+/// Controller or Namespace Structure: which structure is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Cns {
+    Namespace = 0x00,
+    Controller = 0x01,
+    ActiveNamespaces = 0x02,
+    NamespaceDescriptors = 0x03,
+    CommandSetController = 0x06,
+}
+
 /// Identify (5.17) into the page at `to`.
 pub(crate) fn identify(cns: Cns, nsid: u32, to: u64) -> Sqe {
     // CAST: the enum is a byte.
@@ -467,36 +547,6 @@ pub(crate) fn may_pass(sqe: &Sqe) -> bool {
     }
 }
 
-/// Bit 0 of dword 0: the command was not aborted.
-const NOT_ABORTED: u64 = 1;
-
-impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
-where
-    P::Dma: Clone,
-{
-    /// See [`hal::Controller::abort`].
-    pub(crate) fn abort_command(
-        &self,
-        queue: &NvmeQueue<P, M>,
-        tag: usize,
-        limit_us: u64,
-    ) -> Result<bool, Error> {
-        let _state = self.state()?;
-        let Some((qid, cid)) = queue.name_of(tag) else {
-            return Ok(false);
-        };
-        self.progress.at(Step::Abort);
-        let deadline = Deadline::after(limit_us.min(TIMEOUT_US));
-        let sqe = abort(qid, cid);
-        let reply = self
-            .admin
-            .submit(&self.platform, &self.mmio, sqe, deadline)?;
-        // One at a time: no controller's limit (ACL) is in the way. Whatever it is that it objects
-        // to, the command has not been aborted.
-        Ok(reply.status == 0 && reply.result & NOT_ABORTED == 0)
-    }
-}
-
 /// The control path's steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -600,6 +650,23 @@ mod tests {
         }
         assert!(!may_pass(&sqe(0x09, 0x07)) && !may_pass(&sqe(0x09, 0x0d)));
         assert!(may_pass(&sqe(0x09, 0x06)) && may_pass(&sqe(0x06, 1)) && may_pass(&sqe(0x02, 2)));
+    }
+
+    #[test]
+    fn an_answer_is_taken_once_and_only_when_it_was_asked_for() {
+        let slot = EventSlot::new();
+        slot.answer(1, 0);
+        assert_eq!((slot.has_come(), slot.take()), (false, None));
+        assert!(slot.arm() && !slot.arm(), "one at a time");
+        slot.answer(0xffff_ffff_0004_0002, 0x7fff);
+        slot.answer(9, 9);
+        assert!(slot.has_come() && !slot.is_armed());
+        assert_eq!(slot.take(), Some((0x0004_0002, 0x7fff)));
+        assert_eq!(slot.take(), None);
+        assert!(slot.arm());
+        slot.answer(1, 0);
+        slot.forget();
+        assert_eq!((slot.take(), slot.is_armed()), (None, false));
     }
 
     #[test]

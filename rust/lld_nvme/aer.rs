@@ -17,75 +17,15 @@
 //! How hot the controller is: the health log (Base 2.0 section 5.16.1.3) and the limits of Identify
 //! Controller, in kelvins.
 
-use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use core::fmt;
 use hal::{DmaMem, Error, Heat, Mmio, Notice, Platform, Queues, Weight, Wish, SENSORS};
 
 use crate::admin::Step;
 use crate::ctrl::{NvmeController, State};
 use crate::hmb::Lent;
-use crate::ns::{ControllerId, View, BYTES};
+use crate::ns::{ControllerId, View};
 use crate::regs::{CSTS, CSTS_PP};
 use crate::{admin, regs};
-
-/// The CID of the Asynchronous Event Request; no other admin command has it.
-pub(crate) const EVENT_CID: u16 = 0;
-
-/// The one request that is outstanding, and the answer to it. Every controller takes one (AERL).
-pub(crate) struct EventSlot {
-    /// The request is with the controller.
-    armed: AtomicBool,
-    /// An answer is there that nobody has taken.
-    come: AtomicBool,
-    /// Dword 0 of the answer, and above it the status; written before `come`.
-    answer: AtomicU64,
-}
-
-impl EventSlot {
-    pub(crate) fn new() -> Self {
-        Self {
-            armed: AtomicBool::new(false),
-            come: AtomicBool::new(false),
-            answer: AtomicU64::new(0),
-        }
-    }
-
-    /// The request is about to be sent: `false` if it was already. The control path's.
-    pub(crate) fn arm(&self) -> bool {
-        !self.armed.swap(true, Ordering::AcqRel)
-    }
-
-    pub(crate) fn is_armed(&self) -> bool {
-        self.armed.load(Ordering::Acquire)
-    }
-
-    /// The controller has answered; what it says without having been asked is dropped. Any context.
-    pub(crate) fn answer(&self, result: u64, status: u16) {
-        if self.armed.swap(false, Ordering::AcqRel) {
-            let said = (result & u64::from(u32::MAX)) | (u64::from(status) << 32);
-            self.answer.store(said, Ordering::Relaxed);
-            self.come.store(true, Ordering::Release);
-        }
-    }
-
-    pub(crate) fn has_come(&self) -> bool {
-        self.come.load(Ordering::Acquire)
-    }
-
-    /// The answer, once: dword 0 and the status.
-    pub(crate) fn take(&self) -> Option<(u32, u16)> {
-        let come = self.come.swap(false, Ordering::AcqRel);
-        let said = self.answer.load(Ordering::Relaxed);
-        // CAST: the halves as they were put there.
-        come.then_some((said as u32, (said >> 32) as u16))
-    }
-
-    /// The controller was disabled: it has no request any more.
-    pub(crate) fn forget(&self) {
-        self.armed.store(false, Ordering::Relaxed);
-        self.come.store(false, Ordering::Release);
-    }
-}
 
 /// Log pages (figure "Log Page Identifiers") that are read for events: each by what clears it.
 pub(crate) const ERROR_LOG: u8 = 0x01;
@@ -303,7 +243,7 @@ where
         match Event::decode(dword) {
             Event::Namespaces => {
                 // All of it is read, so that it is reported anew; the list itself is not needed.
-                self.log_page(CHANGED_LOG, BYTES)?;
+                self.log_page(CHANGED_LOG, admin::IDENTIFY_BYTES)?;
                 return Ok(Wish::LookAnew);
             }
             Event::Firmware => return Ok(Wish::Rest),
@@ -564,23 +504,6 @@ fn celsius(kelvins: u16) -> Option<i32> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::{celsius, *};
-
-    #[test]
-    fn an_answer_is_taken_once_and_only_when_it_was_asked_for() {
-        let slot = EventSlot::new();
-        slot.answer(1, 0);
-        assert_eq!((slot.has_come(), slot.take()), (false, None));
-        assert!(slot.arm() && !slot.arm(), "one at a time");
-        slot.answer(0xffff_ffff_0004_0002, 0x7fff);
-        slot.answer(9, 9);
-        assert!(slot.has_come() && !slot.is_armed());
-        assert_eq!(slot.take(), Some((0x0004_0002, 0x7fff)));
-        assert_eq!(slot.take(), None);
-        assert!(slot.arm());
-        slot.answer(1, 0);
-        slot.forget();
-        assert_eq!((slot.take(), slot.is_armed()), (None, false));
-    }
 
     #[test]
     fn events_are_what_the_specification_has() {

@@ -35,6 +35,9 @@ pub(crate) const QUEUES_MAX: u16 = 128;
 /// Largest memory page, log2, of which tables are still allocated without thought.
 const PAGE_SHIFT_MAX: u8 = 16;
 
+/// Bit 0 of dword 0: the command was not aborted.
+const NOT_ABORTED: u64 = 1;
+
 /// One NVMe controller.
 ///
 /// `platform` and `mmio` are the machine and the whole register window (BAR 0). Clones of `M` and
@@ -151,6 +154,27 @@ where
             0 => Ok(reply.result),
             status => Err(Error::Refused(status)),
         }
+    }
+
+    pub(crate) fn abort_command(
+        &self,
+        queue: &NvmeQueue<P, M>,
+        tag: usize,
+        limit_us: u64,
+    ) -> Result<bool, Error> {
+        let _state = self.state()?;
+        let Some((qid, cid)) = queue.name_of(tag) else {
+            return Ok(false);
+        };
+        self.progress.at(Step::Abort);
+        let deadline = Deadline::after(limit_us.min(admin::TIMEOUT_US));
+        let sqe = admin::abort(qid, cid);
+        let reply = self
+            .admin
+            .submit(&self.platform, &self.mmio, sqe, deadline)?;
+        // One at a time: no controller's limit (ACL) is in the way. Whatever it is that it objects
+        // to, the command has not been aborted.
+        Ok(reply.status == 0 && reply.result & NOT_ABORTED == 0)
     }
 
     /// Enables the disabled controller.

@@ -11,10 +11,10 @@
 use cell::TryLock;
 use hal::{DmaMem, Error, Limits, Mmio, Platform};
 
-use crate::admin::Step;
+use crate::admin::{AdminBase, Cns, Step};
 use crate::cqe::Cids;
 use crate::ctrl::{About, Kept, NvmeController, State, QUEUES_MAX};
-use crate::ns::{Cns, ControllerId, View};
+use crate::ns::{ControllerId, View};
 use crate::queue::{NvmeQueue, Plan, Shadow};
 use crate::quirks::Quirks;
 use crate::regs::{
@@ -22,7 +22,7 @@ use crate::regs::{
     CSTS_SHST, CSTS_SHST_DONE,
 };
 use crate::sqe::{Layout, LIST_MAX};
-use crate::{admin, cqe, ns, queue, regs};
+use crate::{admin, cqe, queue, regs};
 
 /// Tags of a queue, as in tree (`io_queue_depth`, Linux 7.3): with the entry that keeps it from
 /// being full, its entries fill whole pages.
@@ -105,7 +105,7 @@ where
             return Ok(());
         }
         let base = self.page();
-        self.pages.zero(base, ns::BYTES);
+        self.pages.zero(base, admin::IDENTIFY_BYTES);
         let table = self.pages.bus_addr().wrapping_add(base as u64);
         match self.command(Step::PowerStates, admin::stay_awake(table)) {
             Ok(_) | Err(Error::Refused(_)) => Ok(()),
@@ -262,14 +262,6 @@ const PAUSE_US: (u64, u64) = (50, 5_000);
 const LEAST_US: u64 = 500_000;
 /// Bounds of a shutdown, whatever RTD3E says.
 const SHUTDOWN_US: (u64, u64) = (5_000_000, 60_000_000);
-
-/// The admin queues, as registers want them.
-pub(crate) struct AdminBase {
-    pub(crate) sq: u64,
-    pub(crate) cq: u64,
-    /// Entries of each.
-    pub(crate) entries: u16,
-}
 
 /// Whether a controller that is being enabled gets its time to be ready before it is disabled: what
 /// clearing EN does before RDY is set is undefined.

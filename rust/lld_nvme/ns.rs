@@ -11,7 +11,7 @@ use cell::sync::Ordering;
 use core::ops::RangeInclusive;
 use hal::{Discard, DmaMem, Error, Mmio, Platform, Refused, Shape, Unit, UnitIds, UnitKind};
 
-use crate::admin::Step;
+use crate::admin::{Cns, Step, IDENTIFY_BYTES};
 use crate::aer::Bounds;
 use crate::cqe::RetryDelays;
 use crate::ctrl::{About, NvmeController};
@@ -21,23 +21,8 @@ use crate::regs::VS;
 use crate::sqe::{BLOCKS_MAX, RANGES_MAX};
 use crate::{admin, regs};
 
-/// Bytes of every Identify data structure.
-pub(crate) const BYTES: usize = 4096;
-// It fits the smallest page.
-const _: () = assert!(BYTES <= 4096);
 /// Most namespaces of an active list.
-pub(crate) const LIST_LEN: usize = BYTES / 4;
-
-/// Controller or Namespace Structure: which structure is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Cns {
-    Namespace = 0x00,
-    Controller = 0x01,
-    ActiveNamespaces = 0x02,
-    NamespaceDescriptors = 0x03,
-    CommandSetController = 0x06,
-}
+pub(crate) const LIST_LEN: usize = IDENTIFY_BYTES / 4;
 
 /// A structure in DMA memory.
 #[derive(Clone, Copy)]
@@ -217,11 +202,11 @@ impl Descriptors {
     pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
         let mut found = Self::default();
         let mut place = 0usize;
-        while place <= BYTES - 4 {
+        while place <= IDENTIFY_BYTES - 4 {
             let (kind, length) = (at.u8(place), usize::from(at.u8(place.wrapping_add(1))));
             let value = place.wrapping_add(4);
             let next = value.wrapping_add(length);
-            if length == 0 || next > BYTES {
+            if length == 0 || next > IDENTIFY_BYTES {
                 break;
             }
             match (kind, length) {
@@ -623,9 +608,9 @@ mod tests {
 
     /// A structure with these 32-bit words at these places.
     fn structure(words: &[(usize, u32)]) -> MockDma {
-        let memory = MockPlatform::new().dma(2 * BYTES).unwrap();
+        let memory = MockPlatform::new().dma(2 * IDENTIFY_BYTES).unwrap();
         for (at, word) in words {
-            memory.write32(BYTES + at, *word);
+            memory.write32(IDENTIFY_BYTES + at, *word);
         }
         memory
     }
@@ -636,7 +621,7 @@ mod tests {
             let memory = structure(words);
             Descriptors::decode(&View {
                 memory: &memory,
-                base: BYTES,
+                base: IDENTIFY_BYTES,
             })
         };
         assert_eq!(decode(&[]), Descriptors::default());
@@ -653,9 +638,9 @@ mod tests {
 
     /// A namespace's structure with these 32-bit words at these places.
     fn namespace_structure(words: &[(usize, u32)]) -> MockDma {
-        let memory = MockPlatform::new().dma(2 * BYTES).unwrap();
+        let memory = MockPlatform::new().dma(2 * IDENTIFY_BYTES).unwrap();
         for (at, word) in words {
-            memory.write32(BYTES + at, *word);
+            memory.write32(IDENTIFY_BYTES + at, *word);
         }
         memory
     }
@@ -664,7 +649,7 @@ mod tests {
         let memory = namespace_structure(words);
         NamespaceId::decode(&View {
             memory: &memory,
-            base: BYTES,
+            base: IDENTIFY_BYTES,
         })
     }
 

@@ -20,14 +20,14 @@
 
 use hal::{Deadline, DmaMem, Error, Mmio, Platform, Queue, TagBatch};
 
-use crate::admin::{Step, TIMEOUT_US};
+use crate::admin::{Cns, Step, IDENTIFY_BYTES, TIMEOUT_US};
 use crate::cqe::AdminReply;
 use crate::ctrl::{NvmeController, State};
-use crate::ns::{Cns, NamespaceId, View, BYTES};
+use crate::ns::{NamespaceId, View};
 use crate::pr::{KEYS_BYTES, KEY_BYTES};
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue};
 use crate::sqe::Sqe;
-use crate::{admin, ns, pr, regs};
+use crate::{admin, pr, regs};
 
 /// Bits 15:14 (PSDT) and 9:8 (FUSE) of the first dword, which are the driver's to say.
 pub(crate) const DRIVERS_BITS: u64 = 0xc300;
@@ -45,7 +45,7 @@ pub fn admin_bytes(sqe: &Sqe) -> Option<u64> {
     let (dword10, dword11) = (dwords & 0xffff_ffff, dwords >> 32);
     // CAST: bits 7:0 are the opcode.
     match first as u8 {
-        IDENTIFY => Some(ns::BYTES as u64),
+        IDENTIFY => Some(IDENTIFY_BYTES as u64),
         GET_LOG_PAGE => {
             let dwords = (dword10 >> 16) | ((dword11 & 0xffff) << 16);
             Some(dwords.wrapping_add(1).wrapping_mul(4))
@@ -483,7 +483,7 @@ where
         if about.id.has_effects_log {
             let base = self.page();
             let to = self.pages.bus_addr().wrapping_add(base as u64);
-            match self.command(Step::EffectsLog, admin::log_page(LOG, BYTES, to)) {
+            match self.command(Step::EffectsLog, admin::log_page(LOG, IDENTIFY_BYTES, to)) {
                 Ok(_) => {
                     let view = View {
                         memory: &self.pages,

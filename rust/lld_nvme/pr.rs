@@ -16,9 +16,9 @@ use hal::{
     Reservations, Reserve,
 };
 
-use crate::admin::Step;
+use crate::admin::{Cns, Step};
 use crate::ctrl::NvmeController;
-use crate::ns::{Cns, NamespaceId};
+use crate::ns::NamespaceId;
 use crate::sqe::Sqe;
 
 pub(crate) const REGISTER: u8 = 0x0d;
