@@ -21,9 +21,7 @@ use core::fmt;
 use hal::{DmaMem, Error, Heat, Mmio, Notice, Platform, Queues, Weight, Wish, SENSORS};
 
 use crate::admin::Step;
-use crate::ctrl::{NvmeController, State};
-use crate::hmb::Lent;
-use crate::ns::{ControllerId, View};
+use crate::ctrl::{Bounds, ControllerId, Events, Lent, NvmeController, Pace, State, View};
 use crate::regs::{CSTS, CSTS_PP};
 use crate::{admin, regs};
 
@@ -113,24 +111,12 @@ const LOOK_US: u64 = 100_000;
 const ACTIVATION_US: u64 = 60_000_000;
 /// The longest that is granted, tenths of a second.
 const MTFA_MAX: u16 = 6_000;
-/// Bytes of the health log, of an entry of the error log, of the firmware log.
+/// Bytes of the health log, of an entry of the error log, of the firmware log, of the list of
+/// changed namespaces.
 const HEALTH_BYTES: usize = 512;
 const ERROR_BYTES: usize = 64;
 const FIRMWARE_BYTES: usize = 512;
-
-/// What is known of the events so far. It stays across resets.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Events {
-    pace: Pace,
-    /// It was started before.
-    begun: bool,
-    /// It was reset: what it would have reported was lost.
-    missed: bool,
-    /// The firmware's event, which waits for the queues to rest.
-    firmware: bool,
-    /// The critical warnings reported last.
-    warnings: u8,
-}
+const CHANGED_BYTES: usize = 4096;
 
 impl Events {
     /// The controller was started.
@@ -243,7 +229,7 @@ where
         match Event::decode(dword) {
             Event::Namespaces => {
                 // All of it is read, so that it is reported anew; the list itself is not needed.
-                self.log_page(CHANGED_LOG, admin::IDENTIFY_BYTES)?;
+                self.log_page(CHANGED_LOG, CHANGED_BYTES)?;
                 return Ok(Wish::LookAnew);
             }
             Event::Firmware => return Ok(Wish::Rest),
@@ -353,17 +339,6 @@ const INTERVAL_US: (u32, u32) = (1_000_000, 64_000_000);
 /// After so long without any it begins anew.
 const QUIET_US: u64 = 60_000_000;
 
-/// The state of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    left: u8,
-    interval_us: u32,
-    /// When the last was seen to.
-    last_us: u64,
-    /// One was deferred.
-    waits: bool,
-}
-
 impl Default for Pace {
     fn default() -> Self {
         Self {
@@ -448,13 +423,6 @@ const BEYOND: u8 = 1 << 1;
 /// Where its temperatures are: of the whole, and of each sensor.
 const COMPOSITE: usize = 1;
 const SENSOR: usize = 200;
-
-/// What Identify Controller says: WCTEMP and CCTEMP; 0: nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    pub(crate) warning: u16,
-    pub(crate) critical: u16,
-}
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where

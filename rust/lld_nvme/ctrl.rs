@@ -1,42 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The controller: what it owns, and how it is enabled and disabled.
+//! A controller, in one view: all that is kept of it, and how a command of the driver's own is sent
+//! to it. What is done with it is in the files of the subjects.
 //!
-//! The hal control path.
-//!
-//! What the control path keeps of the controller from one call to the next.
-//!
-//! Memory that the device may touch though no layer above uses it. It is freed when the device is
-//! next disabled, which proves that it touches none any more.
+//! [`NvmeController`] is what any context may look at. [`State`] is the control path's alone, from
+//! one call to the next: of two callers at once the second is refused. What the controller says of
+//! itself (Identify Controller, Base 2.0 section 5.17) is decoded here, field by field from memory
+//! that the device wrote; each field is read once.
 
 use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
-use core::fmt;
-use hal::{
-    Cause, Controller, Deadline, Error, Heat, Limits, Mmio, NewQueue, Notice, PciIds, Platform,
-    Queues, Refused, Reservations, Shutdown, Unit, Wish,
-};
+use hal::{Deadline, DmaMem, Error, Limits, Mmio, PciIds, Platform};
 
-use crate::admin::{Admin, Progress, Step};
-use crate::aer::Events;
-use crate::hmb::{HostMemory, Lent};
-use crate::init::{Made, Patience};
-use crate::ns::ControllerId;
-use crate::passthru::ToolQueue;
+use crate::admin::{Admin, Cns, Progress, Step};
+use crate::cqe::RetryDelays;
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Shadow};
 use crate::quirks::Quirks;
 use crate::regs::Cap;
-use crate::sqe::Layout;
-use crate::timeout_report::Registers;
-use crate::{admin, init, passthru, queue, regs};
+use crate::sqe::{Layout, Sqe};
+use crate::{admin, queue, regs};
 
 /// Most queues that are asked for: no device grants more than a few dozen, and no machine has use
 /// for more than one a CPU.
 pub(crate) const QUEUES_MAX: u16 = 128;
 /// Largest memory page, log2, of which tables are still allocated without thought.
 const PAGE_SHIFT_MAX: u8 = 16;
-
-/// Bit 0 of dword 0: the command was not aborted.
-const NOT_ABORTED: u64 = 1;
 
 /// One NVMe controller.
 ///
@@ -68,6 +55,192 @@ where
     /// One, apart from the rest, which is made on a thread's stack.
     state: P::Table<TryLock<State<P, M>>>,
 }
+
+/// What only the control path touches.
+pub(crate) struct State<P: Platform, M: Mmio> {
+    /// Known after the first start.
+    pub(crate) about: Option<About>,
+    /// What admin commands change, once it was asked for.
+    pub(crate) effects: Option<Log>,
+    /// What is known of the events that it has reported.
+    pub(crate) events: Events,
+    /// Memory that it has borrowed, and what is to be told of that.
+    pub(crate) host_memory: Option<HostMemory<P>>,
+    pub(crate) lent: Option<Lent>,
+    /// The shadow doorbells, once they exist.
+    pub(crate) shadow: Option<Shadow<P::Dma>>,
+    /// How many queues exist.
+    pub(crate) queues: u16,
+    /// Memory that the device may still touch.
+    pub(crate) kept: Kept<P, M>,
+}
+
+/// What the controller said about itself, and what follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) id: ControllerId,
+    pub(crate) limits: Limits,
+    pub(crate) layout: Layout,
+}
+
+/// Identify Controller (figure 275), as far as it matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ControllerId {
+    /// The PCI vendor, as the controller says.
+    pub(crate) vendor: u16,
+    pub(crate) serial: [u8; 20],
+    pub(crate) model: [u8; 40],
+    pub(crate) firmware: [u8; 8],
+    /// The NVM subsystem has more than one port, or more than one controller (CMIC).
+    pub(crate) has_siblings: bool,
+    /// Most data of a command, log2 of smallest pages; 0: no limit.
+    pub(crate) mdts: u8,
+    /// Microseconds that a shutdown may take; 0: not said.
+    pub(crate) rtd3e_us: u32,
+    /// The optional events that it reports (OAES).
+    pub(crate) events: u32,
+    /// Most tenths of a second for which it takes no commands while it activates firmware; 0: not
+    /// said.
+    pub(crate) mtfa: u16,
+    /// Autonomous power state transitions are there.
+    pub(crate) has_apst: bool,
+    /// 0 (not said) or 1: an I/O controller.
+    pub(crate) kind: u8,
+    /// How hot it may be.
+    pub(crate) heat: Bounds,
+    /// The memory that it wants.
+    pub(crate) appetite: Appetite,
+    /// CRDT1 to CRDT3; all zero: it asks for no delays.
+    pub(crate) retry_delays: RetryDelays,
+    pub(crate) has_doorbell_buffer: bool,
+    /// The log page Commands Supported and Effects is there (LPA).
+    pub(crate) has_effects_log: bool,
+    /// Submission and completion entries of 64 and 16 bytes are taken.
+    pub(crate) has_entry_sizes: bool,
+    /// The largest NSID.
+    pub(crate) namespaces: u32,
+    pub(crate) has_discard: bool,
+    pub(crate) has_write_zeroes: bool,
+    pub(crate) has_reservations: bool,
+    pub(crate) write_cache: bool,
+    pub(crate) sgls: Sgls,
+}
+
+/// How a controller takes SGLs (SGLS, bits 1:0).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sgls {
+    No,
+    Any,
+    Dword,
+}
+
+/// From which temperatures on a controller is hot (WCTEMP and CCTEMP), in kelvins; 0: not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) warning: u16,
+    pub(crate) critical: u16,
+}
+
+/// What memory of the machine a controller would like to have, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Appetite {
+    /// HMPRE; 0: it has no such buffer.
+    pub(crate) preferred: u64,
+    /// HMMIN: with less it is no use.
+    pub(crate) least: u64,
+    /// HMMINDS: the smallest piece.
+    pub(crate) least_piece: u64,
+    /// HMMAXD: most pieces; 0: not said.
+    pub(crate) pieces: u16,
+}
+
+/// A queue pair as the controller knows it, with handles of its memory: whatever becomes of the
+/// queue, the device knows of no memory that is gone.
+pub(crate) struct Made<D> {
+    pub(crate) sq: D,
+    pub(crate) cq: D,
+    pub(crate) entries: u16,
+    /// `None`: it never interrupts.
+    pub(crate) vector: Option<u16>,
+}
+
+/// Memory that the device may touch though no layer above uses it. It is freed when the device is
+/// next disabled, which proves that the device touches none any more.
+pub(crate) struct Kept<P: Platform, M: Mmio> {
+    /// Data of an admin command that was not answered.
+    pub(crate) data: Option<P::Dma>,
+    /// A queue that the controller was not seen to delete.
+    pub(crate) queue: Option<NvmeQueue<P, M>>,
+    /// The queue pair of I/O commands passed through, once there was one.
+    pub(crate) tools: Option<ToolQueue<P, M>>,
+}
+
+/// A queue pair for I/O commands of the operator's tools, made when the first of them comes. It has
+/// one command at a time.
+pub(crate) struct ToolQueue<P: Platform, M: Mmio> {
+    pub(crate) queue: NvmeQueue<P, M>,
+    pub(crate) issue: NvmeIssue,
+    pub(crate) drain: NvmeDrain,
+    /// The device has a command.
+    pub(crate) busy: bool,
+    /// That command's data.
+    pub(crate) data: Option<P::Dma>,
+}
+
+/// The host memory buffer, which is lent to the controller, or will be with its next start.
+pub(crate) struct HostMemory<P: Platform> {
+    /// The pieces of it, which this driver neither reads nor writes.
+    pub(crate) _pieces: P::Table<Option<P::Dma>>,
+    /// The list of its pieces, for the controller.
+    pub(crate) list: P::Dma,
+    /// How many pieces it is, and bytes of them all.
+    pub(crate) count: u32,
+    pub(crate) bytes: u64,
+}
+
+/// What became of the controller's wish for memory, for the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lent {
+    /// It has so many bytes in so many pieces.
+    Bytes(u64, u32),
+    /// It wants more than `least` bytes, which the limit does not allow.
+    Limited(u64),
+    /// The machine does not have so many bytes.
+    Short(u64),
+    /// The controller did not take it.
+    Refused(u16),
+}
+
+/// What is known of the asynchronous events so far. It stays across resets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Events {
+    pub(crate) pace: Pace,
+    /// The controller was started before.
+    pub(crate) begun: bool,
+    /// The controller was reset: what it would have reported was lost.
+    pub(crate) missed: bool,
+    /// The firmware's event, which waits for the queues to rest.
+    pub(crate) firmware: bool,
+    /// The critical warnings reported last.
+    pub(crate) warnings: u8,
+}
+
+/// How often events are seen to: a burst of them, then one an interval that grows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// How many more are seen to at once.
+    pub(crate) left: u8,
+    /// The interval after those.
+    pub(crate) interval_us: u32,
+    /// When the last was seen to.
+    pub(crate) last_us: u64,
+    /// One was deferred.
+    pub(crate) waits: bool,
+}
+
+/// What the log page Commands Supported and Effects says of each admin command, by opcode, as far as
+/// it matters.
+pub(crate) type Log = [u8; 256];
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -131,6 +304,11 @@ where
         self.progress.name()
     }
 
+    /// What it is spared. Any context.
+    pub fn quirk_set(&self) -> Quirks {
+        Quirks::from_bits(self.quirks.load(Ordering::Relaxed))
+    }
+
     /// The control path's state. [`Error::Invalid`]: two callers at once, against the contract.
     pub(crate) fn state(&self) -> Result<Guard<'_, State<P, M>>, Error> {
         (self.state.first().and_then(TryLock::try_lock)).ok_or(Error::Invalid)
@@ -145,8 +323,13 @@ where
         self.pin.load(Ordering::Relaxed)
     }
 
+    /// It has these, too.
+    pub(crate) fn add_quirks(&self, more: Quirks) {
+        self.quirks.fetch_or(more.bits(), Ordering::Relaxed);
+    }
+
     /// Sends a command of the driver's own; any status but success is [`Error::Refused`] with it.
-    pub(crate) fn command(&self, step: Step, sqe: crate::sqe::Sqe) -> Result<u64, Error> {
+    pub(crate) fn command(&self, step: Step, sqe: Sqe) -> Result<u64, Error> {
         self.progress.at(step);
         let deadline = Deadline::after(admin::TIMEOUT_US);
         let reply = (self.admin).submit(&self.platform, &self.mmio, sqe, deadline)?;
@@ -156,234 +339,26 @@ where
         }
     }
 
-    pub(crate) fn abort_command(
+    /// Identify into the second page.
+    pub(crate) fn identify(
         &self,
-        queue: &NvmeQueue<P, M>,
-        tag: usize,
-        limit_us: u64,
-    ) -> Result<bool, Error> {
-        let _state = self.state()?;
-        let Some((qid, cid)) = queue.name_of(tag) else {
-            return Ok(false);
-        };
-        self.progress.at(Step::Abort);
-        let deadline = Deadline::after(limit_us.min(admin::TIMEOUT_US));
-        let sqe = admin::abort(qid, cid);
-        let reply = self
-            .admin
-            .submit(&self.platform, &self.mmio, sqe, deadline)?;
-        // One at a time: no controller's limit (ACL) is in the way. Whatever it is that it objects
-        // to, the command has not been aborted.
-        Ok(reply.status == 0 && reply.result & NOT_ABORTED == 0)
-    }
-
-    /// Enables the disabled controller.
-    pub(crate) fn enable(&self) -> Result<(), Error> {
-        self.progress.at(Step::Enable);
-        let base = self.admin.rewind();
-        self.enabled.store(true, Ordering::Relaxed);
-        let page_shift = self.cap.page_shift_min();
-        init::enable(&self.platform, &self.mmio, self.cap, page_shift, &base)
-    }
-
-    /// After `Ok` the device touches no memory.
-    pub(crate) fn disable(&self) -> Result<(), Error> {
-        self.progress.at(Step::Disable);
-        self.put_out(Patience::Full)
-    }
-
-    /// Disables it after a failure; what failed stays the step that is named.
-    pub(crate) fn disable_quietly(&self) -> Result<(), Error> {
-        self.put_out(Patience::Over)
-    }
-
-    fn put_out(&self, patience: Patience) -> Result<(), Error> {
-        self.admin.close();
-        let delay_us = self.quirk_set().delay_us();
-        init::disable(&self.platform, &self.mmio, self.cap, patience, delay_us)?;
-        self.enabled.store(false, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-impl<P: Platform, M: Mmio + Clone> Drop for NvmeController<P, M>
-where
-    P::Dma: Clone,
-{
-    fn drop(&mut self) {
-        // The memory of a device that runs is not freed. Where it can't be stopped the caller has
-        // cut it off the bus.
-        if self.enabled.load(Ordering::Relaxed) {
-            let _ = self.disable();
-        }
-    }
-}
-
-impl<P: Platform, M: Mmio + Clone> Controller for NvmeController<P, M>
-where
-    P::Dma: Clone,
-{
-    type Queue = NvmeQueue<P, M>;
-
-    fn start(&self) -> Result<(), Error> {
-        let mut state = self.state()?;
-        let started = self.bring_up(&mut state);
-        if started.is_err() {
-            // Not half alive.
-            let _ = self.disable_quietly();
-        }
-        started
-    }
-
-    fn limits(&self) -> Limits {
-        let about = self.state().ok().and_then(|state| state.about);
-        about.map_or(
-            Limits {
-                queues: 1,
-                tags: 1,
-                max_transfer: 4096,
-                max_segments: 1,
-                max_segment: 4096,
-                virt_boundary: 4095,
-                dma_align: 3,
-                segment_boundary: u64::MAX,
-            },
-            |about| about.limits,
-        )
-    }
-
-    fn create_queue(
-        &self,
-        index: u16,
-        vector: Option<u16>,
-    ) -> Result<NewQueue<Self::Queue>, Error> {
-        let mut state = self.state()?;
-        let about = state.about.ok_or(Error::Invalid)?;
-        let place = self.made.get(usize::from(index)).ok_or(Error::Invalid)?;
-        if index != state.queues || index >= about.limits.queues || state.kept.tools.is_some() {
-            return Err(Error::Invalid);
-        }
-        let qid = index.saturating_add(1);
-        let pair = self.make_pair(&mut state, qid, about.limits.tags, vector);
-        if state.kept.queue.is_some() {
-            let _ = self.disable_quietly();
-        }
-        let (queue, made) = pair?;
-        if let Some(mut place) = place.try_lock() {
-            *place = Some(made);
-        }
-        state.queues = qid;
-        Ok(NewQueue {
-            queue,
-            issue: NvmeIssue::default(),
-            drain: NvmeDrain::new(),
+        step: Step,
+        cns: Cns,
+        nsid: u32,
+    ) -> Result<View<'_, P::Dma>, Error> {
+        let base = self.page();
+        let to = self.pages.bus_addr().wrapping_add(base as u64);
+        self.command(step, admin::identify(cns, nsid, to))?;
+        Ok(View {
+            memory: &self.pages,
+            base,
         })
     }
-
-    fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
-        let state = self.state()?;
-        let about = state.about.ok_or(Error::Invalid)?;
-        self.each_unit(&about, found)
-    }
-
-    fn stop(&self) -> Result<(), Error> {
-        let mut state = self.state()?;
-        self.disable()?;
-        state.kept = Kept::nothing();
-        Ok(())
-    }
-
-    fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
-        let state = self.state()?;
-        self.progress.at(Step::Shutdown);
-        self.admin.close();
-        match how {
-            Shutdown::Dead => Ok(()),
-            Shutdown::Normal if !self.enabled.load(Ordering::Relaxed) => Ok(()),
-            Shutdown::Normal => {
-                let rtd3e_us = state.about.map_or(0, |about| about.id.rtd3e_us);
-                init::shutdown(&self.platform, &self.mmio, rtd3e_us)
-            }
-        }
-    }
-
-    fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
-        self.quirk_set().each(named);
-    }
-
-    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
-        let mut state = self.state()?;
-        self.attend_events(&mut state, queues, tell)
-    }
-
-    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        let registers = Registers {
-            csts: self.mmio.read32(regs::CSTS),
-            cc: self.mmio.read32(regs::CC),
-            admin: self.admin.is_lost().then(|| self.admin.silence()),
-        };
-        write!(to, "{registers}")
-    }
-
-    fn heat(&self) -> Result<Option<Heat>, Error> {
-        self.read_heat()
-    }
-
-    fn reservations(&self) -> Option<&dyn Reservations> {
-        Some(self)
-    }
-
-    const ABORTS: bool = true;
-
-    fn abort(&self, queue: &Self::Queue, tag: usize, limit_us: u64) -> Result<bool, Error> {
-        self.abort_command(queue, tag, limit_us)
-    }
-
-    fn alive(&self) -> Result<(), Error> {
-        regs::alive(&self.mmio)
-    }
-
-    fn interrupt(&self, vector: u16) -> Cause {
-        if self.is_pin() {
-            regs::mask(&self.mmio, vector);
-        }
-        match self.is_called(vector) {
-            true => Cause::Attention,
-            false => Cause::Queues,
-        }
-    }
-
-    fn set_interrupt(&self, vector: u16, enabled: bool) {
-        match (self.is_pin(), enabled) {
-            (false, _) => {}
-            (true, true) => regs::unmask(&self.mmio, vector),
-            (true, false) => regs::mask(&self.mmio, vector),
-        }
-    }
-}
-
-/// What only the control path touches.
-pub(crate) struct State<P: Platform, M: Mmio> {
-    /// Known after the first start.
-    pub(crate) about: Option<About>,
-    /// What admin commands change, once it was asked for.
-    pub(crate) effects: Option<passthru::Log>,
-    /// What is known of the events that it has reported.
-    pub(crate) events: Events,
-    /// Memory that it has borrowed, and what is to be told of that.
-    pub(crate) host_memory: Option<HostMemory<P>>,
-    pub(crate) lent: Option<Lent>,
-    /// The shadow doorbells, once they exist.
-    pub(crate) shadow: Option<Shadow<P::Dma>>,
-    /// How many queues exist.
-    pub(crate) queues: u16,
-    /// Memory that the device may still touch.
-    pub(crate) kept: Kept<P, M>,
 }
 
 impl<P: Platform, M: Mmio> State<P, M> {
     /// That of a controller which was not started yet.
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             about: None,
             effects: None,
@@ -397,24 +372,6 @@ impl<P: Platform, M: Mmio> State<P, M> {
     }
 }
 
-/// What the controller said about itself, and what follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct About {
-    pub(crate) id: ControllerId,
-    pub(crate) limits: Limits,
-    pub(crate) layout: Layout,
-}
-
-/// What is kept until the controller is disabled.
-pub(crate) struct Kept<P: Platform, M: Mmio> {
-    /// Data of an admin command that was not answered.
-    pub(crate) data: Option<P::Dma>,
-    /// A queue that the controller was not seen to delete.
-    pub(crate) queue: Option<NvmeQueue<P, M>>,
-    /// The queue pair of I/O commands passed through, once there was one.
-    pub(crate) tools: Option<ToolQueue<P, M>>,
-}
-
 impl<P: Platform, M: Mmio> Kept<P, M> {
     pub(crate) fn nothing() -> Self {
         Self {
@@ -422,5 +379,107 @@ impl<P: Platform, M: Mmio> Kept<P, M> {
             queue: None,
             tools: None,
         }
+    }
+}
+
+impl ControllerId {
+    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+        let (sqes, cqes) = (at.u8(512), at.u8(513));
+        let oncs = at.u16(520);
+        Self {
+            vendor: at.u16(0),
+            serial: at.bytes(4),
+            model: at.bytes(24),
+            firmware: at.bytes(64),
+            has_siblings: at.u8(76) & 0b11 != 0,
+            mdts: at.u8(77),
+            rtd3e_us: at.u32(88),
+            events: at.u32(92),
+            mtfa: at.u16(270),
+            has_apst: at.u8(265) & 1 != 0,
+            kind: at.u8(111),
+            heat: Bounds {
+                warning: at.u16(266),
+                critical: at.u16(268),
+            },
+            appetite: Appetite::new(at.u32(272), at.u32(276), at.u32(332), at.u16(336)),
+            retry_delays: [at.u16(128), at.u16(130), at.u16(132)],
+            has_doorbell_buffer: at.u16(256) & (1 << 8) != 0,
+            has_effects_log: at.u8(261) & (1 << 1) != 0,
+            has_entry_sizes: (sqes & 0xf) <= 6
+                && (sqes >> 4) >= 6
+                && (cqes & 0xf) <= 4
+                && (cqes >> 4) >= 4,
+            namespaces: at.u32(516),
+            has_discard: oncs & (1 << 2) != 0,
+            has_write_zeroes: oncs & (1 << 3) != 0,
+            has_reservations: oncs & (1 << 5) != 0,
+            write_cache: at.u8(525) & 1 != 0,
+            sgls: match at.u32(536) & 3 {
+                1 => Sgls::Any,
+                2 => Sgls::Dword,
+                _ => Sgls::No,
+            },
+        }
+    }
+}
+
+impl Sgls {
+    /// Bits that a segment's address and length must not have; `None`: no SGLs.
+    pub(crate) const fn align(self) -> Option<u64> {
+        match self {
+            Self::No => None,
+            Self::Any => Some(0),
+            Self::Dword => Some(3),
+        }
+    }
+}
+
+/// Log2 of the bytes that HMPRE, HMMIN and HMMINDS count.
+const UNIT_SHIFT: u32 = 12;
+
+impl Appetite {
+    /// From the fields of Identify Controller.
+    fn new(hmpre: u32, hmmin: u32, hmminds: u32, hmmaxd: u16) -> Self {
+        let bytes = |units: u32| u64::from(units).wrapping_shl(UNIT_SHIFT);
+        Self {
+            preferred: bytes(hmpre),
+            least: bytes(hmmin),
+            least_piece: bytes(hmminds),
+            pieces: hmmaxd,
+        }
+    }
+}
+
+/// A structure in DMA memory.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a, D> {
+    pub(crate) memory: &'a D,
+    /// Where it begins.
+    pub(crate) base: usize,
+}
+
+impl<D: DmaMem> View<'_, D> {
+    pub(crate) fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.memory
+            .read_bytes(self.base.wrapping_add(at), &mut bytes);
+        bytes
+    }
+
+    pub(crate) fn u8(&self, at: usize) -> u8 {
+        u8::from_le_bytes(self.bytes(at))
+    }
+
+    pub(crate) fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes(self.bytes(at))
+    }
+
+    pub(crate) fn u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.bytes(at))
+    }
+
+    pub(crate) fn u64(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.bytes(at))
     }
 }

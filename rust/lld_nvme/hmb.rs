@@ -12,12 +12,9 @@ use core::fmt;
 use hal::{DmaMem, Error, Mmio, Platform};
 
 use crate::admin::Step;
-use crate::ctrl::{NvmeController, State};
-use crate::ns::ControllerId;
+use crate::ctrl::{Appetite, ControllerId, HostMemory, Lent, NvmeController, State};
 use crate::{admin, queue};
 
-/// The unit of what Identify Controller says of it, log2 of bytes.
-const UNIT_SHIFT: u32 = 12;
 /// The largest and the smallest piece, log2 of bytes: what a page allocator has in one piece, and
 /// what is worth a descriptor.
 const PIECE_SHIFT: core::ops::RangeInclusive<u32> = 13..=22;
@@ -25,54 +22,6 @@ const PIECE_SHIFT: core::ops::RangeInclusive<u32> = 13..=22;
 const DESCRIPTOR: usize = 16;
 /// Most descriptors: what the largest buffer takes in pieces of 64 KiB.
 const DESCRIPTORS_MAX: u64 = 1 << 13;
-
-/// What a controller says of the memory that it would like to have, in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Appetite {
-    /// HMPRE; 0: it has no such buffer.
-    pub(crate) preferred: u64,
-    /// HMMIN: with less it is no use.
-    pub(crate) least: u64,
-    /// HMMINDS: the smallest piece.
-    pub(crate) least_piece: u64,
-    /// HMMAXD: most pieces; 0: not said.
-    pub(crate) pieces: u16,
-}
-
-impl Appetite {
-    /// From the fields of Identify Controller.
-    pub(crate) fn new(hmpre: u32, hmmin: u32, hmminds: u32, hmmaxd: u16) -> Self {
-        let bytes = |units: u32| u64::from(units).wrapping_shl(UNIT_SHIFT);
-        Self {
-            preferred: bytes(hmpre),
-            least: bytes(hmmin),
-            least_piece: bytes(hmminds),
-            pieces: hmmaxd,
-        }
-    }
-}
-
-/// Memory that is lent, or will be with the next start.
-pub(crate) struct HostMemory<P: Platform> {
-    /// Never read or written here.
-    _pieces: P::Table<Option<P::Dma>>,
-    list: P::Dma,
-    count: u32,
-    bytes: u64,
-}
-
-/// What became of the wish for memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lent {
-    /// It has so many bytes in so many pieces.
-    Bytes(u64, u32),
-    /// It wants more than `least` bytes, which the limit does not allow.
-    Limited(u64),
-    /// The machine does not have so many bytes.
-    Short(u64),
-    /// The controller did not take it.
-    Refused(u16),
-}
 
 impl fmt::Display for Lent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,13 +8,13 @@
 //! Queue pairs: how the controller gets one, and what is kept of it so that it can be made again
 //! after a reset.
 
+use cell::sync::Ordering;
 use cell::TryLock;
 use hal::{DmaMem, Error, Limits, Mmio, Platform};
 
 use crate::admin::{AdminBase, Cns, Step};
 use crate::cqe::Cids;
-use crate::ctrl::{About, Kept, NvmeController, State, QUEUES_MAX};
-use crate::ns::{ControllerId, View};
+use crate::ctrl::{About, ControllerId, Kept, Made, NvmeController, State, QUEUES_MAX};
 use crate::queue::{NvmeQueue, Plan, Shadow};
 use crate::quirks::Quirks;
 use crate::regs::{
@@ -68,6 +68,34 @@ where
         self.listen(&about.id)
     }
 
+    /// After `Ok` the device touches no memory.
+    pub(crate) fn disable(&self) -> Result<(), Error> {
+        self.progress.at(Step::Disable);
+        self.put_out(Patience::Full)
+    }
+
+    /// Disables it after a failure; what failed stays the step that is named.
+    pub(crate) fn disable_quietly(&self) -> Result<(), Error> {
+        self.put_out(Patience::Over)
+    }
+
+    fn put_out(&self, patience: Patience) -> Result<(), Error> {
+        self.admin.close();
+        let delay_us = self.quirk_set().delay_us();
+        disable(&self.platform, &self.mmio, self.cap, patience, delay_us)?;
+        self.enabled.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Enables the disabled controller.
+    pub(crate) fn enable(&self) -> Result<(), Error> {
+        self.progress.at(Step::Enable);
+        let base = self.admin.rewind();
+        self.enabled.store(true, Ordering::Relaxed);
+        let page_shift = self.cap.page_shift_min();
+        enable(&self.platform, &self.mmio, self.cap, page_shift, &base)
+    }
+
     /// Tells the controller of queue `qid`.
     pub(crate) fn announce(&self, qid: u16, made: &Made<P::Dma>) -> Result<(), Error> {
         let create = admin::create_cq(qid, made.entries, made.cq.bus_addr(), made.vector);
@@ -111,22 +139,6 @@ where
             Ok(_) | Err(Error::Refused(_)) => Ok(()),
             Err(why) => Err(why),
         }
-    }
-
-    /// Identify into the second page.
-    pub(crate) fn identify(
-        &self,
-        step: Step,
-        cns: Cns,
-        nsid: u32,
-    ) -> Result<View<'_, P::Dma>, Error> {
-        let base = self.page();
-        let to = self.pages.bus_addr().wrapping_add(base as u64);
-        self.command(step, admin::identify(cns, nsid, to))?;
-        Ok(View {
-            memory: &self.pages,
-            base,
-        })
     }
 
     /// Has the controller say with a failure how long to wait before the next try, where it has
@@ -242,6 +254,19 @@ where
     }
 }
 
+impl<P: Platform, M: Mmio + Clone> Drop for NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    fn drop(&mut self) {
+        // The memory of a device that runs is not freed. Where it can't be stopped the caller has
+        // cut it off the bus.
+        if self.enabled.load(Ordering::Relaxed) {
+            let _ = self.disable();
+        }
+    }
+}
+
 /// Whether what was promised `before` a reset holds for what is there `now`.
 fn keeps(before: &About, now: &About) -> bool {
     let (was, is) = (&before.limits, &now.limits);
@@ -266,7 +291,7 @@ const SHUTDOWN_US: (u64, u64) = (5_000_000, 60_000_000);
 /// Whether a controller that is being enabled gets its time to be ready before it is disabled: what
 /// clearing EN does before RDY is set is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+enum Patience {
     /// It gets its time; one that never gets there is disabled all the same.
     Full,
     /// It has had it.
@@ -275,7 +300,7 @@ pub(crate) enum Patience {
 
 /// `CC.EN = 0`, until `CSTS.RDY` says so: afterwards the controller touches no memory. For
 /// `delay_us` it is not even asked.
-pub(crate) fn disable<P: Platform>(
+fn disable<P: Platform>(
     platform: &P,
     mmio: &impl Mmio,
     cap: Cap,
@@ -307,7 +332,7 @@ pub(crate) fn disable<P: Platform>(
 }
 
 /// Gives a disabled controller its admin queues and enables it.
-pub(crate) fn enable<P: Platform>(
+fn enable<P: Platform>(
     platform: &P,
     mmio: &impl Mmio,
     cap: Cap,
@@ -375,16 +400,6 @@ fn wait<P: Platform>(
         platform.sleep_us(pause);
         pause = pause.saturating_mul(2).min(PAUSE_US.1);
     }
-}
-
-/// A queue as the controller knows it, with handles of its memory: whatever becomes of the queue,
-/// the device knows of no memory that is gone.
-pub(crate) struct Made<D> {
-    pub(crate) sq: D,
-    pub(crate) cq: D,
-    pub(crate) entries: u16,
-    /// `None`: it never interrupts.
-    pub(crate) vector: Option<u16>,
 }
 
 /// A queue pair that the controller knows.

@@ -38,6 +38,7 @@ extern crate std;
 
 mod admin;
 mod aer;
+mod control;
 mod cqe;
 mod ctrl;
 mod hmb;

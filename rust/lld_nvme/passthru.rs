@@ -22,12 +22,11 @@ use hal::{Deadline, DmaMem, Error, Mmio, Platform, Queue, TagBatch};
 
 use crate::admin::{Cns, Step, IDENTIFY_BYTES, TIMEOUT_US};
 use crate::cqe::AdminReply;
-use crate::ctrl::{NvmeController, State};
-use crate::ns::{NamespaceId, View};
-use crate::pr::{KEYS_BYTES, KEY_BYTES};
-use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue};
+use crate::ctrl::{Log, NvmeController, State, ToolQueue, View};
+use crate::ns::NamespaceId;
+use crate::queue::{NvmeDrain, NvmeIssue};
 use crate::sqe::Sqe;
-use crate::{admin, pr, regs};
+use crate::{admin, regs};
 
 /// Bits 15:14 (PSDT) and 9:8 (FUSE) of the first dword, which are the driver's to say.
 pub(crate) const DRIVERS_BITS: u64 = 0xc300;
@@ -141,16 +140,25 @@ const COMPARE: u8 = 0x05;
 const WRITE_ZEROES: u8 = 0x08;
 const DATASET_MANAGEMENT: u8 = 0x09;
 const VERIFY: u8 = 0x0c;
+/// Of reservations: Register, Report, Acquire, Release.
+pub(crate) const REGISTER: u8 = 0x0d;
+pub(crate) const REPORT: u8 = 0x0e;
+pub(crate) const ACQUIRE: u8 = 0x11;
+pub(crate) const RELEASE: u8 = 0x15;
 
 /// Bytes of a range of Dataset Management.
 const RANGE_BYTES: u64 = 16;
+/// Bytes of the data structures of Register and Acquire, two keys, and of Release, one.
+pub(crate) const KEYS_BYTES: usize = 16;
+pub(crate) const KEY_BYTES: usize = 8;
+
 /// How long a command may take, in microseconds, as any I/O (`io_timeout`).
 const IO_TIMEOUT_US: u64 = 30_000_000;
 
 /// Whether an I/O command of `opcode` may change what is on the disk, or who may write it. Of one
 /// that is not known nothing good is assumed.
 pub const fn may_change(opcode: u8) -> bool {
-    !matches!(opcode, FLUSH | READ | COMPARE | VERIFY | pr::REPORT)
+    !matches!(opcode, FLUSH | READ | COMPARE | VERIFY | REPORT)
 }
 
 /// Bytes that the device transfers for `sqe`, in blocks of `1 << shift` bytes; `None`: not known.
@@ -166,9 +174,9 @@ fn bytes(sqe: &Sqe, shift: u8) -> Option<u64> {
             let ranges = (dword10 & 0xff).wrapping_add(1);
             Some(ranges.wrapping_mul(RANGE_BYTES))
         }
-        pr::REGISTER | pr::ACQUIRE => Some(KEYS_BYTES as u64),
-        pr::RELEASE => Some(KEY_BYTES as u64),
-        pr::REPORT => {
+        REGISTER | ACQUIRE => Some(KEYS_BYTES as u64),
+        RELEASE => Some(KEY_BYTES as u64),
+        REPORT => {
             let dwords = (dword10 & 0xffff_ffff).wrapping_add(1);
             Some(dwords.wrapping_mul(4))
         }
@@ -250,17 +258,6 @@ where
 
 /// The first and the longest pause between two looks, in microseconds.
 const PAUSE_US: (u64, u64) = (20, 2_000);
-
-/// The queue pair.
-pub(crate) struct ToolQueue<P: Platform, M: Mmio> {
-    queue: NvmeQueue<P, M>,
-    issue: NvmeIssue,
-    drain: NvmeDrain,
-    /// The device has a command.
-    busy: bool,
-    /// That command's data.
-    data: Option<P::Dma>,
-}
 
 impl<P: Platform, M: Mmio> ToolQueue<P, M>
 where
@@ -386,8 +383,9 @@ const CSER: u32 = 3 << 14;
 /// Command submission and execution: beside what it may not run.
 const CSE: u32 = 7 << 16;
 
-/// The log page.
+/// The log page, and its bytes.
 const LOG: u8 = 0x05;
+const LOG_BYTES: usize = 4096;
 
 /// Opcodes of admin commands (figure 138).
 const NAMESPACE_MANAGEMENT: u8 = 0x0d;
@@ -439,9 +437,6 @@ impl Effects {
     }
 }
 
-/// The log's part about admin commands: what of each opcode's entry matters.
-pub(crate) type Log = [u8; 256];
-
 const EXCLUSIVE: u8 = 1;
 const NAMESPACES: u8 = 2;
 const CAPABILITIES: u8 = 4;
@@ -483,7 +478,7 @@ where
         if about.id.has_effects_log {
             let base = self.page();
             let to = self.pages.bus_addr().wrapping_add(base as u64);
-            match self.command(Step::EffectsLog, admin::log_page(LOG, IDENTIFY_BYTES, to)) {
+            match self.command(Step::EffectsLog, admin::log_page(LOG, LOG_BYTES, to)) {
                 Ok(_) => {
                     let view = View {
                         memory: &self.pages,

@@ -19,16 +19,8 @@ use hal::{
 use crate::admin::{Cns, Step};
 use crate::ctrl::NvmeController;
 use crate::ns::NamespaceId;
+use crate::passthru::{ACQUIRE, KEYS_BYTES, KEY_BYTES, REGISTER, RELEASE, REPORT};
 use crate::sqe::Sqe;
-
-pub(crate) const REGISTER: u8 = 0x0d;
-pub(crate) const REPORT: u8 = 0x0e;
-pub(crate) const ACQUIRE: u8 = 0x11;
-pub(crate) const RELEASE: u8 = 0x15;
-
-/// Bytes of the data structures of Register and Acquire, two keys, and of Release, one.
-pub(crate) const KEYS_BYTES: usize = 16;
-pub(crate) const KEY_BYTES: usize = 8;
 
 /// RREGA, RACQA, RRELA: bits 2:0 of dword 10.
 const REPLACE: u32 = 2;

@@ -37,10 +37,7 @@
 //! `nvme_pci_enable` of Linux 7.3). Where in-tree has two rows for one function and heeds the
 //! first, both are heeded here.
 
-use cell::sync::Ordering;
-use hal::{Messages, Mmio, PciIds, Platform};
-
-use crate::ctrl::NvmeController;
+use hal::{Messages, PciIds};
 
 hal::quirk_set! {
     /// What a controller is known to do wrong. The names are those of in-tree nvme.
@@ -200,20 +197,6 @@ impl Quirks {
 
 const VERSION_1_0: u32 = 0x0001_0000;
 const VERSION_1_2: u32 = 0x0001_0200;
-impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
-where
-    P::Dma: Clone,
-{
-    /// What it is spared. Any context.
-    pub fn quirk_set(&self) -> Quirks {
-        Quirks::from_bits(self.quirks.load(Ordering::Relaxed))
-    }
-
-    /// It has these, too.
-    pub(crate) fn add_quirks(&self, more: Quirks) {
-        self.quirks.fetch_or(more.bits(), Ordering::Relaxed);
-    }
-}
 
 /// A function, and what is known of it.
 struct Function(u16, u16, Quirks);
