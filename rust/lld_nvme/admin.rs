@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The admin queue pair (Base 2.0 section 5): one command at a time, polled with sleeps; beside it
-//! an Asynchronous Event Request, which is answered when the controller has something to say.
+//! The admin queue pair and the commands that go by it (Base 2.0 section 5).
 //!
-//! The admin completion queue.
+//! One command is sent at a time and polled for with sleeps. Beside it an Asynchronous Event Request
+//! is outstanding, which the controller answers when it has something to say.
 //!
-//! Whoever sees a completion takes it: normally the thread that waits; with a pin also the
-//! interrupt handler, because an entry that nobody takes keeps the line up. The two agree by one
-//! atomic exchange of the head, so the handler never depends on the thread that it interrupted.
+//! # Who takes a completion
+//! Whoever sees it: normally the thread that waits; with a pin also the interrupt handler, because an
+//! entry that nobody takes keeps the line up. The two agree by one atomic exchange of the head, so
+//! the handler never depends on the thread that it interrupted.
 //!
-//! Admin commands as submission queue entries (Base 2.0 section 5).
-//!
-//! Abort (Base 2.0 section 5.1): the controller gives one command up, which ends with the status
-//! Command Abort Requested.
-//!
-//! What the control path was last doing, so that a failure can be named.
+//! # Commands
+//! Each is a function that makes a submission queue entry; what data it has is at the bus address
+//! that it is given. [`Step`] names them, and what else the control path may be at, so that a failure
+//! can be told by name.
 
 use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
@@ -25,12 +24,20 @@ use crate::timeout_report::Silence;
 use crate::{cqe, regs, sqe, timeout_report};
 
 /// Entries of each of the two queues; 2 would do.
-pub(crate) const ENTRIES: u16 = 16;
+const ENTRIES: u16 = 16;
 /// How long a command of the driver's own may take, in microseconds; the specification gives no
 /// bound.
 pub(crate) const TIMEOUT_US: u64 = 60_000_000;
 /// The first and the longest pause between two looks, in microseconds.
 const PAUSE_US: (u64, u64) = (20, 2_000);
+
+/// The CID of the Asynchronous Event Request; no other admin command has it.
+const EVENT_CID: u16 = 0;
+/// Set in `head` on the passes whose entries have phase 0.
+const SECOND_PASS: u32 = 1 << 16;
+
+// Small CIDs are those of a mask, and none of an I/O queue's.
+const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES <= crate::quirks::ADMIN_CIDS);
 
 /// The queue pair, shared by the control path and the interrupt.
 pub(crate) struct Admin<P: Platform> {
@@ -41,7 +48,7 @@ pub(crate) struct Admin<P: Platform> {
     cid_mask: u16,
     /// The control path's: where the next command goes, and its CID.
     tail: AtomicU16,
-    /// The entry to look at next, and whether its pass is an even one: see [`completion`].
+    /// The entry to look at next, and whether its pass is an even one: see [`SECOND_PASS`].
     head: AtomicU32,
     /// The head that the controller knows.
     rung: AtomicU16,
@@ -64,6 +71,16 @@ pub(crate) struct AdminBase {
     pub(crate) cq: u64,
     /// Entries of each.
     pub(crate) entries: u16,
+}
+
+/// The one request that is outstanding, and the answer to it. Every controller takes one (AERL).
+pub(crate) struct EventSlot {
+    /// The request is with the controller.
+    armed: AtomicBool,
+    /// An answer is there that nobody has taken.
+    come: AtomicBool,
+    /// Dword 0 of the answer, and above it the status; written before `come`.
+    answer: AtomicU64,
 }
 
 impl<P: Platform> Admin<P> {
@@ -114,6 +131,11 @@ impl<P: Platform> Admin<P> {
     /// A command can't be sent any more: the controller is disabled, or an answer is missing.
     pub(crate) fn close(&self) {
         self.lost.store(true, Ordering::Relaxed);
+    }
+
+    /// A command was not answered, or none can be sent.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
     }
 
     /// Sends `sqe` (its CID is filled in) and sleeps until it is answered. One caller at a time.
@@ -194,84 +216,7 @@ impl<P: Platform> Admin<P> {
             pause = pause.saturating_mul(2).min(PAUSE_US.1);
         }
     }
-
-    /// A command was not answered, or none can be sent.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Acquire)
-    }
 }
-
-fn after(at: u16) -> u16 {
-    match at.wrapping_add(1) {
-        ENTRIES => 0,
-        next => next,
-    }
-}
-
-// Small CIDs are those of a mask, and none of an I/O queue's.
-const _: () = assert!(ENTRIES.is_power_of_two() && ENTRIES <= crate::quirks::ADMIN_CIDS);
-
-/// The CID of the Asynchronous Event Request; no other admin command has it.
-const EVENT_CID: u16 = 0;
-
-/// The one request that is outstanding, and the answer to it. Every controller takes one (AERL).
-pub(crate) struct EventSlot {
-    /// The request is with the controller.
-    armed: AtomicBool,
-    /// An answer is there that nobody has taken.
-    come: AtomicBool,
-    /// Dword 0 of the answer, and above it the status; written before `come`.
-    answer: AtomicU64,
-}
-
-impl EventSlot {
-    pub(crate) fn new() -> Self {
-        Self {
-            armed: AtomicBool::new(false),
-            come: AtomicBool::new(false),
-            answer: AtomicU64::new(0),
-        }
-    }
-
-    /// The request is about to be sent: `false` if it was already. The control path's.
-    pub(crate) fn arm(&self) -> bool {
-        !self.armed.swap(true, Ordering::AcqRel)
-    }
-
-    pub(crate) fn is_armed(&self) -> bool {
-        self.armed.load(Ordering::Acquire)
-    }
-
-    /// The controller has answered; what it says without having been asked is dropped. Any context.
-    pub(crate) fn answer(&self, result: u64, status: u16) {
-        if self.armed.swap(false, Ordering::AcqRel) {
-            let said = (result & u64::from(u32::MAX)) | (u64::from(status) << 32);
-            self.answer.store(said, Ordering::Relaxed);
-            self.come.store(true, Ordering::Release);
-        }
-    }
-
-    pub(crate) fn has_come(&self) -> bool {
-        self.come.load(Ordering::Acquire)
-    }
-
-    /// The answer, once: dword 0 and the status.
-    pub(crate) fn take(&self) -> Option<(u32, u16)> {
-        let come = self.come.swap(false, Ordering::AcqRel);
-        let said = self.answer.load(Ordering::Relaxed);
-        // CAST: the halves as they were put there.
-        come.then_some((said as u32, (said >> 32) as u16))
-    }
-
-    /// The controller was disabled: it has no request any more.
-    pub(crate) fn forget(&self) {
-        self.armed.store(false, Ordering::Relaxed);
-        self.come.store(false, Ordering::Release);
-    }
-}
-
-/// Set in `head` on the passes whose entries have phase 0.
-const SECOND_PASS: u32 = 1 << 16;
 
 impl<P: Platform> Admin<P> {
     /// Takes what the controller has completed, at most once around; whether an event was among
@@ -369,11 +314,65 @@ impl<P: Platform> Admin<P> {
     }
 }
 
-const DELETE_CQ: u64 = 0x04;
-const CREATE_SQ: u64 = 0x01;
-const CREATE_CQ: u64 = 0x05;
+fn after(at: u16) -> u16 {
+    match at.wrapping_add(1) {
+        ENTRIES => 0,
+        next => next,
+    }
+}
+
+impl EventSlot {
+    pub(crate) fn new() -> Self {
+        Self {
+            armed: AtomicBool::new(false),
+            come: AtomicBool::new(false),
+            answer: AtomicU64::new(0),
+        }
+    }
+
+    /// The request is about to be sent: `false` if it was already. The control path's.
+    pub(crate) fn arm(&self) -> bool {
+        !self.armed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Acquire)
+    }
+
+    /// The controller has answered; what it says without having been asked is dropped. Any context.
+    pub(crate) fn answer(&self, result: u64, status: u16) {
+        if self.armed.swap(false, Ordering::AcqRel) {
+            let said = (result & u64::from(u32::MAX)) | (u64::from(status) << 32);
+            self.answer.store(said, Ordering::Relaxed);
+            self.come.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn has_come(&self) -> bool {
+        self.come.load(Ordering::Acquire)
+    }
+
+    /// The answer, once: dword 0 and the status.
+    pub(crate) fn take(&self) -> Option<(u32, u16)> {
+        let come = self.come.swap(false, Ordering::AcqRel);
+        let said = self.answer.load(Ordering::Relaxed);
+        // CAST: the halves as they were put there.
+        come.then_some((said as u32, (said >> 32) as u16))
+    }
+
+    /// The controller was disabled: it has no request any more.
+    pub(crate) fn forget(&self) {
+        self.armed.store(false, Ordering::Relaxed);
+        self.come.store(false, Ordering::Release);
+    }
+}
+
+/// Opcodes (figure 138).
 const DELETE_SQ: u64 = 0x00;
+const CREATE_SQ: u64 = 0x01;
 const GET_LOG_PAGE: u64 = 0x02;
+const DELETE_CQ: u64 = 0x04;
+const CREATE_CQ: u64 = 0x05;
 const IDENTIFY: u64 = 0x06;
 const ABORT: u64 = 0x08;
 const SET_FEATURES: u64 = 0x09;
@@ -451,10 +450,10 @@ pub(crate) fn log_page(id: u8, bytes: usize, to: u64) -> Sqe {
     [GET_LOG_PAGE | every, 0, 0, to, 0, dword10, 0, 0]
 }
 
-/// RAE: the events of the page go on being reported as if it had not been read.
+/// RAE, Retain Asynchronous Event.
 const RETAIN_EVENT: u64 = 1 << 15;
 
-/// Likewise, for one who wants to know how things are.
+/// [`log_page`], of which the events go on being reported as if it had not been read.
 pub(crate) fn look_at_log(id: u8, bytes: usize, to: u64) -> Sqe {
     let mut sqe = log_page(id, bytes, to);
     sqe[5] |= RETAIN_EVENT;
@@ -547,7 +546,7 @@ pub(crate) fn may_pass(sqe: &Sqe) -> bool {
     }
 }
 
-/// The control path's steps.
+/// What the control path may be at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Step {
@@ -626,7 +625,7 @@ impl Progress {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

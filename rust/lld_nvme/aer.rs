@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Asynchronous events (Base 2.0 section 5.2): the request that is answered when the controller has
-//! something to say, and what its answer says.
+//! What a controller reports by itself: its asynchronous events (Base 2.0 section 5.2), and how hot
+//! it is.
 //!
-//! What is done about the events that the controller reports: its log page is read, which has it
-//! report the next of that kind, the operator is told, and the next request is sent.
+//! An event answers the one request that is outstanding (`admin` has it). Its log page is read, which
+//! has the controller report the next of that kind; the operator is told; and the next request is
+//! sent. What the layer above has to do about it is its wish ([`Wish`]). What each event leads to is
+//! what the in-tree driver makes of it (`nvme_complete_async_event`, Linux 7.3); beyond that the pages
+//! of health and errors (sections 5.16.1.2 and 5.16.1.3) are read.
 //!
-//! What the layer above has to do about it is its wish ([`Wish`]). What each event leads to is what
-//! the in-tree driver makes of it (`nvme_complete_async_event`, Linux 7.3); beyond that the pages
-//! of health and errors are read.
-//!
-//! How often a device is listened to that reports things by itself: as often as it likes for a
-//! while, then at longer and longer intervals, until it has been quiet.
-//!
-//! The error log (Base 2.0 section 5.16.1.2), as far as the operator is told of it.
-//!
-//! How hot the controller is: the health log (Base 2.0 section 5.16.1.3) and the limits of Identify
-//! Controller, in kelvins.
+//! A device is listened to as often as it likes for a while, then at longer and longer intervals,
+//! until it has been quiet: its events are bounded work.
 
 use core::fmt;
 use hal::{DmaMem, Error, Heat, Mmio, Notice, Platform, Queues, Weight, Wish, SENSORS};
@@ -26,25 +20,32 @@ use crate::regs::{CSTS, CSTS_PP};
 use crate::{admin, regs};
 
 /// Log pages (figure "Log Page Identifiers") that are read for events: each by what clears it.
-pub(crate) const ERROR_LOG: u8 = 0x01;
-pub(crate) const HEALTH_LOG: u8 = 0x02;
-pub(crate) const FIRMWARE_LOG: u8 = 0x03;
-pub(crate) const CHANGED_LOG: u8 = 0x04;
+const ERROR_LOG: u8 = 0x01;
+const HEALTH_LOG: u8 = 0x02;
+const FIRMWARE_LOG: u8 = 0x03;
+const CHANGED_LOG: u8 = 0x04;
+/// Bytes of the health log, of an entry of the error log, of the firmware log, of the list of
+/// changed namespaces.
+const HEALTH_BYTES: usize = 512;
+const ERROR_BYTES: usize = 64;
+const FIRMWARE_BYTES: usize = 512;
+const CHANGED_BYTES: usize = 4096;
 
-/// Bits of Asynchronous Event Configuration, and of OAES: namespace attributes, firmware
-/// activation. The low byte is that of the health log's critical warnings, of which 1.0 has five.
-const NAMESPACES: u32 = 1 << 8;
-const FIRMWARE: u32 = 1 << 9;
-const WARNINGS: u32 = 0x1f;
+/// How programs know the event (`nvme_aen_uevent` in tree).
+const UEVENT: &str = "NVME_AEN";
+/// Between two looks whether new firmware runs, in microseconds.
+const LOOK_US: u64 = 100_000;
+/// How long that may take of a controller that does not say (MTFA).
+const ACTIVATION_US: u64 = 60_000_000;
+/// The longest that is granted, tenths of a second.
+const MTFA_MAX: u16 = 6_000;
 
-/// What a controller is asked to report that says `offered` in OAES.
-pub(crate) fn wanted(offered: u32) -> u32 {
-    WARNINGS | (offered & (NAMESPACES | FIRMWARE))
-}
+/// Tells the operator.
+type Tell<'a> = &'a mut dyn FnMut(Notice<'_>);
 
 /// What an event is about (figure "Asynchronous Event Request, Completion Queue Entry Dword 0").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+enum Event {
     /// A doorbell was written that is none, or with a value that is none.
     Doorbell,
     /// The controller fails for good.
@@ -63,7 +64,7 @@ pub(crate) enum Event {
 
 impl Event {
     /// From dword 0.
-    pub(crate) fn decode(dword: u32) -> Self {
+    fn decode(dword: u32) -> Self {
         // CAST: bits 15:8.
         match (dword & 7, (dword >> 8) as u8) {
             (0, 0 | 1) => Self::Doorbell,
@@ -76,58 +77,6 @@ impl Event {
         }
     }
 }
-
-/// What the critical warnings mean, from bit 0 on (figure "SMART / Health Information Log").
-const WARNING_NAMES: [&str; 6] = [
-    "its spare blocks are below the threshold",
-    "its temperature is beyond a threshold",
-    "its reliability is degraded",
-    "its media are read-only",
-    "the backup of its volatile memory has failed",
-    "its persistent memory region is read-only or unreliable",
-];
-
-/// Critical warnings by name.
-pub(crate) struct Warnings(pub(crate) u8);
-
-impl fmt::Display for Warnings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut comma = "";
-        for (bit, name) in (0u32..).zip(WARNING_NAMES) {
-            if self.0 & 1u8.wrapping_shl(bit) != 0 {
-                write!(f, "{comma}{name}")?;
-                comma = ", ";
-            }
-        }
-        write!(f, " ({:#04x}; nvme smart-log)", self.0)
-    }
-}
-
-/// How programs know the event (`nvme_aen_uevent` in tree).
-const UEVENT: &str = "NVME_AEN";
-/// Between two looks whether new firmware runs, in microseconds.
-const LOOK_US: u64 = 100_000;
-/// How long that may take of a controller that does not say (MTFA).
-const ACTIVATION_US: u64 = 60_000_000;
-/// The longest that is granted, tenths of a second.
-const MTFA_MAX: u16 = 6_000;
-/// Bytes of the health log, of an entry of the error log, of the firmware log, of the list of
-/// changed namespaces.
-const HEALTH_BYTES: usize = 512;
-const ERROR_BYTES: usize = 64;
-const FIRMWARE_BYTES: usize = 512;
-const CHANGED_BYTES: usize = 4096;
-
-impl Events {
-    /// The controller was started.
-    pub(crate) fn begin_again(&mut self) {
-        self.missed = core::mem::replace(&mut self.begun, true);
-        self.firmware = false;
-    }
-}
-
-/// Tells the operator.
-type Tell<'a> = &'a mut dyn FnMut(Notice<'_>);
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -332,11 +281,31 @@ fn say(tell: Tell<'_>, weight: Weight, text: fmt::Arguments<'_>) {
     });
 }
 
-/// How many are seen to at once.
+/// Bits of Asynchronous Event Configuration, and of OAES: namespace attributes, firmware
+/// activation. The low byte is that of the health log's critical warnings, of which 1.0 has five.
+const NAMESPACES: u32 = 1 << 8;
+const FIRMWARE: u32 = 1 << 9;
+const WARNINGS: u32 = 0x1f;
+
+/// What a controller is asked to report that says `offered` in OAES.
+fn wanted(offered: u32) -> u32 {
+    WARNINGS | (offered & (NAMESPACES | FIRMWARE))
+}
+
+impl Events {
+    /// The controller was started, perhaps not for the first time: what it would have reported before
+    /// is missed, and no firmware is waited for.
+    pub(crate) fn begin_again(&mut self) {
+        self.missed = core::mem::replace(&mut self.begun, true);
+        self.firmware = false;
+    }
+}
+
+/// How many events are seen to at once.
 const BURST: u8 = 32;
 /// The first and the longest interval after those, in microseconds.
 const INTERVAL_US: (u32, u32) = (1_000_000, 64_000_000);
-/// After so long without any it begins anew.
+/// After so long without an event the device gets a burst again.
 const QUIET_US: u64 = 60_000_000;
 
 impl Default for Pace {
@@ -352,7 +321,7 @@ impl Default for Pace {
 
 impl Pace {
     /// Whether what came is seen to `now_us`; else, in how many microseconds it is.
-    pub(crate) fn admit(&mut self, now_us: u64) -> Result<(), u32> {
+    fn admit(&mut self, now_us: u64) -> Result<(), u32> {
         let since = now_us.saturating_sub(self.last_us);
         // One that had to wait does not show that the device was quiet.
         if !self.waits && since >= QUIET_US {
@@ -373,8 +342,34 @@ impl Pace {
     }
 }
 
+/// What the critical warnings mean, from bit 0 on (figure "SMART / Health Information Log").
+const WARNING_NAMES: [&str; 6] = [
+    "its spare blocks are below the threshold",
+    "its temperature is beyond a threshold",
+    "its reliability is degraded",
+    "its media are read-only",
+    "the backup of its volatile memory has failed",
+    "its persistent memory region is read-only or unreliable",
+];
+
+/// Critical warnings by name.
+struct Warnings(u8);
+
+impl fmt::Display for Warnings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "";
+        for (bit, name) in (0u32..).zip(WARNING_NAMES) {
+            if self.0 & 1u8.wrapping_shl(bit) != 0 {
+                write!(f, "{comma}{name}")?;
+                comma = ", ";
+            }
+        }
+        write!(f, " ({:#04x}; nvme smart-log)", self.0)
+    }
+}
+
 /// The newest entry of the error log (figure "Error Information Log Entry").
-pub(crate) struct ErrorEntry {
+struct ErrorEntry {
     info: u8,
     count: u64,
     queue: u16,
@@ -385,7 +380,7 @@ pub(crate) struct ErrorEntry {
 }
 
 impl ErrorEntry {
-    pub(crate) fn decode<D: DmaMem>(info: u8, at: &View<'_, D>) -> Self {
+    fn decode<D: DmaMem>(info: u8, at: &View<'_, D>) -> Self {
         Self {
             info,
             count: at.u64(0),
@@ -416,11 +411,9 @@ impl fmt::Display for ErrorEntry {
     }
 }
 
-/// Bytes of the health log.
-const SMART_BYTES: usize = 512;
-/// In its first byte: a temperature is beyond a threshold.
+/// In the first byte of the health log: a temperature is beyond a threshold.
 const BEYOND: u8 = 1 << 1;
-/// Where its temperatures are: of the whole, and of each sensor.
+/// Where the temperatures are in the health log: of the whole, and of each sensor.
 const COMPOSITE: usize = 1;
 const SENSOR: usize = 200;
 
@@ -434,7 +427,7 @@ where
         let bounds = state.about.map_or(Bounds::default(), |about| about.id.heat);
         let base = self.page();
         let to = self.pages.bus_addr().wrapping_add(base as u64);
-        let read = admin::look_at_log(HEALTH_LOG, SMART_BYTES, to);
+        let read = admin::look_at_log(HEALTH_LOG, HEALTH_BYTES, to);
         match self.command(Step::HealthLog, read) {
             Ok(_) => {}
             Err(Error::Refused(_)) => return Ok(None),
@@ -471,7 +464,7 @@ fn celsius(kelvins: u16) -> Option<i32> {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::{celsius, *};
+    use super::*;
 
     #[test]
     fn events_are_what_the_specification_has() {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The hal control path of a controller: which step each verb of [`hal::Controller`] takes, of
-//! those that the other files define.
+//! The hal control path of a controller: what each verb of [`hal::Controller`] comes to, by the
+//! methods that the subjects' files give [`NvmeController`].
 //!
-//! One thread at a time calls it, as the hal has it, but for [`hal::Controller::interrupt`] and
-//! [`hal::Controller::silence`], which any context may call.
+//! Verbs that sleep take the control path's [`State`](crate::ctrl::State) first, so one of them is
+//! under way at a time. Abort (Base 2.0 section 5.1), by which the controller gives one command up,
+//! which then ends with the status Command Abort Requested, is here in whole.
 
 use cell::sync::Ordering;
 use core::fmt;
@@ -18,7 +19,7 @@ use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue};
 use crate::timeout_report::Registers;
 use crate::{admin, init, regs};
 
-/// Bit 0 of dword 0: the command was not aborted.
+/// Bit 0 of dword 0 of the answer to Abort: the command was not aborted.
 const NOT_ABORTED: u64 = 1;
 
 impl<P: Platform, M: Mmio + Clone> Controller for NvmeController<P, M>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From any state to a controller that takes commands (Base 2.0 section 3.5.1): reset, ask, agree,
-//! re-create what was there.
+//! A controller's way up and down: from any state to one that takes commands (Base 2.0 section
+//! 3.5.1), that is reset, ask, agree, and make anew the queues that were there; disabling, enabling
+//! and shutting down (sections 3.5 and 3.6), each bounded by what the controller says it needs; and
+//! the making of queue pairs.
 //!
-//! Disabling, enabling and shutting down (Base 2.0 sections 3.5 and 3.6), each bounded by what the
-//! controller says it needs.
-//!
-//! Queue pairs: how the controller gets one, and what is kept of it so that it can be made again
-//! after a reset.
+//! After a reset what was promised to the layers above still has to hold: a controller that comes
+//! back with less is refused.
 
 use cell::sync::Ordering;
 use cell::TryLock;
@@ -29,6 +28,23 @@ use crate::{admin, cqe, queue, regs};
 const TAGS: u16 = 1023;
 /// Most bytes of a command, of what a tag's list can say.
 const TRANSFER_MAX: u32 = 2 << 20;
+
+// Every tag fits the CID, and the largest transfer a list.
+const _: () = assert!(TAGS <= cqe::TAGS_MAX);
+const _: () = assert!(TRANSFER_MAX as usize / 4096 * 8 <= LIST_MAX);
+
+/// Whether a controller that is being enabled gets its time to be ready before it is disabled: what
+/// clearing EN does before RDY is set is undefined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// It gets its time; one that never gets there is disabled all the same.
+    Full,
+    /// It has had it.
+    Over,
+}
+
+/// A queue pair that the controller knows.
+type Pair<P, M> = (NvmeQueue<P, M>, Made<<P as Platform>::Dma>);
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -68,52 +84,7 @@ where
         self.listen(&about.id)
     }
 
-    /// After `Ok` the device touches no memory.
-    pub(crate) fn disable(&self) -> Result<(), Error> {
-        self.progress.at(Step::Disable);
-        self.put_out(Patience::Full)
-    }
-
-    /// Disables it after a failure; what failed stays the step that is named.
-    pub(crate) fn disable_quietly(&self) -> Result<(), Error> {
-        self.put_out(Patience::Over)
-    }
-
-    fn put_out(&self, patience: Patience) -> Result<(), Error> {
-        self.admin.close();
-        let delay_us = self.quirk_set().delay_us();
-        disable(&self.platform, &self.mmio, self.cap, patience, delay_us)?;
-        self.enabled.store(false, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Enables the disabled controller.
-    pub(crate) fn enable(&self) -> Result<(), Error> {
-        self.progress.at(Step::Enable);
-        let base = self.admin.rewind();
-        self.enabled.store(true, Ordering::Relaxed);
-        let page_shift = self.cap.page_shift_min();
-        enable(&self.platform, &self.mmio, self.cap, page_shift, &base)
-    }
-
-    /// Tells the controller of queue `qid`.
-    pub(crate) fn announce(&self, qid: u16, made: &Made<P::Dma>) -> Result<(), Error> {
-        let create = admin::create_cq(qid, made.entries, made.cq.bus_addr(), made.vector);
-        self.command(Step::CreateCompletionQueue, create)?;
-        let medium = self.quirk_set().has(Quirks::MEDIUM_PRIO_SQ);
-        let create = admin::create_sq(qid, made.entries, made.sq.bus_addr(), medium);
-        let refused = self.command(Step::CreateSubmissionQueue, create);
-        if let Err(Error::Refused(status)) = refused {
-            // The one without the other is of no use, and its memory is about to go. What is
-            // reported is what failed first.
-            self.command(Step::DeleteCompletionQueue, admin::delete_cq(qid))
-                .map_err(|_| Error::Fatal)?;
-            self.progress.at(Step::CreateSubmissionQueue);
-            return Err(Error::Refused(status));
-        }
-        refused.map(|_| ())
-    }
-
+    /// What the controller says of itself. The quirks of its model are added to those of its function.
     fn identify_controller(&self) -> Result<ControllerId, Error> {
         let view = self.identify(Step::IdentifyController, Cns::Controller, 0)?;
         let id = ControllerId::decode(&view);
@@ -178,6 +149,7 @@ where
             .min(QUEUES_MAX)
     }
 
+    /// The limits and the layout that follow from what it says of itself.
     fn about(&self, id: ControllerId, queues: u16) -> Result<About, Error> {
         let page_shift = self.cap.page_shift_min();
         let page = self.page() as u64;
@@ -243,6 +215,7 @@ where
         }
     }
 
+    /// Memory for shadow doorbells of as many queues as there may be.
     fn new_shadow(&self, about: &About) -> Result<Shadow<P::Dma>, Error> {
         let queues = about.limits.queues.saturating_add(1);
         let bytes = regs::sq_doorbell(queues, self.cap.stride());
@@ -252,6 +225,110 @@ where
         let memory = queue::paged(&self.platform, events.saturating_mul(2), page)?;
         Ok(Shadow { memory, events })
     }
+
+    /// Makes queue pair `qid` of `tags` tags, and tells the controller of it.
+    ///
+    /// [`Error::Refused`]: the controller does not take it. Where the controller may have it all
+    /// the same, its memory is kept in `state.kept.queue` until the controller is disabled; no
+    /// other is made before.
+    pub(crate) fn make_pair(
+        &self,
+        state: &mut State<P, M>,
+        qid: u16,
+        tags: u16,
+        vector: Option<u16>,
+    ) -> Result<Pair<P, M>, Error> {
+        let about = state.about.ok_or(Error::Invalid)?;
+        if state.kept.queue.is_some() {
+            return Err(Error::Timeout);
+        }
+        let quirks = self.quirk_set();
+        let plan = Plan {
+            qid,
+            tags,
+            cids: Cids::new(quirks.first_cid(), !quirks.has(Quirks::SKIP_CID_GEN)),
+            sqe_shift: quirks.sqe_shift(),
+            layout: about.layout,
+            stride: self.cap.stride(),
+            mmio: self.mmio.clone(),
+            shadow: state.shadow.clone(),
+            delays: about.id.retry_delays,
+            pin: vector.filter(|_| self.is_pin()),
+        };
+        let queue = NvmeQueue::new(&self.platform, plan, self.page())?;
+        let (sq, cq) = queue.memory();
+        let entries = queue.entries();
+        let made = Made {
+            sq,
+            cq,
+            entries,
+            vector,
+        };
+        match self.announce(qid, &made) {
+            Ok(()) => Ok((queue, made)),
+            Err(why @ Error::Refused(_)) => Err(why),
+            Err(why) => {
+                state.kept.queue = Some(queue);
+                Err(why)
+            }
+        }
+    }
+
+    /// Tells the controller of queue `qid`.
+    fn announce(&self, qid: u16, made: &Made<P::Dma>) -> Result<(), Error> {
+        let create = admin::create_cq(qid, made.entries, made.cq.bus_addr(), made.vector);
+        self.command(Step::CreateCompletionQueue, create)?;
+        let medium = self.quirk_set().has(Quirks::MEDIUM_PRIO_SQ);
+        let create = admin::create_sq(qid, made.entries, made.sq.bus_addr(), medium);
+        let refused = self.command(Step::CreateSubmissionQueue, create);
+        if let Err(Error::Refused(status)) = refused {
+            // The one without the other is of no use, and its memory is about to go. What is
+            // reported is what failed first.
+            self.command(Step::DeleteCompletionQueue, admin::delete_cq(qid))
+                .map_err(|_| Error::Fatal)?;
+            self.progress.at(Step::CreateSubmissionQueue);
+            return Err(Error::Refused(status));
+        }
+        refused.map(|_| ())
+    }
+
+    /// After `Ok` the device touches no memory.
+    pub(crate) fn disable(&self) -> Result<(), Error> {
+        self.progress.at(Step::Disable);
+        self.put_out(Patience::Full)
+    }
+
+    /// Disables it after a failure; what failed stays the step that is named.
+    pub(crate) fn disable_quietly(&self) -> Result<(), Error> {
+        self.put_out(Patience::Over)
+    }
+
+    /// Disables it, and notes that it touches no memory.
+    fn put_out(&self, patience: Patience) -> Result<(), Error> {
+        self.admin.close();
+        let delay_us = self.quirk_set().delay_us();
+        disable(&self.platform, &self.mmio, self.cap, patience, delay_us)?;
+        self.enabled.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Enables the disabled controller.
+    fn enable(&self) -> Result<(), Error> {
+        self.progress.at(Step::Enable);
+        let base = self.admin.rewind();
+        self.enabled.store(true, Ordering::Relaxed);
+        let page_shift = self.cap.page_shift_min();
+        enable(&self.platform, &self.mmio, self.cap, page_shift, &base)
+    }
+}
+
+/// Whether what was promised `before` a reset holds for what is there `now`.
+fn keeps(before: &About, now: &About) -> bool {
+    let (was, is) = (&before.limits, &now.limits);
+    is.tags >= was.tags
+        && is.max_transfer >= was.max_transfer
+        && now.id.sgls == before.id.sgls
+        && now.id.serial == before.id.serial
 }
 
 impl<P: Platform, M: Mmio + Clone> Drop for NvmeController<P, M>
@@ -267,19 +344,6 @@ where
     }
 }
 
-/// Whether what was promised `before` a reset holds for what is there `now`.
-fn keeps(before: &About, now: &About) -> bool {
-    let (was, is) = (&before.limits, &now.limits);
-    is.tags >= was.tags
-        && is.max_transfer >= was.max_transfer
-        && now.id.sgls == before.id.sgls
-        && now.id.serial == before.id.serial
-}
-
-// Every tag fits the CID, and the largest transfer a list.
-const _: () = assert!(TAGS <= cqe::TAGS_MAX);
-const _: () = assert!(TRANSFER_MAX as usize / 4096 * 8 <= LIST_MAX);
-
 /// The first and the longest pause between two looks at a register, in microseconds.
 const PAUSE_US: (u64, u64) = (50, 5_000);
 /// The least time that anything is given: `CAP.TO` counts half seconds, and 0 of them is nobody's
@@ -287,16 +351,6 @@ const PAUSE_US: (u64, u64) = (50, 5_000);
 const LEAST_US: u64 = 500_000;
 /// Bounds of a shutdown, whatever RTD3E says.
 const SHUTDOWN_US: (u64, u64) = (5_000_000, 60_000_000);
-
-/// Whether a controller that is being enabled gets its time to be ready before it is disabled: what
-/// clearing EN does before RDY is set is undefined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
-    /// It gets its time; one that never gets there is disabled all the same.
-    Full,
-    /// It has had it.
-    Over,
-}
 
 /// `CC.EN = 0`, until `CSTS.RDY` says so: afterwards the controller touches no memory. For
 /// `delay_us` it is not even asked.
@@ -399,61 +453,5 @@ fn wait<P: Platform>(
         }
         platform.sleep_us(pause);
         pause = pause.saturating_mul(2).min(PAUSE_US.1);
-    }
-}
-
-/// A queue pair that the controller knows.
-type Pair<P, M> = (NvmeQueue<P, M>, Made<<P as Platform>::Dma>);
-
-impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
-where
-    P::Dma: Clone,
-{
-    /// Makes queue pair `qid` of `tags` tags, and tells the controller of it.
-    ///
-    /// [`Error::Refused`]: the controller does not take it. Where the controller may have it all
-    /// the same, its memory is kept in `state.kept.queue` until the controller is disabled; no
-    /// other is made before.
-    pub(crate) fn make_pair(
-        &self,
-        state: &mut State<P, M>,
-        qid: u16,
-        tags: u16,
-        vector: Option<u16>,
-    ) -> Result<Pair<P, M>, Error> {
-        let about = state.about.ok_or(Error::Invalid)?;
-        if state.kept.queue.is_some() {
-            return Err(Error::Timeout);
-        }
-        let quirks = self.quirk_set();
-        let plan = Plan {
-            qid,
-            tags,
-            cids: Cids::new(quirks.first_cid(), !quirks.has(Quirks::SKIP_CID_GEN)),
-            sqe_shift: quirks.sqe_shift(),
-            layout: about.layout,
-            stride: self.cap.stride(),
-            mmio: self.mmio.clone(),
-            shadow: state.shadow.clone(),
-            delays: about.id.retry_delays,
-            pin: vector.filter(|_| self.is_pin()),
-        };
-        let queue = NvmeQueue::new(&self.platform, plan, self.page())?;
-        let (sq, cq) = queue.memory();
-        let entries = queue.entries();
-        let made = Made {
-            sq,
-            cq,
-            entries,
-            vector,
-        };
-        match self.announce(qid, &made) {
-            Ok(()) => Ok((queue, made)),
-            Err(why @ Error::Refused(_)) => Err(why),
-            Err(why) => {
-                state.kept.queue = Some(queue);
-                Err(why)
-            }
-        }
     }
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What Identify returns (Base 2.0 section 5.17, NVM Command Set 1.0 section 4.1.5), decoded field
-//! by field from memory that the device wrote. Each field is read once.
+//! Namespaces as disks: which are active (Identify with CNS 02h), what each is (CNS 00h, 03h), and
+//! which this driver serves (Base 2.0 section 5.17, NVM Command Set 1.0 section 4.1.5).
 //!
-//! What Identify Namespace says (NVM Command Set 1.0 section 4.1.5.1), and what a disk makes of it.
-//!
-//! Namespaces as disks: which are active (CNS 02h), what each is (CNS 00h, 03h), and which this
-//! driver serves.
+//! What Identify returns is decoded field by field from memory that the device wrote, and each field
+//! is read once. NSIDs ascend and are bounded, so the walk over them ends whatever the device lists.
 
 use cell::sync::Ordering;
 use core::ops::RangeInclusive;
@@ -19,67 +17,27 @@ use crate::sqe::{BLOCKS_MAX, RANGES_MAX};
 use crate::{admin, regs};
 
 /// Most namespaces of an active list.
-pub(crate) const LIST_LEN: usize = IDENTIFY_BYTES / 4;
+const LIST_LEN: usize = IDENTIFY_BYTES / 4;
+/// Most namespaces that are named; a device that lists more is not believed.
+const UNITS_MAX: usize = 1024;
+/// [`VS`] of the version that brought the active list, the descriptors, the limits by command set.
+const VERSION_1_1: u32 = 0x0001_0100;
+const VERSION_1_3: u32 = 0x0001_0300;
+const VERSION_2_0: u32 = 0x0002_0000;
+/// Why a shared namespace is not served: each of its controllers has a disk of it, so a file system
+/// may be mounted twice. There is nothing here that makes one disk of them (multipath).
+const SHARED: &str =
+    "other controllers or ports may write it, too: load hiops with nvme_shared=1 to have it";
+/// Log2 of the block sizes that are served, as far as the kernel can have them.
+const BLOCK_SHIFTS: RangeInclusive<u8> = 9..=16;
 
-/// Limits of commands without data (Identify I/O Command Set specific Controller, NVM: figure 118);
-/// 0: not said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct NvmLimits {
-    /// Most ranges of a Dataset Management.
-    pub(crate) dmrl: u8,
-    /// Most blocks of one Dataset Management range.
-    pub(crate) dmrsl: u32,
-    /// Most data of a Write Zeroes, log2 of smallest pages.
-    pub(crate) wzsl: u8,
-}
-
-impl NvmLimits {
-    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
-        Self {
-            wzsl: at.u8(1),
-            dmrl: at.u8(3),
-            dmrsl: at.u32(4),
-        }
-    }
-}
-
-/// An identifier, unless it is all zeroes, which means that there is none.
-pub(crate) fn named<const N: usize>(id: [u8; N]) -> Option<[u8; N]> {
-    (id != [0; N]).then_some(id)
-}
-
-/// What the Namespace Identification Descriptors say (Base 2.0 figure 282).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Descriptors {
-    pub(crate) ids: UnitIds,
-    /// Command Set Identifier; 0 is NVM.
-    pub(crate) command_set: u8,
-}
-
-impl Descriptors {
-    /// Walks the list: each descriptor is type, length, two reserved bytes, then its value; length
-    /// 0 ends it.
-    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
-        let mut found = Self::default();
-        let mut place = 0usize;
-        while place <= IDENTIFY_BYTES - 4 {
-            let (kind, length) = (at.u8(place), usize::from(at.u8(place.wrapping_add(1))));
-            let value = place.wrapping_add(4);
-            let next = value.wrapping_add(length);
-            if length == 0 || next > IDENTIFY_BYTES {
-                break;
-            }
-            match (kind, length) {
-                (1, 8) => found.ids.eui64 = named(at.bytes(value)),
-                (2, 16) => found.ids.nguid = named(at.bytes(value)),
-                (3, 16) => found.ids.uuid = named(at.bytes(value)),
-                (4, 1) => found.command_set = at.u8(value),
-                _ => {}
-            }
-            place = next;
-        }
-        found
-    }
+/// Where the next NSIDs are.
+#[derive(Clone, Copy)]
+enum Listed {
+    /// In the first page.
+    Here,
+    /// Nowhere: all up to this one are tried.
+    UpTo(u32),
 }
 
 /// Identify Namespace (NVM Command Set 1.0 figure 97).
@@ -93,141 +51,51 @@ pub(crate) struct NamespaceId {
     pub(crate) metadata: u16,
     /// End-to-end protection is on.
     pub(crate) protected: bool,
-    pub(crate) write_protected: bool,
+    write_protected: bool,
     /// More than one controller may have it (NMIC).
-    pub(crate) may_be_shared: bool,
+    may_be_shared: bool,
     /// Some type of reservation, or that they outlive a loss of power (RESCAP).
     pub(crate) has_reservations: bool,
     /// Blocks, less one, that are best written together; `None`: not said.
-    pub(crate) npwg: Option<u16>,
+    npwg: Option<u16>,
     /// Blocks, less one, that are best deallocated together, and at multiples of which.
-    pub(crate) npdg: Option<u16>,
-    pub(crate) npda: Option<u16>,
+    npdg: Option<u16>,
+    npda: Option<u16>,
     /// Blocks, less one, that are written best; `None`: not said.
-    pub(crate) nows: Option<u16>,
+    nows: Option<u16>,
     /// Blocks, less one, written whole at a power failure; 0: not said.
-    pub(crate) nawupf: u16,
+    nawupf: u16,
     /// An atomic write's boundary in blocks, less one; 0: there is none.
-    pub(crate) nabspf: u16,
+    nabspf: u16,
     /// Its first; other than 0, nothing is said about atomic writes.
-    pub(crate) nabo: u16,
+    nabo: u16,
     /// I/O is best kept within multiples of so many blocks; 0: not said.
-    pub(crate) noiob: u16,
+    noiob: u16,
     /// Deallocated blocks read as zeroes, and Write Zeroes may deallocate (DLFEAT).
-    pub(crate) zeroes_unmap: bool,
-    pub(crate) eui64: Option<[u8; 8]>,
-    pub(crate) nguid: Option<[u8; 16]>,
+    zeroes_unmap: bool,
+    eui64: Option<[u8; 8]>,
+    nguid: Option<[u8; 16]>,
 }
 
-impl NamespaceId {
-    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
-        let nsfeat = at.u8(24);
-        let flbas = at.u8(26);
-        // Bits 6:5 extend the index when there are more than 16 formats (NLBAF counts them, less
-        // one).
-        let high = if at.u8(25) > 15 { (flbas >> 5) & 3 } else { 0 };
-        let index = usize::from(flbas & 0xf | (high << 4));
-        // 64 formats of 4 bytes end before byte 384.
-        let format = at.u32(128usize.wrapping_add(index.wrapping_mul(4)));
-        let some = |said: bool, value: u16| said.then_some(value);
-        // Bit 4 speaks for five fields, bit 5 (2.1) for all of them but NPDG.
-        let (best, npdg) = (nsfeat & 0x30 != 0, nsfeat & 0x10 != 0);
-        Self {
-            blocks: at.u64(0),
-            // CAST: bits 23:16 and 15:0.
-            lbads: (format >> 16) as u8,
-            metadata: format as u16,
-            protected: at.u8(29) & 7 != 0,
-            write_protected: at.u8(99) & 1 != 0,
-            may_be_shared: at.u8(30) & 1 != 0,
-            has_reservations: at.u8(31) != 0,
-            npwg: some(best, at.u16(64)),
-            npdg: some(npdg, at.u16(68)),
-            npda: some(best, at.u16(70)),
-            nows: some(best, at.u16(72)).filter(|blocks| *blocks != 0),
-            nawupf: some(nsfeat & (1 << 1) != 0, at.u16(36)).unwrap_or(0),
-            nabspf: at.u16(44),
-            nabo: at.u16(42),
-            noiob: at.u16(46),
-            zeroes_unmap: at.u8(33) & 0xf == 0x9,
-            eui64: named(at.bytes(120)),
-            nguid: named(at.bytes(104)),
-        }
-    }
-
-    /// Log2 of the blocks that are written best: of those said to be, and written whole. What the
-    /// controller says of all its namespaces (AWUPF) is not believed, as in tree (Linux 7.3).
-    pub(crate) fn physical_shift(&self) -> u8 {
-        let whole = match self.nabo {
-            0 => self.nawupf,
-            _ => 0,
-        };
-        let blocks = u32::from(self.npwg.unwrap_or(0).min(whole)).saturating_add(1);
-        // A power of two, or no statement; 64 KiB is the most a kernel makes of it.
-        let shift = match blocks.is_power_of_two() {
-            // CAST: at most 16.
-            true => blocks.trailing_zeros() as u8,
-            false => 0,
-        };
-        self.lbads.saturating_add(shift).min(16).max(self.lbads)
-    }
-
-    /// How I/O is best cut.
-    pub(crate) fn shape(&self, stripe: Option<u32>) -> Shape {
-        let blocks = |less_one: u16| u32::from(less_one).saturating_add(1);
-        let boundary = match self.nabspf {
-            blocks if self.nawupf == 0 || blocks == 0 => 0,
-            last => blocks(last),
-        };
-        let stripe = match stripe.unwrap_or(u32::from(self.noiob)) {
-            blocks if blocks.is_power_of_two() => blocks,
-            _ => 0,
-        };
-        let atomic = blocks(self.nawupf);
-        let fits = |within: u32| within == 0 || atomic <= within;
-        let whole = boundary == 0 || boundary.is_power_of_two();
-        let said = self.nabo == 0 && whole && fits(boundary) && fits(stripe);
-        Shape {
-            atomic: if said { atomic } else { 0 },
-            atomic_boundary: if said { boundary } else { 0 },
-            least: self.npwg.map_or(0, blocks),
-            best: self.nows.map_or(0, blocks),
-            stripe,
-            aligned_at: 0,
-            zeroes_unmap: self.zeroes_unmap,
-        }
-    }
-
-    /// What a discard may be, with lists that have room for `ranges`.
-    pub(crate) fn discard(&self, limits: NvmLimits, ranges: u16) -> Discard {
-        let grain = self.npdg.max(self.npda);
-        Discard {
-            max_blocks: match limits.dmrsl {
-                0 => u32::MAX,
-                most => most,
-            },
-            max_ranges: match u16::from(limits.dmrl) {
-                0 => RANGES_MAX,
-                most => most,
-            }
-            .min(ranges),
-            granularity: grain.map_or(1, |blocks| u32::from(blocks).saturating_add(1)),
-        }
-    }
+/// What the Namespace Identification Descriptors say (Base 2.0 figure 282).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Descriptors {
+    ids: UnitIds,
+    /// Command Set Identifier; 0 is NVM.
+    command_set: u8,
 }
 
-/// Most namespaces that are named; a device that lists more is not believed.
-const UNITS_MAX: usize = 1024;
-/// [`VS`] of the version that brought the active list, the descriptors, the limits by command set.
-const VERSION_1_1: u32 = 0x0001_0100;
-const VERSION_1_3: u32 = 0x0001_0300;
-const VERSION_2_0: u32 = 0x0002_0000;
-/// Why a shared namespace is not served: each of its controllers has a disk of it, so a file system
-/// may be mounted twice. There is nothing here that makes one disk of them (multipath).
-const SHARED: &str =
-    "other controllers or ports may write it, too: load hiops with nvme_shared=1 to have it";
-/// Log2 of the block sizes that are served, as far as the kernel can have them.
-const BLOCK_SHIFTS: RangeInclusive<u8> = 9..=16;
+/// Limits of commands without data (Identify I/O Command Set specific Controller, NVM: figure 118);
+/// 0: not said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct NvmLimits {
+    /// Most ranges of a Dataset Management.
+    dmrl: u8,
+    /// Most blocks of one Dataset Management range.
+    dmrsl: u32,
+    /// Most data of a Write Zeroes, log2 of smallest pages.
+    wzsl: u8,
+}
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -277,6 +145,18 @@ where
             }
         }
         Ok(())
+    }
+
+    /// Limits of commands without data; a device that has none refuses the question.
+    fn nvm_limits(&self, version: u32) -> Result<NvmLimits, Error> {
+        if version < VERSION_2_0 && !self.cap.has_command_sets() {
+            return Ok(NvmLimits::default());
+        }
+        match self.identify(Step::NvmLimits, Cns::CommandSetController, 0) {
+            Ok(view) => Ok(NvmLimits::decode(&view)),
+            Err(Error::Refused(_)) => Ok(NvmLimits::default()),
+            Err(why) => Err(why),
+        }
     }
 
     /// The list of active namespaces above `nsid`, in the first page. `None`: there is none above.
@@ -343,18 +223,7 @@ where
         }
     }
 
-    /// Limits of commands without data; a device that has none refuses the question.
-    fn nvm_limits(&self, version: u32) -> Result<NvmLimits, Error> {
-        if version < VERSION_2_0 && !self.cap.has_command_sets() {
-            return Ok(NvmLimits::default());
-        }
-        match self.identify(Step::NvmLimits, Cns::CommandSetController, 0) {
-            Ok(view) => Ok(NvmLimits::decode(&view)),
-            Err(Error::Refused(_)) => Ok(NvmLimits::default()),
-            Err(why) => Err(why),
-        }
-    }
-
+    /// Namespace `nsid`, which is `id` and has these names, as a disk.
     fn describe(
         &self,
         nsid: u32,
@@ -364,24 +233,10 @@ where
         named: UnitIds,
     ) -> Unit {
         let controller = &about.id;
-        // Without a limit of its own, Write Zeroes keeps to that of a transfer: some devices apply
-        // it.
-        let zeroes = match limits.wzsl {
-            0 => u64::from(about.limits.max_transfer),
-            pages => u32::from(pages)
-                .checked_add(u32::from(self.cap.page_shift_min()))
-                .and_then(|shift| 1u64.checked_shl(shift))
-                .unwrap_or(u64::MAX),
-        };
-        let zeroes = zeroes
-            .checked_shr(u32::from(id.lbads))
-            .unwrap_or(0)
-            .min(u64::from(BLOCKS_MAX));
         let quirks = self.quirk_set();
         let discard = controller
             .has_discard
             .then(|| id.discard(limits, about.layout.max_ranges()));
-        let by_discard = discard.filter(|_| about.layout.zeroes_by_discard);
         let ids = UnitIds {
             eui64: named.eui64.or(id.eui64),
             nguid: named.nguid.or(id.nguid),
@@ -409,13 +264,7 @@ where
             write_cache: controller.write_cache,
             fua: controller.write_cache,
             discard,
-            max_write_zeroes: match by_discard {
-                Some(discard) => discard.max_blocks,
-                None if quirks.has(Quirks::DISABLE_WRITE_ZEROES) => 0,
-                // CAST: at most 65,536.
-                None if controller.has_write_zeroes => zeroes as u32,
-                None => 0,
-            },
+            max_write_zeroes: self.max_write_zeroes(about, limits, id, discard),
             shape: id.shape(stripe),
             read_only: id.write_protected,
             rotational: false,
@@ -428,15 +277,38 @@ where
             firmware: controller.firmware,
         }
     }
-}
 
-/// Where the next NSIDs are.
-#[derive(Clone, Copy)]
-enum Listed {
-    /// In the first page.
-    Here,
-    /// Nowhere: all up to this one are tried.
-    UpTo(u32),
+    /// Most blocks of a command that writes zeroes to the namespace `id`, whose discards are
+    /// `discard`; 0: there is no such command.
+    fn max_write_zeroes(
+        &self,
+        about: &About,
+        limits: NvmLimits,
+        id: &NamespaceId,
+        discard: Option<Discard>,
+    ) -> u32 {
+        // Without a limit of its own, Write Zeroes keeps to that of a transfer: some devices apply
+        // it.
+        let zeroes = match limits.wzsl {
+            0 => u64::from(about.limits.max_transfer),
+            pages => u32::from(pages)
+                .checked_add(u32::from(self.cap.page_shift_min()))
+                .and_then(|shift| 1u64.checked_shl(shift))
+                .unwrap_or(u64::MAX),
+        };
+        let zeroes = zeroes
+            .checked_shr(u32::from(id.lbads))
+            .unwrap_or(0)
+            .min(u64::from(BLOCKS_MAX));
+        let quirks = self.quirk_set();
+        match discard.filter(|_| about.layout.zeroes_by_discard) {
+            Some(discard) => discard.max_blocks,
+            None if quirks.has(Quirks::DISABLE_WRITE_ZEROES) => 0,
+            // CAST: at most 65,536.
+            None if about.id.has_write_zeroes => zeroes as u32,
+            None => 0,
+        }
+    }
 }
 
 /// Why a namespace is not served.
@@ -455,6 +327,144 @@ fn refusal(id: &NamespaceId, said: &Descriptors) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+impl NamespaceId {
+    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+        let nsfeat = at.u8(24);
+        let flbas = at.u8(26);
+        // Bits 6:5 extend the index when there are more than 16 formats (NLBAF counts them, less
+        // one).
+        let high = if at.u8(25) > 15 { (flbas >> 5) & 3 } else { 0 };
+        let index = usize::from(flbas & 0xf | (high << 4));
+        // 64 formats of 4 bytes end before byte 384.
+        let format = at.u32(128usize.wrapping_add(index.wrapping_mul(4)));
+        let some = |said: bool, value: u16| said.then_some(value);
+        // Bit 4 speaks for five fields, bit 5 (2.1) for all of them but NPDG.
+        let (best, npdg) = (nsfeat & 0x30 != 0, nsfeat & 0x10 != 0);
+        Self {
+            blocks: at.u64(0),
+            // CAST: bits 23:16 and 15:0.
+            lbads: (format >> 16) as u8,
+            metadata: format as u16,
+            protected: at.u8(29) & 7 != 0,
+            write_protected: at.u8(99) & 1 != 0,
+            may_be_shared: at.u8(30) & 1 != 0,
+            has_reservations: at.u8(31) != 0,
+            npwg: some(best, at.u16(64)),
+            npdg: some(npdg, at.u16(68)),
+            npda: some(best, at.u16(70)),
+            nows: some(best, at.u16(72)).filter(|blocks| *blocks != 0),
+            nawupf: some(nsfeat & (1 << 1) != 0, at.u16(36)).unwrap_or(0),
+            nabspf: at.u16(44),
+            nabo: at.u16(42),
+            noiob: at.u16(46),
+            zeroes_unmap: at.u8(33) & 0xf == 0x9,
+            eui64: named(at.bytes(120)),
+            nguid: named(at.bytes(104)),
+        }
+    }
+
+    /// Log2 of the blocks that are written best: of those said to be, and written whole. What the
+    /// controller says of all its namespaces (AWUPF) is not believed, as in tree (Linux 7.3).
+    fn physical_shift(&self) -> u8 {
+        let whole = match self.nabo {
+            0 => self.nawupf,
+            _ => 0,
+        };
+        let blocks = u32::from(self.npwg.unwrap_or(0).min(whole)).saturating_add(1);
+        // A power of two, or no statement; 64 KiB is the most a kernel makes of it.
+        let shift = match blocks.is_power_of_two() {
+            // CAST: at most 16.
+            true => blocks.trailing_zeros() as u8,
+            false => 0,
+        };
+        self.lbads.saturating_add(shift).min(16).max(self.lbads)
+    }
+
+    /// How I/O is best cut.
+    fn shape(&self, stripe: Option<u32>) -> Shape {
+        let blocks = |less_one: u16| u32::from(less_one).saturating_add(1);
+        let boundary = match self.nabspf {
+            blocks if self.nawupf == 0 || blocks == 0 => 0,
+            last => blocks(last),
+        };
+        let stripe = match stripe.unwrap_or(u32::from(self.noiob)) {
+            blocks if blocks.is_power_of_two() => blocks,
+            _ => 0,
+        };
+        let atomic = blocks(self.nawupf);
+        let fits = |within: u32| within == 0 || atomic <= within;
+        let whole = boundary == 0 || boundary.is_power_of_two();
+        let said = self.nabo == 0 && whole && fits(boundary) && fits(stripe);
+        Shape {
+            atomic: if said { atomic } else { 0 },
+            atomic_boundary: if said { boundary } else { 0 },
+            least: self.npwg.map_or(0, blocks),
+            best: self.nows.map_or(0, blocks),
+            stripe,
+            aligned_at: 0,
+            zeroes_unmap: self.zeroes_unmap,
+        }
+    }
+
+    /// What a discard may be, with lists that have room for `ranges`.
+    fn discard(&self, limits: NvmLimits, ranges: u16) -> Discard {
+        let grain = self.npdg.max(self.npda);
+        Discard {
+            max_blocks: match limits.dmrsl {
+                0 => u32::MAX,
+                most => most,
+            },
+            max_ranges: match u16::from(limits.dmrl) {
+                0 => RANGES_MAX,
+                most => most,
+            }
+            .min(ranges),
+            granularity: grain.map_or(1, |blocks| u32::from(blocks).saturating_add(1)),
+        }
+    }
+}
+
+impl Descriptors {
+    /// Walks the list: each descriptor is type, length, two reserved bytes, then its value; length
+    /// 0 ends it.
+    fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+        let mut found = Self::default();
+        let mut place = 0usize;
+        while place <= IDENTIFY_BYTES - 4 {
+            let (kind, length) = (at.u8(place), usize::from(at.u8(place.wrapping_add(1))));
+            let value = place.wrapping_add(4);
+            let next = value.wrapping_add(length);
+            if length == 0 || next > IDENTIFY_BYTES {
+                break;
+            }
+            match (kind, length) {
+                (1, 8) => found.ids.eui64 = named(at.bytes(value)),
+                (2, 16) => found.ids.nguid = named(at.bytes(value)),
+                (3, 16) => found.ids.uuid = named(at.bytes(value)),
+                (4, 1) => found.command_set = at.u8(value),
+                _ => {}
+            }
+            place = next;
+        }
+        found
+    }
+}
+
+impl NvmLimits {
+    fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+        Self {
+            wzsl: at.u8(1),
+            dmrl: at.u8(3),
+            dmrsl: at.u32(4),
+        }
+    }
+}
+
+/// An identifier, unless it is all zeroes, which means that there is none.
+fn named<const N: usize>(id: [u8; N]) -> Option<[u8; N]> {
+    (id != [0; N]).then_some(id)
 }
 
 #[cfg(test)]
