@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The admin queue pair and the commands that go by it (Base 2.0 section 5).
 //!
-//! One command is sent at a time and polled for with sleeps. Beside it an Asynchronous Event Request
-//! is outstanding, which the controller answers when it has something to say.
+//! One command is sent at a time and polled for with sleeps. Beside it an Asynchronous Event
+//! Request is outstanding, which the controller answers when it has something to say.
 //!
 //! # Who takes a completion
-//! Whoever sees it: normally the thread that waits; with a pin also the interrupt handler, because an
-//! entry that nobody takes keeps the line up. The two agree by one atomic exchange of the head, so
-//! the handler never depends on the thread that it interrupted.
+//! Whoever sees it: normally the thread that waits; with a pin also the interrupt handler, because
+//! an entry that nobody takes keeps the line up. The two agree by one atomic exchange of the head,
+//! so the handler never depends on the thread that it interrupted.
 //!
 //! # Commands
 //! Each is a function that makes a submission queue entry; what data it has is at the bus address
-//! that it is given. [`Step`] names them, and what else the control path may be at, so that a failure
-//! can be told by name.
+//! that it is given. [`Step`] names them, and what else the control path may be at, so that a
+//! failure can be told by name.
 
 use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};

@@ -2,11 +2,11 @@
 //! What a controller reports by itself: its asynchronous events (Base 2.0 section 5.2), and how hot
 //! it is.
 //!
-//! An event answers the one request that is outstanding (`admin` has it). Its log page is read, which
-//! has the controller report the next of that kind; the operator is told; and the next request is
-//! sent. What the layer above has to do about it is its wish ([`Wish`]). What each event leads to is
-//! what the in-tree driver makes of it (`nvme_complete_async_event`, Linux 7.3); beyond that the pages
-//! of health and errors (sections 5.16.1.2 and 5.16.1.3) are read.
+//! An event answers the one request that is outstanding (`admin` has it). Its log page is read,
+//! which has the controller report the next of that kind; the operator is told; and the next
+//! request is sent. What the layer above has to do about it is its wish ([`Wish`]). What each event
+//! leads to is what the in-tree driver makes of it (`nvme_complete_async_event`, Linux 7.3); beyond
+//! that the pages of health and errors (sections 5.16.1.2 and 5.16.1.3) are read.
 //!
 //! A device is listened to as often as it likes for a while, then at longer and longer intervals,
 //! until it has been quiet: its events are bounded work.
@@ -293,8 +293,8 @@ fn wanted(offered: u32) -> u32 {
 }
 
 impl Events {
-    /// The controller was started, perhaps not for the first time: what it would have reported before
-    /// is missed, and no firmware is waited for.
+    /// The controller was started, perhaps not for the first time: what it would have reported
+    /// before is missed, and no firmware is waited for.
     pub(crate) fn begin_again(&mut self) {
         self.missed = core::mem::replace(&mut self.begun, true);
         self.firmware = false;

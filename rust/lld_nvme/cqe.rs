@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A completion queue entry's second half (Base 2.0 section 3.3.3.2): one 64-bit word that says
-//! everything an I/O command needs.
+//! Completion queue entries (Base 2.0 section 3.3.3.2). The second half of one is a 64-bit word
+//! that says everything an I/O command needs:
 //!
 //! ```text
 //!  63      49   48   47   32 31    16 15      0
@@ -9,17 +9,16 @@
 //! +----------+-------+-------+--------+---------+
 //! ```
 //!
-//! The status field of a completion (Base 2.0 section 3.3.3.2; NVM Command Set 1.0 section 3.1), in
-//! the terms of the layer above.
-//!
-//! The kinds are those that the in-tree driver makes of them (`nvme_error_status` in Linux 7.3's
+//! The CID is the tag and a generation ([`Cids`]). What the status means (NVM Command Set 1.0
+//! section 3.1) is told in the terms of the layer above ([`outcome`]). The kinds of failures are
+//! those that the in-tree driver makes of them (`nvme_error_status` in Linux 7.3's
 //! drivers/nvme/host/core.c): what file systems know is which `blk_status_t` follows from a failure
 //! of a drive.
 
 use hal::{Again, CmdError, Failure, Outcome};
 
 /// Bits of the CID that are the tag; those above are its generation.
-pub(crate) const TAG_BITS: u32 = 12;
+const TAG_BITS: u32 = 12;
 /// The most tags a queue can have with such CIDs.
 pub(crate) const TAGS_MAX: u16 = 1 << TAG_BITS;
 /// Bytes of an entry.
@@ -60,7 +59,7 @@ impl Cqe {
 
     /// The submission queue that the command came from.
     #[inline]
-    pub(crate) const fn sq_id(self) -> u16 {
+    const fn sq_id(self) -> u16 {
         // CAST: bits 31:16.
         (self.0 >> 16) as u16
     }

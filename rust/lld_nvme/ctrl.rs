@@ -238,8 +238,8 @@ pub(crate) struct Pace {
     pub(crate) waits: bool,
 }
 
-/// What the log page Commands Supported and Effects says of each admin command, by opcode, as far as
-/// it matters.
+/// What the log page Commands Supported and Effects says of each admin command, by opcode, as far
+/// as it matters.
 pub(crate) type Log = [u8; 256];
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>

@@ -23,36 +23,6 @@ const DESCRIPTOR: usize = 16;
 /// Most descriptors: what the largest buffer takes in pieces of 64 KiB.
 const DESCRIPTORS_MAX: u64 = 1 << 13;
 
-impl fmt::Display for Lent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const MIB: u64 = 1 << 20;
-        match self {
-            Lent::Bytes(bytes, pieces) => write!(
-                f,
-                "{} KiB of memory are lent to it, in {pieces} pieces (host memory buffer)",
-                bytes >> 10
-            ),
-            Lent::Limited(least) => write!(
-                f,
-                "it wants {} MiB of memory at least (host memory buffer), and is slow without: \
-                 nvme_hmb_mb has the limit",
-                least.div_ceil(MIB)
-            ),
-            Lent::Short(least) => write!(
-                f,
-                "the machine does not have the {} KiB of memory that it wants at least (host \
-                 memory buffer), and it is slow without",
-                least >> 10
-            ),
-            Lent::Refused(status) => write!(
-                f,
-                "it does not take the memory that it wants (host memory buffer, status \
-                 {status:#x}), and may be slow"
-            ),
-        }
-    }
-}
-
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
     P::Dma: Clone,
@@ -168,6 +138,36 @@ where
                 count,
                 bytes,
             }),
+        }
+    }
+}
+
+impl fmt::Display for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MIB: u64 = 1 << 20;
+        match self {
+            Lent::Bytes(bytes, pieces) => write!(
+                f,
+                "{} KiB of memory are lent to it, in {pieces} pieces (host memory buffer)",
+                bytes >> 10
+            ),
+            Lent::Limited(least) => write!(
+                f,
+                "it wants {} MiB of memory at least (host memory buffer), and is slow without: \
+                 nvme_hmb_mb has the limit",
+                least.div_ceil(MIB)
+            ),
+            Lent::Short(least) => write!(
+                f,
+                "the machine does not have the {} KiB of memory that it wants at least (host \
+                 memory buffer), and it is slow without",
+                least >> 10
+            ),
+            Lent::Refused(status) => write!(
+                f,
+                "it does not take the memory that it wants (host memory buffer, status \
+                 {status:#x}), and may be slow"
+            ),
         }
     }
 }

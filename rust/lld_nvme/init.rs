@@ -84,7 +84,8 @@ where
         self.listen(&about.id)
     }
 
-    /// What the controller says of itself. The quirks of its model are added to those of its function.
+    /// What the controller says of itself. The quirks of its model are added to those of its
+    /// function.
     fn identify_controller(&self) -> Result<ControllerId, Error> {
         let view = self.identify(Step::IdentifyController, Cns::Controller, 0)?;
         let id = ControllerId::decode(&view);

@@ -11,21 +11,18 @@
 //!   doorbells are the same in memory.
 //!
 //! # Files
-//! * Registers: [`regs`]; the controller: `controller`; enabling and disabling: `bringup`, `start`;
-//!   the hal control path: `control`; what it keeps: `state`; its steps by name: `step`; what the
-//!   log says of a command that timed out: `silence`.
-//! * Administration: `admin` (the admin queue pair), `features` (its commands), `identify`,
-//!   `namespace` (what the device says about itself), `heat`, `units` (namespaces as disks),
-//!   `passthrough` (commands of the operator's tools), `effects` (what those change),
-//!   `io_passthrough` and `tool_queue` (their I/O commands), `kept` (memory that outlives its use),
-//!   `reservation`, `reservation_report` (commands of reservations) and `reserve` (who sends them),
-//!   `interrupt` (the mask that pins need), `made` (making queues).
-//! * What the device reports by itself: `event`, `attend` (what is done about it), `error_log`,
-//!   `pace` (how often at most).
-//! * What it is lent: `host_memory`. What it is asked to give up: `abort`.
-//! * What controllers do wrong, and who does: `quirks`, `drives`.
-//! * The data path: `queue`, with `command` and `data` (`prp`, `sgl`) before the device, `cqe` and
-//!   `status` after it, `doorbell` between.
+//! Imports run one way, from each of these to those above it.
+//! * [`regs`]: the registers.
+//! * The data path: `sqe` (commands as submission queue entries, PRP and SGL), `cqe` (completions,
+//!   and what statuses mean), and `queue` (a queue pair, as a hal queue), with `timeout_report`
+//!   (what the log says of a command that timed out).
+//! * `quirks`: what controllers do wrong, and which do. `admin`: the admin queue pair and its
+//!   commands. `ctrl`: all that a controller keeps.
+//! * What is done with a controller: `init` (enabling, disabling, shutting down, making queue
+//!   pairs), `hmb` (the memory that it is lent), `aer` (its events, and how hot it is), `ns` (its
+//!   namespaces as disks), `passthru` (commands of the operator's tools, and what these change),
+//!   `pr` (reservations).
+//! * `control`: the hal control path.
 //!
 //! The device is not trusted: whatever it says is checked before it is used.
 #![no_std]

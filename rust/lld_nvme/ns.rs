@@ -2,8 +2,9 @@
 //! Namespaces as disks: which are active (Identify with CNS 02h), what each is (CNS 00h, 03h), and
 //! which this driver serves (Base 2.0 section 5.17, NVM Command Set 1.0 section 4.1.5).
 //!
-//! What Identify returns is decoded field by field from memory that the device wrote, and each field
-//! is read once. NSIDs ascend and are bounded, so the walk over them ends whatever the device lists.
+//! What Identify returns is decoded field by field from memory that the device wrote, and each
+//! field is read once. NSIDs ascend and are bounded, so the walk over them ends whatever the device
+//! lists.
 
 use cell::sync::Ordering;
 use core::ops::RangeInclusive;
@@ -506,17 +507,8 @@ mod tests {
         assert_eq!(decode(&words).command_set, 0);
     }
 
-    /// A namespace's structure with these 32-bit words at these places.
-    fn namespace_structure(words: &[(usize, u32)]) -> MockDma {
-        let memory = MockPlatform::new().dma(2 * IDENTIFY_BYTES).unwrap();
-        for (at, word) in words {
-            memory.write32(IDENTIFY_BYTES + at, *word);
-        }
-        memory
-    }
-
     fn namespace(words: &[(usize, u32)]) -> NamespaceId {
-        let memory = namespace_structure(words);
+        let memory = structure(words);
         NamespaceId::decode(&View {
             memory: &memory,
             base: IDENTIFY_BYTES,

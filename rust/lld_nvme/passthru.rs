@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Admin commands of the operator's tools (Identify, Get Log Page, ...), with data in memory of the
+//! Commands of the operator's tools: admin commands (Identify, Get Log Page, ...), and I/O commands
+//! (Read, Write, Compare, Verify, ...; NVM Command Set 1.0 section 3.2), with data in memory of the
 //! caller's.
 //!
-//! I/O commands of the operator's tools (Read, Write, Compare, Verify, ...), with data in memory of
-//! the caller's (NVM Command Set 1.0 section 3.2).
+//! The device may touch that memory until it has answered. Where it does not answer in time, a
+//! handle of the memory is kept until the controller is disabled.
 //!
-//! A queue pair for I/O commands of the operator's tools: one command at a time, polled with
-//! sleeps.
+//! # The tools' queue pair
+//! I/O commands go by a queue pair that the controller grants and the layers above have no use for,
+//! so their data path knows nothing of it: one command at a time, polled with sleeps. It is made
+//! when the first such command comes, and is gone with the next reset.
 //!
-//! It is one that the controller grants and the layers above have no use for, so their data path
-//! knows nothing of it. It is made when the first such command comes, and is gone with the next
-//! reset.
-//!
-//! The side effects of an admin command: on the namespaces, on I/O in flight (Base 2.0 section
-//! 5.16.1.6, the log page Commands Supported and Effects).
-//!
-//! The log is read once after each start of the controller, when a command is first passed through:
-//! other firmware may say other things.
+//! # Effects
+//! What an admin command changes, of the namespaces and for I/O in flight, is said by the log page
+//! Commands Supported and Effects (Base 2.0 section 5.16.1.6). It is read once after each start of
+//! the controller, when a command is first passed through: other firmware may say other things.
 
 use hal::{Deadline, DmaMem, Error, Mmio, Platform, Queue, TagBatch};
 
@@ -29,31 +27,43 @@ use crate::sqe::Sqe;
 use crate::{admin, regs};
 
 /// Bits 15:14 (PSDT) and 9:8 (FUSE) of the first dword, which are the driver's to say.
-pub(crate) const DRIVERS_BITS: u64 = 0xc300;
+const DRIVERS_BITS: u64 = 0xc300;
 
+/// Opcodes of admin commands (figure 138).
 const GET_LOG_PAGE: u8 = 0x02;
 const IDENTIFY: u8 = 0x06;
+const NAMESPACE_MANAGEMENT: u8 = 0x0d;
 const FIRMWARE_DOWNLOAD: u8 = 0x11;
+const NAMESPACE_ATTACHMENT: u8 = 0x15;
+const FORMAT_NVM: u8 = 0x80;
 const SECURITY_SEND: u8 = 0x81;
 const SECURITY_RECEIVE: u8 = 0x82;
+const SANITIZE: u8 = 0x84;
 
-/// Bytes that the device transfers for the admin command `sqe`, where that follows from the command
-/// alone: with less room its data would go where nobody has said.
-pub fn admin_bytes(sqe: &Sqe) -> Option<u64> {
-    let [first, _, _, _, _, dwords, _, _] = *sqe;
-    let (dword10, dword11) = (dwords & 0xffff_ffff, dwords >> 32);
-    // CAST: bits 7:0 are the opcode.
-    match first as u8 {
-        IDENTIFY => Some(IDENTIFY_BYTES as u64),
-        GET_LOG_PAGE => {
-            let dwords = (dword10 >> 16) | ((dword11 & 0xffff) << 16);
-            Some(dwords.wrapping_add(1).wrapping_mul(4))
-        }
-        FIRMWARE_DOWNLOAD => Some(dword10.wrapping_add(1).wrapping_mul(4)),
-        SECURITY_SEND | SECURITY_RECEIVE => Some(dword11),
-        _ => None,
-    }
-}
+/// Opcodes of I/O commands.
+const FLUSH: u8 = 0x00;
+const WRITE: u8 = 0x01;
+const READ: u8 = 0x02;
+const WRITE_UNCORRECTABLE: u8 = 0x04;
+const COMPARE: u8 = 0x05;
+const WRITE_ZEROES: u8 = 0x08;
+const DATASET_MANAGEMENT: u8 = 0x09;
+const VERIFY: u8 = 0x0c;
+/// Opcodes of reservations: Register, Report, Acquire, Release.
+pub(crate) const REGISTER: u8 = 0x0d;
+pub(crate) const REPORT: u8 = 0x0e;
+pub(crate) const ACQUIRE: u8 = 0x11;
+pub(crate) const RELEASE: u8 = 0x15;
+
+/// Bytes of a range of Dataset Management.
+const RANGE_BYTES: u64 = 16;
+/// Bytes of the data structures of reservations: two keys of Register and Acquire, one of Release.
+pub(crate) const KEYS_BYTES: usize = 16;
+pub(crate) const KEY_BYTES: usize = 8;
+/// How long a command may take, in microseconds, as any I/O (`io_timeout`).
+const IO_TIMEOUT_US: u64 = 30_000_000;
+/// The first and the longest pause between two looks at the tools' queue, in microseconds.
+const PAUSE_US: (u64, u64) = (20, 2_000);
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -100,7 +110,7 @@ where
     }
 
     /// PRP 1 and 2 of contiguous `data`, with the list in the third page.
-    pub(crate) fn point_at(&self, data: &P::Dma) -> Result<[u64; 2], Error> {
+    fn point_at(&self, data: &P::Dma) -> Result<[u64; 2], Error> {
         let page = self.page();
         let (bus, bytes) = (data.bus_addr(), data.len());
         let mask = page.wrapping_sub(1) as u64;
@@ -132,55 +142,20 @@ where
     }
 }
 
-const FLUSH: u8 = 0x00;
-const WRITE: u8 = 0x01;
-const READ: u8 = 0x02;
-const WRITE_UNCORRECTABLE: u8 = 0x04;
-const COMPARE: u8 = 0x05;
-const WRITE_ZEROES: u8 = 0x08;
-const DATASET_MANAGEMENT: u8 = 0x09;
-const VERIFY: u8 = 0x0c;
-/// Of reservations: Register, Report, Acquire, Release.
-pub(crate) const REGISTER: u8 = 0x0d;
-pub(crate) const REPORT: u8 = 0x0e;
-pub(crate) const ACQUIRE: u8 = 0x11;
-pub(crate) const RELEASE: u8 = 0x15;
-
-/// Bytes of a range of Dataset Management.
-const RANGE_BYTES: u64 = 16;
-/// Bytes of the data structures of Register and Acquire, two keys, and of Release, one.
-pub(crate) const KEYS_BYTES: usize = 16;
-pub(crate) const KEY_BYTES: usize = 8;
-
-/// How long a command may take, in microseconds, as any I/O (`io_timeout`).
-const IO_TIMEOUT_US: u64 = 30_000_000;
-
-/// Whether an I/O command of `opcode` may change what is on the disk, or who may write it. Of one
-/// that is not known nothing good is assumed.
-pub const fn may_change(opcode: u8) -> bool {
-    !matches!(opcode, FLUSH | READ | COMPARE | VERIFY | REPORT)
-}
-
-/// Bytes that the device transfers for `sqe`, in blocks of `1 << shift` bytes; `None`: not known.
-fn bytes(sqe: &Sqe, shift: u8) -> Option<u64> {
-    let [first, _, _, _, _, dword10, dword12, _] = *sqe;
+/// Bytes that the device transfers for the admin command `sqe`, where that follows from the command
+/// alone: with less room its data would go where nobody has said.
+pub fn admin_bytes(sqe: &Sqe) -> Option<u64> {
+    let [first, _, _, _, _, dwords, _, _] = *sqe;
+    let (dword10, dword11) = (dwords & 0xffff_ffff, dwords >> 32);
     // CAST: bits 7:0 are the opcode.
     match first as u8 {
-        READ | WRITE | COMPARE => {
-            let blocks = (dword12 & 0xffff).wrapping_add(1);
-            Some(blocks.wrapping_shl(u32::from(shift)))
+        IDENTIFY => Some(IDENTIFY_BYTES as u64),
+        GET_LOG_PAGE => {
+            let dwords = (dword10 >> 16) | ((dword11 & 0xffff) << 16);
+            Some(dwords.wrapping_add(1).wrapping_mul(4))
         }
-        DATASET_MANAGEMENT => {
-            let ranges = (dword10 & 0xff).wrapping_add(1);
-            Some(ranges.wrapping_mul(RANGE_BYTES))
-        }
-        REGISTER | ACQUIRE => Some(KEYS_BYTES as u64),
-        RELEASE => Some(KEY_BYTES as u64),
-        REPORT => {
-            let dwords = (dword10 & 0xffff_ffff).wrapping_add(1);
-            Some(dwords.wrapping_mul(4))
-        }
-        FLUSH | WRITE_UNCORRECTABLE | WRITE_ZEROES | VERIFY => Some(0),
+        FIRMWARE_DOWNLOAD => Some(dword10.wrapping_add(1).wrapping_mul(4)),
+        SECURITY_SEND | SECURITY_RECEIVE => Some(dword11),
         _ => None,
     }
 }
@@ -256,8 +231,72 @@ where
     }
 }
 
-/// The first and the longest pause between two looks, in microseconds.
-const PAUSE_US: (u64, u64) = (20, 2_000);
+/// Bytes that the device transfers for `sqe`, in blocks of `1 << shift` bytes; `None`: not known.
+fn bytes(sqe: &Sqe, shift: u8) -> Option<u64> {
+    let [first, _, _, _, _, dword10, dword12, _] = *sqe;
+    // CAST: bits 7:0 are the opcode.
+    match first as u8 {
+        READ | WRITE | COMPARE => {
+            let blocks = (dword12 & 0xffff).wrapping_add(1);
+            Some(blocks.wrapping_shl(u32::from(shift)))
+        }
+        DATASET_MANAGEMENT => {
+            let ranges = (dword10 & 0xff).wrapping_add(1);
+            Some(ranges.wrapping_mul(RANGE_BYTES))
+        }
+        REGISTER | ACQUIRE => Some(KEYS_BYTES as u64),
+        RELEASE => Some(KEY_BYTES as u64),
+        REPORT => {
+            let dwords = (dword10 & 0xffff_ffff).wrapping_add(1);
+            Some(dwords.wrapping_mul(4))
+        }
+        FLUSH | WRITE_UNCORRECTABLE | WRITE_ZEROES | VERIFY => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether an I/O command of `opcode` may change what is on the disk, or who may write it. Of one
+/// that is not known nothing good is assumed.
+pub const fn may_change(opcode: u8) -> bool {
+    !matches!(opcode, FLUSH | READ | COMPARE | VERIFY | REPORT)
+}
+
+impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    /// The tools' queue pair, made if there is none yet.
+    ///
+    /// [`Error::Unsupported`]: the controller grants no pair that the layers above leave.
+    /// [`Error::Timeout`]: it is not known what the controller has; it has to be stopped.
+    fn tool_queue<'a>(&self, state: &'a mut State<P, M>) -> Result<&'a mut ToolQueue<P, M>, Error> {
+        if state.kept.tools.is_none() {
+            self.make_tool_queue(state)?;
+        }
+        state.kept.tools.as_mut().ok_or(Error::Unsupported)
+    }
+
+    fn make_tool_queue(&self, state: &mut State<P, M>) -> Result<(), Error> {
+        let about = state.about.ok_or(Error::Invalid)?;
+        if state.queues >= about.limits.queues {
+            return Err(Error::Unsupported);
+        }
+        let pair = self.make_pair(state, state.queues.saturating_add(1), 1, None);
+        if state.kept.queue.is_some() {
+            // The device may have the queue: it is to be disabled.
+            return Err(Error::Timeout);
+        }
+        let (queue, _) = pair?;
+        state.kept.tools = Some(ToolQueue {
+            queue,
+            issue: NvmeIssue::default(),
+            drain: NvmeDrain::new(),
+            busy: false,
+            data: None,
+        });
+        Ok(())
+    }
+}
 
 impl<P: Platform, M: Mmio> ToolQueue<P, M>
 where
@@ -268,7 +307,7 @@ where
     ///
     /// [`Error::Timeout`]: the data stays the device's until it is disabled, and nothing more can
     /// be sent before.
-    pub(crate) fn submit(
+    fn submit(
         &mut self,
         platform: &P,
         mmio: &M,
@@ -322,46 +361,6 @@ where
     }
 }
 
-impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
-where
-    P::Dma: Clone,
-{
-    /// The tools' queue pair, made if there is none yet.
-    ///
-    /// [`Error::Unsupported`]: the controller grants no pair that the layers above leave.
-    /// [`Error::Timeout`]: it is not known what the controller has; it has to be stopped.
-    pub(crate) fn tool_queue<'a>(
-        &self,
-        state: &'a mut State<P, M>,
-    ) -> Result<&'a mut ToolQueue<P, M>, Error> {
-        if state.kept.tools.is_none() {
-            self.make_tool_queue(state)?;
-        }
-        state.kept.tools.as_mut().ok_or(Error::Unsupported)
-    }
-
-    fn make_tool_queue(&self, state: &mut State<P, M>) -> Result<(), Error> {
-        let about = state.about.ok_or(Error::Invalid)?;
-        if state.queues >= about.limits.queues {
-            return Err(Error::Unsupported);
-        }
-        let pair = self.make_pair(state, state.queues.saturating_add(1), 1, None);
-        if state.kept.queue.is_some() {
-            // The device may have the queue: it is to be disabled.
-            return Err(Error::Timeout);
-        }
-        let (queue, _) = pair?;
-        state.kept.tools = Some(ToolQueue {
-            queue,
-            issue: NvmeIssue::default(),
-            drain: NvmeDrain::new(),
-            busy: false,
-            data: None,
-        });
-        Ok(())
-    }
-}
-
 /// What a command changes for the layers above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
@@ -373,6 +372,50 @@ pub struct Effects {
     pub capabilities: bool,
 }
 
+impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    /// The side effects of the admin command `sqe`. Sleeps; under the same mutex as the control
+    /// path.
+    pub fn effects(&self, sqe: &Sqe) -> Result<Effects, Error> {
+        // CAST: bits 7:0 are the opcode.
+        let opcode = sqe[0] as u8;
+        let mut state = self.state()?;
+        let log = match state.effects {
+            Some(log) => log,
+            None => self.read_effects(&mut state)?,
+        };
+        let said = log.get(usize::from(opcode)).copied().unwrap_or(0);
+        Ok(Effects::of(opcode, unpack(said)))
+    }
+
+    fn read_effects(&self, state: &mut State<P, M>) -> Result<Log, Error> {
+        let mut log = [0; 256];
+        let about = state.about.ok_or(Error::Invalid)?;
+        if about.id.has_effects_log {
+            let base = self.page();
+            let to = self.pages.bus_addr().wrapping_add(base as u64);
+            match self.command(Step::EffectsLog, admin::log_page(LOG, LOG_BYTES, to)) {
+                Ok(_) => {
+                    let view = View {
+                        memory: &self.pages,
+                        base,
+                    };
+                    for (place, at) in log.iter_mut().zip((0usize..).step_by(4)) {
+                        *place = pack(view.u32(at));
+                    }
+                }
+                // Then nothing is said.
+                Err(Error::Refused(_)) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        state.effects = Some(log);
+        Ok(log)
+    }
+}
+
 /// Namespace capability change, namespace inventory change.
 const NCC_NIC: u32 = (1 << 2) | (1 << 3);
 /// Controller capability change.
@@ -382,16 +425,9 @@ const CCC: u32 = 1 << 4;
 const CSER: u32 = 3 << 14;
 /// Command submission and execution: beside what it may not run.
 const CSE: u32 = 7 << 16;
-
 /// The log page, and its bytes.
 const LOG: u8 = 0x05;
 const LOG_BYTES: usize = 4096;
-
-/// Opcodes of admin commands (figure 138).
-const NAMESPACE_MANAGEMENT: u8 = 0x0d;
-const NAMESPACE_ATTACHMENT: u8 = 0x15;
-const FORMAT_NVM: u8 = 0x80;
-const SANITIZE: u8 = 0x84;
 
 impl Effects {
     /// Those that the log's entry says.
@@ -437,6 +473,7 @@ impl Effects {
     }
 }
 
+/// Bits of an entry of [`Log`]: the fields of [`Effects`].
 const EXCLUSIVE: u8 = 1;
 const NAMESPACES: u8 = 2;
 const CAPABILITIES: u8 = 4;
@@ -452,50 +489,6 @@ fn pack(entry: u32) -> u8 {
 fn unpack(said: u8) -> u32 {
     let bits = |bit: u8, bits: u32| if said & bit != 0 { bits } else { 0 };
     bits(EXCLUSIVE, CSE) | bits(NAMESPACES, NCC_NIC) | bits(CAPABILITIES, CCC)
-}
-
-impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
-where
-    P::Dma: Clone,
-{
-    /// The side effects of the admin command `sqe`. Sleeps; under the same mutex as the control
-    /// path.
-    pub fn effects(&self, sqe: &Sqe) -> Result<Effects, Error> {
-        // CAST: bits 7:0 are the opcode.
-        let opcode = sqe[0] as u8;
-        let mut state = self.state()?;
-        let log = match state.effects {
-            Some(log) => log,
-            None => self.read_effects(&mut state)?,
-        };
-        let said = log.get(usize::from(opcode)).copied().unwrap_or(0);
-        Ok(Effects::of(opcode, unpack(said)))
-    }
-
-    fn read_effects(&self, state: &mut State<P, M>) -> Result<Log, Error> {
-        let mut log = [0; 256];
-        let about = state.about.ok_or(Error::Invalid)?;
-        if about.id.has_effects_log {
-            let base = self.page();
-            let to = self.pages.bus_addr().wrapping_add(base as u64);
-            match self.command(Step::EffectsLog, admin::log_page(LOG, LOG_BYTES, to)) {
-                Ok(_) => {
-                    let view = View {
-                        memory: &self.pages,
-                        base,
-                    };
-                    for (place, at) in log.iter_mut().zip((0usize..).step_by(4)) {
-                        *place = pack(view.u32(at));
-                    }
-                }
-                // Then nothing is said.
-                Err(Error::Refused(_)) => {}
-                Err(why) => return Err(why),
-            }
-        }
-        state.effects = Some(log);
-        Ok(log)
-    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Reservations (Base 2.0 sections 7.2 to 7.5 and 8.19): the commands that change them, and what
-//! statuses mean.
+//! Reservations of a namespace on behalf of the layer above (Base 2.0 sections 7.2 to 7.5 and
+//! 8.19): the commands that change them, the report of who is registered and who holds the
+//! reservation, and what statuses mean. The commands go by the tools' queue pair (`passthru`), as
+//! all I/O commands that carry words of their own.
 //!
 //! What is sent, and what is made of the answer, is as in tree (drivers/nvme/host/pr.c of Linux
 //! 7.3), so that who shares a disk with hosts of either driver finds no difference. That goes for a
 //! new key of 0, too: the old one is replaced by it.
-//!
-//! Reservation Report (Base 2.0 section 7.4): who is registered, and who holds the reservation.
-//!
-//! A namespace's reservations on behalf of the layer above: their commands go by the tools' queue
-//! pair, as all I/O commands that carry words of their own.
 
 use hal::{
     Access, Answer, Controller, Denied, DmaMem, Error, Holder, Mmio, Platform, Registered,
@@ -22,288 +19,11 @@ use crate::ns::NamespaceId;
 use crate::passthru::{ACQUIRE, KEYS_BYTES, KEY_BYTES, REGISTER, RELEASE, REPORT};
 use crate::sqe::Sqe;
 
-/// RREGA, RACQA, RRELA: bits 2:0 of dword 10.
-const REPLACE: u32 = 2;
-const PREEMPT: u32 = 1;
-const PREEMPT_AND_ABORT: u32 = 2;
-const CLEAR: u32 = 1;
-/// IEKEY: the key that the command brings is not compared.
-const IGNORE_KEY: u32 = 1 << 3;
-/// CPTPL of Register: keys and reservation outlive a loss of power.
-const PERSIST: u32 = 3 << 30;
-/// Where RTYPE is in Acquire and Release.
-const TYPE_SHIFT: u32 = 8;
-
-/// RTYPE.
-const TYPES: [(u8, Access); 6] = [
-    (1, Access::WriteExclusive),
-    (2, Access::ExclusiveAccess),
-    (3, Access::WriteExclusiveRegistrants),
-    (4, Access::ExclusiveAccessRegistrants),
-    (5, Access::WriteExclusiveAll),
-    (6, Access::ExclusiveAccessAll),
-];
-
-/// RTYPE for `access`; 0, which is none, for what has none: the device refuses that.
-fn number(access: Option<Access>) -> u32 {
-    let found = (TYPES.iter()).find(|(_, known)| Some(*known) == access);
-    found.map_or(0, |(number, _)| u32::from(*number))
-}
-
-/// What RTYPE `number` is; `None`: nothing.
-pub(crate) fn access(number: u8) -> Option<Access> {
-    let found = TYPES.iter().find(|(known, _)| *known == number);
-    found.map(|(_, access)| *access)
-}
-
-/// A command that changes something, with its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
-    pub(crate) sqe: Sqe,
-    /// CRKEY, and NRKEY or PRKEY.
-    keys: [u64; 2],
-    /// Bytes of that which the command transfers.
-    pub(crate) bytes: usize,
-}
-
-impl Change {
-    /// The command that has `what` done with namespace `nsid`.
-    pub(crate) fn new(nsid: u32, what: &Reserve) -> Self {
-        let ignoring = |ignore: bool| if ignore { IGNORE_KEY } else { 0 };
-        let typed = |access| number(access).wrapping_shl(TYPE_SHIFT);
-        let (opcode, dword10, keys) = match *what {
-            Reserve::Register { old, new, ignore } => {
-                let action = if old == 0 { 0 } else { REPLACE };
-                (REGISTER, action | ignoring(ignore) | PERSIST, [old, new])
-            }
-            Reserve::Acquire {
-                key,
-                access,
-                ignore,
-            } => (ACQUIRE, typed(access) | ignoring(ignore), [key, 0]),
-            Reserve::Preempt {
-                key,
-                victim,
-                access,
-                abort,
-            } => {
-                let action = if abort { PREEMPT_AND_ABORT } else { PREEMPT };
-                (ACQUIRE, typed(access) | action, [key, victim])
-            }
-            Reserve::Release { key, access } => {
-                (RELEASE, typed(access) | ignoring(key == 0), [key, 0])
-            }
-            Reserve::Clear { key } => (RELEASE, CLEAR | ignoring(key == 0), [key, 0]),
-        };
-        Self {
-            sqe: sqe(opcode, nsid, u64::from(dword10)),
-            keys,
-            bytes: match opcode {
-                RELEASE => KEY_BYTES,
-                _ => KEYS_BYTES,
-            },
-        }
-    }
-
-    /// Puts its data into `memory`, which has [`Change::bytes`].
-    pub(crate) fn fill<D: DmaMem>(&self, memory: &D) {
-        let places = (0..self.bytes).step_by(KEY_BYTES);
-        places
-            .zip(self.keys)
-            .for_each(|(at, key)| memory.write64(at, key));
-    }
-}
-
-pub(crate) fn sqe(opcode: u8, nsid: u32, dwords: u64) -> Sqe {
-    let first = u64::from(opcode) | (u64::from(nsid) << 32);
-    [first, 0, 0, 0, 0, dwords, 0, 0]
-}
-
-/// What a `status` means, of one of these commands.
-pub(crate) fn verdict(status: u16) -> Result<(), Denied> {
-    match status & 0x7ff {
-        0 => Ok(()),
-        // Reservation Conflict.
-        0x083 => Err(Denied::Conflict),
-        // Invalid Command Opcode, Invalid Field, Invalid Namespace; Conflicting Attributes.
-        0x001 | 0x002 | 0x00b | 0x180 => Err(Denied::Invalid),
-        // Path Related Status.
-        0x300..=0x3ff => Err(Denied::Path),
-        _ => Err(Denied::Failed),
-    }
-}
-
-/// EDS, in dword 11: host identifiers have 128 bits.
-const EXTENDED: u64 = 1;
-
-/// Which of its two forms a report has: by the length of host identifiers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// 64 bits.
-    Short,
-    /// 128 bits.
-    Extended,
-}
-
-impl Form {
-    /// Bytes of the header, and as many of each registered controller.
-    const fn bytes(self) -> usize {
-        match self {
-            Self::Short => 24,
-            Self::Extended => 64,
-        }
-    }
-
-    /// Where a registered controller's key is.
-    const fn key_at(self) -> usize {
-        match self {
-            Self::Short => 16,
-            Self::Extended => 8,
-        }
-    }
-
-    /// Whether `status` says that the host's identifier is of the other length: Host Identifier
-    /// Inconsistent Format.
-    pub(crate) const fn is_other(status: u16) -> bool {
-        status & 0x7ff == 0x018
-    }
-}
-
-/// Bytes in which a report of `places` registered controllers fits, whatever its form.
-pub(crate) const fn report_bytes(places: usize) -> usize {
-    (places.saturating_add(1)).saturating_mul(Form::Extended.bytes())
-}
-
-/// Reservation Report of namespace `nsid` into `bytes`, a multiple of 4.
-pub(crate) fn report(nsid: u32, bytes: usize, form: Form) -> Sqe {
-    // CAST: no longer than a transfer, which has 20 bits.
-    let dword10 = ((bytes / 4).saturating_sub(1) as u64) & 0xffff_ffff;
-    let dword11 = match form {
-        Form::Extended => EXTENDED,
-        Form::Short => 0,
-    };
-    sqe(REPORT, nsid, dword10 | (dword11 << 32))
-}
-
-/// A report ("Reservation Status data structure"), in memory that the device has written, of
-/// [`report_bytes`]: it is no longer than that, whatever it says.
-pub(crate) struct Report<D> {
-    memory: D,
-    form: Form,
-    /// GEN.
-    pub(crate) generation: u32,
-    /// REGCTL: how many controllers are registered, in the report or not.
-    pub(crate) controllers: u16,
-    /// RTYPE.
-    access: Option<Access>,
-}
-
-impl<D: DmaMem> Report<D> {
-    pub(crate) fn decode(memory: D, form: Form) -> Self {
-        let mut header = [0; 8];
-        memory.read_bytes(0, &mut header);
-        let [g0, g1, g2, g3, kind, low, high, _] = header;
-        Self {
-            memory,
-            form,
-            generation: u32::from_le_bytes([g0, g1, g2, g3]),
-            controllers: u16::from_le_bytes([low, high]),
-            access: access(kind),
-        }
-    }
-
-    /// How many the report has room for.
-    fn places(&self) -> usize {
-        let bytes = self.form.bytes();
-        (self.memory.len().saturating_sub(bytes))
-            .checked_div(bytes)
-            .unwrap_or(0)
-    }
-
-    /// All that are registered are in it.
-    pub(crate) fn is_whole(&self) -> bool {
-        usize::from(self.controllers) <= self.places()
-    }
-
-    /// The registered controllers that are in it: whether each holds the reservation, and its key.
-    fn registered(&self) -> impl Iterator<Item = (bool, u64)> + '_ {
-        let there = usize::from(self.controllers).min(self.places());
-        let bytes = self.form.bytes();
-        (1..=there).map(move |at| {
-            // The header is as long as each of them.
-            let base = at.saturating_mul(bytes);
-            let (mut status, mut key) = ([0], [0; KEY_BYTES]);
-            // RCSTS.
-            self.memory.read_bytes(base.saturating_add(2), &mut status);
-            self.memory
-                .read_bytes(base.saturating_add(self.form.key_at()), &mut key);
-            (status != [0], u64::from_le_bytes(key))
-        })
-    }
-
-    /// The keys that are in it.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = u64> + '_ {
-        self.registered().map(|(_, key)| key)
-    }
-
-    /// How the namespace is reserved, and the first holder's key, 0: there is none. Where nobody is
-    /// registered nobody has reserved it.
-    pub(crate) fn holder(&self) -> (Option<Access>, u64) {
-        let holder = self.registered().find(|(holds, _)| *holds);
-        let access = self.access.filter(|_| self.controllers != 0);
-        (access, holder.map_or(0, |(_, key)| key))
-    }
-}
-
 /// Registered controllers for which a report has room at first: it is a page then.
 const PLACES: usize = 63;
 /// How often a report is asked for that has become longer meanwhile. An honest one grows once in a
 /// while; a device that says another number each time would be asked for ever.
 const TRIES: usize = 4;
-
-impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
-where
-    P::Dma: Clone,
-{
-    /// Whether controller and namespace say that they have reservations (ONCS, RESCAP). Those that
-    /// do not are not asked: they would refuse the opcode.
-    fn has_reservations(&self, nsid: u32) -> Result<bool, Error> {
-        let state = self.state()?;
-        let about = state.about.ok_or(Error::Invalid)?;
-        if !about.id.has_reservations {
-            return Ok(false);
-        }
-        let view = self.identify(Step::IdentifyNamespace, Cns::Namespace, nsid)?;
-        Ok(NamespaceId::decode(&view).has_reservations)
-    }
-
-    /// A report with room for so many registered controllers. [`Error::Invalid`]: it would be more
-    /// than a transfer.
-    fn report(
-        &self,
-        nsid: u32,
-        places: usize,
-        wanted: &dyn Fn() -> bool,
-    ) -> Result<Answer<Report<P::Dma>>, Error> {
-        if !self.has_reservations(nsid)? {
-            return Ok(Err(Denied::Invalid));
-        }
-        let bytes = report_bytes(places);
-        if bytes as u64 > u64::from(self.limits().max_transfer) {
-            return Err(Error::Invalid);
-        }
-        let data = self.platform.dma(bytes)?;
-        let mut form = Form::Extended;
-        let sqe = report(nsid, bytes, form);
-        let mut reply = self.io(nsid, sqe, Some(&data), 0, wanted)?;
-        if Form::is_other(reply.status) {
-            form = Form::Short;
-            let sqe = report(nsid, bytes, form);
-            reply = self.io(nsid, sqe, Some(&data), 0, wanted)?;
-        }
-        Ok(verdict(reply.status).map(|()| Report::decode(data, form)))
-    }
-}
 
 impl<P: Platform, M: Mmio + Clone> Reservations for NvmeController<P, M>
 where
@@ -361,6 +81,284 @@ where
         }
         Err(Error::Malformed)
     }
+}
+
+impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
+where
+    P::Dma: Clone,
+{
+    /// Whether controller and namespace say that they have reservations (ONCS, RESCAP). Those that
+    /// do not are not asked: they would refuse the opcode.
+    fn has_reservations(&self, nsid: u32) -> Result<bool, Error> {
+        let state = self.state()?;
+        let about = state.about.ok_or(Error::Invalid)?;
+        if !about.id.has_reservations {
+            return Ok(false);
+        }
+        let view = self.identify(Step::IdentifyNamespace, Cns::Namespace, nsid)?;
+        Ok(NamespaceId::decode(&view).has_reservations)
+    }
+
+    /// A report with room for so many registered controllers. [`Error::Invalid`]: it would be more
+    /// than a transfer.
+    fn report(
+        &self,
+        nsid: u32,
+        places: usize,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<Answer<Report<P::Dma>>, Error> {
+        if !self.has_reservations(nsid)? {
+            return Ok(Err(Denied::Invalid));
+        }
+        let bytes = report_bytes(places);
+        if bytes as u64 > u64::from(self.limits().max_transfer) {
+            return Err(Error::Invalid);
+        }
+        let data = self.platform.dma(bytes)?;
+        let mut form = Form::Extended;
+        let sqe = report(nsid, bytes, form);
+        let mut reply = self.io(nsid, sqe, Some(&data), 0, wanted)?;
+        if Form::is_other(reply.status) {
+            form = Form::Short;
+            let sqe = report(nsid, bytes, form);
+            reply = self.io(nsid, sqe, Some(&data), 0, wanted)?;
+        }
+        Ok(verdict(reply.status).map(|()| Report::decode(data, form)))
+    }
+}
+
+/// What a `status` means, of one of these commands.
+fn verdict(status: u16) -> Result<(), Denied> {
+    match status & 0x7ff {
+        0 => Ok(()),
+        // Reservation Conflict.
+        0x083 => Err(Denied::Conflict),
+        // Invalid Command Opcode, Invalid Field, Invalid Namespace; Conflicting Attributes.
+        0x001 | 0x002 | 0x00b | 0x180 => Err(Denied::Invalid),
+        // Path Related Status.
+        0x300..=0x3ff => Err(Denied::Path),
+        _ => Err(Denied::Failed),
+    }
+}
+
+/// RREGA, RACQA, RRELA: bits 2:0 of dword 10.
+const REPLACE: u32 = 2;
+const PREEMPT: u32 = 1;
+const PREEMPT_AND_ABORT: u32 = 2;
+const CLEAR: u32 = 1;
+/// IEKEY: the key that the command brings is not compared.
+const IGNORE_KEY: u32 = 1 << 3;
+/// CPTPL of Register: keys and reservation outlive a loss of power.
+const PERSIST: u32 = 3 << 30;
+/// Where RTYPE is in Acquire and Release.
+const TYPE_SHIFT: u32 = 8;
+
+/// A command that changes something, with its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Change {
+    sqe: Sqe,
+    /// CRKEY, and NRKEY or PRKEY.
+    keys: [u64; 2],
+    /// Bytes of that which the command transfers.
+    bytes: usize,
+}
+
+impl Change {
+    /// The command that has `what` done with namespace `nsid`.
+    fn new(nsid: u32, what: &Reserve) -> Self {
+        let ignoring = |ignore: bool| if ignore { IGNORE_KEY } else { 0 };
+        let typed = |access| number(access).wrapping_shl(TYPE_SHIFT);
+        let (opcode, dword10, keys) = match *what {
+            Reserve::Register { old, new, ignore } => {
+                let action = if old == 0 { 0 } else { REPLACE };
+                (REGISTER, action | ignoring(ignore) | PERSIST, [old, new])
+            }
+            Reserve::Acquire {
+                key,
+                access,
+                ignore,
+            } => (ACQUIRE, typed(access) | ignoring(ignore), [key, 0]),
+            Reserve::Preempt {
+                key,
+                victim,
+                access,
+                abort,
+            } => {
+                let action = if abort { PREEMPT_AND_ABORT } else { PREEMPT };
+                (ACQUIRE, typed(access) | action, [key, victim])
+            }
+            Reserve::Release { key, access } => {
+                (RELEASE, typed(access) | ignoring(key == 0), [key, 0])
+            }
+            Reserve::Clear { key } => (RELEASE, CLEAR | ignoring(key == 0), [key, 0]),
+        };
+        Self {
+            sqe: sqe(opcode, nsid, u64::from(dword10)),
+            keys,
+            bytes: match opcode {
+                RELEASE => KEY_BYTES,
+                _ => KEYS_BYTES,
+            },
+        }
+    }
+
+    /// Puts its data into `memory`, which has [`Change::bytes`].
+    fn fill<D: DmaMem>(&self, memory: &D) {
+        let places = (0..self.bytes).step_by(KEY_BYTES);
+        places
+            .zip(self.keys)
+            .for_each(|(at, key)| memory.write64(at, key));
+    }
+}
+
+/// RTYPE.
+const TYPES: [(u8, Access); 6] = [
+    (1, Access::WriteExclusive),
+    (2, Access::ExclusiveAccess),
+    (3, Access::WriteExclusiveRegistrants),
+    (4, Access::ExclusiveAccessRegistrants),
+    (5, Access::WriteExclusiveAll),
+    (6, Access::ExclusiveAccessAll),
+];
+
+/// RTYPE for `access`; 0, which is none, for what has none: the device refuses that.
+fn number(access: Option<Access>) -> u32 {
+    let found = (TYPES.iter()).find(|(_, known)| Some(*known) == access);
+    found.map_or(0, |(number, _)| u32::from(*number))
+}
+
+/// What RTYPE `number` is; `None`: nothing.
+fn access(number: u8) -> Option<Access> {
+    let found = TYPES.iter().find(|(known, _)| *known == number);
+    found.map(|(_, access)| *access)
+}
+
+/// EDS, in dword 11: host identifiers have 128 bits.
+const EXTENDED: u64 = 1;
+
+/// Which of its two forms a report has: by the length of host identifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// 64 bits.
+    Short,
+    /// 128 bits.
+    Extended,
+}
+
+impl Form {
+    /// Bytes of the header, and as many of each registered controller.
+    const fn bytes(self) -> usize {
+        match self {
+            Self::Short => 24,
+            Self::Extended => 64,
+        }
+    }
+
+    /// Where a registered controller's key is.
+    const fn key_at(self) -> usize {
+        match self {
+            Self::Short => 16,
+            Self::Extended => 8,
+        }
+    }
+
+    /// Whether `status` says that the host's identifier is of the other length: Host Identifier
+    /// Inconsistent Format.
+    const fn is_other(status: u16) -> bool {
+        status & 0x7ff == 0x018
+    }
+}
+
+/// Bytes in which a report of `places` registered controllers fits, whatever its form.
+const fn report_bytes(places: usize) -> usize {
+    (places.saturating_add(1)).saturating_mul(Form::Extended.bytes())
+}
+
+/// Reservation Report of namespace `nsid` into `bytes`, a multiple of 4.
+fn report(nsid: u32, bytes: usize, form: Form) -> Sqe {
+    // CAST: no longer than a transfer, which has 20 bits.
+    let dword10 = ((bytes / 4).saturating_sub(1) as u64) & 0xffff_ffff;
+    let dword11 = match form {
+        Form::Extended => EXTENDED,
+        Form::Short => 0,
+    };
+    sqe(REPORT, nsid, dword10 | (dword11 << 32))
+}
+
+/// A report ("Reservation Status data structure"), in memory that the device has written, of
+/// [`report_bytes`]: it is no longer than that, whatever it says.
+struct Report<D> {
+    memory: D,
+    form: Form,
+    /// GEN.
+    generation: u32,
+    /// REGCTL: how many controllers are registered, in the report or not.
+    controllers: u16,
+    /// RTYPE.
+    access: Option<Access>,
+}
+
+impl<D: DmaMem> Report<D> {
+    fn decode(memory: D, form: Form) -> Self {
+        let mut header = [0; 8];
+        memory.read_bytes(0, &mut header);
+        let [g0, g1, g2, g3, kind, low, high, _] = header;
+        Self {
+            memory,
+            form,
+            generation: u32::from_le_bytes([g0, g1, g2, g3]),
+            controllers: u16::from_le_bytes([low, high]),
+            access: access(kind),
+        }
+    }
+
+    /// How many the report has room for.
+    fn places(&self) -> usize {
+        let bytes = self.form.bytes();
+        (self.memory.len().saturating_sub(bytes))
+            .checked_div(bytes)
+            .unwrap_or(0)
+    }
+
+    /// All that are registered are in it.
+    fn is_whole(&self) -> bool {
+        usize::from(self.controllers) <= self.places()
+    }
+
+    /// The registered controllers that are in it: whether each holds the reservation, and its key.
+    fn registered(&self) -> impl Iterator<Item = (bool, u64)> + '_ {
+        let there = usize::from(self.controllers).min(self.places());
+        let bytes = self.form.bytes();
+        (1..=there).map(move |at| {
+            // The header is as long as each of them.
+            let base = at.saturating_mul(bytes);
+            let (mut status, mut key) = ([0], [0; KEY_BYTES]);
+            // RCSTS.
+            self.memory.read_bytes(base.saturating_add(2), &mut status);
+            self.memory
+                .read_bytes(base.saturating_add(self.form.key_at()), &mut key);
+            (status != [0], u64::from_le_bytes(key))
+        })
+    }
+
+    /// The keys that are in it.
+    fn keys(&self) -> impl Iterator<Item = u64> + '_ {
+        self.registered().map(|(_, key)| key)
+    }
+
+    /// How the namespace is reserved, and the first holder's key, 0: there is none. Where nobody is
+    /// registered nobody has reserved it.
+    fn holder(&self) -> (Option<Access>, u64) {
+        let holder = self.registered().find(|(holds, _)| *holds);
+        let access = self.access.filter(|_| self.controllers != 0);
+        (access, holder.map_or(0, |(_, key)| key))
+    }
+}
+
+/// Command `opcode` of namespace `nsid`, with dwords 10 and 11.
+fn sqe(opcode: u8, nsid: u32, dwords: u64) -> Sqe {
+    let first = u64::from(opcode) | (u64::from(nsid) << 32);
+    [first, 0, 0, 0, 0, dwords, 0, 0]
 }
 
 #[cfg(test)]

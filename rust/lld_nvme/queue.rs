@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-//! An I/O queue pair as a hal queue.
+//! An I/O queue pair as a hal queue: commands go into its submission queue, completions come out of
+//! its completion queue, and doorbells tell the controller how far either has got.
 //!
-//! The submission queue has one entry more than there are tags, so it is never full, and neither is
-//! the completion queue. Entries are written once, at the staged tail; the doorbell moves when they
-//! are issued.
+//! # The submission queue
+//! It has one entry more than there are tags, so it is never full, and neither is the completion
+//! queue. An entry is written once, at the staged tail; the doorbell moves when it is issued. A
+//! bound command that is given back instead is taken out of the staged entries.
 //!
-//! The completion queue: which entries are new, whose command each proves finished, and how the
-//! controller learns that they were taken.
+//! # The completion queue
+//! An entry is new if it has the phase of the present pass. It ends a command only if its CID is
+//! that of a slot whose tag the device has; any other is counted and ends nothing. The controller
+//! learns that entries were taken once for a batch of them, by the head doorbell.
 //!
-//! Commands that come as whole submission queue entries, and all that their completions say.
-//!
-//! Bound commands that are taken back before they are issued.
-//!
-//! What a queue knows of a slot: the CID of its command, and where that has its list.
+//! # Slots
+//! What the queue knows of each tag: the CID of its command, and where that has its list.
 //!
 //! ```text
 //!  31     16 15      0
@@ -21,8 +22,9 @@
 //! +---------+---------+
 //! ```
 //!
-//! Doorbells: registers (PCIe Transport 1.0 section 3.1.2), or, where the controller has them,
-//! words in memory that spare most of the register writes (Base 2.0 section 5.8 and annex B.5).
+//! # Doorbells
+//! They are registers (PCIe Transport 1.0 section 3.1.2) or, where the controller has them, words
+//! in memory that spare most of the register writes (Base 2.0 section 5.8 and annex B.5).
 
 use cell::sync::{fence, AtomicU32, Ordering};
 use core::fmt;
@@ -37,30 +39,6 @@ use crate::sqe::{Layout, Lists, Page, Sqe, SQE_BYTES};
 use crate::timeout_report::Silence;
 use crate::{cqe, regs, sqe, timeout_report};
 
-/// What makes a queue, decided by the control path.
-pub(crate) struct Plan<D, M> {
-    /// Queue identifier, from 1.
-    pub(crate) qid: u16,
-    /// Tags; entries are one more.
-    pub(crate) tags: u16,
-    /// How their CIDs are made.
-    pub(crate) cids: Cids,
-    /// Log2 of the bytes from one submission queue entry to the next.
-    pub(crate) sqe_shift: u32,
-    /// How data is described.
-    pub(crate) layout: Layout,
-    /// Bytes from one doorbell to the next.
-    pub(crate) stride: usize,
-    /// The registers.
-    pub(crate) mmio: M,
-    /// Shadow doorbells, where the controller has them.
-    pub(crate) shadow: Option<Shadow<D>>,
-    /// After how long it wants what failed to be tried again.
-    pub(crate) delays: RetryDelays,
-    /// The vector to unmask after a drain: a pin that [`interrupt`] masks.
-    pub(crate) pin: Option<u16>,
-}
-
 /// A submission queue and its completion queue.
 ///
 /// # Invariants
@@ -68,20 +46,30 @@ pub(crate) struct Plan<D, M> {
 /// when the command is proven finished, so no earlier completion can be taken for a later
 /// command's.
 pub struct NvmeQueue<P: Platform, M: Mmio> {
+    /// Which commands are with the device.
     tags: TagTable<P>,
     slots: P::Table<Slot>,
+    /// How CIDs are made.
     numbers: Cids,
+    /// Log2 of the bytes from one submission queue entry to the next.
     sqe_shift: u32,
     sq: P::Dma,
     cq: P::Dma,
+    /// Memory for PRP and SGL lists.
     lists: Lists<P>,
+    /// How data is described.
     layout: Layout,
     doorbells: Doorbells<P::Dma, M>,
+    /// Where its two doorbells are, counted from the first of all.
     tail_doorbell: usize,
     head_doorbell: usize,
+    /// Queue identifier, of both queues.
     qid: u16,
+    /// Entries of each queue.
     entries: u16,
+    /// After how long the controller wants what failed to be tried again.
     delays: RetryDelays,
+    /// The vector to unmask after a drain: a pin that the interrupt handler masks.
     pin: Option<u16>,
 }
 
@@ -94,72 +82,34 @@ pub struct NvmeIssue {
     next: u16,
 }
 
-impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
-    /// Memory and tables for a queue; the controller does not know it yet. `page` is the alignment
-    /// that it needs. Sleeps.
-    pub(crate) fn new(platform: &P, plan: Plan<P::Dma, M>, page: usize) -> Result<Self, Error> {
-        let entries = plan.tags.checked_add(1).ok_or(Error::Invalid)?;
-        let memory = |entry: usize| {
-            let bytes = usize::from(entries).saturating_mul(entry);
-            paged(platform, bytes, page)
-        };
-        Ok(Self {
-            tags: TagTable::new(platform, plan.tags)?,
-            slots: platform.table(usize::from(plan.tags), |at| {
-                // CAST: at most 65,535 tags.
-                Slot::new(plan.cids.of(at as u16))
-            })?,
-            numbers: plan.cids,
-            sqe_shift: plan.sqe_shift,
-            sq: memory(1usize.wrapping_shl(plan.sqe_shift))?,
-            cq: memory(cqe::BYTES)?,
-            lists: Lists::new(platform, plan.tags, plan.layout.list_bytes())?,
-            layout: plan.layout,
-            doorbells: Doorbells::new(plan.mmio, plan.shadow),
-            tail_doorbell: regs::sq_doorbell(plan.qid, plan.stride),
-            head_doorbell: regs::cq_doorbell(plan.qid, plan.stride),
-            qid: plan.qid,
-            entries,
-            delays: plan.delays,
-            pin: plan.pin,
-        })
-    }
+/// The drainer's side: the completion queue's head.
+#[derive(Debug)]
+pub struct NvmeDrain {
+    /// The next entry to look at.
+    head: u16,
+    /// Its phase when it is new.
+    phase: bool,
+    /// The head that the controller knows.
+    rung: u16,
+    /// Completions that answered nothing.
+    violations: u32,
+}
 
-    /// Handles of the submission and the completion queue's memory.
-    pub(crate) fn memory(&self) -> (P::Dma, P::Dma)
-    where
-        P::Dma: Clone,
-    {
-        (self.sq.clone(), self.cq.clone())
-    }
-
-    /// Entries of each.
-    pub(crate) fn entries(&self) -> u16 {
-        self.entries
-    }
-
-    /// By which Abort names the command of `tag`: queue and command identifier. When Abort gets
-    /// there the command may have ended.
-    pub(crate) fn name_of(&self, tag: usize) -> Option<(u16, u16)> {
-        Some((self.qid, self.slots.get(tag)?.cid()))
-    }
-
-    /// Where submission queue entry `index` is.
-    #[inline]
-    fn entry(&self, index: u16) -> usize {
-        usize::from(index).wrapping_shl(self.sqe_shift)
-    }
-
-    #[inline]
-    fn after(&self, at: u16) -> u16 {
-        let next = at.wrapping_add(1);
-        if next == self.entries {
-            0
-        } else {
-            next
+impl NvmeDrain {
+    pub(crate) fn new() -> Self {
+        Self {
+            head: 0,
+            phase: true,
+            rung: 0,
+            violations: 0,
         }
     }
 }
+
+/// A slot. Whoever has its tag changes it: the issuer until the command is issued, the drainer from
+/// when it is proven finished; the tag table's Acquire and Release are between them.
+#[derive(Debug)]
+struct Slot(AtomicU32);
 
 impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
     type Issue = NvmeIssue;
@@ -298,33 +248,73 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
     }
 }
 
-/// The drainer's side: the completion queue's head.
-#[derive(Debug)]
-pub struct NvmeDrain {
-    /// The next entry to look at.
-    head: u16,
-    /// Its phase when it is new.
-    phase: bool,
-    /// The head that the controller knows.
-    rung: u16,
-    /// Completions that answered nothing.
-    violations: u32,
-}
+impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
+    /// Where submission queue entry `index` is.
+    #[inline]
+    fn entry(&self, index: u16) -> usize {
+        usize::from(index).wrapping_shl(self.sqe_shift)
+    }
 
-impl NvmeDrain {
-    pub(crate) fn new() -> Self {
-        Self {
-            head: 0,
-            phase: true,
-            rung: 0,
-            violations: 0,
+    /// The index that follows `at`, in either queue.
+    #[inline]
+    fn after(&self, at: u16) -> u16 {
+        let next = at.wrapping_add(1);
+        if next == self.entries {
+            0
+        } else {
+            next
         }
     }
-}
 
-impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
+    /// The index before `at`, in either queue.
     fn before(&self, at: u16) -> u16 {
         at.checked_sub(1).unwrap_or(self.entries.saturating_sub(1))
+    }
+
+    /// Takes the entry of `tag`, which was bound, and is given back unissued, out of the staged
+    /// ones; its list is free.
+    #[cold]
+    fn withdraw(&self, side: &mut NvmeIssue, tag: &Tag<Free>) {
+        if let Some(slot) = self.slots.get(tag.index()) {
+            self.lists.give_back(slot.end(slot.cid()));
+        }
+        let mut from = side.tail;
+        let mut to = side.tail;
+        while from != side.next {
+            let at = self.entry(from);
+            // CAST: bits 31:16 of the first word are the CID.
+            let cid = (self.sq.read64(at) >> 16) as u16;
+            if self.numbers.tag_of(cid) != tag.number() {
+                if from != to {
+                    for word in (0..SQE_BYTES).step_by(8) {
+                        let value = self.sq.read64(at.wrapping_add(word));
+                        let place = self.entry(to);
+                        self.sq.write64(place.wrapping_add(word), value);
+                    }
+                }
+                to = self.after(to);
+            }
+            from = self.after(from);
+        }
+        side.next = to;
+    }
+
+    /// Takes the next completion: whose it is, and its entry.
+    #[inline(always)]
+    fn fetch(&self, side: &mut NvmeDrain) -> Option<(Tag<Completed>, Cqe)> {
+        // No further than once around, however fast a broken device writes.
+        for _ in 0..self.entries {
+            let entry = self.peek(side)?;
+            // The data came before the entry that announces it.
+            fence(Ordering::Acquire);
+            side.head = self.after(side.head);
+            side.phase ^= side.head == 0;
+            if let Some(tag) = self.proven(entry) {
+                return Some((tag, entry));
+            }
+            side.violations = side.violations.saturating_add(1);
+        }
+        None
     }
 
     /// The entry at the head, if the controller has written it since the last pass.
@@ -360,24 +350,6 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         }
     }
 
-    /// Takes the next completion: whose it is, and its entry.
-    #[inline(always)]
-    fn fetch(&self, side: &mut NvmeDrain) -> Option<(Tag<Completed>, Cqe)> {
-        // No further than once around, however fast a broken device writes.
-        for _ in 0..self.entries {
-            let entry = self.peek(side)?;
-            // The data came before the entry that announces it.
-            fence(Ordering::Acquire);
-            side.head = self.after(side.head);
-            side.phase ^= side.head == 0;
-            if let Some(tag) = self.proven(entry) {
-                return Some((tag, entry));
-            }
-            side.violations = side.violations.saturating_add(1);
-        }
-        None
-    }
-
     /// Tells the controller of the head. Returns how many registers were written.
     #[inline(always)]
     fn acknowledge(&self, side: &mut NvmeDrain) -> usize {
@@ -387,100 +359,24 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
         let old = core::mem::replace(&mut side.rung, side.head);
         self.doorbells.ring(self.head_doorbell, old, side.head)
     }
-
-    /// The queue as it is, for the log; `tail`: of which the controller knows.
-    fn last_words(&self, tail: u16, side: &NvmeDrain) -> Silence {
-        let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
-        let last = second_half(self.before(side.head));
-        Silence {
-            qid: self.qid,
-            tail,
-            fetched: timeout_report::fetched(last, side.head, side.phase),
-            head: side.head,
-            phase: side.phase,
-            entry: second_half(side.head),
-        }
-    }
 }
-
-impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
-    /// Writes `sqe`, whose CID is filled in, where the device will look for it. `None`: the tag is
-    /// none of this queue.
-    pub(crate) fn bind_entry(
-        &self,
-        side: &mut NvmeIssue,
-        tag: Tag<Free>,
-        mut sqe: Sqe,
-    ) -> Option<Tag<Bound>> {
-        let cid = self.slots.get(tag.index())?.cid();
-        let [first, ..] = &mut sqe;
-        *first = (*first & !(0xffff << 16)) | (u64::from(cid) << 16);
-        self.sq.write_words(self.entry(side.next), sqe);
-        side.next = self.after(side.next);
-        Some(tag.bind())
-    }
-
-    /// Takes one completion, with the command's result and status.
-    pub(crate) fn fetch_reply(&self, side: &mut NvmeDrain) -> Option<(Tag<Completed>, AdminReply)> {
-        let (tag, entry) = self.fetch(side)?;
-        // The device may not write it again before the head doorbell.
-        let result = self.cq.read64(cqe::offset(self.before(side.head)));
-        let status = entry.status();
-        Some((tag, AdminReply { result, status }))
-    }
-}
-
-impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
-    /// Takes the entry of `tag`, which was bound, and is given back unissued, out of the staged
-    /// ones; its list is free.
-    #[cold]
-    fn withdraw(&self, side: &mut NvmeIssue, tag: &Tag<Free>) {
-        if let Some(slot) = self.slots.get(tag.index()) {
-            self.lists.give_back(slot.end(slot.cid()));
-        }
-        let mut from = side.tail;
-        let mut to = side.tail;
-        while from != side.next {
-            let at = self.entry(from);
-            // CAST: bits 31:16 of the first word are the CID.
-            let cid = (self.sq.read64(at) >> 16) as u16;
-            if self.numbers.tag_of(cid) != tag.number() {
-                if from != to {
-                    for word in (0..SQE_BYTES).step_by(8) {
-                        let value = self.sq.read64(at.wrapping_add(word));
-                        let place = self.entry(to);
-                        self.sq.write64(place.wrapping_add(word), value);
-                    }
-                }
-                to = self.after(to);
-            }
-            from = self.after(from);
-        }
-        side.next = to;
-    }
-}
-
-/// A slot. Whoever has its tag changes it: the issuer until the command is issued, the drainer from
-/// when it is proven finished; the tag table's Acquire and Release are between them.
-#[derive(Debug)]
-pub(crate) struct Slot(AtomicU32);
 
 impl Slot {
     /// One whose first command has this CID.
-    pub(crate) fn new(cid: u16) -> Self {
+    fn new(cid: u16) -> Self {
         Self(AtomicU32::new(u32::from(cid)))
     }
 
     /// The CID of its next or present command.
     #[inline]
-    pub(crate) fn cid(&self) -> u16 {
+    fn cid(&self) -> u16 {
         // CAST: bits 15:0.
         self.0.load(Ordering::Relaxed) as u16
     }
 
     /// Its command has its list in `page`. By the issuer.
     #[inline]
-    pub(crate) fn keep(&self, page: Page) {
+    fn keep(&self, page: Page) {
         if page != Page::default() {
             let cid = u32::from(self.cid());
             (self.0).store(cid | (u32::from(page.0) << 16), Ordering::Relaxed);
@@ -490,7 +386,7 @@ impl Slot {
     /// Its command has ended, or was never issued: the next one has this CID, and no page. Returns
     /// where the list of the old one was.
     #[inline]
-    pub(crate) fn end(&self, cid: u16) -> Page {
+    fn end(&self, cid: u16) -> Page {
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(u32::from(cid), Ordering::Relaxed);
         // CAST: bits 31:16.
@@ -509,25 +405,25 @@ pub(crate) struct Shadow<D> {
 }
 
 /// What a queue rings.
-pub(crate) struct Doorbells<D, M> {
+struct Doorbells<D, M> {
     mmio: M,
     shadow: Option<Shadow<D>>,
 }
 
 impl<D: DmaMem, M: Mmio> Doorbells<D, M> {
-    pub(crate) fn new(mmio: M, shadow: Option<Shadow<D>>) -> Self {
+    fn new(mmio: M, shadow: Option<Shadow<D>>) -> Self {
         Self { mmio, shadow }
     }
 
     /// The registers, for the interrupt mask.
-    pub(crate) fn mmio(&self) -> &M {
+    fn mmio(&self) -> &M {
         &self.mmio
     }
 
     /// Moves the doorbell at byte `at` of the doorbells from `old` to `new`. Returns how many
     /// registers were written: 0 or 1.
     #[inline]
-    pub(crate) fn ring(&self, at: usize, old: u16, new: u16) -> usize {
+    fn ring(&self, at: usize, old: u16, new: u16) -> usize {
         if let Some(shadow) = &self.shadow {
             // The entries are there before the doorbell that announces them.
             fence(Ordering::Release);
@@ -555,6 +451,122 @@ impl<D: DmaMem, M: Mmio> Doorbells<D, M> {
 #[inline]
 const fn crossed(event: u16, old: u16, new: u16) -> bool {
     new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)
+}
+
+impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
+    /// Writes `sqe`, whose CID is filled in, where the device will look for it. `None`: the tag is
+    /// none of this queue.
+    pub(crate) fn bind_entry(
+        &self,
+        side: &mut NvmeIssue,
+        tag: Tag<Free>,
+        mut sqe: Sqe,
+    ) -> Option<Tag<Bound>> {
+        let cid = self.slots.get(tag.index())?.cid();
+        let [first, ..] = &mut sqe;
+        *first = (*first & !(0xffff << 16)) | (u64::from(cid) << 16);
+        self.sq.write_words(self.entry(side.next), sqe);
+        side.next = self.after(side.next);
+        Some(tag.bind())
+    }
+
+    /// Takes one completion, with the command's result and status.
+    pub(crate) fn fetch_reply(&self, side: &mut NvmeDrain) -> Option<(Tag<Completed>, AdminReply)> {
+        let (tag, entry) = self.fetch(side)?;
+        // The device may not write it again before the head doorbell.
+        let result = self.cq.read64(cqe::offset(self.before(side.head)));
+        let status = entry.status();
+        Some((tag, AdminReply { result, status }))
+    }
+
+    /// By which Abort names the command of `tag`: queue and command identifier. When Abort gets
+    /// there the command may have ended.
+    pub(crate) fn name_of(&self, tag: usize) -> Option<(u16, u16)> {
+        Some((self.qid, self.slots.get(tag)?.cid()))
+    }
+
+    /// The queue as it is, for the log; `tail`: of which the controller knows.
+    fn last_words(&self, tail: u16, side: &NvmeDrain) -> Silence {
+        let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
+        let last = second_half(self.before(side.head));
+        Silence {
+            qid: self.qid,
+            tail,
+            fetched: timeout_report::fetched(last, side.head, side.phase),
+            head: side.head,
+            phase: side.phase,
+            entry: second_half(side.head),
+        }
+    }
+}
+
+/// What makes a queue, decided by the control path.
+pub(crate) struct Plan<D, M> {
+    /// Queue identifier, from 1.
+    pub(crate) qid: u16,
+    /// Tags; entries are one more.
+    pub(crate) tags: u16,
+    /// How their CIDs are made.
+    pub(crate) cids: Cids,
+    /// Log2 of the bytes from one submission queue entry to the next.
+    pub(crate) sqe_shift: u32,
+    /// How data is described.
+    pub(crate) layout: Layout,
+    /// Bytes from one doorbell to the next.
+    pub(crate) stride: usize,
+    /// The registers.
+    pub(crate) mmio: M,
+    /// Shadow doorbells, where the controller has them.
+    pub(crate) shadow: Option<Shadow<D>>,
+    /// After how long it wants what failed to be tried again.
+    pub(crate) delays: RetryDelays,
+    /// The vector to unmask after a drain: a pin that the interrupt handler masks.
+    pub(crate) pin: Option<u16>,
+}
+
+impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
+    /// Memory and tables for a queue; the controller does not know it yet. `page` is the alignment
+    /// that it needs. Sleeps.
+    pub(crate) fn new(platform: &P, plan: Plan<P::Dma, M>, page: usize) -> Result<Self, Error> {
+        let entries = plan.tags.checked_add(1).ok_or(Error::Invalid)?;
+        let memory = |entry: usize| {
+            let bytes = usize::from(entries).saturating_mul(entry);
+            paged(platform, bytes, page)
+        };
+        Ok(Self {
+            tags: TagTable::new(platform, plan.tags)?,
+            slots: platform.table(usize::from(plan.tags), |at| {
+                // CAST: at most 65,535 tags.
+                Slot::new(plan.cids.of(at as u16))
+            })?,
+            numbers: plan.cids,
+            sqe_shift: plan.sqe_shift,
+            sq: memory(1usize.wrapping_shl(plan.sqe_shift))?,
+            cq: memory(cqe::BYTES)?,
+            lists: Lists::new(platform, plan.tags, plan.layout.list_bytes())?,
+            layout: plan.layout,
+            doorbells: Doorbells::new(plan.mmio, plan.shadow),
+            tail_doorbell: regs::sq_doorbell(plan.qid, plan.stride),
+            head_doorbell: regs::cq_doorbell(plan.qid, plan.stride),
+            qid: plan.qid,
+            entries,
+            delays: plan.delays,
+            pin: plan.pin,
+        })
+    }
+
+    /// Handles of the submission and the completion queue's memory.
+    pub(crate) fn memory(&self) -> (P::Dma, P::Dma)
+    where
+        P::Dma: Clone,
+    {
+        (self.sq.clone(), self.cq.clone())
+    }
+
+    /// Entries of each.
+    pub(crate) fn entries(&self) -> u16 {
+        self.entries
+    }
 }
 
 /// DMA memory of at least `bytes`, whole pages of `page` bytes (a power of two) at a page's

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What NVMe controllers are known to do wrong, and what each is spared for it. Who has which:
-//! `drives`.
+//! What NVMe controllers are known to do wrong, what each is spared for it, and who has which.
 //!
 //! | quirk | what is done |
 //! | --- | --- |
@@ -20,7 +19,7 @@
 //! | `skip_cid_gen` | CIDs stay small: no generation in them |
 //! | `single_vector`, `broken_msi` | one vector for all; no MSI |
 //! | `dma_address_bits_48` | all memory is below 2^48 |
-//! | `dmapool_align_512` | nothing more: every list begins at a page, see `data` |
+//! | `dmapool_align_512` | nothing more: every list begins at a multiple of 512 |
 //!
 //! These have no effect, as what would trip over them is not done here; who has them is shown all
 //! the same. `ignore_dev_subnqn`: the subsystem's name is not read. `no_temp_thresh_change`,
@@ -28,14 +27,14 @@
 //! is never left to suspend itself.
 //!
 //! That a device may read a whole page of Dataset Management ranges, however few it is told of, is
-//! said of no drive by name: all ranges are in a page of their own (`data`).
+//! said of no drive by name: all ranges are in a page of their own (`sqe`).
 //!
 //! Left out, of what in-tree nvme has: quirks of a drive in one make of machine (its `dmi_match`),
 //! which are about APST that the host turns on, and about suspend.
 //!
-//! Who has which quirk: facts of in-tree nvme (`nvme_id_table`, `core_quirks` and
-//! `nvme_pci_enable` of Linux 7.3). Where in-tree has two rows for one function and heeds the
-//! first, both are heeded here.
+//! Who has which quirk ([`FUNCTIONS`], [`MODELS`]) are facts of in-tree nvme (`nvme_id_table`,
+//! `core_quirks` and `nvme_pci_enable` of Linux 7.3). Where in-tree has two rows for one function
+//! and heeds the first, both are heeded here.
 
 use hal::{Messages, PciIds};
 
@@ -98,6 +97,10 @@ const DELAY_US: u64 = 2_300_000;
 const MQES_MEANT: u16 = 63;
 /// CIDs that are kept for admin commands where they share them with I/O commands.
 pub(crate) const ADMIN_CIDS: u16 = 32;
+
+/// Versions ([`VS`](crate::regs::VS)): what is asked of a controller goes by them.
+const VERSION_1_0: u32 = 0x0001_0000;
+const VERSION_1_2: u32 = 0x0001_0200;
 
 impl Quirks {
     /// Whether the CIDs of admin commands are no larger than there are entries.
@@ -194,9 +197,6 @@ impl Quirks {
         of_model(vendor, model, firmware)
     }
 }
-
-const VERSION_1_0: u32 = 0x0001_0000;
-const VERSION_1_2: u32 = 0x0001_0200;
 
 /// A function, and what is known of it.
 struct Function(u16, u16, Quirks);
@@ -398,13 +398,13 @@ const MODELS: &[Model] = &[
     },
 ];
 
-pub(crate) fn of_function(ids: &PciIds) -> Quirks {
+fn of_function(ids: &PciIds) -> Quirks {
     let rows = FUNCTIONS.iter();
     rows.filter(|row| (row.0, row.1) == (ids.vendor, ids.device))
         .fold(Quirks::NONE, |sum, row| sum.with(row.2))
 }
 
-pub(crate) fn of_model(vendor: u16, model: &[u8], firmware: &[u8]) -> Quirks {
+fn of_model(vendor: u16, model: &[u8], firmware: &[u8]) -> Quirks {
     let is =
         |wanted: &str, said: &[u8]| wanted.is_empty() || said.trim_ascii_end() == wanted.as_bytes();
     let rows = MODELS

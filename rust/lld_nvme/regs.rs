@@ -163,10 +163,11 @@ pub(crate) fn alive(mmio: &impl Mmio) -> Result<(), Error> {
 
 /// Silences `vector`, where interrupts come by a pin; with MSI-X the mask must not be touched.
 ///
-/// A message is an edge: whoever gets one and can't drain loses nothing. A pin is a level that stays
-/// up as long as any completion queue has entries, so a handler that can't drain at once (another
-/// context holds the drain token) would be called for ever, on the very CPU whose interrupted thread
-/// holds it. Therefore a pin is masked when it fires and unmasked when a drain ends.
+/// A message is an edge: whoever gets one and can't drain loses nothing. A pin is a level that
+/// stays up as long as any completion queue has entries, so a handler that can't drain at once
+/// (another context holds the drain token) would be called for ever, on the very CPU whose
+/// interrupted thread holds it. Therefore a pin is masked when it fires and unmasked when a drain
+/// ends.
 pub(crate) fn mask(mmio: &impl Mmio, vector: u16) {
     mmio.write32(INTMS, bit(vector));
 }

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 //! I/O commands as submission queue entries (Base 2.0 section 3.3.3.1, NVM Command Set 1.0 section
-//! 3.2).
+//! 3.2), with the lists that say where their data is.
 //!
-//! Where a command's data is: the choice between PRP and SGL.
+//! # PRP (Base 2.0 section 4.1.1)
+//! Physical region pages are a command's data as a list of memory pages. PRP 1 is the first byte,
+//! which may lie anywhere in its page; every further entry is a whole page. Two entries are in the
+//! command, more are in a list to which PRP 2 points.
 //!
-//! Physical region pages (Base 2.0 section 4.1.1): a command's data as a list of memory pages.
+//! # SGL (Base 2.0 section 4.1.2)
+//! A scatter gather list is a command's data as segments of any address and length. One segment is
+//! a data block descriptor in the command itself; more are in a list, to which a last-segment
+//! descriptor points.
 //!
-//! PRP 1 is the first byte, which may lie anywhere in its page; every further entry is a whole
-//! page. Two entries are in the command, more are in a list to which PRP 2 points.
+//! # Which of them
+//! PRP where the command holds it without a list; else an SGL, where the controller takes those.
 //!
-//! Scatter gather lists (Base 2.0 section 4.1.2): a command's data as segments of any address and
-//! length.
-//!
-//! One segment is a data block descriptor in the command itself; more are in a list, to which a
-//! last-segment descriptor points.
-//!
-//! Memory for lists: of each tag as much as most commands need, and pages for the others.
+//! # Memory for lists
+//! Each tag has as much as most commands need, and there are pages for the others.
 
 use hal::{CmdError, Command, DmaMem, Error, Free, Op, Platform, Segment, Tag, TagBatch, TagTable};
 
@@ -160,11 +161,11 @@ pub(crate) struct Layout {
 
 /// The data pointer of a submission queue entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pointer {
+struct Pointer {
     /// DPTR: PRP 1 and 2, or one SGL descriptor.
-    pub(crate) words: [u64; 2],
+    words: [u64; 2],
     /// PSDT at its place in the entry's first word.
-    pub(crate) psdt: u64,
+    psdt: u64,
 }
 
 /// PSDT 01b: an SGL.
@@ -213,7 +214,7 @@ impl Layout {
 
     /// Says where `bytes` of data are, in `list` if one is needed.
     #[inline]
-    pub(crate) fn describe<P: Platform>(
+    fn describe<P: Platform>(
         &self,
         data: &mut impl Iterator<Item = Result<Segment, CmdError>>,
         bytes: u32,
@@ -264,11 +265,11 @@ impl Layout {
 }
 
 /// Low bits that PRP entries must not have (a dword).
-pub(crate) const ALIGN: u64 = 3;
+const ALIGN: u64 = 3;
 
 /// Whether `first` alone, which is all of the data, needs no list with pages of `mask + 1` bytes.
 #[inline]
-pub(crate) fn fits_command(first: Segment, mask: u64) -> bool {
+fn fits_command(first: Segment, mask: u64) -> bool {
     first.addr & ALIGN == 0
         && (first.addr & mask).wrapping_add(u64::from(first.len)) <= mask.wrapping_add(1) << 1
 }
@@ -276,7 +277,7 @@ pub(crate) fn fits_command(first: Segment, mask: u64) -> bool {
 /// PRP 1 and 2 of data for which [`fits_command`] holds. [`CmdError::Invalid`]: it passes the end
 /// of all addresses.
 #[inline]
-pub(crate) fn prps_in_command(first: Segment, mask: u64) -> Result<[u64; 2], CmdError> {
+fn prps_in_command(first: Segment, mask: u64) -> Result<[u64; 2], CmdError> {
     let in_page = mask.wrapping_add(1).wrapping_sub(first.addr & mask);
     if u64::from(first.len) <= in_page {
         return Ok([first.addr, 0]);
@@ -290,7 +291,7 @@ pub(crate) fn prps_in_command(first: Segment, mask: u64) -> Result<[u64; 2], Cmd
 ///
 /// [`CmdError::Invalid`]: the segments don't meet at page boundaries, are not `bytes` long, or are
 /// more pages than the list holds. [`CmdError::NotReady`]: there is no page for so long a list.
-pub(crate) fn build_prps<P: Platform>(
+fn build_prps<P: Platform>(
     first: Segment,
     rest: &mut impl Iterator<Item = Result<Segment, CmdError>>,
     bytes: u32,
@@ -364,11 +365,11 @@ const DATA_BLOCK: u64 = 0x00 << 56;
 /// Descriptor type Last Segment.
 const LAST_SEGMENT: u64 = 0x30 << 56;
 /// Bytes of a descriptor.
-pub(crate) const DESCRIPTOR_BYTES: usize = 16;
+const DESCRIPTOR_BYTES: usize = 16;
 
 /// The descriptor of data that is one segment.
 #[inline]
-pub(crate) fn sgl_in_command(only: Segment, align: u64) -> Result<[u64; 2], CmdError> {
+fn sgl_in_command(only: Segment, align: u64) -> Result<[u64; 2], CmdError> {
     data_block(only, align)
 }
 
@@ -377,7 +378,7 @@ pub(crate) fn sgl_in_command(only: Segment, align: u64) -> Result<[u64; 2], CmdE
 ///
 /// [`CmdError::Invalid`]: misaligned, not `bytes` long, or more segments than the list holds.
 /// [`CmdError::NotReady`]: there is no page for so long a list.
-pub(crate) fn build_sgl<P: Platform>(
+fn build_sgl<P: Platform>(
     first: Segment,
     second: Segment,
     rest: &mut impl Iterator<Item = Result<Segment, CmdError>>,
@@ -459,7 +460,7 @@ impl<P: Platform> Lists<P> {
         }
     }
 
-    /// What was [`Page::kept`] is free again: the device reads it no more.
+    /// What was kept ([`List::keep`]) is free again: the device reads it no more.
     #[cold]
     pub(crate) fn give_back(&self, page: Page) {
         let Some(number) = page.0.checked_sub(1) else {
@@ -494,7 +495,7 @@ pub(crate) struct List<'a, P: Platform> {
 
 impl<P: Platform> List<'_, P> {
     /// Begins it in a page of its own. [`CmdError::NotReady`]: there is none at the moment.
-    pub(crate) fn begin_page(&mut self) -> Result<(), CmdError> {
+    fn begin_page(&mut self) -> Result<(), CmdError> {
         let mut one = TagBatch::default();
         self.lists.pages.take(1, &mut one);
         let page = one.pop().ok_or(CmdError::NotReady)?;
@@ -506,14 +507,14 @@ impl<P: Platform> List<'_, P> {
 
     /// Where the device finds it.
     #[inline]
-    pub(crate) fn bus(&self) -> Result<u64, CmdError> {
+    fn bus(&self) -> Result<u64, CmdError> {
         let place = self.place.ok_or(CmdError::Invalid)?;
         Ok(place.memory.bus_addr().wrapping_add(place.at as u64))
     }
 
     /// Writes 64-bit word `index`. [`CmdError::Invalid`]: a list is not that long.
     #[inline]
-    pub(crate) fn write(&mut self, index: usize, word: u64) -> Result<(), CmdError> {
+    fn write(&mut self, index: usize, word: u64) -> Result<(), CmdError> {
         let offset = index.wrapping_mul(8);
         let place = self.place_for(offset)?;
         place.memory.write64(place.at.wrapping_add(offset), word);
@@ -522,7 +523,7 @@ impl<P: Platform> List<'_, P> {
 
     /// Writes 16-byte entry `index`. Errors as of [`List::write`].
     #[inline]
-    pub(crate) fn write_pair(&mut self, index: usize, words: [u64; 2]) -> Result<(), CmdError> {
+    fn write_pair(&mut self, index: usize, words: [u64; 2]) -> Result<(), CmdError> {
         let offset = index.wrapping_mul(16);
         let place = self.place_for(offset)?;
         let at = place.at.wrapping_add(offset);
