@@ -5,20 +5,22 @@ use crate::model::{Config, Namespace};
 use crate::rig::{command, Rig};
 use hal::{Controller, Error, Limits, Op, PciIds, Platform, Queue, Shutdown};
 
+/// What a controller says by default.
+const PLAIN: Limits = Limits {
+    queues: 4,
+    tags: 1023,
+    max_transfer: 512 << 10,
+    max_segments: 129,
+    max_segment: u32::MAX,
+    virt_boundary: 4095,
+    dma_align: 3,
+    segment_boundary: u64::MAX,
+};
+
 #[test]
 fn limits_follow_from_what_the_device_says() {
     let rig = Rig::started(Config::default());
-    let plain = Limits {
-        queues: 4,
-        tags: 1023,
-        max_transfer: 512 << 10,
-        max_segments: 129,
-        max_segment: u32::MAX,
-        virt_boundary: 4095,
-        dma_align: 3,
-        segment_boundary: u64::MAX,
-    };
-    assert_eq!(rig.nvme.limits(), plain);
+    assert_eq!(rig.nvme.limits(), PLAIN);
     let cases = [
         (
             Config {
@@ -28,7 +30,7 @@ fn limits_follow_from_what_the_device_says() {
             Limits {
                 max_transfer: 2 << 20,
                 max_segments: 513,
-                ..plain
+                ..PLAIN
             },
         ),
         (
@@ -44,7 +46,7 @@ fn limits_follow_from_what_the_device_says() {
                 max_segments: 256,
                 virt_boundary: 0,
                 dma_align: 0,
-                ..plain
+                ..PLAIN
             },
         ),
         (
@@ -59,7 +61,7 @@ fn limits_follow_from_what_the_device_says() {
                 max_transfer: 8192,
                 max_segments: 3,
                 virt_boundary: 0,
-                ..plain
+                ..PLAIN
             },
         ),
     ];
@@ -268,6 +270,10 @@ fn capabilities_that_cannot_be_are_refused() {
         let text = format!("{config:?}");
         assert_eq!(Rig::new(config).err(), Some(why), "{text}");
     }
+}
+
+#[test]
+fn what_is_no_controller_of_ours_is_left_disabled() {
     let unsupported = [
         Config {
             kind: 2,

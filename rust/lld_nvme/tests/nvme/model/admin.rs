@@ -34,7 +34,7 @@ impl State {
     }
 
     fn carry_out(&mut self, opcode: u8, sqe: &[u64; 8]) -> Result<u64, u16> {
-        let (dword10, dword11) = (sqe[5] as u32, (sqe[5] >> 32) as u32);
+        let dword10 = sqe[5] as u32;
         match opcode {
             0x01 => self.create_sq(sqe),
             0x04 => {
@@ -44,8 +44,25 @@ impl State {
             0x05 => self.create_cq(sqe),
             0x06 => self.identify(sqe),
             0x08 => self.abort(dword10),
-            // Set Features.
-            0x09 if dword10 & 0xff == 7 => {
+            0x09 => self.set_features(sqe),
+            0x7c if self.config.doorbell_buffer => {
+                if (sqe[3] | sqe[4]) & (self.page() - 1) != 0 || sqe[3] == sqe[4] {
+                    return Err(INVALID_FIELD);
+                }
+                self.shadow = Some((sqe[3], sqe[4]));
+                Ok(0)
+            }
+            0x80 => self.format(sqe),
+            0x02 => self.get_log_page(sqe),
+            _ => Err(INVALID_OPCODE),
+        }
+    }
+
+    fn set_features(&mut self, sqe: &[u64; 8]) -> Result<u64, u16> {
+        let (dword10, dword11) = (sqe[5] as u32, (sqe[5] >> 32) as u32);
+        match dword10 & 0xff {
+            // Number of Queues.
+            0x07 => {
                 if self.cqs.len() > 1 {
                     self.complain("Number of Queues after queues were made");
                 }
@@ -55,7 +72,7 @@ impl State {
                 Ok(u64::from((cq << 16) | sq))
             }
             // Autonomous Power State Transition, with its table.
-            0x09 if dword10 & 0xff == 0x0c && self.config.apsta => {
+            0x0c if self.config.apsta => {
                 let pieces = self.walk(sqe, 256)?;
                 let mut table = [0xff; 256];
                 let read = self.platform.bus().read(pieces[0].0, &mut table);
@@ -65,14 +82,14 @@ impl State {
                 }
             }
             // Asynchronous Event Configuration.
-            0x09 if dword10 & 0xff == 0x0b => {
+            0x0b => {
                 self.reporter.config = dword11;
                 Ok(0)
             }
             // Host Memory Buffer.
-            0x09 if dword10 & 0xff == 0x0d && self.config.host_memory.0 != 0 => self.borrow(sqe),
+            0x0d if self.config.host_memory.0 != 0 => self.borrow(sqe),
             // Host Behavior Support.
-            0x09 if dword10 & 0xff == 0x16 => {
+            0x16 => {
                 let pieces = self.walk(sqe, 512)?;
                 let mut bytes = vec![0; 512];
                 let bus = self.platform.bus();
@@ -85,60 +102,56 @@ impl State {
                 self.host_behavior = Some(bytes);
                 Ok(0)
             }
-            0x7c if self.config.doorbell_buffer => {
-                if (sqe[3] | sqe[4]) & (self.page() - 1) != 0 || sqe[3] == sqe[4] {
-                    return Err(INVALID_FIELD);
-                }
-                self.shadow = Some((sqe[3], sqe[4]));
-                Ok(0)
-            }
-            // Format NVM: the third format in use gets this many bytes a block, as its number is.
-            0x80 => {
-                let nsid = (sqe[0] >> 32) as u32;
-                let known = (self.config.namespaces.iter_mut()).find(|ns| ns.nsid == nsid);
-                let ns = known.ok_or(INVALID_NAMESPACE)?;
-                let bytes = ns.blocks << ns.lbads;
-                ns.lbads = if dword10 & 0xf == 1 { 12 } else { 9 };
-                ns.blocks = bytes >> ns.lbads;
-                ns.data.fill(0);
-                Ok(0)
-            }
-            // Get Log Page: as many bytes as are asked for, a counting pattern.
-            0x02 => {
-                let dwords = u64::from((dword10 >> 16) | ((dword11 & 0xffff) << 16)) + 1;
-                let mut bytes: Vec<u8> = (0..dwords * 4).map(|at| (at % 251) as u8).collect();
-                if let (0x05, Some(effects)) = (dword10 & 0xff, &self.config.effects) {
-                    bytes.fill(0);
-                    for (opcode, entry) in effects {
-                        let at = usize::from(*opcode) * 4;
-                        bytes[at..at + 4].copy_from_slice(&entry.to_le_bytes());
-                    }
-                }
-                if dword10 & 0xff == 0x02 && bytes.len() >= 216 {
-                    bytes[0] = self.config.warnings;
-                    let [whole, sensors @ ..] = self.config.kelvins;
-                    bytes[1..3].copy_from_slice(&whole.to_le_bytes());
-                    bytes[200..216].fill(0);
-                    for (at, kelvins) in (200..).step_by(2).zip(sensors) {
-                        bytes[at..at + 2].copy_from_slice(&kelvins.to_le_bytes());
-                    }
-                }
-                self.lies.page(&mut bytes);
-                let pieces = self.walk(sqe, bytes.len() as u64)?;
-                let bus = self.platform.bus();
-                let mut left = bytes.as_slice();
-                for (addr, len) in pieces {
-                    let (now, rest) = left.split_at(len as usize);
-                    let _ = bus.write(addr, now);
-                    left = rest;
-                }
-                if dword10 & (1 << 15) == 0 {
-                    self.reporter.read(dword10 as u8);
-                }
-                Ok(0x1234)
-            }
             _ => Err(INVALID_OPCODE),
         }
+    }
+
+    /// Format NVM: the third format in use gets this many bytes a block, as its number is.
+    fn format(&mut self, sqe: &[u64; 8]) -> Result<u64, u16> {
+        let nsid = (sqe[0] >> 32) as u32;
+        let known = (self.config.namespaces.iter_mut()).find(|ns| ns.nsid == nsid);
+        let ns = known.ok_or(INVALID_NAMESPACE)?;
+        let bytes = ns.blocks << ns.lbads;
+        ns.lbads = if sqe[5] & 0xf == 1 { 12 } else { 9 };
+        ns.blocks = bytes >> ns.lbads;
+        ns.data.fill(0);
+        Ok(0)
+    }
+
+    /// Get Log Page: as many bytes as are asked for, a counting pattern.
+    fn get_log_page(&mut self, sqe: &[u64; 8]) -> Result<u64, u16> {
+        let (dword10, dword11) = (sqe[5] as u32, (sqe[5] >> 32) as u32);
+        let dwords = u64::from((dword10 >> 16) | ((dword11 & 0xffff) << 16)) + 1;
+        let mut bytes: Vec<u8> = (0..dwords * 4).map(|at| (at % 251) as u8).collect();
+        if let (0x05, Some(effects)) = (dword10 & 0xff, &self.config.effects) {
+            bytes.fill(0);
+            for (opcode, entry) in effects {
+                let at = usize::from(*opcode) * 4;
+                bytes[at..at + 4].copy_from_slice(&entry.to_le_bytes());
+            }
+        }
+        if dword10 & 0xff == 0x02 && bytes.len() >= 216 {
+            bytes[0] = self.config.warnings;
+            let [whole, sensors @ ..] = self.config.kelvins;
+            bytes[1..3].copy_from_slice(&whole.to_le_bytes());
+            bytes[200..216].fill(0);
+            for (at, kelvins) in (200..).step_by(2).zip(sensors) {
+                bytes[at..at + 2].copy_from_slice(&kelvins.to_le_bytes());
+            }
+        }
+        self.lies.page(&mut bytes);
+        let pieces = self.walk(sqe, bytes.len() as u64)?;
+        let bus = self.platform.bus();
+        let mut left = bytes.as_slice();
+        for (addr, len) in pieces {
+            let (now, rest) = left.split_at(len as usize);
+            let _ = bus.write(addr, now);
+            left = rest;
+        }
+        if dword10 & (1 << 15) == 0 {
+            self.reporter.read(dword10 as u8);
+        }
+        Ok(0x1234)
     }
 
     fn identify(&mut self, sqe: &[u64; 8]) -> Result<u64, u16> {

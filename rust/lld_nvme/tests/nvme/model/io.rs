@@ -70,39 +70,43 @@ impl State {
                 self.config.namespaces[at].data[range].fill(0);
                 Ok(())
             }
-            // Dataset Management, deallocate: the ranges are filled with a mark, so that a wrong
-            // one is seen.
-            0x09 if self.config.oncs & 4 != 0 => {
-                let ranges = (lba & 0xff) + 1;
-                if (lba >> 32) & 4 == 0 {
-                    return Ok(());
-                }
-                let read = match self.config.frail.reads_all_ranges {
-                    true => 256,
-                    false => ranges,
-                };
-                let pieces = self.walk(sqe, read * 16)?;
-                for (addr, len) in &pieces {
-                    let mut all = vec![0; *len as usize];
-                    let read = self.platform.bus().read(*addr, &mut all);
-                    read.map_err(|_| 0x0004u16)?;
-                }
-                let bus = self.platform.bus();
-                let words = pieces
-                    .iter()
-                    .flat_map(|(addr, len)| (*addr..addr + u64::from(*len)).step_by(16));
-                for addr in words.collect::<Vec<_>>() {
-                    let length = bus.read64(addr).map_err(|_| 0x0004u16)? >> 32;
-                    let first = bus.read64(addr + 8).map_err(|_| 0x0004u16)?;
-                    let end = first.checked_add(length).filter(|end| *end <= capacity);
-                    let end = end.ok_or(0x4080u16)?;
-                    let range = (first << lbads) as usize..(end << lbads) as usize;
-                    self.config.namespaces[at].data[range].fill(0xdd);
-                }
-                Ok(())
-            }
+            0x09 if self.config.oncs & 4 != 0 => self.deallocate(at, sqe),
             _ => Err(0x4001),
         }
+    }
+
+    /// Dataset Management of namespace number `at`, deallocate: the ranges are filled with a mark,
+    /// so that a wrong one is seen.
+    fn deallocate(&mut self, at: usize, sqe: &[u64; 8]) -> Result<(), u16> {
+        let lbads = self.config.namespaces[at].lbads;
+        let capacity = self.config.namespaces[at].blocks;
+        let ranges = (sqe[5] & 0xff) + 1;
+        if (sqe[5] >> 32) & 4 == 0 {
+            return Ok(());
+        }
+        let read = match self.config.frail.reads_all_ranges {
+            true => 256,
+            false => ranges,
+        };
+        let pieces = self.walk(sqe, read * 16)?;
+        for (addr, len) in &pieces {
+            let mut all = vec![0; *len as usize];
+            let read = self.platform.bus().read(*addr, &mut all);
+            read.map_err(|_| 0x0004u16)?;
+        }
+        let bus = self.platform.bus();
+        let words = pieces
+            .iter()
+            .flat_map(|(addr, len)| (*addr..addr + u64::from(*len)).step_by(16));
+        for addr in words.collect::<Vec<_>>() {
+            let length = bus.read64(addr).map_err(|_| 0x0004u16)? >> 32;
+            let first = bus.read64(addr + 8).map_err(|_| 0x0004u16)?;
+            let end = first.checked_add(length).filter(|end| *end <= capacity);
+            let end = end.ok_or(0x4080u16)?;
+            let range = (first << lbads) as usize..(end << lbads) as usize;
+            self.config.namespaces[at].data[range].fill(0xdd);
+        }
+        Ok(())
     }
 
     pub fn limit(&mut self, bytes: u64) -> Result<(), u16> {
