@@ -18,10 +18,10 @@
 //!   (what the log says of a command that timed out).
 //! * `quirks`: what controllers do wrong, and which do. `admin`: the admin queue pair and its
 //!   commands. `ctrl`: all that a controller keeps.
-//! * What is done with a controller: `init` (enabling, disabling, shutting down, making queue
-//!   pairs), `hmb` (the memory that it is lent), `aer` (its events, and how hot it is), `ns` (its
-//!   namespaces as disks), `passthru` (commands of the operator's tools, and what these change),
-//!   `pr` (reservations).
+//! * What is done with a controller: `hmb` (the memory that it is lent), `aer` (its events, and how
+//!   hot it is), `ns` (its namespaces as disks), `init` (enabling, disabling, shutting down, making
+//!   queue pairs), `passthru` (commands of the operator's tools, and what these change), `pr`
+//!   (reservations).
 //! * `control`: the hal control path.
 //!
 //! The device is not trusted: whatever it says is checked before it is used.

@@ -9,8 +9,8 @@
 //! new key of 0, too: the old one is replaced by it.
 
 use hal::{
-    Access, Answer, Controller, Denied, DmaMem, Error, Holder, Mmio, Platform, Registered,
-    Reservations, Reserve,
+    Access, Answer, Denied, DmaMem, Error, Holder, Mmio, Platform, Registered, Reservations,
+    Reserve,
 };
 
 use crate::admin::{Cns, Step};
@@ -111,7 +111,8 @@ where
             return Ok(Err(Denied::Invalid));
         }
         let bytes = report_bytes(places);
-        if bytes as u64 > u64::from(self.limits().max_transfer) {
+        let about = self.state()?.about.ok_or(Error::Invalid)?;
+        if bytes as u64 > u64::from(about.limits.max_transfer) {
             return Err(Error::Invalid);
         }
         let data = self.platform.dma(bytes)?;
