@@ -322,7 +322,7 @@ fn after(at: u16) -> u16 {
 }
 
 impl EventSlot {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             armed: AtomicBool::new(false),
             come: AtomicBool::new(false),
@@ -331,16 +331,16 @@ impl EventSlot {
     }
 
     /// The request is about to be sent: `false` if it was already. The control path's.
-    pub(crate) fn arm(&self) -> bool {
+    fn arm(&self) -> bool {
         !self.armed.swap(true, Ordering::AcqRel)
     }
 
-    pub(crate) fn is_armed(&self) -> bool {
+    fn is_armed(&self) -> bool {
         self.armed.load(Ordering::Acquire)
     }
 
     /// The controller has answered; what it says without having been asked is dropped. Any context.
-    pub(crate) fn answer(&self, result: u64, status: u16) {
+    fn answer(&self, result: u64, status: u16) {
         if self.armed.swap(false, Ordering::AcqRel) {
             let said = (result & u64::from(u32::MAX)) | (u64::from(status) << 32);
             self.answer.store(said, Ordering::Relaxed);
@@ -361,7 +361,7 @@ impl EventSlot {
     }
 
     /// The controller was disabled: it has no request any more.
-    pub(crate) fn forget(&self) {
+    fn forget(&self) {
         self.armed.store(false, Ordering::Relaxed);
         self.come.store(false, Ordering::Release);
     }
