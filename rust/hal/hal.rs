@@ -41,7 +41,6 @@ mod around;
 mod attention;
 mod command;
 mod controller;
-mod deadline;
 mod error;
 mod heat;
 mod limits;
@@ -49,6 +48,8 @@ mod link_power;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
 mod platform;
+mod poll;
+mod progress;
 mod queue;
 mod quirks;
 mod reservation;
@@ -61,12 +62,13 @@ pub use command::{Command, Op, Segment};
 pub use controller::{
     Cause, Controller, Discard, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds, UnitKind,
 };
-pub use deadline::{Deadline, GRACE_US};
 pub use error::{Again, CmdError, Error, Failure, Outcome};
 pub use heat::{Heat, SENSORS};
 pub use limits::Limits;
 pub use link_power::LinkPower;
 pub use platform::{DmaMem, Mmio, Platform};
+pub use poll::{poll_until, Backoff, Deadline, GRACE_US};
+pub use progress::{Progress, Steps};
 pub use queue::{Event, Queue, Unbound};
 pub use quirks::{Messages, PciIds};
 pub use reservation::{Access, Answer, Denied, Holder, Registered, Reservations, Reserve};

@@ -14,8 +14,8 @@
 //! that it is given. [`Step`] names them, and what else the control path may be at, so that a
 //! failure can be told by name.
 
-use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, Ordering};
-use hal::{Deadline, DmaMem, Error, Mmio, Platform};
+use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Mmio, Platform, Steps};
 
 use crate::cqe::{AdminReply, Cqe};
 use crate::queue::paged;
@@ -28,8 +28,8 @@ const ENTRIES: u16 = 16;
 /// How long a command of the driver's own may take, in microseconds; the specification gives no
 /// bound.
 pub(crate) const TIMEOUT_US: u64 = 60_000_000;
-/// The first and the longest pause between two looks, in microseconds.
-const PAUSE_US: (u64, u64) = (20, 2_000);
+/// Between two polls for an answer.
+const PAUSES: Backoff = Backoff::new(20, 2_000);
 
 /// The CID of the Asynchronous Event Request; no other admin command has it.
 const EVENT_CID: u16 = 0;
@@ -190,31 +190,22 @@ impl<P: Platform> Admin<P> {
         &self,
         platform: &P,
         mmio: &M,
-        mut deadline: Deadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<AdminReply, Error> {
-        let start = platform.now_us();
-        let mut pause = PAUSE_US.0;
-        loop {
-            // The clock first: a late wake-up is not the device's fault.
-            let waited = platform.now_us().saturating_sub(start);
+        let reply = poll_until(platform, deadline, PAUSES, || {
             self.collect(mmio);
-            if self.answered.swap(false, Ordering::Acquire) {
-                return Ok(AdminReply {
-                    result: self.result.load(Ordering::Relaxed),
-                    status: self.status.load(Ordering::Relaxed),
-                });
+            if !self.answered.swap(false, Ordering::Acquire) {
+                return regs::alive(mmio).map(|()| None);
             }
-            if let Err(why) = regs::alive(mmio) {
-                self.close();
-                return Err(why);
-            }
-            if deadline.has_come(waited) {
-                self.close();
-                return Err(Error::Timeout);
-            }
-            platform.sleep_us(pause);
-            pause = pause.saturating_mul(2).min(PAUSE_US.1);
+            Ok(Some(AdminReply {
+                result: self.result.load(Ordering::Relaxed),
+                status: self.status.load(Ordering::Relaxed),
+            }))
+        });
+        if reply.is_err() {
+            self.close();
         }
+        reply
     }
 }
 
@@ -577,51 +568,38 @@ pub(crate) enum Step {
     Shutdown,
 }
 
-const NAMES: [&str; 25] = [
-    "reading the capabilities (CAP)",
-    "disabling the controller (CC.EN = 0)",
-    "enabling the controller (CC.EN = 1)",
-    "Identify Controller",
-    "Set Features, Autonomous Power State Transition",
-    "Set Features, Host Behavior Support",
-    "Set Features, Host Memory Buffer",
-    "Set Features, Number of Queues",
-    "Doorbell Buffer Config",
-    "Create I/O Completion Queue",
-    "Create I/O Submission Queue",
-    "Delete I/O Completion Queue",
-    "Identify, active namespaces",
-    "Identify Namespace",
-    "Identify, namespace descriptors",
-    "Identify, NVM command set limits",
-    "Get Log Page, commands supported and effects",
-    "Set Features, Asynchronous Event Configuration",
-    "Get Log Page, for an asynchronous event",
-    "Get Log Page, health",
-    "waiting for new firmware to be active (CSTS.PP)",
-    "Abort",
-    "an admin command passed through",
-    "an I/O command passed through",
-    "shutting down (CC.SHN)",
-];
+impl Steps for Step {
+    const NAMES: &'static [&'static str] = &[
+        "reading the capabilities (CAP)",
+        "disabling the controller (CC.EN = 0)",
+        "enabling the controller (CC.EN = 1)",
+        "Identify Controller",
+        "Set Features, Autonomous Power State Transition",
+        "Set Features, Host Behavior Support",
+        "Set Features, Host Memory Buffer",
+        "Set Features, Number of Queues",
+        "Doorbell Buffer Config",
+        "Create I/O Completion Queue",
+        "Create I/O Submission Queue",
+        "Delete I/O Completion Queue",
+        "Identify, active namespaces",
+        "Identify Namespace",
+        "Identify, namespace descriptors",
+        "Identify, NVM command set limits",
+        "Get Log Page, commands supported and effects",
+        "Set Features, Asynchronous Event Configuration",
+        "Get Log Page, for an asynchronous event",
+        "Get Log Page, health",
+        "waiting for new firmware to be active (CSTS.PP)",
+        "Abort",
+        "an admin command passed through",
+        "an I/O command passed through",
+        "shutting down (CC.SHN)",
+    ];
 
-/// The step under way, or the one that failed.
-pub(crate) struct Progress(AtomicU8);
-
-impl Progress {
-    pub(crate) fn new() -> Self {
+    fn number(self) -> u8 {
         // CAST: the enum is a byte.
-        Self(AtomicU8::new(Step::Probe as u8))
-    }
-
-    pub(crate) fn at(&self, step: Step) {
-        // CAST: the enum is a byte.
-        self.0.store(step as u8, Ordering::Relaxed);
-    }
-
-    pub(crate) fn name(&self) -> &'static str {
-        let at = usize::from(self.0.load(Ordering::Relaxed));
-        NAMES.get(at).copied().unwrap_or("nothing")
+        self as u8
     }
 }
 
@@ -670,8 +648,8 @@ mod tests {
 
     #[test]
     fn every_step_has_its_own_name() {
-        assert_eq!(Step::Shutdown as usize + 1, NAMES.len());
-        let progress = Progress::new();
+        assert_eq!(Step::Shutdown as usize + 1, Step::NAMES.len());
+        let progress = hal::Progress::new(Step::Probe);
         progress.at(Step::Shutdown);
         assert_eq!(progress.name(), "shutting down (CC.SHN)");
         progress.at(Step::PassThrough);

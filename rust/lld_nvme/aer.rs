@@ -12,7 +12,10 @@
 //! until it has been quiet: its events are bounded work.
 
 use core::fmt;
-use hal::{DmaMem, Error, Heat, Mmio, Notice, Platform, Queues, Weight, Wish, SENSORS};
+use hal::{
+    poll_until, Backoff, Deadline, DmaMem, Error, Heat, Mmio, Notice, Platform, Queues, Weight,
+    Wish, SENSORS,
+};
 
 use crate::admin::Step;
 use crate::ctrl::{Bounds, ControllerId, Events, Lent, NvmeController, Pace, State, View};
@@ -33,8 +36,8 @@ const CHANGED_BYTES: usize = 4096;
 
 /// How programs know the event (`nvme_aen_uevent` in tree).
 const UEVENT: &str = "NVME_AEN";
-/// Between two looks whether new firmware runs, in microseconds.
-const LOOK_US: u64 = 100_000;
+/// Between two polls of whether new firmware runs.
+const PAUSES: Backoff = Backoff::steady(100_000);
 /// How long that may take of a controller that does not say (MTFA).
 const ACTIVATION_US: u64 = 60_000_000;
 /// The longest that is granted, tenths of a second.
@@ -230,13 +233,12 @@ where
             0 => ACTIVATION_US,
             tenths => u64::from(tenths).saturating_mul(100_000),
         };
-        let start = self.platform.now_us();
-        loop {
-            let waited = self.platform.now_us().saturating_sub(start);
-            if regs::read(&self.mmio, CSTS)? & CSTS_PP == 0 {
-                break;
-            }
-            if waited >= limit {
+        let active = poll_until(&self.platform, Deadline::after(limit), PAUSES, || {
+            let csts = regs::read(&self.mmio, CSTS)?;
+            Ok((csts & CSTS_PP == 0).then_some(()))
+        });
+        match active {
+            Err(Error::Timeout) => {
                 say(
                     tell,
                     Weight::Error,
@@ -244,7 +246,7 @@ where
                 );
                 return Ok(Wish::Recover);
             }
-            self.platform.sleep_us(LOOK_US);
+            active => active?,
         }
         self.log_page(FIRMWARE_LOG, FIRMWARE_BYTES)?;
         state.effects = None;

@@ -11,7 +11,7 @@ use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
 use hal::{Deadline, DmaMem, Error, Limits, Mmio, PciIds, Platform};
 
-use crate::admin::{Admin, Cns, Progress, Step};
+use crate::admin::{Admin, Cns, Step};
 use crate::cqe::RetryDelays;
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Shadow};
 use crate::quirks::Quirks;
@@ -41,7 +41,7 @@ where
     pub(crate) pages: P::Dma,
     /// The queues that exist, for the start after a reset.
     pub(crate) made: P::Table<TryLock<Option<Made<P::Dma>>>>,
-    pub(crate) progress: Progress,
+    pub(crate) progress: hal::Progress<Step>,
     /// The bits of [`Quirks`]: the function's, and once it is identified the model's.
     pub(crate) quirks: AtomicU64,
     /// Interrupts come by a pin.
@@ -277,7 +277,7 @@ where
             made: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
             mmio,
             cap,
-            progress: Progress::new(),
+            progress: hal::Progress::new(Step::Probe),
             quirks: AtomicU64::new(quirks.bits()),
             pin: AtomicBool::new(false),
             shared: AtomicBool::new(false),

@@ -9,7 +9,7 @@
 
 use cell::sync::Ordering;
 use cell::TryLock;
-use hal::{DmaMem, Error, Limits, Mmio, Platform};
+use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Limits, Mmio, Platform};
 
 use crate::admin::{AdminBase, Cns, Step};
 use crate::cqe::Cids;
@@ -346,7 +346,7 @@ where
 }
 
 /// The first and the longest pause between two looks at a register, in microseconds.
-const PAUSE_US: (u64, u64) = (50, 5_000);
+const PAUSES: Backoff = Backoff::new(50, 5_000);
 /// The least time that anything is given: `CAP.TO` counts half seconds, and 0 of them is nobody's
 /// truth.
 const LEAST_US: u64 = 500_000;
@@ -429,30 +429,22 @@ fn ready_us(mmio: &impl Mmio, cap: Cap) -> Result<u64, Error> {
 }
 
 /// Sleeps until `CSTS & mask == value`, for `limit_us` at most.
-fn wait<P: Platform>(
-    platform: &P,
+fn wait(
+    platform: &impl Platform,
     mmio: &impl Mmio,
     mask: u32,
     value: u32,
     limit_us: u64,
 ) -> Result<(), Error> {
-    let start = platform.now_us();
-    let mut pause = PAUSE_US.0;
-    loop {
-        // The clock before the register: a late wake-up is not the device's fault.
-        let waited = platform.now_us().saturating_sub(start);
+    poll_until(platform, Deadline::after(limit_us), PAUSES, || {
         let csts = regs::read(mmio, CSTS)?;
         if csts & mask == value {
-            return Ok(());
+            return Ok(Some(()));
         }
         // Waiting for RDY to rise is vain after a fatal error; for it to fall it is what helps.
-        if csts & CSTS_CFS != 0 && value & CSTS_RDY != 0 {
-            return Err(Error::Fatal);
+        match csts & CSTS_CFS != 0 && value & CSTS_RDY != 0 {
+            true => Err(Error::Fatal),
+            false => Ok(None),
         }
-        if waited >= limit_us {
-            return Err(Error::Timeout);
-        }
-        platform.sleep_us(pause);
-        pause = pause.saturating_mul(2).min(PAUSE_US.1);
-    }
+    })
 }

@@ -16,7 +16,7 @@
 //! Commands Supported and Effects (Base 2.0 section 5.16.1.6). It is read once after each start of
 //! the controller, when a command is first passed through: other firmware may say other things.
 
-use hal::{Deadline, DmaMem, Error, Mmio, Platform, Queue, TagBatch};
+use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Mmio, Platform, Queue, TagBatch};
 
 use crate::admin::{Cns, Step, IDENTIFY_BYTES, TIMEOUT_US};
 use crate::cqe::AdminReply;
@@ -63,7 +63,7 @@ pub(crate) const KEY_BYTES: usize = 8;
 /// How long a command may take, in microseconds, as any I/O (`io_timeout`).
 const IO_TIMEOUT_US: u64 = 30_000_000;
 /// The first and the longest pause between two looks at the tools' queue, in microseconds.
-const PAUSE_US: (u64, u64) = (20, 2_000);
+const PAUSES: Backoff = Backoff::new(20, 2_000);
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -337,27 +337,18 @@ where
         &mut self,
         platform: &P,
         mmio: &M,
-        mut deadline: Deadline<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<AdminReply, Error> {
-        let start = platform.now_us();
-        let mut pause = PAUSE_US.0;
-        loop {
-            // The clock first: a late wake-up is not the device's fault.
-            let waited = platform.now_us().saturating_sub(start);
-            if let Some((tag, reply)) = self.queue.fetch_reply(&mut self.drain) {
-                let mut done = TagBatch::default();
-                // There is room: the batch is empty.
-                let _ = done.push(self.queue.detach_tag_cmd(&mut self.drain, tag));
-                self.queue.release_tags(&mut self.drain, &mut done);
-                return Ok(reply);
-            }
-            regs::alive(mmio)?;
-            if deadline.has_come(waited) {
-                return Err(Error::Timeout);
-            }
-            platform.sleep_us(pause);
-            pause = pause.saturating_mul(2).min(PAUSE_US.1);
-        }
+        poll_until(platform, deadline, PAUSES, || {
+            let Some((tag, reply)) = self.queue.fetch_reply(&mut self.drain) else {
+                return regs::alive(mmio).map(|()| None);
+            };
+            let mut done = TagBatch::default();
+            // There is room: the batch is empty.
+            let _ = done.push(self.queue.detach_tag_cmd(&mut self.drain, tag));
+            self.queue.release_tags(&mut self.drain, &mut done);
+            Ok(Some(reply))
+        })
     }
 }
 

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How the control path waits for a device: it polls until an answer is there or a deadline has
+//! come, and sleeps between two polls.
+
+use crate::{Error, Platform};
+
+/// How long a command goes on, in microseconds from its beginning, once the control path is wanted
+/// for something urgent. TIMEOUT: what a device answers from memory, such as an identification, is
+/// over in a fraction of it, so a reset costs no tool such an answer; what takes longer (a format,
+/// a self-test) may take hours.
+pub const GRACE_US: u64 = 500_000;
+
+/// When a command is given up.
+pub struct Deadline<'a> {
+    us: u64,
+    wanted: Option<&'a dyn Fn() -> bool>,
+}
+
+impl<'a> Deadline<'a> {
+    /// `us` after its beginning.
+    pub const fn after(us: u64) -> Self {
+        Self { us, wanted: None }
+    }
+
+    /// Likewise, or [`GRACE_US`] after `wanted` said for the first time that the control path is
+    /// wanted: a reset must not wait for a tool's command. `wanted` may sleep.
+    pub const fn unless(us: u64, wanted: &'a dyn Fn() -> bool) -> Self {
+        Self {
+            us,
+            wanted: Some(wanted),
+        }
+    }
+
+    /// Whether it has come, `waited_us` after the beginning. Sleeps.
+    pub fn has_come(&mut self, waited_us: u64) -> bool {
+        if self.wanted.is_some_and(|wanted| wanted()) {
+            self.wanted = None;
+            self.us = self.us.min(waited_us.saturating_add(GRACE_US));
+        }
+        waited_us >= self.us
+    }
+}
+
+/// The pauses between two polls, in microseconds: each is twice the one before, up to the longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    next_us: u64,
+    most_us: u64,
+}
+
+impl Backoff {
+    /// From `first_us` to `most_us`.
+    pub const fn new(first_us: u64, most_us: u64) -> Self {
+        Self {
+            next_us: first_us,
+            most_us,
+        }
+    }
+
+    /// All alike.
+    pub const fn steady(us: u64) -> Self {
+        Self::new(us, us)
+    }
+
+    /// The next pause.
+    fn next(&mut self) -> u64 {
+        let us = self.next_us;
+        self.next_us = us.saturating_mul(2).min(self.most_us);
+        us
+    }
+}
+
+/// Polls until `poll` has an answer, and sleeps in between. The clock is read before each poll, so
+/// that a late wake-up is not taken for the device's fault. Control path.
+///
+/// # Errors
+/// [`Error::Timeout`]: the deadline has come, and the poll after it had no answer. What `poll` fails
+/// with.
+pub fn poll_until<T>(
+    platform: &impl Platform,
+    deadline: Deadline<'_>,
+    backoff: Backoff,
+    mut poll: impl FnMut() -> Result<Option<T>, Error>,
+) -> Result<T, Error> {
+    let (mut deadline, mut backoff) = (deadline, backoff);
+    let start = platform.now_us();
+    loop {
+        let waited = platform.now_us().saturating_sub(start);
+        if let Some(answer) = poll()? {
+            return Ok(answer);
+        }
+        if deadline.has_come(waited) {
+            return Err(Error::Timeout);
+        }
+        platform.sleep_us(backoff.next());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::mock::MockPlatform;
+    use core::cell::Cell;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let mut backoff = Backoff::new(20, 100);
+        assert_eq!([(); 5].map(|()| backoff.next()), [20, 40, 80, 100, 100]);
+        let mut steady = Backoff::steady(7);
+        assert_eq!([(); 3].map(|()| steady.next()), [7; 3]);
+    }
+
+    #[test]
+    fn it_polls_once_more_when_the_deadline_has_come() {
+        let platform = MockPlatform::new();
+        let polls = Cell::new(0);
+        let answer = |at: u32| {
+            polls.set(0);
+            poll_until(&platform, Deadline::after(100), Backoff::steady(50), || {
+                polls.set(polls.get() + 1);
+                Ok((polls.get() == at).then_some(at))
+            })
+        };
+        assert_eq!(
+            (answer(1), polls.get()),
+            (Ok(1), 1),
+            "no pause before the first"
+        );
+        assert_eq!((answer(3), polls.get()), (Ok(3), 3), "100 us on");
+        assert_eq!((answer(4), polls.get()), (Err(Error::Timeout), 3));
+        assert_eq!((answer(u32::MAX), polls.get()), (Err(Error::Timeout), 3));
+    }
+
+    #[test]
+    fn what_fails_is_polled_no_more() {
+        let platform = MockPlatform::new();
+        let gone = || Err::<Option<()>, _>(Error::Gone);
+        let wait = poll_until(&platform, Deadline::after(100), Backoff::steady(50), gone);
+        assert_eq!(wait, Err(Error::Gone));
+    }
+
+    #[test]
+    fn it_comes_when_it_was_said() {
+        let mut deadline = Deadline::after(10);
+        assert!(!deadline.has_come(9) && deadline.has_come(10) && deadline.has_come(u64::MAX));
+    }
+
+    #[test]
+    fn it_comes_earlier_for_what_is_urgent() {
+        let urgent = Cell::new(false);
+        let wanted = || urgent.get();
+        let mut deadline = Deadline::unless(u64::MAX, &wanted);
+        assert!(!deadline.has_come(GRACE_US * 10));
+        urgent.set(true);
+        assert!(!deadline.has_come(GRACE_US * 10));
+        urgent.set(false);
+        assert!(!deadline.has_come(GRACE_US * 11 - 1));
+        assert!(deadline.has_come(GRACE_US * 11));
+    }
+
+    #[test]
+    fn it_comes_no_later_for_it() {
+        let mut deadline = Deadline::unless(10, &|| true);
+        assert!(!deadline.has_come(9) && deadline.has_come(10));
+        let mut deadline = Deadline::unless(u64::MAX, &|| true);
+        assert!(!deadline.has_come(u64::MAX - 1) && deadline.has_come(u64::MAX));
+    }
+}
