@@ -7,10 +7,10 @@
 
 // The models use their part of it.
 #[allow(dead_code)]
-#[path = "../flight.rs"]
-mod flight;
+#[path = "../active.rs"]
+mod active;
 
-use flight::Flight;
+use active::Flight;
 use hal::CmdError;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -46,7 +46,7 @@ impl Port {
         }
     }
 
-    /// What a drain ends, in the order of `events.rs`: judged, and finished by the device.
+    /// What a drain ends, in the order of `AhciQueue::look`: judged, and finished by the device.
     fn drain(&self) -> (u32, u32) {
         let judged = self.flight.take_judged();
         let halts = self.flight.halts();
@@ -61,8 +61,8 @@ impl Port {
         (judged, self.flight.finish(issued & !active).0)
     }
 
-    /// A recovery that fails what the device has not finished, in the order of `engine.rs` and
-    /// `recover.rs`.
+    /// A recovery that fails what the device has not finished, in the order of `Port::settle`,
+    /// `Port::stop_list` and `Port::recover`.
     fn recover(&self) {
         if self.flight.halt() {
             let issued = self.flight.issued.load(Ordering::SeqCst);
