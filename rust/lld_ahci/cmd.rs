@@ -26,7 +26,6 @@
 
 use hal::{CmdError, Command, DmaMem, Error, Failure, Op, Outcome, Platform, Segment};
 
-use crate::eh::Trouble;
 use crate::regs::{STATUS_DF, STATUS_ERR};
 
 const READ_DMA_EXT: u8 = 0x25;
@@ -720,15 +719,15 @@ impl<D: DmaMem> Table<'_, D> {
 const _: () = assert!(RANGES + SECTOR_BYTES == 1 << TABLE_SHIFT && OWN_TABLE % 128 == 0);
 
 /// Error: interface CRC; without `ABRT`, on old drives, a block marked bad.
-const ICRC: u8 = 1 << 7;
+pub(crate) const ICRC: u8 = 1 << 7;
 /// Error: uncorrectable.
-const UNC: u8 = 1 << 6;
+pub(crate) const UNC: u8 = 1 << 6;
 /// Error: the address was not found.
-const IDNF: u8 = 1 << 4;
+pub(crate) const IDNF: u8 = 1 << 4;
 /// Error: aborted.
-const ABRT: u8 = 1 << 2;
+pub(crate) const ABRT: u8 = 1 << 2;
 /// Error: no address mark, on old drives.
-const AMNF: u8 = 1;
+pub(crate) const AMNF: u8 = 1;
 
 /// What `status` and `error` mean for a command that the device names as failed.
 pub(crate) fn failure(status: u8, error: u8) -> Failure {
@@ -740,15 +739,6 @@ pub(crate) fn failure(status: u8, error: u8) -> Failure {
         0 if faulty => CmdError::Fault.again(),
         // Aborted, spoilt on the way, or nothing said: not known, or not possible now.
         _ => CmdError::Io.again(),
-    }
-}
-
-/// What `error` says of queue and link, as `ata_eh_categorize_error` sees it.
-pub(crate) fn trouble(error: u8) -> Option<Trouble> {
-    match error {
-        error if error & ICRC != 0 => Some(Trouble::Link),
-        error if error & (UNC | AMNF | IDNF) != 0 => None,
-        _ => Some(Trouble::Drive),
     }
 }
 
@@ -839,14 +829,6 @@ mod tests {
         assert_eq!(max_ranges(TRIM_BLOCKS_MAX), 1);
         // 128 MiB of 512 bytes.
         assert_eq!(max_ranges(1 << 18), 60);
-    }
-
-    #[test]
-    fn medium_and_address_speak_neither_against_queue_nor_link() {
-        assert_eq!(trouble(ICRC | ABRT), Some(Trouble::Link));
-        assert_eq!(trouble(ICRC | UNC), Some(Trouble::Link));
-        assert_eq!([UNC, AMNF, IDNF, UNC | ABRT].map(trouble), [None; 4]);
-        assert_eq!([0, ABRT].map(trouble), [Some(Trouble::Drive); 2]);
     }
 
     #[test]

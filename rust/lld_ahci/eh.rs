@@ -29,13 +29,12 @@
 //!
 //! What the control path of a port was last doing, so that a failure can be named.
 
-use cell::sync::{AtomicU8, Ordering};
+use cell::sync::Ordering;
 use core::fmt;
 use hal::{CmdError, Deadline, Error, Mmio, Outcome, Platform};
 
-use crate::cmd;
-use crate::cmd::{Taskfile, SECTOR_BYTES};
-use crate::port::{Occupant, Port, State, GRACE_US};
+use crate::cmd::{self, Taskfile, AMNF, ICRC, IDNF, SECTOR_BYTES, UNC};
+use crate::port::{History, Occupant, Port, State, Step, Taken, Trouble, ERRORS};
 use crate::regs::{
     Reg, IS_BROKEN, IS_HOTPLUG, IS_IF, IS_TFE, SCTL_DET, SPD, STATUS_DF, STATUS_ERR,
 };
@@ -56,6 +55,8 @@ pub enum News {
     Came,
 }
 
+/// How long a link that was lost may take to come back by itself, before its drive counts as gone.
+const GRACE_US: u64 = 500_000;
 /// How long a command that is issued alone may take: what the layer above grants one, too.
 const ALONE_US: u64 = 30_000_000;
 /// Resets of the link after which commands are issued one by one, if each came so soon after the
@@ -125,7 +126,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             self.flight.judge(issued, outcome);
             self.end_failure()?;
             // CAST: the error byte.
-            return self.blame(state, cmd::trouble((tfd >> 8) as u8), 0);
+            return self.blame(state, trouble((tfd >> 8) as u8), 0);
         }
         if unqueued {
             return self.one_by_one(state, issued);
@@ -145,7 +146,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         };
         let failed = cmd::failure(error.status, error.error);
         self.flight.judge(bit, Err(failed));
-        self.blame(state, cmd::trouble(error.error), issued & !bit)
+        self.blame(state, trouble(error.error), issued & !bit)
     }
 
     /// Goes on with `issued` after an error of the drive, without what that costs it.
@@ -288,33 +289,18 @@ fn bit_of(tag: u8, issued: u32) -> Option<u32> {
 
 /// How long an error counts, in microseconds: ten minutes.
 const WINDOW_US: u64 = 600_000_000;
-/// Errors that are known at most, a power of two, more than any of the following.
-const ERRORS: usize = 16;
 /// More of a kind, or of kinds that point to the same, are too many.
 const MANY: usize = 3;
 /// Likewise, of those that rather speak against the drive than against its link.
 const VERY_MANY: usize = 6;
 
-/// An error as far as it says something about queue or link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// The link spoilt something, and noticed.
-    Link,
-    /// A command was not answered in time.
-    Silence,
-    /// The drive failed a command without a reason in medium or address.
-    Drive,
-}
-
-/// What was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// Its commands are queued no more.
-    Queue,
-    /// Its link is no faster than this generation, 1 or more.
-    Speed(u32),
-    /// Its link stays awake.
-    Sleep,
+/// What `error` says of queue and link, as `ata_eh_categorize_error` sees it.
+fn trouble(error: u8) -> Option<Trouble> {
+    match error {
+        error if error & ICRC != 0 => Some(Trouble::Link),
+        error if error & (UNC | AMNF | IDNF) != 0 => None,
+        _ => Some(Trouble::Drive),
+    }
 }
 
 impl fmt::Display for Taken {
@@ -337,13 +323,6 @@ impl fmt::Display for Taken {
             ),
         }
     }
-}
-
-/// The errors of late.
-#[derive(Default)]
-pub(crate) struct History {
-    errors: [Option<(u64, Trouble)>; ERRORS],
-    next: usize,
 }
 
 impl History {
@@ -442,8 +421,6 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
 /// NCQ Command Error log (9.14).
 pub(crate) const NCQ_ERROR: u8 = 0x10;
-/// NCQ Send and Receive log (9.16).
-pub(crate) const NCQ_SEND: u8 = 0x13;
 
 /// The queued command that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -468,67 +445,6 @@ pub(crate) fn ncq_error(sector: &[u8; SECTOR_BYTES]) -> Option<NcqError> {
     })
 }
 
-/// Whether log 13h says that DATA SET MANAGEMENT, TRIM can be sent queued.
-pub(crate) fn has_queued_trim(sector: &[u8; SECTOR_BYTES]) -> bool {
-    let [subcommands, _, _, _, trim, ..] = *sector;
-    subcommands & 1 != 0 && trim & 1 != 0
-}
-
-/// The control path's steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Step {
-    Probe,
-    Halt,
-    Link,
-    Ready,
-    Run,
-    Identify,
-    SetFeatures,
-    ReadLog,
-    OneByOne,
-    LetFinish,
-    PassThrough,
-    Flush,
-    Standby,
-}
-
-const NAMES: [&str; 13] = [
-    "making the port",
-    "stopping the port (PxCMD.ST, FRE = 0)",
-    "waiting for the link (PxSSTS.DET)",
-    "waiting for the drive (PxTFD.BSY, DRQ)",
-    "starting the port (PxCMD.ST = 1)",
-    "IDENTIFY DEVICE",
-    "SET FEATURES",
-    "READ LOG EXT",
-    "telling the drive its commands one by one",
-    "letting the drive finish before a command is passed through",
-    "a command passed through",
-    "FLUSH CACHE EXT",
-    "STANDBY IMMEDIATE",
-];
-
-/// The step under way, or the one that failed.
-pub(crate) struct Progress(AtomicU8);
-
-impl Progress {
-    pub(crate) fn new() -> Self {
-        // CAST: the enum is a byte.
-        Self(AtomicU8::new(Step::Probe as u8))
-    }
-
-    pub(crate) fn at(&self, step: Step) {
-        // CAST: the enum is a byte.
-        self.0.store(step as u8, Ordering::Relaxed);
-    }
-
-    pub(crate) fn name(&self) -> &'static str {
-        let at = usize::from(self.0.load(Ordering::Relaxed));
-        NAMES.get(at).copied().unwrap_or("nothing")
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 #[cfg(not(loom))]
 mod tests {
@@ -536,6 +452,7 @@ mod tests {
     use Trouble::{Drive, Link, Silence};
 
     use super::*;
+    use crate::cmd::ABRT;
 
     const MINUTE: u64 = 60_000_000;
 
@@ -602,6 +519,14 @@ mod tests {
     }
 
     #[test]
+    fn medium_and_address_speak_neither_against_queue_nor_link() {
+        assert_eq!(trouble(ICRC | ABRT), Some(Trouble::Link));
+        assert_eq!(trouble(ICRC | UNC), Some(Trouble::Link));
+        assert_eq!([UNC, AMNF, IDNF, UNC | ABRT].map(trouble), [None; 4]);
+        assert_eq!([0, ABRT].map(trouble), [Some(Trouble::Drive); 2]);
+    }
+
+    #[test]
     fn what_is_taken_is_said() {
         assert!(Taken::Queue.to_string().contains("NCQ"));
         assert!(Taken::Speed(1).to_string().contains("1.5 Gbit/s"));
@@ -628,22 +553,5 @@ mod tests {
         let mut wrong = sector(&[0x1f, 0, 0x41, 0x40]);
         wrong[300] = 1;
         assert_eq!(ncq_error(&wrong), None, "check sum");
-    }
-
-    #[test]
-    fn log_13h() {
-        assert!(has_queued_trim(&sector(&[1, 0, 0, 0, 1])));
-        assert!(!has_queued_trim(&sector(&[1, 0, 0, 0, 0])));
-        assert!(!has_queued_trim(&sector(&[0, 0, 0, 0, 1])));
-    }
-
-    #[test]
-    fn every_step_has_its_own_name() {
-        assert_eq!(Step::Standby as usize + 1, NAMES.len());
-        let progress = Progress::new();
-        progress.at(Step::Identify);
-        assert_eq!(progress.name(), "IDENTIFY DEVICE");
-        progress.at(Step::Standby);
-        assert_eq!(progress.name(), "STANDBY IMMEDIATE");
     }
 }

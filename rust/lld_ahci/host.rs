@@ -13,54 +13,19 @@ use hal::{
 
 use crate::eh::News;
 use crate::internal::{AtaCommand, AtaReply, Transfer};
-use crate::port::{About, Occupant, Port, Site, State};
+use crate::port::{About, Firmware, Occupant, Port, PortPlan, Site, State};
 use crate::queue::{AhciDrain, AhciQueue};
 use crate::quirks::{Boards, Surroundings};
 use crate::regs::{
-    Cap, PortRegs, Reg, ABSENT, CAP, GHC, GHC_AE, GHC_HR, GHC_IE, GHC_MRSM, IS, IS_DONE,
-    IS_TROUBLE, PI, PORTS, PORTS_MAX, PORT_SHIFT,
+    self, Cap, PortRegs, Reg, ABSENT, BOHC, BOHC_BB, BOHC_BOS, BOHC_OOS, CAP, CAP2, CAP2_BOH, GHC,
+    GHC_AE, GHC_HR, GHC_IE, GHC_MRSM, IS, IS_DONE, IS_TROUBLE, PI, PORTS, PORTS_MAX, PORT_SHIFT,
 };
-use crate::{cmd, identify, port, regs};
+use crate::{cmd, identify};
 
 /// How long `GHC.HR` may stay set: beyond it the HBA is hung (10.4.3).
 const RESET_US: u64 = 1_000_000;
 /// The pause between two looks.
 const PAUSE_US: u64 = 100;
-
-/// What a port's registers were before the HBA's reset, as far as it is the firmware's to decide:
-/// link power management and speed, and what the port is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Firmware {
-    pub(crate) cmd: u32,
-    pub(crate) sctl: u32,
-    /// The port is made for drives that come and go.
-    pub(crate) external: bool,
-}
-
-/// What a port is told of its HBA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortPlan {
-    pub(crate) number: u8,
-    pub(crate) cap: Cap,
-    pub(crate) board: Boards,
-    pub(crate) around: Surroundings,
-    /// The first address that the HBA does not reach; 0: none.
-    pub(crate) below: u64,
-    pub(crate) firmware: Firmware,
-}
-
-impl PortPlan {
-    /// The port's number, from 0.
-    pub const fn number(&self) -> u8 {
-        self.number
-    }
-
-    /// Likewise, with FUA where the drive has it and is not known to break it.
-    pub const fn with_fua(mut self, fua: bool) -> Self {
-        self.around.fua = fua;
-        self
-    }
-}
 
 /// One host bus adapter.
 ///
@@ -101,7 +66,7 @@ impl<M: Mmio + Clone> Hba<M> {
             return Err(Error::Malformed);
         }
         Ok(Self {
-            cap: Cap(cap).of(board),
+            cap: board.capabilities(Cap(cap)),
             board,
             vendor: ids.vendor,
             implemented,
@@ -165,7 +130,7 @@ impl<M: Mmio + Clone> Hba<M> {
     ///
     /// [`Error::Timeout`]: the reset does not end. [`Error::Gone`].
     pub fn start<P: Platform>(&mut self, platform: &P) -> Result<(), Error> {
-        port::take_over(platform, &self.mmio)?;
+        take_over(platform, &self.mmio)?;
         // Registers below GHC are defined only now (3.1.2, AE).
         self.enable_ahci()?;
         for (number, place) in (0u8..).zip(self.firmware.iter_mut()) {
@@ -190,7 +155,7 @@ impl<M: Mmio + Clone> Hba<M> {
     /// [`Error::Timeout`]: the reset does not end. [`Error::Gone`].
     pub fn restart<P: Platform>(&self, platform: &P) -> Result<(), Error> {
         // A firmware that woke the machine may have used it (10.6.3).
-        port::take_over(platform, &self.mmio)?;
+        take_over(platform, &self.mmio)?;
         self.enable_ahci()?;
         self.reset(platform)
     }
@@ -282,6 +247,42 @@ impl<M: Mmio + Clone> Hba<M> {
             self.mmio.write32(IS, pending);
         }
         ours || pending & !served != 0
+    }
+}
+
+/// How long the firmware may take to let go, or to say that it is busy doing so.
+const HANDOFF_US: u64 = 25_000;
+
+/// How long it may be busy.
+const BUSY_US: u64 = 2_000_000;
+
+/// The pause between two looks.
+const HANDOFF_PAUSE_US: u64 = 1_000;
+
+/// Takes the HBA over. A firmware that does not let go in its time has lost it: the reset that
+/// follows takes it away.
+fn take_over<P: Platform>(platform: &P, mmio: &impl Mmio) -> Result<(), Error> {
+    if regs::read(mmio, CAP2)? & CAP2_BOH == 0 {
+        return Ok(());
+    }
+    let bohc = regs::read(mmio, BOHC)?;
+    if bohc & BOHC_BOS == 0 {
+        return Ok(());
+    }
+    mmio.write32(BOHC, bohc | BOHC_OOS);
+    let start = platform.now_us();
+    loop {
+        let waited = platform.now_us().saturating_sub(start);
+        let bohc = regs::read(mmio, BOHC)?;
+        // TIMEOUT: 25 ms, and two seconds for one that says it is busy (10.6.3).
+        let limit = match bohc & BOHC_BB {
+            0 => HANDOFF_US,
+            _ => BUSY_US,
+        };
+        if bohc & BOHC_BOS == 0 || waited >= limit {
+            return Ok(());
+        }
+        platform.sleep_us(HANDOFF_PAUSE_US);
     }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! IDENTIFY DEVICE (ACS-4 section 7.13.6), decoded from a copy of what the device wrote.
 
-use crate::cmd;
-use crate::cmd::SECTOR_BYTES;
 use hal::{Discard, Error, Shape, Unit, UnitIds, UnitKind};
+
+use crate::cmd::{self, SECTOR_BYTES};
 
 /// Log2 of the block sizes that are served.
 const BLOCK_SHIFTS: [u8; 2] = [9, 12];
@@ -245,6 +245,15 @@ fn aligned_at(words: &Words<'_>, shift: u8) -> u32 {
     }
 }
 
+/// NCQ Send and Receive log (9.16).
+pub(crate) const NCQ_SEND: u8 = 0x13;
+
+/// Whether log 13h says that DATA SET MANAGEMENT, TRIM can be sent queued.
+pub(crate) fn has_queued_trim(sector: &[u8; SECTOR_BYTES]) -> bool {
+    let [subcommands, _, _, _, trim, ..] = *sector;
+    subcommands & 1 != 0 && trim & 1 != 0
+}
+
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
@@ -346,6 +355,18 @@ mod tests {
         assert!(DriveId::decode(&good).is_ok());
         good[200] ^= 1;
         assert_eq!(DriveId::decode(&good), Err(Error::Malformed));
+    }
+
+    #[test]
+    fn log_13h() {
+        let says = |bytes: [u8; 5]| {
+            let mut sector = [0; SECTOR_BYTES];
+            sector[..5].copy_from_slice(&bytes);
+            has_queued_trim(&sector)
+        };
+        assert!(says([1, 0, 0, 0, 1]));
+        assert!(!says([1, 0, 0, 0, 0]));
+        assert!(!says([0, 0, 0, 0, 1]));
     }
 
     proptest::proptest! {

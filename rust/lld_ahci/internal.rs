@@ -18,13 +18,12 @@
 use cell::sync::Ordering;
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
 
-use crate::cmd;
 use crate::cmd::{
-    Taskfile, IDENTIFY_DEVICE, READ_LOG_EXT, SECTOR_BYTES, SET_FEATURES, STANDBY_IMMEDIATE,
+    self, Taskfile, IDENTIFY_DEVICE, READ_LOG_EXT, SECTOR_BYTES, SET_FEATURES, STANDBY_IMMEDIATE,
 };
-use crate::eh::{News, Step};
+use crate::eh::News;
 use crate::identify::DriveId;
-use crate::port::{About, Occupant, Port, State};
+use crate::port::{About, Occupant, Port, State, Step};
 use crate::regs::{Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, IS_TROUBLE, STATUS_DF, STATUS_ERR};
 
 /// How long a command without much to do may take. TIMEOUT: a drive that has just been reset may be
@@ -131,6 +130,14 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             ..Taskfile::default()
         };
         self.sector(Step::Identify, taskfile)
+    }
+
+    /// A refusal is an answer; anything else is an error.
+    pub(crate) fn unless_refused(&self, ran: Result<(), Error>) -> Result<(), Error> {
+        match ran {
+            Ok(()) | Err(Error::Refused(_)) => Ok(()),
+            Err(why) => Err(why),
+        }
     }
 
     /// Ends what is left of a command that failed: until another one has worked, some drives

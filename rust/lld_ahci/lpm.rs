@@ -23,12 +23,11 @@
 //! for DevSleep, which is never entered here: in tree the last two may add it. Where the HBA lacks
 //! a state it is not allowed, and no ALPM is asked for that would lead there.
 
-use cell::sync::{AtomicBool, AtomicU8, Ordering};
+use cell::sync::Ordering;
 use hal::{Error, LinkPower, Mmio, Platform};
 
-use crate::eh::Taken;
 use crate::identify::DriveId;
-use crate::port::{Occupant, Port, State};
+use crate::port::{Occupant, Port, Power, State, Taken};
 use crate::quirks::Boards;
 use crate::regs::{
     Cap, Reg, CMD_ALPE, CMD_ALPM, CMD_ASP, CMD_ICC_ACTIVE, SCTL_AWAKE, SCTL_DET, SCTL_IPM,
@@ -62,17 +61,6 @@ impl Leave {
     pub(crate) const fn may_sleep(self) -> bool {
         self.ipm & SCTL_AWAKE != SCTL_AWAKE && (self.alpm & CMD_ALPE != 0 || self.dipm)
     }
-}
-
-/// How much a port's link may sleep. Written by the control path alone.
-#[derive(Default)]
-pub(crate) struct Power {
-    /// The number of a [`LinkPower`].
-    policy: AtomicU8,
-    /// The drive is known to be lost by it.
-    may_not: AtomicBool,
-    /// It was lost by it here.
-    given_up: AtomicBool,
 }
 
 impl Power {

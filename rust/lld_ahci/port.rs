@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A port: what it owns. Controller and queue are two faces of it, for the control path and for the
-//! data path.
+//! A port: all that it keeps, in one view, and how it is stopped and run.
 //!
-//! Starting and stopping the command list and the FIS receiver (AHCI 1.3.1 section 10.3), with the
-//! waits that it bounds.
+//! [`Port`] is what queue and controller share: the data path's face and the control path's. What
+//! it is made of is defined here; what is done with it is in the file of each subject (`queue`,
+//! `init`, `eh`, `lpm`, `internal`, `timeout_report`), as further methods of [`Port`].
 //!
-//! From any state to a port that takes commands: stopped, link up, drive ready and recognized,
-//! command list running.
+//! # Who writes what
+//! Issuer, drainer and interrupt handler write `flight`, `heard`, `alarmed`, and the slots and the
+//! FISes in `memory`. All else is the control path's, of which the layer above makes one call at a
+//! time ([`Port::begin`], [`Port::end`]); what nobody else reads is in [`State`].
 //!
-//! The link: spin-up, COMRESET, and the wait for the drive behind it (AHCI 1.3.1 sections 10.1,
-//! 10.4.2, 10.10).
-//!
-//! BIOS/OS hand-off (AHCI 1.3.1 section 10.6): a firmware that uses the HBA itself lets go of it.
+//! # Stopped and running
+//! The command list and the FIS receiver are started and stopped in the order of AHCI 1.3.1 section
+//! 10.3, with bounded waits. While the list is stopped `PxSACT` and `PxCI` read as if everything
+//! were finished, so what the device has finished is kept before it is stopped ([`Port::settle`]).
 
-use cell::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use cell::{Guard, Slot, TryLock};
 use hal::{Error, Mmio, Platform};
 
 use crate::active::Flight;
-use crate::cmd::{Dialect, Memory};
-use crate::eh::{History, Progress, Step, Taken, Trouble};
-use crate::host::PortPlan;
+use crate::cmd::{self, Dialect, Memory};
 use crate::identify::DriveId;
-use crate::lpm::Power;
-use crate::queue::Depth;
-use crate::quirks::Quirks;
+use crate::quirks::{Boards, Quirks, Surroundings};
 use crate::regs::{
-    PortRegs, Reg, BOHC, BOHC_BB, BOHC_BOS, BOHC_OOS, CAP2, CAP2_BOH, CMD_ALPM, CMD_CLO, CMD_CR,
-    CMD_FR, CMD_FRE, CMD_ICC_ACTIVE, CMD_POD, CMD_ST, CMD_SUD, DET_READY, SCTL_DET, SCTL_GEN1, SPD,
-    STATUS_BSY, STATUS_DF, STATUS_DRQ, STATUS_ERR,
+    self, Cap, PortRegs, Reg, CMD_CLO, CMD_CR, CMD_FR, CMD_FRE, CMD_ST, STATUS_BSY, STATUS_DF,
+    STATUS_DRQ, STATUS_ERR,
 };
-use crate::timeout_report::Silence;
-use crate::{cmd, eh, regs};
 
 /// Where a port's state lives, and how its control path is called for. In the kernel a counted
 /// reference, with a work item.
@@ -55,8 +50,11 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) platform: P,
     pub(crate) regs: PortRegs<M>,
     pub(crate) plan: PortPlan,
+    /// What the HBA reads and writes: command list, FIS area, command tables.
     pub(crate) memory: Memory<P>,
+    /// Which commands the device has.
     pub(crate) flight: Flight,
+    /// What the control path is doing.
     pub(crate) progress: Progress,
     /// The bits of the drive's [`Quirks`].
     pub(crate) quirks: AtomicU64,
@@ -122,6 +120,176 @@ pub(crate) struct About {
     pub(crate) tags: u8,
 }
 
+/// What a port is told of its HBA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortPlan {
+    pub(crate) number: u8,
+    pub(crate) cap: Cap,
+    pub(crate) board: Boards,
+    pub(crate) around: Surroundings,
+    /// The first address that the HBA does not reach; 0: none.
+    pub(crate) below: u64,
+    pub(crate) firmware: Firmware,
+}
+
+impl PortPlan {
+    /// The port's number, from 0.
+    pub const fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// Likewise, with FUA where the drive has it and is not known to break it.
+    pub const fn with_fua(mut self, fua: bool) -> Self {
+        self.around.fua = fua;
+        self
+    }
+}
+
+/// What a port's registers were before the HBA's reset, as far as it is the firmware's to decide:
+/// link power management and speed, and what the port is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Firmware {
+    pub(crate) cmd: u32,
+    pub(crate) sctl: u32,
+    /// The port is made for drives that come and go.
+    pub(crate) external: bool,
+}
+
+/// How many commands the drive is given at once: see `queue`.
+pub(crate) struct Depth {
+    /// Slots from this one on are left alone.
+    pub(crate) chosen: AtomicU32,
+    /// The drive's own, once its queue was made; 0: it was not.
+    pub(crate) most: AtomicU32,
+}
+
+impl Depth {
+    pub(crate) fn new() -> Self {
+        Self {
+            chosen: AtomicU32::new(u32::MAX),
+            most: AtomicU32::new(0),
+        }
+    }
+}
+
+/// How much the link may sleep: see `lpm`. The control path alone writes it.
+#[derive(Default)]
+pub(crate) struct Power {
+    /// The number of a [`hal::LinkPower`].
+    pub(crate) policy: AtomicU8,
+    /// The drive is known to be lost by it.
+    pub(crate) may_not: AtomicBool,
+    /// It was lost by it here.
+    pub(crate) given_up: AtomicBool,
+}
+
+/// The errors of late, in microseconds of the clock: see `eh`.
+#[derive(Default)]
+pub(crate) struct History {
+    pub(crate) errors: [Option<(u64, Trouble)>; ERRORS],
+    pub(crate) next: usize,
+}
+
+/// Errors that a [`History`] holds, a power of two: more than any limit that they are held to.
+pub(crate) const ERRORS: usize = 16;
+
+/// An error as far as it says something about queue or link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The link spoilt something, and noticed.
+    Link,
+    /// A command was not answered in time.
+    Silence,
+    /// The drive failed a command without a reason in medium or address.
+    Drive,
+}
+
+/// What was taken from a drive that fails often: see `eh`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Its commands are queued no more.
+    Queue,
+    /// Its link is no faster than this generation, 1 or more.
+    Speed(u32),
+    /// Its link stays awake.
+    Sleep,
+}
+
+/// Registers and FIS area of a port that has not answered: see `timeout_report`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Silence {
+    /// What the driver was at.
+    pub(crate) step: &'static str,
+    /// The slots that were waited for, one bit each.
+    pub(crate) awaited: u32,
+    pub(crate) tfd: u32,
+    pub(crate) ci: u32,
+    pub(crate) sact: u32,
+    pub(crate) is: u32,
+    pub(crate) serr: u32,
+    pub(crate) ssts: u32,
+    pub(crate) cmd: u32,
+    /// The first two words of the last Set Device Bits FIS, if it was not looked at yet.
+    pub(crate) sdb: [u32; 2],
+    /// The first word of the last D2H Register FIS, likewise.
+    pub(crate) rfis: u32,
+}
+
+/// The step under way, or the one that failed.
+pub(crate) struct Progress(AtomicU8);
+
+/// The control path's steps, of which a failure names the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Step {
+    Probe,
+    Halt,
+    Link,
+    Ready,
+    Run,
+    Identify,
+    SetFeatures,
+    ReadLog,
+    OneByOne,
+    LetFinish,
+    PassThrough,
+    Flush,
+    Standby,
+}
+
+const NAMES: [&str; 13] = [
+    "making the port",
+    "stopping the port (PxCMD.ST, FRE = 0)",
+    "waiting for the link (PxSSTS.DET)",
+    "waiting for the drive (PxTFD.BSY, DRQ)",
+    "starting the port (PxCMD.ST = 1)",
+    "IDENTIFY DEVICE",
+    "SET FEATURES",
+    "READ LOG EXT",
+    "telling the drive its commands one by one",
+    "letting the drive finish before a command is passed through",
+    "a command passed through",
+    "FLUSH CACHE EXT",
+    "STANDBY IMMEDIATE",
+];
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        // CAST: the enum is a byte.
+        Self(AtomicU8::new(Step::Probe as u8))
+    }
+
+    pub(crate) fn at(&self, step: Step) {
+        // CAST: the enum is a byte.
+        self.0.store(step as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        let at = usize::from(self.0.load(Ordering::Relaxed));
+        NAMES.get(at).copied().unwrap_or("nothing")
+    }
+}
+
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Memory for the port; its registers are not touched before [`hal::Controller::start`].
     /// Sleeps.
@@ -132,7 +300,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let memory = Memory::new(&platform, plan.cap.slots(), plan.below)?;
         Ok(Self {
             platform,
-            regs: PortRegs::of(mmio, plan.number, plan.board),
+            regs: PortRegs::blind_to(mmio, plan.number, plan.board.blind()),
             plan,
             memory,
             flight: Flight::new(),
@@ -398,303 +566,17 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 }
 
-/// How often a drive is asked what it is: an answer may be lost, or spoilt on the way.
-const ASKED: u32 = 3;
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
 
-impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Brings the port up. A drive that was served must be there again; at first it may be any, or
-    /// none.
-    pub(crate) fn bring_up(&self, state: &mut State) -> Result<(), Error> {
-        self.progress.at(Step::Halt);
-        self.put_out()?;
-        if let Some(generation) = self.silent.swap(0, Ordering::Relaxed).checked_sub(1) {
-            self.weigh(state, Trouble::Silence, generation)?;
-        }
-        self.receive()?;
-        self.spin_up()?;
-        state.strikes = 0;
-        let again = matches!(state.occupant, Occupant::Drive(_));
-        let found = match self.is_present()? {
-            true => self.recognize(again)?,
-            false => Occupant::Nobody,
-        };
-        let found = match (&state.occupant, found) {
-            (Occupant::Drive(before), Occupant::Drive(now)) => {
-                Occupant::Drive(self.as_promised(&before.id, now)?)
-            }
-            (_, found) => found,
-        };
-        match (&state.occupant, &found) {
-            // What was promised to the layers above still has to hold.
-            (Occupant::Drive(before), Occupant::Drive(now)) if !now.id.is_same(&before.id) => {
-                return Err(Error::Malformed);
-            }
-            (Occupant::Drive(_), Occupant::Drive(_)) => {}
-            (Occupant::Drive(_), _) => return Err(Error::Gone),
-            _ => state.occupant = found,
-        }
-        match state.occupant {
-            Occupant::Drive(_) => {
-                self.departed.store(false, Ordering::SeqCst);
-                self.open();
-            }
-            // Left alone; whoever comes or goes is noticed still.
-            _ => {
-                self.put_out()?;
-                self.regs.heed_phy(true);
-                self.forget_errors();
-            }
-        }
-        Ok(())
-    }
-
-    /// What is there. `reset`: after a reset of the link. A drive that is served is left with its
-    /// command list running and nothing issued.
-    pub(crate) fn recognize(&self, reset: bool) -> Result<Occupant, Error> {
-        let mut reset = reset;
-        let mut last = Error::Timeout;
-        for _ in 0..ASKED {
-            self.grant(self.leave_at_first())?;
-            let Some(signature) = self.awaken(reset)? else {
-                return Ok(Occupant::Nobody);
-            };
-            if let Some(why) = refusal(signature) {
-                return Ok(Occupant::Refused(why));
-            }
-            match self.run().and_then(|()| self.ask()) {
-                // Once more, at the speed that it is reset to now.
-                Ok(_) if self.slow_down()? => {}
-                Ok(occupant) => return Ok(occupant),
-                Err(Error::Gone) => return Err(Error::Gone),
-                Err(why) => last = why,
-            }
-            self.halt()?;
-            reset = true;
-        }
-        Err(last)
-    }
-
-    /// Asks the drive what it is.
-    fn ask(&self) -> Result<Occupant, Error> {
-        let (id, quirks) = match self.identity()? {
-            Ok(said) => said,
-            Err(why) => return Ok(Occupant::Refused(why)),
-        };
-        self.quirks.store(quirks.bits(), Ordering::Relaxed);
-        if quirks.has(Quirks::DISABLE) {
-            return Ok(Occupant::Refused("it is the front of a box, and no disk"));
-        }
-        let sleepless = quirks.is_sleepless(&id, &self.plan.around);
-        self.power.may_not(sleepless);
-        self.let_sleep(&id)?;
-        let queued_trim = match id.sends_queued && id.logs && id.trim {
-            true => {
-                let asked = self.read_log(eh::NCQ_SEND);
-                let says = asked.as_ref().is_ok_and(eh::has_queued_trim);
-                self.unless_refused(asked.map(|_| ()))?;
-                says
-            }
-            false => false,
-        };
-        let slots = self.plan.cap.slots();
-        Ok(Occupant::Drive(About {
-            id,
-            tags: id.depth.map_or(slots, |depth| depth.min(slots)),
-            dialect: Dialect {
-                ncq: id.depth.is_some(),
-                queued_trim,
-                fua: id.fua,
-                trim_blocks: match id.trim {
-                    true => id.trim_blocks,
-                    false => 0,
-                },
-                unit: u32::from(self.number()),
-                block_shift: id.block_shift,
-                below: self.plan.below,
-            },
-        }))
-    }
-
-    /// What the drive says of itself, less what it is spared, and what it is known for.
-    pub(crate) fn identity(&self) -> Result<Result<(DriveId, Quirks), &'static str>, Error> {
-        let id = match DriveId::decode(&self.identify()?)? {
-            Ok(id) => id,
-            Err(why) => return Ok(Err(why)),
-        };
-        let quirks = Quirks::of(&id.model, &id.firmware);
-        let id = DriveId {
-            depth: id.depth.filter(|_| self.plan.cap.has_ncq()),
-            ..id
-        };
-        Ok(Ok((id.spared(quirks, &self.plan.around), quirks)))
-    }
-
-    /// Limits the link of a drive that is lost at higher speeds, from the next reset on. Whether
-    /// that is to come.
-    fn slow_down(&self) -> Result<bool, Error> {
-        let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
-        let fast = self.regs.get(Reg::Ssts)? & SPD > SCTL_GEN1;
-        if !(fast && self.quirks().has(Quirks::GEN1)) || sctl & SPD == SCTL_GEN1 {
-            return Ok(false);
-        }
-        self.regs.write(Reg::Sctl, (sctl & !SPD) | SCTL_GEN1);
-        Ok(true)
-    }
-
-    /// A refusal is an answer; anything else is an error.
-    pub(crate) fn unless_refused(&self, ran: Result<(), Error>) -> Result<(), Error> {
-        match ran {
-            Ok(()) | Err(Error::Refused(_)) => Ok(()),
-            Err(why) => Err(why),
-        }
-    }
-}
-
-/// How long a drive takes at most to show that it is there; a device answers COMRESET in 10 ms
-/// (Serial ATA 3.x section 8.4).
-const PRESENT_US: u64 = 100_000;
-/// How long the speed negotiation with one that is there may take.
-const NEGOTIATE_US: u64 = 1_000_000;
-/// How long a link that was lost may take to come back by itself, before its drive counts as gone.
-pub(crate) const GRACE_US: u64 = 500_000;
-/// How long a drive may be busy after a reset. TIMEOUT: the standard's own 31 s are for disks that
-/// spin up.
-const READY_US: u64 = 10_000_000;
-/// How long `PxSCTL.DET` is 1 for a COMRESET (10.4.2: at least 1 ms).
-const COMRESET_US: u64 = 1_000;
-/// How often a drive is reset before it is given up.
-const ATTEMPTS: u32 = 3;
-/// `PxSIG` before a drive has sent its signature.
-const NO_SIGNATURE: u32 = u32::MAX;
-
-/// What the signature says is there.
-const ATA: u32 = 0x0000_0101;
-const ATAPI: u32 = 0xeb14_0101;
-const PORT_MULTIPLIER: u32 = 0x9669_0101;
-const ENCLOSURE: u32 = 0xc33c_0101;
-
-impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Powers the drive and brings up the link, at the speed that the firmware had. One port after
-    /// the other, so drives spin up one by one where the HBA wants that (`CAP.SSS`).
-    pub(crate) fn spin_up(&self) -> Result<(), Error> {
-        let leave = self.leave_at_first();
-        let sctl = self.limited(self.plan.firmware.sctl & SPD | leave.ipm);
-        self.regs.heed_phy(!leave.may_sleep());
-        self.regs.write(Reg::Sctl, sctl);
-        let set = CMD_POD | CMD_SUD | CMD_ICC_ACTIVE | leave.alpm;
-        self.regs.change_cmd(CMD_ALPM, set)
-    }
-
-    /// Waits for the link. `false`: nobody is there.
-    pub(crate) fn wait_link(&self, limit_us: u64) -> Result<bool, Error> {
-        self.progress.at(Step::Link);
-        // Present at least, with or without communication.
-        match self.wait(Reg::Ssts, 1, 1, limit_us) {
-            Err(Error::Timeout) => return Ok(false),
-            waited => waited?,
-        }
-        match self.wait(Reg::Ssts, SCTL_DET, DET_READY, NEGOTIATE_US) {
-            Err(Error::Timeout) => Ok(false),
-            waited => waited.map(|()| true),
-        }
-    }
-
-    /// Whether a drive is there after power-up.
-    pub(crate) fn is_present(&self) -> Result<bool, Error> {
-        self.wait_link(PRESENT_US)
-    }
-
-    /// Waits until the drive has told what it is and is not busy. Returns its signature.
-    fn wait_ready(&self) -> Result<u32, Error> {
-        self.progress.at(Step::Ready);
-        let busy = STATUS_BSY | STATUS_DRQ;
-        self.wait(Reg::Tfd, busy, 0, READY_US)?;
-        match self.regs.read(Reg::Sig) {
-            NO_SIGNATURE => Err(Error::Timeout),
-            signature => Ok(signature),
-        }
-    }
-
-    /// COMRESET, with the command list stopped: the drive forgets what it has.
-    pub(crate) fn pulse(&self) -> Result<(), Error> {
-        let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
-        self.regs.write(Reg::Sctl, sctl | 1);
-        self.platform.sleep_us(COMRESET_US);
-        self.regs.write(Reg::Sctl, sctl);
-        self.unanswered.store(false, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// COMRESET, and the wait for the link. `false`: nobody answers.
-    fn comreset(&self) -> Result<bool, Error> {
-        self.progress.at(Step::Link);
-        self.pulse()?;
-        self.is_present()
-    }
-
-    /// The ladder: waits for a drive that is there, and resets it when it does not get ready.
-    /// Returns its signature, `None` when nobody is there (any more). `reset`: begins with a reset.
-    pub(crate) fn awaken(&self, reset: bool) -> Result<Option<u32>, Error> {
-        let mut last = Error::Timeout;
-        for attempt in 0..ATTEMPTS {
-            if (reset || attempt != 0) && !self.comreset()? {
-                return Ok(None);
-            }
-            self.forget_errors();
-            match self.wait_ready() {
-                Ok(signature) => return Ok(Some(signature)),
-                Err(Error::Gone) => return Err(Error::Gone),
-                Err(why) => last = why,
-            }
-            if !self.has_link()? {
-                return Ok(None);
-            }
-        }
-        Err(last)
-    }
-}
-
-/// Why what has this signature is left alone.
-pub(crate) fn refusal(signature: u32) -> Option<&'static str> {
-    match signature {
-        ATA => None,
-        ATAPI => Some("it is an ATAPI device"),
-        PORT_MULTIPLIER => Some("it is a port multiplier"),
-        ENCLOSURE => Some("it is an enclosure management bridge"),
-        _ => Some("its signature is not a disk's"),
-    }
-}
-
-/// How long the firmware may take to let go, or to say that it is busy doing so.
-const HANDOFF_US: u64 = 25_000;
-/// How long it may be busy.
-const BUSY_US: u64 = 2_000_000;
-/// The pause between two looks.
-const HANDOFF_PAUSE_US: u64 = 1_000;
-
-/// Takes the HBA over. A firmware that does not let go in its time has lost it: the reset that
-/// follows takes it away.
-pub(crate) fn take_over<P: Platform>(platform: &P, mmio: &impl Mmio) -> Result<(), Error> {
-    if regs::read(mmio, CAP2)? & CAP2_BOH == 0 {
-        return Ok(());
-    }
-    let bohc = regs::read(mmio, BOHC)?;
-    if bohc & BOHC_BOS == 0 {
-        return Ok(());
-    }
-    mmio.write32(BOHC, bohc | BOHC_OOS);
-    let start = platform.now_us();
-    loop {
-        let waited = platform.now_us().saturating_sub(start);
-        let bohc = regs::read(mmio, BOHC)?;
-        // TIMEOUT: 25 ms, and two seconds for one that says it is busy (10.6.3).
-        let limit = match bohc & BOHC_BB {
-            0 => HANDOFF_US,
-            _ => BUSY_US,
-        };
-        if bohc & BOHC_BOS == 0 || waited >= limit {
-            return Ok(());
-        }
-        platform.sleep_us(HANDOFF_PAUSE_US);
+    #[test]
+    fn every_step_has_its_own_name() {
+        assert_eq!(Step::Standby as usize + 1, NAMES.len());
+        let progress = Progress::new();
+        progress.at(Step::Identify);
+        assert_eq!(progress.name(), "IDENTIFY DEVICE");
+        progress.at(Step::Standby);
+        assert_eq!(progress.name(), "STANDBY IMMEDIATE");
     }
 }

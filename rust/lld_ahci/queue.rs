@@ -43,16 +43,15 @@
 //! queuing (NCQ) off, and more turns it on again, also where errors had cost it
 //! ([`crate::decline`]).
 
-use cell::sync::{fence, AtomicU32, Ordering};
+use cell::sync::{fence, Ordering};
 use hal::{
     Bound, CmdError, Command, Completed, Detached, Error, Event, Free, Mmio, Outcome, Platform,
     Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
 
 use crate::active::Turn;
-use crate::cmd;
-use crate::cmd::Dialect;
-use crate::port::{About, Port, Site};
+use crate::cmd::{self, Dialect};
+use crate::port::{About, Depth, Port, Site};
 use crate::regs::{Reg, IS_TROUBLE};
 
 /// All slots are so many batches.
@@ -455,22 +454,7 @@ impl<S: Site> AhciQueue<S> {
     }
 }
 
-/// The depth that was chosen.
-pub(crate) struct Depth {
-    /// Slots from this one on are left alone.
-    chosen: AtomicU32,
-    /// The drive's own, once its queue was made; 0: it was not.
-    most: AtomicU32,
-}
-
 impl Depth {
-    pub(crate) fn new() -> Self {
-        Self {
-            chosen: AtomicU32::new(u32::MAX),
-            most: AtomicU32::new(0),
-        }
-    }
-
     /// The drive says that of itself.
     pub(crate) fn begin(&self, about: &About) {
         let most = if about.dialect.ncq { about.tags } else { 1 };

@@ -63,6 +63,7 @@
 use hal::{Messages, PciIds};
 
 use crate::identify::DriveId;
+use crate::regs::{Cap, IS_IF};
 
 hal::quirk_set! {
     /// What a drive is known for. The names are libata's, as far as it has them.
@@ -506,6 +507,23 @@ impl Boards {
         let more = |is: bool, board: Self| if is { board } else { Self::NONE };
         rows.with(more(has_pcs, Self::PCS))
             .with(more(of_nvidia, Self::NO_MSI))
+    }
+
+    /// The capabilities in truth, of one that says `cap`.
+    pub(crate) const fn capabilities(self, cap: Cap) -> Cap {
+        match (self.has(Self::NO_NCQ), self.has(Self::YES_NCQ)) {
+            (true, _) => cap.with_ncq(false),
+            (false, true) => cap.with_ncq(true),
+            (false, false) => cap,
+        }
+    }
+
+    /// Bits of `PxIS` that say nothing.
+    pub(crate) const fn blind(self) -> u32 {
+        match self.has(Self::IGNORE_IFS) {
+            true => IS_IF,
+            false => 0,
+        }
     }
 
     /// How many bits of an address it gets right, of one that says that it takes `said`.

@@ -7,8 +7,6 @@
 use cell::sync::{AtomicU32, Ordering};
 use hal::{Error, Mmio};
 
-use crate::quirks::Boards;
-
 /// HBA capabilities (3.1.1).
 pub const CAP: usize = 0x00;
 /// Global HBA control (3.1.2).
@@ -55,12 +53,11 @@ const CAP_SNCQ: u32 = 1 << 30;
 pub struct Cap(pub u32);
 
 impl Cap {
-    /// The capabilities that an HBA known as `board` has in truth.
-    pub(crate) const fn of(self, board: Boards) -> Self {
-        match (board.has(Boards::NO_NCQ), board.has(Boards::YES_NCQ)) {
-            (true, _) => Self(self.0 & !CAP_SNCQ),
-            (false, true) => Self(self.0 | CAP_SNCQ),
-            (false, false) => self,
+    /// The same, with queued commands or without, whatever the HBA says.
+    pub(crate) const fn with_ncq(self, has: bool) -> Self {
+        match has {
+            true => Self(self.0 | CAP_SNCQ),
+            false => Self(self.0 & !CAP_SNCQ),
         }
     }
 
@@ -268,12 +265,8 @@ impl<M: Mmio> PortRegs<M> {
         }
     }
 
-    /// Likewise, of an HBA known as `board`.
-    pub(crate) fn of(mmio: M, number: u8, board: Boards) -> Self {
-        let blind = match board.has(Boards::IGNORE_IFS) {
-            true => IS_IF,
-            false => 0,
-        };
+    /// Likewise, where the bits `blind` of `PxIS` say nothing.
+    pub(crate) fn blind_to(mmio: M, number: u8, blind: u32) -> Self {
         Self {
             blind: AtomicU32::new(blind),
             ..Self::new(mmio, number)

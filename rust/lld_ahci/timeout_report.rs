@@ -9,31 +9,10 @@ use cell::sync::Ordering;
 use core::fmt;
 use hal::{Mmio, Platform};
 
-use crate::port::Port;
-use crate::regs;
+use crate::port::{Port, Silence};
 use crate::regs::{
-    Reg, ABSENT, CMD_ST, IS_BROKEN, IS_TFE, STATUS_BSY, STATUS_DF, STATUS_DRQ, STATUS_ERR,
+    self, Reg, ABSENT, CMD_ST, IS_BROKEN, IS_TFE, STATUS_BSY, STATUS_DF, STATUS_DRQ, STATUS_ERR,
 };
-
-/// Registers and FIS area of a port that has not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Silence {
-    /// What the driver was at.
-    pub(crate) step: &'static str,
-    /// The slots that were waited for, one bit each.
-    pub(crate) awaited: u32,
-    pub(crate) tfd: u32,
-    pub(crate) ci: u32,
-    pub(crate) sact: u32,
-    pub(crate) is: u32,
-    pub(crate) serr: u32,
-    pub(crate) ssts: u32,
-    pub(crate) cmd: u32,
-    /// The first two words of the last Set Device Bits FIS, if it was not looked at yet.
-    pub(crate) sdb: [u32; 2],
-    /// The first word of the last D2H Register FIS, likewise.
-    pub(crate) rfis: u32,
-}
 
 impl Silence {
     /// What follows from the registers, the worst first.
