@@ -9,8 +9,8 @@ use kernel::time::{Instant, Monotonic};
 use kglue::blk::ioctl::{ControlPath, OfDisk, Right, Way, SG_IO};
 use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
-use lld_ahci::sat::{self, Ask, Data, Identity, Request};
-use lld_ahci::{AtaCommand, AtaReply, Sense, Transfer};
+use lld_ahci::sat::{self, Ask, Data, Request};
+use lld_ahci::{AtaCommand, AtaReply, Identity, Sense, Transfer};
 
 use crate::ahci::Ahci;
 use crate::hdio::{self, HDIO_DRIVE_CMD, HDIO_DRIVE_TASK, HDIO_GET_IDENTITY};

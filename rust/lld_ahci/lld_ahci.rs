@@ -91,3 +91,4 @@ pub use port::{Port, PortPlan, Site};
 pub use queue::{AhciDrain, AhciQueue};
 pub use quirks::Boards;
 pub use sat::Sense;
+pub use sat_pages::{Identity, Page};

@@ -3,50 +3,14 @@
 //! and their like ask a disk for. Nothing that reads or writes the medium is here: the disk is
 //! none.
 //!
-//! * `through`: ATA PASS-THROUGH. `answer`: what is answered from what is known of the drive, with
-//!   `inquiry`, `mode`, and `page`, in which an answer is built.
-//!
-//! ATA PASS-THROUGH (SAT-4 sections 12.2.2 and 12.2.3): the registers and the data of a command.
-//!
-//! What is answered from what is known of the drive.
-//!
-//! What a SCSI command that did not simply work is answered with: sense data in descriptor format
-//! (SPC-5 section 4.4.2), with the ATA registers in a descriptor (SAT-4 section 12.2.6).
-
-use hal::Unit;
+//! [`decode`] says what a command descriptor block asks for: a command of the drive's (ATA
+//! PASS-THROUGH, SAT-4 sections 12.2.2 and 12.2.3, and what has an ATA command of its own), or
+//! what is known of the drive, told by [`Ask::answer`]. What did not simply work is answered with
+//! [`Sense`] data in descriptor format (SPC-5 section 4.4.2), with the ATA registers in a
+//! descriptor (SAT-4 section 12.2.6).
 
 use crate::cmd::{FLUSH_CACHE_EXT, STANDBY_IMMEDIATE};
 use crate::internal::{AtaCommand, AtaReply};
-use crate::sat_pages;
-pub use crate::sat_pages::{Mode, Page};
-
-/// Operation codes.
-const TEST_UNIT_READY: u8 = 0x00;
-const REQUEST_SENSE: u8 = 0x03;
-const INQUIRY: u8 = 0x12;
-const MODE_SENSE_6: u8 = 0x1a;
-const START_STOP_UNIT: u8 = 0x1b;
-const READ_CAPACITY_10: u8 = 0x25;
-const SYNCHRONIZE_CACHE_10: u8 = 0x35;
-const MODE_SENSE_10: u8 = 0x5a;
-const ATA_16: u8 = 0x85;
-const SYNCHRONIZE_CACHE_16: u8 = 0x91;
-/// With READ CAPACITY (16) as its service action, in bits 4:0.
-const SERVICE_ACTION_IN: u8 = 0x9e;
-const READ_CAPACITY_16: u8 = 0x10;
-const REPORT_LUNS: u8 = 0xa0;
-const ATA_12: u8 = 0xa1;
-
-/// Of MODE SENSE, byte 1: no block descriptor.
-const DBD: u8 = 1 << 3;
-/// Of START STOP UNIT, byte 4: spin up; the tray; a power condition by name.
-const START: u8 = 1 << 0;
-const LOEJ: u8 = 1 << 1;
-const POWER_CONDITION: u8 = 0xf0;
-/// By which a drive that sleeps wakes up (SAT-4 section 9.11).
-const READ_VERIFY: u8 = 0x40;
-/// Device register: the address is that of a block.
-const LBA_MODE: u8 = 1 << 6;
 
 /// Data that a caller of tools gives or has room for, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,12 +59,105 @@ pub enum Request {
     },
 }
 
+/// What a command wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// INQUIRY: the standard data, or a page of vital product data.
+    Inquiry(Option<u8>),
+    /// READ CAPACITY (10).
+    Capacity,
+    /// READ CAPACITY (16).
+    LongCapacity,
+    /// MODE SENSE.
+    Mode(Mode),
+    /// REQUEST SENSE, in descriptor format or not.
+    Sense(bool),
+    /// REPORT LUNS.
+    Luns,
+}
+
+/// What MODE SENSE asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// By the command of ten bytes, whose header is longer.
+    pub(crate) long: bool,
+    /// Without the block descriptor (DBD).
+    pub(crate) bare: bool,
+    /// Page control and page code.
+    pub(crate) page: u8,
+    pub(crate) subpage: u8,
+}
+
+/// Operation codes.
+const TEST_UNIT_READY: u8 = 0x00;
+const REQUEST_SENSE: u8 = 0x03;
+const INQUIRY: u8 = 0x12;
+const MODE_SENSE_6: u8 = 0x1a;
+const START_STOP_UNIT: u8 = 0x1b;
+const READ_CAPACITY_10: u8 = 0x25;
+const SYNCHRONIZE_CACHE_10: u8 = 0x35;
+const MODE_SENSE_10: u8 = 0x5a;
+const ATA_16: u8 = 0x85;
+const SYNCHRONIZE_CACHE_16: u8 = 0x91;
+/// With READ CAPACITY (16) as its service action, in bits 4:0.
+const SERVICE_ACTION_IN: u8 = 0x9e;
+const READ_CAPACITY_16: u8 = 0x10;
+const REPORT_LUNS: u8 = 0xa0;
+const ATA_12: u8 = 0xa1;
+
+/// Of MODE SENSE, byte 1: no block descriptor.
+const DBD: u8 = 1 << 3;
+/// Of START STOP UNIT, byte 4: spin up; the tray; a power condition by name.
+const START: u8 = 1 << 0;
+const LOEJ: u8 = 1 << 1;
+const POWER_CONDITION: u8 = 0xf0;
+/// By which a drive that sleeps wakes up (SAT-4 section 9.11).
+const READ_VERIFY: u8 = 0x40;
+/// Device register: the address is that of a block.
+const LBA_MODE: u8 = 1 << 6;
+
 /// What the command descriptor block `cdb` asks for, with the caller's `data`.
 pub fn decode(cdb: &[u8], data: Data) -> Result<Request, Sense> {
+    match *cdb {
+        [TEST_UNIT_READY, ..] => Ok(Request::Ready),
+        [SYNCHRONIZE_CACHE_10 | SYNCHRONIZE_CACHE_16, ..] => Ok(Request::Plain(AtaCommand {
+            command: FLUSH_CACHE_EXT,
+            device: LBA_MODE,
+            ..AtaCommand::default()
+        })),
+        [START_STOP_UNIT, _, _, _, how, ..] => start_stop(how),
+        [ATA_12 | ATA_16, ..] => {
+            let (how, what, command) = registers(cdb).ok_or(Sense::UNKNOWN_COMMAND)?;
+            pass_through(how, what, command, data)
+        }
+        _ => question(cdb),
+    }
+}
+
+/// START STOP UNIT, whose byte 4 is `how`: the drive parks, or wakes up.
+fn start_stop(how: u8) -> Result<Request, Sense> {
+    if how & (LOEJ | POWER_CONDITION) != 0 {
+        return Err(Sense::INVALID_FIELD);
+    }
+    Ok(Request::Plain(match how & START {
+        0 => AtaCommand {
+            command: STANDBY_IMMEDIATE,
+            ..AtaCommand::default()
+        },
+        _ => AtaCommand {
+            command: READ_VERIFY,
+            count: 1,
+            device: LBA_MODE,
+            ..AtaCommand::default()
+        },
+    }))
+}
+
+/// A command that is answered from what is known of the drive.
+fn question(cdb: &[u8]) -> Result<Request, Sense> {
     let tell = |ask, room| Ok(Request::Tell { ask, room });
     let word = |high, low| u32::from(u16::from_be_bytes([high, low]));
     match *cdb {
-        [TEST_UNIT_READY, ..] => Ok(Request::Ready),
         [REQUEST_SENSE, how, _, _, room, ..] => tell(Ask::Sense(how & 1 != 0), room.into()),
         [INQUIRY, 0, 0, high, low, ..] => tell(Ask::Inquiry(None), word(high, low)),
         [INQUIRY, 1, page, high, low, ..] => tell(Ask::Inquiry(Some(page)), word(high, low)),
@@ -131,54 +188,8 @@ pub fn decode(cdb: &[u8], data: Data) -> Result<Request, Sense> {
             tell(Ask::LongCapacity, u32::from_be_bytes([a, b, c, d]))
         }
         [SERVICE_ACTION_IN, ..] => Err(Sense::INVALID_FIELD),
-        [SYNCHRONIZE_CACHE_10 | SYNCHRONIZE_CACHE_16, ..] => Ok(Request::Plain(AtaCommand {
-            command: FLUSH_CACHE_EXT,
-            device: LBA_MODE,
-            ..AtaCommand::default()
-        })),
-        [START_STOP_UNIT, _, _, _, how, ..] if how & (LOEJ | POWER_CONDITION) != 0 => {
-            Err(Sense::INVALID_FIELD)
-        }
-        [START_STOP_UNIT, _, _, _, how, ..] => Ok(Request::Plain(match how & START {
-            0 => AtaCommand {
-                command: STANDBY_IMMEDIATE,
-                ..AtaCommand::default()
-            },
-            _ => AtaCommand {
-                command: READ_VERIFY,
-                count: 1,
-                device: LBA_MODE,
-                ..AtaCommand::default()
-            },
-        })),
         [REPORT_LUNS, _, _, _, _, _, a, b, c, d, ..] => {
             tell(Ask::Luns, u32::from_be_bytes([a, b, c, d]))
-        }
-        [ATA_12, how, what, features, count, low, mid, high, device, command, _, _, ..] => {
-            let command = AtaCommand {
-                command,
-                features: features.into(),
-                count: count.into(),
-                lba: lba([low, mid, high, 0, 0, 0]),
-                device,
-            };
-            // Bit 0 is reserved here.
-            pass_through(how & !EXTEND, what, command, data)
-        }
-        #[rustfmt::skip]
-        [
-            ATA_16, how, what, features_hob, features, count_hob, count,
-            low_hob, low, mid_hob, mid, high_hob, high, device, command, _, ..
-        ] => {
-            let hob = |byte: u8| if how & EXTEND != 0 { byte } else { 0 };
-            let command = AtaCommand {
-                command,
-                features: u16::from_be_bytes([hob(features_hob), features]),
-                count: u16::from_be_bytes([hob(count_hob), count]),
-                lba: lba([low, mid, high, hob(low_hob), hob(mid_hob), hob(high_hob)]),
-                device,
-            };
-            pass_through(how, what, command, data)
         }
         _ => Err(Sense::UNKNOWN_COMMAND),
     }
@@ -210,11 +221,45 @@ const BLOCK: u32 = 512;
 /// Device register: the second of two drives on a cable, which serial ATA does not have.
 const SECOND: u8 = 1 << 4;
 
+/// Bytes 1 and 2 of ATA PASS-THROUGH (12) or (16), and the registers in it.
+fn registers(cdb: &[u8]) -> Option<(u8, u8, AtaCommand)> {
+    match *cdb {
+        [ATA_12, how, what, features, count, low, mid, high, device, command, _, _, ..] => {
+            let command = AtaCommand {
+                command,
+                features: features.into(),
+                count: count.into(),
+                lba: lba([low, mid, high, 0, 0, 0]),
+                device,
+            };
+            // Bit 0 is reserved here.
+            Some((how & !EXTEND, what, command))
+        }
+        #[rustfmt::skip]
+        [
+            ATA_16, how, what, features_hob, features, count_hob, count,
+            low_hob, low, mid_hob, mid, high_hob, high, device, command, _, ..
+        ] => {
+            let hob = |byte: u8| if how & EXTEND != 0 { byte } else { 0 };
+            let command = AtaCommand {
+                command,
+                features: u16::from_be_bytes([hob(features_hob), features]),
+                count: u16::from_be_bytes([hob(count_hob), count]),
+                lba: lba([low, mid, high, hob(low_hob), hob(mid_hob), hob(high_hob)]),
+                device,
+            };
+            Some((how, what, command))
+        }
+        _ => None,
+    }
+}
+
 fn lba([low, mid, high, low_hob, mid_hob, high_hob]: [u8; 6]) -> u64 {
     u64::from_le_bytes([low, mid, high, low_hob, mid_hob, high_hob, 0, 0])
 }
 
-/// `how` and `what` are bytes 1 and 2.
+/// ATA PASS-THROUGH with bytes 1 and 2, `how` and `what`: refused where protocol, direction and
+/// length of the data do not agree with each other and with the `data` that there is.
 fn pass_through(how: u8, what: u8, command: AtaCommand, data: Data) -> Result<Request, Sense> {
     let from_device = what & T_DIR != 0;
     let bytes = match ((how >> 1) & 0xf, data) {
@@ -248,122 +293,6 @@ fn pass_through(how: u8, what: u8, command: AtaCommand, data: Data) -> Result<Re
         extend: how & EXTEND != 0,
         registers: what & CK_COND != 0,
     })
-}
-
-/// What a command wants to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// INQUIRY: the standard data, or a page of vital product data.
-    Inquiry(Option<u8>),
-    /// READ CAPACITY (10).
-    Capacity,
-    /// READ CAPACITY (16).
-    LongCapacity,
-    /// MODE SENSE.
-    Mode(Mode),
-    /// REQUEST SENSE, in descriptor format or not.
-    Sense(bool),
-    /// REPORT LUNS.
-    Luns,
-}
-
-/// The data of IDENTIFY DEVICE.
-pub struct Identity([u8; 512]);
-
-impl Identity {
-    /// As the drive sent it.
-    pub const fn new(sector: [u8; 512]) -> Self {
-        Self(sector)
-    }
-
-    pub(crate) fn word(&self, at: usize) -> u16 {
-        let word = self.0.chunks_exact(2).nth(at);
-        let word = word.and_then(|word| word.first_chunk::<2>());
-        word.copied().map_or(0, u16::from_le_bytes)
-    }
-
-    pub(crate) fn bit(&self, at: usize, bit: u32) -> bool {
-        self.word(at)
-            .checked_shr(bit)
-            .is_some_and(|word| word & 1 != 0)
-    }
-
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl Ask {
-    /// The answer, by what is known of the drive and what it says itself.
-    pub fn answer(&self, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
-        match self {
-            Self::Inquiry(None) => Ok(sat_pages::standard(unit, identity)),
-            Self::Inquiry(Some(page)) => sat_pages::vital(*page, unit, identity),
-            Self::Capacity => Ok(capacity(unit)),
-            Self::LongCapacity => Ok(long_capacity(unit)),
-            Self::Mode(mode) => sat_pages::sense(mode, unit, identity),
-            Self::Luns => Ok(luns()),
-            Self::Sense(true) => Ok(sense_descriptors()),
-            Self::Sense(false) => Ok(fixed_sense()),
-        }
-    }
-}
-
-// None of these is inlined: a page has hundreds of bytes, and all of theirs would be on the stack
-// whichever is wanted.
-
-/// A list of eight bytes: the one unit, which is 0.
-#[inline(never)]
-fn luns() -> Page {
-    Page::new().put(&[0, 0, 0, 8]).zero_to(16)
-}
-
-/// Whatever there was to be said was said with the command that it was about.
-#[inline(never)]
-fn sense_descriptors() -> Page {
-    Page::new().put(&[0x72]).zero_to(8)
-}
-
-/// The same in fixed format (SPC-4 4.5.3).
-#[inline(never)]
-fn fixed_sense() -> Page {
-    Page::new().put(&[0x70]).zero_to(18).count::<1>(7, 0)
-}
-
-fn last(unit: &Unit) -> u64 {
-    unit.blocks.saturating_sub(1)
-}
-
-fn block(unit: &Unit) -> [u8; 4] {
-    1u32.wrapping_shl(unit.block_shift.into()).to_be_bytes()
-}
-
-/// The last block, or all ones where the number does not fit, and the size of one (SBC-4 5.15).
-#[inline(never)]
-fn capacity(unit: &Unit) -> Page {
-    let last = u32::try_from(last(unit)).unwrap_or(u32::MAX);
-    Page::new().put(&last.to_be_bytes()).put(&block(unit))
-}
-
-/// Likewise; physical blocks and where they begin; whether blocks can be given back (SBC-4 5.16).
-#[inline(never)]
-fn long_capacity(unit: &Unit) -> Page {
-    const LBPME: u16 = 1 << 15;
-    const LBPRZ: u16 = 1 << 14;
-    let exponent = unit.physical_shift.saturating_sub(unit.block_shift) & 0xf;
-    // CAST: fourteen bits.
-    let aligned = (unit.shape.aligned_at & 0x3fff) as u16;
-    let gives_back = match (unit.discard, unit.shape.zeroes_unmap) {
-        (None, _) => 0,
-        (Some(_), false) => LBPME,
-        (Some(_), true) => LBPME | LBPRZ,
-    };
-    Page::new()
-        .put(&last(unit).to_be_bytes())
-        .put(&block(unit))
-        .put(&[0, exponent])
-        .put(&(aligned | gives_back).to_be_bytes())
-        .zero_to(32)
 }
 
 /// Response code: current, in descriptor format. Tools read nothing else for ATA registers.
@@ -645,207 +574,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    fn unit() -> Unit {
-        Unit {
-            kind: hal::UnitKind::Drive,
-            id: 0,
-            block_shift: 9,
-            physical_shift: 12,
-            blocks: 0x0102_0304,
-            write_cache: true,
-            fua: true,
-            discard: None,
-            max_write_zeroes: 0,
-            shape: hal::Shape {
-                aligned_at: 1,
-                ..hal::Shape::default()
-            },
-            read_only: false,
-            rotational: false,
-            ids: hal::UnitIds {
-                wwn: Some(0x5000_c500_1234_5678),
-                ..hal::UnitIds::default()
-            },
-            serial: *b"SERIAL              ",
-            model: *b"A DRIVE WITH A LONG NAME                ",
-            firmware: *b"2.5+    ",
-        }
-    }
-
-    /// Write cache and look-ahead on, 7,200 rpm, 3.5 inch.
-    fn identity() -> Identity {
-        let mut sector = [0; 512];
-        for (word, value) in [(85, 0x0060u16), (217, 7200), (168, 0xfff2)] {
-            sector[word * 2..][..2].copy_from_slice(&value.to_le_bytes());
-        }
-        Identity::new(sector)
-    }
-
-    fn bytes(ask: Ask) -> std::vec::Vec<u8> {
-        ask.answer(&unit(), &identity()).unwrap().first(4096).into()
-    }
-
-    fn vital(page: u8) -> std::vec::Vec<u8> {
-        bytes(Ask::Inquiry(Some(page)))
-    }
-
-    #[test]
-    fn a_drive_says_what_it_is() {
-        let page = bytes(Ask::Inquiry(None));
-        assert_eq!(page[..8], [0, 0, 5, 2, 91, 0, 0, 2]);
-        assert_eq!(page[8..36], *b"ATA     A DRIVE WITH A L2.5+");
-        assert_eq!(page[36..58], [0; 22]);
-        assert_eq!(page[58..64], [0, 0x60, 3, 0x20, 3, 0]);
-        assert_eq!(page[64..], [0; 32]);
-        for (firmware, revision) in [
-            (b"FW 12345", b"2345"),
-            (b"2.5+    ", b"2.5+"),
-            (b"        ", b"n/a "),
-            (b"1.0 \0\0\0\0", b"n/a "),
-            (b"FW\xe9\t\"\xe9x ", b"\"\xe9x "),
-        ] {
-            let other = Unit {
-                firmware: *firmware,
-                ..unit()
-            };
-            let page = Ask::Inquiry(None).answer(&other, &identity()).unwrap();
-            assert_eq!(page.first(36)[32..], *revision, "{firmware:?}");
-            assert_eq!(page.first(5).len(), 5);
-        }
-    }
-
-    /// The bytes of an identity are nobody's to mend: udev makes links of them.
-    #[test]
-    fn names_are_the_drives_own_bytes() {
-        let odd = Unit {
-            serial: *b"  \"o\xe9\td,\0$x         ",
-            model: *b" /\"M\xe9\t  x                               ",
-            ..unit()
-        };
-        let page = |page| {
-            let told = Ask::Inquiry(page).answer(&odd, &identity()).unwrap();
-            told.first(4096).to_vec()
-        };
-        assert_eq!(page(None)[16..32], odd.model[..16]);
-        assert_eq!(page(Some(0x80))[4..], odd.serial);
-        let names = page(Some(0x83));
-        assert_eq!(names[8..28], odd.serial);
-        assert_eq!(names[40..80], odd.model);
-        assert_eq!(names[80..100], odd.serial);
-    }
-
-    #[test]
-    fn there_is_one_unit() {
-        let luns = bytes(Ask::Luns);
-        assert_eq!(luns, [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    }
-
-    #[test]
-    fn vital_product_data() {
-        let all = vital(0x00);
-        assert_eq!(all, [0, 0, 0, 7, 0x00, 0x80, 0x83, 0x89, 0xb0, 0xb1, 0xb2]);
-        for page in &all[4..] {
-            let told = vital(*page);
-            assert_eq!(told[1], *page);
-            let follow = u16::from_be_bytes([told[2], told[3]]);
-            assert_eq!(usize::from(follow) + 4, told.len(), "{page:#x}");
-        }
-        assert_eq!(vital(0x80)[4..], unit().serial);
-        let names = vital(0x83);
-        assert_eq!(names[..8], [0, 0x83, 0, 108, 2, 0, 0, 20]);
-        assert_eq!(names[28..40], *b"\x02\x01\0\x44ATA     ");
-        let wwn = [1, 3, 0, 8, 0x50, 0, 0xc5, 0, 0x12, 0x34, 0x56, 0x78];
-        assert_eq!(names[100..], wwn);
-        let about = vital(0x89);
-        assert_eq!(
-            (about.len(), about[36], about[40], about[48], about[56]),
-            (572, 0x34, 1, 1, 0xec)
-        );
-        assert_eq!(about[60..], *identity().as_bytes());
-        assert_eq!(vital(0xb0)[..8], [0, 0xb0, 0, 60, 0, 0, 0, 8]);
-        assert_eq!(vital(0xb1)[..8], [0, 0xb1, 0, 60, 0x1c, 0x20, 0, 2]);
-        assert_eq!(vital(0xb2), [0, 0xb2, 0, 4, 0, 0, 0, 0]);
-        let unknown = Ask::Inquiry(Some(0x84)).answer(&unit(), &identity());
-        assert_eq!(unknown.unwrap_err(), Sense::INVALID_FIELD);
-    }
-
-    #[test]
-    fn capacity_in_ten_and_in_sixteen_bytes() {
-        assert_eq!(bytes(Ask::Capacity), [1, 2, 3, 3, 0, 0, 2, 0]);
-        let long = bytes(Ask::LongCapacity);
-        assert_eq!(long.len(), 32);
-        assert_eq!(long[..16], [0, 0, 0, 0, 1, 2, 3, 3, 0, 0, 2, 0, 0, 3, 0, 1]);
-        let lasts = [
-            (1 << 32, u32::MAX),
-            ((1 << 32) - 1, 0xffff_fffe),
-            (1 << 33, u32::MAX),
-            (0, 0),
-        ];
-        for (blocks, last) in lasts {
-            let large = Unit {
-                blocks,
-                discard: Some(hal::Discard {
-                    max_blocks: 1,
-                    max_ranges: 1,
-                    granularity: 1,
-                }),
-                ..unit()
-            };
-            let page = Ask::Capacity.answer(&large, &identity()).unwrap();
-            assert_eq!(page.first(4), last.to_be_bytes(), "{blocks}");
-            let page = Ask::LongCapacity.answer(&large, &identity()).unwrap();
-            assert_eq!(page.first(8), blocks.saturating_sub(1).to_be_bytes());
-            assert_eq!(page.first(16)[14], 0x80);
-        }
-    }
-
-    #[test]
-    fn mode_pages() {
-        let mode = |long, bare, page, subpage| {
-            Ask::Mode(Mode {
-                long,
-                bare,
-                page,
-                subpage,
-            })
-        };
-        let caching = bytes(mode(false, true, 0x08, 0));
-        assert_eq!(caching[..8], [23, 0, 0x10, 0, 0x08, 18, 4, 0]);
-        assert_eq!((caching.len(), caching[16]), (24, 0));
-        let control = bytes(mode(true, true, 0x8a, 0));
-        assert_eq!(control[..8], [0, 18, 0, 0x10, 0, 0, 0, 0]);
-        assert_eq!(
-            control[8..],
-            [0x0a, 10, 6, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]
-        );
-        let changeable = bytes(mode(true, true, 0x48, 0));
-        assert_eq!(changeable[8..10], [0x08, 18]);
-        assert!(changeable[10..].iter().all(|byte| *byte == 0));
-        let all = bytes(mode(false, false, 0x3f, 0xff));
-        assert_eq!(all[..12], [55, 0, 0x10, 8, 1, 2, 3, 4, 0, 0, 2, 0]);
-        assert_eq!(
-            (all.len(), all[12], all[24], all[44]),
-            (56, 0x01, 0x08, 0x0a)
-        );
-        for (page, subpage, why) in [
-            (0xc8, 0, Sense::NOT_SAVED),
-            (0x08, 1, Sense::INVALID_FIELD),
-            (0x3f, 1, Sense::INVALID_FIELD),
-            (0x1c, 0, Sense::INVALID_FIELD),
-        ] {
-            let told = mode(false, false, page, subpage).answer(&unit(), &identity());
-            assert_eq!(told.unwrap_err(), why, "{page:#x} {subpage:#x}");
-        }
-    }
-
-    #[test]
-    fn there_is_nothing_more_to_be_said() {
-        assert_eq!(bytes(Ask::Sense(true)), [0x72, 0, 0, 0, 0, 0, 0, 0]);
-        let fixed = bytes(Ask::Sense(false));
-        assert_eq!((fixed[0], fixed[7], fixed.len()), (0x70, 10, 18));
-        assert!(fixed[1..7].iter().chain(&fixed[8..]).all(|byte| *byte == 0));
     }
 
     const REPLY: AtaReply = AtaReply {

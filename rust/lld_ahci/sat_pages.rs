@@ -1,17 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0
-//! INQUIRY: the standard data (SAT-4 section 8.1.2, SPC-5 section 6.7.2) and the pages of vital
-//! product data (SAT-4 section 10.3, SPC-5 section 7.7, SBC-4 section 6.6).
+//! Answers to SCSI commands, from what is known of a drive and what it says itself.
 //!
-//! UNMAP and WRITE SAME are not to be had by SG_IO, so no page says anything of them.
-//!
-//! MODE SENSE (SPC-5 section 7.5, SAT-4 section 10.1): the pages Read-Write Error Recovery, Caching
-//! and Control. Nothing of them can be changed this way.
-//!
-//! Data that a SCSI command is answered with, built from its beginning.
+//! * INQUIRY: the standard data (SAT-4 section 8.1.2, SPC-5 section 6.7.2) and the pages of vital
+//!   product data (SAT-4 section 10.3, SPC-5 section 7.7, SBC-4 section 6.6). UNMAP and WRITE SAME
+//!   are not to be had by SG_IO, so no page says anything of them.
+//! * MODE SENSE (SPC-5 section 7.5, SAT-4 section 10.1): the pages Read-Write Error Recovery,
+//!   Caching and Control. Nothing of them can be changed this way.
+//! * READ CAPACITY (SBC-4 sections 5.15, 5.16), REPORT LUNS, REQUEST SENSE.
 
 use hal::Unit;
 
-use crate::sat::{Identity, Sense};
+use crate::sat::{Ask, Mode, Sense};
+
+/// The data of IDENTIFY DEVICE.
+pub struct Identity([u8; 512]);
+
+impl Identity {
+    /// As the drive sent it.
+    pub const fn new(sector: [u8; 512]) -> Self {
+        Self(sector)
+    }
+
+    fn word(&self, at: usize) -> u16 {
+        let word = self.0.chunks_exact(2).nth(at);
+        let word = word.and_then(|word| word.first_chunk::<2>());
+        word.copied().map_or(0, u16::from_le_bytes)
+    }
+
+    fn bit(&self, at: usize, bit: u32) -> bool {
+        self.word(at)
+            .checked_shr(bit)
+            .is_some_and(|word| word & 1 != 0)
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Ask {
+    /// The answer, by what is known of the drive and what it says itself.
+    pub fn answer(&self, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
+        match self {
+            Self::Inquiry(None) => Ok(standard(unit, identity)),
+            Self::Inquiry(Some(page)) => vital(*page, unit, identity),
+            Self::Capacity => Ok(capacity(unit)),
+            Self::LongCapacity => Ok(long_capacity(unit)),
+            Self::Mode(mode) => mode_sense(mode, unit, identity),
+            Self::Luns => Ok(luns()),
+            Self::Sense(true) => Ok(sense_descriptors()),
+            Self::Sense(false) => Ok(fixed_sense()),
+        }
+    }
+}
+
+// None of these is inlined: a page has hundreds of bytes, and all of theirs would be on the stack
+// whichever is wanted.
 
 const VENDOR: &[u8] = b"ATA     ";
 const TRANSLATOR: &[u8] = b"hiops   hiops           7.2 ";
@@ -47,7 +91,7 @@ const RMB: u8 = 1 << 7;
 
 /// The standard data.
 #[inline(never)]
-pub(crate) fn standard(unit: &Unit, identity: &Identity) -> Page {
+fn standard(unit: &Unit, identity: &Identity) -> Page {
     // The last four characters of the revision say most of it, where there are any.
     let (first, last) = unit.firmware.split_at(4);
     let revision = match last == b"    " {
@@ -77,7 +121,7 @@ pub(crate) fn standard(unit: &Unit, identity: &Identity) -> Page {
 
 /// The page `code` of vital product data.
 #[inline(never)]
-pub(crate) fn vital(code: u8, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
+fn vital(code: u8, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
     let page = Page::new().put(&[0, code, 0, 0]);
     let page = match code {
         SUPPORTED => page.put(&ALL_PAGES),
@@ -132,18 +176,6 @@ fn information(page: Page, identity: &Identity) -> Page {
         .put(identity.as_bytes())
 }
 
-/// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mode {
-    /// By the command of ten bytes, whose header is longer.
-    pub(crate) long: bool,
-    /// Without the block descriptor (DBD).
-    pub(crate) bare: bool,
-    /// Page control and page code.
-    pub(crate) page: u8,
-    pub(crate) subpage: u8,
-}
-
 const RECOVERY: u8 = 0x01;
 const CACHING: u8 = 0x08;
 const CONTROL: u8 = 0x0a;
@@ -157,8 +189,9 @@ const SAVED: u8 = 3;
 const WP: u8 = 1 << 7;
 const DPOFUA: u8 = 1 << 4;
 
+/// The pages that `mode` asks for, behind their header.
 #[inline(never)]
-pub(crate) fn sense(mode: &Mode, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
+fn mode_sense(mode: &Mode, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
     let (control, code) = (mode.page >> 6, mode.page & 0x3f);
     if control == SAVED {
         return Err(Sense::NOT_SAVED);
@@ -224,6 +257,60 @@ fn append(page: Page, code: u8, changeable: bool, identity: &Identity) -> Page {
     page.put(&[code, len as u8]).put(values)
 }
 
+/// The last block, or all ones where the number does not fit, and the size of one (SBC-4 5.15).
+#[inline(never)]
+fn capacity(unit: &Unit) -> Page {
+    let last = u32::try_from(last(unit)).unwrap_or(u32::MAX);
+    Page::new().put(&last.to_be_bytes()).put(&block(unit))
+}
+
+/// Likewise; physical blocks and where they begin; whether blocks can be given back (SBC-4 5.16).
+#[inline(never)]
+fn long_capacity(unit: &Unit) -> Page {
+    const LBPME: u16 = 1 << 15;
+    const LBPRZ: u16 = 1 << 14;
+    let exponent = unit.physical_shift.saturating_sub(unit.block_shift) & 0xf;
+    // CAST: fourteen bits.
+    let aligned = (unit.shape.aligned_at & 0x3fff) as u16;
+    let gives_back = match (unit.discard, unit.shape.zeroes_unmap) {
+        (None, _) => 0,
+        (Some(_), false) => LBPME,
+        (Some(_), true) => LBPME | LBPRZ,
+    };
+    Page::new()
+        .put(&last(unit).to_be_bytes())
+        .put(&block(unit))
+        .put(&[0, exponent])
+        .put(&(aligned | gives_back).to_be_bytes())
+        .zero_to(32)
+}
+
+fn last(unit: &Unit) -> u64 {
+    unit.blocks.saturating_sub(1)
+}
+
+fn block(unit: &Unit) -> [u8; 4] {
+    1u32.wrapping_shl(unit.block_shift.into()).to_be_bytes()
+}
+
+/// A list of eight bytes: the one unit, which is 0.
+#[inline(never)]
+fn luns() -> Page {
+    Page::new().put(&[0, 0, 0, 8]).zero_to(16)
+}
+
+/// Whatever there was to be said was said with the command that it was about.
+#[inline(never)]
+fn sense_descriptors() -> Page {
+    Page::new().put(&[0x72]).zero_to(8)
+}
+
+/// The same in fixed format (SPC-4 4.5.3).
+#[inline(never)]
+fn fixed_sense() -> Page {
+    Page::new().put(&[0x70]).zero_to(18).count::<1>(7, 0)
+}
+
 /// The longest: the page ATA Information.
 const MOST: usize = 572;
 
@@ -235,7 +322,7 @@ pub struct Page {
 }
 
 impl Page {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             bytes: [0; MOST],
             len: 0,
@@ -243,7 +330,7 @@ impl Page {
     }
 
     /// `bytes` follow.
-    pub(crate) fn put(mut self, bytes: &[u8]) -> Self {
+    fn put(mut self, bytes: &[u8]) -> Self {
         let rest = self.bytes.get_mut(self.len..).unwrap_or_default();
         rest.iter_mut()
             .zip(bytes)
@@ -253,14 +340,14 @@ impl Page {
     }
 
     /// Zeroes follow, up to a length of `len`.
-    pub(crate) fn zero_to(mut self, len: usize) -> Self {
+    fn zero_to(mut self, len: usize) -> Self {
         self.len = self.len.max(len).min(MOST);
         self
     }
 
     /// The big-endian word of `N` bytes at `at` says how many bytes follow it and the `beyond`
     /// bytes after it.
-    pub(crate) fn count<const N: usize>(mut self, at: usize, beyond: usize) -> Self {
+    fn count<const N: usize>(mut self, at: usize, beyond: usize) -> Self {
         let follow = self
             .len
             .saturating_sub(at.saturating_add(N).saturating_add(beyond));
@@ -275,5 +362,212 @@ impl Page {
     pub fn first(&self, room: u32) -> &[u8] {
         let all = self.bytes.get(..self.len).unwrap_or_default();
         all.get(..room as usize).unwrap_or(all)
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+
+    fn unit() -> Unit {
+        Unit {
+            kind: hal::UnitKind::Drive,
+            id: 0,
+            block_shift: 9,
+            physical_shift: 12,
+            blocks: 0x0102_0304,
+            write_cache: true,
+            fua: true,
+            discard: None,
+            max_write_zeroes: 0,
+            shape: hal::Shape {
+                aligned_at: 1,
+                ..hal::Shape::default()
+            },
+            read_only: false,
+            rotational: false,
+            ids: hal::UnitIds {
+                wwn: Some(0x5000_c500_1234_5678),
+                ..hal::UnitIds::default()
+            },
+            serial: *b"SERIAL              ",
+            model: *b"A DRIVE WITH A LONG NAME                ",
+            firmware: *b"2.5+    ",
+        }
+    }
+
+    /// Write cache and look-ahead on, 7,200 rpm, 3.5 inch.
+    fn identity() -> Identity {
+        let mut sector = [0; 512];
+        for (word, value) in [(85, 0x0060u16), (217, 7200), (168, 0xfff2)] {
+            sector[word * 2..][..2].copy_from_slice(&value.to_le_bytes());
+        }
+        Identity::new(sector)
+    }
+
+    fn bytes(ask: Ask) -> std::vec::Vec<u8> {
+        ask.answer(&unit(), &identity()).unwrap().first(4096).into()
+    }
+
+    fn vital(page: u8) -> std::vec::Vec<u8> {
+        bytes(Ask::Inquiry(Some(page)))
+    }
+
+    #[test]
+    fn a_drive_says_what_it_is() {
+        let page = bytes(Ask::Inquiry(None));
+        assert_eq!(page[..8], [0, 0, 5, 2, 91, 0, 0, 2]);
+        assert_eq!(page[8..36], *b"ATA     A DRIVE WITH A L2.5+");
+        assert_eq!(page[36..58], [0; 22]);
+        assert_eq!(page[58..64], [0, 0x60, 3, 0x20, 3, 0]);
+        assert_eq!(page[64..], [0; 32]);
+        for (firmware, revision) in [
+            (b"FW 12345", b"2345"),
+            (b"2.5+    ", b"2.5+"),
+            (b"        ", b"n/a "),
+            (b"1.0 \0\0\0\0", b"n/a "),
+            (b"FW\xe9\t\"\xe9x ", b"\"\xe9x "),
+        ] {
+            let other = Unit {
+                firmware: *firmware,
+                ..unit()
+            };
+            let page = Ask::Inquiry(None).answer(&other, &identity()).unwrap();
+            assert_eq!(page.first(36)[32..], *revision, "{firmware:?}");
+            assert_eq!(page.first(5).len(), 5);
+        }
+    }
+
+    /// The bytes of an identity are nobody's to mend: udev makes links of them.
+    #[test]
+    fn names_are_the_drives_own_bytes() {
+        let odd = Unit {
+            serial: *b"  \"o\xe9\td,\0$x         ",
+            model: *b" /\"M\xe9\t  x                               ",
+            ..unit()
+        };
+        let page = |page| {
+            let told = Ask::Inquiry(page).answer(&odd, &identity()).unwrap();
+            told.first(4096).to_vec()
+        };
+        assert_eq!(page(None)[16..32], odd.model[..16]);
+        assert_eq!(page(Some(0x80))[4..], odd.serial);
+        let names = page(Some(0x83));
+        assert_eq!(names[8..28], odd.serial);
+        assert_eq!(names[40..80], odd.model);
+        assert_eq!(names[80..100], odd.serial);
+    }
+
+    #[test]
+    fn there_is_one_unit() {
+        let luns = bytes(Ask::Luns);
+        assert_eq!(luns, [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn vital_product_data() {
+        let all = vital(0x00);
+        assert_eq!(all, [0, 0, 0, 7, 0x00, 0x80, 0x83, 0x89, 0xb0, 0xb1, 0xb2]);
+        for page in &all[4..] {
+            let told = vital(*page);
+            assert_eq!(told[1], *page);
+            let follow = u16::from_be_bytes([told[2], told[3]]);
+            assert_eq!(usize::from(follow) + 4, told.len(), "{page:#x}");
+        }
+        assert_eq!(vital(0x80)[4..], unit().serial);
+        let names = vital(0x83);
+        assert_eq!(names[..8], [0, 0x83, 0, 108, 2, 0, 0, 20]);
+        assert_eq!(names[28..40], *b"\x02\x01\0\x44ATA     ");
+        let wwn = [1, 3, 0, 8, 0x50, 0, 0xc5, 0, 0x12, 0x34, 0x56, 0x78];
+        assert_eq!(names[100..], wwn);
+        let about = vital(0x89);
+        assert_eq!(
+            (about.len(), about[36], about[40], about[48], about[56]),
+            (572, 0x34, 1, 1, 0xec)
+        );
+        assert_eq!(about[60..], *identity().as_bytes());
+        assert_eq!(vital(0xb0)[..8], [0, 0xb0, 0, 60, 0, 0, 0, 8]);
+        assert_eq!(vital(0xb1)[..8], [0, 0xb1, 0, 60, 0x1c, 0x20, 0, 2]);
+        assert_eq!(vital(0xb2), [0, 0xb2, 0, 4, 0, 0, 0, 0]);
+        let unknown = Ask::Inquiry(Some(0x84)).answer(&unit(), &identity());
+        assert_eq!(unknown.unwrap_err(), Sense::INVALID_FIELD);
+    }
+
+    #[test]
+    fn capacity_in_ten_and_in_sixteen_bytes() {
+        assert_eq!(bytes(Ask::Capacity), [1, 2, 3, 3, 0, 0, 2, 0]);
+        let long = bytes(Ask::LongCapacity);
+        assert_eq!(long.len(), 32);
+        assert_eq!(long[..16], [0, 0, 0, 0, 1, 2, 3, 3, 0, 0, 2, 0, 0, 3, 0, 1]);
+        let lasts = [
+            (1 << 32, u32::MAX),
+            ((1 << 32) - 1, 0xffff_fffe),
+            (1 << 33, u32::MAX),
+            (0, 0),
+        ];
+        for (blocks, last) in lasts {
+            let large = Unit {
+                blocks,
+                discard: Some(hal::Discard {
+                    max_blocks: 1,
+                    max_ranges: 1,
+                    granularity: 1,
+                }),
+                ..unit()
+            };
+            let page = Ask::Capacity.answer(&large, &identity()).unwrap();
+            assert_eq!(page.first(4), last.to_be_bytes(), "{blocks}");
+            let page = Ask::LongCapacity.answer(&large, &identity()).unwrap();
+            assert_eq!(page.first(8), blocks.saturating_sub(1).to_be_bytes());
+            assert_eq!(page.first(16)[14], 0x80);
+        }
+    }
+
+    #[test]
+    fn mode_pages() {
+        let mode = |long, bare, page, subpage| {
+            Ask::Mode(Mode {
+                long,
+                bare,
+                page,
+                subpage,
+            })
+        };
+        let caching = bytes(mode(false, true, 0x08, 0));
+        assert_eq!(caching[..8], [23, 0, 0x10, 0, 0x08, 18, 4, 0]);
+        assert_eq!((caching.len(), caching[16]), (24, 0));
+        let control = bytes(mode(true, true, 0x8a, 0));
+        assert_eq!(control[..8], [0, 18, 0, 0x10, 0, 0, 0, 0]);
+        assert_eq!(
+            control[8..],
+            [0x0a, 10, 6, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0]
+        );
+        let changeable = bytes(mode(true, true, 0x48, 0));
+        assert_eq!(changeable[8..10], [0x08, 18]);
+        assert!(changeable[10..].iter().all(|byte| *byte == 0));
+        let all = bytes(mode(false, false, 0x3f, 0xff));
+        assert_eq!(all[..12], [55, 0, 0x10, 8, 1, 2, 3, 4, 0, 0, 2, 0]);
+        assert_eq!(
+            (all.len(), all[12], all[24], all[44]),
+            (56, 0x01, 0x08, 0x0a)
+        );
+        for (page, subpage, why) in [
+            (0xc8, 0, Sense::NOT_SAVED),
+            (0x08, 1, Sense::INVALID_FIELD),
+            (0x3f, 1, Sense::INVALID_FIELD),
+            (0x1c, 0, Sense::INVALID_FIELD),
+        ] {
+            let told = mode(false, false, page, subpage).answer(&unit(), &identity());
+            assert_eq!(told.unwrap_err(), why, "{page:#x} {subpage:#x}");
+        }
+    }
+
+    #[test]
+    fn there_is_nothing_more_to_be_said() {
+        assert_eq!(bytes(Ask::Sense(true)), [0x72, 0, 0, 0, 0, 0, 0, 0]);
+        let fixed = bytes(Ask::Sense(false));
+        assert_eq!((fixed[0], fixed[7], fixed.len()), (0x70, 10, 18));
+        assert!(fixed[1..7].iter().chain(&fixed[8..]).all(|byte| *byte == 0));
     }
 }
