@@ -23,9 +23,9 @@ use cell::TryLock;
 use hal::{CmdError, Outcome};
 
 /// In `turns`: unqueued commands are with the device, or were last.
-pub(crate) const UNQUEUED: u64 = 1 << 32;
+const UNQUEUED: u64 = 1 << 32;
 /// In `turns`: the device does not look for commands.
-pub(crate) const HALTED: u64 = 1 << 33;
+const HALTED: u64 = 1 << 33;
 /// In `turns`: an error is to be handled, and until then nothing is issued. A device that
 /// has reported an error takes no command anyhow; QEMU's takes it, and carries it out once more
 /// with each that follows, when it was answered long ago.

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Commands of the data path as ATA commands (ACS-4 section 7), queued (native command queuing) and
-//! not.
+//! A command as the HBA finds it in memory, and what it is answered with.
 //!
-//! Frame information structures: the H2D Register FIS that carries a command (Serial ATA 3.x
-//! section 10.5.5), and what the first words of the two that answer it say (10.5.6, 10.5.7).
+//! # Before the device
+//! [`write()`] makes an ATA command (ACS-4 section 7) of one of the data path, queued (native
+//! command queuing) or not. It goes to the slot's table: the registers as an H2D Register FIS
+//! ([`Taskfile`], Serial ATA 3.x section 10.5.5), and where the data is as a physical region
+//! descriptor table ([`build`], AHCI 1.3.1 section 4.2.3.3). A TRIM (DATA SET MANAGEMENT, ACS-4
+//! section 7.6) has a sector of data of its own there, with the ranges of blocks that are no longer
+//! needed ([`write_ranges`]).
 //!
-//! The physical region descriptor table (AHCI 1.3.1 section 4.2.3.3): where a command's data is.
+//! # Memory
+//! One page of a port's ([`Memory`], AHCI 1.3.1 section 4) has the command list, the FIS area, and
+//! a table and a sector of the driver's own; each slot has a page for its command table: the
+//! command FIS, the PRDT, and the ranges of a TRIM behind it.
 //!
-//! DATA SET MANAGEMENT, TRIM (ACS-4 section 7.6): ranges of blocks that are no longer needed, as a
-//! sector of data.
-//!
-//! A port's memory: command list, received FISes, command tables (AHCI 1.3.1 section 4).
-//!
-//! One page has the command list, the FIS area, and a table and a sector of the driver's own; each
-//! slot has a page for its command table: the command FIS, the PRDT, and the ranges of a TRIM
-//! behind it.
-//!
-//! Status and error bytes of a failed command (ACS-4 sections 6.2, 6.3), in the terms of the layer
-//! above.
-//!
-//! Kinds, and what is tried again, are libata's in Linux 7.3: `ata_to_sense_error` in
-//! drivers/ata/libata-scsi.c and `ata_eh_analyze_tf`, `ata_eh_worth_retry` in
-//! drivers/ata/libata-eh.c. A block that can't be read is not read again: the drive has tried for
-//! long enough. Everything else of a file system is: the link may have spoilt it.
+//! # Answers
+//! The first words of the two FISes that answer a command (Serial ATA 3.x sections 10.5.6, 10.5.7)
+//! say whether it ended, and whether it failed. Status and error bytes (ACS-4 sections 6.2, 6.3)
+//! become the terms of the layer above ([`failure`]). Kinds, and what is tried again, are libata's
+//! in Linux 7.3: `ata_to_sense_error` in drivers/ata/libata-scsi.c and `ata_eh_analyze_tf`,
+//! `ata_eh_worth_retry` in drivers/ata/libata-eh.c. A block that can't be read is not read again:
+//! the drive has tried for long enough. Everything else of a file system is: the link may have
+//! spoilt it.
 
 use hal::{CmdError, Command, DmaMem, Error, Failure, Op, Outcome, Platform, Segment};
 
@@ -48,9 +47,9 @@ const FUA: u8 = 1 << 7;
 /// Features (or auxiliary) of DATA SET MANAGEMENT: TRIM.
 const TRIM: u16 = 1;
 /// Count 0: as many blocks.
-pub(crate) const BLOCKS_MAX: u32 = 1 << 16;
+const BLOCKS_MAX: u32 = 1 << 16;
 /// Addresses have 48 bits.
-pub(crate) const LBA_END: u64 = 1 << 48;
+const LBA_END: u64 = 1 << 48;
 
 /// How a drive is spoken to: decided once, from what it says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,16 +241,12 @@ pub(crate) fn singly(queued: Taskfile) -> Taskfile {
 }
 
 /// An H2D Register FIS, five dwords, as 64-bit words.
-pub(crate) type Cfis = [u64; 3];
+type Cfis = [u64; 3];
 
-/// FIS types.
+/// H2D Register FIS: its type,
 const H2D: u8 = 0x27;
-const D2H: u32 = 0x34;
-const SDB: u32 = 0xa1;
-/// H2D: the command register was written.
+/// and that the command register was written.
 const COMMAND: u64 = 1 << 15;
-/// D2H, SDB: the device asks for an interrupt.
-const INTERRUPT: u32 = 1 << 14;
 
 /// ATA registers of a 48-bit command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -300,37 +295,10 @@ impl Taskfile {
     }
 }
 
-/// Whether the first word of a D2H Register FIS, or of a Set Device Bits FIS, reports an error.
-#[inline]
-pub(crate) const fn is_error(word: u32) -> bool {
-    word & ((STATUS_ERR | STATUS_DF) << 16) != 0
-}
-
-/// Whether the first word of a Set Device Bits FIS has an error's code, whatever its status says:
-/// that of an earlier one, perhaps, which this one has covered. Without an error the standard
-/// leaves it open what stands there.
-#[inline]
-pub(crate) const fn has_error_code(sdb: u32) -> bool {
-    sdb >> 24 != 0
-}
-
-/// Whether the first word of the D2H Register FIS ends a command: a device also accepts each queued
-/// one with such a FIS, silently.
-#[inline]
-pub(crate) const fn ends_command(rfis: u32) -> bool {
-    rfis & INTERRUPT != 0 || is_error(rfis)
-}
-
-/// Whether what is in the places of the two FISes is no such FIS at all.
-#[inline]
-pub(crate) const fn is_garbage(sdb: u32, rfis: u32) -> bool {
-    (sdb != 0 && sdb & 0xff != SDB) || (rfis != 0 && rfis & 0xff != D2H)
-}
-
 /// Entries of a slot's table: what a page holds beside the command FIS and the ranges of a TRIM.
 pub(crate) const ENTRIES: usize = 216;
 /// Bytes of an entry.
-pub(crate) const BYTES: usize = 16;
+const BYTES: usize = 16;
 /// Most bytes of an entry's data (`DBC`, 22 bits).
 pub(crate) const ENTRY_MAX: u32 = 1 << 22;
 /// What an address and a length must not have: data is moved in words of 16 bits.
@@ -366,7 +334,7 @@ fn entry(segment: Segment, below: u64) -> Result<[u64; 2], CmdError> {
 ///
 /// [`CmdError::Invalid`]: the segments are odd, too many, out of reach, or not `bytes` in sum.
 #[inline]
-pub(crate) fn build<D: DmaMem>(
+fn build<D: DmaMem>(
     mut data: impl Iterator<Item = Result<Segment, CmdError>>,
     bytes: u32,
     below: u64,
@@ -412,15 +380,15 @@ fn add<D: DmaMem>(
 }
 
 /// Writes the one entry of a TRIM's ranges, `bytes` of them.
-pub(crate) fn point_to_ranges<D: DmaMem>(table: &Table<'_, D>, bytes: u32) {
+fn point_to_ranges<D: DmaMem>(table: &Table<'_, D>, bytes: u32) {
     let entry = [table.ranges_bus(), u64::from(count(bytes)) << 32];
     table.write_entry(0, entry);
 }
 
 /// Ranges of one command: a sector of them, 8 bytes each.
-pub(crate) const RANGES_MAX: usize = SECTOR_BYTES / 8;
+const RANGES_MAX: usize = SECTOR_BYTES / 8;
 /// Blocks of a range (16 bits).
-pub(crate) const RANGE_BLOCKS: u32 = 0xffff;
+const RANGE_BLOCKS: u32 = 0xffff;
 /// Most blocks of one command.
 pub(crate) const TRIM_BLOCKS_MAX: u32 = RANGE_BLOCKS * RANGES_MAX as u32;
 
@@ -435,7 +403,7 @@ pub(crate) fn max_ranges(blocks: u32) -> u16 {
 /// Writes `ranges`, or, if there are none, that which `cmd` is itself, to its table, the rest of
 /// the sector as none. [`CmdError::Range`]: not on a disk of 48 bits. [`CmdError::Invalid`]: they
 /// are not the blocks of `cmd`, or don't fit.
-pub(crate) fn write_ranges<D: DmaMem>(
+fn write_ranges<D: DmaMem>(
     cmd: &Command,
     ranges: impl Iterator<Item = Result<Segment, CmdError>>,
     table: &Table<'_, D>,
@@ -490,7 +458,7 @@ impl<D: DmaMem> Sector<'_, '_, D> {
 }
 
 /// Command slots of a port at most.
-pub(crate) const SLOTS_MAX: u8 = 32;
+const SLOTS_MAX: u8 = 32;
 /// Where the FIS area begins (its alignment: 256).
 const FIS: usize = 0x400;
 /// In the FIS area: the D2H Register FIS and the Set Device Bits FIS (4.2.1).
@@ -507,7 +475,7 @@ pub(crate) const SECTOR_BYTES: usize = 512;
 /// Bytes of a slot's command table with its ranges, log2: a page.
 const TABLE_SHIFT: u32 = 12;
 /// In a command table: where the PRDT begins (4.2.3),
-pub(crate) const PRDT: usize = 0x80;
+const PRDT: usize = 0x80;
 /// and where the ranges do.
 const RANGES: usize = PRDT + ENTRIES * BYTES;
 /// Tables in one allocation, log2: 32 KiB, which a fragmented machine still has in one piece.
@@ -587,7 +555,7 @@ impl<P: Platform> Memory<P> {
 
     /// Writes the first half of the header of `slot`, which also zeroes PRDBC.
     #[inline]
-    pub(crate) fn write_header(&self, slot: u8, write: bool, entries: u16) {
+    fn write_header(&self, slot: u8, write: bool, entries: u16) {
         let flags = if write { HEADER_WRITE } else { 0 };
         let word = HEADER_CFL | flags | (u64::from(entries) << 16);
         self.page.write64(header(slot), word);
@@ -681,12 +649,12 @@ pub(crate) struct Table<'a, D> {
 
 impl<D: DmaMem> Table<'_, D> {
     /// Where the HBA finds it.
-    pub(crate) fn bus(&self) -> u64 {
+    fn bus(&self) -> u64 {
         self.memory.bus_addr().wrapping_add(self.at as u64)
     }
 
     /// Where the HBA finds the ranges.
-    pub(crate) fn ranges_bus(&self) -> u64 {
+    fn ranges_bus(&self) -> u64 {
         self.bus().wrapping_add(RANGES as u64)
     }
 
@@ -703,13 +671,13 @@ impl<D: DmaMem> Table<'_, D> {
 
     /// Writes entry `index`, below [`ENTRIES`].
     #[inline]
-    pub(crate) fn write_entry(&self, index: usize, entry: [u64; 2]) {
+    fn write_entry(&self, index: usize, entry: [u64; 2]) {
         let at = PRDT.wrapping_add(index.wrapping_mul(BYTES));
         self.memory.write_words(self.at.wrapping_add(at), entry);
     }
 
     /// Writes range `index`, below [`RANGES_MAX`].
-    pub(crate) fn write_range(&self, index: usize, range: u64) {
+    fn write_range(&self, index: usize, range: u64) {
         let at = RANGES.wrapping_add(index.wrapping_mul(8));
         self.memory.write64(self.at.wrapping_add(at), range);
     }
@@ -717,6 +685,39 @@ impl<D: DmaMem> Table<'_, D> {
 
 // The ranges end with the page, and a table begins where the HBA wants it (a multiple of 128).
 const _: () = assert!(RANGES + SECTOR_BYTES == 1 << TABLE_SHIFT && OWN_TABLE % 128 == 0);
+
+/// Types of the FISes that answer: D2H Register, Set Device Bits.
+const D2H: u32 = 0x34;
+const SDB: u32 = 0xa1;
+/// In either: the device asks for an interrupt.
+const INTERRUPT: u32 = 1 << 14;
+
+/// Whether the first word of the D2H Register FIS ends a command: a device also accepts each queued
+/// one with such a FIS, silently.
+#[inline]
+pub(crate) const fn ends_command(rfis: u32) -> bool {
+    rfis & INTERRUPT != 0 || is_error(rfis)
+}
+
+/// Whether the first word of a D2H Register FIS, or of a Set Device Bits FIS, reports an error.
+#[inline]
+pub(crate) const fn is_error(word: u32) -> bool {
+    word & ((STATUS_ERR | STATUS_DF) << 16) != 0
+}
+
+/// Whether the first word of a Set Device Bits FIS has an error's code, whatever its status says:
+/// that of an earlier one, perhaps, which this one has covered. Without an error the standard
+/// leaves it open what stands there.
+#[inline]
+pub(crate) const fn has_error_code(sdb: u32) -> bool {
+    sdb >> 24 != 0
+}
+
+/// Whether what is in the places of the two FISes is no such FIS at all.
+#[inline]
+pub(crate) const fn is_garbage(sdb: u32, rfis: u32) -> bool {
+    (sdb != 0 && sdb & 0xff != SDB) || (rfis != 0 && rfis & 0xff != D2H)
+}
 
 /// Error: interface CRC; without `ABRT`, on old drives, a block marked bad.
 pub(crate) const ICRC: u8 = 1 << 7;

@@ -10,24 +10,20 @@
 //!                                                        v
 //!  of unqueued ones: one --> fails it                  COMRESET --> all one by one, not queued,
 //!                   several ------------------------------------^  each with its own outcome
-//!                 (and what it has too many errors for is taken from the drive: `decline`)
+//!                 (and what it has too many errors for is taken from the drive: see below)
 //!  link or bus --> COMRESET --> same drive --> all again; the third time in short order one by one
 //!                     +--> nobody, or another drive: everything fails
 //! ```
-//! What this ladder does not master is for the layer above: it fails everything and starts the port
-//! from scratch, or gives it up.
+//! The NCQ Command Error log (10h, ACS-4 section 9.14) says which queued command failed. What this
+//! ladder does not master is for the layer above: it fails everything and starts the port from
+//! scratch, or gives it up.
 //!
-//! What is taken from a drive that fails often: its queue first, then speed of its link, a
-//! generation at a time. It has them again when it is bound anew.
-//!
-//! What counts, and how often is too often, is libata's (Linux 7.3, drivers/ata/libata-eh.c, rules
-//! 4 and 5 of `ata_eh_speed_down_verdict`): more than three errors in ten minutes. Its rules for
-//! drives that have not moved data yet, and for PIO, are not taken over.
-//!
-//! Logs that READ LOG EXT returns (ACS-4 section 9): which queued command failed, and which
-//! commands can be sent queued.
-//!
-//! What the control path of a port was last doing, so that a failure can be named.
+//! # A drive that fails often
+//! It loses its queue first, then speed of its link, a generation at a time, and has them again
+//! when it is bound anew. What counts, and how often is too often, is libata's (Linux 7.3,
+//! drivers/ata/libata-eh.c, rules 4 and 5 of `ata_eh_speed_down_verdict`): more than three errors
+//! in ten minutes. Its rules for drives that have not moved data yet, and for PIO, are not taken
+//! over.
 
 use cell::sync::Ordering;
 use core::fmt;
@@ -287,6 +283,32 @@ fn bit_of(tag: u8, issued: u32) -> Option<u32> {
     (issued & bit != 0).then_some(bit)
 }
 
+/// NCQ Command Error log (9.14).
+const NCQ_ERROR: u8 = 0x10;
+
+/// The queued command that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NcqError {
+    tag: u8,
+    status: u8,
+    error: u8,
+}
+
+/// Decodes log 10h. `None`: its check sum is wrong, or it is about no queued command.
+fn ncq_error(sector: &[u8; SECTOR_BYTES]) -> Option<NcqError> {
+    let sum = sector.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
+    let [first, _, status, error, ..] = *sector;
+    // NQ: the error is of a command that was not queued.
+    if sum != 0 || first & 0x80 != 0 {
+        return None;
+    }
+    Some(NcqError {
+        tag: first & 0x1f,
+        status,
+        error,
+    })
+}
+
 /// How long an error counts, in microseconds: ten minutes.
 const WINDOW_US: u64 = 600_000_000;
 /// More of a kind, or of kinds that point to the same, are too many.
@@ -303,32 +325,10 @@ fn trouble(error: u8) -> Option<Trouble> {
     }
 }
 
-impl fmt::Display for Taken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Taken::Queue => f.write_str(
-                "too many errors: its commands are queued no more (NCQ), until it is bound anew",
-            ),
-            Taken::Sleep => f.write_str(
-                "it is lost when its link is given leave to sleep: that stays awake, until it is \
-                 bound anew",
-            ),
-            Taken::Speed(generation) => write!(
-                f,
-                "too many errors: its link is limited to {} Gbit/s, until it is bound anew",
-                match generation {
-                    1 => "1.5",
-                    _ => "3.0",
-                }
-            ),
-        }
-    }
-}
-
 impl History {
     /// Adds one that came at `now_us`; what is to be taken for it from a drive with a queue, if it
     /// is `queued`, and a link of `generation`.
-    pub(crate) fn add(
+    fn add(
         &mut self,
         now_us: u64,
         trouble: Trouble,
@@ -411,44 +411,36 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             limit => (sctl & !SPD) | (limit << SPD.trailing_zeros()),
         }
     }
+}
 
-    /// Whether a drive that has a queue gets one command at a time.
-    #[inline]
-    pub(crate) fn is_unqueued(&self) -> bool {
-        self.unqueued.load(Ordering::Relaxed)
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Taken::Queue => f.write_str(
+                "too many errors: its commands are queued no more (NCQ), until it is bound anew",
+            ),
+            Taken::Sleep => f.write_str(
+                "it is lost when its link is given leave to sleep: that stays awake, until it is \
+                 bound anew",
+            ),
+            Taken::Speed(generation) => write!(
+                f,
+                "too many errors: its link is limited to {} Gbit/s, until it is bound anew",
+                match generation {
+                    1 => "1.5",
+                    _ => "3.0",
+                }
+            ),
+        }
     }
 }
 
-/// NCQ Command Error log (9.14).
-pub(crate) const NCQ_ERROR: u8 = 0x10;
-
-/// The queued command that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NcqError {
-    pub(crate) tag: u8,
-    pub(crate) status: u8,
-    pub(crate) error: u8,
-}
-
-/// Decodes log 10h. `None`: its check sum is wrong, or it is about no queued command.
-pub(crate) fn ncq_error(sector: &[u8; SECTOR_BYTES]) -> Option<NcqError> {
-    let sum = sector.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte));
-    let [first, _, status, error, ..] = *sector;
-    // NQ: the error is of a command that was not queued.
-    if sum != 0 || first & 0x80 != 0 {
-        return None;
-    }
-    Some(NcqError {
-        tag: first & 0x1f,
-        status,
-        error,
-    })
-}
-
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
     use std::string::ToString;
+    use std::vec::Vec;
+
     use Trouble::{Drive, Link, Silence};
 
     use super::*;
@@ -462,8 +454,6 @@ mod tests {
         each.map(|(at, trouble)| history.add(at * MINUTE, *trouble, queued, generation))
             .collect()
     }
-
-    use std::vec::Vec;
 
     #[test]
     fn the_fourth_in_ten_minutes_is_one_too_many() {

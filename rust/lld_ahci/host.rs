@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The HBA: what all its ports share. It is brought up once, before any port; afterwards only its
-//! interrupt status is touched.
+//! What the layer above holds: an HBA, and a hal controller for each of its ports.
 //!
-//! The hal control path of a port, and its interrupt.
+//! [`Hba`] is what all ports share. It is taken over from the firmware (AHCI 1.3.1 section 10.6)
+//! and reset once, before any port; afterwards only its interrupt status is touched.
+//!
+//! [`AhciController`] is hal's control path of one port, and its interrupt. What it is asked for is
+//! done by the port, in the file of each subject.
 
 use cell::sync::Ordering;
 use core::fmt;
@@ -29,7 +32,7 @@ const PAUSE_US: u64 = 100;
 
 /// One host bus adapter.
 ///
-/// `mmio` is its whole register window ([`crate::quirks::bar`]).
+/// `mmio` is its whole register window ([`Boards::bar`]).
 pub struct Hba<M: Mmio> {
     mmio: M,
     cap: Cap,
@@ -252,10 +255,8 @@ impl<M: Mmio + Clone> Hba<M> {
 
 /// How long the firmware may take to let go, or to say that it is busy doing so.
 const HANDOFF_US: u64 = 25_000;
-
 /// How long it may be busy.
 const BUSY_US: u64 = 2_000_000;
-
 /// The pause between two looks.
 const HANDOFF_PAUSE_US: u64 = 1_000;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! IDENTIFY DEVICE (ACS-4 section 7.13.6), decoded from a copy of what the device wrote.
+//! What a drive says about itself: IDENTIFY DEVICE (ACS-4 section 7.13.6), and of its logs what
+//! can be sent queued (section 9.16), decoded from copies of what the device wrote.
 
 use hal::{Discard, Error, Shape, Unit, UnitIds, UnitKind};
 
@@ -50,44 +51,6 @@ pub(crate) struct DriveId {
     /// Most bytes of a command.
     pub(crate) max_transfer: u32,
     pub(crate) rotational: bool,
-}
-
-/// The sector, by words of 16 bits.
-struct Words<'a>(&'a [u8; SECTOR_BYTES]);
-
-impl Words<'_> {
-    fn word(&self, at: usize) -> u16 {
-        let byte = |at: usize| self.0.get(at).copied().unwrap_or(0);
-        let at = at.wrapping_mul(2);
-        u16::from_le_bytes([byte(at), byte(at.wrapping_add(1))])
-    }
-
-    fn bit(&self, at: usize, bit: u32) -> bool {
-        self.word(at).wrapping_shr(bit) & 1 != 0
-    }
-
-    /// A word whose bits 15:14 say 01b: it is valid.
-    fn valid(&self, at: usize) -> Option<u16> {
-        Some(self.word(at)).filter(|word| word >> 14 == 1)
-    }
-
-    /// `count` words from `at` on, least significant first.
-    fn number(&self, at: usize, count: usize) -> u64 {
-        let words = (at..at.saturating_add(count)).rev();
-        words.fold(0, |sum, at| (sum << 16) | u64::from(self.word(at)))
-    }
-
-    /// Characters, two a word, the first in the upper half.
-    fn text<const N: usize>(&self, at: usize) -> [u8; N] {
-        let mut text = [b' '; N];
-        for (index, place) in text.iter_mut().enumerate() {
-            let word = self.word(at.wrapping_add(index / 2)).to_be_bytes();
-            let byte = word.get(index % 2).copied().unwrap_or(b' ');
-            // What is no character is no text for anybody's log or file.
-            *place = if byte.is_ascii_graphic() { byte } else { b' ' };
-        }
-        text
-    }
 }
 
 impl DriveId {
@@ -146,7 +109,7 @@ impl DriveId {
         })
     }
 
-    /// The drive as a disk. `trims`: with TRIM.
+    /// The drive as a disk.
     pub(crate) fn unit(&self, id: u32) -> Unit {
         Unit {
             kind: UnitKind::Drive,
@@ -242,6 +205,44 @@ fn aligned_at(words: &Words<'_>, shift: u8) -> u32 {
     match words.valid(209).map_or(0, |word| u32::from(word & 0x3fff)) {
         0 => 0,
         offset => physical.saturating_sub(offset),
+    }
+}
+
+/// The sector, by words of 16 bits.
+struct Words<'a>(&'a [u8; SECTOR_BYTES]);
+
+impl Words<'_> {
+    fn word(&self, at: usize) -> u16 {
+        let byte = |at: usize| self.0.get(at).copied().unwrap_or(0);
+        let at = at.wrapping_mul(2);
+        u16::from_le_bytes([byte(at), byte(at.wrapping_add(1))])
+    }
+
+    fn bit(&self, at: usize, bit: u32) -> bool {
+        self.word(at).wrapping_shr(bit) & 1 != 0
+    }
+
+    /// A word whose bits 15:14 say 01b: it is valid.
+    fn valid(&self, at: usize) -> Option<u16> {
+        Some(self.word(at)).filter(|word| word >> 14 == 1)
+    }
+
+    /// `count` words from `at` on, least significant first.
+    fn number(&self, at: usize, count: usize) -> u64 {
+        let words = (at..at.saturating_add(count)).rev();
+        words.fold(0, |sum, at| (sum << 16) | u64::from(self.word(at)))
+    }
+
+    /// Characters, two a word, the first in the upper half.
+    fn text<const N: usize>(&self, at: usize) -> [u8; N] {
+        let mut text = [b' '; N];
+        for (index, place) in text.iter_mut().enumerate() {
+            let word = self.word(at.wrapping_add(index / 2)).to_be_bytes();
+            let byte = word.get(index % 2).copied().unwrap_or(b' ');
+            // What is no character is no text for anybody's log or file.
+            *place = if byte.is_ascii_graphic() { byte } else { b' ' };
+        }
+        text
     }
 }
 

@@ -194,7 +194,7 @@ const ENCLOSURE: u32 = 0xc33c_0101;
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Powers the drive and brings up the link, at the speed that the firmware had. One port after
     /// the other, so drives spin up one by one where the HBA wants that (`CAP.SSS`).
-    pub(crate) fn spin_up(&self) -> Result<(), Error> {
+    fn spin_up(&self) -> Result<(), Error> {
         let leave = self.leave_at_first();
         let sctl = self.limited(self.plan.firmware.sctl & SPD | leave.ipm);
         self.regs.heed_phy(!leave.may_sleep());
@@ -218,7 +218,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// Whether a drive is there after power-up.
-    pub(crate) fn is_present(&self) -> Result<bool, Error> {
+    fn is_present(&self) -> Result<bool, Error> {
         self.wait_link(PRESENT_US)
     }
 
@@ -252,7 +252,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// The ladder: waits for a drive that is there, and resets it when it does not get ready.
     /// Returns its signature, `None` when nobody is there (any more). `reset`: begins with a reset.
-    pub(crate) fn awaken(&self, reset: bool) -> Result<Option<u32>, Error> {
+    fn awaken(&self, reset: bool) -> Result<Option<u32>, Error> {
         let mut last = Error::Timeout;
         for attempt in 0..ATTEMPTS {
             if (reset || attempt != 0) && !self.comreset()? {

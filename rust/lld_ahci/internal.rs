@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Commands of the driver's own, and commands that are issued one by one: with nothing else with
-//! the device, polled with sleeps.
+//! Commands that are issued alone, polled with sleeps, and what the driver does with the drive by
+//! itself.
 //!
-//! The drive to oneself: what it has finishes first, what comes waits.
-//!
-//! Commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in
-//! memory of the caller's.
-//!
-//! The drive's volatile write cache: on or off, as the operator says (ACS-4 section 7.43.2).
+//! [`Port::run_alone`] issues one with nothing else with the device: a command of the driver's own
+//! in the place of slot 0 ([`Port::command`]), or one of the data path's in a recovery. Beside a
+//! data path that is up, [`Port::solo`] has the drive to itself: what it has finishes first, what
+//! comes waits. That serves
+//! * commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in
+//!   memory of the caller's;
+//! * the drive's volatile write cache: on or off, as the operator says (ACS-4 section 7.43.2).
 //!
 //! What was told of a cache that is off has to stay true: nobody flushes what has none. A drive may
 //! have its cache on again after it lost power, or even a reset, so it is turned off again before
-//! the first command of the data path.
+//! the first command of the data path ([`Port::as_promised`]).
 //!
-//! Power may go away: the write cache is flushed, and the drive parks (ACS-4 sections 7.9, 7.48).
+//! Before power goes away the write cache is flushed, and the drive parks (ACS-4 sections 7.9,
+//! 7.48).
 
 use cell::sync::Ordering;
 use hal::{Deadline, DmaMem, Error, Mmio, Platform};
@@ -25,6 +27,56 @@ use crate::eh::News;
 use crate::identify::DriveId;
 use crate::port::{About, Occupant, Port, State, Step};
 use crate::regs::{Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, IS_TROUBLE, STATUS_DF, STATUS_ERR};
+
+/// ATA registers of a command, those of 48 bits with both halves (ACS-4 section 7.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtaCommand {
+    /// The opcode.
+    pub command: u8,
+    /// Features.
+    pub features: u16,
+    /// Count.
+    pub count: u16,
+    /// LBA, 48 bits; of a 28-bit command the upper four are in `device`.
+    pub lba: u64,
+    /// Device.
+    pub device: u8,
+}
+
+/// The registers afterwards. Where the device has sent none (it answers data with its status only),
+/// `count` and `lba` are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AtaReply {
+    /// Status: see [`AtaReply::is_failure`].
+    pub status: u8,
+    /// Error.
+    pub error: u8,
+    /// Count.
+    pub count: u16,
+    /// LBA, 48 bits.
+    pub lba: u64,
+    /// Device.
+    pub device: u8,
+}
+
+impl AtaReply {
+    /// Whether the command failed (ACS-4 section 6.2: ERROR, DEVICE FAULT).
+    pub fn is_failure(&self) -> bool {
+        u32::from(self.status) & (STATUS_ERR | STATUS_DF) != 0
+    }
+}
+
+/// The data of such a command: the first so many bytes of contiguous memory, an even number up to 4
+/// MiB.
+#[derive(Clone, Copy)]
+pub enum Transfer<'a, D> {
+    /// None.
+    Nothing,
+    /// The device writes to the memory.
+    FromDevice(&'a D, u32),
+    /// It reads from it.
+    ToDevice(&'a D, u32),
+}
 
 /// How long a command without much to do may take. TIMEOUT: a drive that has just been reset may be
 /// busy with itself.
@@ -91,7 +143,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// A command of the driver's own, in the place of what is in slot 0.
-    pub(crate) fn own(&self, step: Step, taskfile: Taskfile, timeout_us: u64) -> Result<(), Error> {
+    fn own(&self, step: Step, taskfile: Taskfile, timeout_us: u64) -> Result<(), Error> {
         self.command(step, taskfile, false, None, Deadline::after(timeout_us))
     }
 
@@ -171,6 +223,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
 /// How long what the drive has may take to finish: what the layer above grants a command, too.
 const FINISH_US: u64 = 30_000_000;
+/// The pause between two looks.
+const FINISH_PAUSE_US: u64 = 500;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Has `work` done with the command list running, nothing with the device, and the queue, if
@@ -216,56 +270,25 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.give_turns();
         Ok(done)
     }
-}
 
-/// ATA registers of a command, those of 48 bits with both halves (ACS-4 section 7.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AtaCommand {
-    /// The opcode.
-    pub command: u8,
-    /// Features.
-    pub features: u16,
-    /// Count.
-    pub count: u16,
-    /// LBA, 48 bits; of a 28-bit command the upper four are in `device`.
-    pub lba: u64,
-    /// Device.
-    pub device: u8,
-}
-
-/// The registers afterwards. Where the device has sent none (it answers data with its status only),
-/// `count` and `lba` are 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AtaReply {
-    /// Status: see [`AtaReply::is_failure`].
-    pub status: u8,
-    /// Error.
-    pub error: u8,
-    /// Count.
-    pub count: u16,
-    /// LBA, 48 bits.
-    pub lba: u64,
-    /// Device.
-    pub device: u8,
-}
-
-impl AtaReply {
-    /// Whether the command failed (ACS-4 section 6.2: ERROR, DEVICE FAULT).
-    pub fn is_failure(&self) -> bool {
-        u32::from(self.status) & (STATUS_ERR | STATUS_DF) != 0
+    /// Whether there is something to attend to, a register read.
+    fn is_troubled(&self) -> bool {
+        self.regs.read(Reg::Is) & IS_TROUBLE != 0
     }
-}
 
-/// The data of such a command: the first so many bytes of contiguous memory, an even number up to 4
-/// MiB.
-#[derive(Clone, Copy)]
-pub enum Transfer<'a, D> {
-    /// None.
-    Nothing,
-    /// The device writes to the memory.
-    FromDevice(&'a D, u32),
-    /// It reads from it.
-    ToDevice(&'a D, u32),
+    /// Waits until the device has nothing, or something to complain of, for `limit_us` at most.
+    fn let_finish(&self, limit_us: u64) {
+        let start = self.platform.now_us();
+        while self.flight.issued.load(Ordering::SeqCst) != 0 {
+            let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
+            let waited = self.platform.now_us().saturating_sub(start);
+            // All ones are 32 queued commands as well as an absent device, which is trouble.
+            if left == 0 || waited >= limit_us || self.is_troubled() {
+                return;
+            }
+            self.platform.sleep_us(FINISH_PAUSE_US);
+        }
+    }
 }
 
 /// How long a command may take whose caller says nothing.
@@ -349,7 +372,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             error: (tfd >> 8) as u8,
             ..AtaReply::default()
         };
-        if crate::cmd::ends_command(first) {
+        if cmd::ends_command(first) {
             reply.count = fourth as u16;
             reply.lba = u64::from(second & 0xff_ffff) | (u64::from(third & 0xff_ffff) << 24);
             reply.device = (second >> 24) as u8;
@@ -426,7 +449,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// The drive `before`, which was told to change, as it is now.
-    pub(crate) fn asked_again(&self, before: About) -> Result<About, Error> {
+    fn asked_again(&self, before: About) -> Result<About, Error> {
         let (id, _) = self.identity()?.map_err(|_| Error::Malformed)?;
         match id.but_for_cache(&before.id).is_same(&before.id) {
             true => Ok(About { id, ..before }),
@@ -450,8 +473,6 @@ const DRAIN_US: u64 = 5_000_000;
 /// How long a flush, or parking, may take. TIMEOUT: the layer above grants a command as much; the
 /// standard sets no bound.
 const FLUSH_US: u64 = 30_000_000;
-/// The pause between two looks.
-const SHUTDOWN_PAUSE_US: u64 = 500;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Flushes and parks the drive, if there is one that takes commands. What is under way may
@@ -491,24 +512,5 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             Err(why) => Err(why),
         };
         flushed.and(parked)
-    }
-
-    /// Whether there is something to attend to, a register read.
-    pub(crate) fn is_troubled(&self) -> bool {
-        self.regs.read(Reg::Is) & IS_TROUBLE != 0
-    }
-
-    /// Waits until the device has nothing, or something to complain of, for `limit_us` at most.
-    pub(crate) fn let_finish(&self, limit_us: u64) {
-        let start = self.platform.now_us();
-        while self.flight.issued.load(Ordering::SeqCst) != 0 {
-            let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
-            let waited = self.platform.now_us().saturating_sub(start);
-            // All ones are 32 queued commands as well as an absent device, which is trouble.
-            if left == 0 || waited >= limit_us || self.is_troubled() {
-                return;
-            }
-            self.platform.sleep_us(SHUTDOWN_PAUSE_US);
-        }
     }
 }

@@ -16,7 +16,7 @@
 //! ports along, so no port uses it.
 //!
 //! # Serving an HBA
-//! 1. [`Hba::new`] on the BAR that [`quirks::bar`] names; the DMA mask is of [`Hba::dma_bits`];
+//! 1. [`Hba::new`] on the BAR that [`Boards::bar`] names; the DMA mask is of [`Hba::dma_bits`];
 //!    [`Hba::start`].
 //! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it,
 //!    [`AhciController::new`], `start`, `units`. One with a disk gets its queue; all of them are
@@ -25,7 +25,7 @@
 //!    polls a port turns only the port's off.
 //! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there
 //!    [`hal::Controller::interrupt`], and then its queue is drained.
-//! 5. After [`Site::call`] a thread lays the queue to rest (`port::Paused`), calls
+//! 5. After [`Site::call`] a thread lays the queue to rest (`engine::Paused`), calls
 //!    [`AhciController::attend`], lets the queue go on, and does what the [`News`] say. A port
 //!    whose drive left or was exchanged is dropped with its queue, and made anew.
 //!
@@ -39,19 +39,18 @@
 //! * **Issued**: the device has the command. **Deferred**: it waits for its turn.
 //!
 //! # Files
-//! * Registers: [`regs`]. The HBA: `hba`, `handoff` (from the firmware). A port's parts: `port`,
-//!   `memory`.
-//! * Control path: `controller` (hal's), `start`, `link` (spin-up, COMRESET), `engine` (command
-//!   list), `internal` (commands of the driver's own), `identify`, `recover` with `log` (which
-//!   command failed), `decline` (what a drive loses that fails often), `pass` (commands of the
-//!   operator's tools), `lpm` and `policy` (sleep of the link), `cache`, `solo` (the drive to
-//!   oneself), `shutdown`; its steps by name: `step`; what the log says of a
-//!   command that timed out: `silence`.
-//! * What an operator chooses: `policy` with `lpm`, `cache`, `depth`.
-//! * What HBAs and drives do wrong: [`boards`]; `quirks`, `drives`, by patterns (`glob`).
-//! * Tools that speak SCSI to it: [`sat`], with `sense`, what they are answered with.
-//! * Data path: `queue` (hal's), `command` with `fis`, `prdt` and `trim` before the device,
-//!   `flight` (who has what), `events` (issue and completion), `status` (what an error means).
+//! * [`regs`]: registers of the HBA and of its ports. `quirks`: what HBAs ([`Boards`]) and drives
+//!   do wrong.
+//! * `port`: all that a port keeps, and how it is stopped and run. What is done with it is in the
+//!   files that follow, as methods of [`Port`].
+//! * Data path: `queue` (hal's queue: issue and completion), `active` (which commands the device
+//!   has, which wait for their turn), `cmd` (a command in memory, and what its answer means).
+//! * Control path: `init` (link up, drive recognized), `identify` (what it says of itself), `eh`
+//!   (recovery, and what a drive loses that fails often), `internal` (commands that are issued
+//!   alone: the driver's own and those of tools; write cache; shutdown), `lpm` (sleep of the link),
+//!   `timeout_report` (what the log says of a command that timed out).
+//! * `host`, above them all: [`Hba`], and hal's controller of a port.
+//! * Tools that speak SCSI: [`sat`] decodes their commands, `sat_pages` has the answers.
 //!
 //! # Left alone
 //! ATAPI devices, port multipliers, drives of 28-bit addresses, locked ones, other block sizes than

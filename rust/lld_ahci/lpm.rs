@@ -10,7 +10,8 @@
 //! (section 7.3.1). So on a link that may sleep that is not heeded. A drive that comes still
 //! tells so (`PxSERR.DIAG.X`), one that goes is missed by the next command.
 //!
-//! What a policy of link power management comes to, with what HBA and drive have of it.
+//! # Policies
+//! What a policy of link power management comes to, with what HBA and drive have of it:
 //!
 //! | policy | Partial | Slumber | HBA (ALPM) | drive (DIPM) |
 //! | --- | --- | --- | --- | --- |
@@ -51,15 +52,68 @@ pub(crate) struct Leave {
 
 impl Leave {
     /// None.
-    pub(crate) const NONE: Self = Self {
+    const NONE: Self = Self {
         ipm: SCTL_AWAKE,
         alpm: 0,
         dipm: false,
     };
 
+    /// What `policy` gives leave to; of the firmware's, [`Leave::NONE`].
+    fn of(policy: LinkPower, means: Means) -> Self {
+        let (deep, alpm) = match policy {
+            LinkPower::Firmware | LinkPower::MaxPerformance => return Self::NONE,
+            LinkPower::MediumPower => (false, CMD_ALPE),
+            LinkPower::MediumPowerWithDipm | LinkPower::MinPowerWithPartial => (true, CMD_ALPE),
+            // Without Slumber it is as deep as can be.
+            LinkPower::MinPower if means.slumber => (true, CMD_ALPE | CMD_ASP),
+            LinkPower::MinPower => (true, CMD_ALPE),
+        };
+        let partial = if means.partial { 0 } else { SCTL_NO_PARTIAL };
+        let slumber = match deep && means.slumber {
+            true => 0,
+            false => SCTL_NO_SLUMBER,
+        };
+        let leads_to_partial = alpm & CMD_ASP == 0;
+        let leads_somewhere = means.partial || !leads_to_partial;
+        Self {
+            ipm: partial | slumber,
+            alpm: match means.alpm && leads_somewhere {
+                true => alpm,
+                false => 0,
+            },
+            dipm: deep && means.dipm,
+        }
+    }
+
     /// Whether it may go to sleep, and somebody would have it do so.
     pub(crate) const fn may_sleep(self) -> bool {
         self.ipm & SCTL_AWAKE != SCTL_AWAKE && (self.alpm & CMD_ALPE != 0 || self.dipm)
+    }
+}
+
+/// What HBA and drive have of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Means {
+    /// Partial, Slumber.
+    partial: bool,
+    slumber: bool,
+    /// The HBA may have the link sleep.
+    alpm: bool,
+    /// The drive may ask for it.
+    dipm: bool,
+}
+
+impl Means {
+    /// Those of a drive behind an HBA of `cap`, known as `board`.
+    fn of(cap: Cap, board: Boards, id: &DriveId) -> Self {
+        let (partial, slumber) = (cap.has_partial(), cap.has_slumber());
+        Self {
+            partial,
+            slumber,
+            alpm: cap.has_alpm() && id.hipm,
+            // Some drives are upset by a state that is denied to them: all or nothing.
+            dipm: id.has_dipm && partial && slumber && !board.has(Boards::NO_DIPM),
+        }
     }
 }
 
@@ -89,27 +143,6 @@ impl Power {
 }
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Why the link stays awake, whatever anybody wants.
-    fn why_awake(&self) -> Option<&'static str> {
-        if let Some(why) = refusal(self.plan.cap, self.plan.firmware.external) {
-            Some(why)
-        } else if self.power.may_not.load(Ordering::Relaxed) {
-            Some("the drive is known to be lost by it (see hiops/quirks)")
-        } else if self.power.is_given_up() {
-            Some("the drive was lost by it; bind it anew to try again")
-        } else {
-            None
-        }
-    }
-
-    /// How much the link may sleep. Any context.
-    pub(crate) fn link_power(&self) -> LinkPower {
-        match self.why_awake() {
-            Some(_) => LinkPower::MaxPerformance,
-            None => self.power.policy(),
-        }
-    }
-
     /// See [`hal::Controller::set_link_power`].
     pub(crate) fn set_link_power(
         &self,
@@ -172,23 +205,6 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
     }
 
-    /// What the link may do before the drive was asked what it is.
-    pub(crate) fn leave_at_first(&self) -> Leave {
-        match self.link_power() {
-            LinkPower::Firmware => self.firmwares_leave(),
-            _ => Leave::NONE,
-        }
-    }
-
-    /// What the firmware of the machine had set.
-    const fn firmwares_leave(&self) -> Leave {
-        Leave {
-            ipm: self.plan.firmware.sctl & SCTL_IPM,
-            alpm: self.plan.firmware.cmd,
-            dipm: false,
-        }
-    }
-
     /// Gives the link leave to sleep, or keeps it awake; the drive's part of it is the caller's. By
     /// the control path, with nothing under way. Sleeps.
     pub(crate) fn grant(&self, leave: Leave) -> Result<(), Error> {
@@ -218,65 +234,48 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.regs.heed_phy(true);
         Ok(())
     }
-}
 
-/// What HBA and drive have of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Means {
-    /// Partial, Slumber.
-    pub(crate) partial: bool,
-    pub(crate) slumber: bool,
-    /// The HBA may have the link sleep.
-    pub(crate) alpm: bool,
-    /// The drive may ask for it.
-    pub(crate) dipm: bool,
-}
-
-impl Means {
-    /// Those of a drive behind an HBA of `cap`, known as `board`.
-    pub(crate) fn of(cap: Cap, board: Boards, id: &DriveId) -> Self {
-        let (partial, slumber) = (cap.has_partial(), cap.has_slumber());
-        Self {
-            partial,
-            slumber,
-            alpm: cap.has_alpm() && id.hipm,
-            // Some drives are upset by a state that is denied to them: all or nothing.
-            dipm: id.has_dipm && partial && slumber && !board.has(Boards::NO_DIPM),
+    /// What the link may do before the drive was asked what it is.
+    pub(crate) fn leave_at_first(&self) -> Leave {
+        match self.link_power() {
+            LinkPower::Firmware => self.firmwares_leave(),
+            _ => Leave::NONE,
         }
     }
-}
 
-impl Leave {
-    /// What `policy` gives leave to; of the firmware's, [`Leave::NONE`].
-    pub(crate) fn of(policy: LinkPower, means: Means) -> Self {
-        let (deep, alpm) = match policy {
-            LinkPower::Firmware | LinkPower::MaxPerformance => return Self::NONE,
-            LinkPower::MediumPower => (false, CMD_ALPE),
-            LinkPower::MediumPowerWithDipm | LinkPower::MinPowerWithPartial => (true, CMD_ALPE),
-            // Without Slumber it is as deep as can be.
-            LinkPower::MinPower if means.slumber => (true, CMD_ALPE | CMD_ASP),
-            LinkPower::MinPower => (true, CMD_ALPE),
-        };
-        let partial = if means.partial { 0 } else { SCTL_NO_PARTIAL };
-        let slumber = match deep && means.slumber {
-            true => 0,
-            false => SCTL_NO_SLUMBER,
-        };
-        let leads_to_partial = alpm & CMD_ASP == 0;
-        let leads_somewhere = means.partial || !leads_to_partial;
-        Self {
-            ipm: partial | slumber,
-            alpm: match means.alpm && leads_somewhere {
-                true => alpm,
-                false => 0,
-            },
-            dipm: deep && means.dipm,
+    /// What the firmware of the machine had set.
+    const fn firmwares_leave(&self) -> Leave {
+        Leave {
+            ipm: self.plan.firmware.sctl & SCTL_IPM,
+            alpm: self.plan.firmware.cmd,
+            dipm: false,
+        }
+    }
+
+    /// How much the link may sleep. Any context.
+    pub(crate) fn link_power(&self) -> LinkPower {
+        match self.why_awake() {
+            Some(_) => LinkPower::MaxPerformance,
+            None => self.power.policy(),
+        }
+    }
+
+    /// Why the link stays awake, whatever anybody wants.
+    fn why_awake(&self) -> Option<&'static str> {
+        if let Some(why) = refusal(self.plan.cap, self.plan.firmware.external) {
+            Some(why)
+        } else if self.power.may_not.load(Ordering::Relaxed) {
+            Some("the drive is known to be lost by it (see hiops/quirks)")
+        } else if self.power.is_given_up() {
+            Some("the drive was lost by it; bind it anew to try again")
+        } else {
+            None
         }
     }
 }
 
 /// Why no link of an HBA of `cap` is ever given leave to sleep, at a port that is `external`.
-pub(crate) fn refusal(cap: Cap, external: bool) -> Option<&'static str> {
+fn refusal(cap: Cap, external: bool) -> Option<&'static str> {
     if !cap.has_partial() && !cap.has_slumber() {
         Some("the controller has neither Partial nor Slumber (CAP.PSC, SSC)")
     } else if external {

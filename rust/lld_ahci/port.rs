@@ -566,7 +566,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 

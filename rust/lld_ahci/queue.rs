@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A port's command slots as a hal queue.
-//!
-//! Tag and slot are the same number, and the NCQ tag as well.
-//!
-//! Issuing commands to the device, and finding out which it has finished.
+//! A port's command slots as a hal queue: commands are issued to the device, and it is found out
+//! which of them it has finished. Tag and slot are the same number, and the NCQ tag as well. Which
+//! commands the device has is in [`crate::active`]; what is written for one is of [`crate::cmd`].
 //!
 //! # Memory first
 //! What is finished is in registers: `PxSACT` for queued commands, `PxCI` for unqueued ones (AHCI
@@ -38,10 +36,10 @@
 //! zero: as if everything were finished. So where it says that of more than was announced, and of
 //! all, it is believed only of a command list that runs, by a register that is read after it.
 //!
-//! How many commands a drive is given at once, as far as an operator has a say in it: as libata's
+//! # Depth
+//! How many commands a drive is given at once is the operator's choice: as by libata's
 //! `queue_depth` (`ata_change_queue_depth` in Linux 7.3's drivers/ata/libata-sata.c), 1 turns
-//! queuing (NCQ) off, and more turns it on again, also where errors had cost it
-//! ([`crate::decline`]).
+//! queuing (NCQ) off, and more turns it on again, also where errors had cost it ([`crate::eh`]).
 
 use cell::sync::{fence, Ordering};
 use hal::{
@@ -59,8 +57,8 @@ const BATCHES: usize = 4;
 
 /// The slots of a port.
 pub struct AhciQueue<S: Site> {
-    pub(crate) site: S,
-    pub(crate) tags: TagTable<S::Platform>,
+    site: S,
+    tags: TagTable<S::Platform>,
     dialect: Dialect,
 }
 
@@ -68,18 +66,18 @@ pub struct AhciQueue<S: Site> {
 #[derive(Debug, Default)]
 pub struct AhciDrain {
     /// Found finished, and not fetched yet.
-    pub(crate) done: u32,
+    done: u32,
     /// Of those, which a recovery ended.
-    pub(crate) judged: u32,
+    judged: u32,
     /// The registers were read in this drain.
     looked: bool,
     /// Completions that were announced, and that the registers did not show yet.
-    pub(crate) owed: u32,
+    owed: u32,
     /// Looks at memory, for the rare one at the registers that a polled port needs.
-    pub(crate) looks: u32,
+    looks: u32,
     /// Register writes of this drain.
-    pub(crate) writes: usize,
-    pub(crate) violations: u32,
+    writes: usize,
+    violations: u32,
 }
 
 impl<S: Site> AhciQueue<S> {
@@ -90,21 +88,6 @@ impl<S: Site> AhciQueue<S> {
             dialect,
         }
     }
-
-    /// How the command in `slot` ended.
-    #[inline]
-    fn outcome(&self, side: &AhciDrain, slot: u8, bit: u32) -> Outcome {
-        match side.judged & bit {
-            0 => Ok(()),
-            _ => self.site.port().flight.verdict(slot),
-        }
-    }
-}
-
-/// The bit of `slot`.
-#[inline]
-pub(crate) const fn bit(slot: u32) -> u32 {
-    1u32.wrapping_shl(slot)
 }
 
 impl<S: Site> Queue for AhciQueue<S> {
@@ -232,14 +215,11 @@ impl<S: Site> Queue for AhciQueue<S> {
     }
 }
 
-/// Looks of a polled port at memory, for one at its interrupt status. A power of two.
-const RARELY: u32 = 1024;
-
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Issues the commands in `bits`, or defers them until their turn. By the issuer. Returns how
     /// many registers were written.
     #[inline]
-    pub(crate) fn issue(&self, bits: u32) -> usize {
+    fn issue(&self, bits: u32) -> usize {
         if self.flight.is_free() && self.flight.queued(bits) == bits {
             return self.issue_queued(bits);
         }
@@ -283,10 +263,13 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 }
 
+/// Looks of a polled port at memory, for one at its interrupt status. A power of two.
+const RARELY: u32 = 1024;
+
 impl<S: Site> AhciQueue<S> {
     /// Whether a completion may be there, from memory.
     #[inline]
-    pub(crate) fn is_announced(&self, side: &mut AhciDrain) -> bool {
+    fn is_announced(&self, side: &mut AhciDrain) -> bool {
         let port = self.site.port();
         let (sdb, rfis) = port.memory.fises();
         if sdb != 0 || cmd::ends_command(rfis) || side.owed != 0 || port.flight.is_judged() {
@@ -322,7 +305,7 @@ impl<S: Site> AhciQueue<S> {
 
     /// What is finished, as bits; reads one register if the device has anything. By the drainer.
     #[inline]
-    pub(crate) fn look(&self, side: &mut AhciDrain) -> u32 {
+    fn look(&self, side: &mut AhciDrain) -> u32 {
         let port = self.site.port();
         side.judged = match port.flight.is_judged() {
             true => port.flight.take_judged(),
@@ -452,6 +435,21 @@ impl<S: Site> AhciQueue<S> {
         }
         taken
     }
+
+    /// How the command in `slot` ended.
+    #[inline]
+    fn outcome(&self, side: &AhciDrain, slot: u8, bit: u32) -> Outcome {
+        match side.judged & bit {
+            0 => Ok(()),
+            _ => self.site.port().flight.verdict(slot),
+        }
+    }
+}
+
+/// The bit of `slot`.
+#[inline]
+const fn bit(slot: u32) -> u32 {
+    1u32.wrapping_shl(slot)
 }
 
 impl Depth {
@@ -463,7 +461,7 @@ impl Depth {
 
     /// Slots that may be used.
     #[inline]
-    pub(crate) fn slots(&self) -> usize {
+    fn slots(&self) -> usize {
         // CAST: a usize has 32 bits at least.
         self.chosen.load(Ordering::Relaxed) as usize
     }
@@ -475,6 +473,12 @@ impl Depth {
 }
 
 impl<P: Platform, M: Mmio> Port<P, M> {
+    /// Whether a drive that has a queue gets one command at a time.
+    #[inline]
+    pub(crate) fn is_unqueued(&self) -> bool {
+        self.unqueued.load(Ordering::Relaxed)
+    }
+
     /// The commands that the drive is given at once, at most.
     pub(crate) fn depth(&self) -> u16 {
         let most = self.depth.most.load(Ordering::Relaxed);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What SATA drives are known to do wrong, what some are known to do right, and what follows. Who
-//! has which: `drives`. HBAs: `boards`.
+//! What SATA drives and HBAs are known to do wrong, what some drives are known to do right, and
+//! what follows.
 //!
+//! # Drives
 //! | quirk | what is done |
 //! | --- | --- |
 //! | `disable` | it is no disk, and is left alone |
@@ -26,17 +27,15 @@
 //! These have no effect, as what would trip over them is not done here; who has them is shown all
 //! the same. `brokenhpa`: a host protected area is never looked for. `brokenfpdmaaa`:
 //! auto-activation is never enabled. `nodmalog`, `nologdir`: logs are read by PIO, and the
-//! directory of logs is not.
-//! `firmwarewarn`: newer firmware is to be had, and needed.
+//! directory of logs is not. `firmwarewarn`: newer firmware is to be had, and needed.
 //!
-//! Which drive is known for what: facts of libata (`__ata_dev_quirks` and
-//! `__ata_dev_max_sec_quirks` of Linux 7.3), in two tables of our own.
+//! Which drive is known for what are facts of libata (`__ata_dev_quirks` and
+//! `__ata_dev_max_sec_quirks` of Linux 7.3), in two tables of our own: of [`KNOWN_BAD`] all rows
+//! count that match, of [`KNOWN_GOOD`] the first. What is not taken over is of PATA and ATAPI
+//! devices, which are not served.
 //!
-//! Of [`KNOWN_BAD`] all rows count that match; of [`KNOWN_GOOD`] the first. What is not taken over
-//! is of PATA and ATAPI devices, which are not served.
-//!
-//! HBAs that are known to do something wrong, and what they are spared: facts of `ahci.c` of Linux
-//! 7.3 (its boards and their flags).
+//! # HBAs
+//! Facts of `ahci.c` of Linux 7.3 (its boards and their flags).
 //!
 //! | quirk | what is done |
 //! | --- | --- |
@@ -56,9 +55,6 @@
 //! ATAPI, notifications, DevSleep, auto-activation, and `PxSERR.ERR.E`, which is not looked at.
 //! Left out, too: quirks of one make of machine, by name; and the port of an Avoton that stays off
 //! after a COMRESET (`DET` 1), which comes back with the next bind.
-//!
-//! Patterns of models and of firmware revisions: `*` is any text, `?` any character, `[a-c5]` one
-//! of some, everything else itself. A pattern is all of the text.
 
 use hal::{Messages, PciIds};
 
@@ -72,7 +68,7 @@ hal::quirk_set! {
         DISABLE = "disable",
         /// Native command queuing is broken, or slow.
         NO_NCQ = "noncq",
-        /// Likewise behind an HBA of VENDOR_ATI's.
+        /// Likewise behind an HBA of ATI's.
         NO_NCQ_ON_ATI = "noncqonati",
         /// Newer firmware mends it.
         FIRMWARE_WARN = "firmwarewarn",
@@ -92,7 +88,7 @@ hal::quirk_set! {
         NO_LPM = "nolpm",
         /// Likewise, if it is one of 1.5 Gbit/s.
         WD_BROKEN_LPM = "wdbrokenlpm",
-        /// Likewise, behind an HBA of VENDOR_ATI's or AMD's.
+        /// Likewise, behind an HBA of ATI's or AMD's.
         NO_LPM_ON_ATI_AND_AMD = "nolpmonatiandamd",
         /// It is lost at higher speeds of the link.
         GEN1 = "1.5gbps",
@@ -111,8 +107,6 @@ hal::quirk_set! {
     }
 }
 
-/// PCI vendors of HBAs.
-const AMD: u16 = 0x1022;
 /// Bytes of a TRIM that every drive takes.
 const TRIM_BYTES: u32 = 128 << 20;
 
@@ -129,15 +123,21 @@ pub(crate) struct Surroundings {
 
 impl Quirks {
     /// What is known of the drive that names itself so (IDENTIFY DEVICE).
-    pub(crate) fn of(model: &[u8], firmware: &[u8]) -> Self {
-        of(model, firmware)
+    pub(crate) fn of(model: &[u8], firmware: &[u8]) -> Quirks {
+        let (model, firmware) = (model.trim_ascii_end(), firmware.trim_ascii_end());
+        let is = |row: &&DriveRow| {
+            matches(row.0.as_bytes(), model) && matches(row.1.as_bytes(), firmware)
+        };
+        let good = KNOWN_GOOD.iter().find(is).map_or(Quirks::NONE, |row| row.2);
+        let bad = KNOWN_BAD.iter().filter(is);
+        bad.fold(good, |sum, row| sum.with(row.2))
     }
 
     /// Whether the link has to stay awake.
     pub(crate) fn is_sleepless(self, id: &DriveId, around: &Surroundings) -> bool {
         self.has(Self::NO_LPM)
             || (self.has(Self::WD_BROKEN_LPM) && id.gen1_only)
-            || (self.has(Self::NO_LPM_ON_ATI_AND_AMD) && matches!(around.vendor, VENDOR_ATI | AMD))
+            || (self.has(Self::NO_LPM_ON_ATI_AND_AMD) && matches!(around.vendor, ATI | AMD))
     }
 
     /// Most bytes of a command.
@@ -153,7 +153,7 @@ impl Quirks {
 impl DriveId {
     /// What is left of what the drive says once `quirks` are known: all that it is used for.
     pub(crate) fn spared(mut self, quirks: Quirks, around: &Surroundings) -> Self {
-        let ati = quirks.has(Quirks::NO_NCQ_ON_ATI) && around.vendor == VENDOR_ATI;
+        let ati = quirks.has(Quirks::NO_NCQ_ON_ATI) && around.vendor == ATI;
         if quirks.has(Quirks::NO_NCQ) || ati {
             self.depth = None;
         }
@@ -174,7 +174,7 @@ impl DriveId {
     }
 }
 
-/// Model, firmware revision, and what that drive is known for; see [`crate::quirks`].
+/// Patterns of a model and of a firmware revision, and what that drive is known for.
 type DriveRow = (&'static str, &'static str, Quirks);
 
 const ANY: &str = "*";
@@ -305,16 +305,6 @@ const KNOWN_GOOD: &[DriveRow] = &[
     ("ST[1248][0248]0[FH]*", ANY, ZEROES),
 ];
 
-/// What is known of the drive that names itself so.
-pub(crate) fn of(model: &[u8], firmware: &[u8]) -> Quirks {
-    let (model, firmware) = (model.trim_ascii_end(), firmware.trim_ascii_end());
-    let is =
-        |row: &&DriveRow| matches(row.0.as_bytes(), model) && matches(row.1.as_bytes(), firmware);
-    let good = KNOWN_GOOD.iter().find(is).map_or(Quirks::NONE, |row| row.2);
-    let bad = KNOWN_BAD.iter().filter(is);
-    bad.fold(good, |sum, row| sum.with(row.2))
-}
-
 hal::quirk_set! {
     /// What an HBA is known to do wrong.
     pub struct Boards {
@@ -350,13 +340,15 @@ type BoardRow = (u16, u16, u16, Boards);
 
 const ANY_DEVICE: (u16, u16) = (0, u16::MAX);
 
+/// PCI vendors of HBAs.
 const LOONGSON: u16 = 0x0014;
-const VENDOR_ATI: u16 = 0x1002;
+const ATI: u16 = 0x1002;
+const AMD: u16 = 0x1022;
 const ST_MICRO: u16 = 0x104a;
 const NVIDIA: u16 = 0x10de;
 const VIA: u16 = 0x1106;
 const MARVELL: u16 = 0x11ab;
-const VENDOR_SAMSUNG: u16 = 0x144d;
+const SAMSUNG_PCI: u16 = 0x144d;
 const CAVIUM: u16 = 0x177d;
 const JMICRON: u16 = 0x197b;
 const ASMEDIA: u16 = 0x1b21;
@@ -384,7 +376,7 @@ const ROWS: &[BoardRow] = &[
     (ASMEDIA, 0x0624, 0x0624, Boards::DMA_43),
     // SB600
     (
-        VENDOR_ATI,
+        ATI,
         0x4380,
         0x4380,
         Boards::DMA_32.with(Boards::NO_MSI).with(Boards::SECT_255),
@@ -403,8 +395,8 @@ const ROWS: &[BoardRow] = &[
     (NVIDIA, 0x07f0, 0x07fb, MCP),
     // Annapurna Labs; SSDs of Samsung's that are their own HBA
     (0x1c36, 0x0031, 0x0031, Boards::NO_MSI),
-    (VENDOR_SAMSUNG, 0x1600, 0x1600, Boards::NO_MSI),
-    (VENDOR_SAMSUNG, 0xa800, 0xa800, Boards::NO_MSI),
+    (SAMSUNG_PCI, 0x1600, 0x1600, Boards::NO_MSI),
+    (SAMSUNG_PCI, 0xa800, 0xa800, Boards::NO_MSI),
 ];
 
 /// Intel's with [`Boards::PCS`], from ICH6 to Cannon Lake and some later; from the first ID to the
@@ -581,11 +573,12 @@ impl Boards {
     }
 }
 
-/// Whether `text` is what `pattern` says. An unclosed `[` is nobody's pattern: it matches nothing.
+/// Whether all of `text` is what `pattern` says: `*` is any text, `?` any character, `[a-c5]` one
+/// of some, everything else itself. An unclosed `[` is nobody's pattern: it matches nothing.
 ///
 /// Bounded: each `*` begins anew only at the last one, so the steps are at most the product of the
 /// two lengths.
-pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut rest, mut left) = (pattern, text);
     // The pattern after the last `*`, and the text that it was tried on last.
     let mut star: Option<(&[u8], &[u8])> = None;
@@ -680,7 +673,7 @@ mod tests {
     }
 
     fn quirks(model: &str, firmware: &str) -> Quirks {
-        of(
+        Quirks::of(
             std::format!("{model:<40}").as_bytes(),
             std::format!("{firmware:<8}").as_bytes(),
         )

@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The HBA's registers (AHCI 1.3.1 section 3.1), decoded where they are declared, and its ports'
-//! (3.3).
-//!
-//! A port's registers (AHCI 1.3.1 section 3.3), decoded where they are declared.
+//! The registers of an HBA (AHCI 1.3.1 section 3.1) and of its ports (3.3), decoded where they are
+//! declared.
 
 use cell::sync::{AtomicU32, Ordering};
 use hal::{Error, Mmio};
+
+/// What every register of an absent device reads as.
+pub const ABSENT: u32 = u32::MAX;
+
+/// Reads a register that is never all ones while the device is there.
+pub fn read(mmio: &impl Mmio, register: usize) -> Result<u32, Error> {
+    match mmio.read32(register) {
+        ABSENT => Err(Error::Gone),
+        value => Ok(value),
+    }
+}
 
 /// HBA capabilities (3.1.1).
 pub const CAP: usize = 0x00;
@@ -105,17 +114,6 @@ impl Cap {
     /// `S64A`: 64-bit addresses.
     pub const fn has_64_bits(self) -> bool {
         self.0 & (1 << 31) != 0
-    }
-}
-
-/// What every register of an absent device reads as.
-pub const ABSENT: u32 = u32::MAX;
-
-/// Reads a register that is never all ones while the device is there.
-pub fn read(mmio: &impl Mmio, register: usize) -> Result<u32, Error> {
-    match mmio.read32(register) {
-        ABSENT => Err(Error::Gone),
-        value => Ok(value),
     }
 }
 
