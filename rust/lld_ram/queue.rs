@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A queue of the device as a hal queue.
+//! A queue of the device as a hal queue: a command gets its time when it is issued, and is reported
+//! when it is due, in the order of that, or as the device's faults have it.
 
-mod completion;
-
-pub use self::completion::RamDrain;
 use crate::device::World;
+use crate::heap::Heap;
 use crate::latency::Dice;
 use crate::link::Line;
 use crate::service::{tag_of, Commands};
@@ -13,9 +12,6 @@ use hal::{
     Bound, CmdError, Command, Completed, Detached, Error, Event, Free, NewQueue, Platform, Queue,
     Segment, Tag, TagBatch, TagTable, Unbound,
 };
-
-/// A command that is made to be overtaken takes up to so many times its latency longer.
-const OVERTAKEN: u64 = 8;
 
 /// The shared part of a queue.
 pub struct RamQueue<P: Platform, W: World> {
@@ -34,6 +30,22 @@ pub struct RamIssue<P: Platform> {
     line: Line,
     /// Sets words apart that report the same tag.
     generation: u16,
+}
+
+/// The drainer's part.
+pub struct RamDrain<P: Platform> {
+    /// By when they are due.
+    heap: Heap<P>,
+    /// Those that have to go over the link first, by when they are ready for it.
+    to_link: Heap<P>,
+    /// Where in the ring it is.
+    head: u32,
+    dice: Dice,
+    /// A word to be reported once more.
+    again: Option<u32>,
+    /// A word to be reported after a lie.
+    truth: Option<u32>,
+    violations: u32,
 }
 
 impl<P: Platform, W: World> RamQueue<P, W> {
@@ -57,67 +69,29 @@ impl<P: Platform, W: World> RamQueue<P, W> {
             },
         })
     }
+}
 
-    /// When the medium is done with the command of `tag` if it is issued now: the channel that is
-    /// free first takes it.
-    fn ready(&self, side: &mut RamIssue<P>, tag: usize, now: u64) -> u64 {
-        let device = self.world.device();
-        let latency = match &device.config.write_latency {
-            Some(own) if self.commands.changes(tag) => own,
-            _ => &device.config.latency,
-        };
-        let mut takes = latency.draw(&mut side.dice);
-        if device.faults.reorder.strikes() {
-            let most = takes.max(1).saturating_mul(OVERTAKEN);
-            takes = takes.saturating_add(side.dice.below(most));
-        }
-        if device.faults.delay.strikes() {
-            takes = takes.saturating_add(device.faults.delay_ns.load(Ordering::Relaxed));
-        }
-        let free_at = |channel: &&AtomicU64| channel.load(Ordering::Relaxed);
-        match side.channels.iter().min_by_key(free_at) {
-            Some(channel) => {
-                let ready = now
-                    .max(channel.load(Ordering::Relaxed))
-                    .saturating_add(takes);
-                channel.store(ready, Ordering::Relaxed);
-                ready
-            }
-            None => now.saturating_add(takes),
-        }
+impl<P: Platform> RamDrain<P> {
+    /// That of a queue of `tags` tags.
+    fn new(platform: &P, tags: u16, seed: u64) -> Result<Self, Error> {
+        Ok(Self {
+            heap: Heap::new(platform, tags.into())?,
+            to_link: Heap::new(platform, tags.into())?,
+            head: 0,
+            dice: Dice::new(seed),
+            again: None,
+            truth: None,
+            violations: 0,
+        })
     }
 
-    /// When the command of `tag` is due, at the earliest, with which the medium is done at `ready`.
-    fn due(&self, side: &mut RamIssue<P>, tag: usize, ready: u64) -> u64 {
-        match self.over_link(tag) {
-            0 => ready,
-            bytes => side.line.join(&self.world.device().link, ready, bytes),
-        }
-    }
-
-    /// The bytes of `tag`'s command that have to wait for their turn on the link.
-    #[inline]
-    fn over_link(&self, tag: usize) -> u64 {
-        match self.world.device().link.is_on() {
-            true => self.commands.bytes(tag),
-            false => 0,
-        }
-    }
-
-    /// Has the bell ring at `due`, unless it rings earlier.
-    fn ring_at(&self, due: u64) {
-        if self.world.device().wants_bell(self.index, due) {
-            self.world.ring(self.index, due);
-        }
-    }
-
-    /// Gives up the command of `tag`, if it is stuck; whether it was. Control path.
-    pub(crate) fn abort(&self, tag: usize) -> bool {
-        let aborted = self.commands.abort(tag);
-        if aborted {
-            self.ring_at(self.world.now_ns());
-        }
-        aborted
+    /// Nothing is with the device; what it is given next is at `head` of the ring.
+    fn rewind(&mut self, head: u32) {
+        self.heap.clear();
+        self.to_link.clear();
+        self.head = head;
+        self.again = None;
+        self.truth = None;
     }
 }
 
@@ -254,5 +228,171 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         issue.line = Line::default();
         drain.rewind(self.commands.tail());
         let _ = self.commands.take_aborted();
+    }
+}
+
+/// A command that is made to be overtaken takes up to so many times its latency longer.
+const OVERTAKEN: u64 = 8;
+
+impl<P: Platform, W: World> RamQueue<P, W> {
+    /// When the medium is done with the command of `tag` if it is issued now: the channel that is
+    /// free first takes it.
+    fn ready(&self, side: &mut RamIssue<P>, tag: usize, now: u64) -> u64 {
+        let device = self.world.device();
+        let latency = match &device.config.write_latency {
+            Some(own) if self.commands.changes(tag) => own,
+            _ => &device.config.latency,
+        };
+        let mut takes = latency.draw(&mut side.dice);
+        if device.faults.reorder.strikes() {
+            let most = takes.max(1).saturating_mul(OVERTAKEN);
+            takes = takes.saturating_add(side.dice.below(most));
+        }
+        if device.faults.delay.strikes() {
+            takes = takes.saturating_add(device.faults.delay_ns.load(Ordering::Relaxed));
+        }
+        let free_at = |channel: &&AtomicU64| channel.load(Ordering::Relaxed);
+        match side.channels.iter().min_by_key(free_at) {
+            Some(channel) => {
+                let ready = now
+                    .max(channel.load(Ordering::Relaxed))
+                    .saturating_add(takes);
+                channel.store(ready, Ordering::Relaxed);
+                ready
+            }
+            None => now.saturating_add(takes),
+        }
+    }
+
+    /// When the command of `tag` is due, at the earliest, with which the medium is done at `ready`.
+    fn due(&self, side: &mut RamIssue<P>, tag: usize, ready: u64) -> u64 {
+        match self.over_link(tag) {
+            0 => ready,
+            bytes => side.line.join(&self.world.device().link, ready, bytes),
+        }
+    }
+
+    /// The bytes of `tag`'s command that have to wait for their turn on the link.
+    #[inline]
+    fn over_link(&self, tag: usize) -> u64 {
+        match self.world.device().link.is_on() {
+            true => self.commands.bytes(tag),
+            false => 0,
+        }
+    }
+
+    /// Has the bell ring at `due`, unless it rings earlier.
+    fn ring_at(&self, due: u64) {
+        if self.world.device().wants_bell(self.index, due) {
+            self.world.ring(self.index, due);
+        }
+    }
+
+    /// Gives up the command of `tag`, if it is stuck; whether it was. Control path.
+    pub(crate) fn abort(&self, tag: usize) -> bool {
+        let aborted = self.commands.abort(tag);
+        if aborted {
+            self.ring_at(self.world.now_ns());
+        }
+        aborted
+    }
+}
+
+impl<P: Platform, W: World> RamQueue<P, W> {
+    /// The device takes over what was issued.
+    fn pull(&self, side: &mut RamDrain<P>) {
+        while let Some((word, ready)) = self.commands.next(side.head) {
+            let heap = match self.over_link(tag_of(word)) {
+                0 => &mut side.heap,
+                _ => &mut side.to_link,
+            };
+            if !heap.push(ready, word) {
+                return;
+            }
+            side.head = side.head.wrapping_add(1);
+        }
+    }
+
+    /// Those that are ready for the link at `now` get their turns. By when they are ready, and not
+    /// by when they are looked at: a look that comes late makes no command slower.
+    #[inline]
+    fn take_turns(&self, side: &mut RamDrain<P>, now: u64) {
+        while side.to_link.due().is_some_and(|ready| ready <= now) {
+            self.take_turn(side, now);
+        }
+    }
+
+    fn take_turn(&self, side: &mut RamDrain<P>, now: u64) {
+        if let Some((ready, word)) = side.to_link.first() {
+            let bytes = self.over_link(tag_of(word));
+            let due = self.world.device().link.take(ready, bytes);
+            side.to_link.pop(now);
+            // There is room: either heap has it for all tags.
+            side.heap.push(due, word);
+        }
+    }
+
+    /// Has the bell ring for what is due next.
+    fn set_bell(&self, side: &RamDrain<P>) {
+        let to_link = side.to_link.first().map(|(ready, word)| {
+            let bytes = self.over_link(tag_of(word));
+            self.world.device().link.earliest(ready, bytes)
+        });
+        if let Some(due) = side.heap.due().into_iter().chain(to_link).min() {
+            self.ring_at(due);
+        }
+    }
+
+    /// The command that was aborted, as it ended.
+    fn aborted(&self) -> Option<Event> {
+        let word = self.commands.take_aborted()?;
+        if !self.commands.answers(word) {
+            return None;
+        }
+        Some(Event {
+            // CAST: the tag is the low half.
+            tag: self.tags.complete(tag_of(word) as u16)?,
+            outcome: Err(CmdError::Aborted.again()),
+        })
+    }
+
+    /// What the device reports next, true or not.
+    fn report(&self, side: &mut RamDrain<P>) -> Option<u32> {
+        if let Some(word) = side.truth.take().or_else(|| side.again.take()) {
+            return Some(word);
+        }
+        let faults = &self.world.device().faults;
+        loop {
+            let now = self.world.now_ns();
+            self.take_turns(side, now);
+            let word = side.heap.pop(now)?;
+            if faults.drop.strikes() {
+                continue;
+            }
+            if faults.stick.strikes() {
+                self.commands.stick(word);
+                continue;
+            }
+            if faults.duplicate.strikes() {
+                side.again = Some(word);
+            }
+            if faults.lie.strikes() {
+                side.truth = Some(word);
+                return Some(self.lie(&mut side.dice));
+            }
+            return Some(word);
+        }
+    }
+
+    /// A word that reports nothing that was issued: of a tag that there is not, or of one that may
+    /// well be in flight, with a generation that it does not have now.
+    fn lie(&self, dice: &mut Dice) -> u32 {
+        let tags = self.tags.capacity().saturating_mul(2) as u64;
+        // CAST: twice 4,096 at most; and any bits will do for a generation.
+        let lie = ((dice.roll() as u32) << 16) | dice.below(tags) as u32;
+        match self.commands.answers(lie) {
+            true => u32::MAX,
+            false => lie,
+        }
     }
 }
