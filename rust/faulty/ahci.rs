@@ -6,7 +6,7 @@
 //! cleared as the specification has it: where the port's list is stopped (`PxCMD.ST`), and by a
 //! reset of the HBA.
 
-use crate::Faults;
+use crate::faults::{Faults, PortUnheard, Unheard};
 use cell::sync::{AtomicU32, Ordering};
 use core::ops::Deref;
 use hal::Mmio;
@@ -14,10 +14,9 @@ use hal::Mmio;
 /// Global HBA control, and its reset.
 const GHC: usize = 0x04;
 const GHC_HR: u32 = 1;
-/// Where the ports' registers begin, how many bytes each has, and how many ports there may be.
+/// Where the ports' registers begin, and how many bytes each has.
 const PORTS: usize = 0x100;
 const PORT_BYTES: usize = 0x80;
-const PORTS_MAX: usize = 32;
 /// Interrupt status of a port, and in it a fatal error of the host bus.
 const IS: usize = 0x10;
 const IS_HBF: u32 = 1 << 29;
@@ -27,21 +26,6 @@ const CMD_ST: u32 = 1;
 /// The registers by which commands are issued.
 const SACT: usize = 0x34;
 const CI: usize = 0x38;
-
-/// Commands issued to each port that it has not seen.
-pub(crate) struct Unheard([PortUnheard; PORTS_MAX]);
-
-#[derive(Default)]
-struct PortUnheard {
-    sact: AtomicU32,
-    ci: AtomicU32,
-}
-
-impl Default for Unheard {
-    fn default() -> Self {
-        Self(core::array::from_fn(|_| PortUnheard::default()))
-    }
-}
 
 impl PortUnheard {
     fn register(&self, register: usize) -> Option<&AtomicU32> {

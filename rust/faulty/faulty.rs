@@ -19,12 +19,9 @@
 extern crate std;
 
 pub mod ahci;
-mod delayed;
 mod faults;
-mod knob;
 pub mod nvme;
 mod queue;
 
-pub use faults::Faults;
-pub use knob::Knob;
+pub use faults::{Faults, Knob};
 pub use queue::{Alarm, Drain, Queue};

@@ -2,7 +2,7 @@
 //! The registers of an NVMe controller (Base 2.0 section 3.1.3; doorbells: PCIe Transport 1.0
 //! section 3.1.2).
 
-use crate::Faults;
+use crate::faults::Faults;
 use core::ops::Deref;
 use hal::Mmio;
 
