@@ -13,33 +13,8 @@
 #![no_std]
 
 mod slot;
+pub mod sync;
 mod try_lock;
 
 pub use slot::Slot;
 pub use try_lock::{Guard, TryLock};
-
-/// Atomics and fences, the same names on every face.
-pub mod sync {
-    #[cfg(not(loom))]
-    pub use core::sync::atomic::*;
-    #[cfg(loom)]
-    pub use loom::sync::atomic::*;
-}
-
-/// `UnsafeCell` with loom's access-tracking shape, so that one text serves all faces.
-mod raw {
-    #[cfg(loom)]
-    pub(crate) use loom::cell::UnsafeCell as Cell;
-    #[cfg(not(loom))]
-    pub(crate) struct Cell<T>(core::cell::UnsafeCell<T>);
-    #[cfg(not(loom))]
-    impl<T> Cell<T> {
-        pub(crate) const fn new(value: T) -> Self {
-            Self(core::cell::UnsafeCell::new(value))
-        }
-        #[inline(always)]
-        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-            f(self.0.get())
-        }
-    }
-}

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A place for one value, put once and taken once, whoever asks.
 
-use crate::raw::Cell;
-use crate::sync::{AtomicU8, Ordering::*};
+use crate::sync::{AtomicU8, Cell, Ordering::*};
 
 const EMPTY: u8 = 0;
 const BUSY: u8 = 1;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A value with one holder at a time, for which nobody waits.
 
-use crate::raw::Cell;
-use crate::sync::{AtomicU8, Ordering::*};
+use crate::sync::{AtomicU8, Cell, Ordering::*};
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
