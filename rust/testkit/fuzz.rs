@@ -3,15 +3,18 @@
 //!
 //! Above the driver is what the layer above it does in the kernel: submitting, draining, attending,
 //! aborting what has timed out, resetting, removing. Every input ends, and at its end every request
-//! has.
+//! has. The data of a request tells whether it was right to succeed.
 
-mod recovery;
-
-use crate::requests;
-use crate::{Device, Host, Input, Io, Line, Model};
+use crate::host::{Host, Io};
+use crate::input::Input;
+use crate::job::{command, Job};
+use crate::line::Line;
+use crate::model::{Device, Model};
 use engine::Context;
 use hal::mock::MockPlatform;
-use hal::{CmdError, Controller, Error, Op, Platform, Queues, Unit, Wish};
+use hal::{
+    CmdError, Command, Controller, Error, Failure, Limits, Op, Platform, Queues, Unit, Wish,
+};
 use std::sync::Arc;
 
 /// Most requests of an input.
@@ -21,6 +24,13 @@ const ACCESSES: (u64, u64) = (4_096, 1_000_000);
 /// Longest call of the control path: twice the longest time that the specifications allow for one
 /// step of it.
 const CALL_US: u64 = 600_000_000;
+
+/// After so long a command has timed out, as `nvme_timeout_ms` and libata's are.
+const LATE_MS: u64 = 30_000;
+/// How long a completion may take of what was given up.
+const GRACE_US: u64 = 1_000_000;
+/// How often what asks to be attended again is.
+const ROUNDS: usize = 8;
 
 /// A device with its driver, and what else an input can have it do.
 pub trait Target {
@@ -99,6 +109,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
         );
     }
 
+    /// What the next byte of the input says.
     fn step(&mut self) {
         match self.input.byte() & 0x1f {
             0..=5 => self.at_once(|fuzz| fuzz.submit()),
@@ -113,18 +124,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
                 }
             }),
             10 => self.at_once(|fuzz| fuzz.queues.iter().for_each(|queue| queue.commit())),
-            11..=13 => {
-                let mut calls = false;
-                self.at_once(|fuzz| {
-                    calls = fuzz.target.interrupt();
-                    for queue in &fuzz.queues {
-                        queue.drain(Context::Irq);
-                    }
-                });
-                if calls {
-                    self.controlled(|fuzz| fuzz.attend());
-                }
-            }
+            11..=13 => self.interrupt(),
             14 => self.controlled(|fuzz| fuzz.attend()),
             15 => {
                 let hold = self.input.coin();
@@ -160,6 +160,20 @@ impl<'a, F: Target> Fuzz<'a, F> {
                 Ok(_) => {}
                 Err(_) => fuzz.reset(),
             }),
+        }
+    }
+
+    /// An interrupt, and what the device calls for by it.
+    fn interrupt(&mut self) {
+        let mut calls = false;
+        self.at_once(|fuzz| {
+            calls = fuzz.target.interrupt();
+            for queue in &fuzz.queues {
+                queue.drain(Context::Irq);
+            }
+        });
+        if calls {
+            self.controlled(|fuzz| fuzz.attend());
         }
     }
 
@@ -200,7 +214,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
         let limits = self.target.controller().limits();
         for n in (0..1 + (how >> 5)).rev() {
             let id = self.ended.len();
-            let Some(job) = requests::next(self.input, unit, &limits, id) else {
+            let Some(job) = next_job(self.input, unit, &limits, id) else {
                 return;
             };
             if id == REQUESTS {
@@ -218,7 +232,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
         for (job, outcome) in self.host.take() {
             self.ended[job.id] += 1;
             if honest && outcome == Ok(()) && job.cmd.op == Op::Read {
-                requests::check_read(&job);
+                check_read(&job);
             }
         }
         self.host.agains();
@@ -281,5 +295,161 @@ impl<'a, F: Target> Fuzz<'a, F> {
         }
         // It is refused by a gate that is closed.
         self.submit();
+    }
+}
+
+impl<F: Target> Fuzz<'_, F> {
+    /// Does what the device calls for.
+    fn attend(&mut self) {
+        for _ in 0..ROUNDS {
+            if self.dead {
+                return;
+            }
+            let live = self.target.attend(Queues::Live);
+            let wish = match live {
+                Ok(Wish::Rest) => {
+                    let machine = self.target.machine();
+                    let paused: Vec<_> = self.queues.iter().map(|q| q.pause(machine)).collect();
+                    let wish = self.target.attend(Queues::AtRest);
+                    paused.into_iter().for_each(|paused| paused.resume());
+                    for queue in &self.queues {
+                        queue.drain(Context::Coop);
+                    }
+                    wish
+                }
+                other => other,
+            };
+            match wish {
+                Ok(Wish::LookAnew) => self.look(),
+                Ok(Wish::Recover) | Err(_) => return self.reset(),
+                Ok(_) => return,
+            }
+        }
+    }
+
+    /// The ladder: what is late is looked for, given up, and if that does not help all is reset.
+    fn climb(&mut self) {
+        self.target.machine().advance(LATE_MS * 1_000);
+        if self.dead {
+            return;
+        }
+        for at in 0..self.queues.len() {
+            let queue = &self.queues[at];
+            queue.drain(Context::Coop);
+            let now_ms = || self.target.machine().now_us() / 1_000;
+            while let Some(late) = queue.overdue(now_ms(), LATE_MS) {
+                let controller = self.target.controller();
+                let aborted = F::Controller::ABORTS
+                    && controller.alive().is_ok()
+                    && controller
+                        .abort(queue.hardware(), late.tag, LATE_MS * 1_000)
+                        .is_ok();
+                if aborted {
+                    self.target.machine().sleep_us(GRACE_US);
+                    queue.drain(Context::Coop);
+                }
+                if !aborted || queue.overdue(late.issued_at, 0) == Some(late) {
+                    return self.reset();
+                }
+            }
+        }
+    }
+
+    /// What the layer above does about a controller that it does not trust any more.
+    fn reset(&mut self) {
+        if self.dead {
+            return;
+        }
+        self.restart(CmdError::Timeout.again(), true);
+    }
+
+    /// Lays the queues to rest, stops the controller, ends what it had; then brings it back, if it
+    /// is `wanted`, or closes the gate for good.
+    fn restart(&mut self, why: Failure, wanted: bool) {
+        let (machine, controller) = (self.target.machine(), self.target.controller());
+        let mut paused: Vec<_> = self.queues.iter().map(|q| q.pause(machine)).collect();
+        if controller.stop().is_err() {
+            self.target.cut_off();
+        }
+        for queue in &mut paused {
+            queue.reap(why);
+            queue.rewind();
+        }
+        let started = wanted && controller.start().is_ok();
+        if wanted && !started && controller.stop().is_err() {
+            self.target.cut_off();
+        }
+        self.dead = !started;
+        for queue in paused {
+            match started {
+                true => queue.resume(),
+                false => queue.kill(),
+            }
+        }
+    }
+}
+
+/// Most bytes of a request.
+const BYTES: u64 = 32 << 10;
+/// What a request's data is before it is read.
+const UNREAD: u8 = 0xee;
+
+/// The next request of `input`, with the name `id`, that `unit` and `limits` allow; `None`: that is
+/// none.
+fn next_job(input: &Input, unit: &Unit, limits: &Limits, id: usize) -> Option<Box<Job>> {
+    let what = input.byte();
+    let cmd = next_command(input, what, unit, limits)?;
+    let data = match cmd.op {
+        Op::Write => content(&cmd),
+        Op::Read => vec![UNREAD; (cmd.blocks as usize) << cmd.block_shift],
+        _ => Vec::new(),
+    };
+    let piece = if what & 0x10 == 0 { 0 } else { 4096 };
+    Some(Job::shaped(id, cmd, data, (0, piece)))
+}
+
+fn next_command(input: &Input, what: u8, unit: &Unit, limits: &Limits) -> Option<Command> {
+    let shift = unit.block_shift;
+    let most = u64::from(limits.max_transfer).min(BYTES);
+    let most = most.checked_shr(shift.into()).unwrap_or(0);
+    let discards = unit.discard.map_or(0, |may| may.max_blocks);
+    let (op, most) = match what & 7 {
+        0 => return Some(command(unit.id, Op::Flush, 0, 0)),
+        1 => (Op::Discard, u64::from(discards)),
+        2 => (Op::WriteZeroes, u64::from(unit.max_write_zeroes)),
+        3..=4 => (Op::Write, most),
+        _ => (Op::Read, most),
+    };
+    let lba = input.below(unit.blocks);
+    let left = unit.blocks.saturating_sub(lba);
+    let most = most.min(left).min(1 << (what >> 5));
+    // Too large a block, or nothing that it does.
+    (most != 0).then(|| Command {
+        block_shift: shift,
+        fua: what & 8 != 0 && unit.fua && op == Op::Write,
+        ..command(unit.id, op, lba, most as u32)
+    })
+}
+
+/// What a block of a disk says, if it was written here: where it is.
+fn block(lba: u64, bytes: usize) -> Vec<u8> {
+    let word = lba.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    word.to_le_bytes().repeat(bytes / 8)
+}
+
+fn content(cmd: &Command) -> Vec<u8> {
+    let blocks = (cmd.lba..).take(cmd.blocks as usize);
+    let blocks = blocks.map(|lba| block(lba, 1 << cmd.block_shift));
+    blocks.collect::<Vec<_>>().concat()
+}
+
+/// A block that was read is what was written to it, or nothing was, or it was discarded.
+#[track_caller]
+fn check_read(job: &Job) {
+    let size = 1 << job.cmd.block_shift;
+    for (lba, found) in (job.cmd.lba..).zip(job.data.chunks(size)) {
+        let rights = [block(lba, size), vec![0; size], vec![0xdd; size]];
+        let right = rights.iter().any(|right| right == found);
+        assert!(right, "block {lba} of {:?} is {:x?}", job.cmd, &found[..16]);
     }
 }

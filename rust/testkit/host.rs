@@ -2,9 +2,9 @@
 //! The layer above the engine, without a kernel: requests with data, mapped for the device and
 //! compared afterwards.
 
-use crate::{kind, Ended};
+use crate::job::{kind, Ended, Job};
 use engine::{Context, IoQueue, Strategy, Upper};
-use hal::mock::{MockMapping, MockPlatform};
+use hal::mock::MockPlatform;
 use hal::{Again, CmdError, Command, NewQueue, Outcome, Platform, Queue, Segment};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,36 +12,6 @@ use strategy::{Chosen, NAMES};
 
 /// Most requests that a test has outstanding.
 const DEPTH: usize = 16_384;
-
-/// A request, with its data before and after.
-pub struct Job {
-    /// The test's name for it.
-    pub id: usize,
-    /// What it asks for.
-    pub cmd: Command,
-    /// What is written, or was read.
-    pub data: Vec<u8>,
-    shape: (usize, usize),
-    mapped: Option<MockMapping>,
-}
-
-impl Job {
-    /// A request whose data begins at a page and is one piece.
-    pub fn new(id: usize, cmd: Command, data: Vec<u8>) -> Box<Self> {
-        Self::shaped(id, cmd, data, (0, 0))
-    }
-
-    /// One whose data begins so far in a page, in pieces so long (0: all one).
-    pub fn shaped(id: usize, cmd: Command, data: Vec<u8>, shape: (usize, usize)) -> Box<Self> {
-        Box::new(Self {
-            id,
-            cmd,
-            data,
-            shape,
-            mapped: None,
-        })
-    }
-}
 
 /// The layer above: keeps what ended.
 pub struct Host {

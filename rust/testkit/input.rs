@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The bytes of an input, by which everything is decided.
+//! The bytes of an input, by which everything is decided; and inputs that were found, run once
+//! more.
 
 use std::sync::{Arc, Mutex};
 
@@ -47,5 +48,18 @@ impl Input {
     /// Yes or no.
     pub fn coin(&self) -> bool {
         self.byte() & 1 != 0
+    }
+}
+
+/// Runs every input of `folder`; one that fails is named.
+pub fn replay(folder: &str, run: impl Fn(&[u8])) {
+    let mut inputs: Vec<_> = (std::fs::read_dir(folder).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    inputs.sort();
+    assert!(!inputs.is_empty(), "no inputs in {folder}");
+    for path in inputs {
+        println!("{}", path.display());
+        run(&std::fs::read(path).unwrap());
     }
 }

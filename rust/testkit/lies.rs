@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a device says instead of the truth.
 
-use crate::Input;
+use crate::input::Input;
 
 /// Most lies that are kept up at once.
 const MOST: usize = 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One queue of a driver, verb by verb.
 
-use crate::{command, kind, pattern, Ended};
+use crate::job::{command, kind, pattern, Ended};
 use hal::mock::MockPlatform;
 use hal::{
     Bound, CmdError, Command, Controller, Detached, Event, Failure, Free, NewQueue, Op, Outcome,

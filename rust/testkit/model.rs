@@ -5,7 +5,7 @@
 //! does that the specification does not allow is a complaint, and [`Model::check`] fails the test
 //! with it.
 
-use crate::Lies;
+use crate::lies::Lies;
 use hal::mock::MockPlatform;
 use hal::Mmio;
 use std::ops::DerefMut;

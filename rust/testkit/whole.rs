@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A driver with its model below and the engine above: what has to hold whatever the device is.
 
-use crate::{command, together, Device, Dice, Host, Io, Job, Line, Model};
+use crate::host::{Host, Io};
+use crate::job::{command, Job};
+use crate::line::Line;
+use crate::mix::Dice;
+use crate::model::{Device, Model};
+use crate::together::together;
 use engine::Context;
 use hal::mock::MockPlatform;
 use hal::{Again, CmdError, Controller, Op};
