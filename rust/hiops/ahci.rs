@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The driver `hiops_ahci`: lld_ahci on the PCI bus, with its tools' ioctls.
+//! The driver `hiops_ahci`: lld_ahci on the PCI bus. Its tools' ioctls are in `ata_passthru`.
 
 use hal::{Around, Error, Messages, NewQueue, PciIds};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
-use kglue::blk::ioctl::{AdminPath, OfDisk, Way};
 use kglue::caller::Caller;
 use kglue::mmio::Window;
 use kglue::pci::hba::HbaDriver;
@@ -14,8 +13,8 @@ use kglue::slot::{Attended, SlotPort};
 use lld_ahci::{AhciController, AhciQueue, Boards, Hba, News, Port, Site};
 
 use crate::inject::{self, AhciRegisters, Handle};
+use crate::params;
 use crate::scsi_ioctl::Timeout;
-use crate::{ata_passthru, params};
 
 /// The driver.
 pub(crate) struct HiopsAhci;
@@ -150,18 +149,6 @@ pub(crate) struct Ahci {
     pub(crate) platform: KernelPlatform,
     pub(crate) sg_timeout: Timeout,
     handle: Handle,
-}
-
-impl AdminPath for Ahci {
-    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
-        // A port has no node but its disk's.
-        ata_passthru::ioctl(way, disk.ok_or(ENOTTY)?, cmd, arg)
-    }
-
-    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-    fn wake_by(queue: &Self::Queue, alarm: kglue::alarm::Alarm) {
-        inject::wake_by(queue, alarm);
-    }
 }
 
 impl SlotPort for Ahci {

@@ -6,7 +6,7 @@
 use hal::{Controller, DmaMem, Error, Platform};
 use kernel::prelude::*;
 use kernel::time::{Instant, Monotonic};
-use kglue::blk::ioctl::{ControlPath, OfDisk, Right, Way, SG_IO};
+use kglue::blk::ioctl::{AdminPath, ControlPath, OfDisk, Right, Way, SG_IO};
 use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
 use lld_ahci::sat::{self, Ask, Data, Request};
@@ -18,8 +18,20 @@ use crate::scsi_ioctl;
 use crate::sg::{Answer, Header, CDB_MAX, INPUT_BYTES};
 use crate::user::{fetch, fill, get, put, room};
 
+impl AdminPath for Ahci {
+    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+        // A port has no node but its disk's.
+        ioctl(way, disk.ok_or(ENOTTY)?, cmd, arg)
+    }
+
+    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+    fn wake_by(queue: &Self::Queue, alarm: kglue::alarm::Alarm) {
+        crate::inject::wake_by(queue, alarm);
+    }
+}
+
 /// Carries out `cmd` with its argument at `arg` for `disk`, to which `way` leads.
-pub(crate) fn ioctl(way: &impl Way<Ahci>, disk: OfDisk, cmd: u32, arg: usize) -> Result<i32> {
+fn ioctl(way: &impl Way<Ahci>, disk: OfDisk, cmd: u32, arg: usize) -> Result<i32> {
     if disk.is_partition && !Right::RawIo.is_held() {
         return Err(ENOTTY);
     }

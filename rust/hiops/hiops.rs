@@ -2,12 +2,11 @@
 //! The module: which drivers and which RAM disks there are, and what their tools may ask.
 //!
 //! * `nvme`, `ahci`, `ram`: composition. `params`: module parameters.
-//! * `nvme_passthru`, `nvme_io`; `ata_passthru` with `sg`, `scsi_ioctl` and `hdio`: the ioctls of
-//!   tools. `user`: their arguments in user space.
+//! * `nvme_passthru`; `ata_passthru` with `sg`, `scsi_ioctl` and `hdio`: the ioctls of tools.
+//!   `user`: their arguments in user space.
 //! * `inject`: where faults get in, on a kernel that is made for them; on others there is no way.
 //! * `kunit`: tests that need a kernel, of the folder of that name.
 
-use hal::Error;
 use kernel::prelude::*;
 use kglue::blk::AllDisks;
 use kglue::pci::driver::Bound;
@@ -29,7 +28,6 @@ mod kunit {
     mod sg;
 }
 mod nvme;
-mod nvme_io;
 mod nvme_passthru;
 mod params;
 mod ram;
@@ -84,19 +82,4 @@ impl kernel::Module for Hiops {
             _threads: threads,
         })
     }
-}
-
-/// A module parameter, if it is in its range; else the operator reads which is not.
-fn in_range(name: &str, value: u32, range: core::ops::RangeInclusive<u32>) -> Result<u32, Error> {
-    if range.contains(&value) {
-        return Ok(value);
-    }
-    pr_err!(
-        "{}={} is out of range: {} to {}\n",
-        name,
-        value,
-        range.start(),
-        range.end()
-    );
-    Err(Error::Invalid)
 }

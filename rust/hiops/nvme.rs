@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The driver `hiops_nvme`: lld_nvme on the PCI bus, with its tools' ioctls.
+//! The driver `hiops_nvme`: lld_nvme on the PCI bus. Its tools' ioctls are in `nvme_passthru`.
 
 use hal::{Around, Error, Messages, NewQueue, PciIds};
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
-use kglue::blk::ioctl::{AdminPath, OfDisk, Way};
 use kglue::mmio::Window;
 use kglue::pci::driver::PciDriver;
 use kglue::platform::KernelPlatform;
 use lld_nvme::{NvmeController, NvmeQueue, Quirks};
 
 use crate::inject::{self, Handle, NvmeRegisters};
-use crate::{nvme_passthru, params};
+use crate::params;
 
 /// Requests outstanding on a queue: as many as in tree (`io_queue_depth`, Linux 7.3).
 const QUEUE_DEPTH: u16 = 1023;
@@ -72,17 +71,6 @@ pub(crate) struct Nvme {
     pub(crate) controller: NvmeController<KernelPlatform, NvmeRegisters>,
     pub(crate) platform: KernelPlatform,
     handle: Handle,
-}
-
-impl AdminPath for Nvme {
-    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
-        nvme_passthru::ioctl(way, disk, cmd, arg)
-    }
-
-    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-    fn wake_by(queue: &Self::Queue, alarm: kglue::alarm::Alarm) {
-        inject::wake_by(queue, alarm);
-    }
 }
 
 impl Around for Nvme {

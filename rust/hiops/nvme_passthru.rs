@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! NVMe's ioctls, as the kernel's in-tree driver defines them (`linux/nvme_ioctl.h`), so that
-//! nvme-cli and smartctl find what they know.
+//! nvme-cli and smartctl find what they know: admin commands, and I/O commands (nvme-cli's read,
+//! write, compare, dsm and so on).
 
 use hal::{DmaMem, Error, Platform};
 use kernel::prelude::*;
-use kglue::blk::ioctl::{ControlPath, OfDisk, Right, Way};
+use kglue::blk::ioctl::{AdminPath, ControlPath, OfDisk, Right, Way};
 use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
 use lld_nvme::AdminReply;
 
 use crate::nvme::Nvme;
-use crate::nvme_io::{self, IO, IO64, SUBMIT};
 use crate::user::{fetch, fill, get, put, room};
 
 /// `_IO('N', 0x40)`: the namespace's ID.
@@ -19,6 +19,12 @@ const ID: u32 = 0x4e40;
 const ADMIN: u32 = 0xc048_4e41;
 /// `_IOWR('N', 0x47, struct nvme_passthru_cmd64)`: the same with 64 bits of result.
 const ADMIN64: u32 = 0xc050_4e47;
+/// `_IOW('N', 0x42, struct nvme_user_io)`: read, write or compare.
+const SUBMIT: u32 = 0x4030_4e42;
+/// `_IOWR('N', 0x43, struct nvme_passthru_cmd)`: any command, 32 bits of result.
+const IO: u32 = 0xc048_4e43;
+/// `_IOWR('N', 0x48, struct nvme_passthru_cmd64)`: the same with 64 bits of result.
+const IO64: u32 = 0xc050_4e48;
 
 /// `_IO('N', 0x44)`: reset the controller.
 const RESET: u32 = 0x4e44;
@@ -30,18 +36,24 @@ const COMMAND_BYTES: usize = 68;
 /// Where the result is: `__u32` of the one structure, `__u64` of the other.
 const RESULT32: usize = 68;
 const RESULT64: usize = 72;
+/// Bytes of `struct nvme_user_io` that say something.
+const USER_IO_BYTES: usize = 44;
 
 /// Opcode bit 0: data goes to the device (Base 2.0, figure "Opcode").
 const TO_DEVICE: u8 = 1;
+/// Opcodes of the commands that a `struct nvme_user_io` may be.
+const WRITE: u8 = 0x01;
+const READ: u8 = 0x02;
+const COMPARE: u8 = 0x05;
 
 /// What of `struct nvme_passthru_cmd` matters here.
-pub(crate) struct Request {
-    pub(crate) opcode: u8,
+struct Request {
+    opcode: u8,
     /// The submission queue entry; the driver fills in the pointers.
-    pub(crate) sqe: [u64; 8],
-    pub(crate) data: usize,
-    pub(crate) data_len: usize,
-    pub(crate) timeout_ms: u32,
+    sqe: [u64; 8],
+    data: usize,
+    data_len: usize,
+    timeout_ms: u32,
 }
 
 impl Request {
@@ -77,15 +89,21 @@ impl Request {
     }
 }
 
+impl AdminPath for Nvme {
+    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+        ioctl(way, disk, cmd, arg)
+    }
+
+    #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+    fn wake_by(queue: &Self::Queue, alarm: kglue::alarm::Alarm) {
+        crate::inject::wake_by(queue, alarm);
+    }
+}
+
 /// Carries out `cmd` with its argument at `arg` for `disk`, or for the controller, to which `way`
 /// leads. The status of a command that the device refused is a positive result. Commands are for
 /// administrators, but for those by which anyone may ask what there is.
-pub(crate) fn ioctl(
-    way: &impl Way<Nvme>,
-    disk: Option<OfDisk>,
-    cmd: u32,
-    arg: usize,
-) -> Result<i32> {
+fn ioctl(way: &impl Way<Nvme>, disk: Option<OfDisk>, cmd: u32, arg: usize) -> Result<i32> {
     match cmd {
         // CAST: the value goes through an int, as in tree.
         ID => disk.map(|disk| disk.unit as i32).ok_or(ENOTTY),
@@ -103,13 +121,13 @@ pub(crate) fn ioctl(
             Ok(0)
         }
         SUBMIT => {
-            let reply = nvme_io::submit(way, disk.ok_or(ENOTTY)?, arg)?;
+            let reply = submit(way, disk.ok_or(ENOTTY)?, arg)?;
             Ok(i32::from(reply.status))
         }
         ADMIN | ADMIN64 | IO | IO64 => {
             let reply = match (cmd, disk) {
                 (ADMIN | ADMIN64, _) => admin(way, read(arg)?)?,
-                (_, Some(disk)) => nvme_io::pass(way, disk, &read(arg)?)?,
+                (_, Some(disk)) => pass(way, disk, &read(arg)?)?,
                 // Of a controller's node none of its namespaces is meant.
                 (_, None) => return Err(ENOTTY),
             };
@@ -165,8 +183,90 @@ fn admin(way: &impl Way<Nvme>, mut request: Request) -> Result<AdminReply> {
     })
 }
 
+/// Sends an admin command; where it changes what disks are, with no I/O under way.
+fn run(
+    nvme: &Nvme,
+    control: &impl ControlPath,
+    request: &Request,
+    memory: Option<&DmaBlock>,
+) -> Result<AdminReply, Error> {
+    let nvme = &nvme.controller;
+    let wanted = || control.is_wanted();
+    let send = || nvme.admin(request.sqe, memory, request.timeout_ms, &wanted);
+    let effects = control.hold(|| nvme.effects(&request.sqe))?;
+    let reply = match effects.change_disks() {
+        true => control.change(|| control.hold(send))?,
+        false => control.hold(send)?,
+    };
+    if effects.capabilities && reply.status == 0 {
+        pr_info!(
+            "an NVMe command has changed what its controller can do: bind it again for that to \
+             take effect\n"
+        );
+    }
+    Ok(reply)
+}
+
+/// Runs an I/O command of `disk`.
+fn pass(way: &impl Way<Nvme>, disk: OfDisk, request: &Request) -> Result<AdminReply> {
+    if disk.read_only && lld_nvme::may_change(request.opcode) {
+        return Err(EROFS);
+    }
+    exchange(way, request, |nvme, control, memory| {
+        let (sqe, ms) = (request.sqe, request.timeout_ms);
+        let wanted = || control.is_wanted();
+        let send = || (nvme.controller).io(disk.unit, sqe, memory, ms, &wanted);
+        control.hold(send).map_err(to_errno)
+    })
+}
+
+/// Carries out the `struct nvme_user_io` at `arg`. Its length is in blocks, so it is asked first
+/// how large these are.
+fn submit(way: &impl Way<Nvme>, disk: OfDisk, arg: usize) -> Result<AdminReply> {
+    let mut bytes = [0; USER_IO_BYTES];
+    get(arg, &mut bytes)?;
+    let shift = way.with(|nvme, control| {
+        let shift = control.hold(|| nvme.controller.block_shift(disk.unit));
+        shift.map_err(to_errno)
+    })?;
+    pass(way, disk, &user_io(&bytes, disk.unit, shift)?)
+}
+
+/// The command of a `struct nvme_user_io` for blocks of `1 << shift` bytes.
+fn user_io(bytes: &[u8; USER_IO_BYTES], nsid: u32, shift: u8) -> Result<Request> {
+    let dword = |at: usize| -> u64 {
+        let word = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
+        u64::from(word.copied().map_or(0, u32::from_le_bytes))
+    };
+    let qword = |at: usize| dword(at) | dword(at.wrapping_add(4)) << 32;
+    let [opcode, flags, ..] = *bytes;
+    if flags != 0 || !matches!(opcode, WRITE | READ | COMPARE) {
+        return Err(EINVAL);
+    }
+    // control and nblocks change places in dword 12.
+    let (control, blocks) = (dword(0) >> 16, dword(4) & 0xffff);
+    let bytes = blocks.wrapping_add(1).wrapping_shl(u32::from(shift));
+    Ok(Request {
+        opcode,
+        sqe: [
+            u64::from(opcode) | u64::from(nsid) << 32,
+            0,
+            0,
+            0,
+            0,
+            // slba; length, control and dsmgmt; reftag, apptag and appmask.
+            qword(24),
+            blocks | control << 16 | dword(32) << 32,
+            qword(36),
+        ],
+        data: usize::try_from(qword(16))?,
+        data_len: usize::try_from(bytes)?,
+        timeout_ms: 0,
+    })
+}
+
 /// Has `send` carry out a `request`, with its data in memory of the device's.
-pub(crate) fn exchange<W: Way<Nvme>>(
+fn exchange<W: Way<Nvme>>(
     way: &W,
     request: &Request,
     send: impl FnOnce(&Nvme, &W::Control, Option<&DmaBlock>) -> Result<AdminReply>,
@@ -192,30 +292,6 @@ pub(crate) fn exchange<W: Way<Nvme>>(
     })?;
     if !to_device {
         put(request.data, 0, &data)?;
-    }
-    Ok(reply)
-}
-
-/// Sends it; where it changes what disks are, with no I/O under way.
-fn run(
-    nvme: &Nvme,
-    control: &impl ControlPath,
-    request: &Request,
-    memory: Option<&DmaBlock>,
-) -> Result<AdminReply, Error> {
-    let nvme = &nvme.controller;
-    let wanted = || control.is_wanted();
-    let send = || nvme.admin(request.sqe, memory, request.timeout_ms, &wanted);
-    let effects = control.hold(|| nvme.effects(&request.sqe))?;
-    let reply = match effects.change_disks() {
-        true => control.change(|| control.hold(send))?,
-        false => control.hold(send)?,
-    };
-    if effects.capabilities && reply.status == 0 {
-        pr_info!(
-            "an NVMe command has changed what its controller can do: bind it again for that to \
-             take effect\n"
-        );
     }
     Ok(reply)
 }

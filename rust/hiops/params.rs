@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The module's parameters that all drivers share.
+//! The module's parameters, but for those of the RAM disks.
 
-use crate::in_range;
+use core::ops::RangeInclusive;
 use engine::Mode;
 use hal::Error;
 use kernel::prelude::*;
@@ -95,4 +95,19 @@ pub(crate) fn poll_queues() -> Result<u16, Error> {
     let queues = in_range("poll_queues", numbers().poll_queues, 0..=64)?;
     // CAST: at most 64.
     Ok(queues as u16)
+}
+
+/// A module parameter, if it is in its range; else the operator reads which is not.
+pub(crate) fn in_range(name: &str, value: u32, range: RangeInclusive<u32>) -> Result<u32, Error> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    pr_err!(
+        "{}={} is out of range: {} to {}\n",
+        name,
+        value,
+        range.start(),
+        range.end()
+    );
+    Err(Error::Invalid)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The RAM disks that the module's parameters ask for.
 
-use crate::{in_range, params};
+use crate::params::{self, in_range};
 use hal::Error;
 use kernel::prelude::*;
 use kglue::adapter::Begin;
