@@ -5,7 +5,8 @@
 A file needs another one if it names something of it by a path: in a `use`, or in code; from
 `crate`, `self` or `super`, from a module below it, or from one that it imports. What a file hands
 on (`pub use`) is of the file that it comes from, and needed by the one that hands it on. A module
-that is declared (`mod`) is not needed for that. A method is called without a path, and not seen.
+that is declared (`mod`) is not needed for that; where it has files that take turns, by `path` in
+attributes, it is all of them. A method is called without a path, and not seen.
 """
 
 import os
@@ -22,17 +23,27 @@ class File:
         # Each path that is named, with the module in which that is; those of imported names; and
         # which of these are handed on.
         self.named, self.imported, self.handed_on = [], {}, set()
+        # Modules that are declared with the paths of their files, and these.
+        self.placed = {}
         self.read(0, len(self.source.tokens), module)
 
     def read(self, n, end, module):
         """The tokens from the n-th to the end, which are in `module`, this file's or one in it."""
         at = self.source.at
+        paths = []
         while n < end:
             word = at(n)
             if word == "mod" and at(n + 2) == "{":
                 last = self.source.pair(n + 2)
                 self.read(n + 3, last, module + (at(n + 1),))
-                n = last
+                n, paths = last, []
+            elif word == "mod" and at(n + 2) == ";":
+                if paths:
+                    self.placed[module + (at(n + 1),)] = paths
+                paths = []
+            elif word == "path" and at(n - 1) in ("[", ",") and at(n + 1) == "=":
+                folder = os.path.dirname(self.source.path)
+                paths.append(os.path.normpath(os.path.join(folder, at(n + 2).strip('"'))))
             elif word == "use" and at(n + 1) != "<":
                 is_public = at(n - 1) == "pub" or (at(n - 1) == ")" and self.is_pub(n - 1))
                 n = self.use(n + 1, (), module, is_public)
@@ -88,6 +99,23 @@ class Crate:
             names = os.path.relpath(path, folder)[:-len(".rs")].split(os.sep)
             module = () if path == root else tuple(names)
             self.files[module] = File(path, module)
+        for file in list(self.files.values()):
+            for module, paths in file.placed.items():
+                self.place(module, paths)
+
+    def place(self, module, paths):
+        """The files at `paths`, as far as they are the crate's, are `module`, and no other."""
+        for name, file in list(self.files.items()):
+            if os.path.normpath(file.source.path) not in paths:
+                continue
+            del self.files[name]
+            other, first = File(file.source.path, module), self.files.get(module)
+            if first is None:
+                self.files[module] = other
+                continue
+            first.named += other.named
+            first.imported |= other.imported
+            first.handed_on |= other.handed_on
 
     def absolute(self, path, module, file, seen=()):
         """The path from the crate's root, or None: it is another crate's."""

@@ -60,6 +60,15 @@ class Circles(unittest.TestCase):
         a = "use crate::b; fn f() { b::c::g() }"
         self.assertEqual(self.found(a=a, b="", b__c="use crate::a;"), ["a -> b/c -> a"])
 
+    def test_a_module_whose_files_take_turns(self):
+        root = ('use a::A; mod a; #[cfg_attr(X = "y", path = "on.rs")] '
+                '#[cfg_attr(not(X = "y"), path = "off.rs")] mod b;')
+        a = "use crate::b::X;"
+        self.assertEqual(self.found(root=root, a=a, on="", off=""), [])
+        self.assertEqual(self.found(root=root, a=a, on="", off="use crate::a;"), ["a -> on -> a"])
+        self.assertEqual(self.found(root=root, a=a, on="use super::A;", off=""),
+                         ["root -> a -> on -> root"])
+
     def test_the_shortest_of_each_file(self):
         files = {"a": "use crate::{b::X, c::Y};", "b": "use crate::c;", "c": "use crate::a;",
                  "d": "use crate::e::X;", "e": "use crate::{a, d};", "f": "use crate::a;"}
