@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From completions to ended requests.
-//!
-//! What one context leaves to others, and who is certain to come for it.
+//! From completions to ended requests, and what one context leaves to others.
 //!
 //! Whoever passes by (a submitter, a thread that waits, a tick) ends a budget at most
 //! ([`Strategy::budget`]), and issues for others no more than as many as it has freed tags for, and
@@ -18,13 +16,11 @@
 //! is left is said first, and the timer armed then: a tick that is under way sees the one, or is
 //! followed by another.
 
-use cell::sync::{fence, AtomicBool, Ordering};
+use cell::sync::{fence, Ordering};
 use hal::{Event, Free, Platform, Queue, TagBatch};
 
-use crate::policy::{Drained, Strategy, View};
-use crate::queue::{DrainSide, Ending, IoQueue};
-use crate::submit::Passage;
-use crate::{Context, Upper};
+use crate::policy::{Context, Drained, Strategy, View};
+use crate::queue::{DrainSide, Ending, IoQueue, Passage, Rest, Upper};
 
 /// A look at the completions that are there.
 #[derive(Clone, Copy)]
@@ -232,22 +228,7 @@ pub(crate) const ROUNDS: usize = 16;
 /// 2,600 instructions (`learned`: tick_ns, on the timed machine).
 const LEAST: usize = 8;
 
-/// What is left at this moment.
-pub(crate) struct Rest {
-    /// Completions, or a drain that somebody has knocked for.
-    completions: AtomicBool,
-    /// Requests that a tag is free for, or a doorbell that somebody has knocked for.
-    requests: AtomicBool,
-}
-
 impl Rest {
-    pub(crate) fn new() -> Self {
-        Self {
-            completions: AtomicBool::new(false),
-            requests: AtomicBool::new(false),
-        }
-    }
-
     /// Completions are left.
     #[inline]
     pub(crate) fn has_completions(&self) -> bool {
@@ -261,7 +242,7 @@ impl Rest {
     }
 
     /// All completions were taken. By the drainer.
-    pub(crate) fn end_completions(&self) {
+    fn end_completions(&self) {
         self.completions.store(false, Ordering::Relaxed);
     }
 
@@ -286,7 +267,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// caller has put it off; `knocked`: for somebody who relied on the caller. `false`: nobody
     /// comes for them, as what an interrupt has announced, it does not announce again.
     #[cold]
-    pub(crate) fn leave_completions(&self, was_due: Option<u64>, knocked: bool) -> bool {
+    fn leave_completions(&self, was_due: Option<u64>, knocked: bool) -> bool {
         if !self.upper.can_poll() {
             return false;
         }

@@ -15,7 +15,7 @@
 //! * **Gate**: open, paused ([`Paused`] holds both tokens) or dead.
 //! * **Strategy**: who decides when and how much is done ([`Strategy`]); the engine does it.
 //! * **Mode**: how completions are noticed when nobody passes by: by interrupt, by a timer, or by
-//!   whichever of them the strategy chooses (`mode.rs`).
+//!   whichever of them the strategy chooses (`timer.rs`).
 //!
 //! # A request's way
 //! ```text
@@ -29,7 +29,7 @@
 //! # The two hand-overs
 //! *Submitter and drainer.* A submitter that finds no tag leaves its request in the FIFO; a drainer
 //! that releases tags looks there. Each first writes, then passes a `SeqCst` fence, then reads what
-//! the other writes, so at least one of them sees the other (`queued.rs`, `drain.rs`).
+//! the other writes, so at least one of them sees the other (`submit.rs`, `complete.rs`).
 //!
 //! *Holder and knocker.* What a knocker wrote is seen by the holder after its `release`, which told
 //! it to look again.
@@ -50,11 +50,13 @@ mod timer;
 mod wait;
 mod waiter;
 
-pub use policy::{Costs, Drained, Learned, Next, Spun, Staged, Strategy, Switches, Turn, View};
-pub use predict::{Due, Expected, Foretells, Foretold, Nap, Plan, Seen, CLOSE};
-pub use queue::{Context, IoQueue, Overdue, Upper};
+pub use policy::{
+    Context, Costs, Drained, Due, Expected, Foretells, Foretold, Learned, Mode, Nap, Next, Outlook,
+    Plan, Seen, Spun, Staged, Strategy, Switches, Turn, View,
+};
+pub use predict::CLOSE;
+pub use queue::{IoQueue, Overdue, Upper, DEFAULT_POLL_INTERVAL_US};
 pub use quiesce::Paused;
 pub use retry::{Retry, Tries};
-pub use timer::{Mode, Outlook, DEFAULT_POLL_INTERVAL_US};
 pub use wait::{Waiting, MOST_WINDOW_US};
 pub use waiter::{Thread, Waiter, Waiters};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the engine asks, and a strategy decides.
+//! What the engine asks and a strategy decides: the traits [`Strategy`] and [`View`], the types
+//! that they speak of, and what the machine takes for what a strategy can choose between
+//! ([`Costs`]).
 //!
 //! The engine is mechanism: it issues, drains, ends, arms the timer and hands over, under its
 //! tokens and past its fences. When and how much of it is done is a *strategy's* to say. It sees
@@ -27,131 +29,9 @@
 //! # Contexts
 //! Every method may be called from any context, interrupts included, with preemption off, and by
 //! several CPUs at once, save those that are given `&mut` [`Strategy::Notes`]. None sleeps.
-//!
-//! A queue as a strategy sees it.
-//!
-//! What the machine takes for what a strategy can choose between.
-//!
-//! What an operator turns on and off for one disk.
 
 use cell::sync::{AtomicU64, Ordering};
-use hal::{Op, Platform, Queue};
-
-use crate::predict::{Expected, Foretells, Nap, Plan, Seen};
-use crate::queue::IoQueue;
-use crate::timer::Outlook;
-use crate::{Context, Mode, Upper};
-
-/// What a strategy sees of a queue.
-pub trait View {
-    /// Commands that the device has been told of and has not answered. May err by what others are
-    /// at just now.
-    fn outstanding(&self) -> u64;
-
-    /// The queue's tags.
-    fn tags(&self) -> u64;
-
-    /// So many commands are worth telling the device of ([`hal::Queue::batch`]), at least 1.
-    fn batch(&self) -> u64;
-
-    /// Commands are staged that the device was not told of, as the strategy deferred that.
-    fn is_deferring(&self) -> bool;
-
-    /// How the operator wants completions to be noticed.
-    fn mode(&self) -> Mode;
-
-    /// The interrupt is off: a timer looks for completions.
-    fn is_polled(&self) -> bool;
-
-    /// A tenth of what the device has lately taken for a command, in nanoseconds; 0: not known, as
-    /// where [`View::batch`] is 1.
-    fn most_deferred_ns(&self) -> u64;
-
-    /// What things take on this machine.
-    fn costs(&self) -> Costs;
-
-    /// Threads that wait for I/O like this are ready, and this CPU has no time for them yet
-    /// ([`crate::Upper::is_crowded`]).
-    fn is_crowded(&self) -> bool;
-
-    /// It is foretold when commands are over ([`crate::IoQueue::set_foretelling`]), and the
-    /// strategy has not asked to be left alone ([`Foretells::NothingFor`]).
-    fn is_foretelling(&self) -> bool;
-
-    /// What runs on this CPU, if this is an interrupt, is a thread at work.
-    fn interrupts_thread(&self) -> bool;
-
-    /// That thread is one that has waited for I/O of its own here, as far as that was noted.
-    fn interrupts_waiter(&self) -> bool;
-
-    /// The interval between two ticks, in nanoseconds.
-    fn interval_ns(&self) -> u64;
-
-    /// A coarse monotonic clock, in milliseconds.
-    fn now_ms(&self) -> u64;
-
-    /// A fine monotonic clock, in nanoseconds, for intervals up to seconds.
-    fn now_ns(&self) -> u64;
-}
-
-/// Commands that are staged, and who asks about them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Staged {
-    /// Fewer than a batch, by whoever issues or drains: others may add to them.
-    Open,
-    /// By who leaves its CPU, or by the timer: from here nobody adds to them.
-    Closing,
-}
-
-/// A drain that is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drained {
-    /// Under which context.
-    pub by: Context,
-    /// How many commands were outstanding when it began; 0 where nothing had come.
-    pub depth: u64,
-    /// How many it has ended.
-    pub ended: usize,
-    /// A thread that is asleep waits for one of these.
-    pub wakes: bool,
-}
-
-/// What a thread that waits has done or does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// It was woken, and goes on.
-    GoOn,
-    /// It lets others run, and stays ready itself.
-    Yield,
-    /// It sleeps.
-    Sleep,
-    /// It sleeps until then, unless it is woken before, and looks for a while
-    /// ([`crate::IoQueue::look_again`]).
-    Nap {
-        /// By the clock of [`View::now_ns`].
-        until_ns: u64,
-        /// So many nanoseconds it looks.
-        for_ns: u64,
-    },
-}
-
-/// What came of a visit, and of spinning, if the thread did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spun {
-    /// What the thread waits for was found.
-    Found,
-    /// The thread looked in vain, up to the end.
-    Vain,
-}
-
-/// What came of yielding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// The I/O was over when the thread's turn came.
-    Paid,
-    /// It was not.
-    Vain,
-}
+use hal::Op;
 
 /// Decisions about one queue.
 pub trait Strategy: Send + Sync + 'static {
@@ -272,6 +152,262 @@ pub trait Strategy: Send + Sync + 'static {
     }
 }
 
+/// What a strategy sees of a queue.
+pub trait View {
+    /// Commands that the device has been told of and has not answered. May err by what others are
+    /// at just now.
+    fn outstanding(&self) -> u64;
+
+    /// The queue's tags.
+    fn tags(&self) -> u64;
+
+    /// So many commands are worth telling the device of ([`hal::Queue::batch`]), at least 1.
+    fn batch(&self) -> u64;
+
+    /// Commands are staged that the device was not told of, as the strategy deferred that.
+    fn is_deferring(&self) -> bool;
+
+    /// How the operator wants completions to be noticed.
+    fn mode(&self) -> Mode;
+
+    /// The interrupt is off: a timer looks for completions.
+    fn is_polled(&self) -> bool;
+
+    /// A tenth of what the device has lately taken for a command, in nanoseconds; 0: not known, as
+    /// where [`View::batch`] is 1.
+    fn most_deferred_ns(&self) -> u64;
+
+    /// What things take on this machine.
+    fn costs(&self) -> Costs;
+
+    /// Threads that wait for I/O like this are ready, and this CPU has no time for them yet
+    /// ([`crate::Upper::is_crowded`]).
+    fn is_crowded(&self) -> bool;
+
+    /// It is foretold when commands are over ([`crate::IoQueue::set_foretelling`]), and the
+    /// strategy has not asked to be left alone ([`Foretells::NothingFor`]).
+    fn is_foretelling(&self) -> bool;
+
+    /// What runs on this CPU, if this is an interrupt, is a thread at work.
+    fn interrupts_thread(&self) -> bool;
+
+    /// That thread is one that has waited for I/O of its own here, as far as that was noted.
+    fn interrupts_waiter(&self) -> bool;
+
+    /// The interval between two ticks, in nanoseconds.
+    fn interval_ns(&self) -> u64;
+
+    /// A coarse monotonic clock, in milliseconds.
+    fn now_ms(&self) -> u64;
+
+    /// A fine monotonic clock, in nanoseconds, for intervals up to seconds.
+    fn now_ns(&self) -> u64;
+}
+
+/// The switches of a disk, as they stand when a request of it is submitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches(pub u8);
+
+impl Switches {
+    /// Finished I/O is ended by the thread that sleeps for it.
+    pub const LAZY: u8 = 1;
+    /// Whoever passes by takes completions.
+    pub const COOP: u8 = 2;
+
+    /// Whether [`Switches::LAZY`] is on.
+    #[inline(always)]
+    pub fn lazy(self) -> bool {
+        self.0 & Self::LAZY != 0
+    }
+
+    /// Whether [`Switches::COOP`] is on.
+    #[inline(always)]
+    pub fn coop(self) -> bool {
+        self.0 & Self::COOP != 0
+    }
+}
+
+/// In which context requests were ended. Every request counts once, under one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// The controller's interrupt.
+    Irq,
+    /// The thread that slept for it.
+    Lazy,
+    /// Any thread that passed by.
+    Coop,
+    /// The poll timer.
+    Poll,
+    /// None of these: a reset, a removal, a time-out, or a timer that sweeps up what nobody came
+    /// for; or whoever submitted what could not be issued.
+    Sweep,
+}
+
+/// How completions are noticed when nobody passes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By the controller's interrupt.
+    Irq,
+    /// By a timer.
+    Poll,
+    /// By whichever of the two serves the present load better.
+    Hybrid,
+}
+
+/// Commands that are staged, and who asks about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Staged {
+    /// Fewer than a batch, by whoever issues or drains: others may add to them.
+    Open,
+    /// By who leaves its CPU, or by the timer: from here nobody adds to them.
+    Closing,
+}
+
+/// A drain that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drained {
+    /// Under which context.
+    pub by: Context,
+    /// How many commands were outstanding when it began; 0 where nothing had come.
+    pub depth: u64,
+    /// How many it has ended.
+    pub ended: usize,
+    /// A thread that is asleep waits for one of these.
+    pub wakes: bool,
+}
+
+/// What a thread that waits has done or does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It was woken, and goes on.
+    GoOn,
+    /// It lets others run, and stays ready itself.
+    Yield,
+    /// It sleeps.
+    Sleep,
+    /// It sleeps until then, unless it is woken before, and looks for a while
+    /// ([`crate::IoQueue::look_again`]).
+    Nap {
+        /// By the clock of [`View::now_ns`].
+        until_ns: u64,
+        /// So many nanoseconds it looks.
+        for_ns: u64,
+    },
+}
+
+/// What came of a visit, and of spinning, if the thread did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spun {
+    /// What the thread waits for was found.
+    Found,
+    /// The thread looked in vain, up to the end.
+    Vain,
+}
+
+/// What came of yielding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The I/O was over when the thread's turn came.
+    Paid,
+    /// It was not.
+    Vain,
+}
+
+/// When a command is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// So many nanoseconds after it was issued,
+    pub after_ns: u64,
+    /// by so many more or less, on average.
+    pub spread_ns: u64,
+}
+
+/// When what a thread waits for is over, by the clock of [`Upper::now_ns`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// Then,
+    pub at_ns: u64,
+    /// give or take so much, on average.
+    pub spread_ns: u64,
+}
+
+/// How a completion was noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// It was seen to come: a look just before found nothing, or the interrupt brought it. What it
+    /// took is measured.
+    Came,
+    /// It was there at the first look. It took as long at most.
+    Found,
+}
+
+/// What a strategy foretells of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foretold {
+    /// What the strategy is to be told with the answer; never 0.
+    pub mark: u64,
+    /// When the command is over; `None`: nobody knows yet.
+    pub due: Option<Due>,
+}
+
+/// What a strategy answers to the question when a command is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foretells {
+    /// That.
+    This(Foretold),
+    /// It can't be told, now or ever.
+    Nothing,
+    /// Nor is it of use to ask about so many commands after this one: none of them is foretold, nor
+    /// is the strategy told when they were answered.
+    NothingFor(u16),
+}
+
+/// What a thread does about I/O that is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// As if nothing were known of it.
+    Any,
+    /// It sleeps until then, looks, and spins for a moment.
+    Nap {
+        /// By the clock of [`Upper::now_ns`].
+        until_ns: u64,
+        /// For so many nanoseconds it spins afterwards, at most.
+        for_ns: u64,
+    },
+    /// It looks for so many nanoseconds, and then sleeps.
+    Spin {
+        /// From now on. The engine cuts it short at what a sleep takes ([`crate::Costs::sleep_ns`])
+        /// and twice the spread.
+        for_ns: u64,
+    },
+    /// As if nothing were known of it, but that it does not spin: that would be in vain.
+    Block,
+}
+
+/// How a nap ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nap {
+    /// What the thread waits for came while it looked.
+    Hit,
+    /// It was over when the nap was, or at the first look.
+    Late,
+    /// It did not come while the thread looked.
+    Vain,
+    /// The thread was woken before.
+    Woken,
+}
+
+/// A command that nobody waits for in the hook, or not with a nap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// When it was issued, by the clock of [`Upper::now_ns`],
+    pub at_ns: u64,
+    /// so many nanoseconds ago.
+    pub since_ns: u64,
+    /// When it is over; `None`: nobody knows yet.
+    pub due: Option<Due>,
+}
+
 /// What is known of one thing that may pay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learned {
@@ -279,95 +415,6 @@ pub struct Learned {
     pub open: bool,
     /// What it may lose before it is given up, in nanoseconds.
     pub credit_ns: u64,
-}
-
-impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// What [`IoQueue::set_foretelling`] was told last: also while the strategy wants to be left
-    /// alone, and nothing is foretold.
-    pub fn is_foretelling_wanted(&self) -> bool {
-        self.foretelling.is_wanted()
-    }
-}
-
-impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> {
-    #[inline(always)]
-    fn outstanding(&self) -> u64 {
-        // The older of the two first: it does not go below 0 by what happens between.
-        let done = self.done.get();
-        self.issued.get().saturating_sub(done)
-    }
-
-    #[inline(always)]
-    fn tags(&self) -> u64 {
-        // CAST: usize is at most 64 bits wide.
-        self.slots.len() as u64
-    }
-
-    #[inline(always)]
-    fn batch(&self) -> u64 {
-        // CAST: as above.
-        self.deferring.batch as u64
-    }
-
-    #[inline(always)]
-    fn is_deferring(&self) -> bool {
-        self.is_deferred()
-    }
-
-    #[inline(always)]
-    fn mode(&self) -> Mode {
-        self.poll.mode()
-    }
-
-    #[inline(always)]
-    fn is_polled(&self) -> bool {
-        self.poll.is_on()
-    }
-
-    #[inline]
-    fn most_deferred_ns(&self) -> u64 {
-        self.deferring.most_ns()
-    }
-
-    #[inline]
-    fn costs(&self) -> Costs {
-        self.costs.get()
-    }
-
-    #[inline(always)]
-    fn is_crowded(&self) -> bool {
-        self.upper.is_crowded()
-    }
-
-    #[inline(always)]
-    fn is_foretelling(&self) -> bool {
-        self.foretelling.is_on()
-    }
-
-    #[inline(always)]
-    fn interrupts_thread(&self) -> bool {
-        self.upper.interrupts_thread()
-    }
-
-    #[inline(always)]
-    fn interrupts_waiter(&self) -> bool {
-        self.upper.interrupts_waiter()
-    }
-
-    #[inline(always)]
-    fn interval_ns(&self) -> u64 {
-        self.poll.interval_ns()
-    }
-
-    #[inline(always)]
-    fn now_ms(&self) -> u64 {
-        self.upper.now_ms()
-    }
-
-    #[inline(always)]
-    fn now_ns(&self) -> u64 {
-        self.upper.now_ns()
-    }
 }
 
 /// CPU time in nanoseconds, as measured on this machine.
@@ -449,29 +496,6 @@ impl Measured {
             // To get in and out of an interrupt takes what it does with a timer's.
             interrupt_ns: tick_ns.saturating_add(lead),
         }
-    }
-}
-
-/// The switches of a disk, as they stand when a request of it is submitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Switches(pub u8);
-
-impl Switches {
-    /// Finished I/O is ended by the thread that sleeps for it.
-    pub const LAZY: u8 = 1;
-    /// Whoever passes by takes completions.
-    pub const COOP: u8 = 2;
-
-    /// Whether [`Switches::LAZY`] is on.
-    #[inline(always)]
-    pub fn lazy(self) -> bool {
-        self.0 & Self::LAZY != 0
-    }
-
-    /// Whether [`Switches::COOP`] is on.
-    #[inline(always)]
-    pub fn coop(self) -> bool {
-        self.0 & Self::COOP != 0
     }
 }
 

@@ -13,84 +13,24 @@
 //! Off, it costs a load and a branch for each command, and as much for each answer. So it does
 //! while the strategy wants to hear of no command ([`Foretells::NothingFor`]), which are counted.
 
-use cell::sync::{AtomicU32, AtomicU64, AtomicU8, Ordering};
+use cell::sync::Ordering;
 use hal::{Command, Platform, Queue};
 
 use crate::complete::Look;
-use crate::policy::{Strategy, View};
-use crate::queue::{DrainSide, IoQueue, IssueSide};
-use crate::{Context, Upper};
-
-/// When a command is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
-    /// So many nanoseconds after it was issued,
-    pub after_ns: u64,
-    /// by so many more or less, on average.
-    pub spread_ns: u64,
-}
-
-/// When what a thread waits for is over, by the clock of [`Upper::now_ns`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected {
-    /// Then,
-    pub at_ns: u64,
-    /// give or take so much, on average.
-    pub spread_ns: u64,
-}
-
-/// How a completion was noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// It was seen to come: a look just before found nothing, or the interrupt brought it. What it
-    /// took is measured.
-    Came,
-    /// It was there at the first look. It took as long at most.
-    Found,
-}
-
-/// What a strategy foretells of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Foretold {
-    /// What the strategy is to be told with the answer; never 0.
-    pub mark: u64,
-    /// When the command is over; `None`: nobody knows yet.
-    pub due: Option<Due>,
-}
-
-/// What a strategy answers to the question when a command is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Foretells {
-    /// That.
-    This(Foretold),
-    /// It can't be told, now or ever.
-    Nothing,
-    /// Nor is it of use to ask about so many commands after this one: none of them is foretold, nor
-    /// is the strategy told when they were answered.
-    NothingFor(u16),
-}
-
-/// Whether it is foretold when commands are over.
-pub(crate) struct Foretelling(AtomicU8);
-
-/// It is not.
-const OFF: u8 = 0;
-/// It is not of so many commands more as the issue side counts.
-const PAUSED: u8 = 1;
-const ON: u8 = 2;
+use crate::policy::{Context, Due, Expected, Foretells, Foretold, Seen, Strategy, View};
+use crate::queue::{
+    DrainSide, Foretelling, IoQueue, IssueSide, Told, Upper, FORETELLING_OFF, FORETELLING_ON,
+    FORETELLING_PAUSED,
+};
 
 impl Foretelling {
-    pub(crate) fn new() -> Self {
-        Self(AtomicU8::new(OFF))
-    }
-
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == ON
+        self.0.load(Ordering::Relaxed) == FORETELLING_ON
     }
 
     pub(crate) fn is_wanted(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != OFF
+        self.0.load(Ordering::Relaxed) != FORETELLING_OFF
     }
 
     /// Changes it, unless it was turned off meanwhile.
@@ -99,67 +39,11 @@ impl Foretelling {
     }
 }
 
-/// What a thread does about I/O that is expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plan {
-    /// As if nothing were known of it.
-    Any,
-    /// It sleeps until then, looks, and spins for a moment.
-    Nap {
-        /// By the clock of [`Upper::now_ns`].
-        until_ns: u64,
-        /// For so many nanoseconds it spins afterwards, at most.
-        for_ns: u64,
-    },
-    /// It looks for so many nanoseconds, and then sleeps.
-    Spin {
-        /// From now on. The engine cuts it short at what a sleep takes ([`crate::Costs::sleep_ns`])
-        /// and twice the spread.
-        for_ns: u64,
-    },
-    /// As if nothing were known of it, but that it does not spin: that would be in vain.
-    Block,
-}
-
-/// How a nap ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nap {
-    /// What the thread waits for came while it looked.
-    Hit,
-    /// It was over when the nap was, or at the first look.
-    Late,
-    /// It did not come while the thread looked.
-    Vain,
-    /// The thread was woken before.
-    Woken,
-}
-
-/// What is kept of a command by its tag.
-pub(crate) struct Told {
-    /// [`Foretold::mark`]; 0: nothing was foretold.
-    mark: AtomicU64,
-    /// When it was issued.
-    at_ns: AtomicU64,
-    /// After how many nanoseconds it is over, and its spread, from 4 s on all alike; 0: nobody
-    /// knows yet.
-    after_ns: AtomicU32,
-    spread_ns: AtomicU32,
-}
-
 fn kept(ns: u64) -> u32 {
     u32::try_from(ns).unwrap_or(u32::MAX)
 }
 
 impl Told {
-    pub(crate) fn new(_: usize) -> Self {
-        Self {
-            mark: AtomicU64::new(0),
-            at_ns: AtomicU64::new(0),
-            after_ns: AtomicU32::new(0),
-            spread_ns: AtomicU32::new(0),
-        }
-    }
-
     /// A command is issued at `now`.
     #[inline]
     fn keep(&self, now: u64, mark: u64, due: Option<Due>) {
@@ -195,7 +79,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.lookout.clear();
         // What was foretold of tags that were bound anew since.
         (self.told.iter()).for_each(|told| told.mark.store(0, Ordering::Relaxed));
-        let to = if on { ON } else { OFF };
+        let to = if on { FORETELLING_ON } else { FORETELLING_OFF };
         self.foretelling.0.store(to, Ordering::Relaxed);
     }
 
@@ -210,20 +94,20 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         rq: &U::Request,
     ) {
         let state = self.foretelling.0.load(Ordering::Relaxed);
-        if state == OFF {
+        if state == FORETELLING_OFF {
             return;
         }
         let Some(told) = self.told.get(tag) else {
             return;
         };
-        if state == ON {
+        if state == FORETELLING_ON {
             return self.foretell_of(side, told, tag, cmd, rq);
         }
         // Its answer may come when others are foretold again.
         told.mark.store(0, Ordering::Relaxed);
         side.untold = side.untold.saturating_sub(1);
         if side.untold == 0 {
-            self.foretelling.change(PAUSED, ON);
+            self.foretelling.change(FORETELLING_PAUSED, FORETELLING_ON);
         }
     }
 
@@ -245,7 +129,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 told.mark.store(0, Ordering::Relaxed);
                 if let Foretells::NothingFor(commands) = nothing {
                     side.untold = commands;
-                    self.foretelling.change(ON, PAUSED);
+                    self.foretelling.change(FORETELLING_ON, FORETELLING_PAUSED);
                 }
                 return;
             }

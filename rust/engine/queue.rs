@@ -1,38 +1,169 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One hardware queue with all that the strategy keeps for it.
+//! One hardware queue: all that the engine keeps for it, in one view, and the layer above it
+//! ([`Upper`]).
 //!
-//! The FIFO: requests that wait for a tag, in the order in which they came.
-//!
-//! Counters that one side writes and anybody reads.
-//!
-//! The layer above: whose requests the strategy carries out.
+//! Two tokens guard it. Who holds the issue token has [`IssueSide`] and takes from the FIFO; who
+//! holds the drain token has [`DrainSide`]. What is neither's is atomic, and says who writes it.
+//! What is done with it is in `submit` (requests to commands), `complete` (completions to ended
+//! requests), `timer` (when a queue without its interrupt is looked at), `predict` (when a command
+//! will be over) and `quiesce` (the queue at rest).
 
-use cell::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use cell::sync::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use cell::{Slot, TryLock};
 use hal::{
     Bound, CmdError, Command, Detached, Error, Free, NewQueue, Outcome, Platform, Queue, Segment,
     TagBatch,
 };
 
-use crate::complete::Rest;
-use crate::policy::{Measured, Strategy};
-use crate::predict::{Expected, Foretelling, Told};
-use crate::submit::{Deferring, Passage, Starving};
-use crate::timer::{Lookout, Polling};
-use crate::{Costs, Switches};
+use crate::policy::{Context, Costs, Expected, Measured, Mode, Strategy, Switches, View};
 
-/// From the look at the clock until the command is in its slot, in milliseconds, with preemption
-/// off. TIMEOUT: a virtual machine's CPU may be stopped in between; what is noticed later for it is
-/// noticed at its next time-out.
-const ISSUE_MS: u64 = 1_000;
+/// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what
+/// happened.
+///
+/// Unless said otherwise its functions are called from any context, interrupts included, with a
+/// token held: they neither sleep nor call the queue back.
+pub trait Upper: Send + Sync + 'static {
+    /// The owned handle of one request.
+    type Request: Send + 'static;
+    /// A batch of ended requests.
+    type Ended: Default;
 
-/// A command that was not answered in time: the oldest comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Overdue {
-    /// When it was issued, by the clock of [`Upper::now_ms`].
-    pub issued_at: u64,
-    /// Its tag.
-    pub tag: usize,
+    /// What `rq` asks for.
+    fn command(&self, rq: &Self::Request) -> Command;
+
+    /// Maps the data of `rq` for the device, and yields it piece by piece. After an `Err`, or when
+    /// not all of it is taken, [`Upper::unmap`] follows.
+    fn segments<'a>(
+        &'a self,
+        rq: &'a mut Self::Request,
+    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a;
+
+    /// `rq` is bound and about to be issued: its time starts here.
+    fn begin_cmd(&self, rq: &mut Self::Request);
+
+    /// `rq` is about to be issued, and is over then, as far as is known. Any context.
+    fn expect(&self, rq: &Self::Request, what: Expected) {
+        let _ = (rq, what);
+    }
+
+    /// Whether a thread is about to wait for `rq` that asks the queue what it does meanwhile
+    /// ([`IoQueue::wait`]). Any context.
+    fn is_awaited(&self, rq: &Self::Request) -> bool {
+        let _ = rq;
+        false
+    }
+
+    /// `rq` could not be bound: undo what [`Upper::segments`] has mapped so far. The request stays
+    /// valid.
+    fn unmap(&self, rq: &mut Self::Request);
+
+    /// `rq` has to wait in the FIFO. May be called without a token.
+    fn deferred(&self, rq: &Self::Request);
+
+    /// `rq` is about to fail, the first of maybe many: memory to map its data could not be had,
+    /// though nothing in flight holds any.
+    fn starved(&self, rq: &Self::Request) {
+        let _ = rq;
+    }
+
+    /// `rq` is over: parted from its command, which the device no longer knows. It is collected in
+    /// `ended`. A request that never began (see [`Upper::begin_cmd`]) may come here too, with an
+    /// `Err`. An `Err` says whether another try is worth while ([`crate::Tries`]): then the layer
+    /// above may submit the request anew, once it is finished.
+    fn end_cmd(&self, ended: &mut Self::Ended, rq: Self::Request, outcome: Outcome);
+
+    /// Ends a batch of at least one request towards its submitters; the batch is not used any more.
+    /// No token is held by the caller, save by a [`crate::Paused`]; new requests may be submitted
+    /// from here.
+    fn finish(&self, ended: &mut Self::Ended, by: Context);
+
+    /// [`IoQueue::kick`] is to be called in a few milliseconds. Repeated wishes may be
+    /// merged, a wish that comes after `kick` has begun may not. No token is held by the caller.
+    fn retry_later(&self);
+
+    /// Whether [`Upper::set_interrupt`] can turn the interrupt off.
+    fn can_poll(&self) -> bool {
+        false
+    }
+
+    /// Whether the interrupt that runs on this CPU keeps a thread from its work.
+    fn interrupts_thread(&self) -> bool {
+        false
+    }
+
+    /// Whether that thread is one that has waited for I/O of its own here.
+    fn interrupts_waiter(&self) -> bool {
+        true
+    }
+
+    /// Whether a thread that is asleep waits for one of `ended`.
+    fn wakes(&self, ended: &Self::Ended) -> bool {
+        let _ = ended;
+        false
+    }
+
+    /// Whether threads are ready that this CPU has no time for at the moment, and that come by
+    /// soon: none that computes is known to be among them.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
+    /// Lets the controller interrupt for this queue's completions, or not. An interrupt that it
+    /// wanted to raise meanwhile need not come afterwards. `false`: it can't be turned off, and was
+    /// not. The drain token is held.
+    fn set_interrupt(&self, on: bool) -> bool {
+        on
+    }
+
+    /// [`IoQueue::tick`] is to be called in `us` microseconds; an earlier wish is replaced.
+    /// Never called where [`Upper::can_poll`] is `false`.
+    fn arm_poll(&self, us: u32) {
+        let _ = us;
+    }
+
+    /// A coarse monotonic clock, in milliseconds.
+    fn now_ms(&self) -> u64;
+
+    /// A fine monotonic clock, in nanoseconds, for intervals up to seconds.
+    fn now_ns(&self) -> u64;
+}
+
+/// One hardware queue: requests go in by [`IoQueue::submit`] and come out through
+/// [`Upper::end_cmd`].
+///
+/// Data path, from any context, with preemption off, never waiting: `submit`, `submit_many`,
+/// `commit`, `drain`, `check`, `kick`. Control path: [`IoQueue::pause`].
+pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
+    pub(crate) hw: Q,
+    pub(crate) upper: U,
+    pub(crate) strategy: S,
+    pub(crate) issue: TryLock<IssueSide<Q>>,
+    pub(crate) drain: TryLock<DrainSide<Q, S>>,
+    pub(crate) fifo: Fifo<P, U::Request>,
+    /// By tag: the request that it is bound to. Who takes it ends it.
+    pub(crate) slots: P::Table<Slot<U::Request>>,
+    /// By tag: when the command that it is bound to was issued, by the clock of [`Upper::now_ms`].
+    pub(crate) issued_at: P::Table<AtomicU64>,
+    /// By tag: what was foretold of the command that it is bound to.
+    pub(crate) told: P::Table<Told>,
+    pub(crate) foretelling: Foretelling,
+    pub(crate) lookout: Lookout,
+    /// No command that is with the device was issued before this.
+    none_before: AtomicU64,
+    pub(crate) deferring: Deferring,
+    pub(crate) poll: Polling,
+    pub(crate) rest: Rest,
+    pub(crate) costs: Measured,
+    /// Commands that the device was told of. Counted before it is.
+    pub(crate) issued: Counter,
+    /// Commands that it has answered, or that were taken back.
+    pub(crate) done: Counter,
+    pub(crate) issue_doorbells: Counter,
+    pub(crate) drain_doorbells: Counter,
+    /// Tags given out while they were in use.
+    pub(crate) issue_strays: Counter,
+    /// Completions that answered nothing, as of the last drain.
+    pub(crate) drain_strays: AtomicU32,
 }
 
 /// What the issue token gives access to.
@@ -66,45 +197,6 @@ pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
     pub(crate) notes: S::Notes,
     /// When the last look began that found nothing; while it is foretold when commands are over.
     pub(crate) empty_ns: u64,
-}
-
-/// One hardware queue: requests go in by [`IoQueue::submit`] and come out through
-/// [`Upper::end_cmd`].
-///
-/// Data path, from any context, with preemption off, never waiting: `submit`, `submit_many`,
-/// `commit` (`issue.rs`), `drain`, `check` (`drain.rs`), `kick`. Control path: [`IoQueue::pause`]
-/// (`gate.rs`).
-pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
-    pub(crate) hw: Q,
-    pub(crate) upper: U,
-    pub(crate) strategy: S,
-    pub(crate) issue: TryLock<IssueSide<Q>>,
-    pub(crate) drain: TryLock<DrainSide<Q, S>>,
-    pub(crate) fifo: Fifo<P, U::Request>,
-    /// By tag: the request that it is bound to. Who takes it ends it.
-    pub(crate) slots: P::Table<Slot<U::Request>>,
-    /// By tag: when the command that it is bound to was issued, by the clock of [`Upper::now_ms`].
-    pub(crate) issued_at: P::Table<AtomicU64>,
-    /// By tag: what was foretold of the command that it is bound to.
-    pub(crate) told: P::Table<Told>,
-    pub(crate) foretelling: Foretelling,
-    pub(crate) lookout: Lookout,
-    /// No command that is with the device was issued before this.
-    none_before: AtomicU64,
-    pub(crate) deferring: Deferring,
-    pub(crate) poll: Polling,
-    pub(crate) rest: Rest,
-    pub(crate) costs: Measured,
-    /// Commands that the device was told of. Counted before it is.
-    pub(crate) issued: Counter,
-    /// Commands that it has answered, or that were taken back.
-    pub(crate) done: Counter,
-    pub(crate) issue_doorbells: Counter,
-    pub(crate) drain_doorbells: Counter,
-    /// Tags given out while they were in use.
-    pub(crate) issue_strays: Counter,
-    /// Completions that answered nothing, as of the last drain.
-    pub(crate) drain_strays: AtomicU32,
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -265,6 +357,255 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let drained = u64::from(self.drain_strays.load(Ordering::Relaxed));
         self.issue_strays.get().wrapping_add(drained)
     }
+
+    /// What [`IoQueue::set_foretelling`] was told last: also while the strategy wants to be left
+    /// alone, and nothing is foretold.
+    pub fn is_foretelling_wanted(&self) -> bool {
+        self.foretelling.is_wanted()
+    }
+}
+
+/// From the look at the clock until the command is in its slot, in milliseconds, with preemption
+/// off. TIMEOUT: a virtual machine's CPU may be stopped in between; what is noticed later for it is
+/// noticed at its next time-out.
+const ISSUE_MS: u64 = 1_000;
+
+/// A command that was not answered in time: the oldest comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Overdue {
+    /// When it was issued, by the clock of [`Upper::now_ms`].
+    pub issued_at: u64,
+    /// Its tag.
+    pub tag: usize,
+}
+
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> {
+    #[inline(always)]
+    fn outstanding(&self) -> u64 {
+        // The older of the two first: it does not go below 0 by what happens between.
+        let done = self.done.get();
+        self.issued.get().saturating_sub(done)
+    }
+
+    #[inline(always)]
+    fn tags(&self) -> u64 {
+        // CAST: usize is at most 64 bits wide.
+        self.slots.len() as u64
+    }
+
+    #[inline(always)]
+    fn batch(&self) -> u64 {
+        // CAST: as above.
+        self.deferring.batch as u64
+    }
+
+    #[inline(always)]
+    fn is_deferring(&self) -> bool {
+        self.is_deferred()
+    }
+
+    #[inline(always)]
+    fn mode(&self) -> Mode {
+        self.poll.mode()
+    }
+
+    #[inline(always)]
+    fn is_polled(&self) -> bool {
+        self.poll.is_on()
+    }
+
+    #[inline]
+    fn most_deferred_ns(&self) -> u64 {
+        self.deferring.most_ns()
+    }
+
+    #[inline]
+    fn costs(&self) -> Costs {
+        self.costs.get()
+    }
+
+    #[inline(always)]
+    fn is_crowded(&self) -> bool {
+        self.upper.is_crowded()
+    }
+
+    #[inline(always)]
+    fn is_foretelling(&self) -> bool {
+        self.foretelling.is_on()
+    }
+
+    #[inline(always)]
+    fn interrupts_thread(&self) -> bool {
+        self.upper.interrupts_thread()
+    }
+
+    #[inline(always)]
+    fn interrupts_waiter(&self) -> bool {
+        self.upper.interrupts_waiter()
+    }
+
+    #[inline(always)]
+    fn interval_ns(&self) -> u64 {
+        self.poll.interval_ns()
+    }
+
+    #[inline(always)]
+    fn now_ms(&self) -> u64 {
+        self.upper.now_ms()
+    }
+
+    #[inline(always)]
+    fn now_ns(&self) -> u64 {
+        self.upper.now_ns()
+    }
+}
+
+/// What the issuer knows of mappings that fail.
+#[derive(Debug, Default)]
+pub(crate) struct Starving {
+    /// Attempts in vain, since when nothing was in flight that could give memory back.
+    pub(crate) tries: u32,
+    /// When the first of them was, by the clock of [`crate::Upper::now_ms`].
+    pub(crate) since_ms: u64,
+    /// That requests are given up was told.
+    pub(crate) told: bool,
+}
+
+/// What a queue defers, and whether it does at this moment.
+pub(crate) struct Deferring {
+    /// [`Queue::batch`].
+    pub(crate) batch: usize,
+    /// Staged commands wait for more of them. Written by the issue token's holder.
+    pub(crate) on: AtomicBool,
+    /// The device is told by then, by the clock of [`Upper::now_ns`].
+    pub(crate) until_ns: AtomicU64,
+    /// What the device has lately taken for a command, in nanoseconds; 0: not known. Written by the
+    /// drain token's holder.
+    pub(crate) device_ns: AtomicU64,
+    /// The tag of a command whose time is taken, plus 1; 0: of none.
+    pub(crate) sampled: AtomicU32,
+    /// When the device was told of it.
+    pub(crate) told_ns: AtomicU64,
+}
+
+impl Deferring {
+    /// For a queue whose device is best told of `batch` commands at once.
+    pub(crate) fn new(batch: usize) -> Self {
+        Self {
+            batch,
+            on: AtomicBool::new(false),
+            until_ns: AtomicU64::new(0),
+            device_ns: AtomicU64::new(0),
+            sampled: AtomicU32::new(0),
+            told_ns: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14,
+/// section 4).
+pub const DEFAULT_POLL_INTERVAL_US: u32 = 32;
+
+/// A queue's mode, and where its timer is.
+pub(crate) struct Polling {
+    pub(crate) mode: AtomicU8,
+    pub(crate) interval_us: AtomicU32,
+    /// The interrupt is off. Written by the drain token's holder.
+    pub(crate) on: AtomicBool,
+    /// The timer is armed, or its tick is under way.
+    pub(crate) armed: AtomicBool,
+    /// When the timer expires, by the clock of [`Upper::now_ns`]: an interval after the last look
+    /// that left nothing, at the latest.
+    pub(crate) due_ns: AtomicU64,
+}
+
+impl Polling {
+    pub(crate) fn new() -> Self {
+        Self {
+            mode: AtomicU8::new(Mode::Irq as u8),
+            interval_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
+            on: AtomicBool::new(false),
+            armed: AtomicBool::new(false),
+            due_ns: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The tag of no command.
+pub(crate) const NO_TAG: u16 = u16::MAX;
+
+/// What the timer looks for. Relaxed: it may be of two commands at once, and moves the timer within
+/// its interval.
+pub(crate) struct Lookout {
+    /// The tag of the command that was issued last, if anything is foretold of it; else [`NO_TAG`].
+    /// Written by the issue token's holder.
+    pub(crate) tag: AtomicU16,
+    /// The timer goes by it: no thread naps that looks for it.
+    pub(crate) timed: AtomicBool,
+}
+
+impl Lookout {
+    pub(crate) fn new() -> Self {
+        Self {
+            tag: AtomicU16::new(NO_TAG),
+            timed: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Whether it is foretold when commands are over.
+pub(crate) struct Foretelling(pub(crate) AtomicU8);
+
+/// It is not.
+pub(crate) const FORETELLING_OFF: u8 = 0;
+/// It is not of so many commands more as the issue side counts.
+pub(crate) const FORETELLING_PAUSED: u8 = 1;
+pub(crate) const FORETELLING_ON: u8 = 2;
+
+impl Foretelling {
+    pub(crate) fn new() -> Self {
+        Self(AtomicU8::new(FORETELLING_OFF))
+    }
+}
+
+/// What is kept of a command by its tag.
+pub(crate) struct Told {
+    /// [`Foretold::mark`]; 0: nothing was foretold.
+    pub(crate) mark: AtomicU64,
+    /// When it was issued.
+    pub(crate) at_ns: AtomicU64,
+    /// After how many nanoseconds it is over, and its spread, from 4 s on all alike; 0: nobody
+    /// knows yet.
+    pub(crate) after_ns: AtomicU32,
+    pub(crate) spread_ns: AtomicU32,
+}
+
+impl Told {
+    pub(crate) fn new(_: usize) -> Self {
+        Self {
+            mark: AtomicU64::new(0),
+            at_ns: AtomicU64::new(0),
+            after_ns: AtomicU32::new(0),
+            spread_ns: AtomicU32::new(0),
+        }
+    }
+}
+
+/// What is left at this moment.
+pub(crate) struct Rest {
+    /// Completions, or a drain that somebody has knocked for.
+    pub(crate) completions: AtomicBool,
+    /// Requests that a tag is free for, or a doorbell that somebody has knocked for.
+    pub(crate) requests: AtomicBool,
+}
+
+impl Rest {
+    pub(crate) fn new() -> Self {
+        Self {
+            completions: AtomicBool::new(false),
+            requests: AtomicBool::new(false),
+        }
+    }
 }
 
 /// A bounded ring. Anybody pushes; the holder of the issue token alone takes.
@@ -391,133 +732,6 @@ impl Counter {
     }
 }
 
-/// In which context requests were ended. Every request counts once, under one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
-    /// The controller's interrupt.
-    Irq,
-    /// The thread that slept for it.
-    Lazy,
-    /// Any thread that passed by.
-    Coop,
-    /// The poll timer.
-    Poll,
-    /// None of these: a reset, a removal, a time-out, or a timer that sweeps up what nobody came
-    /// for; or whoever submitted what could not be issued.
-    Sweep,
-}
-
-/// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what
-/// happened.
-///
-/// Unless said otherwise its functions are called from any context, interrupts included, with a
-/// token held: they neither sleep nor call the queue back.
-pub trait Upper: Send + Sync + 'static {
-    /// The owned handle of one request.
-    type Request: Send + 'static;
-    /// A batch of ended requests.
-    type Ended: Default;
-
-    /// What `rq` asks for.
-    fn command(&self, rq: &Self::Request) -> Command;
-
-    /// Maps the data of `rq` for the device, and yields it piece by piece. After an `Err`, or when
-    /// not all of it is taken, [`Upper::unmap`] follows.
-    fn segments<'a>(
-        &'a self,
-        rq: &'a mut Self::Request,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a;
-
-    /// `rq` is bound and about to be issued: its time starts here.
-    fn begin_cmd(&self, rq: &mut Self::Request);
-
-    /// `rq` is about to be issued, and is over then, as far as is known. Any context.
-    fn expect(&self, rq: &Self::Request, what: Expected) {
-        let _ = (rq, what);
-    }
-
-    /// Whether a thread is about to wait for `rq` that asks the queue what it does meanwhile
-    /// ([`IoQueue::wait`]). Any context.
-    fn is_awaited(&self, rq: &Self::Request) -> bool {
-        let _ = rq;
-        false
-    }
-
-    /// `rq` could not be bound: undo what [`Upper::segments`] has mapped so far. The request stays
-    /// valid.
-    fn unmap(&self, rq: &mut Self::Request);
-
-    /// `rq` has to wait in the FIFO. May be called without a token.
-    fn deferred(&self, rq: &Self::Request);
-
-    /// `rq` is about to fail, the first of maybe many: memory to map its data could not be had,
-    /// though nothing in flight holds any.
-    fn starved(&self, rq: &Self::Request) {
-        let _ = rq;
-    }
-
-    /// `rq` is over: parted from its command, which the device no longer knows. It is collected in
-    /// `ended`. A request that never began (see [`Upper::begin_cmd`]) may come here too, with an
-    /// `Err`. An `Err` says whether another try is worth while ([`crate::Tries`]): then the layer
-    /// above may submit the request anew, once it is finished.
-    fn end_cmd(&self, ended: &mut Self::Ended, rq: Self::Request, outcome: Outcome);
-
-    /// Ends a batch of at least one request towards its submitters; the batch is not used any more.
-    /// No token is held by the caller, save by a [`crate::Paused`]; new requests may be submitted
-    /// from here.
-    fn finish(&self, ended: &mut Self::Ended, by: Context);
-
-    /// [`IoQueue::kick`] is to be called in a few milliseconds. Repeated wishes may be
-    /// merged, a wish that comes after `kick` has begun may not. No token is held by the caller.
-    fn retry_later(&self);
-
-    /// Whether [`Upper::set_interrupt`] can turn the interrupt off.
-    fn can_poll(&self) -> bool {
-        false
-    }
-
-    /// Whether the interrupt that runs on this CPU keeps a thread from its work.
-    fn interrupts_thread(&self) -> bool {
-        false
-    }
-
-    /// Whether that thread is one that has waited for I/O of its own here.
-    fn interrupts_waiter(&self) -> bool {
-        true
-    }
-
-    /// Whether a thread that is asleep waits for one of `ended`.
-    fn wakes(&self, ended: &Self::Ended) -> bool {
-        let _ = ended;
-        false
-    }
-
-    /// Whether threads are ready that this CPU has no time for at the moment, and that come by
-    /// soon: none that computes is known to be among them.
-    fn is_crowded(&self) -> bool {
-        false
-    }
-
-    /// Lets the controller interrupt for this queue's completions, or not. An interrupt that it
-    /// wanted to raise meanwhile need not come afterwards. `false`: it can't be turned off, and was
-    /// not. The drain token is held.
-    fn set_interrupt(&self, on: bool) -> bool {
-        on
-    }
-
-    /// [`IoQueue::tick`] is to be called in `us` microseconds; an earlier wish is replaced.
-    /// Never called where [`Upper::can_poll`] is `false`.
-    fn arm_poll(&self, us: u32) {
-        let _ = us;
-    }
-
-    /// A coarse monotonic clock, in milliseconds.
-    fn now_ms(&self) -> u64;
-
-    /// A fine monotonic clock, in nanoseconds, for intervals up to seconds.
-    fn now_ns(&self) -> u64;
-}
-
 /// A batch of ended requests that knows whether there is anything in it.
 pub(crate) struct Ending<U: Upper> {
     batch: U::Ended,
@@ -559,6 +773,51 @@ impl<U: Upper> Ending<U> {
             upper.finish(&mut self.batch, by);
         }
         self.count
+    }
+}
+
+/// What one context does for others, until it leaves the rest.
+pub(crate) struct Passage<U: Upper> {
+    /// What it ends.
+    pub(crate) ended: Ending<U>,
+    /// So many requests it may issue from the FIFO beside a budget: as many as it has left there
+    /// itself, or has freed tags for.
+    pub(crate) own: usize,
+    /// So many it has.
+    pub(crate) issued: usize,
+}
+
+impl<U: Upper> Passage<U> {
+    /// Somebody passes by.
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self::of(0, 0)
+    }
+
+    /// Somebody has freed `own` tags, and issued `issued` from the FIFO.
+    #[inline(always)]
+    pub(crate) fn of(own: usize, issued: usize) -> Self {
+        Self {
+            ended: Ending::new(),
+            own,
+            issued,
+        }
+    }
+
+    /// Somebody who is here for just that.
+    pub(crate) fn in_charge() -> Self {
+        Self::of(usize::MAX, 0)
+    }
+
+    /// How many requests it has issued from the FIFO.
+    pub(crate) fn issued(&self) -> usize {
+        self.issued
+    }
+
+    /// How many more it may.
+    pub(crate) fn may_issue(&self, budget: usize) -> usize {
+        let most = self.own.saturating_add(budget);
+        most.saturating_sub(self.issued)
     }
 }
 

@@ -9,10 +9,9 @@ use core::fmt;
 use hal::{Again, Failure, Platform, Queue};
 
 use crate::complete::Look;
-use crate::policy::Strategy;
-use crate::queue::{DrainSide, Ending, IoQueue, IssueSide};
-use crate::submit::{Left, Passage};
-use crate::{Context, Upper};
+use crate::policy::{Context, Strategy};
+use crate::queue::{DrainSide, Ending, IoQueue, IssueSide, Passage, Upper};
+use crate::submit::Left;
 
 /// How long to sleep between two looks at a token. Its holder has preemption off and bounded work
 /// to do.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From requests to commands: what is submitted is bound, staged, and told of. What has to wait is
-//! in `queued.rs`.
+//! From requests to commands: what is submitted is bound to a tag, staged, and the device told of
+//! it.
 //!
-//! Requests that wait for a tag, or for who is issuing: into the FIFO, and out of it again.
+//! A request that finds no free tag, or the issue token held, goes into the FIFO; whoever frees a
+//! tag or holds the token takes it out again, in order.
 //!
-//! When a request that can't be mapped is given up.
-//!
+//! # A request that can't be mapped
 //! Memory for a mapping (a bounce buffer, a list of segments) usually comes back with the next
-//! completion, so who can't be mapped waits for one. With nothing in flight there is no such
-//! completion, and some mappings succeed never: more bytes than the machine maps at once, a bounce
-//! buffer that others hold for good. Such a request would keep all behind it waiting for ever.
+//! completion, so the request waits for one at the head of the FIFO. With nothing in flight there
+//! is no such completion, and some mappings succeed never: more bytes than the machine maps at
+//! once, a bounce buffer that others hold for good. Such a request would keep all behind it waiting
+//! for ever, so it fails after a number of attempts and a time ([`Starving`]).
 //!
-//! Telling the device of commands later, together with others that are to come.
-//!
+//! # Deferred doorbells
 //! A strategy may let commands that are staged wait for more ([`Strategy::defers`]), as long as
 //! they are no whole batch ([`Queue::batch`]) and the poll timer is certain to come for them:
 //!
@@ -24,30 +24,27 @@
 //!     +     --- the gate opens, the strategy is another -------> flushed
 //! ```
 //!
-//! # For how long
 //! The strategy names a time. No command is late by more than a tenth of what the device has lately
-//! taken for one, whatever it names: the next tick comes by then, and is put off no further. Who
-//! looks in passing when the next look may be too late tells the device itself. A device of which
+//! taken for one, whatever it names: the next tick comes by then, and is put off no further. A
+//! context that polls when the next poll may be too late tells the device itself. A device of which
 //! it is not known what it takes is told at once.
 //!
-//! # A deferred doorbell is never lost
 //! Only a polled queue defers, and the timer comes while something is deferred: the two find each
-//! other as the timer and the issuer do for what is outstanding (`poll.rs`). A queue that goes back
-//! to its interrupt meanwhile says so, passes a fence, and looks whether anything is deferred; the
-//! issuer says that it defers, passes a fence, and looks whether the queue is polled. One of the
-//! two sees the other (`tests/loom_defer.rs`).
+//! other as the timer and the issuer do for what is outstanding (`timer.rs`). A queue that goes
+//! back to its interrupt meanwhile says so, passes a fence, and looks whether anything is deferred;
+//! the issuer says that it defers, passes a fence, and looks whether the queue is polled. One of
+//! the two sees the other (`tests/loom_defer.rs`).
 
-use cell::sync::{fence, AtomicBool, AtomicU32, AtomicU64, Ordering};
+use cell::sync::{fence, Ordering};
 use cell::Guard;
 use hal::{Bound, CmdError, Free, Platform, Queue, Tag, TagBatch, Unbound};
 
 use crate::complete::ROUNDS;
-use crate::policy::{Staged, Strategy, View};
-use crate::queue::{Ending, IoQueue, IssueSide};
-use crate::{Context, Upper};
+use crate::policy::{Context, Staged, Strategy, View};
+use crate::queue::{Deferring, Ending, IoQueue, IssueSide, Passage, Starving, Upper};
 
 /// A request that could not be issued directly.
-pub(crate) enum Held<R> {
+enum Held<R> {
     /// Others wait before it, or no tag is free.
     Behind(R),
     /// It can't be mapped at the moment.
@@ -186,7 +183,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Binds `rq` to `tag` and stages it for the doorbell, or ends it with the reason why it can't
     /// be bound. Gives it back when it can't be bound at the moment.
     #[inline]
-    pub(crate) fn issue_one(
+    fn issue_one(
         &self,
         side: &mut IssueSide<Q>,
         tag: Tag<Free>,
@@ -264,7 +261,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// Gets as many free tags as a batch holds: what this holder of the token does not use, the
     /// next one finds, and the pool's atomics are touched once in as many I/Os.
-    pub(crate) fn refill(&self, side: &mut IssueSide<Q>) {
+    fn refill(&self, side: &mut IssueSide<Q>) {
         (self.hw).get_free_tags(&mut side.hw, TagBatch::<Free>::MAX, &mut side.free);
     }
 
@@ -282,51 +279,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 }
 
-/// What one context does for others, until it leaves the rest (`rest.rs`).
-pub(crate) struct Passage<U: Upper> {
-    /// What it ends.
-    pub(crate) ended: Ending<U>,
-    /// So many requests it may issue from the FIFO beside a budget: as many as it has left there
-    /// itself, or has freed tags for.
-    own: usize,
-    /// So many it has.
-    issued: usize,
-}
-
-impl<U: Upper> Passage<U> {
-    /// Somebody passes by.
-    #[inline(always)]
-    pub(crate) fn new() -> Self {
-        Self::of(0, 0)
-    }
-
-    /// Somebody has freed `own` tags, and issued `issued` from the FIFO.
-    #[inline(always)]
-    pub(crate) fn of(own: usize, issued: usize) -> Self {
-        Self {
-            ended: Ending::new(),
-            own,
-            issued,
-        }
-    }
-
-    /// Somebody who is here for just that.
-    pub(crate) fn in_charge() -> Self {
-        Self::of(usize::MAX, 0)
-    }
-
-    /// How many requests it has issued from the FIFO.
-    pub(crate) fn issued(&self) -> usize {
-        self.issued
-    }
-
-    /// How many more it may.
-    fn may_issue(&self, budget: usize) -> usize {
-        let most = self.own.saturating_add(budget);
-        most.saturating_sub(self.issued)
-    }
-}
-
 /// Where issuing came to an end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
@@ -341,7 +293,7 @@ pub(crate) enum Left {
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Lets `held` and all that come after it wait in the FIFO, and issues from there.
     #[cold]
-    pub(crate) fn issue_behind(
+    fn issue_behind(
         &self,
         side: &mut IssueSide<Q>,
         held: Held<U::Request>,
@@ -466,17 +418,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 const TRIES: u32 = 64;
 const PATIENCE_MS: u64 = 30_000;
 
-/// What the issuer knows of mappings that fail.
-#[derive(Debug, Default)]
-pub(crate) struct Starving {
-    /// Attempts in vain, since when nothing was in flight that could give memory back.
-    tries: u32,
-    /// When the first of them was, by the clock of [`crate::Upper::now_ms`].
-    since_ms: u64,
-    /// That requests are given up was told.
-    told: bool,
-}
-
 impl Starving {
     /// Some data was mapped, or may be soon.
     #[inline(always)]
@@ -487,14 +428,14 @@ impl Starving {
     }
 
     /// Whether that a request is given up is news: once until [`Starving::end`].
-    pub(crate) fn is_news(&mut self) -> bool {
+    fn is_news(&mut self) -> bool {
         !core::mem::replace(&mut self.told, true)
     }
 
     /// A mapping has failed at `now_ms`, with nothing in flight. Whether to give that request up;
     /// what comes after it is then given up at its first failure, until some data is mapped again.
     #[cold]
-    pub(crate) fn gives_up(&mut self, now_ms: u64) -> bool {
+    fn gives_up(&mut self, now_ms: u64) -> bool {
         if self.tries == 0 {
             self.since_ms = now_ms;
         }
@@ -510,36 +451,7 @@ const SHARE: u64 = 10;
 /// How much of a new measurement goes into the average: the part of 2 to the power of so much.
 const WEIGHT: u32 = 3;
 
-/// What a queue defers, and whether it does at this moment.
-pub(crate) struct Deferring {
-    /// [`Queue::batch`].
-    pub(crate) batch: usize,
-    /// Staged commands wait for more of them. Written by the issue token's holder.
-    on: AtomicBool,
-    /// The device is told by then, by the clock of [`Upper::now_ns`].
-    until_ns: AtomicU64,
-    /// What the device has lately taken for a command, in nanoseconds; 0: not known. Written by the
-    /// drain token's holder.
-    device_ns: AtomicU64,
-    /// The tag of a command whose time is taken, plus 1; 0: of none.
-    sampled: AtomicU32,
-    /// When the device was told of it.
-    told_ns: AtomicU64,
-}
-
 impl Deferring {
-    /// For a queue whose device is best told of `batch` commands at once.
-    pub(crate) fn new(batch: usize) -> Self {
-        Self {
-            batch,
-            on: AtomicBool::new(false),
-            until_ns: AtomicU64::new(0),
-            device_ns: AtomicU64::new(0),
-            sampled: AtomicU32::new(0),
-            told_ns: AtomicU64::new(0),
-        }
-    }
-
     /// For how long commands may wait for others, in nanoseconds; 0: how long the device takes is
     /// not known.
     #[inline]
@@ -555,7 +467,7 @@ impl Deferring {
 
     /// The device is told of `tag`, and maybe of others. By the issuer.
     #[inline]
-    pub(crate) fn begin_sample(&self, tag: u32, now_ns: impl FnOnce() -> u64) {
+    fn begin_sample(&self, tag: u32, now_ns: impl FnOnce() -> u64) {
         if self.batch > 1 && self.sampled.load(Ordering::Relaxed) == 0 {
             self.told_ns.store(now_ns(), Ordering::Relaxed);
             // Release: who finds the tag finds when that was.
@@ -603,7 +515,7 @@ fn average(before: u64, took: u64) -> u64 {
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Tells the device of everything that is staged, unless it is to wait for more.
     #[inline]
-    pub(crate) fn ring_or_defer(&self, side: &mut IssueSide<Q>) {
+    fn ring_or_defer(&self, side: &mut IssueSide<Q>) {
         if self.deferring.batch <= 1 || !self.defer(side.bound.len()) {
             self.ring(side);
         }

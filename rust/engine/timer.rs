@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The poll timer's ticks, and who passes by instead of them.
+//! The poll timer of a queue without its interrupt, and the switch between the two.
 //!
-//! While a queue is *polled* its interrupt is off and its events are found by whoever passes by,
-//! and by a timer that ticks only while something is outstanding.
+//! While a queue is *polled* its interrupt is off and its completions are found by whoever passes
+//! by, and by a timer that ticks only while something is outstanding. Whether a queue is polled is
+//! written by the drain token's holder alone: where the mode is set, with the queue at rest, and of
+//! a hybrid queue by whoever has drained it.
 //!
 //! # The hand-over between issuer and timer
 //! An issuer counts its commands as issued, passes a fence, and looks whether the timer is armed; a
 //! tick that finds nothing outstanding disarms the timer, passes a fence, and looks at the count
 //! again. One of the two sees the other (`tests/loom_poll.rs`). What was counted before the queue
-//! became polled is found by who switches, in the same way.
+//! became polled is found by the context that switches, in the same way.
 //!
-//! The modes, and the switch between interrupts and polling.
-//!
-//! Whether a queue is polled is written by the drain token's holder alone: by who sets the mode,
-//! with the queue at rest, and of a hybrid queue by whoever has drained it.
-//!
-//! When the timer of a polled queue looks, while it is foretold when commands are over: for the
-//! only one that is outstanding, and for what nobody has foretold.
+//! # When it fires, where it is predicted when commands are over
+//! For the only one that is outstanding, and for what nobody has predicted:
 //!
 //! ```text
 //!   issued                                        over, give or take
@@ -28,23 +25,16 @@
 //!                                                            at the latest
 //! ```
 //!
-//! Whatever is foretold, the timer comes an interval after the last look at the latest, or after
+//! Whatever is predicted, the timer fires an interval after the last look at the latest, or after
 //! the command was issued, if that was the only one: by then a completion is noticed, as on any
-//! polled queue. So it is put off by the issuer alone, and by who has just looked.
+//! polled queue. So it is put off by the issuer alone, and by a context that has just looked.
 
-use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use cell::sync::{fence, Ordering};
 use hal::{Error, Platform, Queue};
 
-use crate::policy::{Drained, Strategy, View};
-use crate::predict::{Due, Plan};
-use crate::queue::{DrainSide, IoQueue};
+use crate::policy::{Context, Drained, Mode, Outlook, Plan, Strategy, Switches, View};
+use crate::queue::{DrainSide, IoQueue, Lookout, Passage, Polling, Upper, NO_TAG};
 use crate::quiesce::Paused;
-use crate::submit::Passage;
-use crate::{Context, Switches, Upper};
-
-/// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14,
-/// section 4).
-pub const DEFAULT_POLL_INTERVAL_US: u32 = 32;
 
 /// The part of an interval before a tick in which who passes by looks, and puts the tick off: the
 /// less, the more each look finds, and the more ticks come because nobody did. By `bench/run timed
@@ -52,30 +42,7 @@ pub const DEFAULT_POLL_INTERVAL_US: u32 = 32;
 /// 67,464 and 65,230.
 const LAST: u64 = 3;
 
-/// A queue's mode, and where its timer is.
-pub(crate) struct Polling {
-    mode: AtomicU8,
-    interval_us: AtomicU32,
-    /// The interrupt is off. Written by the drain token's holder.
-    on: AtomicBool,
-    /// The timer is armed, or its tick is under way.
-    armed: AtomicBool,
-    /// When the timer expires, by the clock of [`Upper::now_ns`]: an interval after the last look
-    /// that left nothing, at the latest.
-    due_ns: AtomicU64,
-}
-
 impl Polling {
-    pub(crate) fn new() -> Self {
-        Self {
-            mode: AtomicU8::new(Mode::Irq as u8),
-            interval_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
-            on: AtomicBool::new(false),
-            armed: AtomicBool::new(false),
-            due_ns: AtomicU64::new(0),
-        }
-    }
-
     #[inline]
     pub(crate) fn mode(&self) -> Mode {
         match self.mode.load(Ordering::Relaxed) {
@@ -85,7 +52,7 @@ impl Polling {
         }
     }
 
-    pub(crate) fn set_mode(&self, mode: Mode) {
+    fn set_mode(&self, mode: Mode) {
         self.mode.store(mode as u8, Ordering::Relaxed);
     }
 
@@ -136,8 +103,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// The poll timer has expired: takes completions under [`Context::Poll`], and says through
     /// [`Upper::arm_poll`] when to come again: while anything is outstanding, after one interval;
-    /// at once, where something is left (`rest.rs`). A completion is noticed no later than that,
-    /// whatever was found before. One caller at a time; any context, with preemption off.
+    /// at once, where something is left (`complete.rs`). A completion is noticed no later than
+    /// that, whatever was found before. One caller at a time; any context, with preemption off.
     pub fn tick(&self) {
         let due = self.rest.has_completions();
         self.drain_in_passing(Context::Poll, due, None);
@@ -159,7 +126,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// Whether the timer has anything to come for.
     #[inline]
-    pub(crate) fn is_watched(&self) -> bool {
+    fn is_watched(&self) -> bool {
         self.poll.is_on() && (self.outstanding() != 0 || self.is_deferred())
     }
 
@@ -181,7 +148,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.drain_in_passing(Context::Coop, false, was_due);
     }
 
-    pub(crate) fn come_again(&self) {
+    fn come_again(&self) {
         let now = self.upper.now_ns();
         self.arm(now, self.next_look(now));
         if self.rest.is_any() {
@@ -253,7 +220,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             .arm_poll(u32::try_from(us).unwrap_or(u32::MAX).max(1));
     }
 
-    pub(crate) fn claim_timer(&self) -> bool {
+    fn claim_timer(&self) -> bool {
         !self.poll.armed.swap(true, Ordering::AcqRel)
     }
 
@@ -279,17 +246,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             self.aim_tick();
         }
     }
-}
-
-/// How completions are noticed when nobody passes by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// By the controller's interrupt.
-    Irq,
-    /// By a timer.
-    Poll,
-    /// By whichever of the two serves the present load better.
-    Hybrid,
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'_, P, Q, U, S> {
@@ -365,45 +321,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 }
 
-/// A command that nobody waits for in the hook, or not with a nap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outlook {
-    /// When it was issued, by the clock of [`Upper::now_ns`],
-    pub at_ns: u64,
-    /// so many nanoseconds ago.
-    pub since_ns: u64,
-    /// When it is over; `None`: nobody knows yet.
-    pub due: Option<Due>,
-}
-
 /// Sooner than after so many nanoseconds no timer is set.
 const LEAST_NS: u64 = 1_000;
 
-/// No tag.
-const NONE: u16 = u16::MAX;
-
-/// What the timer looks for. Relaxed: it may be of two commands at once, and moves the timer within
-/// its interval.
-pub(crate) struct Lookout {
-    /// The tag of the command that was issued last, if anything is foretold of it; else [`NONE`].
-    /// Written by the issue token's holder.
-    tag: AtomicU16,
-    /// The timer goes by it: no thread naps that looks for it.
-    timed: AtomicBool,
-}
-
 impl Lookout {
-    pub(crate) fn new() -> Self {
-        Self {
-            tag: AtomicU16::new(NONE),
-            timed: AtomicBool::new(false),
-        }
-    }
-
     /// Nothing is foretold of what is issued last.
     #[inline]
     pub(crate) fn clear(&self) {
-        self.tag.store(NONE, Ordering::Relaxed);
+        self.tag.store(NO_TAG, Ordering::Relaxed);
     }
 
     /// The command of that tag is about to be issued. `awaited`: a thread is about to wait for it,
@@ -411,7 +336,7 @@ impl Lookout {
     #[inline]
     pub(crate) fn set(&self, tag: usize, awaited: bool) {
         self.tag
-            .store(u16::try_from(tag).unwrap_or(NONE), Ordering::Relaxed);
+            .store(u16::try_from(tag).unwrap_or(NO_TAG), Ordering::Relaxed);
         self.timed.store(!awaited, Ordering::Relaxed);
     }
 
@@ -424,7 +349,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// When the timer looks next, after a look at `now` that has left nothing: after an interval at
     /// the latest.
     #[inline]
-    pub(crate) fn next_look(&self, now: u64) -> u64 {
+    fn next_look(&self, now: u64) -> u64 {
         match self.is_foretelling() {
             true => self.looks_at_latest(now, self.outlook(now)),
             false => now.saturating_add(self.interval_ns()),
@@ -455,7 +380,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// Commands were just issued, while the timer was armed: for others that are over, maybe.
     #[cold]
-    pub(crate) fn aim_tick(&self) {
+    fn aim_tick(&self) {
         if self.rest.is_any() || self.is_deferred() {
             return;
         }

@@ -16,11 +16,10 @@
 //!  Sleep
 //! ```
 
-use crate::policy::{Next, Spun, Staged, Strategy, Turn, View};
-use crate::predict::{Expected, Nap, Plan};
-use crate::queue::IoQueue;
-use crate::Upper;
 use hal::{Platform, Queue};
+
+use crate::policy::{Expected, Nap, Next, Plan, Spun, Staged, Strategy, Turn, View};
+use crate::queue::{IoQueue, Upper};
 
 /// Looks of one thread that spins, at most: several times as many as a sleep takes the time of.
 const MOST_LOOKS: u32 = if cfg!(loom) { 1 } else { 1_000 };

@@ -12,7 +12,8 @@
 //! other; if both do, the exchange decides (`tests/loom_waiter.rs`; in the kernel's own memory
 //! model: docs/litmus/waiter.litmus).
 //!
-//! Which thread waits: the address of its record in the kernel, in as few bits as keep it exact.
+//! # Which thread
+//! The address of its record in the kernel, in as few bits as keep it exact.
 //!
 //! An address of x86-64 has 48 significant bits, or 57 where paging has five levels (Intel SDM
 //! volume 1, section 3.3.7.1, "Canonical Addressing"); what is above repeats the highest of them. A
@@ -308,7 +309,7 @@ impl Thread {
     /// Lowest bits of a record's address, which are 0: the smallest cache line's.
     const LINE_BITS: u32 = 6;
     /// Bits of a thread's number.
-    pub(crate) const BITS: u32 = Self::ADDRESS_BITS - Self::LINE_BITS;
+    const BITS: u32 = Self::ADDRESS_BITS - Self::LINE_BITS;
 
     /// The thread whose record is at `address`. `None`: that is not an address of which
     /// [`Self::address`] would give all bits back, so nobody could be woken by it.
@@ -327,7 +328,7 @@ impl Thread {
     }
 
     #[inline]
-    pub(crate) fn from_number(number: u64) -> Self {
+    fn from_number(number: u64) -> Self {
         Self(number)
     }
 

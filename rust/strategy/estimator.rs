@@ -30,8 +30,7 @@
 //! commands, and what one writer has learnt may be lost to another. Nothing but a guess depends on
 //! it. Every value is kept in range where it is used.
 //!
-//! Which commands are alike.
-//!
+//! # The estimate of a class
 //! What commands that are alike take, and how far they are from it.
 //!
 //! The value goes an eighth of the way to each measurement, more of it while few were seen. How far
@@ -55,6 +54,7 @@
 //! Where anything counts, as the spread is as wide as the value, nothing is far. So eight in a row
 //! that took less than half of the value are the value, too.
 //!
+//! # The line of all sizes
 //! What the link takes, told from what the medium takes by size.
 //!
 //! ```text
@@ -234,11 +234,11 @@ impl<P: Platform> Forecast<P> {
 }
 
 /// Reads and writes.
-pub(crate) const OPS: usize = 2;
+const OPS: usize = 2;
 /// Up to 4, 16 and 64 KiB, and more.
-pub(crate) const SIZES: usize = 4;
+const SIZES: usize = 4;
 /// 1, 2, up to 4, 8 and 16 outstanding, and more.
-pub(crate) const DEPTHS: usize = 6;
+const DEPTHS: usize = 6;
 
 /// The smallest size's commands have so many bytes at most, as a power of two.
 const SMALL: u32 = 12;
@@ -322,7 +322,7 @@ impl Class {
     }
 
     #[inline(always)]
-    pub(crate) fn size(self) -> usize {
+    fn size(self) -> usize {
         usize::from(self.size)
     }
 
@@ -455,7 +455,7 @@ impl Estimate {
     }
 
     /// What of the expected is the link's.
-    pub(crate) fn link_ns(&self, slope: Slope) -> u32 {
+    fn link_ns(&self, slope: Slope) -> u32 {
         let bytes = i64::from(self.bytes.load(Ordering::Relaxed));
         kept(slope.of(bytes)).min(self.expected_ns())
     }
@@ -615,7 +615,7 @@ pub(crate) struct Slope(u32);
 
 impl Slope {
     /// Of what has no size.
-    pub(crate) const FLAT: Self = Self(0);
+    const FLAT: Self = Self(0);
 
     /// What the link takes for so many bytes more, or less.
     #[inline(always)]
@@ -660,12 +660,12 @@ impl Line {
     }
 
     #[inline(always)]
-    pub(crate) fn slope(&self) -> Slope {
+    fn slope(&self) -> Slope {
         Slope(self.slope.load(Ordering::Relaxed))
     }
 
     /// Whether there is a line that is good for a command of `bytes`.
-    pub(crate) fn reaches(&self, bytes: u64) -> bool {
+    fn reaches(&self, bytes: u64) -> bool {
         let apart = self.sizes.load(Ordering::Relaxed);
         self.slope.load(Ordering::Relaxed) != 0
             && square(sectors(self.all.more(bytes))) <= apart.saturating_mul(REACH)

@@ -12,7 +12,7 @@
 //!
 //! The *lead* is what lies between a timer's expiry and its thread's first look: the interrupt, the
 //! switch, leaving an idle CPU. It is measured at each nap. The *margin* is some spreads of it and
-//! of the command, so many that one nap in four comes too late ([`margin::Margin`]).
+//! of the command, so many that one nap in four comes too late ([`Margin`]).
 //!
 //! # What it costs
 //! To foretell and to note who waits costs some 5 % of a read. Where next to nothing came of it for
@@ -31,18 +31,19 @@
 //!
 //! A thread that knows that it waits for longer than a sleep takes does not spin before it sleeps.
 //!
-//! A hybrid queue without its interrupt, as naps carry it.
-//!
+//! # A hybrid queue that naps carry without its interrupt
 //! The interrupt comes just as the thread looks, and its handler is what a nap does not hide. So
 //! the queue is polled while naps find what they are for one after the other, and an interval is
 //! long enough that no tick comes meanwhile.
 //!
+//! # The margin
 //! How long before a command is expected a thread is to look, and how long after.
 //!
 //! It is learnt so that one nap in four comes too late: what is seen to come early is cut off by
 //! the nap itself, so the spread alone would shrink for ever. Who comes a little late has still
 //! hidden most of its wake-up; to be in time always is paid with looks by everybody.
 //!
+//! # Ticks
 //! When the timer of a polled queue looks for a command that is alone, and that no thread looks for
 //! itself: as one of io_uring, whose thread is woken by the tick that finds it.
 //!
@@ -345,7 +346,7 @@ pub(crate) struct Carrying {
 impl Carrying {
     /// The queue is left alone for so many nanoseconds.
     #[inline]
-    pub(crate) fn set_reach(&self, ns: u64) {
+    fn set_reach(&self, ns: u64) {
         let us = u16::try_from(ns / 1_000).unwrap_or(u16::MAX);
         self.reach_us.store(us, Ordering::Relaxed);
     }
@@ -362,7 +363,7 @@ impl Carrying {
 
     /// A wait is slept through without a nap: naps don't carry the queue.
     #[inline]
-    pub(crate) fn slept_through(&self) {
+    fn slept_through(&self) {
         self.row.store(0, Ordering::Relaxed);
     }
 
@@ -416,7 +417,7 @@ const WIDER: u16 = 3;
 const WIDEST: u16 = 8 * PART;
 
 /// So many parts of a spread.
-pub(crate) struct Margin(AtomicU16);
+struct Margin(AtomicU16);
 
 impl Default for Margin {
     fn default() -> Self {
