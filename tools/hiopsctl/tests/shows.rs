@@ -11,8 +11,8 @@ mod common;
 use common::{Machine, NOBODYS, OTHER, OURS, THEIRS};
 use serde_json::{json, Value};
 
-#[test]
-fn list_has_controllers_disks_and_users() {
+/// Disks that are mounted, swapped to, held by another disk, and open.
+fn in_use() -> Machine {
     let machine = Machine::new();
     machine.partition("hiops0n1", "hiops0n1p1", "259:7");
     machine.put(
@@ -32,8 +32,12 @@ fn list_has_controllers_disks_and_users() {
     machine.link("/data/x", "proc/102/fd/6");
     machine.put("proc/103/comm", "(udev-worker)\n");
     machine.link("/dev/hiops_ram0", "proc/103/fd/5");
+    machine
+}
 
-    let list = machine.json(&["list"]);
+#[test]
+fn list_has_controllers_and_disks() {
+    let list = in_use().json(&["list"]);
     let controllers = list["controllers"].as_array().unwrap();
     let names: Vec<_> = controllers
         .iter()
@@ -43,6 +47,21 @@ fn list_has_controllers_disks_and_users() {
     assert_eq!(controllers[0]["driver"], Value::Null);
     assert_eq!(controllers[1]["driver"], "hiops_nvme");
     assert_eq!(controllers[3]["kind"], "ram");
+    let theirs = &controllers[2]["disks"][0];
+    assert_eq!(
+        (&theirs["model"], &theirs["serial"]),
+        (&json!("Their model"), &json!("THEIRS001"))
+    );
+    assert_eq!(
+        (&theirs["hiops"], &theirs["bytes"]),
+        (&json!(false), &json!(512_110_190_592u64))
+    );
+}
+
+#[test]
+fn list_has_users() {
+    let list = in_use().json(&["list"]);
+    let controllers = list["controllers"].as_array().unwrap();
     let uses = |controller: usize, disk: usize| {
         let uses = &controllers[controller]["disks"][disk]["in_use"];
         let uses = uses.as_array().unwrap().iter();
@@ -57,17 +76,11 @@ fn list_has_controllers_disks_and_users() {
     assert_eq!(uses(1, 1), "hiops0n2 swap swap");
     assert_eq!(uses(2, 0), "nvme0n1 holder vg-root");
     assert_eq!(uses(3, 0), "hiops_ram0 open fio (102)");
-    let theirs = &controllers[2]["disks"][0];
-    assert_eq!(
-        (&theirs["model"], &theirs["serial"]),
-        (&json!("Their model"), &json!("THEIRS001"))
-    );
-    assert_eq!(
-        (&theirs["hiops"], &theirs["bytes"]),
-        (&json!(false), &json!(512_110_190_592u64))
-    );
+}
 
-    // Addresses are hexadecimal.
+#[test]
+fn list_is_sorted_by_addresses_which_are_hexadecimal() {
+    let machine = Machine::new();
     for address in [
         "0000:0a:00.0",
         "0000:10:00.0",
@@ -87,8 +100,11 @@ fn list_has_controllers_disks_and_users() {
         "10000:01:00.0",
     ];
     assert_eq!(names[2..7], wanted);
+}
 
-    let text = machine.says(&["list"]);
+#[test]
+fn list_as_text_says_what_a_disk_is_in_use_by() {
+    let text = in_use().says(&["list"]);
     for words in [
         "IN USE BY",
         "/srv/my data (ext4 on hiops0n1p1)",
@@ -126,7 +142,7 @@ fn a_disk_of_several_paths_is_listed_and_a_hidden_one_is_not() {
 }
 
 #[test]
-fn status_shows_settings_and_what_to_look_at() {
+fn status_shows_settings() {
     let machine = Machine::new();
     let text = machine.says(&["status"]);
     assert!(
@@ -138,7 +154,22 @@ fn status_shows_settings_and_what_to_look_at() {
         text.contains("hiops0n2") && text.contains("hybrid"),
         "{text}"
     );
+    machine.put("sys/module/hiops/version", "0.1.0+abc\n");
+    machine.put("sys/module/hiops/parameters/ram_disks", "0\n");
+    let text = machine.says(&["status"]);
+    assert!(
+        text.starts_with("hiops 0.1.0+abc is loaded, on Linux"),
+        "{text}"
+    );
+    assert!(text.contains("\nparameters: mode=2\n"), "{text}");
+    assert!(Machine::bare()
+        .says(&["status"])
+        .contains("the module is not loaded: hiopsctl bind"));
+}
 
+#[test]
+fn status_says_what_to_look_at() {
+    let machine = Machine::new();
     let stats = common::stats(1, 1).replace("errors 0", "errors 7");
     machine.put("sys/block/hiops0n2/hiops/stats", &stats);
     machine.put("sys/block/hiops_ram0/size", "0\n");
@@ -167,7 +198,15 @@ fn status_shows_settings_and_what_to_look_at() {
     assert!(attention
         .iter()
         .all(|it| !it["way_out"].as_str().unwrap().is_empty()));
-    // What an operator has asked for is no news.
+    // Of one disk: its controller alone, and not the list.
+    let one = machine.json(&["status", "/dev/hiops_ram0"]);
+    assert_eq!(one["controllers"].as_array().unwrap().len(), 1);
+    assert_eq!(one["attention"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn status_does_not_count_resets_that_an_operator_asked_for() {
+    let machine = Machine::new();
     let asked = |all: u32, asked: u32| {
         let stats = common::stats(1, 1).replace("resets 0", &format!("resets {all}"));
         let stats = stats.replace("resets_asked 0", &format!("resets_asked {asked}"));
@@ -176,21 +215,6 @@ fn status_shows_settings_and_what_to_look_at() {
     };
     assert!(!asked(2, 2).contains("resets"));
     assert!(asked(3, 2).contains("hiops0n2 has had 1 resets"));
-    machine.put("sys/module/hiops/version", "0.1.0+abc\n");
-    machine.put("sys/module/hiops/parameters/ram_disks", "0\n");
-    let text = machine.says(&["status"]);
-    assert!(
-        text.starts_with("hiops 0.1.0+abc is loaded, on Linux"),
-        "{text}"
-    );
-    assert!(text.contains("\nparameters: mode=2\n"), "{text}");
-    // Of one disk: its controller alone, and not the list.
-    let one = machine.json(&["status", "/dev/hiops_ram0"]);
-    assert_eq!(one["controllers"].as_array().unwrap().len(), 1);
-    assert_eq!(one["attention"].as_array().unwrap().len(), 1);
-    assert!(Machine::bare()
-        .says(&["status"])
-        .contains("the module is not loaded: hiopsctl bind"));
 }
 
 #[test]
