@@ -102,71 +102,12 @@ impl Target for Fuzzed {
     fn act(&self, input: &Input) -> Result<Wish, Error> {
         let mut state = self.rig.model.state();
         match input.byte() % 20 {
-            // It does not come back.
-            0 if state.gone() => {}
-            0 => state.vanish_at = Some(state.accesses + u64::from(input.byte())),
-            1 => {
-                // What was written meanwhile got lost, and nobody can know.
-                state.lies.is_liar |= state.out_of_reach;
-                state.out_of_reach = input.coin();
-            }
-            2 => state.config.deaf = input.coin(),
-            3 => state.config.harps = input.coin(),
-            4 => state.config.lag = usize::from(input.byte() & 7),
-            5 => state.config.stuck = input.byte() % 3,
-            6 => state.config.clears_failed = input.coin(),
-            7 => {
-                state.config.breaks =
-                    Some((usize::from(input.byte()), usize::from(input.byte() & 7)))
-            }
-            8 => state.config.prdbc = input.coin().then(|| input.word()),
-            9 => {
-                state.lies.is_liar = true;
-                state.config.garbage = input.coin().then(|| input.word());
-            }
-            10 => {
-                state.lies.is_liar = true;
-                state.config.phantoms = input.word();
-            }
-            11 => scribble(&mut state, input),
-            12 => {
-                // Trouble that it tells of, and that nobody sees.
-                state.lies.is_liar = true;
-                state.ports[0].is |= input.word();
-            }
-            13 => {
-                let bad = Bad {
-                    lba: input.below(BLOCKS),
-                    tfd: [0x4051, 0x1051, 0x0451, 0x8451, 0x0061][usize::from(input.byte() % 5)],
-                    times: usize::from(input.byte() & 7),
-                };
-                if let Some(drive) = &mut state.ports[0].drive {
-                    drive.bad.push(bad);
-                }
-            }
-            14 => {
-                let lba = input.coin().then(|| input.below(BLOCKS));
-                if let Some(drive) = &mut state.ports[0].drive {
-                    drive.mute = lba;
-                }
-            }
-            15 => {
-                let us = [None, Some(3_000), Some(11_000_000)][usize::from(input.byte() % 3)];
-                if let Some(drive) = &mut state.ports[0].drive {
-                    drive.ready_us = us;
-                }
-            }
-            16 => {
-                if let Some(mut drive) = state.unplug(0) {
-                    drive.serial = [drive.serial, "SERIAL-1"][usize::from(input.byte() & 1)];
-                    state.plug(0, drive);
-                }
-            }
+            what @ (0..=12 | 18) => hba_acts(&mut state, what, input),
+            what @ 13..=16 => drive_acts(&mut state, what, input),
             17 => {
                 state.reset_beneath();
                 self.beneath.store(true, Ordering::Relaxed);
             }
-            18 => state.config.reverses = input.coin(),
             _ => {
                 drop(state);
                 return self.pass(input);
@@ -221,6 +162,77 @@ impl Fuzzed {
                 Err(error)
             }
             _ => Ok(Wish::LookAnew),
+        }
+    }
+}
+
+/// What an HBA can do, and keep to itself.
+fn hba_acts(state: &mut State, what: u8, input: &Input) {
+    match what {
+        // It does not come back.
+        0 if state.gone() => {}
+        0 => state.vanish_at = Some(state.accesses + u64::from(input.byte())),
+        1 => {
+            // What was written meanwhile got lost, and nobody can know.
+            state.lies.is_liar |= state.out_of_reach;
+            state.out_of_reach = input.coin();
+        }
+        2 => state.config.deaf = input.coin(),
+        3 => state.config.harps = input.coin(),
+        4 => state.config.lag = usize::from(input.byte() & 7),
+        5 => state.config.stuck = input.byte() % 3,
+        6 => state.config.clears_failed = input.coin(),
+        7 => state.config.breaks = Some((usize::from(input.byte()), usize::from(input.byte() & 7))),
+        8 => state.config.prdbc = input.coin().then(|| input.word()),
+        9 => {
+            state.lies.is_liar = true;
+            state.config.garbage = input.coin().then(|| input.word());
+        }
+        10 => {
+            state.lies.is_liar = true;
+            state.config.phantoms = input.word();
+        }
+        11 => scribble(state, input),
+        12 => {
+            // Trouble that it tells of, and that nobody sees.
+            state.lies.is_liar = true;
+            state.ports[0].is |= input.word();
+        }
+        _ => state.config.reverses = input.coin(),
+    }
+}
+
+/// What the drive can do: blocks that it can't serve, or never answers, one that is slow, another
+/// one.
+fn drive_acts(state: &mut State, what: u8, input: &Input) {
+    match what {
+        13 => {
+            let bad = Bad {
+                lba: input.below(BLOCKS),
+                tfd: [0x4051, 0x1051, 0x0451, 0x8451, 0x0061][usize::from(input.byte() % 5)],
+                times: usize::from(input.byte() & 7),
+            };
+            if let Some(drive) = &mut state.ports[0].drive {
+                drive.bad.push(bad);
+            }
+        }
+        14 => {
+            let lba = input.coin().then(|| input.below(BLOCKS));
+            if let Some(drive) = &mut state.ports[0].drive {
+                drive.mute = lba;
+            }
+        }
+        15 => {
+            let us = [None, Some(3_000), Some(11_000_000)][usize::from(input.byte() % 3)];
+            if let Some(drive) = &mut state.ports[0].drive {
+                drive.ready_us = us;
+            }
+        }
+        _ => {
+            if let Some(mut drive) = state.unplug(0) {
+                drive.serial = [drive.serial, "SERIAL-1"][usize::from(input.byte() & 1)];
+                state.plug(0, drive);
+            }
         }
     }
 }

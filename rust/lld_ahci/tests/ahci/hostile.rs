@@ -8,9 +8,10 @@ use crate::model::{Config, Drive, Model, State};
 use crate::rig::{command, read, reads, Rig};
 use crate::whole::attend;
 use engine::Context;
-use hal::mock::MockPlatform;
-use hal::{CmdError, Controller, Error, Mmio, Op, PciIds, Platform, Queue};
+use hal::mock::{MockMapping, MockPlatform};
+use hal::{CmdError, Controller, Error, Mmio, NewQueue, Op, PciIds, Platform, Queue};
 use lld_ahci::{AhciController, Hba, News, Port, Site};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use testkit::Dice;
 
@@ -262,6 +263,67 @@ impl Site for ChaosPlace {
     fn call(&self) {}
 }
 
+type ChaosAhci = AhciController<ChaosPlace>;
+
+/// A queue of such a port, and the tags that are bound.
+struct ChaosQueue {
+    new: NewQueue<<ChaosAhci as Controller>::Queue>,
+    outstanding: BTreeSet<u16>,
+}
+
+impl ChaosQueue {
+    /// As many commands as there are free tags, three at most, about one block each.
+    fn submit(&mut self, dice: &mut Dice, data: &MockMapping) {
+        let new = &mut self.new;
+        let mut free = hal::TagBatch::default();
+        new.queue.get_free_tags(&mut new.issue, 3, &mut free);
+        let mut bound = hal::TagBatch::default();
+        for tag in free.drain() {
+            let op = if dice.roll(8) == 0 {
+                Op::Flush
+            } else {
+                Op::Read
+            };
+            let cmd = command(op, dice.roll(64), u32::from(op == Op::Read));
+            let segments = data.segments();
+            let segments = segments.iter().map(|segment| Ok(*segment));
+            let tag = new
+                .queue
+                .bind_tag_cmd(&mut new.issue, tag, &cmd, segments)
+                .unwrap();
+            let fresh = self.outstanding.insert(tag.number());
+            assert!(fresh, "given out twice");
+            bound.push(tag).unwrap();
+        }
+        new.queue.issue_tags(&mut new.issue, &mut bound);
+    }
+
+    /// Takes what has ended, and gives the tags back.
+    fn drain(&mut self) {
+        let new = &mut self.new;
+        let mut done = hal::TagBatch::default();
+        while let Some(event) = new.queue.fetch_event(&mut new.drain) {
+            let ended = self.outstanding.remove(&event.tag.number());
+            assert!(ended, "ended what was not told, or twice");
+            done.push(new.queue.detach_tag_cmd(&mut new.drain, event.tag))
+                .unwrap();
+        }
+        new.queue.release_tags(&mut new.drain, &mut done);
+    }
+
+    /// All that is left ends, once: the port has stopped.
+    fn reap(&mut self) {
+        let new = &mut self.new;
+        while let Some(event) = new.queue.fetch_event(&mut new.drain) {
+            assert!(self.outstanding.remove(&event.tag.number()));
+        }
+        while let Some(event) = new.queue.reap_tag(&mut new.drain) {
+            assert!(self.outstanding.remove(&event.tag.number()));
+        }
+        assert!(self.outstanding.is_empty(), "lost");
+    }
+}
+
 /// One life of a port of which every so many register reads lie. Returns whether it got as far as a
 /// queue.
 fn chaos(seed: u64, one_in: u64) -> Result<bool, Error> {
@@ -279,59 +341,30 @@ fn chaos(seed: u64, one_in: u64) -> Result<bool, Error> {
     let ahci = AhciController::new(ChaosPlace(port));
     ahci.start()?;
     ahci.set_interrupt(0, true);
-    let Ok(mut new) = ahci.create_queue(0, Some(0)) else {
+    let Ok(new) = ahci.create_queue(0, Some(0)) else {
         return Ok(false);
     };
+    let mut queue = ChaosQueue {
+        new,
+        outstanding: BTreeSet::new(),
+    };
     let data = machine.map(&[0; 512], 0, 0);
-    let mut outstanding = std::collections::BTreeSet::new();
     let fis = model.state().ports[0].fb;
     let mut dice = Dice(seed ^ 77);
     for _ in 0..60 {
-        let mut free = hal::TagBatch::default();
-        new.queue.get_free_tags(&mut new.issue, 3, &mut free);
-        let mut bound = hal::TagBatch::default();
-        for tag in free.drain() {
-            let op = if dice.roll(8) == 0 {
-                Op::Flush
-            } else {
-                Op::Read
-            };
-            let cmd = command(op, dice.roll(64), u32::from(op == Op::Read));
-            let segments = data.segments();
-            let segments = segments.iter().map(|segment| Ok(*segment));
-            let tag = new
-                .queue
-                .bind_tag_cmd(&mut new.issue, tag, &cmd, segments)
-                .unwrap();
-            assert!(outstanding.insert(tag.number()), "given out twice");
-            bound.push(tag).unwrap();
-        }
-        new.queue.issue_tags(&mut new.issue, &mut bound);
+        queue.submit(&mut dice, &data);
         if dice.roll(4) == 0 {
             let word = dice.roll(1 << 32) as u32;
             let _ = machine.bus().write32(fis + dice.roll(64) * 4, word);
         }
         let _ = ahci.interrupt(0);
-        let mut done = hal::TagBatch::default();
-        while let Some(event) = new.queue.fetch_event(&mut new.drain) {
-            let ended = outstanding.remove(&event.tag.number());
-            assert!(ended, "ended what was not told, or twice");
-            done.push(new.queue.detach_tag_cmd(&mut new.drain, event.tag))
-                .unwrap();
-        }
-        new.queue.release_tags(&mut new.drain, &mut done);
+        queue.drain();
         if dice.roll(6) == 0 && ahci.attend().is_err() {
             break;
         }
     }
     let _ = ahci.stop();
-    while let Some(event) = new.queue.fetch_event(&mut new.drain) {
-        assert!(outstanding.remove(&event.tag.number()));
-    }
-    while let Some(event) = new.queue.reap_tag(&mut new.drain) {
-        assert!(outstanding.remove(&event.tag.number()));
-    }
-    assert!(outstanding.is_empty(), "lost");
+    queue.reap();
     let _ = ahci.shutdown(hal::Shutdown::Normal);
     Ok(true)
 }

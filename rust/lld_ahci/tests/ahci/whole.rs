@@ -84,73 +84,78 @@ fn finish(rig: &Rig, queue: &Queue) {
     }
 }
 
+/// Interrupts and looks at any time, and the HBA holds what it has, or goes on.
+fn disturb(rig: &Rig, queue: &Queue, dice: &mut Dice) {
+    match dice.roll(8) {
+        0 => {
+            rig.interrupts(|_| {
+                queue.drain(Context::Irq);
+            });
+        }
+        1 => {
+            queue.drain(Context::Coop);
+        }
+        2 => rig.model.state().hold ^= true,
+        _ => {}
+    }
+}
+
 /// Commands of which any two that are with the device at once are about different blocks: there is
 /// no order among those.
+fn serves_random_commands(config: Config) {
+    let text = format!("{:?}", (config.slots, config.reverses, config.lag));
+    let shift = config.drives[0].as_ref().unwrap().block_shift;
+    let rig = Rig::started(config);
+    let (host, queue) = rig.io();
+    let mix = Mix {
+        unit: UNIT,
+        shift,
+        most: if shift == 9 { 20 } else { 3 },
+        ops: &[
+            (Op::Flush, 1),
+            (Op::Discard, 1),
+            (Op::Write, 4),
+            (Op::Read, 4),
+        ],
+        shape: &shape,
+    };
+    let blocks_alive = rig.machine.bus().blocks_alive();
+    let mut disk = vec![0; (BLOCKS << shift) as usize];
+    let mut dice = Dice(42);
+    let mut expected = Vec::new();
+    let mut busy: Vec<std::ops::Range<u64>> = Vec::new();
+    for id in 0..250 {
+        // As a file system does: it waits for what it needs.
+        let range = mix.range(&mut dice.clone(), BLOCKS);
+        let meets =
+            |other: &std::ops::Range<u64>| range.start < other.end && other.start < range.end;
+        if busy.iter().any(meets) {
+            finish(&rig, &queue);
+            busy.clear();
+        }
+        let (job, data) = mix.job(&mut dice, id, &mut disk);
+        busy.push(range);
+        expected.push(data);
+        queue.submit(job, dice.roll(4) != 0);
+        disturb(&rig, &queue, &mut dice);
+    }
+    finish(&rig, &queue);
+    for (job, outcome) in host.take() {
+        assert_eq!(outcome, Ok(()), "{:?}, {text}", job.cmd);
+        assert!(job.data == expected[job.id], "{:?}, {text}", job.cmd);
+    }
+    let state = rig.model.state();
+    let drive = state.ports[0].drive.as_ref().unwrap();
+    assert!(drive.data == disk, "{text}");
+    drop(state);
+    assert_eq!(rig.machine.bus().blocks_alive(), blocks_alive);
+    assert_eq!(queue.violations(), 0);
+    rig.model.check();
+}
+
 #[test]
 fn random_commands_do_what_they_say_in_every_configuration() {
-    for config in configs() {
-        let text = format!("{:?}", (config.slots, config.reverses, config.lag));
-        let shift = config.drives[0].as_ref().unwrap().block_shift;
-        let rig = Rig::started(config);
-        let (host, queue) = rig.io();
-        let mix = Mix {
-            unit: UNIT,
-            shift,
-            most: if shift == 9 { 20 } else { 3 },
-            ops: &[
-                (Op::Flush, 1),
-                (Op::Discard, 1),
-                (Op::Write, 4),
-                (Op::Read, 4),
-            ],
-            shape: &shape,
-        };
-        let blocks_alive = rig.machine.bus().blocks_alive();
-        let mut disk = vec![0; (BLOCKS << shift) as usize];
-        let mut dice = Dice(42);
-        let mut expected = Vec::new();
-        let mut busy: Vec<std::ops::Range<u64>> = Vec::new();
-        for id in 0..250 {
-            // As a file system does: it waits for what it needs.
-            let range = mix.range(&mut dice.clone(), BLOCKS);
-            let meets =
-                |other: &std::ops::Range<u64>| range.start < other.end && other.start < range.end;
-            if busy.iter().any(meets) {
-                finish(&rig, &queue);
-                busy.clear();
-            }
-            let (job, data) = mix.job(&mut dice, id, &mut disk);
-            busy.push(range);
-            expected.push(data);
-            queue.submit(job, dice.roll(4) != 0);
-            match dice.roll(8) {
-                0 => {
-                    rig.interrupts(|_| {
-                        queue.drain(Context::Irq);
-                    });
-                }
-                1 => {
-                    queue.drain(Context::Coop);
-                }
-                2 => rig.model.state().hold ^= true,
-                _ => {}
-            }
-        }
-        finish(&rig, &queue);
-        for (job, outcome) in host.take() {
-            assert_eq!(outcome, Ok(()), "{:?}, {text}", job.cmd);
-            assert!(job.data == expected[job.id], "{:?}, {text}", job.cmd);
-        }
-        let state = rig.model.state();
-        assert!(
-            state.ports[0].drive.as_ref().unwrap().data == disk,
-            "{text}"
-        );
-        drop(state);
-        assert_eq!(rig.machine.bus().blocks_alive(), blocks_alive);
-        assert_eq!(queue.violations(), 0);
-        rig.model.check();
-    }
+    configs().for_each(serves_random_commands);
 }
 
 #[test]

@@ -189,65 +189,78 @@ impl State {
         if !self.known(at) {
             return;
         }
-        let now = self.now();
         let port = &mut self.ports[at];
-        let low = |old: u64| old & !0xffff_ffff | u64::from(value);
-        let high = |old: u64| old & 0xffff_ffff | (u64::from(value) << 32);
         match offset {
-            0x00..=0x0c => {
-                let busy = port.cmd & ((1 << 15) | (1 << 14) | (1 << 4) | 1) != 0;
-                match offset {
-                    0x00 => port.clb = low(port.clb),
-                    0x04 => port.clb = high(port.clb),
-                    0x08 => port.fb = low(port.fb),
-                    _ => port.fb = high(port.fb),
-                }
-                if busy {
-                    self.complain("memory of a running port is changed");
-                }
-            }
+            0x00..=0x0c => self.write_base(at, offset, value),
             0x10 => port.is &= !value,
             0x14 => port.ie = value,
             0x18 => self.command(at, value),
-            0x2c => {
-                let was = std::mem::replace(&mut port.sctl, value) & 0xf;
-                match (was, value & 0xf) {
-                    (0, 1) => {
-                        port.held_at = Some(now);
-                        port.link = false;
-                        // One that hangs may be.
-                        let runs = match self.config.stuck {
-                            0 => (1 << 15) | 1,
-                            _ => 1,
-                        };
-                        if port.cmd & runs != 0 {
-                            self.complain("COMRESET of a running port");
-                        }
-                    }
-                    (1, 0) => {
-                        if port.held_at.is_none_or(|since| now < since + 1_000) {
-                            self.complain("COMRESET of less than 1 ms");
-                        }
-                        if self.config.stuck < 3 {
-                            self.ports[at].cmd &= !(1 << 15);
-                        }
-                        self.begin_link(at);
-                    }
-                    _ => {}
-                }
-            }
+            0x2c => self.write_sctl(at, value),
             0x30 => port.serr &= !value,
-            0x34 => {
-                let (stopped, again) = (port.cmd & 1 == 0, port.sact & value);
-                if !stopped {
-                    port.sact |= value;
-                }
-                if stopped || again != 0 {
-                    self.complain(format!("PxSACT: stopped {stopped}, told twice {again:#x}"));
-                }
-            }
+            0x34 => self.write_sact(at, value),
             0x38 => self.issue(at, value),
             _ => self.complain(format!("write of {value:#x} to port register {offset:#x}")),
+        }
+    }
+
+    /// Where the command list is, and where FISes are received: PxCLB and PxFB, with their upper
+    /// halves.
+    fn write_base(&mut self, at: usize, offset: usize, value: u32) {
+        let port = &mut self.ports[at];
+        let low = |old: u64| old & !0xffff_ffff | u64::from(value);
+        let high = |old: u64| old & 0xffff_ffff | (u64::from(value) << 32);
+        let busy = port.cmd & ((1 << 15) | (1 << 14) | (1 << 4) | 1) != 0;
+        match offset {
+            0x00 => port.clb = low(port.clb),
+            0x04 => port.clb = high(port.clb),
+            0x08 => port.fb = low(port.fb),
+            _ => port.fb = high(port.fb),
+        }
+        if busy {
+            self.complain("memory of a running port is changed");
+        }
+    }
+
+    /// PxSCTL: DET set to 1 and back to 0 is a COMRESET.
+    fn write_sctl(&mut self, at: usize, value: u32) {
+        let now = self.now();
+        let port = &mut self.ports[at];
+        let was = std::mem::replace(&mut port.sctl, value) & 0xf;
+        match (was, value & 0xf) {
+            (0, 1) => {
+                port.held_at = Some(now);
+                port.link = false;
+                // One that hangs may be.
+                let runs = match self.config.stuck {
+                    0 => (1 << 15) | 1,
+                    _ => 1,
+                };
+                if port.cmd & runs != 0 {
+                    self.complain("COMRESET of a running port");
+                }
+            }
+            (1, 0) => {
+                if port.held_at.is_none_or(|since| now < since + 1_000) {
+                    self.complain("COMRESET of less than 1 ms");
+                }
+                if self.config.stuck < 3 {
+                    self.ports[at].cmd &= !(1 << 15);
+                }
+                self.begin_link(at);
+            }
+            _ => {}
+        }
+    }
+
+    /// PxSACT: tags of queued commands, which are to be told once, and to a port that runs.
+    fn write_sact(&mut self, at: usize, value: u32) {
+        let port = &mut self.ports[at];
+        let (stopped, again) = (port.cmd & 1 == 0, port.sact & value);
+        if !stopped {
+            port.sact |= value;
+        }
+        if stopped || again != 0 {
+            self.complain(format!("PxSACT: stopped {stopped}, told twice {again:#x}"));
         }
     }
 }
