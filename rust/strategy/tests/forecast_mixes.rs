@@ -136,19 +136,29 @@ fn sata(channels: usize, medium: fn(&mut Dice, usize, Op) -> u64) -> Device {
     }
 }
 
-fn mixes() -> Vec<Mix> {
-    let small = || reader(&[4 * KIB]);
-    let any = || reader(&[4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB]);
-    let writer = || Thread {
-        op: Op::Write,
-        ..any()
-    };
-    let mix = |name, device, threads| Mix {
+fn small() -> Thread {
+    reader(&[4 * KIB])
+}
+
+fn any() -> Thread {
+    reader(&[4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB])
+}
+
+fn mix(name: &'static str, device: Device, threads: Vec<Thread>) -> Mix {
+    Mix {
         name,
         device,
         threads,
         commands: 8_000,
-    };
+    }
+}
+
+fn mixes() -> impl Iterator<Item = Mix> {
+    mixes_of_one_reader().into_iter().chain(mixes_of_many())
+}
+
+/// The device changes how long it takes: from read to read, or as time goes by.
+fn mixes_of_one_reader() -> Vec<Mix> {
     vec![
         mix(
             "one reader, narrow",
@@ -200,6 +210,21 @@ fn mixes() -> Vec<Mix> {
             vec![small()],
         ),
         mix(
+            "anything from 20 to 500 us",
+            nvme(8, |dice, _, _| 20_000 + dice.roll(480_001)),
+            vec![small()],
+        ),
+    ]
+}
+
+/// Threads wait for each other's commands, at the channels or at the link.
+fn mixes_of_many() -> Vec<Mix> {
+    let writer = || Thread {
+        op: Op::Write,
+        ..any()
+    };
+    vec![
+        mix(
             "three readers of three sizes, 200 MB/s",
             sata(8, |dice, _, _| about(dice, 60_000, 3_000)),
             vec![small(), reader(&[16 * KIB]), reader(&[64 * KIB])],
@@ -221,11 +246,6 @@ fn mixes() -> Vec<Mix> {
                 _ => about(dice, 20_000, 5_000) + if dice.roll(30) == 0 { 400_000 } else { 0 },
             }),
             [vec![any(); 4], vec![writer(); 4]].concat(),
-        ),
-        mix(
-            "anything from 20 to 500 us",
-            nvme(8, |dice, _, _| 20_000 + dice.roll(480_001)),
-            vec![small()],
         ),
     ]
 }

@@ -116,12 +116,6 @@ impl Load {
     /// Accesses to registers, two for each batch told and one for each look that found something,
     /// and the time taken.
     fn play(&self, batch: usize) -> (usize, u64) {
-        let &Load {
-            cpus,
-            latency_us,
-            burst_us,
-            ..
-        } = self;
         let rig = Rig::gathering(TAGS, 256, batch);
         // Polled, as a queue at work is.
         let mut paused = rig.queue.pause(&MockPlatform::new());
@@ -130,79 +124,125 @@ impl Load {
         let world = World {
             rig,
             now_us: Cell::new(0),
-            latency_us,
-            burst_us,
+            latency_us: self.latency_us,
+            burst_us: self.burst_us,
             tick_at: Cell::new(u64::MAX),
             at_work: RefCell::default(),
         };
-        let queue = &world.rig.queue;
-        let mut threads = vec![Thread::Working; self.threads];
-        let mut ready: Vec<VecDeque<usize>> = vec![VecDeque::new(); cpus];
-        (0..threads.len()).for_each(|n| ready[n % cpus].push_back(n));
-        let mut next = 0;
-        let mut idle = 0;
+        let cpus = self.cpus;
+        let mut schedule = Schedule::new(&world, self.threads, cpus);
         while world.rig.log.ended_count() < READS {
             for cpu in 0..cpus {
                 world.advance(WORK_US / cpus as u64);
-                // The interrupt, or the timer.
-                let ended = world.rig.log.ended_count();
-                if ready[cpu].is_empty() {
-                    world.rig.log.crowded.store(false, SeqCst);
-                    queue.drain(Context::Poll);
-                    idle = if world.rig.log.ended_count() == ended {
-                        idle + 1
-                    } else {
-                        0
-                    };
-                    assert!(idle < 10_000, "a read was left");
-                }
-                for n in (0..threads.len()).filter(|n| n % cpus == cpu) {
-                    if matches!(threads[n], Thread::Asleep(id) if world.is_over(id)) {
-                        threads[n] = Thread::Working;
-                        ready[cpu].push_back(n);
-                    }
-                }
-                let Some(n) = ready[cpu].pop_front() else {
-                    continue;
-                };
-                let crowded = !ready[cpu].is_empty();
-                world.rig.log.crowded.store(crowded, SeqCst);
-                let here = |id, fresh| Here {
-                    world: &world,
-                    id,
-                    fresh,
-                    crowded,
-                };
-                let (id, then) = match threads[n] {
-                    Thread::GaveWay(id) if world.is_over(id) => {
-                        queue.yielded(Turn::Paid, &here(id, true));
-                        (id, Next::GoOn)
-                    }
-                    Thread::GaveWay(id) => {
-                        let ended = queue.yielded(Turn::Vain, &here(id, false));
-                        (id, queue.wait(&here(id, false), ended))
-                    }
-                    _ if next == READS => continue,
-                    _ => {
-                        let id = next;
-                        next += 1;
-                        world.rig.submit([id]);
-                        queue.pass_by(COOP);
-                        (id, queue.wait(&here(id, true), None))
-                    }
-                };
-                threads[n] = match then {
-                    Next::GoOn => Thread::Working,
-                    Next::Yield => Thread::GaveWay(id),
-                    Next::Sleep | Next::Nap { .. } => Thread::Asleep(id),
-                };
-                if then != Next::Sleep {
-                    ready[cpu].push_back(n);
-                }
+                schedule.interrupt(cpu);
+                schedule.wake(cpu);
+                schedule.run(cpu);
             }
         }
         let registers = 2 * world.rig.device.doorbells() + world.rig.device.releases();
         (registers, world.now_us.get())
+    }
+}
+
+/// The threads, each of which stays on its CPU, and those that are ready, by CPU.
+struct Schedule<'a> {
+    world: &'a World,
+    threads: Vec<Thread>,
+    ready: Vec<VecDeque<usize>>,
+    /// The next read.
+    next: u32,
+    /// Looks in a row that found nothing.
+    idle: u32,
+}
+
+impl<'a> Schedule<'a> {
+    fn new(world: &'a World, threads: usize, cpus: usize) -> Self {
+        let mut ready = vec![VecDeque::new(); cpus];
+        (0..threads).for_each(|n| ready[n % cpus].push_back(n));
+        Self {
+            world,
+            threads: vec![Thread::Working; threads],
+            ready,
+            next: 0,
+            idle: 0,
+        }
+    }
+
+    /// The interrupt, or the timer: it comes to a CPU that is idle.
+    fn interrupt(&mut self, cpu: usize) {
+        let rig = &self.world.rig;
+        let ended = rig.log.ended_count();
+        if self.ready[cpu].is_empty() {
+            rig.log.crowded.store(false, SeqCst);
+            rig.queue.drain(Context::Poll);
+            self.idle = if rig.log.ended_count() == ended {
+                self.idle + 1
+            } else {
+                0
+            };
+            assert!(self.idle < 10_000, "a read was left");
+        }
+    }
+
+    /// Those whose read is over are ready.
+    fn wake(&mut self, cpu: usize) {
+        let cpus = self.ready.len();
+        for n in (0..self.threads.len()).filter(|n| n % cpus == cpu) {
+            if matches!(self.threads[n], Thread::Asleep(id) if self.world.is_over(id)) {
+                self.threads[n] = Thread::Working;
+                self.ready[cpu].push_back(n);
+            }
+        }
+    }
+
+    /// The next that is ready runs until it has to wait, and as far as the queue says.
+    fn run(&mut self, cpu: usize) {
+        let Some(n) = self.ready[cpu].pop_front() else {
+            return;
+        };
+        let crowded = !self.ready[cpu].is_empty();
+        self.world.rig.log.crowded.store(crowded, SeqCst);
+        let Some((id, then)) = self.turn(self.threads[n], crowded) else {
+            return;
+        };
+        self.threads[n] = match then {
+            Next::GoOn => Thread::Working,
+            Next::Yield => Thread::GaveWay(id),
+            Next::Sleep | Next::Nap { .. } => Thread::Asleep(id),
+        };
+        if then != Next::Sleep {
+            self.ready[cpu].push_back(n);
+        }
+    }
+
+    /// Which read the thread waits for, and how. None: there is nothing left to read.
+    fn turn(&mut self, thread: Thread, crowded: bool) -> Option<(u32, Next)> {
+        let world = self.world;
+        let queue = &world.rig.queue;
+        let here = |id, fresh| Here {
+            world,
+            id,
+            fresh,
+            crowded,
+        };
+        match thread {
+            Thread::GaveWay(id) if world.is_over(id) => {
+                queue.yielded(Turn::Paid, &here(id, true));
+                Some((id, Next::GoOn))
+            }
+            Thread::GaveWay(id) => {
+                let ended = queue.yielded(Turn::Vain, &here(id, false));
+                Some((id, queue.wait(&here(id, false), ended)))
+            }
+            _ if self.next == READS => None,
+            _ => {
+                let id = self.next;
+                self.next += 1;
+                world.rig.submit([id]);
+                queue.pass_by(COOP);
+                Some((id, queue.wait(&here(id, true), None)))
+            }
+        }
     }
 }
 

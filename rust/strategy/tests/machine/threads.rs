@@ -90,7 +90,7 @@ pub fn play<S: Strategy>(strategy: S, load: Load) -> Played {
         sleep_ns: load.switch_ns,
         ..Costs::ASSUMED
     });
-    run(&queue, load);
+    Schedule::new(&queue, load).run();
     assert_eq!((queue.in_flight(), queue.queued()), (0, 0), "{load:?}");
     top.machine.seen(|seen| {
         assert!(seen.ended.iter().copied().eq(0..load.reads), "{load:?}");
@@ -110,16 +110,58 @@ fn note_nap<S: Strategy>(queue: &Io<S>, nap: Nap, late_ns: u64) {
     count_nap(queue, nap);
 }
 
-fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
-    let top = queue.upper();
-    let machine = &top.machine;
-    let mut threads = vec![Thread::Reads; load.readers];
-    threads.extend(vec![Thread::Computes; load.neighbours]);
-    let mut ready: VecDeque<usize> = (0..threads.len()).collect();
-    let mut next = 0;
-    while machine.seen(|seen| seen.ended.len()) < load.reads as usize {
-        for (n, thread) in threads.iter_mut().enumerate() {
-            let now = machine.now();
+/// The threads on their CPU.
+struct Schedule<'a, S: Strategy> {
+    queue: &'a Io<S>,
+    load: Load,
+    /// Those that read come first.
+    threads: Vec<Thread>,
+    ready: VecDeque<usize>,
+    /// The next read.
+    next: u32,
+}
+
+impl<'a, S: Strategy> Schedule<'a, S> {
+    fn new(queue: &'a Io<S>, load: Load) -> Self {
+        let mut threads = vec![Thread::Reads; load.readers];
+        threads.extend(vec![Thread::Computes; load.neighbours]);
+        Self {
+            queue,
+            load,
+            ready: (0..threads.len()).collect(),
+            threads,
+            next: 0,
+        }
+    }
+
+    fn top(&self) -> &'a Top<S> {
+        self.queue.upper()
+    }
+
+    fn run(&mut self) {
+        let machine = &self.top().machine;
+        while machine.seen(|seen| seen.ended.len()) < self.load.reads as usize {
+            self.wake();
+            let Some(n) = self.ready.pop_front() else {
+                self.idle();
+                continue;
+            };
+            machine.busy.store(true, SeqCst);
+            let readers = self.ready.iter().filter(|&&n| n < self.load.readers);
+            let readers = readers.count();
+            machine.ready.store(readers, SeqCst);
+            let since = machine.now();
+            if let Some((id, then)) = self.turn(n, readers != 0) {
+                self.leave_cpu(n, id, then, since);
+            }
+        }
+    }
+
+    /// Those whose read is over are ready, and those whose nap is.
+    fn wake(&mut self) {
+        let (queue, top) = (self.queue, self.top());
+        for (n, thread) in self.threads.iter_mut().enumerate() {
+            let now = top.machine.now();
             *thread = match *thread {
                 Thread::Asleep(id) if top.is_over(id) => Thread::Woken(id),
                 Thread::Naps(id, until, _) if top.is_over(id) => {
@@ -129,87 +171,107 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
                 Thread::Naps(id, until, ns) if until <= now => Thread::NapIsOver(id, until, ns),
                 _ => continue,
             };
-            ready.push_back(n);
+            self.ready.push_back(n);
         }
-        let Some(n) = ready.pop_front() else {
-            machine.busy.store(false, SeqCst);
-            machine.begin();
-            let naps = threads.iter().map(|thread| match *thread {
-                Thread::Naps(_, until, _) => until,
-                _ => NEVER,
-            });
-            let event = machine.next_over().min(top.next_handler());
-            let event = naps.fold(event, u64::min);
-            assert!(event != NEVER, "nobody comes for what is left: {load:?}");
-            top.pass(event.saturating_sub(machine.now()).max(1));
-            continue;
-        };
-        machine.busy.store(true, SeqCst);
-        let readers = ready.iter().filter(|&&n| n < load.readers).count();
-        machine.ready.store(readers, SeqCst);
+    }
+
+    /// No thread is ready: time passes until something comes.
+    fn idle(&self) {
+        let top = self.top();
+        let machine = &top.machine;
+        machine.busy.store(false, SeqCst);
+        machine.begin();
+        let naps = self.threads.iter().map(|thread| match *thread {
+            Thread::Naps(_, until, _) => until,
+            _ => NEVER,
+        });
+        let event = machine.next_over().min(top.next_handler());
+        let event = naps.fold(event, u64::min);
+        let load = self.load;
+        assert!(event != NEVER, "nobody comes for what is left: {load:?}");
+        top.pass(event.saturating_sub(machine.now()).max(1));
+    }
+
+    /// That thread has the CPU: which read it waits for then, and how. None: for nothing.
+    fn turn(&mut self, n: usize, crowded: bool) -> Option<(u32, Next)> {
+        let (queue, top) = (self.queue, self.top());
         let here = |id, may_yield| Here {
             top,
             id,
-            may_yield: may_yield && readers != 0,
+            may_yield: may_yield && crowded,
         };
-        let since = machine.now();
-        let (id, then) = match threads[n] {
+        match self.threads[n] {
             Thread::Computes => {
                 top.pass(SLICE_NS);
-                ready.push_back(n);
-                continue;
+                self.ready.push_back(n);
+                None
             }
             Thread::Woken(id) => {
-                top.pass(load.switch_to(id));
-                (id, Next::GoOn)
+                top.pass(self.load.switch_to(id));
+                Some((id, Next::GoOn))
             }
             Thread::NapIsOver(id, until, ns) => {
-                top.pass(load.switch_to(id));
+                top.pass(self.load.switch_to(id));
                 let here = here(id, false);
                 match top.is_over(id) {
-                    true => note_nap(queue, Nap::Late, machine.now() - until),
+                    true => note_nap(queue, Nap::Late, top.machine.now() - until),
                     false => count_nap(queue, queue.look_again(&here, until, ns)),
                 }
                 match top.is_over(id) {
-                    true => (id, Next::GoOn),
-                    false => (id, Next::Sleep),
+                    true => Some((id, Next::GoOn)),
+                    false => Some((id, Next::Sleep)),
                 }
             }
             Thread::GaveWay(id) if top.is_over(id) => {
                 queue.yielded(Turn::Paid, &here(id, true));
-                (id, Next::GoOn)
+                Some((id, Next::GoOn))
             }
             Thread::GaveWay(id) => {
                 let ended = queue.yielded(Turn::Vain, &here(id, false));
-                (id, queue.wait(&here(id, false), ended))
+                Some((id, queue.wait(&here(id, false), ended)))
             }
-            _ if next >= load.reads => continue,
-            _ => {
-                top.pass(machine.roll(20_000));
-                let count = match load.several {
-                    true => 1 + machine.roll(8) as u32 / 7 * 7,
-                    false => 1,
-                };
-                let to = (next + count).min(load.reads);
-                let noted = load.hooked && queue.notes_owner(COOP);
-                machine.noted.store(noted, SeqCst);
-                match to - next {
-                    1 => queue.submit(Read(next), true),
-                    _ => queue.submit_many((next..to).map(Read)),
-                }
-                next = to;
-                queue.pass_by(COOP);
-                let here = here(to - 1, true);
-                let then = match (noted, here.is_awake()) {
-                    (true, _) => queue.wait(&here, None),
-                    (false, true) => Next::GoOn,
-                    (false, false) => Next::Sleep,
-                };
-                (to - 1, then)
-            }
+            _ if self.next >= self.load.reads => None,
+            _ => Some(self.read(crowded)),
+        }
+    }
+
+    /// A read is submitted, or several, of which the last is waited for.
+    fn read(&mut self, crowded: bool) -> (u32, Next) {
+        let (queue, top, load) = (self.queue, self.top(), self.load);
+        let machine = &top.machine;
+        top.pass(machine.roll(20_000));
+        let count = match load.several {
+            true => 1 + machine.roll(8) as u32 / 7 * 7,
+            false => 1,
         };
+        let to = (self.next + count).min(load.reads);
+        let noted = load.hooked && queue.notes_owner(COOP);
+        machine.noted.store(noted, SeqCst);
+        match to - self.next {
+            1 => queue.submit(Read(self.next), true),
+            _ => queue.submit_many((self.next..to).map(Read)),
+        }
+        self.next = to;
+        queue.pass_by(COOP);
+        let here = Here {
+            top,
+            id: to - 1,
+            may_yield: crowded,
+        };
+        let then = match (noted, here.is_awake()) {
+            (true, _) => queue.wait(&here, None),
+            (false, true) => Next::GoOn,
+            (false, false) => Next::Sleep,
+        };
+        (to - 1, then)
+    }
+
+    /// That thread had the CPU since then. It waits for the read as it was told to, or goes on with
+    /// its next turn.
+    fn leave_cpu(&mut self, n: usize, id: u32, then: Next, since: u64) {
+        let machine = &self.top().machine;
         let now = machine.now();
-        threads[n] = match then {
+        self.threads[n] = match then {
             Next::GoOn => Thread::Reads,
             Next::Yield => Thread::GaveWay(id),
             Next::Sleep => Thread::Asleep(id),
@@ -218,7 +280,7 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
         machine.seen(|seen| {
             seen.played.busy_ns += now - since;
             if then == Next::Sleep {
-                seen.played.sleeps[usize::from(load.is_large(id))] += 1;
+                seen.played.sleeps[usize::from(self.load.is_large(id))] += 1;
             }
             if then == Next::GoOn {
                 let delay = now - seen.over[&id];
@@ -227,7 +289,7 @@ fn run<S: Strategy>(queue: &Arc<Io<S>>, load: Load) {
             }
         });
         if matches!(then, Next::GoOn | Next::Yield) {
-            ready.push_back(n);
+            self.ready.push_back(n);
         }
     }
 }
