@@ -74,8 +74,8 @@ impl Backoff {
 /// that a late wake-up is not taken for the device's fault. Control path.
 ///
 /// # Errors
-/// [`Error::Timeout`]: the deadline has come, and the poll after it had no answer. What `poll` fails
-/// with.
+/// [`Error::Timeout`]: the deadline has come, and the poll after it had no answer. What `poll`
+/// fails with.
 pub fn poll_until<T>(
     platform: &impl Platform,
     deadline: Deadline<'_>,
