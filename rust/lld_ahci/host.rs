@@ -10,8 +10,8 @@
 use cell::sync::Ordering;
 use core::fmt;
 use hal::{
-    Cause, Controller, Error, Limits, LinkPower, Messages, Mmio, NewQueue, Notice, PciIds,
-    Platform, Queues, Refused, Shutdown, TagTable, Unit, Weight, Wish,
+    poll_until, Backoff, Cause, Controller, Deadline, Error, Limits, LinkPower, Messages, Mmio,
+    NewQueue, Notice, PciIds, Platform, Queues, Refused, Shutdown, TagTable, Unit, Weight, Wish,
 };
 
 use crate::eh::News;
@@ -27,8 +27,8 @@ use crate::{cmd, identify};
 
 /// How long `GHC.HR` may stay set: beyond it the HBA is hung (10.4.3).
 const RESET_US: u64 = 1_000_000;
-/// The pause between two looks.
-const PAUSE_US: u64 = 100;
+/// Between two reads of the register.
+const PAUSES: Backoff = Backoff::steady(100);
 
 /// One host bus adapter.
 ///
@@ -166,18 +166,9 @@ impl<M: Mmio + Clone> Hba<M> {
     /// Resets it, and leaves all ports idle and all interrupts off (10.4.3). Sleeps.
     fn reset<P: Platform>(&self, platform: &P) -> Result<(), Error> {
         self.mmio.write32(GHC, GHC_AE | GHC_HR);
-        let start = platform.now_us();
-        loop {
-            // The clock before the register: a late wake-up is not the device's fault.
-            let waited = platform.now_us().saturating_sub(start);
-            if regs::read(&self.mmio, GHC)? & GHC_HR == 0 {
-                break;
-            }
-            if waited >= RESET_US {
-                return Err(Error::Timeout);
-            }
-            platform.sleep_us(PAUSE_US);
-        }
+        poll_until(platform, Deadline::after(RESET_US), PAUSES, || {
+            Ok((regs::read(&self.mmio, GHC)? & GHC_HR == 0).then_some(()))
+        })?;
         self.enable_ahci()?;
         if self.mmio.read32(PI) != self.implemented {
             // Written once by the firmware; some HBAs forget it.
@@ -257,7 +248,7 @@ impl<M: Mmio + Clone> Hba<M> {
 const HANDOFF_US: u64 = 25_000;
 /// How long it may be busy.
 const BUSY_US: u64 = 2_000_000;
-/// The pause between two looks.
+/// Between two reads of the register.
 const HANDOFF_PAUSE_US: u64 = 1_000;
 
 /// Takes the HBA over. A firmware that does not let go in its time has lost it: the reset that

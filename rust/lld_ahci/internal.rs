@@ -18,7 +18,7 @@
 //! 7.48).
 
 use cell::sync::Ordering;
-use hal::{Deadline, DmaMem, Error, Mmio, Platform};
+use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Mmio, Platform};
 
 use crate::cmd::{
     self, Taskfile, IDENTIFY_DEVICE, READ_LOG_EXT, SECTOR_BYTES, SET_FEATURES, STANDBY_IMMEDIATE,
@@ -81,8 +81,18 @@ pub enum Transfer<'a, D> {
 /// How long a command without much to do may take. TIMEOUT: a drive that has just been reset may be
 /// busy with itself.
 const QUICK_US: u64 = 5_000_000;
-/// The first and the longest pause between two looks, in microseconds.
-const PAUSE_US: (u64, u64) = (20, 2_000);
+/// Between two polls of whether it is over.
+const PAUSES: Backoff = Backoff::new(20, 2_000);
+
+/// How a command has ended that was issued alone.
+#[derive(Clone, Copy)]
+enum Over {
+    Done,
+    /// With an error that the device names.
+    Refused,
+    /// With the link, or the drive.
+    Lost,
+}
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Tells the device of the command in `slot`, which is no queued one, and sleeps until it is
@@ -98,40 +108,37 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         ran
     }
 
-    fn issue_alone(&self, slot: u8, mut deadline: Deadline<'_>) -> Result<(), Error> {
+    fn issue_alone(&self, slot: u8, deadline: Deadline<'_>) -> Result<(), Error> {
         let bit = 1u32.wrapping_shl(u32::from(slot));
         self.regs.write(Reg::Ci, bit);
-        let start = self.platform.now_us();
-        let mut pause = PAUSE_US.0;
-        loop {
-            let waited = self.platform.now_us().saturating_sub(start);
+        let over = poll_until(&self.platform, deadline, PAUSES, || {
             // The commands before the status: what ended with an error is not taken for a success.
             let ci = self.regs.read(Reg::Ci);
             let status = self.regs.get(Reg::Is)?;
-            if status & IS_TFE != 0 {
-                return self.refused();
-            }
-            if status & (IS_BROKEN | IS_HOTPLUG) != 0 {
+            Ok(match status {
+                status if status & IS_TFE != 0 => Some(Over::Refused),
+                status if status & (IS_BROKEN | IS_HOTPLUG) != 0 => Some(Over::Lost),
+                _ if ci & bit != 0 => None,
+                // It was reset, or its registers are out of reach: they say nothing.
+                _ if !self.is_running() => Some(Over::Lost),
+                _ => match self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) {
+                    0 => Some(Over::Done),
+                    _ => Some(Over::Refused),
+                },
+            })
+        });
+        match over {
+            Ok(Over::Done) => Ok(()),
+            Ok(Over::Refused) => self.refused(),
+            Ok(Over::Lost) => {
                 self.miss(bit);
-                return Err(Error::Fatal);
+                Err(Error::Fatal)
             }
-            if ci & bit == 0 {
-                if !self.is_running() {
-                    // It was reset, or its registers are out of reach: they say nothing.
-                    self.miss(bit);
-                    return Err(Error::Fatal);
-                }
-                return match self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) {
-                    0 => Ok(()),
-                    _ => self.refused(),
-                };
-            }
-            if deadline.has_come(waited) {
+            Err(Error::Timeout) => {
                 self.miss(bit);
-                return Err(Error::Timeout);
+                Err(Error::Timeout)
             }
-            self.platform.sleep_us(pause);
-            pause = pause.saturating_mul(2).min(PAUSE_US.1);
+            Err(why) => Err(why),
         }
     }
 
@@ -278,16 +285,17 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Waits until the device has nothing, or something to complain of, for `limit_us` at most.
     fn let_finish(&self, limit_us: u64) {
-        let start = self.platform.now_us();
-        while self.flight.issued.load(Ordering::SeqCst) != 0 {
-            let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
-            let waited = self.platform.now_us().saturating_sub(start);
-            // All ones are 32 queued commands as well as an absent device, which is trouble.
-            if left == 0 || waited >= limit_us || self.is_troubled() {
-                return;
+        let deadline = Deadline::after(limit_us);
+        let pauses = Backoff::steady(FINISH_PAUSE_US);
+        // In vain or not: the caller sees what is left.
+        let _ = poll_until(&self.platform, deadline, pauses, || {
+            if self.flight.issued.load(Ordering::SeqCst) == 0 {
+                return Ok(Some(()));
             }
-            self.platform.sleep_us(FINISH_PAUSE_US);
-        }
+            let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
+            // All ones are 32 queued commands as well as an absent device, which is trouble.
+            Ok((left == 0 || self.is_troubled()).then_some(()))
+        });
     }
 }
 

@@ -17,7 +17,7 @@
 
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use cell::{Guard, Slot, TryLock};
-use hal::{Error, Mmio, Platform};
+use hal::{poll_until, Backoff, Deadline, Error, Mmio, Platform, Progress, Steps};
 
 use crate::active::Flight;
 use crate::cmd::{self, Dialect, Memory};
@@ -55,7 +55,7 @@ pub struct Port<P: Platform, M: Mmio> {
     /// Which commands the device has.
     pub(crate) flight: Flight,
     /// What the control path is doing.
-    pub(crate) progress: Progress,
+    pub(crate) progress: Progress<Step>,
     /// The bits of the drive's [`Quirks`].
     pub(crate) quirks: AtomicU64,
     /// How much the link may sleep.
@@ -235,9 +235,6 @@ pub(crate) struct Silence {
     pub(crate) rfis: u32,
 }
 
-/// The step under way, or the one that failed.
-pub(crate) struct Progress(AtomicU8);
-
 /// The control path's steps, of which a failure names the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -257,36 +254,26 @@ pub(crate) enum Step {
     Standby,
 }
 
-const NAMES: [&str; 13] = [
-    "making the port",
-    "stopping the port (PxCMD.ST, FRE = 0)",
-    "waiting for the link (PxSSTS.DET)",
-    "waiting for the drive (PxTFD.BSY, DRQ)",
-    "starting the port (PxCMD.ST = 1)",
-    "IDENTIFY DEVICE",
-    "SET FEATURES",
-    "READ LOG EXT",
-    "telling the drive its commands one by one",
-    "letting the drive finish before a command is passed through",
-    "a command passed through",
-    "FLUSH CACHE EXT",
-    "STANDBY IMMEDIATE",
-];
+impl Steps for Step {
+    const NAMES: &'static [&'static str] = &[
+        "making the port",
+        "stopping the port (PxCMD.ST, FRE = 0)",
+        "waiting for the link (PxSSTS.DET)",
+        "waiting for the drive (PxTFD.BSY, DRQ)",
+        "starting the port (PxCMD.ST = 1)",
+        "IDENTIFY DEVICE",
+        "SET FEATURES",
+        "READ LOG EXT",
+        "telling the drive its commands one by one",
+        "letting the drive finish before a command is passed through",
+        "a command passed through",
+        "FLUSH CACHE EXT",
+        "STANDBY IMMEDIATE",
+    ];
 
-impl Progress {
-    pub(crate) fn new() -> Self {
+    fn number(self) -> u8 {
         // CAST: the enum is a byte.
-        Self(AtomicU8::new(Step::Probe as u8))
-    }
-
-    pub(crate) fn at(&self, step: Step) {
-        // CAST: the enum is a byte.
-        self.0.store(step as u8, Ordering::Relaxed);
-    }
-
-    pub(crate) fn name(&self) -> &'static str {
-        let at = usize::from(self.0.load(Ordering::Relaxed));
-        NAMES.get(at).copied().unwrap_or("nothing")
+        self as u8
     }
 }
 
@@ -304,7 +291,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             plan,
             memory,
             flight: Flight::new(),
-            progress: Progress::new(),
+            progress: Progress::new(Step::Probe),
             quirks: AtomicU64::new(0),
             power: Power::default(),
             listening: AtomicBool::new(false),
@@ -401,26 +388,15 @@ impl<P: Platform, M: Mmio> Drop for Port<P, M> {
 /// How long `PxCMD.CR` and `FR` may stay set after `ST` and `FRE` are cleared (10.3.1, 10.3.2), and
 /// `CLO` after it is set.
 const STOP_US: u64 = 500_000;
-/// The first and the longest pause between two looks at a register, in microseconds.
-const PAUSE_US: (u64, u64) = (20, 2_000);
+/// Between two reads of a register.
+const PAUSES: Backoff = Backoff::new(20, 2_000);
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Sleeps until `reg & mask == value`, for `limit_us` at most.
     pub(crate) fn wait(&self, reg: Reg, mask: u32, value: u32, limit_us: u64) -> Result<(), Error> {
-        let start = self.platform.now_us();
-        let mut pause = PAUSE_US.0;
-        loop {
-            // The clock before the register: a late wake-up is not the device's fault.
-            let waited = self.platform.now_us().saturating_sub(start);
-            if self.regs.get(reg)? & mask == value {
-                return Ok(());
-            }
-            if waited >= limit_us {
-                return Err(Error::Timeout);
-            }
-            self.platform.sleep_us(pause);
-            pause = pause.saturating_mul(2).min(PAUSE_US.1);
-        }
+        poll_until(&self.platform, Deadline::after(limit_us), PAUSES, || {
+            Ok((self.regs.get(reg)? & mask == value).then_some(()))
+        })
     }
 
     /// Nothing more is issued, and what the device has finished is kept: once the list is stopped,
@@ -573,8 +549,8 @@ mod tests {
 
     #[test]
     fn every_step_has_its_own_name() {
-        assert_eq!(Step::Standby as usize + 1, NAMES.len());
-        let progress = Progress::new();
+        assert_eq!(Step::Standby as usize + 1, Step::NAMES.len());
+        let progress = Progress::new(Step::Probe);
         progress.at(Step::Identify);
         assert_eq!(progress.name(), "IDENTIFY DEVICE");
         progress.at(Step::Standby);
