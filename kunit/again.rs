@@ -5,9 +5,10 @@ use kernel::prelude::*;
 
 #[kunit_tests(hiops_again)]
 mod again_suite {
-    use crate::blk::again::is_worth_a_try;
-    use crate::blk::lane::{Format, Lane, Panel};
-    use crate::blk::request::{Pdu, Rq};
+    use crate::blk::batch::is_worth_a_try;
+    use crate::blk::hctx::Rq;
+    use crate::blk::hctx::{Format, Lane, Panel};
+    use crate::blk::request::Pdu;
     use core::ptr::{null, NonNull};
     use hal::{Again, CmdError, Failure};
     use kernel::alloc::flags::{GFP_KERNEL, __GFP_ZERO};

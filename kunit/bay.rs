@@ -2,9 +2,9 @@
 //! What KUnit suites have for a port: a bay, with a drive of memory or without.
 
 use crate::blk::ioctl::AdminPath;
+use crate::hotplug::{Attended, SlotPort};
 use crate::platform::KernelPlatform;
 use crate::ram::{RamController, RamWorld};
-use crate::slot::{Attended, SlotPort};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use hal::{Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, Unit};
 use kernel::sync::Arc;

@@ -2,7 +2,7 @@
 //! KUnit suite of what is measured as a controller is bound. How much is found only a machine that
 //! keeps time can tell: `ci/vm-tests/naps.sh` asks it.
 
-use crate::costs::measure;
+use crate::platform::measure;
 use kernel::prelude::*;
 
 #[kunit_tests(hiops_costs)]

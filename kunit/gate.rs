@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUnit suite of the gate: whom it lets in.
 
-use super::Gate;
-use crate::aim::Stays;
+use super::GateTo;
+use crate::work::Stays;
 use hal::Error;
 use kernel::prelude::*;
 
@@ -12,7 +12,7 @@ mod gate_suite {
 
     #[test]
     fn it_lets_in_while_it_is_open() -> Result<(), Error> {
-        let (gate, owner) = (Gate::new()?, 5u8);
+        let (gate, owner) = (GateTo::new()?, 5u8);
         assert!(gate.with(|owner: &u8| *owner).is_none());
         // SAFETY: the gate is closed before the owner goes.
         gate.open(unsafe { Stays::new(&owner) });

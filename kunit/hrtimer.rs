@@ -2,7 +2,7 @@
 //! KUnit suite of timers that there is no memory for. Faults that are injected must reach
 //! allocations that may wait (`/sys/kernel/debug/failslab/ignore-gfp-wait`: N).
 
-use crate::hrtimer::{Expired, HrTimer};
+use crate::timers::{Expired, HrTimer};
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU32, Ordering};
 use kernel::prelude::*;

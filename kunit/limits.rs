@@ -2,7 +2,7 @@
 //! KUnit suite of what the block layer is told of a disk.
 
 use super::unit::unit;
-use crate::blk::limits::queue_limits;
+use crate::blk::gendisk::queue_limits;
 use hal::{Discard, Limits, Shape, Unit};
 use kernel::prelude::*;
 
@@ -31,9 +31,9 @@ mod limits_suite {
         assert_eq!(queue.physical_block_size, 4096);
         assert_eq!(queue.max_hw_sectors, 2048);
         assert_eq!(queue.max_segments, 33);
-        assert_eq!(crate::blk::limits::sectors(&unit(), 1000), 8000);
+        assert_eq!(crate::blk::gendisk::sectors(&unit(), 1000), 8000);
         assert_eq!(
-            crate::blk::limits::sectors(&unit(), u64::MAX),
+            crate::blk::gendisk::sectors(&unit(), u64::MAX),
             u64::MAX >> 9
         );
     }
@@ -65,7 +65,7 @@ mod limits_suite {
 
     #[test]
     fn what_the_block_layer_cannot_take_is_refused() {
-        use crate::blk::limits::check;
+        use crate::blk::gendisk::check;
         // Of the largest block that this kernel has; with transparent huge pages that is 64 KiB.
         const LARGEST: u8 = crate::shims::HIOPS_MAX_BLOCK.trailing_zeros() as u8;
         assert!(check(&limits(), &unit()).is_ok());
@@ -120,7 +120,7 @@ mod limits_suite {
         assert!(queue.features & shims::HIOPS_FEAT_ATOMIC_WRITES != 0);
         // What it loses is gone, what a user has set stays.
         queue.max_user_sectors = 8;
-        crate::blk::limits::set_limits(&mut queue, &limits(), &unit());
+        crate::blk::gendisk::set_limits(&mut queue, &limits(), &unit());
         assert_eq!(queue.max_hw_wzeroes_unmap_sectors, 0);
         assert_eq!(queue.chunk_sectors, 0);
         assert_eq!(queue.max_user_sectors, 8);
@@ -129,7 +129,7 @@ mod limits_suite {
 
     #[test]
     fn of_a_disk_that_is_not_known_every_request_is_none() {
-        let format = crate::blk::lane::Format::new(&unit());
+        let format = crate::blk::hctx::Format::new(&unit());
         assert_eq!(format.block_shift(), 12);
         format.forget();
         assert_eq!(

@@ -2,7 +2,7 @@
 //! KUnit suite of the names that disks go by, where drives share what should be one's alone.
 
 use super::unit::unit;
-use crate::blk::names::Names;
+use crate::blk::gendisk::Names;
 use hal::{Unit, UnitIds};
 use kernel::prelude::*;
 

@@ -2,8 +2,8 @@
 //! What KUnit suites have for a disk's owner: it answers what is asked of reservations as the test
 //! wants, and of all else nothing.
 
-use crate::blk::owner::{ControllerCounts, Ioctl, Owner};
-use crate::taken_off::TakeOff;
+use crate::blk::ioctl::{ControllerCounts, Ioctl, Owner};
+use crate::caller::TakeOff;
 use engine::Mode;
 use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
 use kernel::prelude::*;

@@ -5,7 +5,7 @@ use kernel::prelude::*;
 
 #[kunit_tests(hiops_pieces)]
 mod pieces_suite {
-    use crate::blk::pieces::{Piece, Pieces};
+    use crate::blk::dma::{Piece, Pieces};
 
     /// Pushes and pops `n` of them, twice.
     fn all_come_back(n: u32) -> bool {

@@ -3,12 +3,12 @@
 //! whose owner answers as the test wants.
 
 use super::owner::{Fake, KEYS};
-use crate::aim::Stays;
-use crate::blk::owner::{Gate, Owner};
+use crate::blk::gendisk::DiskShared;
+use crate::blk::ioctl::{Gate, Owner};
 use crate::blk::pr::{TABLE, TYPES};
-use crate::blk::shared::DiskShared;
 use crate::errno::status;
 use crate::shims;
+use crate::work::Stays;
 use core::ptr::from_ref;
 use hal::{Answer, CmdError, Denied, Error, Holder, Reserve};
 use kernel::bindings;

@@ -6,7 +6,7 @@ use super::bay::{has, Bays};
 use super::shelf::{shelf, shelf_of};
 use super::slots::becomes;
 use crate::adapter::{Reason, Suspend};
-use crate::blk::owner::Owner;
+use crate::blk::ioctl::Owner;
 use core::sync::atomic::Ordering;
 use hal::{Error, Unit};
 use kernel::prelude::*;

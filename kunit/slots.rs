@@ -5,11 +5,11 @@
 use super::bay::has;
 use super::shelf::{shelf, Shelf};
 use crate::adapter::Suspend;
-use crate::blk::owner::Owner;
+use crate::blk::ioctl::Owner;
+use crate::caller::TakeOff;
+use crate::hotplug::SlotAdapter;
+use crate::hotplug::Slots;
 use crate::platform::KernelPlatform;
-use crate::slot::SlotAdapter;
-use crate::slots::Slots;
-use crate::taken_off::TakeOff;
 use core::sync::atomic::Ordering;
 use hal::{Error, Platform};
 use kernel::prelude::*;

@@ -2,8 +2,8 @@
 //! KUnit suite of a disk's files: what is written there, in whose words.
 
 use super::unit::unit;
-use crate::blk::lane::{LaneStats, Sums};
-use crate::sysfs_text::{mode_of, write_stats, write_wwid};
+use crate::blk::hctx::{LaneStats, Sums};
+use crate::sysfs::{mode_of, write_stats, write_wwid};
 use crate::text::Text;
 use hal::{Unit, UnitIds, UnitKind};
 use kernel::prelude::*;
@@ -20,7 +20,7 @@ fn writes(wanted: &str, write: impl FnOnce(&mut Text<'_>) -> core::fmt::Result) 
 #[kunit_tests(hiops_sysfs)]
 mod sysfs_suite {
     use super::*;
-    use crate::blk::owner::ControllerCounts;
+    use crate::blk::ioctl::ControllerCounts;
     use engine::Context;
 
     #[test]

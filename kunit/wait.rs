@@ -3,11 +3,11 @@
 
 use super::hook::Hook;
 use super::{interrupts_waiter, own_place, table};
-use crate::aim::Stays;
+use crate::blk::hctx::{self, Come, Offer, Way};
 use crate::context::now_ns;
 use crate::shims;
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
-use crate::way::{self, Come, Offer, Way};
+use crate::work::Stays;
 use core::mem::MaybeUninit;
 use core::ptr::from_ref;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -58,7 +58,7 @@ struct Waited {
     watched: bool,
 }
 
-impl way::Waited for Fake {
+impl hctx::Waited for Fake {
     fn wait(&self, _: Come) -> Next {
         self.visits.fetch_add(1, Ordering::Relaxed);
         match self.ends {
@@ -83,7 +83,7 @@ impl way::Waited for Fake {
         Nap::Hit
     }
 
-    fn end(&self, _: crate::blk::request::Rq, _: Context) {}
+    fn end(&self, _: crate::blk::hctx::Rq, _: Context) {}
 }
 
 /// A thread that has I/O outstanding waits for it, for `ticks` at most.

@@ -6,10 +6,10 @@ use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
 use kglue::caller::Caller;
+use kglue::hotplug::{Attended, SlotPort};
 use kglue::mmio::Window;
 use kglue::pci::hba::HbaDriver;
 use kglue::platform::KernelPlatform;
-use kglue::slot::{Attended, SlotPort};
 use lld_ahci::{AhciController, AhciQueue, Boards, Hba, News, Port, Site};
 
 use crate::inject::{self, AhciRegisters, Handle};

@@ -9,15 +9,15 @@ use hal::{Error, NewQueue};
 use kernel::prelude::*;
 use kernel::sync::{Arc, SetOnce};
 use kernel::uaccess::UserSliceReader;
-use kglue::alarm::Alarm;
-use kglue::debugfs::{self, Folder};
+use kglue::faults::Alarm;
+use kglue::faults::{self, Folder};
 use kglue::mmio::Window;
 use kglue::platform::KernelPlatform;
 
 pub(crate) type NvmeRegisters = faulty::nvme::Registers<Window, Handle>;
 pub(crate) type AhciRegisters = faulty::ahci::Registers<Window, Handle>;
 pub(crate) type Queue<Q> = faulty::Queue<Q, KernelPlatform, Handle, QueueAlarm>;
-pub(crate) use kglue::debugfs::Root;
+pub(crate) use kglue::faults::Root;
 
 /// Longest text that a switch takes.
 const TEXT: usize = 32;
@@ -29,7 +29,7 @@ pub(crate) struct Handle(Arc<Folder<Faults>>);
 impl Handle {
     /// All of them off. Sleeps.
     pub(crate) fn new(platform: &KernelPlatform) -> Result<Self, Error> {
-        let folder = debugfs::folder(platform, Faults::default(), |faults, folder| {
+        let folder = faults::folder(platform, Faults::default(), |faults, folder| {
             let files: [(&CStr, &Knob); 8] = [
                 (c"drop", &faults.drop),
                 (c"delay_us", &faults.delay_us),

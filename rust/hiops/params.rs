@@ -6,7 +6,7 @@ use engine::Mode;
 use hal::Error;
 use kernel::prelude::*;
 use kglue::adapter::Begin;
-use kglue::words::numbers;
+use kglue::params::numbers;
 use kglue::{POLL_INTERVAL_US, WINDOW_US};
 use strategy::NAMES as STRATEGIES;
 
@@ -21,7 +21,7 @@ pub(crate) fn begin() -> Result<Begin, Error> {
         1 => Mode::Poll,
         _ => Mode::Hybrid,
     };
-    let name = kglue::words::strategy();
+    let name = kglue::params::strategy();
     let Some(strategy) = STRATEGIES.iter().position(|known| *known == name) else {
         pr_err!("strategy={} is not known: {:?} are\n", name, STRATEGIES);
         return Err(Error::Invalid);

@@ -5,8 +5,8 @@ use crate::params::{self, in_range};
 use hal::Error;
 use kernel::prelude::*;
 use kglue::adapter::Begin;
+use kglue::params::numbers;
 use kglue::ram::RamDisk;
-use kglue::words::numbers;
 use lld_ram::{Config, Latency};
 
 const US: u64 = 1000;

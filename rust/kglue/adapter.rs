@@ -23,34 +23,20 @@
 //! * `control`: the way of tools' commands. `learned`: what strategies have learnt. `serve`:
 //!   interrupts, and the disks' files.
 
-mod abort;
-mod attend;
-mod attention;
-mod change;
 mod config;
 mod control;
-mod disks;
-mod forecast;
-mod learned;
-mod make;
+mod eh;
+mod probe;
 mod queue;
-mod quirks;
-mod reason;
-mod recover;
-mod remove;
-mod rest;
-mod serve;
-mod shown;
+mod quiesce;
+mod scan;
 mod state;
-mod suspend;
-mod tags;
-mod tally;
 
+pub use config::Suspend;
 pub use config::{Begin, Bus, Config, Naming};
-pub use reason::Suspend;
 pub use state::Adapter;
 
+pub(crate) use config::Reason;
 pub(crate) use config::{spread, Label, Number};
 pub(crate) use queue::HwQueue;
-pub(crate) use quirks::log_quirks;
-pub(crate) use reason::Reason;
+pub(crate) use scan::log_quirks;

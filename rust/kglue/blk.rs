@@ -14,33 +14,20 @@
 //!   controller; [`owner`]: who that is for a disk; [`gate`]: the way there. [`pr`]: its
 //!   reservations.
 
-pub(crate) mod again;
-pub(crate) mod direct;
+pub(crate) mod batch;
 pub(crate) mod disk;
-pub(crate) mod dma_map;
-mod dma_segments;
-pub(crate) mod ended;
+pub(crate) mod dma;
 pub(crate) mod fops;
-pub(crate) mod gate;
 pub(crate) mod gendisk;
+pub(crate) mod hctx;
 pub mod ioctl;
-pub(crate) mod lane;
-pub(crate) mod limits;
-pub(crate) mod map;
-pub(crate) mod names;
-pub(crate) mod numbers;
 pub(crate) mod ops;
-pub(crate) mod owner;
-pub(crate) mod pieces;
-pub(crate) mod poller;
 pub(crate) mod pr;
 pub(crate) mod request;
-pub(crate) mod retry;
-pub(crate) mod shared;
 pub(crate) mod upper;
 
-pub use direct::DirectMap;
-pub use dma_map::DmaMap;
-pub use map::MapKind;
-pub use shared::AllDisks;
-pub(crate) use shared::DiskShared;
+pub use dma::DirectMap;
+pub use dma::DmaMap;
+pub use dma::MapKind;
+pub use gendisk::AllDisks;
+pub(crate) use gendisk::DiskShared;

@@ -23,25 +23,28 @@
 //! * `shims`: what `c_shims/` declares; `shims_safe`: what of it asks nothing of whoever calls it.
 
 pub mod adapter;
-mod aim;
-#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-pub mod alarm;
-mod attribute;
 pub mod blk;
 pub mod caller;
 mod compat;
 mod context;
-mod costs;
-#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-pub mod debugfs;
 pub mod device;
 pub mod dma;
 pub mod errno;
-mod exchange;
-mod heat;
-mod here;
-mod hrtimer;
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+pub mod faults;
+mod host_reset;
+pub mod hotplug;
+mod hwmon;
 pub mod irq;
+pub mod params;
+pub mod platform;
+mod shims;
+mod shims_safe;
+mod sysfs;
+mod text;
+pub(crate) mod timers;
+pub mod wait;
+mod work;
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../../kunit"]
 mod kunit {
@@ -64,35 +67,14 @@ mod kunit {
     mod sysfs;
     mod unit;
 }
-mod log;
-mod mastering;
 pub mod mmio;
 mod node;
 pub mod pci;
-pub mod platform;
 pub mod ram;
-mod rescue;
-mod share;
-mod shims;
-mod shims_safe;
-pub mod slot;
-mod slots;
-mod slots_rest;
-mod still;
-mod sysfs;
-mod sysfs_device;
-mod sysfs_predict;
-mod sysfs_text;
-mod taken_off;
-mod text;
-pub mod wait;
-mod way;
-pub mod words;
-mod work;
 
 pub use compat::zeroes;
 pub use sysfs::POLL_INTERVAL_US;
-pub use sysfs_predict::WINDOW_US;
+pub use sysfs::WINDOW_US;
 
 /// What the kernel's print macros put before each line.
 pub(crate) const __LOG_PREFIX: &[u8] = b"hiops\0";

@@ -9,7 +9,7 @@
 //! `kernel::miscdevice` (Linux 7.2 and 7.3) lacks a name that is made while the module runs, the
 //! parent, and what leads from the device to whose it is when it is opened.
 
-use crate::blk::owner::Gate;
+use crate::blk::ioctl::Gate;
 use crate::device::raw;
 use hal::Error;
 use kernel::bindings;

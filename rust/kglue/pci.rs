@@ -9,18 +9,14 @@
 //!   adds: sleep, errors, resets. [`binding`]: what it makes of a function. [`driver`]: one made of
 //!   a hal controller. [`hba`]: one made of an HBA, whose ports are the controllers ([`port`]).
 
-pub mod binding;
-mod bus;
-mod claim;
+pub mod bus;
 pub mod driver;
 mod function;
 pub mod hba;
-pub mod port;
-mod power;
 pub mod registration;
 
 pub use bus::PciBus;
-pub use claim::Claim;
+pub use function::Claim;
 pub use function::Function;
 
-pub(crate) use claim::Region;
+pub(crate) use function::Region;

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The kernel as a hal platform: tables, DMA memory, time.
+//!
+//! What this machine takes for what a strategy can choose between, measured as a controller is
+//! bound.
 
-use crate::device::BoundDevice;
-use crate::dma::DmaBlock;
 use core::ops::Deref;
+use engine::Costs;
 use hal::{Error, Platform};
 use kernel::alloc::KVVec;
 use kernel::prelude::*;
-use kernel::time::{delay::fsleep, Delta, Instant, Monotonic};
+use kernel::time::delay::fsleep;
+use kernel::time::{Delta, Instant, Monotonic};
+
+use crate::device::BoundDevice;
+use crate::dma::DmaBlock;
+use crate::shims;
 
 /// What the pure crates stand on in the kernel, for one device or for none.
 #[derive(Clone)]
@@ -85,5 +92,21 @@ impl Platform for KernelPlatform {
 
     fn sleep_us(&self, us: u64) {
         fsleep(Delta::from_micros(i64::try_from(us).unwrap_or(i64::MAX)));
+    }
+}
+
+/// Measures it on this CPU; what can't be measured is assumed. Some milliseconds; sleeps.
+pub(crate) fn measure() -> Costs {
+    let mut found = shims::hiops_costs::default();
+    // SAFETY: may sleep; the place is this function's.
+    unsafe { shims::hiops_measure_costs(&mut found) };
+    let or = |ns: u64, assumed: u64| if ns == 0 { assumed } else { ns };
+    let tick_ns = or(found.tick_ns, Costs::ASSUMED.tick_ns);
+    Costs {
+        sleep_ns: or(found.sleep_ns, Costs::ASSUMED.sleep_ns),
+        yield_ns: or(found.yield_ns, Costs::ASSUMED.yield_ns),
+        tick_ns,
+        // Until one came: what it does beside is its driver's.
+        interrupt_ns: tick_ns,
     }
 }

@@ -1,28 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid,port_no}` and
 //! `/sys/block/<disk>/hiops/`.
+//!
+//! One attribute of a disk in sysfs: a name, and functions over the disk; and groups of them.
+//!
+//! The kernel crate has no sysfs attributes (Linux 7.3), so this is a `device_attribute` whose
+//! callbacks are the same for all and find their functions behind it.
+//!
+//! Attributes that are settings of the device itself, of those that have them: how much its link
+//! may sleep, how many commands it is given at once, and whether its write cache is on. The in-tree
+//! drivers' words (Linux 7.3).
+//!
+//! A disk's attributes of when commands are over: `/sys/block/<disk>/hiops/{predict,
+//! predict_window_us,forecast}`.
+//!
+//! What some of a disk's attributes say, word for word.
 
-use crate::attribute::{Attribute, Group, List};
-use crate::blk::owner::Owner;
-use crate::blk::shared::DiskShared;
-use crate::compat::eopnotsupp;
-use crate::sysfs_device::{
-    show_cache_type, show_depth, show_link_power, store_cache_type, store_depth, store_link_power,
-};
-use crate::sysfs_predict::{show_forecast, show_predict, show_window, store_predict, store_window};
-use crate::sysfs_text::{mode_of, write_stats, write_wwid};
-use crate::text::{number, write_quirks, Text};
-use crate::wait::hook::is_hooked;
-use core::fmt::{self, Write};
+use core::fmt;
+use core::fmt::Write;
 use core::ptr::null_mut;
-use engine::{Mode, Switches};
-use hal::UnitKind;
-use kernel::bindings;
-use kernel::c_str;
+use engine::{Mode, Switches, MOST_WINDOW_US};
+use hal::{LinkPower, Unit, UnitIds, UnitKind};
 use kernel::error::code::*;
 use kernel::error::Error;
-use kernel::str::as_char_ptr_in_const_context;
+use kernel::ffi::{c_char, c_int};
+use kernel::page::PAGE_SIZE;
+use kernel::str::{as_char_ptr_in_const_context, CStr};
+use kernel::{bindings, c_str};
 use strategy::NAMES as STRATEGIES;
+
+use crate::blk::gendisk::{DiskShared, GenDisk};
+use crate::blk::hctx::Sums;
+use crate::blk::ioctl::{ControllerCounts, Owner};
+use crate::compat::{eopnotsupp, zeroed};
+use crate::errno::to_errno;
+use crate::text::{number, write_quirks, Hex, Text};
+use crate::wait::hook::is_hooked;
 
 /// The shortest and the longest interval between two polls that are accepted, in microseconds.
 pub const POLL_INTERVAL_US: core::ops::RangeInclusive<u32> = 1..=10_000;
@@ -259,4 +272,337 @@ static GROUPS: List<bindings::attribute_group, 3> =
 /// The groups of every disk, as `device_add_disk` takes them.
 pub(crate) fn groups() -> *mut *const bindings::attribute_group {
     GROUPS.first().cast()
+}
+
+/// Shows one attribute.
+pub(crate) type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;
+/// Takes a value, without the blanks around it.
+pub(crate) type Store = fn(&DiskShared, &[u8]) -> Result<(), Error>;
+
+/// One attribute, with the kernel's part first.
+#[repr(C)]
+pub(crate) struct Attribute {
+    raw: bindings::device_attribute,
+    show: Show,
+    store: Option<Store>,
+    is_there: fn(&DiskShared) -> bool,
+}
+
+// SAFETY: nobody writes it.
+unsafe impl Sync for Attribute {}
+
+impl Attribute {
+    pub(crate) const fn new(name: &'static CStr, show: Show, store: Option<Store>) -> Self {
+        let mode = if store.is_some() { 0o644 } else { 0o444 };
+        let mut attr: bindings::attribute = zeroed();
+        attr.name = as_char_ptr_in_const_context(name);
+        attr.mode = mode;
+        Self {
+            raw: bindings::device_attribute {
+                attr,
+                __bindgen_anon_1: bindings::device_attribute__bindgen_ty_1 { show: Some(shown) },
+                __bindgen_anon_2: bindings::device_attribute__bindgen_ty_2 {
+                    store: Some(stored),
+                },
+            },
+            show,
+            store,
+            is_there: |_| true,
+        }
+    }
+
+    /// Disks of which `is_there` does not hold don't have it.
+    pub(crate) const fn where_there_is(self, is_there: fn(&DiskShared) -> bool) -> Self {
+        Self { is_there, ..self }
+    }
+
+    pub(crate) const fn entry(&'static self) -> *mut bindings::attribute {
+        (&raw const self.raw.attr).cast_mut()
+    }
+}
+
+/// # Safety
+/// Called by sysfs for an [`Attribute`] of a disk of ours, with a page.
+unsafe extern "C" fn shown(
+    dev: *mut bindings::device,
+    attr: *mut bindings::device_attribute,
+    buf: *mut c_char,
+) -> isize {
+    // SAFETY: sysfs passes an attribute of ours, a disk that is alive, and a page.
+    let (attribute, disk, page) = unsafe {
+        let page = core::slice::from_raw_parts_mut(buf.cast::<u8>(), PAGE_SIZE);
+        (&*attr.cast::<Attribute>(), of_device(dev), page)
+    };
+    let mut text = Text::new(page);
+    match (attribute.show)(disk, &mut text) {
+        // CAST: at most a page.
+        Ok(()) => text.len() as isize,
+        Err(fmt::Error) => EIO.to_errno() as isize,
+    }
+}
+
+/// # Safety
+/// Called by sysfs for an [`Attribute`] of a disk of ours, with `count` bytes.
+unsafe extern "C" fn stored(
+    dev: *mut bindings::device,
+    attr: *mut bindings::device_attribute,
+    buf: *const c_char,
+    count: usize,
+) -> isize {
+    // SAFETY: as in `shown`; `count` bytes are there to read.
+    let (attribute, disk, bytes) = unsafe {
+        let bytes = core::slice::from_raw_parts(buf.cast::<u8>(), count);
+        (&*attr.cast::<Attribute>(), of_device(dev), bytes)
+    };
+    let taken = match attribute.store {
+        Some(store) => store(disk, bytes.trim_ascii()),
+        None => Err(EIO),
+    };
+    // CAST: at most a page.
+    taken.map_or_else(|error| error.to_errno() as isize, |()| count as isize)
+}
+
+/// A list of pointers to statics, ended by null.
+#[repr(transparent)]
+pub(crate) struct List<T, const N: usize>(pub(crate) [*mut T; N]);
+
+// SAFETY: the list and what it points to are never written.
+unsafe impl<T, const N: usize> Sync for List<T, N> {}
+
+impl<T, const N: usize> List<T, N> {
+    /// Its first place.
+    pub(crate) const fn first(&'static self) -> *mut *mut T {
+        (&raw const self.0).cast_mut().cast()
+    }
+}
+
+/// A group of attributes: a folder, if it has a name.
+#[repr(transparent)]
+pub(crate) struct Group(bindings::attribute_group);
+
+// SAFETY: nobody writes it.
+unsafe impl Sync for Group {}
+
+impl Group {
+    /// That of `attributes`, each an [`Attribute::entry`], which ends with a null.
+    pub(crate) const fn new<const N: usize>(
+        name: *const c_char,
+        attributes: &'static List<bindings::attribute, N>,
+    ) -> Self {
+        Self(bindings::attribute_group {
+            name,
+            __bindgen_anon_1: bindings::attribute_group__bindgen_ty_1 {
+                is_visible: Some(is_visible),
+            },
+            is_bin_visible: None,
+            bin_size: None,
+            __bindgen_anon_2: bindings::attribute_group__bindgen_ty_2 {
+                attrs: attributes.first(),
+            },
+            bin_attrs: core::ptr::null(),
+        })
+    }
+
+    pub(crate) const fn entry(&'static self) -> *mut bindings::attribute_group {
+        (&raw const self.0).cast_mut()
+    }
+}
+
+/// # Safety
+/// Called by sysfs for an [`Attribute`] of a disk of ours that is being shown, with the disk's
+/// object.
+unsafe extern "C" fn is_visible(
+    object: *mut bindings::kobject,
+    attr: *mut bindings::attribute,
+    _: c_int,
+) -> bindings::umode_t {
+    // SAFETY: by the caller's promise; the object is a device's, and the kernel's part of an
+    // attribute is its first.
+    let (disk, attribute) = unsafe {
+        let dev = kernel::container_of!(object, bindings::device, kobj);
+        (of_device(dev), &*attr.cast::<Attribute>())
+    };
+    match (attribute.is_there)(disk) {
+        true => attribute.raw.attr.mode,
+        false => 0,
+    }
+}
+
+/// # Safety
+/// `dev` is the device of a disk of ours, alive as long as the result.
+unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared {
+    // SAFETY: by the caller's promise; a disk's device is that of its part 0.
+    unsafe {
+        let part = kernel::container_of!(dev, bindings::block_device, bd_device);
+        GenDisk::from_raw((*part).bd_disk).shared()
+    }
+}
+
+pub(crate) fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    let policy = disk.owner.get().link_power().unwrap_or_default();
+    writeln!(to, "{}", policy.name())
+}
+
+pub(crate) fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let policy = LinkPower::of_name(text).ok_or(EINVAL)?;
+    let set = disk.owner.get().set_link_power(policy);
+    set.map_err(to_errno)
+}
+
+pub(crate) fn show_depth(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    writeln!(to, "{}", disk.owner.get().depth().unwrap_or_default())
+}
+
+pub(crate) fn store_depth(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let depth = u16::try_from(number(text)?).map_err(|_| EINVAL)?;
+    disk.owner.get().set_depth(depth).map_err(to_errno)
+}
+
+pub(crate) fn show_cache_type(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    to.write_str(match disk.owner.get().has_cache(disk.unit.id) {
+        Ok(true) => "write back\n",
+        Ok(false) => "write through\n",
+        Err(_) => return Err(fmt::Error),
+    })
+}
+
+pub(crate) fn store_cache_type(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let on = match text {
+        b"write back" => true,
+        b"write through" => false,
+        _ => return Err(EINVAL),
+    };
+    let set = disk.owner.get().set_write_cache(on);
+    set.map_err(to_errno)
+}
+
+/// For how many microseconds a thread may look after a nap.
+pub const WINDOW_US: core::ops::RangeInclusive<u32> = 1..=MOST_WINDOW_US;
+
+pub(crate) fn show_predict(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    match is_hooked() {
+        true => writeln!(to, "{}", u8::from(disk.owner.get().predicts())),
+        false => to.write_str("unavailable\n"),
+    }
+}
+
+pub(crate) fn store_predict(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    match number(text)? {
+        1 if !is_hooked() => Err(eopnotsupp()),
+        on @ (0 | 1) => {
+            disk.owner.get().set_predict(on == 1);
+            Ok(())
+        }
+        _ => Err(EINVAL),
+    }
+}
+
+pub(crate) fn show_window(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    writeln!(to, "{}", disk.owner.get().window_us())
+}
+
+pub(crate) fn store_window(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let us = u32::try_from(number(text)?).map_err(|_| EINVAL)?;
+    if !WINDOW_US.contains(&us) {
+        return Err(EINVAL);
+    }
+    disk.owner.get().set_window_us(us);
+    Ok(())
+}
+
+pub(crate) fn show_forecast(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    disk.owner.get().forecast(to)
+}
+
+/// The mode of that word, or of the number that it has as the module's parameter.
+pub(crate) fn mode_of(text: &[u8]) -> Option<Mode> {
+    match text {
+        b"irq" | b"0" => Some(Mode::Irq),
+        b"poll" | b"1" => Some(Mode::Poll),
+        b"hybrid" | b"2" => Some(Mode::Hybrid),
+        _ => None,
+    }
+}
+
+/// The lines of `stats`: name, blank, value.
+pub(crate) fn write_stats(
+    to: &mut impl Write,
+    sums: &Sums,
+    counts: &ControllerCounts,
+) -> fmt::Result {
+    let [irq, lazy, coop, poll, swept] = sums.completed;
+    // What nobody came for would have been the interrupt's, or is for want of an answer.
+    let irq = irq.wrapping_add(swept);
+    let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
+    let [hit, late, vain, woken] = counts.naps;
+    let naps = hit
+        .wrapping_add(late)
+        .wrapping_add(vain)
+        .wrapping_add(woken);
+    let lines: [(&str, u64); 26] = [
+        ("submitted", sums.submitted),
+        ("completed", completed),
+        ("completed_irq", irq),
+        ("completed_lazy", lazy),
+        ("completed_coop", coop),
+        ("completed_poll", poll),
+        ("fifo_deferred", sums.deferred),
+        ("interrupts", counts.interrupts),
+        ("doorbell_writes", counts.doorbell_writes),
+        ("errors", sums.errors),
+        ("retried", sums.retried),
+        ("timeouts", sums.timeouts),
+        ("resets", counts.resets),
+        ("max_irq_ns", counts.max_irq_ns),
+        ("max_tick_ns", counts.max_tick_ns),
+        ("ticks", counts.ticks),
+        ("turns", counts.turns),
+        ("missed_interrupts", counts.missed),
+        ("aborts", counts.aborts),
+        ("swept", swept),
+        ("naps", naps),
+        ("naps_hit", hit),
+        ("naps_late", late),
+        ("naps_vain", vain),
+        ("naps_woken", woken),
+        ("resets_asked", counts.asked),
+    ];
+    (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
+}
+
+/// What is left of a name that blanks and zeroes pad.
+fn trimmed(mut name: &[u8]) -> &[u8] {
+    while let Some((b' ' | 0, before)) = name.split_last() {
+        name = before;
+    }
+    name
+}
+
+/// The name of a disk that no other has, as the in-tree NVMe driver writes it: the strongest of its
+/// `ids`, or what it is called and numbered.
+pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit, ids: &UnitIds) -> fmt::Result {
+    if let Some(uuid) = &ids.uuid {
+        let part = |from: usize, to: usize| Hex(uuid.get(from..to).unwrap_or_default());
+        let (a, b, c, d, e) = (
+            part(0, 4),
+            part(4, 6),
+            part(6, 8),
+            part(8, 10),
+            part(10, 16),
+        );
+        writeln!(to, "uuid.{a}-{b}-{c}-{d}-{e}")
+    } else if let Some(nguid) = &ids.nguid {
+        writeln!(to, "eui.{}", Hex(nguid))
+    } else if let Some(eui64) = &ids.eui64 {
+        writeln!(to, "eui.{}", Hex(eui64))
+    } else if let Some(wwn) = ids.wwn {
+        writeln!(to, "naa.{wwn:016x}")
+    } else {
+        match unit.kind {
+            UnitKind::Namespace { vendor } => write!(to, "nvme.{vendor:04x}-")?,
+            UnitKind::Drive | UnitKind::Ram => to.write_str("hiops.")?,
+        }
+        let (serial, model) = (Hex(trimmed(&unit.serial)), Hex(trimmed(&unit.model)));
+        writeln!(to, "{serial}-{model}-{:08x}", unit.id)
+    }
 }

@@ -11,30 +11,54 @@
 //!   there is outstanding.
 //! * The thread that is woken: it was asleep in the hook when the waker, with preemption off,
 //!   looked.
+//!
+//! What the hook keeps of a place in the table of waiters, beside what the engine does.
+//!
+//! What the hook keeps of a place for naps: when what its thread waits for is over, as far as that
+//! was foretold, and how its last nap ended.
+//!
+//! The queue can be told of that only while something is outstanding on it, as it is there for no
+//! longer. So of a nap after which nothing is, it is told when the thread next waits for it.
+//!
+//! Sleepers with a time-out of seconds: one timer for all of them.
+//!
+//! blk_io_schedule() sleeps with half of kernel.hung_task_timeout_secs as its time-out, so that a
+//! thread whose I/O takes minutes is seen alive. schedule_timeout() would set a timer up for that
+//! and delete it again, for each I/O: 370 instructions, a fiftieth of a read. Here a sleeper writes
+//! down when its time-out is over, and a timer that comes twice a second, while anybody sleeps so,
+//! wakes who is due.
+//!
+//! # No sleeper is forgotten
+//! The sleeper writes, passes a fence, and looks whether the timer is on. A timer that has found
+//! nobody says that it is off, passes a fence, and looks again. One of the two sees the other.
+//!
+//! The running thread and its CPU, as the strategy asks about them.
 
-pub(crate) mod hook;
-mod nap;
-mod place;
-mod timeouts;
-
-use self::place::Place;
-use self::timeouts::{Sleepers, Timeouts};
-use crate::aim::Stays;
-use crate::blk::request::Rq;
-use crate::blk::retry::{Kicked, Retry};
-use crate::context::PreemptOff;
-use crate::platform::KernelPlatform;
-use crate::share::Shares;
-use crate::shims;
-use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
-use crate::way::{Offer, Way};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use engine::{Context, Expected, Thread, Turn, Waiter, Waiters};
+use core::sync::atomic::{
+    fence, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering,
+};
+use engine::{Context, Expected, Nap, Thread, Turn, Waiter, Waiters, Waiting};
 use hal::{Error, Platform};
+use kernel::ffi::{c_long, c_ulong};
 use kernel::prelude::*;
-use kernel::time::{delay::fsleep, Delta};
+use kernel::time::delay::fsleep;
+use kernel::time::Delta;
 
+use crate::blk::hctx::{Offer, Rq, Way};
+use crate::context::{jiffies, now_ns, PreemptOff};
+use crate::platform::KernelPlatform;
+use crate::shims;
+use crate::shims_safe::{
+    hiops_is_awake, hiops_may_yield, hiops_pause, hiops_pause_awake, hiops_this_pid,
+    hiops_this_thread,
+};
+use crate::timers::{Kicked, Retry};
+use crate::wait::cpu_share::{Ready, Shares};
+use crate::work::{Aim, Stays};
+
+mod cpu_share;
+pub(crate) mod hook;
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../../kunit/wait.rs"]
 mod kunit;
@@ -286,5 +310,354 @@ impl Drop for Threads {
             // SAFETY: from `into_raw` in `new`; nobody uses it any more.
             drop(unsafe { KBox::from_raw(table) });
         }
+    }
+}
+
+/// What a place is to the hook.
+struct Place {
+    /// Threads between the hook's entry and its end.
+    inside: AtomicU32,
+    /// What came of it when a thread here last yielded: a [`Turn`]; [`NO_TURN`]: told already.
+    turn: AtomicU8,
+    /// When a thread here last yielded, as a [`stamp`](crate::context::stamp).
+    yielded_at: AtomicU64,
+    /// Who last waited here, by its number: the address by which it falls on this place may be
+    /// another's that has begun since. [`NOBODY`]: nobody has.
+    last: AtomicU32,
+    /// The CPU that the thread here came to sleep on.
+    cpu: AtomicU32,
+    /// Where the thread here is counted as ready.
+    ready: Ready,
+    /// When the time-out is over that the thread here sleeps with.
+    timeout: Timeout,
+    /// What the thread here expects, and its naps.
+    naps: Naps,
+}
+
+const NO_TURN: u8 = u8::MAX;
+/// No thread's number; 0 is the idle threads'.
+const NOBODY: u32 = u32::MAX;
+
+impl Place {
+    /// A place where nobody has waited yet.
+    fn new() -> Self {
+        Self {
+            inside: AtomicU32::new(0),
+            turn: AtomicU8::new(NO_TURN),
+            yielded_at: AtomicU64::new(0),
+            last: AtomicU32::new(NOBODY),
+            cpu: AtomicU32::new(0),
+            ready: Ready::default(),
+            timeout: Timeout::default(),
+            naps: Naps::default(),
+        }
+    }
+
+    /// Whether that thread was the last to wait here.
+    fn was_last(&self, pid: u32) -> bool {
+        self.last.load(Ordering::Relaxed) == pid
+    }
+
+    /// What there is to tell of the last time that a thread yielded here.
+    #[inline]
+    fn take_turn(&self) -> Option<Turn> {
+        let turn = self.turn.load(Ordering::Relaxed);
+        if turn == NO_TURN {
+            return None;
+        }
+        self.turn.store(NO_TURN, Ordering::Relaxed);
+        [Turn::Paid, Turn::Vain]
+            .into_iter()
+            .find(|known| *known as u8 == turn)
+    }
+}
+
+/// What a place is to who naps there. The owner of the place writes all but what is expected.
+#[derive(Default)]
+struct Naps {
+    /// The latest of what was foretold; 0: nothing was.
+    due_ns: AtomicU64,
+    spread_ns: AtomicU64,
+    /// Of so many.
+    foretold: AtomicU64,
+    /// The nap's end, and for how long the thread then looks.
+    until_ns: AtomicU64,
+    for_ns: AtomicU64,
+    /// The last nap was in vain: a sleep follows.
+    vain: AtomicBool,
+    /// How the last nap ended: a [`Nap`]; [`TOLD`]: that was told.
+    ended: AtomicU8,
+    /// How late that was, and on which way.
+    late_ns: AtomicU64,
+    way: AtomicPtr<Way>,
+}
+
+/// A nap that was told of.
+const TOLD: u8 = 0;
+/// The others, as numbers from 1 on.
+const NAPS: [Nap; 4] = [Nap::Hit, Nap::Late, Nap::Vain, Nap::Woken];
+
+impl Naps {
+    /// Something is foretold of one that is enlisted here, the only one or one of several. Any
+    /// context.
+    #[inline]
+    fn expect(&self, what: Expected, only: bool) {
+        if only {
+            self.due_ns.store(what.at_ns, Ordering::Relaxed);
+            self.foretold.store(1, Ordering::Relaxed);
+            // Of a wait that went on elsewhere.
+            self.vain.store(false, Ordering::Relaxed);
+        } else {
+            self.due_ns.fetch_max(what.at_ns, Ordering::Relaxed);
+            self.foretold.fetch_add(1, Ordering::Relaxed);
+        }
+        self.spread_ns.store(what.spread_ns, Ordering::Relaxed);
+    }
+
+    /// When all of `outstanding` are over; `None`: of some nothing is foretold.
+    #[inline]
+    fn expected(&self, outstanding: u64) -> Option<Expected> {
+        let at_ns = self.due_ns.load(Ordering::Relaxed);
+        if at_ns == 0 || self.foretold.load(Ordering::Relaxed) < outstanding {
+            return None;
+        }
+        let spread_ns = self.spread_ns.load(Ordering::Relaxed);
+        Some(Expected { at_ns, spread_ns })
+    }
+
+    /// The wait is over.
+    #[inline]
+    fn forget(&self) {
+        if self.due_ns.load(Ordering::Relaxed) != 0 {
+            self.due_ns.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A nap begins.
+    #[inline]
+    fn begin(&self, until_ns: u64, for_ns: u64, way: *mut Way) {
+        self.until_ns.store(until_ns, Ordering::Relaxed);
+        self.for_ns.store(for_ns, Ordering::Relaxed);
+        self.way.store(way, Ordering::Relaxed);
+    }
+
+    /// Whether a nap was in vain, and a sleep follows; once.
+    #[inline]
+    fn take_vain(&self) -> bool {
+        self.vain.load(Ordering::Relaxed) && self.vain.swap(false, Ordering::Relaxed)
+    }
+
+    /// How the last nap ended, and how late, if it was one on `way` that was not told of.
+    #[inline]
+    fn take_ended(&self, way: *mut Way) -> Option<(Nap, u64)> {
+        let ended = self.ended.load(Ordering::Relaxed);
+        if ended == TOLD {
+            return None;
+        }
+        self.ended.store(TOLD, Ordering::Relaxed);
+        let at = usize::from(ended).checked_sub(1)?;
+        let late_ns = self.late_ns.load(Ordering::Relaxed);
+        let same = self.way.load(Ordering::Relaxed) == way;
+        (NAPS.get(at).copied())
+            .filter(|_| same)
+            .map(|nap| (nap, late_ns))
+    }
+
+    /// `thread`'s nap here, in the place of `waiter`, is over: it was `woken` before its time, or
+    /// looks now, if there is anything to look for still, and may. With preemption off.
+    fn end(&self, waiter: &Waiter<Offer, Way>, thread: Thread, woken: bool, may_drain: bool) {
+        let until_ns = self.until_ns.load(Ordering::Relaxed);
+        let way = match may_drain && !woken {
+            true => waiter.way(thread),
+            false => null_mut(),
+        };
+        // SAFETY: the way is this thread's own, and something is outstanding on it: its adapter is
+        // there, and stays for as long as preemption is off.
+        if let Some(way) = unsafe { way.as_ref() } {
+            let for_ns = self.for_ns.load(Ordering::Relaxed);
+            let nap = way.queue().look_again(waiter, thread, until_ns, for_ns);
+            self.vain.store(nap == Nap::Vain, Ordering::Relaxed);
+            return;
+        }
+        let nap = if woken { Nap::Woken } else { Nap::Late };
+        self.late_ns
+            .store(now_ns().saturating_sub(until_ns), Ordering::Relaxed);
+        let at = NAPS.iter().position(|known| *known == nap);
+        // CAST: one of four.
+        self.ended
+            .store(at.map_or(TOLD, |at| at as u8 + 1), Ordering::Relaxed);
+    }
+}
+
+/// The timer's interval, in ticks: so late a sleeper may be woken. CAST: a small constant.
+const INTERVAL: c_ulong = shims::HIOPS_HZ as c_ulong / 2;
+/// A shorter time-out has a timer of its own: a tenth of it is all that one may be late.
+const SHORTEST: c_ulong = 10 * INTERVAL;
+
+/// When a sleeper's time-out is over, in ticks; 0: it has none, or nobody sleeps.
+#[derive(Default)]
+struct Timeout(AtomicUsize);
+
+impl Timeout {
+    /// The sleeper is awake again.
+    #[inline]
+    fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Somebody sleeps with one.
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// It is over.
+    fn is_over(&self) -> bool {
+        let until = self.0.load(Ordering::Relaxed);
+        // CAST: ticks wrap around; the sign of what is left tells.
+        until != 0 && (until.wrapping_sub(jiffies()) as isize) <= 0
+    }
+}
+
+/// Those who sleep.
+trait Sleepers: Send + Sync {
+    /// Wakes those whose time-out is over. Returns whether anybody sleeps with one. With preemption
+    /// off.
+    fn wake_due(&self) -> bool;
+}
+
+/// The timer.
+struct Timeouts {
+    timer: KBox<Retry>,
+    on: AtomicBool,
+    sleepers: Aim<dyn Sleepers>,
+}
+
+impl Timeouts {
+    /// A timer that wakes nobody yet.
+    fn new() -> Result<Self, Error> {
+        Ok(Self {
+            timer: Retry::new().map_err(|_| Error::NoMemory)?,
+            on: AtomicBool::new(false),
+            sleepers: Aim::new(),
+        })
+    }
+
+    /// From now on it wakes those who sleep in `table`, of which it is a part; once.
+    /// [`Timeouts::shutdown`] silences it.
+    fn aim<T: Sleepers + 'static>(table: Stays<T>, this: fn(&T) -> &Self) {
+        let this = table.seen_as(this);
+        this.get().sleepers.set(table.seen_as(|table| table));
+        this.get().timer.aim(this);
+    }
+
+    /// The caller, awake so far, is about to sleep for up to `ticks`. Whether the time-out is
+    /// looked after here: then it says [`Timeout::end`] when it is awake again.
+    #[inline]
+    fn begin(&self, timeout: &Timeout, ticks: c_long) -> bool {
+        // The longest is for good.
+        let Ok(ticks) = c_ulong::try_from(ticks) else {
+            return false;
+        };
+        if ticks < SHORTEST || ticks == c_long::MAX.unsigned_abs() {
+            return false;
+        }
+        // Never 0: a tick more or less is nothing here.
+        let until = jiffies().wrapping_add(ticks) | 1;
+        timeout.0.store(until, Ordering::Relaxed);
+        // The hand-over with the timer, see above.
+        fence(Ordering::SeqCst);
+        self.watch();
+        true
+    }
+
+    /// Somebody sleeps: the timer comes.
+    #[inline]
+    fn watch(&self) {
+        if !self.on.load(Ordering::Relaxed) && !self.on.swap(true, Ordering::AcqRel) {
+            self.timer.arm_in(INTERVAL);
+        }
+    }
+
+    /// Whether it comes.
+    #[cfg(CONFIG_KUNIT = "y")]
+    fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Never comes again; returns when it is over. Sleeps.
+    fn shutdown(&self) {
+        self.timer.shutdown();
+    }
+}
+
+impl Kicked for Timeouts {
+    fn kicked(&self) {
+        let Some(sleepers) = self.sleepers.get() else {
+            return;
+        };
+        if sleepers.wake_due() {
+            return self.timer.arm_in(INTERVAL);
+        }
+        self.on.store(false, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        // Who went to sleep meanwhile saw the timer on.
+        if sleepers.wake_due() {
+            self.watch();
+        }
+    }
+}
+
+/// A thread that came to sleep, and its CPU.
+pub(crate) struct Here {
+    /// It has not yielded for this wait, and its CPU is shared by threads like it.
+    pub(crate) may_yield: bool,
+    /// When what it waits for is over.
+    pub(crate) expected: Option<Expected>,
+}
+
+impl Waiting for Here {
+    #[inline]
+    fn is_awake(&self) -> bool {
+        hiops_is_awake()
+    }
+
+    #[inline]
+    fn pause(&self) -> bool {
+        hiops_pause()
+    }
+
+    #[inline]
+    fn expects(&self) -> Option<Expected> {
+        self.expected
+    }
+
+    #[inline]
+    fn may_yield(&self) -> bool {
+        self.may_yield && hiops_may_yield()
+    }
+}
+
+/// A thread that has napped, and is not about to sleep.
+pub(crate) struct Napper<'a> {
+    /// Where its I/O is enlisted.
+    pub(crate) waiter: &'a Waiter<Offer, Way>,
+    /// Itself.
+    pub(crate) thread: Thread,
+}
+
+impl Waiting for Napper<'_> {
+    #[inline]
+    fn is_awake(&self) -> bool {
+        !self.waiter.waits(self.thread)
+    }
+
+    #[inline]
+    fn pause(&self) -> bool {
+        hiops_pause_awake() && !self.is_awake()
+    }
+
+    #[inline]
+    fn may_yield(&self) -> bool {
+        false
     }
 }

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One hardware queue of an adapter.
+//!
+//! What is counted of a hardware queue as a whole.
 
-use crate::adapter::config::Bus;
-use crate::adapter::tally::{count, took, Tally};
-use crate::aim::{Aim, Stays};
-use crate::blk::owner::ControllerCounts;
-use crate::blk::poller::Polled;
-use crate::blk::request::Rq;
-use crate::blk::retry::Kicked;
-use crate::blk::upper::BlkUpper;
-use crate::context::{stamp, stamps_to_ns, PreemptOff};
-use crate::here::{Here, Napper};
-use crate::hrtimer::Expired;
-use crate::platform::KernelPlatform;
-use crate::wait;
-use crate::way::{Come, Offer, Waited, Way};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use engine::{Context, IoQueue, Mode, Nap, Next, Switches, Thread, Turn, Waiter};
 use hal::{Controller, Error, NewQueue};
 use kernel::prelude::*;
 use kernel::sync::SetOnce;
 use strategy::Chosen;
+
+use crate::adapter::config::Bus;
+use crate::blk::hctx::{Come, Offer, Rq, Waited, Way};
+use crate::blk::ioctl::ControllerCounts;
+use crate::blk::upper::BlkUpper;
+use crate::context::{stamp, stamps_to_ns, PreemptOff};
+use crate::platform::KernelPlatform;
+use crate::timers::{Expired, Kicked, Polled};
+use crate::wait;
+use crate::wait::{Here, Napper};
+use crate::work::{Aim, Stays};
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
@@ -50,7 +49,7 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     /// `None`: it never interrupts, and is for polled I/O of the block layer.
     pub(crate) vector: Option<u16>,
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-    pub(crate) alarm: crate::alarm::Alarm,
+    pub(crate) alarm: crate::faults::Alarm,
     /// The queue as the wait hook knows it, once it has found its place.
     pub(crate) way: SetOnce<Way>,
     keeper: Aim<dyn Keeper>,
@@ -79,7 +78,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             io: IoQueue::new(platform, new, upper, strategy, depth)?,
             vector,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-            alarm: crate::alarm::Alarm::new()?,
+            alarm: crate::faults::Alarm::new()?,
             way: SetOnce::new(),
             keeper: Aim::new(),
             tally,
@@ -281,8 +280,81 @@ impl<C: Controller, B: Bus> Kicked for HwQueue<C, B> {
 }
 
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-impl<C: Controller, B: Bus> crate::alarm::Woken for HwQueue<C, B> {
+impl<C: Controller, B: Bus> crate::faults::Woken for HwQueue<C, B> {
     fn wake(&self) {
         self.io.drain(Context::Irq);
+    }
+}
+
+/// Counts of one queue, from its beginning or the last reset of them.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// One writer at a time, as for all up to the turns.
+    pub(super) interrupts: AtomicU64,
+    /// In units of [`stamp`].
+    pub(super) max_irq: AtomicU64,
+    /// The longest tick of the poll timer, likewise.
+    pub(super) max_tick: AtomicU64,
+    pub(super) ticks: AtomicU64,
+    /// How often the interrupt was turned on or off.
+    pub(super) turns: AtomicU64,
+    /// Completions that only a time-out found.
+    pub(super) missed: AtomicU64,
+    /// By [`Nap`], in its order. Anybody counts.
+    naps: [AtomicU64; 4],
+}
+
+/// Counts one more, where there is one writer at a time: no exchange is needed.
+#[inline]
+pub(super) fn count(counter: &AtomicU64) {
+    let n = counter.load(Ordering::Relaxed);
+    counter.store(n.wrapping_add(1), Ordering::Relaxed);
+}
+
+/// What began at `begin` is over: `longest` is how long it ever took. One writer at a time.
+#[inline]
+pub(super) fn took(begin: u64, longest: &AtomicU64) {
+    let took = stamp().saturating_sub(begin);
+    if took > longest.load(Ordering::Relaxed) {
+        longest.store(took, Ordering::Relaxed);
+    }
+}
+
+impl Tally {
+    /// A nap has ended so.
+    pub(super) fn nap(&self, nap: Nap) {
+        let counter = match nap {
+            Nap::Hit => &self.naps[0],
+            Nap::Late => &self.naps[1],
+            Nap::Vain => &self.naps[2],
+            Nap::Woken => &self.naps[3],
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds what was counted to `counts`.
+    pub(super) fn add_to(&self, counts: &mut ControllerCounts) {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        counts.interrupts = counts.interrupts.wrapping_add(get(&self.interrupts));
+        counts.max_irq_ns = counts.max_irq_ns.max(stamps_to_ns(get(&self.max_irq)));
+        counts.max_tick_ns = counts.max_tick_ns.max(stamps_to_ns(get(&self.max_tick)));
+        counts.ticks = counts.ticks.wrapping_add(get(&self.ticks));
+        counts.turns = counts.turns.wrapping_add(get(&self.turns));
+        counts.missed = counts.missed.wrapping_add(get(&self.missed));
+        for (sum, naps) in counts.naps.iter_mut().zip(&self.naps) {
+            *sum = sum.wrapping_add(get(naps));
+        }
+    }
+
+    /// Begins at zero again.
+    pub(super) fn reset(&self) {
+        let zero = |counter: &AtomicU64| counter.store(0, Ordering::Relaxed);
+        zero(&self.interrupts);
+        zero(&self.max_irq);
+        zero(&self.max_tick);
+        zero(&self.ticks);
+        zero(&self.turns);
+        zero(&self.missed);
+        self.naps.iter().for_each(zero);
     }
 }

@@ -1,22 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 //! An adapter's parts and states, which all of the folder above this file works with.
+//!
+//! The disks that an adapter shows, from all of which requests are kept away together.
+//!
+//! blk-mq would quiesce a whole tag set at once (`blk_mq_quiesce_tagset`), and count that by queue:
+//! one that joins the set in between has less to undo than the others. So it is counted here, under
+//! the lock of the list, and whoever joins or leaves is made even.
+//!
+//! How a controller is attended: the work of it, and what was seen last.
+//!
+//! The tag set that blk-mq has of an adapter's queues.
+//!
+//! The kernel crate's (`kernel::block::mq::TagSet`, Linux 7.2 and 7.3) is of operations that lack
+//! what is needed here (`blk/ops.rs`), has one map of queues, and is neither quiesced nor timed.
 
-use crate::adapter::attention::Attention;
-use crate::adapter::config::{Bus, Config, Label, Number};
-use crate::adapter::queue::{HwQueue, Strategy};
-use crate::adapter::shown::Shown;
-use crate::adapter::tags::TagSet;
-use crate::blk::owner::Gate;
-use crate::blk::upper::BlkUpper;
-use crate::platform::KernelPlatform;
-use crate::wait::hook::Hook;
-use crate::work::{Recover, Work};
+use core::ops::Deref;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::Paused;
-use hal::{Controller, Error, Limits};
+use hal::{Controller, Error, Limits, Refused, Unit};
+use kernel::bindings;
 use kernel::device::Device;
 use kernel::prelude::*;
-use kernel::sync::{Arc, Mutex};
+use kernel::sync::{new_mutex, Arc, Mutex};
+use kernel::types::Opaque;
+
+use crate::adapter::config::{Bus, Config, Label, Number};
+use crate::adapter::queue::{HwQueue, Strategy};
+use crate::blk::disk::Disk;
+use crate::blk::ioctl::Gate;
+use crate::blk::upper::BlkUpper;
+use crate::platform::KernelPlatform;
+use crate::timers::{Expired, HrTimer};
+use crate::wait::hook::Hook;
+use crate::work::{Attend, Recover, Run, Stays, Work};
 
 pub(crate) const LIVE: u8 = 0;
 pub(crate) const DEAD: u8 = 1;
@@ -175,5 +191,216 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// The device to name in the log, if there is one.
     pub(crate) fn device(&self) -> Option<&Device> {
         self.bus.device().map(|device| &***device)
+    }
+}
+
+/// The disks.
+///
+/// # Invariants
+/// Each disk's queue was quiesced `kept_out` times by this, and not undone; and frozen once where
+/// `frozen` says so.
+pub(crate) struct Shown {
+    disks: KVec<Disk>,
+    kept_out: u32,
+    frozen: bool,
+}
+
+impl Shown {
+    /// None.
+    pub(super) fn new() -> Self {
+        let disks = KVec::new();
+        Self {
+            disks,
+            kept_out: 0,
+            frozen: false,
+        }
+    }
+
+    /// `disk` is one of them from now on; nobody has I/O for it yet. Sleeps.
+    pub(super) fn add(&mut self, disk: Disk) -> Result<(), Error> {
+        (self.disks.reserve(1, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
+        // INVARIANT: as often as the others.
+        (0..self.kept_out).for_each(|_| disk.quiesce());
+        if self.frozen {
+            // Who shows it waits for its partition table as others for their I/O.
+            disk.freeze();
+        }
+        (self.disks.push_within_capacity(disk)).map_err(|_| Error::NoMemory)
+    }
+
+    /// The name of the first one.
+    pub(super) fn first_name(&self) -> Option<&str> {
+        self.disks.iter().next().map(Disk::name)
+    }
+
+    /// The first disk of which `is_meant` is one of them no more; what it has still to do gets
+    /// through.
+    pub(super) fn take(&mut self, is_meant: impl FnMut(&Disk) -> bool) -> Option<Disk> {
+        let at = self.disks.iter().position(is_meant)?;
+        let disk = self.disks.remove(at).ok()?;
+        (0..self.kept_out).for_each(|_| disk.unquiesce());
+        if self.frozen {
+            disk.thaw();
+        }
+        Some(disk)
+    }
+
+    /// Likewise the last one, all of whose I/O has ended.
+    pub(super) fn pop(&mut self) -> Option<Disk> {
+        self.disks.pop()
+    }
+
+    /// Requests are kept away from all of them, until [`Shown::let_in`]. What is in dispatch gets
+    /// through.
+    pub(super) fn keep_out(&mut self) {
+        self.kept_out = self.kept_out.saturating_add(1);
+        self.disks.iter().for_each(Disk::quiesce);
+    }
+
+    /// What is under way for any of them goes on, and what comes waits and holds nothing of the
+    /// block layer's, until [`Shown::thaw`]. Once frozen they stay so. Sleeps.
+    pub(super) fn freeze(&mut self) {
+        if !core::mem::replace(&mut self.frozen, true) {
+            self.disks.iter().for_each(Disk::freeze);
+        }
+    }
+
+    /// Nothing that [`Shown::freeze`] waits for is under way any more; or they were thawed
+    /// meanwhile, as their device is gone, and all that comes fails.
+    pub(super) fn is_frozen(&self) -> bool {
+        !self.frozen || self.disks.iter().all(Disk::is_frozen)
+    }
+
+    /// Undoes [`Shown::freeze`]; without that, does nothing. Sleeps.
+    pub(super) fn thaw(&mut self) {
+        if core::mem::take(&mut self.frozen) {
+            self.disks.iter().for_each(Disk::thaw);
+        }
+    }
+
+    /// Undoes one [`Shown::keep_out`].
+    pub(super) fn let_in(&mut self) {
+        if let Some(left) = self.kept_out.checked_sub(1) {
+            self.kept_out = left;
+            self.disks.iter().for_each(Disk::unquiesce);
+        }
+    }
+}
+
+impl Deref for Shown {
+    type Target = [Disk];
+
+    fn deref(&self) -> &[Disk] {
+        &self.disks
+    }
+}
+
+/// What the controller says of its disks.
+pub(crate) type Found = KVec<core::result::Result<Unit, Refused>>;
+
+/// The work item of it, and the timer that puts it off.
+pub(crate) struct Attention {
+    work: Work<Attend>,
+    timer: KBox<HrTimer>,
+    /// The disks are to be looked at anew, whatever the controller says.
+    look: AtomicBool,
+    /// What the controller said of its disks when they last became that.
+    known: Pin<KBox<Mutex<Found>>>,
+}
+
+impl Attention {
+    /// That of nobody yet. Sleeps.
+    pub(super) fn new(number: i32) -> Result<Self, Error> {
+        let no_memory = |_| Error::NoMemory;
+        let known = new_mutex!(Found::new(), "hiops_known");
+        Ok(Self {
+            work: Work::new(number)?,
+            timer: HrTimer::new().map_err(no_memory)?,
+            look: AtomicBool::new(false),
+            known: KBox::pin_init(known, GFP_KERNEL).map_err(no_memory)?,
+        })
+    }
+
+    /// From now on it is `adapter`'s, who begins it when the timer has expired; once.
+    /// [`Attention::disable`] silences it.
+    pub(super) fn aim<A: Run<Attend> + Expired + 'static>(&self, adapter: Stays<A>) {
+        self.work.aim(adapter);
+        self.timer.target().set(adapter.seen_as(|adapter| adapter));
+    }
+
+    /// The controller is attended soon. Any context.
+    pub(super) fn begin(&self) {
+        self.work.begin();
+    }
+
+    /// Likewise, and its disks are looked at whatever it says.
+    pub(super) fn begin_look(&self) {
+        self.look.store(true, Ordering::Release);
+        self.begin();
+    }
+
+    /// Whether the disks are to be looked at; not any more then.
+    pub(super) fn take_look(&self) -> bool {
+        self.look.swap(false, Ordering::AcqRel)
+    }
+
+    /// The controller is attended in `us` microseconds. By the work itself.
+    pub(super) fn put_off(&self, us: u32) {
+        self.timer.start(us);
+    }
+
+    /// Nothing is attended any more, whoever calls. Sleeps.
+    pub(crate) fn disable(&self) {
+        self.work.disable();
+        // Nobody starts it any more.
+        self.timer.cancel();
+    }
+
+    /// The disks are what is `found`.
+    pub(crate) fn know(&self, found: Found) {
+        *self.known.lock() = found;
+    }
+
+    pub(super) fn knows(&self, found: &Found) -> bool {
+        let known = self.known.lock();
+        known.len() == found.len() && known.iter().eq(found.iter())
+    }
+}
+
+/// A tag set, freed when dropped, which is after the last disk on it.
+///
+/// # Invariants
+/// It is allocated.
+pub(crate) struct TagSet(pub(super) KBox<Opaque<bindings::blk_mq_tag_set>>);
+
+// SAFETY: blk-mq orders what is done to it by itself.
+unsafe impl Send for TagSet {}
+// SAFETY: as above.
+unsafe impl Sync for TagSet {}
+
+impl TagSet {
+    /// The kernel's structure.
+    pub(super) fn as_raw(&self) -> *mut bindings::blk_mq_tag_set {
+        self.0.get()
+    }
+
+    /// Does with it what `verb` is for: one of those of blk-mq that ask for nothing but a tag set.
+    fn tell(&self, verb: unsafe extern "C" fn(*mut bindings::blk_mq_tag_set)) {
+        // SAFETY: allocated, by the invariant.
+        unsafe { verb(self.as_raw()) };
+    }
+
+    /// What was being given to its queues when they were quiesced ([`Disk::quiesce`]) is there.
+    /// Sleeps.
+    ///
+    /// [`Disk::quiesce`]: crate::blk::disk::Disk::quiesce
+    pub(super) fn wait_for_dispatch(&self) {
+        self.tell(bindings::blk_mq_wait_quiesce_done);
+    }
+}
+
+impl Drop for TagSet {
+    fn drop(&mut self) {
+        self.tell(bindings::blk_mq_free_tag_set);
     }
 }

@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One disk: made, shown, and taken away.
 
-use super::fops;
-use super::gendisk::GenDisk;
-use super::limits::{check, queue_limits, sectors};
-use super::numbers::MINORS;
-use super::shared::DiskShared;
-use crate::adapter::Naming;
-use crate::errno::from_errno;
-use crate::shims;
-use crate::sysfs;
-use crate::text::Text;
 use core::fmt::Write;
 use core::ptr::from_ref;
 use hal::{Error, Limits, Unit};
 use kernel::bindings;
 use kernel::error::{from_err_ptr, to_result};
 use kernel::prelude::*;
+
+use crate::adapter::Naming;
+use crate::blk::fops;
+use crate::blk::gendisk::{check, queue_limits, sectors, DiskShared, GenDisk, MINORS};
+use crate::errno::from_errno;
+use crate::text::Text;
+use crate::{shims, sysfs};
 
 /// A disk that the adapter has made.
 ///

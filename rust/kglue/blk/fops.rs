@@ -3,16 +3,16 @@
 //!
 //! `kernel::block::mq::GenDisk` (Linux 7.2 and 7.3) has a table of its own, with none of them.
 
-use super::gendisk::GenDisk;
-use super::ioctl::{OfDisk, SG_IO};
-use super::shared::DiskShared;
-use crate::compat::{zeroed, PASS_COMPAT_IOCTL};
-use crate::shims;
 use core::slice;
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::ffi::{c_int, c_uint, c_ulong};
 use kernel::prelude::*;
+
+use crate::blk::gendisk::{DiskShared, GenDisk};
+use crate::blk::ioctl::{OfDisk, SG_IO};
+use crate::compat::{zeroed, PASS_COMPAT_IOCTL};
+use crate::shims;
 
 /// The table, as a static that the kernel may point to.
 pub(crate) struct Table(pub(crate) bindings::block_device_operations);
@@ -29,7 +29,7 @@ pub(crate) static TABLE: Table = Table(bindings::block_device_operations {
     free_disk: Some(free_disk),
     get_unique_id: Some(get_unique_id),
     // What it points to is opaque in the kernel crate's bindings.
-    pr_ops: (&raw const super::pr::TABLE.0).cast(),
+    pr_ops: (&raw const crate::blk::pr::TABLE.0).cast(),
     ..zeroed()
 });
 

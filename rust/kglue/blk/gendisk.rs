@@ -5,19 +5,48 @@
 //! shown in one step: it can't be looked at from a callback, has no parent, no attributes, no owner
 //! of its file operations, no limits beyond a few, and none that change; nor can it be marked dead,
 //! frozen or resized.
+//!
+//! What a controller and its disk can do, in the block layer's terms.
+//!
+//! The part of a disk that may outlive its adapter.
+//!
+//! Which disks are known by which lasting names. Drives are sold whose identifiers are all the
+//! same: of several such only the first is known by them, as in tree, or one would be mounted for
+//! another.
+//!
+//! Device numbers of SATA disks. Other disks have those that the block layer hands out (major 259),
+//! as NVMe's have in tree; tools that speak SCSI take a disk of that major for one of NVMe, so a
+//! SATA disk has a major of hiops' own, and sixteen minors, as a SCSI disk has. Partitions beyond
+//! the fifteenth get the block layer's, as there.
+//!
+//! The major's name begins as the SCSI disks' does: LVM serves disks of majors that it knows by the
+//! beginning of their names in /proc/devices, and by the name it knows the sixteen minors.
+//!
+//! `kernel::block` (Linux 7.2 and 7.3) has neither majors nor minors.
 
-use super::limits::{sectors, set_limits};
-use super::shared::DiskShared;
-use crate::shims;
 use core::marker::PhantomData;
-use hal::{Error, Limits, Unit};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use hal::{Error, Limits, Unit, UnitIds, UnitKind};
 use kernel::bindings;
 use kernel::prelude::*;
+use kernel::sync::Arc;
+use kernel::time::delay::fsleep;
+use kernel::time::Delta;
+
+use crate::blk::hctx::{Lane, Sums};
+use crate::blk::ioctl::{Gate, Owner};
+use crate::compat::synchronize_rcu;
+use crate::shims;
+use crate::shims::HIOPS_DISK_MINORS;
+use crate::shims_safe::{
+    hiops_disk_number_get, hiops_disk_number_put, hiops_major_get, hiops_major_put,
+};
+use crate::work::Stays;
 
 /// A disk of hiops to look at, and to tell of changes.
 ///
 /// # Invariants
-/// `disk` was made by [`Disk::new`](super::disk::Disk::new), so its `private_data` and its queue's
+/// `disk` was made by [`Disk::new`](crate::blk::disk::Disk::new), so its `private_data` and its queue's
 /// `queuedata` are its [`DiskShared`]; and it is there for `'a`.
 #[derive(Clone, Copy)]
 pub(crate) struct GenDisk<'a> {
@@ -146,5 +175,369 @@ impl<'a> GenDisk<'a> {
     pub(super) fn tell(self, verb: unsafe extern "C" fn(*mut bindings::request_queue)) {
         // SAFETY: it is there, by the invariant, and its queue with it.
         unsafe { verb(self.queue()) };
+    }
+}
+
+/// 512-byte sectors, the block layer's unit, in one logical block.
+fn sectors_shift(unit: &Unit) -> u32 {
+    u32::from(unit.block_shift).saturating_sub(9)
+}
+
+/// `blocks` logical blocks in sectors, as far as they can be told.
+pub(crate) fn sectors(unit: &Unit, blocks: u64) -> u64 {
+    let shift = sectors_shift(unit);
+    blocks
+        .checked_mul(1u64 << shift.min(32))
+        .unwrap_or(u64::MAX >> 9)
+}
+
+fn sectors32(unit: &Unit, blocks: u32) -> u32 {
+    u32::try_from(sectors(unit, u64::from(blocks))).unwrap_or(u32::MAX)
+}
+
+/// Why the block layer can't have the disk, whatever its controller can do.
+pub(crate) fn refusal(unit: &Unit) -> Option<&'static str> {
+    let block = 1u32.checked_shl(u32::from(unit.block_shift));
+    block
+        .is_none_or(|block| block > shims::HIOPS_MAX_BLOCK)
+        .then_some(
+            "its logical blocks are larger than this kernel can have them: 64 KiB, and without \
+         transparent huge pages 4 KiB",
+        )
+}
+
+/// What the block layer asks of every disk: commands of a page and of a block at least, and a block
+/// of a size that it knows.
+pub(crate) fn check(limits: &Limits, unit: &Unit) -> Result<(), Error> {
+    let block = 1u64.checked_shl(u32::from(unit.block_shift)).unwrap_or(0);
+    let shifts = unit.block_shift >= 9 && unit.physical_shift >= unit.block_shift;
+    let known = shifts && refusal(unit).is_none();
+    let enough = limits.max_transfer >= 4096 && u64::from(limits.max_transfer) >= block;
+    match known && enough && limits.max_segments != 0 {
+        true => Ok(()),
+        false => Err(Error::Unsupported),
+    }
+}
+
+/// The features that are said here; others stay as they are.
+const FEATURES: u32 = shims::HIOPS_FEAT_WRITE_CACHE
+    | shims::HIOPS_FEAT_FUA
+    | shims::HIOPS_FEAT_ROTATIONAL
+    | shims::HIOPS_FEAT_ATOMIC_WRITES;
+
+fn features(unit: &Unit) -> u32 {
+    let mut features = 0;
+    if unit.write_cache {
+        features |= shims::HIOPS_FEAT_WRITE_CACHE;
+        if unit.fua {
+            features |= shims::HIOPS_FEAT_FUA;
+        }
+    }
+    if unit.rotational {
+        features |= shims::HIOPS_FEAT_ROTATIONAL;
+    }
+    if unit.shape.atomic != 0 {
+        features |= shims::HIOPS_FEAT_ATOMIC_WRITES;
+    }
+    features
+}
+
+/// The queue limits of a new disk.
+pub(crate) fn queue_limits(limits: &Limits, unit: &Unit) -> bindings::queue_limits {
+    let mut queue = Default::default();
+    set_limits(&mut queue, limits, unit);
+    queue
+}
+
+/// Makes `queue` the limits of a disk that may have changed. What a user has set stays, but for
+/// `queue/write_cache`: whoever said that no flushes are needed said so of the cache that was.
+pub(crate) fn set_limits(queue: &mut bindings::queue_limits, limits: &Limits, unit: &Unit) {
+    let block = 1u32 << u32::from(unit.block_shift).min(16);
+    let physical = 1u32 << u32::from(unit.physical_shift).min(16);
+    let bytes = |blocks: u32| blocks.saturating_mul(block);
+    let shape = &unit.shape;
+    queue.features = (queue.features & !FEATURES) | features(unit);
+    queue.flags &= !shims::HIOPS_FLAG_WRITE_CACHE_DISABLED;
+    queue.logical_block_size = block;
+    queue.physical_block_size = physical;
+    queue.alignment_offset = bytes(shape.aligned_at);
+    queue.io_min = bytes(shape.least);
+    queue.io_opt = bytes(shape.best);
+    queue.chunk_sectors = sectors32(unit, shape.stripe);
+    queue.max_hw_sectors = limits.max_transfer >> 9;
+    queue.max_segments = limits.max_segments;
+    // With a virtual boundary the block layer wants segments of any size.
+    queue.max_segment_size = match limits.virt_boundary {
+        0 => limits.max_segment,
+        _ => u32::MAX,
+    };
+    // CAST: address masks of a 64-bit machine.
+    queue.seg_boundary_mask = limits.segment_boundary as kernel::ffi::c_ulong;
+    queue.virt_boundary_mask = limits.virt_boundary as kernel::ffi::c_ulong;
+    // 0 would mean the block layer's default of a sector.
+    queue.dma_alignment = limits.dma_align.max(3);
+    queue.max_write_zeroes_sectors = sectors32(unit, unit.max_write_zeroes);
+    queue.max_hw_wzeroes_unmap_sectors = match shape.zeroes_unmap {
+        true => queue.max_write_zeroes_sectors,
+        false => 0,
+    };
+    queue.atomic_write_hw_max = bytes(shape.atomic);
+    queue.atomic_write_hw_boundary = bytes(shape.atomic_boundary);
+    queue.atomic_write_hw_unit_min = block;
+    queue.atomic_write_hw_unit_max = match shape.atomic.checked_ilog2() {
+        Some(shift) => bytes(1u32.wrapping_shl(shift)),
+        None => block,
+    };
+    match unit.discard {
+        Some(discard) => {
+            queue.max_hw_discard_sectors = sectors32(unit, discard.max_blocks);
+            queue.discard_granularity = bytes(discard.granularity.max(1));
+            queue.max_discard_segments = discard.max_ranges.max(1);
+        }
+        None => {
+            queue.max_hw_discard_sectors = 0;
+            queue.discard_granularity = 0;
+            queue.max_discard_segments = 1;
+        }
+    }
+}
+
+/// What lives as long as somebody has the disk open, which may be longer than the adapter.
+pub(crate) struct DiskShared {
+    pub(crate) unit: Unit,
+    pub(crate) names: Names,
+    /// `None`: the block layer numbers the disk.
+    pub(crate) number: Option<Number>,
+    pub(crate) lanes: KVec<Lane>,
+    /// The way to the adapter, closed when that goes.
+    pub(crate) gate: Arc<Gate>,
+    /// The adapter itself, for the disk's attributes: they go before it does.
+    pub(crate) owner: Stays<dyn Owner>,
+}
+
+impl DiskShared {
+    /// The part of the disk `unit` that lives as long as it is open. Sleeps.
+    pub(crate) fn new(
+        unit: Unit,
+        lanes: KVec<Lane>,
+        gate: Arc<Gate>,
+        owner: Stays<dyn Owner>,
+    ) -> Result<KBox<Self>, Error> {
+        let names = Names::take(&unit)?;
+        let number = Number::take(&unit)?;
+        ALIVE.fetch_add(1, Ordering::Relaxed);
+        let shared = Self {
+            unit,
+            names,
+            number,
+            lanes,
+            gate,
+            owner,
+        };
+        KBox::new(shared, GFP_KERNEL).map_err(|_| Error::NoMemory)
+    }
+
+    /// Whether `which` is on.
+    pub(crate) fn switch(&self, which: u8) -> bool {
+        (self.lanes.first()).is_some_and(|lane| lane.switches.get().0 & which != 0)
+    }
+
+    /// Turns `which` on or off.
+    pub(crate) fn turn(&self, which: u8, on: bool) {
+        (self.lanes.iter()).for_each(|lane| lane.switches.turn(which, on));
+    }
+
+    /// What was counted on all lanes.
+    pub(crate) fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        for lane in &self.lanes {
+            lane.stats.add_to(&mut sums);
+        }
+        sums
+    }
+}
+
+/// How many [`DiskShared`] there are. The last close of a disk frees its own after the module's
+/// reference count has gone down, so leaving the module means waiting for them.
+static ALIVE: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for DiskShared {
+    fn drop(&mut self) {
+        ALIVE.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// All disks of the module: when it is dropped, it waits until none is being freed any more.
+pub struct AllDisks {
+    _major: Major,
+}
+
+impl AllDisks {
+    /// Before the first disk; once. Sleeps.
+    pub fn begin() -> Result<Self, Error> {
+        let major = Major::take()?;
+        init();
+        Ok(Self { _major: major })
+    }
+}
+
+impl Drop for AllDisks {
+    fn drop(&mut self) {
+        // TIMEOUT: none: nobody has a disk open any more, so what is left is on its way through
+        // `free_disk`.
+        while ALIVE.load(Ordering::Acquire) != 0 {
+            fsleep(Delta::from_millis(1));
+        }
+        // Whoever was in `free_disk` has left this module's text after it.
+        synchronize_rcu();
+    }
+}
+
+kernel::sync::global_lock! {
+    // SAFETY: initialized by `init`, and not used before `READY` says so.
+    unsafe(uninit) static HELD: Mutex<KVec<Held>> = KVec::new();
+}
+
+/// `HELD` is initialized.
+static READY: AtomicBool = AtomicBool::new(false);
+
+/// Before the first disk; once. Sleeps.
+pub(super) fn init() {
+    // SAFETY: the module is initialized once, and its disks come afterwards.
+    unsafe { HELD.init() };
+    READY.store(true, Ordering::Release);
+}
+
+/// A disk with the names that it goes by.
+struct Held {
+    number: u64,
+    drive: ([u8; 20], [u8; 40], u32),
+    ids: UnitIds,
+}
+
+impl Held {
+    /// Whether it has a name of `unit`, and is another disk. Controllers of one subsystem show the
+    /// same disk under its own names.
+    fn is_mistaken_for(&self, unit: &Unit) -> bool {
+        let ids = &unit.ids;
+        self.drive != drive(unit)
+            && (is_same(&self.ids.uuid, &ids.uuid)
+                || is_same(&self.ids.nguid, &ids.nguid)
+                || is_same(&self.ids.eui64, &ids.eui64))
+    }
+}
+
+fn drive(unit: &Unit) -> ([u8; 20], [u8; 40], u32) {
+    (unit.serial, unit.model, unit.id)
+}
+
+fn is_same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+    one.is_some() && one == other
+}
+
+/// The names that a disk goes by, as long as it lives.
+pub(crate) struct Names {
+    ids: UnitIds,
+    number: u64,
+}
+
+impl Names {
+    /// Those of `unit`; none of them if another disk goes by one. Sleeps.
+    pub(crate) fn take(unit: &Unit) -> Result<Self, Error> {
+        if !READY.load(Ordering::Acquire) {
+            return Err(Error::Invalid);
+        }
+        let mut held = HELD.lock();
+        let number = held.last().map_or(0, |last| last.number.wrapping_add(1));
+        let ids = match held.iter().any(|held| held.is_mistaken_for(unit)) {
+            true => UnitIds::default(),
+            false => unit.ids,
+        };
+        let new = Held {
+            number,
+            drive: drive(unit),
+            ids,
+        };
+        held.push(new, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        Ok(Self { ids, number })
+    }
+
+    /// They are these.
+    pub(crate) fn ids(&self) -> &UnitIds {
+        &self.ids
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        let mut held = HELD.lock();
+        let at = held.iter().position(|held| held.number == self.number);
+        if let Some(at) = at {
+            drop(held.remove(at));
+        }
+    }
+}
+
+/// Minors of a disk: for itself and its first partitions.
+// CAST: sixteen.
+pub(super) const MINORS: i32 = HIOPS_DISK_MINORS as i32;
+
+/// The major, as long as it is hiops'; 0: it is not.
+static MAJOR: AtomicI32 = AtomicI32::new(0);
+
+/// The major, which goes back with the drop.
+pub(super) struct Major(i32);
+
+impl Major {
+    /// Before the first disk; once. Sleeps.
+    pub(super) fn take() -> Result<Self, Error> {
+        match hiops_major_get() {
+            major @ 1.. => {
+                MAJOR.store(major, Ordering::Release);
+                Ok(Self(major))
+            }
+            _ => Err(Error::NoMemory),
+        }
+    }
+}
+
+impl Drop for Major {
+    fn drop(&mut self) {
+        MAJOR.store(0, Ordering::Release);
+        hiops_major_put(self.0);
+    }
+}
+
+/// A SATA disk's place among all of them, which goes back with the drop: when nobody has the disk
+/// any more.
+pub(crate) struct Number(i32);
+
+impl Number {
+    /// The lowest free one for `unit`; `None`: it is no SATA disk. Sleeps.
+    pub(super) fn take(unit: &Unit) -> Result<Option<Self>, Error> {
+        if unit.kind != UnitKind::Drive {
+            return Ok(None);
+        }
+        match hiops_disk_number_get() {
+            number @ 0.. => Ok(Some(Self(number))),
+            _ => Err(Error::NoMemory),
+        }
+    }
+
+    /// It.
+    pub(crate) fn get(&self) -> u32 {
+        self.0.unsigned_abs()
+    }
+
+    /// The disk's major and first minor.
+    pub(super) fn device(&self) -> (i32, i32) {
+        let major = MAJOR.load(Ordering::Acquire);
+        (major, self.0.saturating_mul(MINORS))
+    }
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        hiops_disk_number_put(self.0);
     }
 }

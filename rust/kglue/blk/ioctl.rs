@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What of a disk's ioctls passes through to its controller.
+//!
+//! What a disk's files and its ioctls have of the adapter.
+//!
+//! The way to an adapter for those who may outlive it: a program that has the disk open.
+//!
+//! Who is inside holds no lock, so any number are. Nobody touches user memory inside: a page of it
+//! may never come, and [`Gate::close`] waits for all who are.
 
-use kernel::bindings;
-use kernel::error::code::*;
-use kernel::error::Error;
+use core::any::Any;
+use engine::Mode;
+use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
+use kernel::error::code::ENOTTY;
+use kernel::prelude::*;
+use kernel::str::CStr;
+use kernel::sync::{Arc, CondVar, Mutex};
+use kernel::{bindings, static_lock_class};
+
+use crate::caller::TakeOff;
+use crate::work::Stays;
+
+#[cfg(CONFIG_KUNIT = "y")]
+#[path = "../../../kunit/gate.rs"]
+mod kunit;
 
 /// `SG_IO` (`scsi/sg.h`): a SCSI command, of whose structure 32-bit programs have another.
 pub const SG_IO: u32 = 0x2285;
@@ -31,7 +50,12 @@ pub trait AdminPath: hal::Controller {
     ///
     /// User memory is touched here and not within `way`: a page of it may have to be read from this
     /// very disk, or from a program that never answers.
-    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32, Error>
+    fn ioctl(
+        disk: Option<OfDisk>,
+        cmd: u32,
+        arg: usize,
+        way: &impl Way<Self>,
+    ) -> kernel::error::Result<i32>
     where
         Self: Sized,
     {
@@ -41,7 +65,7 @@ pub trait AdminPath: hal::Controller {
 
     /// Has `queue` be drained by `alarm` where it keeps completions back.
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-    fn wake_by(queue: &Self::Queue, alarm: crate::alarm::Alarm) {
+    fn wake_by(queue: &Self::Queue, alarm: crate::faults::Alarm) {
         let _ = (queue, alarm);
     }
 }
@@ -53,7 +77,10 @@ pub trait Way<C> {
 
     /// Lets `f` have the controller, which stays for as long; its control path is called within
     /// the other one only. ENODEV: it is gone. Sleeps.
-    fn with<R>(&self, f: impl FnOnce(&C, &Self::Control) -> Result<R, Error>) -> Result<R, Error>;
+    fn with<R>(
+        &self,
+        f: impl FnOnce(&C, &Self::Control) -> kernel::error::Result<R>,
+    ) -> kernel::error::Result<R>;
 }
 
 /// The way to a controller's control path, which takes one caller at a time. Who finds the
@@ -106,5 +133,188 @@ impl Right {
         // CAST: both are below 64.
         // SAFETY: asks about the calling task.
         unsafe { bindings::capable(capability as i32) }
+    }
+}
+
+/// The gate to one.
+pub(crate) type Gate = GateTo<dyn Owner>;
+
+/// Carries out an ioctl for that disk, or for the controller, whose owner is behind the
+/// gate and of a kind that the function knows.
+pub(crate) type Ioctl = fn(&Gate, Option<OfDisk>, u32, usize) -> kernel::error::Result<i32>;
+
+/// What the adapter does for a disk's files, behind one pointer: the control path's only
+/// indirection.
+pub(crate) trait Owner: Send + Sync {
+    /// Itself, for who knows of what kind it is.
+    fn as_any(&self) -> &dyn Any;
+    /// Counts that belong to the controller, on top of those of the disk's lanes.
+    fn counts(&self) -> ControllerCounts;
+    /// Begins them at zero again.
+    fn reset_counts(&self);
+    /// How completions are noticed.
+    fn mode(&self) -> Mode;
+    /// Changes that. Sleeps.
+    fn set_mode(&self, mode: Mode) -> Result<(), Error>;
+    /// The number of the strategy ([`engine::Strategy::NAMES`]).
+    fn strategy(&self) -> usize;
+    /// Chooses another. Sleeps.
+    fn choose(&self, which: usize);
+    /// Writes what the strategy has learnt, a line for each of the first queues.
+    fn learned(&self, to: &mut dyn core::fmt::Write) -> core::fmt::Result;
+    /// The interval between two polls, in microseconds.
+    fn poll_interval_us(&self) -> u32;
+    /// Changes it.
+    fn set_poll_interval_us(&self, us: u32);
+    /// Whether threads nap, by when their I/O is expected.
+    fn predicts(&self) -> bool;
+    /// Has them do so, or not.
+    fn set_predict(&self, on: bool);
+    /// For so many microseconds they look after a nap, at most.
+    fn window_us(&self) -> u32;
+    /// Changes that.
+    fn set_window_us(&self, us: u32);
+    /// Writes when commands are over, as far as is known, a line a class.
+    fn forecast(&self, to: &mut dyn core::fmt::Write) -> core::fmt::Result;
+    /// Has the controller asked anew which disks it has, and what they are, soon.
+    fn rescan(&self);
+    /// How its disk is taken off, and nothing else of what the controller is part of; `None`: that
+    /// is not done here.
+    fn take_off(&self) -> Option<&TakeOff>;
+    /// How hot the controller is; `None`: it does not say. Sleeps.
+    fn heat(&self) -> Result<Option<Heat>, Error>;
+    /// How much the link may sleep; `None`: there is none that could.
+    fn link_power(&self) -> Option<LinkPower>;
+    /// Changes that. [`Error::Unsupported`]: it can't be; why is in the log. Sleeps.
+    fn set_link_power(&self, policy: LinkPower) -> Result<(), Error>;
+    /// How many commands its disk is given at once at most; `None`: that is not for an operator to
+    /// say.
+    fn depth(&self) -> Option<u16>;
+    /// Changes that. [`Error::Invalid`]: none, or more than it takes. Sleeps.
+    fn set_depth(&self, depth: u16) -> Result<(), Error>;
+    /// Whether the write caches of the disks can be turned on and off.
+    fn turns_cache(&self) -> bool;
+    /// Whether disk `unit` has its write cache on. Sleeps.
+    fn has_cache(&self, unit: u32) -> Result<bool, Error>;
+    /// Turns the disks' write caches on or off. [`Error::Unsupported`]: it can't be; why is in the
+    /// log. For the files of a controller whose disks change in nothing else by that. Sleeps.
+    fn set_write_cache(&self, on: bool) -> Result<(), Error>;
+    /// Tells the names of the controller's quirks to `named`.
+    fn quirks(&self, named: &mut dyn FnMut(&'static str));
+    /// Resets the controller; an error: it did not come back. Sleeps until then.
+    fn reset(&self) -> Result<(), Error>;
+    /// Has `what` done with the reservations of disk `unit`. [`Error::Unsupported`]: its disks have
+    /// none. Sleeps.
+    fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error>;
+    /// Writes the keys that are registered there to `keys`, likewise.
+    fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error>;
+    /// Who holds the reservation there, likewise.
+    fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error>;
+    /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's
+    /// own.
+    fn ioctls(&self) -> Ioctl;
+}
+
+/// What is counted for a controller as a whole.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct ControllerCounts {
+    pub(crate) interrupts: u64,
+    pub(crate) doorbell_writes: u64,
+    pub(crate) resets: u64,
+    /// Of these, those that an operator has asked for.
+    pub(crate) asked: u64,
+    pub(crate) max_irq_ns: u64,
+    pub(crate) max_tick_ns: u64,
+    pub(crate) ticks: u64,
+    /// By [`engine::Nap`], in its order.
+    pub(crate) naps: [u64; 4],
+    pub(crate) turns: u64,
+    pub(crate) missed: u64,
+    pub(crate) aborts: u64,
+}
+
+/// lockdep wants all locks of a class to have the same name, by its address; a literal in a generic
+/// function has one for each type.
+static NAME: &CStr = c"hiops_gate";
+
+/// The gate of one adapter, which is an `O` to those who come.
+#[pin_data]
+pub(crate) struct GateTo<O: ?Sized> {
+    #[pin]
+    state: Mutex<State<O>>,
+    /// Told when the last one leaves.
+    #[pin]
+    empty: CondVar,
+}
+
+struct State<O: ?Sized> {
+    /// `None`: the gate is closed.
+    owner: Option<Stays<O>>,
+    /// How many are inside.
+    inside: usize,
+}
+
+impl<O: ?Sized> GateTo<O> {
+    /// A closed gate.
+    pub(crate) fn new() -> Result<Arc<Self>, Error> {
+        let closed = State {
+            owner: None,
+            inside: 0,
+        };
+        let init = pin_init!(Self {
+            state <- Mutex::new(closed, NAME, static_lock_class!()),
+            empty <- CondVar::new(NAME, static_lock_class!()),
+        });
+        Arc::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)
+    }
+
+    /// Opens it. [`Gate::close`] silences who comes.
+    pub(crate) fn open(&self, owner: Stays<O>) {
+        self.state.lock().owner = Some(owner);
+    }
+
+    /// Closes it; returns when nobody is inside any more. Sleeps.
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.owner = None;
+        while state.inside != 0 {
+            self.empty.wait(&mut state);
+        }
+    }
+
+    /// It is closed, or about to be: who is inside is waited for. Sleeps.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.state.lock().owner.is_none()
+    }
+
+    /// Lets `f` have the owner, without a lock; `None` when the gate is closed. Sleeps.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(&O) -> R) -> Option<R> {
+        let visit = Visit::new(self)?;
+        Some(f(visit.owner.get()))
+    }
+}
+
+/// Somebody inside.
+struct Visit<'a, O: ?Sized> {
+    gate: &'a GateTo<O>,
+    owner: Stays<O>,
+}
+
+impl<'a, O: ?Sized> Visit<'a, O> {
+    fn new(gate: &'a GateTo<O>) -> Option<Self> {
+        let mut state = gate.state.lock();
+        let owner = state.owner?;
+        state.inside = state.inside.saturating_add(1);
+        Some(Self { gate, owner })
+    }
+}
+
+impl<O: ?Sized> Drop for Visit<'_, O> {
+    fn drop(&mut self) {
+        let mut state = self.gate.state.lock();
+        state.inside = state.inside.saturating_sub(1);
+        if state.inside == 0 {
+            self.gate.empty.notify_all();
+        }
     }
 }

@@ -5,22 +5,21 @@
 //! that is not told of what; neither `queue_rqs`, `timeout` nor `map_queues`, nor data of a
 //! hardware context.
 
-use super::ended::end_swallowed;
-use super::lane::Lane;
-use super::request::chain::Chain;
-use super::request::{Rq, RqRef};
-use super::DiskShared;
-use crate::adapter::{Adapter, Bus, HwQueue};
-use crate::compat::zeroed;
-use crate::context::PreemptOff;
-use crate::shims;
-use crate::wait;
 use core::marker::PhantomData;
 use core::ptr::{from_ref, NonNull};
 use engine::{Context, Switches};
 use hal::Controller;
 use kernel::bindings;
 use kernel::ffi::{c_int, c_uint, c_void};
+
+use crate::adapter::{Adapter, Bus, HwQueue};
+use crate::blk::batch::end_swallowed;
+use crate::blk::hctx::{Lane, Rq};
+use crate::blk::request::{Chain, RqRef};
+use crate::blk::DiskShared;
+use crate::compat::zeroed;
+use crate::context::PreemptOff;
+use crate::{shims, wait};
 
 /// blk-mq's operations for controllers `C` on bus `B`.
 pub(crate) struct Ops<C, B>(PhantomData<(C, B)>);

@@ -9,17 +9,17 @@
 //!
 //! The kernel crate (Linux 7.2 and 7.3) has no reservations.
 
-use super::gendisk::GenDisk;
-use super::owner::Owner;
-use super::shared::DiskShared;
-use crate::errno::{denied, to_errno};
-use crate::shims;
 use core::slice;
 use hal::{Access, Answer, Holder, Registered, Reserve};
 use kernel::bindings::block_device;
 use kernel::error::code::*;
 use kernel::error::Error;
 use kernel::ffi::c_int;
+
+use crate::blk::gendisk::{DiskShared, GenDisk};
+use crate::blk::ioctl::Owner;
+use crate::errno::{denied, to_errno};
+use crate::shims;
 
 /// The table, as a static that the kernel may point to.
 pub(crate) struct Table(pub(crate) shims::pr_ops);

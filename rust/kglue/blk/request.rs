@@ -13,27 +13,34 @@
 //! ```
 //! [`handle`]: the two types. [`owned`]: what its owner does with a request. [`chain`]: requests in
 //! a row. [`batch`]: those that end together. [`bios`]: what it is made of.
+//!
+//! What its owner does with a request.
+//!
+//! What a request is made of: bios, and the pieces of memory or of the disk that those are about.
+//!
+//! The kernel crate (Linux 7.2 and 7.3) has neither bios nor their vectors.
+//!
+//! Requests in a row, linked by the field that blk-mq has for it (`rq_next`).
+//!
+//! `kernel::block::mq` (Linux 7.2 and 7.3) has no lists of requests.
+//!
+//! Requests that end together.
+//!
+//! `kernel::block::mq` (Linux 7.2 and 7.3) ends one request at a time.
 
-pub(crate) mod batch;
-pub(crate) mod bios;
-pub(crate) mod chain;
-pub(crate) mod handle;
-mod owned;
-
-pub(crate) use self::handle::{Rq, RqRef};
-
-use self::bios::{Bios, Ranges};
-use super::gendisk::GenDisk;
-use super::lane::Lane;
-use crate::shims;
-use crate::way::{Offer, Way};
 use core::cell::Cell;
 use core::marker::PhantomData;
-use core::ptr::{null, NonNull};
+use core::ptr::{null, null_mut, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
 use engine::Waiter;
-use hal::{Command, Op};
+use hal::{CmdError, Command, Op, Segment};
 use kernel::bindings;
+use kernel::str::CStr;
+
+use crate::blk::gendisk::GenDisk;
+use crate::blk::hctx::{Lane, Offer, Rq, Way};
+use crate::compat::zeroed;
+use crate::shims;
 
 /// What hiops keeps in each request, behind it (blk-mq's "PDU"). blk-mq zeroes it when the tag set
 /// is made, and zeroes are one.
@@ -87,6 +94,16 @@ struct Fields<'a> {
     disk: *mut bindings::gendisk,
     lane: &'a Lane,
     head: &'a Head,
+}
+
+/// A request to look at, for who does not own it, or not for as long: it can't be ended.
+///
+/// # Invariants
+/// `rq` is as that of an [`Rq`], or is over, but stays a request of that tag set for `'a`.
+#[derive(Clone, Copy)]
+pub(crate) struct RqRef<'a> {
+    rq: NonNull<bindings::request>,
+    alive: PhantomData<&'a bindings::request>,
 }
 
 impl<'a> RqRef<'a> {
@@ -234,8 +251,8 @@ impl<'a> RqRef<'a> {
     #[cold]
     pub(crate) fn take_swallowed(self) -> Option<Rq> {
         let swallowed = self.fields().head.swallowed.swap(false, Ordering::Acquire);
-        // INVARIANT: `Rq::is_swallowed` was asked by the owner, who let go of it then.
-        swallowed.then_some(Rq { rq: self.rq })
+        // SAFETY: its owner let go of it when that was noted (`Rq::swallow`).
+        swallowed.then(|| unsafe { Rq::from_raw(self.rq) })
     }
 }
 
@@ -252,5 +269,384 @@ impl Rq {
         let Fields { segments, bio, .. } = self.view().fields();
         let bios = Bios::new(if segments > 1 { bio } else { null() });
         Ranges::new(bios, self.lane().format.block_shift())
+    }
+}
+
+impl Rq {
+    /// The request, to be looked at.
+    #[inline(always)]
+    pub(crate) fn view(&self) -> RqRef<'_> {
+        RqRef::of(self.ptr())
+    }
+
+    /// The disk's way to its hardware queue.
+    #[inline(always)]
+    pub(crate) fn lane(&self) -> &Lane {
+        self.view().lane()
+    }
+
+    /// What hiops keeps with the request, for who knows its type.
+    #[inline(always)]
+    pub(crate) fn pdu<M>(&self) -> *mut Pdu<M> {
+        self.as_raw().wrapping_add(1).cast()
+    }
+
+    /// What concerns its owner alone.
+    #[inline(always)]
+    pub(crate) fn own(&self) -> &Own {
+        &self.view().fields().head.own
+    }
+
+    /// The thread that it is enlisted with.
+    #[inline(always)]
+    pub(crate) fn waiter(&self) -> Option<&'static Waiter<Offer, Way>> {
+        self.own().waiter.get()
+    }
+
+    /// Notes that it is enlisted with `waiter`; `None`: with nobody.
+    #[inline(always)]
+    pub(crate) fn set_waiter(&self, waiter: Option<&'static Waiter<Offer, Way>>) {
+        self.own().waiter.set(waiter);
+    }
+
+    /// The `blk_status_t` with which it ends.
+    #[inline(always)]
+    pub(crate) fn status(&self) -> u8 {
+        self.own().status.get()
+    }
+
+    /// Notes with which.
+    #[inline(always)]
+    pub(crate) fn set_status(&self, status: u8) {
+        self.own().status.set(status);
+    }
+
+    /// It has just come from blk-mq: whether it was tried before, and comes again (see
+    /// [`again`](crate::blk::batch)). Once a submission.
+    #[inline(always)]
+    pub(crate) fn take_again(&self) -> bool {
+        let own = self.own();
+        let again = own.again.get();
+        match again {
+            true => own.again.set(false),
+            false => own.tries.set(0),
+        }
+        again
+    }
+
+    /// It goes back to blk-mq, and comes again.
+    pub(crate) fn set_again(&self, again: bool) {
+        self.own().again.set(again);
+    }
+
+    /// It waits in the FIFO from now on, which is counted; blk-mq's timer starts.
+    pub(crate) fn start_waiting(&self) {
+        self.lane().stats.deferred();
+        (self.view().fields().head.waits).store(true, Ordering::Relaxed);
+        self.start();
+    }
+
+    /// It is about to be issued; blk-mq's timer runs from now on, if it did not before.
+    #[inline(always)]
+    pub(crate) fn begin(&self) {
+        let waits = &self.view().fields().head.waits;
+        if waits.load(Ordering::Relaxed) {
+            return waits.store(false, Ordering::Relaxed);
+        }
+        self.start();
+    }
+
+    #[inline(always)]
+    fn start(&self) {
+        // SAFETY: owned, and not started before: it waits once at most, and before it begins, which
+        // it does once.
+        unsafe { bindings::blk_mq_start_request(self.as_raw()) };
+    }
+
+    /// It has ended, maybe without having been issued.
+    pub(crate) fn stop_waiting(&self) {
+        (self.view().fields().head.waits).store(false, Ordering::Relaxed);
+    }
+
+    /// Whether its queue is going away.
+    #[cold]
+    pub(crate) fn is_dying(&self) -> bool {
+        // SAFETY: owned, so its queue is there.
+        unsafe { shims::hiops_is_dying(self.as_raw()) }
+    }
+
+    /// The name of its disk.
+    #[cold]
+    pub(crate) fn disk_name(&self) -> &CStr {
+        self.view().disk().name()
+    }
+
+    /// Ends it with the status that was noted. Any context.
+    pub(crate) fn end(self) {
+        let status = self.status();
+        // SAFETY: owned, hence over and ended only here.
+        unsafe { bindings::blk_mq_end_request(self.into_raw(), status) };
+    }
+
+    /// Gives it back to blk-mq, which submits it anew in `delay_ms`, or earlier. Any context.
+    #[cold]
+    pub(crate) fn requeue(self, delay_ms: u32) {
+        self.set_again(true);
+        // SAFETY: owned until here; not over, and blk-mq's from here on.
+        unsafe { shims::hiops_requeue(self.into_raw(), delay_ms) };
+    }
+
+    /// Lets it go, if the kernel's fault injection wants its completion to get lost: its time-out
+    /// takes it ([`RqRef::take_swallowed`]).
+    #[cold]
+    pub(crate) fn swallow(self) -> Result<(), Self> {
+        // SAFETY: owned, so its queue is there.
+        if !unsafe { shims::hiops_fake_timeout(self.as_raw()) } {
+            return Err(self);
+        }
+        // The last that is done with it.
+        (self.view().fields().head.swallowed).store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// The bios of a request, from the first to the last: each with where it begins.
+///
+/// # Invariants
+/// `bio` is null or one of a request's, which is owned for `'a`.
+pub(crate) struct Bios<'a> {
+    bio: *const bindings::bio,
+    alive: PhantomData<&'a bindings::bio>,
+}
+
+impl Bios<'_> {
+    /// `bio` and those that follow, of which the invariant holds.
+    #[inline(always)]
+    fn new(bio: *const bindings::bio) -> Self {
+        let alive = PhantomData;
+        Self { bio, alive }
+    }
+}
+
+impl Iterator for Bios<'_> {
+    type Item = (NonNull<bindings::bio>, bindings::bvec_iter);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let bio = NonNull::new(self.bio.cast_mut())?;
+        // SAFETY: by the invariant; nobody changes them while the request is owned.
+        let (next, begin) = unsafe { ((*bio.as_ptr()).bi_next, (*bio.as_ptr()).bi_iter) };
+        self.bio = next;
+        Some((bio, begin))
+    }
+}
+
+/// The ranges of a discard, as [`hal::Command`] wants them.
+pub(crate) struct Ranges<'a> {
+    bios: Bios<'a>,
+    shift: u8,
+}
+
+impl<'a> Ranges<'a> {
+    /// A range for each of `bios`, in blocks of a size of which `shift` is the power of two.
+    #[inline(always)]
+    fn new(bios: Bios<'a>, shift: u8) -> Self {
+        Self { bios, shift }
+    }
+}
+
+impl Iterator for Ranges<'_> {
+    type Item = Result<Segment, CmdError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (_, begin) = self.bios.next()?;
+        let shift = u32::from(self.shift);
+        Some(Ok(Segment {
+            addr: begin.bi_sector.wrapping_shr(shift.wrapping_sub(9)),
+            len: begin.bi_size.wrapping_shr(shift),
+        }))
+    }
+}
+
+/// The data of a request as the CPU sees it, piece by piece.
+pub(crate) struct Vecs<'a> {
+    bios: Bios<'a>,
+    /// Where it is; of no meaning while nothing is left of `at`.
+    bio: *const bindings::bio,
+    at: bindings::bvec_iter,
+}
+
+impl<'a> Vecs<'a> {
+    /// The pieces of all of `bios`.
+    #[inline(always)]
+    pub(crate) fn new(bios: Bios<'a>) -> Self {
+        Self {
+            bios,
+            bio: null(),
+            at: zeroed(),
+        }
+    }
+}
+
+impl Iterator for Vecs<'_> {
+    type Item = Segment;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Segment> {
+        while self.at.bi_size == 0 {
+            let (bio, begin) = self.bios.next()?;
+            self.bio = bio.as_ptr();
+            self.at = begin;
+        }
+        let mut seg = shims::hiops_segment { addr: 0, len: 0 };
+        // SAFETY: a bio of the request's, which is owned, and a place in it that is not its end.
+        unsafe { shims::hiops_vec_next(self.bio, &mut self.at, &mut seg) };
+        Some(Segment {
+            addr: seg.addr,
+            len: seg.len,
+        })
+    }
+}
+
+/// Requests that the chain owns. Whoever has it takes all of them out.
+///
+/// # Invariants
+/// The first one, if there is one, owns the next, and so on: their links are set.
+#[derive(Default)]
+pub(crate) struct Chain(Option<Rq>);
+
+impl Chain {
+    /// One with nothing in it.
+    pub(crate) const EMPTY: Self = Self(None);
+
+    /// Takes all of the requests of `list`.
+    ///
+    /// # Safety
+    /// They are given to the caller, each as [`Rq::from_raw`] wants it.
+    #[inline(always)]
+    pub(crate) unsafe fn take(list: &mut bindings::rq_list) -> Self {
+        let head = list.head;
+        (list.head, list.tail) = (null_mut(), null_mut());
+        // INVARIANT: a list of blk-mq is linked so, and ends with null.
+        // SAFETY: the caller's promise.
+        Self(NonNull::new(head).map(|rq| unsafe { Rq::from_raw(rq) }))
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Puts `rq` before the others.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, rq: Rq) {
+        rq.view().fields().link.set(self.0.take());
+        self.0 = Some(rq);
+    }
+
+    /// Takes the first one out.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<Rq> {
+        let rq = self.0.take()?;
+        self.0 = rq.view().fields().link.take();
+        Some(rq)
+    }
+
+    /// Looks at them, from the first to the last.
+    #[inline(always)]
+    pub(crate) fn iter(&self) -> Iter<'_> {
+        Iter::new(self.0.as_ref().map(Rq::ptr))
+    }
+}
+
+/// Requests of a row, one after the other.
+///
+/// # Invariants
+/// `next` is in a row that is not changed for `'a`, and that ends with null.
+pub(crate) struct Iter<'a> {
+    next: Option<NonNull<bindings::request>>,
+    alive: PhantomData<&'a Chain>,
+}
+
+impl<'a> Iter<'a> {
+    /// From `next` on, of which the invariant holds.
+    #[inline(always)]
+    fn new(next: Option<NonNull<bindings::request>>) -> Self {
+        let alive = PhantomData;
+        Self { next, alive }
+    }
+
+    #[inline(always)]
+    fn peek(&self) -> Option<RqRef<'a>> {
+        // INVARIANT: owned by the row, which is there for `'a`.
+        self.next.map(RqRef::of)
+    }
+
+    /// The lane of the next one, and how many in a row are on it, which are passed.
+    #[inline(always)]
+    pub(crate) fn run(&mut self) -> Option<(&'a Lane, usize)> {
+        let lane = self.next()?.lane();
+        let mut length = 1usize;
+        while (self.peek()).is_some_and(|rq| core::ptr::eq(rq.lane(), lane)) {
+            self.next();
+            length = length.wrapping_add(1);
+        }
+        Some((lane, length))
+    }
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = RqRef<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<RqRef<'a>> {
+        let rq = self.peek()?;
+        self.next = NonNull::new(rq.fields().next);
+        Some(rq)
+    }
+}
+
+/// Requests that are over, without an error, and that blk-mq ends all at once.
+///
+/// # Invariants
+/// It owns the requests of its list.
+pub(crate) struct Batch(bindings::io_comp_batch);
+
+impl Batch {
+    /// One with nothing in it.
+    pub(crate) const EMPTY: Self = Self(bindings::io_comp_batch {
+        req_list: bindings::rq_list {
+            head: null_mut(),
+            tail: null_mut(),
+        },
+        need_ts: false,
+        complete: None,
+        poll_ctx: null_mut(),
+    });
+
+    /// Takes `rq`, which is over, unless it is one that has to end by itself.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, rq: Rq) -> Result<(), Rq> {
+        // SAFETY: owned; it is the batch's if that is the answer.
+        match unsafe { shims::hiops_add_to_batch(rq.as_raw(), &mut self.0) } {
+            true => Ok(()),
+            false => Err(rq),
+        }
+    }
+
+    /// Looks at its requests.
+    #[inline(always)]
+    pub(crate) fn iter(&self) -> Iter<'_> {
+        // INVARIANT: the batch owns them, and is borrowed.
+        Iter::new(NonNull::new(self.0.req_list.head))
+    }
+
+    /// Ends all that are in it, after which there is none. Any context.
+    #[inline(always)]
+    pub(crate) fn end(&mut self) {
+        if !self.0.req_list.head.is_null() {
+            // SAFETY: all requests of the batch are owned by it, over, and end here.
+            unsafe { bindings::blk_mq_end_request_batch(&mut self.0) };
+        }
     }
 }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq as the strategy's upper layer.
 
-use super::again;
-use super::ended::Ended;
-use super::map::MapKind;
-use super::poller::Poller;
-use super::request::bios::Ranges;
-use super::request::Rq;
-use super::retry::Retry;
-use crate::context::{now_ms, now_ns};
-use crate::errno::status;
-use crate::shims_safe::hiops_on_idle_cpu;
-use crate::way::Offer;
 use engine::{Context, Expected, Upper, Waiter};
 use hal::{CmdError, Command, Error, Failure, Outcome, Segment};
 use kernel::prelude::*;
+
+use crate::blk::batch;
+use crate::blk::batch::Ended;
+use crate::blk::dma::MapKind;
+use crate::blk::hctx::{Offer, Rq};
+use crate::blk::request::Ranges;
+use crate::context::{now_ms, now_ns};
+use crate::errno::status;
+use crate::shims_safe::hiops_on_idle_cpu;
+use crate::timers::{Poller, Retry};
 
 /// One hardware queue's upper layer.
 pub(crate) struct BlkUpper<M: MapKind> {
@@ -56,7 +55,7 @@ impl<M: MapKind> BlkUpper<M> {
     /// `rq` failed: it is over, or is tried again.
     #[cold]
     fn fail(&self, ended: &mut Ended, mut rq: Rq, failure: Failure) {
-        if !again::is_worth_a_try(&rq, failure) {
+        if !batch::is_worth_a_try(&rq, failure) {
             return self.conclude(ended, rq);
         }
         self.map.unmap(&mut rq);

@@ -1,14 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A function's side of the bus, and how data reaches a device there.
+//!
+//! A port's side of the bus.
+//!
+//! The mastering of a bus by a function that several ports have in common.
+//!
+//! A port that can't be stopped is *loose*: the function masters the bus no more, as the port may
+//! write to memory that was given back. It gets the bus back when no port is loose: each was
+//! stopped after all, or all of them were reset together. A port that is loose even after that
+//! holds nothing but memory of its own; it is *given up*: who keeps that memory lets the others go
+//! on.
 
 use hal::Error;
 use kernel::bindings;
+use kernel::prelude::*;
+use kernel::sync::{new_mutex, Arc, Mutex};
 
-use super::Function;
 use crate::adapter::{spread, Bus};
 use crate::blk::DmaMap;
+use crate::caller::{RescueCall, TakeOff};
 use crate::device::{raw, BoundDevice};
 use crate::irq::Vectors;
+use crate::pci::Function;
 
 /// The bus side of a function, for its adapter.
 pub struct PciBus {
@@ -98,4 +111,168 @@ impl Bus for PciBus {
 pub(super) fn dma_map(device: &BoundDevice) -> DmaMap {
     // SAFETY: bound for as long as there is a reference to it, which the adapter's bus has.
     unsafe { DmaMap::new(raw(device)) }
+}
+
+/// The bus side of a port.
+pub struct PortBus {
+    pub(super) function: Function,
+    pub(super) device: BoundDevice,
+    pub(super) vectors: Arc<Vectors>,
+    pub(super) call: RescueCall,
+    /// The function's, of which this is one port.
+    pub(super) mastering: Arc<Mastering>,
+    pub(super) take_off: TakeOff,
+    pub(super) number: u8,
+}
+
+impl Bus for PortBus {
+    type Map = DmaMap;
+
+    fn map(&self) -> DmaMap {
+        dma_map(&self.device)
+    }
+
+    fn device(&self) -> Option<&BoundDevice> {
+        Some(&self.device)
+    }
+
+    fn queues(&self) -> u16 {
+        1
+    }
+
+    fn vector(&self, _queue: u16) -> u16 {
+        0
+    }
+
+    /// As in tree (`scsi_add_host_with_dma`, Linux 7.3): what can be mapped at all.
+    fn reach(&self) -> u64 {
+        crate::dma::mapping(&self.device, crate::dma::Mapping::AtAll)
+    }
+
+    fn can_poll(&self) -> bool {
+        true
+    }
+
+    fn set_interrupt(&self, _vector: u16, _on: bool) {
+        // The others need the line: a port's own mask is enough.
+    }
+
+    fn is_present(&self) -> bool {
+        self.function.is_present()
+    }
+
+    fn cut_off(&self) {
+        // The other ports' commands wait for the HBA's reset, or time out, and call for it then:
+        // better than memory that is written to after it was freed.
+        (self.mastering).cut_off(self.number, || self.function.cut_off());
+    }
+
+    fn reset_all(&self) -> bool {
+        match self.mastering.is_loose(self.number) {
+            true => self.call.make(),
+            false => self.call.wait(),
+        }
+    }
+
+    fn restore(&self) -> Result<(), Error> {
+        (self.mastering).restore(self.number, || self.function.master_again())
+    }
+
+    fn give_up(&self) {
+        // One that is not there needs no bus; where another is loose, its reset follows.
+        let _ = (self.mastering).give_up(self.number, || self.function.master_again());
+    }
+
+    fn take_off(&self) -> Option<&TakeOff> {
+        Some(&self.take_off)
+    }
+
+    fn synchronize(&self) {
+        self.vectors.synchronize();
+    }
+}
+
+/// Which ports are loose, or given up.
+#[pin_data]
+pub(crate) struct Mastering {
+    #[pin]
+    ports: Mutex<Ports>,
+}
+
+/// One bit each.
+struct Ports {
+    loose: u32,
+    given_up: u32,
+}
+
+fn bit(port: u8) -> u32 {
+    1u32.wrapping_shl(port.into())
+}
+
+impl Mastering {
+    /// That of a function that masters the bus, or is about to. Sleeps.
+    pub(crate) fn new() -> Result<Arc<Self>, Error> {
+        let none = Ports {
+            loose: 0,
+            given_up: 0,
+        };
+        let ports = new_mutex!(none, "hiops_mastering");
+        Arc::pin_init(pin_init!(Self { ports <- ports }), GFP_KERNEL).map_err(|_| Error::NoMemory)
+    }
+
+    /// `port` can't be stopped: the bus is taken away by `cut`, unless the port was given up.
+    /// Sleeps.
+    pub(crate) fn cut_off(&self, port: u8, cut: impl FnOnce()) {
+        let mut ports = self.ports.lock();
+        if ports.given_up & bit(port) == 0 {
+            ports.loose |= bit(port);
+            cut();
+        }
+    }
+
+    /// `port` is stopped: the bus is given back by `master`. [`Error::Timeout`]: another port is
+    /// loose. Sleeps.
+    pub(crate) fn restore(
+        &self,
+        port: u8,
+        master: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut ports = self.ports.lock();
+        ports.loose &= !bit(port);
+        Self::give_back(&ports, master)
+    }
+
+    /// All ports were reset: the bus is given back by `master`. Sleeps.
+    pub(crate) fn renew(&self, master: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let mut ports = self.ports.lock();
+        ports.loose = 0;
+        Self::give_back(&ports, master)
+    }
+
+    /// `port` can't be stopped, although all were reset since it had its last request: the others
+    /// get the bus back by `master`. By whoever keeps the port's memory until the function was cut
+    /// off for good. Sleeps.
+    pub(crate) fn give_up(
+        &self,
+        port: u8,
+        master: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut ports = self.ports.lock();
+        ports.given_up |= bit(port);
+        ports.loose &= !bit(port);
+        Self::give_back(&ports, master)
+    }
+
+    /// Under the lock: nobody becomes loose meanwhile.
+    fn give_back(ports: &Ports, master: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        match ports.loose {
+            0 => master(),
+            _ => Err(Error::Timeout),
+        }
+    }
+
+    /// Whether it is for `port` that the bus was taken away. Sleeps.
+    pub(crate) fn is_loose(&self, port: u8) -> bool {
+        self.ports.lock().loose & bit(port) != 0
+    }
 }

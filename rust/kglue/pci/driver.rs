@@ -4,15 +4,15 @@
 use hal::{Controller, Error, Messages, PciIds};
 use kernel::prelude::*;
 
-use super::binding::{Binding, Failed};
 use super::{Claim, Function, PciBus};
 use crate::adapter::{Adapter, Config, Suspend};
 use crate::blk::ioctl::AdminPath;
 use crate::errno::advice;
-use crate::heat::Thermometer;
+use crate::hwmon::Thermometer;
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
 use crate::node::Node;
+use crate::pci::registration::{Binding, Failed};
 use crate::platform::KernelPlatform;
 
 /// What makes a hal controller a PCI driver.

@@ -5,15 +5,25 @@
 //! (`kernel::pci::Device`). The crate lacks (Linux 7.2 and 7.3) to end the mastering of the bus, to
 //! restore a function's state, and to ask whether it is there; and it enables the mastering only in
 //! a context that a thread which recovers a controller does not have (`device::Core`).
+//!
+//! A function that its driver has claimed: enabled, registers reserved, and in the end able to
+//! master the bus.
+//! Each step is a value whose drop undoes it.
+//!
+//! Of the kernel crate (Linux 7.2 and 7.3), `pci::Device<Core>` enables a function for good and
+//! sets masks of 1 to 64 bits; it has no way to turn the INTx pin off, nor the least alignment of a
+//! bounce buffer. Its `pci::Bar` is another thing in each of the two kernels.
 
 use core::ops::Deref;
 use hal::Error;
-use kernel::bindings;
 use kernel::device::Bound;
+use kernel::dma::DmaMask;
+use kernel::ffi::{c_int, c_uint};
 use kernel::io::Io;
-use kernel::pci;
+use kernel::prelude::*;
+use kernel::{bindings, pci};
 
-use crate::device::{BoundDevice, BoundRef};
+use crate::device::{raw, BoundDevice, BoundRef};
 
 /// A counted reference to a PCI function whose driver is ours. Clones are references to the same.
 #[derive(Clone)]
@@ -119,5 +129,164 @@ impl Function {
                 let _ = config.try_write16(on | ports, PCS);
             }
         }
+    }
+}
+
+/// A function that its driver has claimed.
+pub struct Claim {
+    // Dropped in this order.
+    _master: Master,
+    region: Region,
+    _enabled: Enabled,
+    /// Bits of an address that the device was said to reach.
+    reach: u32,
+    align_mask: u32,
+}
+
+/// Has the function master the bus no more when it is dropped, if it did.
+struct Master(Function);
+
+/// # Invariants
+/// The function was enabled by this, and the level of its pin is off unless it was taken as a
+/// vector.
+struct Enabled(Function);
+
+/// A register window that is its driver's alone.
+///
+/// # Invariants
+/// The registers of BAR `bar`, one of six, were reserved by this.
+pub(crate) struct Region {
+    function: Function,
+    bar: u8,
+}
+
+impl Claim {
+    /// Claims `function`, of which there is no other claim, with the register window of BAR `bar`,
+    /// for `name`. DMA addresses of 64 bits, else of 32; the low bits of `align_mask` (the device's
+    /// pages less one) survive a bounce buffer. Sleeps.
+    pub fn new(
+        function: &Function,
+        bar: u8,
+        name: &'static CStr,
+        align_mask: u32,
+    ) -> Result<Self, Error> {
+        let enabled = Enabled::new(function)?;
+        let region = Region::new(function, bar, name)?;
+        let reach = set_dma(function, u64::BITS, align_mask)
+            .or_else(|_| set_dma(function, u32::BITS, align_mask))?;
+        Ok(Self {
+            _master: Master(function.clone()),
+            region,
+            reach,
+            align_mask,
+            _enabled: enabled,
+        })
+    }
+
+    /// Lets the function master the bus. After its device was stopped: one that runs still, with
+    /// the addresses of whoever had it before, would write to memory that is somebody else's by
+    /// now. Sleeps.
+    pub fn set_master(&self) {
+        self.region.function.set_master();
+    }
+
+    /// The device reaches no address of more than `bits` bits, 1 to 64. Before DMA memory is asked
+    /// for.
+    pub fn limit_dma(&self, bits: u8) -> Result<(), Error> {
+        let bits = u32::from(bits);
+        if self.reach > bits {
+            set_dma(&self.region.function, bits, self.align_mask)?;
+        }
+        Ok(())
+    }
+
+    /// The claimed register window.
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+}
+
+/// Has the function reach addresses of `bits` bits, in segments of any length, of which a bounce
+/// buffer keeps the low bits of `align_mask`; returns `bits`. Before DMA memory is asked for.
+fn set_dma(function: &Function, bits: u32, align_mask: u32) -> Result<u32, Error> {
+    let mask = DmaMask::try_new(bits).map_err(|_| Error::Unsupported)?;
+    let device = raw(&function.device());
+    // SAFETY: the driver is bound.
+    unsafe {
+        if bindings::dma_set_mask_and_coherent(device, mask.value()) != 0 {
+            return Err(Error::Unsupported);
+        }
+        bindings::dma_set_max_seg_size(device, c_uint::MAX);
+        crate::shims::hiops_dma_set_min_align_mask(device, align_mask);
+    }
+    Ok(bits)
+}
+
+impl Enabled {
+    fn new(function: &Function) -> Result<Self, Error> {
+        if function.tell(bindings::pci_enable_device_mem) != 0 {
+            return Err(Error::Gone);
+        }
+        // No level on a line that nobody serves: the pin is silent until it is a vector.
+        function.set_pin(false);
+        // INVARIANT: just enabled.
+        Ok(Self(function.clone()))
+    }
+}
+
+impl Drop for Enabled {
+    fn drop(&mut self) {
+        // The pin is as a driver finds it after a reset.
+        self.0.set_pin(true);
+        self.0.tell(bindings::pci_disable_device);
+    }
+}
+
+impl Region {
+    fn new(function: &Function, bar: u8, name: &'static CStr) -> Result<Self, Error> {
+        // SAFETY: the function is enabled and its driver ours; the name is static.
+        let errno = unsafe {
+            bindings::pci_request_selected_regions(function.as_raw(), mask(bar), name.as_char_ptr())
+        };
+        if errno != 0 {
+            return Err(Error::Refused(0));
+        }
+        // INVARIANT: just reserved.
+        Ok(Self {
+            function: function.clone(),
+            bar,
+        })
+    }
+
+    /// Where in physical memory it is, and its length in bytes, which is not 0.
+    pub(crate) fn range(&self) -> Result<(u64, usize), Error> {
+        let malformed = |_| Error::Malformed;
+        let bar = u32::from(self.bar);
+        let start = self.function.resource_start(bar).map_err(malformed)?;
+        let len = self.function.resource_len(bar).map_err(malformed)?;
+        match usize::try_from(len) {
+            Ok(len @ 1..) => Ok((start, len)),
+            _ => Err(Error::Malformed),
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: reserved, by the invariant.
+        unsafe {
+            bindings::pci_release_selected_regions(self.function.as_raw(), mask(self.bar));
+        }
+    }
+}
+
+/// The bit that stands for `bar`, one of six.
+fn mask(bar: u8) -> c_int {
+    1i32.wrapping_shl(bar.into())
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        self.0.cut_off();
     }
 }

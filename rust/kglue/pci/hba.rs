@@ -6,19 +6,15 @@ use hal::{Error, Messages, PciIds};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
-use super::binding::{Binding, Failed};
-use super::port::PortBus;
 use super::{Claim, Function};
 use crate::adapter::{Config, Number, Suspend};
-use crate::caller::Caller;
+use crate::caller::{Caller, Rescue, RescueCall, TakeOff, TakenOff};
+use crate::hotplug::{Home, SlotPort, Slots};
 use crate::irq::{Handlers, Interrupt, Vectors};
-use crate::mastering::Mastering;
 use crate::mmio::Window;
+use crate::pci::bus::{Mastering, PortBus};
+use crate::pci::registration::{Binding, Failed};
 use crate::platform::KernelPlatform;
-use crate::rescue::{Rescue, RescueCall};
-use crate::slot::{Home, SlotPort};
-use crate::slots::Slots;
-use crate::taken_off::{TakeOff, TakenOff};
 
 /// What makes an HBA a PCI driver.
 pub trait HbaDriver: Sized + 'static {

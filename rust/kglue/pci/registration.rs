@@ -9,19 +9,36 @@
 //! sleep and errors, and in 7.2 its probe trusts that the ID that it is called with is one of its
 //! table, which is not so for a function that has a `driver_override`. [`Binding`] is the shape
 //! that the missing ones could have there.
+//!
+//! What a driver makes of a function that is bound to it, and does with it: the shape that
+//! `kernel::pci::Driver` could have.
+//!
+//! What the PM core and the PCI core ask of a driver whose function sleeps, fails or is reset
+//! (Documentation/power/pci.rst, Documentation/PCI/pci-error-recovery.rst in Linux 7.3), or whose
+//! machine goes down.
+//!
+//! The function's configuration, and its state of power, are saved and restored by the PCI core. A
+//! machine's sleep and the image of a hibernation are one to a controller: it is told that power
+//! may go away. Runtime PM is left off, as it is for any driver that does not allow it.
+//!
+//! `kernel::pci::Driver` (Linux 7.2 and 7.3) has none of this. It would be methods of that trait,
+//! each with a default that leaves the callback out, and the private data as their argument, which
+//! is what [`Binding`] has.
 
+use core::marker::PhantomData;
 use core::pin::Pin;
+use hal::Error;
 use kernel::bindings;
 use kernel::error::{from_result, to_result};
 use kernel::ffi::c_int;
 use kernel::prelude::*;
 use kernel::types::Opaque;
+use pin_init::zeroed;
 
-use super::binding::{Binding, Failed};
-use super::power::Power;
-use super::Function;
+use crate::adapter::Suspend;
 use crate::device::raw;
 use crate::errno::{advice, to_errno};
+use crate::pci::Function;
 use crate::shims;
 
 /// A registered PCI driver; unregistered, with all functions unbound, when dropped.
@@ -120,4 +137,180 @@ unsafe extern "C" fn remove<B: Binding>(pdev: *mut bindings::pci_dev) {
     let bound =
         unsafe { KBox::<B>::from_raw(bindings::dev_get_drvdata(&raw mut (*pdev).dev).cast()) };
     bound.remove();
+}
+
+/// The step at which a probe failed, and why.
+pub struct Failed(pub(crate) &'static str, pub(crate) Error);
+
+/// A function that is bound to a driver; what probe leaves behind for remove.
+///
+/// # Safety
+/// What [`Binding::new`] makes of the function, clones of it and of its device among it, goes with
+/// an error or with the result's drop.
+pub unsafe trait Binding: Sized + Send + Sync + 'static {
+    /// The driver's name, as in `driver_override`.
+    const NAME: &'static CStr;
+
+    /// Everything from an enabled function to its disks; on failure all of it is undone. Sleeps.
+    fn new(function: &Function) -> Result<KBox<Self>, Failed>;
+
+    /// The function is unbound: before the drop. Sleeps.
+    fn remove(&self);
+
+    /// The machine goes down. Sleeps.
+    fn shutdown(&self);
+
+    /// It is put to rest until [`Binding::resume`]. `false`, of a machine's sleep alone: what is
+    /// under way does not end, which was told; it goes on, and the machine must not sleep. Sleeps.
+    fn suspend(&self, why: Suspend) -> bool;
+
+    /// It goes on, after [`Binding::suspend`] or without it. An error, which was told: it is dead.
+    /// Sleeps.
+    fn resume(&self) -> Result<(), Error>;
+
+    /// Nobody brings it back any more: what was put to rest is dead, and so is what does not
+    /// answer. Sleeps.
+    fn give_up(&self);
+}
+
+/// What probe left for the function whose device is `dev`.
+///
+/// # Safety
+/// It is bound to driver `B`, and stays so for `'a`.
+pub(super) unsafe fn bound<'a, B: Binding>(dev: *mut bindings::device) -> &'a B {
+    // SAFETY: bound, so it lives and the probe has set the data, a box that only `remove` takes.
+    unsafe { &*bindings::dev_get_drvdata(dev).cast() }
+}
+
+/// The callbacks of driver `B`.
+pub(super) struct Power<B>(PhantomData<B>);
+
+impl<B: Binding> Power<B> {
+    /// For the PM core.
+    pub(super) const SLEEP: &'static bindings::dev_pm_ops = &bindings::dev_pm_ops {
+        suspend: Some(sleeps::<B, Suspends>),
+        resume: Some(sleeps::<B, Resumes>),
+        freeze: Some(sleeps::<B, Suspends>),
+        thaw: Some(sleeps::<B, Resumes>),
+        poweroff: Some(sleeps::<B, Suspends>),
+        restore: Some(sleeps::<B, Resumes>),
+        ..zeroed()
+    };
+
+    /// For the PCI core.
+    pub(super) const ERRORS: &'static bindings::pci_error_handlers =
+        &bindings::pci_error_handlers {
+            error_detected: Some(error_detected::<B>),
+            slot_reset: Some(slot_reset::<B>),
+            reset_prepare: Some(happens::<B, IsReset>),
+            reset_done: Some(happens::<B, Resumes>),
+            ..zeroed()
+        };
+
+    /// Likewise, when the machine goes down.
+    pub(super) const SHUTDOWN: unsafe extern "C" fn(*mut bindings::pci_dev) =
+        happens::<B, ShutsDown>;
+}
+
+/// What happens to a function.
+trait Event {
+    /// Sees to it. An error was told.
+    fn befalls<B: Binding>(bound: &B) -> Result;
+}
+
+/// Power may go away.
+enum Suspends {}
+/// The function is about to be reset.
+enum IsReset {}
+/// It is back.
+enum Resumes {}
+/// The machine goes down.
+enum ShutsDown {}
+
+impl Event for Suspends {
+    fn befalls<B: Binding>(bound: &B) -> Result {
+        // The machine stays awake.
+        bound.suspend(Suspend::Sleep).then_some(()).ok_or(EBUSY)
+    }
+}
+
+impl Event for IsReset {
+    fn befalls<B: Binding>(bound: &B) -> Result {
+        bound.suspend(Suspend::Reset);
+        Ok(())
+    }
+}
+
+impl Event for Resumes {
+    fn befalls<B: Binding>(bound: &B) -> Result {
+        bound.resume().map_err(to_errno)
+    }
+}
+
+impl Event for ShutsDown {
+    fn befalls<B: Binding>(bound: &B) -> Result {
+        bound.shutdown();
+        Ok(())
+    }
+}
+
+/// # Safety
+/// Called by the PM core for a function that is bound to the driver, and stays so: it holds the
+/// device's lock across the callback.
+unsafe extern "C" fn sleeps<B: Binding, E: Event>(dev: *mut bindings::device) -> c_int {
+    // SAFETY: bound.
+    match E::befalls(unsafe { bound::<B>(dev) }) {
+        Ok(()) => 0,
+        Err(error) => error.to_errno(),
+    }
+}
+
+/// # Safety
+/// Called by the PCI core, likewise, as all below are.
+unsafe extern "C" fn happens<B: Binding, E: Event>(pdev: *mut bindings::pci_dev) {
+    // What is wrong is told there.
+    // SAFETY: bound.
+    let _ = E::befalls(unsafe { bound::<B>(&raw mut (*pdev).dev) });
+}
+
+/// # Safety
+/// See `happens`.
+unsafe extern "C" fn error_detected<B: Binding>(
+    pdev: *mut bindings::pci_dev,
+    channel: bindings::pci_channel_state_t,
+) -> bindings::pci_ers_result_t {
+    // SAFETY: bound, and so it stays while the core holds the device's lock.
+    let bound = unsafe { bound::<B>(&raw mut (*pdev).dev) };
+    match channel {
+        bindings::pci_channel_io_normal => bindings::pci_ers_result_PCI_ERS_RESULT_CAN_RECOVER,
+        bindings::pci_channel_io_frozen => {
+            bound.suspend(Suspend::Frozen);
+            bindings::pci_ers_result_PCI_ERS_RESULT_NEED_RESET
+        }
+        // Nothing follows: no reset, and no removal either.
+        _ => {
+            bound.give_up();
+            bindings::pci_ers_result_PCI_ERS_RESULT_DISCONNECT
+        }
+    }
+}
+
+/// # Safety
+/// See `happens`.
+unsafe extern "C" fn slot_reset<B: Binding>(
+    pdev: *mut bindings::pci_dev,
+) -> bindings::pci_ers_result_t {
+    // SAFETY: bound, and so it stays while the core holds the device's lock.
+    let bound = unsafe { bound::<B>(&raw mut (*pdev).dev) };
+    // The reset may have been for another's sake: then this one was not put to rest before.
+    bound.suspend(Suspend::Frozen);
+    // SAFETY: as above. What is restored is the state that the probe has saved.
+    unsafe {
+        bindings::pci_restore_state(pdev);
+        bindings::pci_save_state(pdev);
+    }
+    match bound.resume() {
+        Ok(()) => bindings::pci_ers_result_PCI_ERS_RESULT_RECOVERED,
+        Err(_) => bindings::pci_ers_result_PCI_ERS_RESULT_DISCONNECT,
+    }
 }

@@ -3,10 +3,10 @@
 //! (`c_shims/wait.c` is what redirects it here).
 
 use super::{end, table};
+use crate::blk::hctx::{Come, Offer, Way};
 use crate::context::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
 use crate::shims_safe::{hiops_may_drain, hiops_may_nap, hiops_this_pid};
-use crate::way::{Come, Offer, Way};
 use core::ptr::{from_ref, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
 use engine::{Context, Next, Thread, Waiter};

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+//! An adapter is made: its queues, and the tag set that blk-mq has of them.
+
+use core::mem::size_of;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8};
+use hal::Error;
+use kernel::error::to_result;
+use kernel::prelude::*;
+use kernel::sync::{LockClassKey, Mutex};
+use kernel::types::Opaque;
+use kernel::{bindings, c_str, static_lock_class};
+
+use crate::adapter::config::{Bus, Config, Naming, Number};
+use crate::adapter::queue::HwQueue;
+use crate::adapter::state::{Adapter, Attention, Shown, TagSet, LIVE, WELL};
+use crate::blk::ioctl::{AdminPath, Gate};
+use crate::blk::ops::Ops;
+use crate::blk::request::Pdu;
+use crate::blk::MapKind;
+use crate::platform::KernelPlatform;
+use crate::shims;
+use crate::work::{Stays, Work};
+
+/// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the
+/// FIFO holds the rest. Enough that who has 256 in flight never sleeps for one of blk-mq's tags,
+/// which come back a little later than the I/O is over.
+const LEAST_DEPTH: u16 = 512;
+/// blk-mq takes no more.
+const MOST_DEPTH: u16 = 10_240;
+
+/// What lockdep calls an adapter's locks: one address each, whatever the adapter's type.
+struct Names {
+    disks: &'static CStr,
+    change: &'static CStr,
+    control: &'static CStr,
+    paused: &'static CStr,
+    hook: &'static CStr,
+}
+
+static NAMES: Names = Names {
+    disks: c_str!("hiops_disks"),
+    change: c_str!("hiops_change"),
+    control: c_str!("hiops_control"),
+    paused: c_str!("hiops_paused"),
+    hook: c_str!("hiops_hook"),
+};
+
+/// A mutex around `value`, for lockdep.
+fn lock<T>(
+    value: T,
+    name: &'static CStr,
+    key: Pin<&'static LockClassKey>,
+) -> impl PinInit<Mutex<T>> {
+    Mutex::new(value, name, key)
+}
+
+/// The first of `vectors`, if they are in a row.
+fn in_a_row(mut vectors: impl Iterator<Item = u16>) -> Option<u16> {
+    let first = vectors.next()?;
+    let next = |last: u16, vector| (vector == last.wrapping_add(1)).then_some(vector);
+    vectors.try_fold(first, next).is_some().then_some(first)
+}
+
+impl<C: AdminPath, B: Bus> Adapter<C, B> {
+    /// Makes queues and tag set for `controller`, which was started. No disk yet: interrupt
+    /// handlers may be registered with the result's address now. On an error the controller is
+    /// stopped. Sleeps.
+    pub fn new(
+        platform: &KernelPlatform,
+        controller: C,
+        bus: B,
+        config: Config,
+    ) -> Result<KBox<Self>, Error> {
+        match Self::allocate(platform, controller, bus, config) {
+            Ok(mut adapter) => {
+                adapter.aim();
+                adapter.create_queues()?;
+                adapter.allocate_set()?;
+                Ok(adapter)
+            }
+            Err((error, controller, bus)) => {
+                if controller.stop().is_err() {
+                    bus.cut_off();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn allocate(
+        platform: &KernelPlatform,
+        controller: C,
+        bus: B,
+        config: Config,
+    ) -> Result<KBox<Self>, (Error, C, B)> {
+        let parts = || -> Result<_, Error> {
+            let no_memory = |_| Error::NoMemory;
+            let numbered = match config.naming {
+                Naming::Namespace => Some(Number::new()?),
+                Naming::Port(_) | Naming::Ram(_) => None,
+            };
+            let number = match config.naming {
+                Naming::Port(number) => number,
+                _ => numbered.as_ref().map_or(-1, Number::get),
+            };
+            let disks = KBox::pin_init(
+                lock(Shown::new(), NAMES.disks, static_lock_class!()),
+                GFP_KERNEL,
+            )
+            .map_err(no_memory)?;
+            let change =
+                KBox::pin_init(lock(false, NAMES.change, static_lock_class!()), GFP_KERNEL)
+                    .map_err(no_memory)?;
+            let control = KBox::pin_init(lock((), NAMES.control, static_lock_class!()), GFP_KERNEL)
+                .map_err(no_memory)?;
+            let paused = KBox::pin_init(
+                lock(KVec::new(), NAMES.paused, static_lock_class!()),
+                GFP_KERNEL,
+            )
+            .map_err(no_memory)?;
+            let hook = KBox::pin_init(lock(None, NAMES.hook, static_lock_class!()), GFP_KERNEL)
+                .map_err(no_memory)?;
+            let recovery = Work::new(number)?;
+            let attention = Attention::new(number)?;
+            let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+            let gate = Gate::new()?;
+            Ok((
+                number, numbered, disks, change, control, paused, hook, recovery, attention, place,
+                gate,
+            ))
+        };
+        let parts = match parts() {
+            Ok(parts) => parts,
+            Err(error) => return Err((error, controller, bus)),
+        };
+        let (
+            number,
+            numbered,
+            disks,
+            change,
+            control,
+            paused,
+            hook,
+            recovery,
+            attention,
+            place,
+            gate,
+        ) = parts;
+        Ok(place.write(Self {
+            recovery,
+            attention,
+            queues: KVec::new(),
+            own_vectors: None,
+            set: None,
+            disks,
+            change,
+            control,
+            urgent: AtomicU32::new(0),
+            paused,
+            state: AtomicU8::new(LIVE),
+            stopped: AtomicU8::new(0),
+            loose: AtomicBool::new(false),
+            recovering: AtomicU8::new(WELL),
+            misses: AtomicBool::new(false),
+            late_ms: AtomicU64::new(0),
+            gate,
+            resets: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            aborts: AtomicU64::new(0),
+            doorbells_before: AtomicU64::new(0),
+            platform: platform.clone(),
+            number,
+            _numbered: numbered,
+            hook,
+            config,
+            limits: controller.limits().within(bus.reach()),
+            controller,
+            bus,
+        }))
+    }
+
+    /// Its work items and its timer are its own from here on.
+    fn aim(&self) {
+        let adapter = self.stays();
+        self.recovery.aim(adapter);
+        self.attention.aim(adapter);
+    }
+
+    pub(super) fn stays(&self) -> Stays<Self> {
+        // SAFETY: it does not move any more (invariant). Before it goes (`put_away`) the gate is
+        // closed, and disks are gone with their attributes; the recovery is cancelled, and as the
+        // state is `DEAD` then not begun again; attention is disabled, and the queues are quiet.
+        unsafe { Stays::new(self) }
+    }
+
+    pub(super) fn depth(&self) -> u16 {
+        let wanted = self.config.queue_depth;
+        let depth = wanted.unwrap_or(self.limits.tags.max(LEAST_DEPTH));
+        depth.clamp(1, MOST_DEPTH)
+    }
+
+    // A frame of its own, and so has its caller: a queue is large, and made on the stack.
+    #[inline(never)]
+    fn make_queue(
+        &self,
+        index: u16,
+        vector: Option<u16>,
+        depth: usize,
+    ) -> Result<HwQueue<C, B>, Error> {
+        let new = {
+            let _control = self.control.lock();
+            self.controller.create_queue(index, vector)?
+        };
+        HwQueue::new(&self.platform, new, self.bus.map(), vector, depth)
+    }
+
+    #[inline(never)]
+    fn create_queues(&mut self) -> Result<(), Error> {
+        let most = self.limits.queues.max(1);
+        // With one map of queues, blk-mq makes no more of them than there are CPUs, and trusts that
+        // none is mapped beyond.
+        let cpus = u16::try_from(kernel::cpu::nr_cpu_ids()).unwrap_or(u16::MAX);
+        let interrupting = self.bus.queues().min(cpus).clamp(1, most);
+        let polled = (self.config.poll_queues).min(most.saturating_sub(interrupting));
+        let count = interrupting.saturating_add(polled);
+        let depth = usize::from(self.depth());
+        self.queues =
+            KVec::with_capacity(usize::from(count), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        let costs = crate::platform::measure();
+        for index in 0..count {
+            let vector = (index < interrupting).then(|| self.bus.vector(index));
+            let queue = self.make_queue(index, vector, depth)?;
+            queue.io.set_costs(costs);
+            // There is room: reserved above, so nothing that was pushed before moves. This `push`
+            // gives nothing back, so there is one copy less on the stack.
+            (self.queues.push(queue, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
+        }
+        self.own_vectors = in_a_row(self.queues.iter().filter_map(|queue| queue.vector));
+        (self.paused.lock().reserve(self.queues.len(), GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
+        let adapter = self.stays();
+        for at in 0..self.queues.len() {
+            let Some(queue) = adapter.part(|adapter| adapter.queues.get(at)) else {
+                continue;
+            };
+            HwQueue::settle(queue, adapter);
+            #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
+            C::wake_by(queue.get().io.hardware(), queue.get().alarm.clone());
+        }
+        Ok(())
+    }
+
+    /// Allocates the tag set of the queues, which are there. Sleeps.
+    fn allocate_set(&mut self) -> Result<(), Error> {
+        let data: *mut Self = self;
+        let set = bindings::blk_mq_tag_set {
+            ops: &Ops::<C, B>::TABLE,
+            nr_maps: match self.interrupting() == self.queues.len() {
+                true => 1,
+                false => bindings::hctx_type_HCTX_MAX_TYPES,
+            },
+            // CAST: as many as were created, which a u16 counted.
+            nr_hw_queues: self.queues.len() as u32,
+            queue_depth: u32::from(self.depth()),
+            // CAST: some hundred bytes.
+            cmd_size: size_of::<Pdu<<B::Map as MapKind>::Mapped>>() as u32,
+            numa_node: self.bus.device().map_or(bindings::NUMA_NO_NODE, |device| {
+                crate::compat::numa_node(device)
+            }),
+            timeout: self
+                .config
+                .timeout_ms
+                .div_ceil(1000)
+                .saturating_mul(shims::HIOPS_HZ),
+            flags: bindings::BLK_MQ_F_NO_SCHED_BY_DEFAULT,
+            driver_data: data.cast(),
+            ..Default::default()
+        };
+        let set = KBox::new(Opaque::new(set), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        // SAFETY: filled in, for an adapter that does not move any more and drops the set before
+        // anything that `Ops` uses of it.
+        to_result(unsafe { bindings::blk_mq_alloc_tag_set(set.get()) })
+            .map_err(crate::errno::from_errno)?;
+        // INVARIANT: just allocated.
+        self.set = Some(TagSet(set));
+        Ok(())
+    }
+}

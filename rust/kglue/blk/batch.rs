@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Ended requests on their way to their submitters.
+//!
+//! Requests that failed, and are tried again: blk-mq submits each anew, from a thread of its own.
+//!
+//! ```text
+//!  end_cmd: an error --Tries::after--> no: it ends with that error
+//!                           +--yes---> unmapped, parted from who waits --finish--> requeue
+//! ```
+//! What is given back so is blk-mq's until it is submitted again: a reset, which quiesces the
+//! queues, finds it there afterwards; a dead controller ends it as soon as it comes; and a disk
+//! that goes waits for it. Whether a request comes again, or is a new one, is kept behind it:
+//! blk-mq changes its own flags (`RQF_DONTPREP` is meant for this) without a lock, from a time-out
+//! that goes on beside the completion, and one of the two changes may get lost.
+
+use engine::{Context, Tries};
+use hal::Failure;
+
+use crate::blk::hctx::Rq;
+use crate::blk::request::{Batch, Chain};
+use crate::shims;
+use crate::shims_safe::{hiops_bh_off, hiops_bh_on};
+
+/// Requests that one context has ended, by what becomes of them.
+pub(crate) struct Ended {
+    /// Those that blk-mq ends as a batch.
+    batch: Batch,
+    /// Those that it ends one by one, with the status in their PDU.
+    single: Chain,
+    /// Those whose owners are asleep.
+    pub(super) offers: Chain,
+    /// Those that are not over, but tried again.
+    pub(super) again: Chain,
+    /// The owner of one of them all is asleep.
+    pub(super) wakes: bool,
+}
+
+impl Default for Ended {
+    // Inline and field by field: one is made for every drain, and the derived one is a copy.
+    #[inline(always)]
+    fn default() -> Self {
+        Self {
+            batch: Batch::EMPTY,
+            single: Chain::EMPTY,
+            offers: Chain::EMPTY,
+            again: Chain::EMPTY,
+            wakes: false,
+        }
+    }
+}
+
+impl Ended {
+    /// Takes `rq`, which is over.
+    #[inline(always)]
+    pub(super) fn put(&mut self, rq: Rq) {
+        let rq = match rq.status() {
+            shims::HIOPS_STS_OK => match self.batch.add(rq) {
+                Ok(()) => return,
+                Err(rq) => rq,
+            },
+            _ => {
+                rq.lane().stats.error();
+                rq
+            }
+        };
+        self.single.push(rq);
+    }
+
+    /// Ends all but the offers, and counts them under `by`. Any context.
+    #[inline]
+    pub(super) fn end(&mut self, by: Context) {
+        self.count(by);
+        // While bios end, as behind any driver.
+        let bh_off = by != Context::Irq && hiops_bh_off();
+        self.batch.end();
+        if !self.single.is_empty() {
+            self.end_one_by_one(by);
+        }
+        if !self.again.is_empty() {
+            self.requeue_all();
+        }
+        if bh_off {
+            hiops_bh_on();
+        }
+    }
+
+    /// Counts the requests of the batch, run by run of the same lane.
+    #[inline]
+    fn count(&self, by: Context) {
+        let mut rest = self.batch.iter();
+        while let Some((lane, n)) = rest.run() {
+            lane.stats.completed(n as u64, by);
+        }
+    }
+
+    #[cold]
+    fn end_one_by_one(&mut self, by: Context) {
+        while let Some(rq) = self.single.pop() {
+            rq.lane().stats.completed(1, by);
+            rq.end();
+        }
+    }
+
+    #[cold]
+    fn requeue_all(&mut self) {
+        while let Some(rq) = self.again.pop() {
+            requeue(rq);
+        }
+    }
+}
+
+/// Ends `rq`, whose completion was swallowed. From its time-out.
+#[cold]
+pub(crate) fn end_swallowed(rq: Rq) {
+    rq.lane().stats.completed(1, Context::Sweep);
+    if let Some(waiter) = rq.waiter() {
+        crate::wait::ended(waiter);
+    }
+    rq.set_status(shims::HIOPS_STS_OK);
+    rq.end();
+}
+
+/// Whether `rq`, which failed with `failure`, is to be tried again; if so it remembers when. Any
+/// context.
+#[cold]
+pub(crate) fn is_worth_a_try(rq: &Rq, failure: Failure) -> bool {
+    let (view, own) = (rq.view(), rq.own());
+    let tries = Tries {
+        done: own.tries.get(),
+        most: rq.lane().max_retries,
+        fail_fast: view.is_fail_fast(),
+        dying: rq.is_dying(),
+    };
+    let Some(retry) = tries.after(failure) else {
+        return false;
+    };
+    own.tries.set(retry.done);
+    own.delay_ms.set(retry.delay_ms);
+    true
+}
+
+/// Gives `rq`, of which [`is_worth_a_try`] holds, back to blk-mq: unmapped, and with nobody
+/// enlisted. Any context, no token held save by a `engine::Paused`.
+#[cold]
+pub(crate) fn requeue(rq: Rq) {
+    rq.lane().stats.retried();
+    let delay_ms = rq.own().delay_ms.get();
+    rq.requeue(delay_ms);
+}

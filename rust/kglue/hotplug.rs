@@ -1,0 +1,624 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A place for a drive, and who is in it: a port that serves one, or a port that waits for one.
+//! [`crate::slots`] says who changes it.
+//!
+//! Slots in which nobody comes or goes for a while.
+//!
+//! Places for drives, each with a controller of its own: it is served while it has a drive, and
+//! else waits for one. Drives come and go while the machine runs.
+//!
+//! ```text
+//!             the port tells that one came
+//!   Waiting ------------------------------> exchange --> Served
+//!      ^                                                    |
+//!      +--- exchange <--- all its I/O has failed <----------+ the drive is gone
+//! ```
+//! # Who changes what
+//! * `attend`, a work item of each slot, sees to what the slot's port calls for. It ends the I/O of
+//!   a drive that is gone, and changes no slot: what an exchange waits for may need it.
+//! * `exchange`, one work item of all slots, changes who is in a slot, under `doors`
+//!   ([`crate::exchange`]); beside it only [`Slots::open`] shows disks, under `doors` too, and
+//!   [`Slots::remove`] takes them, when both work items are at rest.
+//! * `rescue`, and whoever suspends and resumes all, changes no slot, and ends both work items for
+//!   as long ([`crate::slots_rest`]).
+//! * The interrupt handler reads who is in a slot. Nobody who was there is freed before
+//!   [`Bus::synchronize`] has returned, and `attend` was cancelled.
+//!
+//! Who is in a slot is exchanged: who was there leaves, a port is made anew, and serves the drive
+//! that it has, or waits for one.
+
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use hal::{Cause, Controller, Error};
+use kernel::device::Device;
+use kernel::prelude::*;
+use kernel::sync::lock::mutex::MutexBackend;
+use kernel::sync::lock::Guard;
+use kernel::sync::Mutex;
+use kernel::{c_str, static_lock_class};
+
+use crate::adapter::{log_quirks, Adapter, Bus, Config, Label, Naming, Reason};
+use crate::blk::ioctl::AdminPath;
+use crate::caller::{Caller, Rescue, TakenOff};
+use crate::context::NoIo;
+use crate::errno::advice;
+use crate::platform::KernelPlatform;
+use crate::text::{log_err, log_info, log_warn};
+use crate::work::{Aim, Exchange, KeptOff, Run, Stays, Tend, Work};
+
+/// What a port found that had called for attention.
+pub enum Attended {
+    /// Nothing that matters.
+    Nothing,
+    /// Errors; what failed has failed, everything else goes on.
+    Recovered,
+    /// Its drive is gone, or another is in its place.
+    Gone,
+    /// A drive came where none was served.
+    Came,
+}
+
+/// The controller of a slot.
+pub trait SlotPort: AdminPath {
+    /// Sees to what the port has called for ([`Caller::call`]), with its queue, if it has one, at
+    /// rest. An error: it has to be recovered from scratch. Sleeps.
+    fn attend(&self) -> Result<Attended, Error>;
+
+    /// What it was last doing, for the operator's log.
+    fn step(&self) -> &'static str;
+}
+
+/// Where the slots are.
+pub(crate) trait Home: Send + Sync + 'static {
+    /// A slot's controller.
+    type Port: SlotPort;
+    /// Its bus.
+    type Bus: Bus;
+
+    /// The machine.
+    fn platform(&self) -> &KernelPlatform;
+
+    /// The number in the disks' names.
+    fn number(&self) -> i32;
+
+    /// The controller of slot `number`, not touched yet, which calls for attention through
+    /// `caller`. Sleeps.
+    fn port(&self, number: u8, caller: Caller) -> Result<Self::Port, Error>;
+
+    /// The bus of slot `number`, which is attended by `caller`. Sleeps.
+    fn bus(&self, number: u8, caller: Caller) -> Self::Bus;
+
+    /// How it is to be served.
+    fn config(&self) -> Result<Config, Error>;
+
+    /// Tells the names of its own quirks to `named`: all its slots have them.
+    fn quirks(&self, named: &mut dyn FnMut(&'static str));
+
+    /// Whom an operator has taken off.
+    fn taken_off(&self) -> &TakenOff;
+
+    /// What the buses' [`Bus::reset_all`] calls for.
+    fn rescue(&self) -> &Rescue;
+
+    /// Resets it, with all its ports at rest; it is as it was before there were any, and masters
+    /// the bus. Sleeps.
+    fn restart(&self) -> Result<(), Error>;
+
+    /// Nothing of it gets to memory any more. Sleeps.
+    fn sever(&self);
+}
+
+pub(crate) type SlotAdapter<H> = Adapter<<H as Home>::Port, <H as Home>::Bus>;
+
+/// Who is in a slot.
+pub(crate) enum Tenant<H: Home> {
+    /// A port without a drive, or with one that is left alone: it tells when one comes.
+    Waiting(H::Port),
+    Served(KBox<SlotAdapter<H>>),
+}
+
+/// # Invariants
+/// `tenant` is null, or a box that only the slot's drop and its exchange (`Slots::vacate`) take.
+pub(crate) struct Slot<H: Home> {
+    /// Its port's.
+    pub(crate) number: u8,
+    /// By whom its port calls for attention.
+    pub(crate) caller: Caller,
+    tenant: AtomicPtr<Tenant<H>>,
+    /// An exchange is called for.
+    pub(crate) wanted: AtomicBool,
+    /// Its port can't be stopped, whatever is reset: who is there stays until the slots go.
+    pub(crate) given_up: AtomicBool,
+    /// What exchanges who is in it, and belongs to the slots that this is one of. They rest their
+    /// work before they go.
+    pub(crate) exchange: Aim<Work<Exchange>>,
+    /// Its home's.
+    pub(crate) taken_off: TakenOff,
+}
+
+impl<H: Home> Slot<H> {
+    /// An empty slot of nobody's yet.
+    pub(crate) fn new(number: u8, caller: Caller, taken_off: TakenOff) -> Self {
+        Self {
+            number,
+            caller,
+            tenant: AtomicPtr::new(null_mut()),
+            wanted: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
+            exchange: Aim::new(),
+            taken_off,
+        }
+    }
+
+    /// Who is in it: null, or a box that is valid until it is taken.
+    #[inline]
+    pub(crate) fn tenant(&self) -> *const Tenant<H> {
+        self.tenant.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mask(&self) -> u32 {
+        1u32.wrapping_shl(u32::from(self.number))
+    }
+
+    pub(crate) fn place(&self, tenant: KBox<Tenant<H>>) {
+        self.tenant.store(KBox::into_raw(tenant), Ordering::Release);
+    }
+
+    pub(crate) fn take(&self) -> Option<KBox<Tenant<H>>> {
+        let tenant = self.tenant.swap(null_mut(), Ordering::AcqRel);
+        // SAFETY: a box, which nobody takes twice.
+        (!tenant.is_null()).then(|| unsafe { KBox::from_raw(tenant) })
+    }
+
+    pub(crate) fn call_for_exchange(&self) {
+        self.wanted.store(true, Ordering::Release);
+        if let Some(exchange) = self.exchange.get() {
+            exchange.begin();
+        }
+    }
+}
+
+impl<H: Home> Drop for Slot<H> {
+    fn drop(&mut self) {
+        self.caller.silence();
+        drop(self.take());
+    }
+}
+
+impl<H: Home> Run<Tend> for Slot<H> {
+    fn run(&self) {
+        let _no_io = NoIo::new();
+        // SAFETY: who takes what is there cancels this work before it goes.
+        match unsafe { self.tenant().as_ref() } {
+            None => {}
+            Some(Tenant::Waiting(port)) => {
+                if let Ok(Attended::Came) = SlotPort::attend(port) {
+                    // Whoever was taken off has left by now.
+                    self.taken_off.forget(self.mask());
+                    self.call_for_exchange();
+                }
+            }
+            Some(Tenant::Served(adapter)) if adapter.is_live() => {
+                if self.taken_off.is_exchange_due(self.mask()) {
+                    self.call_for_exchange();
+                }
+                attend_served(self, adapter);
+            }
+            Some(Tenant::Served(_)) => {}
+        }
+    }
+}
+
+fn attend_served<H: Home>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
+    // One that is suspended is started anew, and says then what it has to say.
+    let Some(attended) = adapter.at_rest_if_awake(SlotPort::attend) else {
+        return;
+    };
+    match attended {
+        Ok(Attended::Nothing | Attended::Came) => {}
+        Ok(Attended::Recovered) => {
+            log_warn!(
+                adapter,
+                "port {}: recovered from errors of the drive or its link\n",
+                slot.number
+            );
+            // For what it has to say of that.
+            adapter.call();
+        }
+        Ok(Attended::Gone) => {
+            log_err!(
+                adapter,
+                "port {}: its drive is gone, and so is the disk; the port waits for another\n",
+                slot.number
+            );
+            adapter.lose();
+            slot.call_for_exchange();
+        }
+        // What was wrong is told there.
+        Err(_) => adapter.recover_from(Reason::Unanswered),
+    }
+}
+
+/// Why nobody does: of the slots' own.
+pub(crate) enum StillBy<'a> {
+    /// The doors are held.
+    Doors { _held: Guard<'a, (), MutexBackend> },
+    /// There is no exchange.
+    Rest { _kept: KeptOff<'a, Exchange> },
+}
+
+/// Nobody leaves a slot while it lives, save by who has it for himself alone (`Slots::vacate`).
+///
+/// # Invariants
+/// `_why` is of the slots that `exchange` is of.
+pub(crate) struct Still<'a> {
+    exchange: &'a Work<Exchange>,
+    _why: StillBy<'a>,
+}
+
+impl<'a> Still<'a> {
+    /// By the slots themselves, with their exchange and a reason that is theirs.
+    pub(crate) fn new(exchange: &'a Work<Exchange>, why: StillBy<'a>) -> Self {
+        // INVARIANT: by who calls this.
+        let _why = why;
+        Self { exchange, _why }
+    }
+
+    /// Who is in `slot`, which is one of them.
+    pub(crate) fn tenant<'s, H: Home>(&'s self, slot: &'s Slot<H>) -> Option<&'s Tenant<H>> {
+        let exchange = slot.exchange.get()?;
+        // SAFETY: only an exchange takes what is there, which holds the doors, and borrows what it
+        // holds them by for itself.
+        core::ptr::eq(exchange, self.exchange).then(|| unsafe { slot.tenant().as_ref() })?
+    }
+}
+
+/// The slots of a home.
+///
+/// # Invariants
+/// Once shared it is not moved: `attend` and `exchange` have its address.
+pub(crate) struct Slots<H: Home> {
+    /// What changes who is in them.
+    pub(crate) exchange: Work<Exchange>,
+    /// All of them, in the order of their numbers.
+    pub(crate) slots: KVec<Slot<H>>,
+    /// Held while somebody comes or goes.
+    doors: Pin<KBox<Mutex<()>>>,
+    /// The slots whose drive is served, one bit each.
+    pub(crate) served: AtomicU32,
+    /// Between [`Slots::suspend`] and [`Slots::resume`].
+    pub(crate) asleep: AtomicBool,
+    /// The home's, for what is done to all at once.
+    pub(crate) bus: H::Bus,
+    home: H,
+}
+
+impl<H: Home> Slots<H> {
+    /// The slots in `mask`, one bit each, brought up as far as that goes without interrupts: what
+    /// can't be served is told. Sleeps.
+    pub(crate) fn new(home: H, mask: u32) -> Result<KBox<Self>, Error> {
+        let mut slots = KVec::new();
+        for number in (0u8..32).filter(|number| 1u32.wrapping_shl(u32::from(*number)) & mask != 0) {
+            let caller = Caller::new(home.number())?;
+            let slot = Slot::new(number, caller, home.taken_off().clone());
+            slots.push(slot, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        }
+        let doors = KBox::pin_init(
+            Mutex::new((), c_str!("hiops_doors"), static_lock_class!()),
+            GFP_KERNEL,
+        )
+        .map_err(|_| Error::NoMemory)?;
+        let all = KBox::new(
+            Self {
+                exchange: Work::new(home.number())?,
+                slots,
+                doors,
+                served: AtomicU32::new(0),
+                asleep: AtomicBool::new(false),
+                bus: home.bus(0, Caller::new(home.number())?),
+                home,
+            },
+            GFP_KERNEL,
+        )
+        .map_err(|_| Error::NoMemory)?;
+        let stays = all.stays();
+        all.exchange.aim(stays);
+        for slot in &all.slots {
+            slot.exchange.set(stays.seen_as(|all| &all.exchange));
+            all.settle(slot);
+        }
+        Ok(all)
+    }
+
+    fn stays(&self) -> Stays<Self> {
+        // SAFETY: they are not moved out of their box, and what they have a part in is silenced
+        // before they go (`rest`).
+        unsafe { Stays::new(self) }
+    }
+
+    /// What the slots share.
+    #[inline]
+    pub(crate) fn home(&self) -> &H {
+        &self.home
+    }
+
+    /// The slots whose drive is served, one bit each.
+    #[inline]
+    pub(crate) fn served(&self) -> u32 {
+        self.served.load(Ordering::Relaxed)
+    }
+
+    /// The port of slot `number` may have interrupted: whether it did. Hard interrupt context, as
+    /// [`Bus::synchronize`] knows it.
+    #[inline]
+    pub(crate) fn interrupted(&self, number: u8) -> bool {
+        let mut slots = self.slots.iter();
+        let Some(slot) = slots.find(|slot| slot.number == number) else {
+            return false;
+        };
+        // SAFETY: who takes what is there waits for the handlers.
+        match unsafe { slot.tenant().as_ref() } {
+            Some(Tenant::Served(adapter)) => adapter.interrupt(0),
+            Some(Tenant::Waiting(port)) => port.interrupt(0) != Cause::None,
+            None => false,
+        }
+    }
+
+    /// Lets the ports interrupt, and shows the disks; returns how many there are. Once, after the
+    /// interrupt handler is there. Sleeps.
+    pub(crate) fn open(&self) -> Result<usize, Error> {
+        let still = self.still();
+        self.home.rescue().aim(self.stays());
+        for (at, slot) in self.slots.iter().enumerate() {
+            if let Some(place) = self.stays().part(|all| all.slots.get(at)) {
+                slot.caller.aim(place);
+            }
+        }
+        log_quirks(
+            |named| self.home.quirks(named),
+            |text| log_info!(self, "{}", text),
+        );
+        let mut shown = 0usize;
+        let mut last = Error::Unsupported;
+        for slot in &self.slots {
+            match self.show(&still, slot) {
+                Ok(disks) => shown = shown.saturating_add(disks),
+                Err(error) => last = error,
+            }
+        }
+        match shown {
+            0 => Err(last),
+            _ => Ok(shown),
+        }
+    }
+
+    /// All disks go, all I/O ends, and the ports rest; nobody is attended any more. The interrupt
+    /// handler must still be there. Sleeps.
+    pub(crate) fn remove(&self) {
+        self.rest();
+        let still = self.still_at_rest();
+        (self.slots.iter()).for_each(|slot| Self::part(&still, slot, Adapter::remove));
+    }
+
+    /// The machine goes down: likewise, but the disks stay. Sleeps.
+    pub(crate) fn shutdown(&self) {
+        self.rest();
+        let still = self.still_at_rest();
+        (self.slots.iter()).for_each(|slot| Self::part(&still, slot, Adapter::shutdown));
+    }
+
+    /// No work item runs any more, nor will. The exchange before `attend`, which alone brings about
+    /// what it may wait for.
+    fn rest(&self) {
+        self.home.rescue().silence();
+        self.exchange.disable();
+        self.slots.iter().for_each(|slot| slot.caller.silence());
+    }
+
+    /// Nobody comes or goes while the result lives. Not by who has one. Sleeps.
+    pub(crate) fn still(&self) -> Still<'_> {
+        Still::new(
+            &self.exchange,
+            StillBy::Doors {
+                _held: self.doors.lock(),
+            },
+        )
+    }
+
+    /// Likewise for those that an exchange may wait for, and who have kept it off before. Sleeps.
+    pub(crate) fn still_at_rest(&self) -> Still<'_> {
+        Still::new(
+            &self.exchange,
+            StillBy::Rest {
+                _kept: self.exchange.keep_off(),
+            },
+        )
+    }
+
+    /// Who is in `slot` is served no more, by `work`, and does not interrupt either.
+    pub(crate) fn part(still: &Still<'_>, slot: &Slot<H>, work: impl FnOnce(&SlotAdapter<H>)) {
+        match still.tenant(slot) {
+            None => {}
+            Some(Tenant::Waiting(port)) => port.set_interrupt(0, false),
+            Some(Tenant::Served(adapter)) => {
+                work(adapter);
+                adapter.controller().set_interrupt(0, false);
+            }
+        }
+    }
+
+    /// The slots that want it are changed, soon. Any context.
+    pub(crate) fn begin_exchange(&self) {
+        self.exchange.begin();
+    }
+
+    pub(crate) fn device(&self) -> Option<&Device> {
+        self.bus.device().map(|device| &***device)
+    }
+
+    pub(crate) fn label(&self) -> Label {
+        Label(Naming::Port(self.home.number()), self.home.number())
+    }
+}
+
+impl<H: Home> Drop for Slots<H> {
+    fn drop(&mut self) {
+        self.rest();
+        let mut slots = self.slots.iter();
+        if slots.any(|slot| slot.given_up.load(Ordering::Acquire)) {
+            // Its memory is freed next.
+            self.home.sever();
+        }
+    }
+}
+
+impl<H: Home> Run<Exchange> for Slots<H> {
+    fn run(&self) {
+        let mut still = self.still();
+        let taken_off = self.home().taken_off();
+        let scan = taken_off.take_scan();
+        for slot in &self.slots {
+            let tenant = still.tenant(slot);
+            let is_served = matches!(tenant, Some(Tenant::Served(adapter)) if !adapter.is_dead());
+            if scan && taken_off.has(slot.mask()) {
+                taken_off.forget(slot.mask());
+                slot.wanted.store(true, Ordering::Release);
+            }
+            // Called for by the one before it, perhaps: nobody who is served leaves for that.
+            let stays = is_served && !taken_off.has(slot.mask());
+            if slot.wanted.swap(false, Ordering::AcqRel) && !stays {
+                if is_served {
+                    log_info!(
+                        self,
+                        "port {}: its drive is taken off, as was asked for\n",
+                        slot.number
+                    );
+                }
+                if slot.given_up.load(Ordering::Acquire) {
+                    // The disk goes, and no other comes: the port's memory has to stay.
+                    Self::part(&still, slot, Adapter::remove);
+                    self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
+                    continue;
+                }
+                self.vacate(&mut still, slot);
+                self.settle(slot);
+                // What is wrong with its disk is told there.
+                let _ = self.show(&still, slot);
+            }
+        }
+    }
+}
+
+impl<H: Home> Slots<H> {
+    /// Who is in `slot` leaves.
+    fn vacate(&self, still: &mut Still<'_>, slot: &Slot<H>) {
+        Self::part(still, slot, Adapter::remove);
+        self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
+        let tenant = slot.take();
+        self.bus.synchronize();
+        slot.caller.cancel();
+        if let Some(Tenant::Waiting(port)) = tenant.as_deref() {
+            self.stop_or_cut_off(slot, port);
+        }
+        drop(tenant);
+    }
+
+    /// Makes the port of `slot`, which is empty, anew: it serves the drive that it has, or waits
+    /// for one. Under `doors`, or alone.
+    pub(crate) fn settle(&self, slot: &Slot<H>) {
+        let Some(tenant) = self.tenant_of(slot) else {
+            return;
+        };
+        let is_served = matches!(tenant, Tenant::Served(_));
+        match KBox::new(tenant, GFP_KERNEL) {
+            Ok(tenant) => slot.place(tenant),
+            Err(_) => return self.tell(slot, "making the port", Error::NoMemory),
+        }
+        if is_served {
+            self.served.fetch_or(slot.mask(), Ordering::Relaxed);
+        }
+    }
+
+    fn tenant_of(&self, slot: &Slot<H>) -> Option<Tenant<H>> {
+        let caller = slot.caller.clone();
+        let port = (self.home().port(slot.number, caller))
+            .map_err(|error| self.tell(slot, "making the port", error))
+            .ok()?;
+        let is_taken_off = self.home().taken_off().has(slot.mask());
+        let config = match !is_taken_off && self.has_drive(slot, &port) {
+            true => (self.home().config())
+                .map_err(|error| self.tell(slot, "reading the parameters", error))
+                .ok(),
+            false => None,
+        };
+        let Some(config) = config else {
+            let stopped = self.stop_or_cut_off(slot, &port);
+            return stopped.then_some(Tenant::Waiting(port));
+        };
+        let bus = self.home().bus(slot.number, slot.caller.clone());
+        let adapter = Adapter::new(self.home().platform(), port, bus, config);
+        adapter
+            .map_err(|error| self.tell(slot, "making the queue", error))
+            .ok()
+            .map(Tenant::Served)
+    }
+
+    /// Stops the `port` of `slot`, before its memory is freed, now or later; `false`: in vain, so
+    /// nothing of it gets there.
+    fn stop_or_cut_off(&self, slot: &Slot<H>, port: &H::Port) -> bool {
+        let stopped = port.stop().is_ok();
+        if !stopped {
+            (self.home().bus(slot.number, slot.caller.clone())).cut_off();
+        }
+        stopped
+    }
+
+    /// Whether `port` has a drive that can be served; why not is told.
+    pub(crate) fn has_drive(&self, slot: &Slot<H>, port: &H::Port) -> bool {
+        if let Err(error) = port.start() {
+            self.tell(slot, port.step(), error);
+            return false;
+        }
+        let mut drive = false;
+        let told = port.units(&mut |found| match found {
+            Ok(_) => drive = true,
+            Err(refused) => {
+                log_warn!(
+                    self,
+                    "port {} is not served: {}\n",
+                    slot.number,
+                    refused.why
+                );
+            }
+        });
+        told.is_ok() && drive
+    }
+
+    /// Lets the port of `slot` interrupt, and shows its disk.
+    pub(crate) fn show(&self, still: &Still<'_>, slot: &Slot<H>) -> Result<usize, Error> {
+        match still.tenant(slot) {
+            None => Ok(0),
+            Some(Tenant::Waiting(port)) => {
+                port.set_interrupt(0, true);
+                Ok(0)
+            }
+            Some(Tenant::Served(adapter)) => {
+                adapter.controller().set_interrupt(0, true);
+                let shown = adapter.add_disks();
+                adapter.log_disk_quirks(|named| self.home().quirks(named));
+                shown
+            }
+        }
+    }
+
+    fn tell(&self, slot: &Slot<H>, what: &str, error: Error) {
+        log_err!(
+            self,
+            "port {}: {} failed ({:?}): {}; the other ports are not concerned\n",
+            slot.number,
+            what,
+            error,
+            advice(error)
+        );
+    }
+}

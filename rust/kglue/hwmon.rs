@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A controller's temperatures for the operator's monitoring: the kernel's hwmon, with the in-tree
+//! driver's names. The kernel crate has no hwmon (Linux 7.3); `c_shims/hwmon.c` has its tables.
+
+use core::ptr::NonNull;
+use hal::{Error, Heat};
+use kernel::bindings;
+use kernel::device::Device;
+use kernel::error::from_err_ptr;
+use kernel::ffi::{c_int, c_long};
+use kernel::prelude::*;
+use kernel::sync::{new_mutex, Arc, Mutex};
+
+use crate::blk::ioctl::Gate;
+use crate::context::now_ms;
+use crate::device::raw;
+use crate::errno::to_errno;
+use crate::shims;
+
+/// For how long an answer is good, in milliseconds: a monitor reads all the files at once.
+const FRESH_MS: u64 = 1_000;
+
+/// # Invariants
+/// `hwmon` is the first field (`repr(C)`), so a pointer to it is one to the whole.
+#[repr(C)]
+#[pin_data]
+struct Shared {
+    hwmon: shims::hiops_hwmon,
+    gate: Arc<Gate>,
+    /// The last answer, and when it came.
+    #[pin]
+    last: Mutex<Option<(u64, Heat)>>,
+}
+
+/// Temperatures that are shown; they go with the drop.
+///
+/// # Invariants
+/// `device` was registered with `_shared`, and not unregistered.
+pub(crate) struct Thermometer {
+    device: NonNull<bindings::device>,
+    _shared: Pin<KBox<Shared>>,
+}
+
+// SAFETY: whoever drops it may unregister the device.
+unsafe impl Send for Thermometer {}
+// SAFETY: nothing is done with a shared one.
+unsafe impl Sync for Thermometer {}
+
+impl Thermometer {
+    /// Those of the controller behind `gate`, whose device is `parent`; `None`: it has none, or the
+    /// kernel has no use for them. Sleeps.
+    pub(crate) fn new(gate: Arc<Gate>, parent: &Device) -> Result<Option<Self>, Error> {
+        let init = pin_init!(Shared {
+            hwmon: shims::hiops_hwmon { read: Some(read) },
+            gate,
+            last <- new_mutex!(None, "hiops_heat"),
+        });
+        let shared = KBox::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        if shared.value(shims::hiops_heat_HIOPS_HEAT_NOW, 0).is_err() {
+            return Ok(None);
+        }
+        let hwmon = (&raw const shared.hwmon).cast_mut();
+        // SAFETY: the core takes a reference of the parent; the other is valid until the drop,
+        // which unregisters the device.
+        let device = unsafe { shims::hiops_hwmon_register(raw(parent), hwmon) };
+        let device = from_err_ptr(device).map_err(crate::errno::from_errno)?;
+        // INVARIANT: just registered.
+        Ok(NonNull::new(device).map(|device| Self {
+            device,
+            _shared: shared,
+        }))
+    }
+}
+
+impl Drop for Thermometer {
+    fn drop(&mut self) {
+        // SAFETY: registered, by the invariant. Who is reading is waited for.
+        unsafe { shims::hiops_hwmon_unregister(self.device.as_ptr()) };
+    }
+}
+
+impl Shared {
+    /// What an attribute says. Sleeps.
+    fn value(&self, what: shims::hiops_heat, channel: c_int) -> Result<c_long, Error> {
+        let heat = self.heat()?;
+        let sensor = usize::try_from(channel).map_err(|_| Error::Unsupported)?;
+        let value = match (what, sensor.checked_sub(1)) {
+            (shims::hiops_heat_HIOPS_HEAT_NOW, None) => Some(heat.composite),
+            (shims::hiops_heat_HIOPS_HEAT_NOW, Some(at)) => heat.sensors.get(at).copied().flatten(),
+            (shims::hiops_heat_HIOPS_HEAT_WARNING, None) => heat.warning,
+            (shims::hiops_heat_HIOPS_HEAT_CRITICAL, None) => heat.critical,
+            (shims::hiops_heat_HIOPS_HEAT_ALARM, None) => Some(i32::from(heat.alarm)),
+            _ => None,
+        };
+        // CAST: 32 bits fit.
+        value.map(|value| value as c_long).ok_or(Error::Unsupported)
+    }
+
+    fn heat(&self) -> Result<Heat, Error> {
+        let mut last = self.last.lock();
+        if let Some((_, heat)) = last.filter(|(at, _)| now_ms().saturating_sub(*at) < FRESH_MS) {
+            return Ok(heat);
+        }
+        let heat = self
+            .gate
+            .with(|owner| owner.heat())
+            .unwrap_or(Err(Error::Gone))?;
+        let heat = heat.ok_or(Error::Unsupported)?;
+        *last = Some((now_ms(), heat));
+        Ok(heat)
+    }
+}
+
+/// # Safety
+/// Called with the `hwmon` of a [`Shared`] that is alive, and a place for the value.
+unsafe extern "C" fn read(
+    from: *mut shims::hiops_hwmon,
+    what: shims::hiops_heat,
+    channel: c_int,
+    value: *mut c_long,
+) -> c_int {
+    // SAFETY: by the caller's promise, and the invariant of `Shared`.
+    let (shared, value) = unsafe { (&*from.cast::<Shared>(), &mut *value) };
+    match shared.value(what, channel) {
+        Ok(read) => {
+            *value = read;
+            0
+        }
+        Err(error) => to_errno(error).to_errno(),
+    }
+}

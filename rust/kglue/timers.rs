@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A high-resolution timer that may be started from anywhere, its own handler included.
+//!
+//! The kernel crate's (`kernel::time::hrtimer`, Linux 7.2 and 7.3) is no use here: who starts it
+//! gets a handle whose drop cancels, and so waits for the handler, in which it can't be dropped
+//! then. A `start(&self)` of a timer whose owner cancels it, as below, is what it lacks.
+//!
+//! A coarse timer. Behind `Upper::retry_later` it looks again at a queue whose first request could
+//! not be mapped; for waiters, it looks after offers that nobody claims, and after time-outs.
+//!
+//! The kernel crate (Linux 7.2 and 7.3) has timers of high resolution only.
+//!
+//! What polling one hardware queue needs of the adapter: a timer, and the interrupt turned off.
+
+use kernel::bindings;
+use kernel::error::Error;
+use kernel::ffi::c_ulong;
+use kernel::prelude::*;
+use kernel::types::Opaque;
+
+use crate::compat::NORESTART;
+use crate::context::{jiffies, PreemptOff};
+use crate::shims;
+use crate::work::{Aim, Stays};
+
+/// Whoever a timer is for.
+pub(crate) trait Expired: Send + Sync {
+    /// It has expired. Hard interrupt context.
+    fn expired(&self);
+}
+
+impl Expired for Aim<dyn Expired> {
+    #[inline]
+    fn expired(&self) {
+        if let Some(target) = self.get() {
+            target.expired();
+        }
+    }
+}
+
+/// A timer with what its handler is called for. It lives in its own allocation: the timer queue
+/// points into it. Dropped, it is cancelled.
+///
+/// # Invariants
+/// `timer` is set up, and stays where it is.
+#[repr(C)]
+pub(crate) struct HrTimer<T: Expired = Aim<dyn Expired>> {
+    timer: Opaque<bindings::hrtimer>,
+    target: T,
+}
+
+// SAFETY: a timer may be started from any context.
+unsafe impl<T: Expired> Send for HrTimer<T> {}
+// SAFETY: as above; the timer's own lock orders it.
+unsafe impl<T: Expired> Sync for HrTimer<T> {}
+
+impl HrTimer {
+    /// A timer for nobody yet.
+    pub(crate) fn new() -> Result<KBox<Self>, Error> {
+        Self::of(Aim::new())
+    }
+}
+
+impl<T: Expired> HrTimer<T> {
+    /// A timer for `target`.
+    pub(crate) fn of(target: T) -> Result<KBox<Self>, Error> {
+        // The memory first: a value that is none yet is never dropped, and so never cancelled.
+        let memory = KBox::new_uninit(GFP_KERNEL)?;
+        let timer = Opaque::uninit();
+        let timer = KBox::write(memory, Self { timer, target });
+        // SAFETY: it stays where it is until the drop has cancelled it (`KBox`, never moved out
+        // of).
+        unsafe {
+            bindings::hrtimer_setup(
+                timer.timer.get(),
+                Some(Self::handler),
+                // CAST: 1.
+                bindings::CLOCK_MONOTONIC as bindings::clockid_t,
+                bindings::hrtimer_mode_HRTIMER_MODE_REL_PINNED,
+            );
+        }
+        // INVARIANT: set up.
+        Ok(timer)
+    }
+
+    /// What it is for.
+    #[inline(always)]
+    pub(crate) fn target(&self) -> &T {
+        &self.target
+    }
+
+    /// Expires in `us` microseconds, on this CPU, instead of when it would have. Any context.
+    #[inline]
+    pub(crate) fn start(&self, us: u32) {
+        let ns = i64::from(us).wrapping_mul(1000);
+        self.expire(ns, bindings::hrtimer_mode_HRTIMER_MODE_REL_PINNED);
+    }
+
+    /// Likewise when the monotonic clock says `ns`.
+    #[inline]
+    pub(crate) fn start_at(&self, ns: i64) {
+        self.expire(ns, bindings::hrtimer_mode_HRTIMER_MODE_ABS_PINNED);
+    }
+
+    #[inline(always)]
+    fn expire(&self, ns: i64, mode: bindings::hrtimer_mode) {
+        // SAFETY: set up.
+        unsafe { bindings::hrtimer_start_range_ns(self.timer.get(), ns, 0, mode) };
+    }
+
+    /// Does not expire any more unless started again; waits for a handler that runs. Sleeps or
+    /// spins for that long.
+    pub(crate) fn cancel(&self) {
+        // SAFETY: set up; the caller holds nothing that the handler takes.
+        unsafe { bindings::hrtimer_cancel(self.timer.get()) };
+    }
+
+    /// # Safety
+    /// Called by the timer core with the timer of an `HrTimer<T>`.
+    unsafe extern "C" fn handler(timer: *mut bindings::hrtimer) -> bindings::hrtimer_restart {
+        // SAFETY: `timer` is the first field (`repr(C)`) of one that is not freed before it was
+        // cancelled.
+        let this = unsafe { &*timer.cast::<Self>() };
+        this.target.expired();
+        NORESTART
+    }
+}
+
+impl<T: Expired> Drop for HrTimer<T> {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+/// Whoever looks again.
+pub(crate) trait Kicked: Send + Sync {
+    /// It is time to. Soft interrupt context, with preemption off.
+    fn kicked(&self);
+}
+
+/// A timer that kicks one queue. It lives in its own allocation: the timer wheel points into it.
+///
+/// # Invariants
+/// `timer` is set up.
+#[repr(C)]
+pub(crate) struct Retry {
+    timer: Opaque<bindings::timer_list>,
+    queue: Aim<dyn Kicked>,
+}
+
+// SAFETY: timers may be armed from any context, and run in any.
+unsafe impl Send for Retry {}
+// SAFETY: as above; the timer's own lock orders it.
+unsafe impl Sync for Retry {}
+
+impl Retry {
+    /// A timer that kicks nothing yet.
+    pub(crate) fn new() -> Result<KBox<Self>, Error> {
+        let retry = KBox::new(
+            Self {
+                timer: Opaque::uninit(),
+                queue: Aim::new(),
+            },
+            GFP_KERNEL,
+        )?;
+        // SAFETY: it stays where it is until it is shut down (`KBox`, never moved out of).
+        unsafe { shims::hiops_timer_setup(retry.timer.get(), Some(Self::expired)) };
+        // INVARIANT: set up.
+        Ok(retry)
+    }
+
+    /// From now on it kicks `queue`; once. [`Retry::shutdown`] silences it.
+    pub(crate) fn aim<Q: Kicked + 'static>(&self, queue: Stays<Q>) {
+        self.queue.set(queue.seen_as(|queue| queue));
+    }
+
+    /// Kicks in about two ticks. Any context.
+    pub(crate) fn arm(&self) {
+        self.arm_in(2);
+    }
+
+    /// Kicks in about so many ticks. Any context.
+    pub(crate) fn arm_in(&self, ticks: c_ulong) {
+        // SAFETY: set up. After a shutdown it does nothing.
+        unsafe { bindings::mod_timer(self.timer.get(), jiffies().wrapping_add(ticks)) };
+    }
+
+    /// Never kicks again; returns when no kick runs any more. Sleeps.
+    pub(crate) fn shutdown(&self) {
+        // SAFETY: set up; no lock is held that the kick takes.
+        unsafe { bindings::timer_shutdown_sync(self.timer.get()) };
+    }
+
+    /// # Safety
+    /// Called by the timer wheel with the timer of a `Retry`.
+    unsafe extern "C" fn expired(timer: *mut bindings::timer_list) {
+        // SAFETY: `timer` is the first field (`repr(C)`) of a `Retry` that is not shut down.
+        let retry = unsafe { &*timer.cast::<Self>() };
+        if let Some(queue) = retry.queue.get() {
+            let _stay = PreemptOff::new();
+            queue.kicked();
+        }
+    }
+}
+
+/// A queue that can be polled; when its timer has expired, it polls.
+pub(crate) trait Polled: Expired {
+    /// Whether its interrupt can be turned off.
+    fn can_poll(&self) -> bool;
+    /// Turns it on or off.
+    fn set_interrupt(&self, on: bool);
+}
+
+/// The poller of one hardware queue.
+pub(crate) struct Poller {
+    timer: KBox<HrTimer>,
+    queue: Aim<dyn Polled>,
+}
+
+impl Poller {
+    /// A poller of nothing yet. Sleeps.
+    pub(crate) fn new() -> Result<KBox<Self>, Error> {
+        let poller = Self {
+            timer: HrTimer::new()?,
+            queue: Aim::new(),
+        };
+        Ok(KBox::new(poller, GFP_KERNEL)?)
+    }
+
+    /// From now on it polls `queue`; once. [`Poller::quiet`] silences it, save for who calls it.
+    pub(crate) fn aim<Q: Polled + 'static>(&self, queue: Stays<Q>) {
+        self.queue.set(queue.seen_as(|queue| queue));
+        self.timer.target().set(queue.seen_as(|queue| queue));
+    }
+
+    /// Whether the queue's interrupt can be turned off.
+    pub(crate) fn can_poll(&self) -> bool {
+        (self.queue.get()).is_some_and(Polled::can_poll)
+    }
+
+    /// Turns the queue's interrupt on or off, if that can be.
+    pub(crate) fn set_interrupt(&self, on: bool) -> bool {
+        match self.queue.get() {
+            Some(queue) if queue.can_poll() => {
+                queue.set_interrupt(on);
+                true
+            }
+            _ => on,
+        }
+    }
+
+    /// The queue is looked at in `us` microseconds.
+    #[inline]
+    pub(crate) fn start(&self, us: u32) {
+        self.timer.start(us);
+    }
+
+    /// No tick runs any more, nor will. Sleeps.
+    pub(crate) fn quiet(&self) {
+        self.timer.cancel();
+    }
+}
