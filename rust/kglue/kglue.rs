@@ -77,4 +77,4 @@ pub use sysfs::POLL_INTERVAL_US;
 pub use sysfs::WINDOW_US;
 
 /// What the kernel's print macros put before each line.
-pub(crate) const __LOG_PREFIX: &[u8] = b"hiops\0";
+const __LOG_PREFIX: &[u8] = b"hiops\0";

@@ -275,13 +275,13 @@ pub(crate) fn groups() -> *mut *const bindings::attribute_group {
 }
 
 /// Shows one attribute.
-pub(crate) type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;
+type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;
 /// Takes a value, without the blanks around it.
-pub(crate) type Store = fn(&DiskShared, &[u8]) -> Result<(), Error>;
+type Store = fn(&DiskShared, &[u8]) -> Result<(), Error>;
 
 /// One attribute, with the kernel's part first.
 #[repr(C)]
-pub(crate) struct Attribute {
+struct Attribute {
     raw: bindings::device_attribute,
     show: Show,
     store: Option<Store>,
@@ -312,11 +312,11 @@ impl Attribute {
     }
 
     /// Disks of which `is_there` does not hold don't have it.
-    pub(crate) const fn where_there_is(self, is_there: fn(&DiskShared) -> bool) -> Self {
+    const fn where_there_is(self, is_there: fn(&DiskShared) -> bool) -> Self {
         Self { is_there, ..self }
     }
 
-    pub(crate) const fn entry(&'static self) -> *mut bindings::attribute {
+    const fn entry(&'static self) -> *mut bindings::attribute {
         (&raw const self.raw.attr).cast_mut()
     }
 }
@@ -378,7 +378,7 @@ impl<T, const N: usize> List<T, N> {
 
 /// A group of attributes: a folder, if it has a name.
 #[repr(transparent)]
-pub(crate) struct Group(bindings::attribute_group);
+struct Group(bindings::attribute_group);
 
 // SAFETY: nobody writes it.
 unsafe impl Sync for Group {}
@@ -403,7 +403,7 @@ impl Group {
         })
     }
 
-    pub(crate) const fn entry(&'static self) -> *mut bindings::attribute_group {
+    const fn entry(&'static self) -> *mut bindings::attribute_group {
         (&raw const self.0).cast_mut()
     }
 }
@@ -438,27 +438,27 @@ unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared {
     }
 }
 
-pub(crate) fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     let policy = disk.owner.get().link_power().unwrap_or_default();
     writeln!(to, "{}", policy.name())
 }
 
-pub(crate) fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     let policy = LinkPower::of_name(text).ok_or(EINVAL)?;
     let set = disk.owner.get().set_link_power(policy);
     set.map_err(to_errno)
 }
 
-pub(crate) fn show_depth(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_depth(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     writeln!(to, "{}", disk.owner.get().depth().unwrap_or_default())
 }
 
-pub(crate) fn store_depth(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_depth(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     let depth = u16::try_from(number(text)?).map_err(|_| EINVAL)?;
     disk.owner.get().set_depth(depth).map_err(to_errno)
 }
 
-pub(crate) fn show_cache_type(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_cache_type(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     to.write_str(match disk.owner.get().has_cache(disk.unit.id) {
         Ok(true) => "write back\n",
         Ok(false) => "write through\n",
@@ -466,7 +466,7 @@ pub(crate) fn show_cache_type(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Resu
     })
 }
 
-pub(crate) fn store_cache_type(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_cache_type(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     let on = match text {
         b"write back" => true,
         b"write through" => false,
@@ -479,14 +479,14 @@ pub(crate) fn store_cache_type(disk: &DiskShared, text: &[u8]) -> Result<(), Err
 /// For how many microseconds a thread may look after a nap.
 pub const WINDOW_US: core::ops::RangeInclusive<u32> = 1..=MOST_WINDOW_US;
 
-pub(crate) fn show_predict(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_predict(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     match is_hooked() {
         true => writeln!(to, "{}", u8::from(disk.owner.get().predicts())),
         false => to.write_str("unavailable\n"),
     }
 }
 
-pub(crate) fn store_predict(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_predict(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
         1 if !is_hooked() => Err(eopnotsupp()),
         on @ (0 | 1) => {
@@ -497,11 +497,11 @@ pub(crate) fn store_predict(disk: &DiskShared, text: &[u8]) -> Result<(), Error>
     }
 }
 
-pub(crate) fn show_window(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_window(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     writeln!(to, "{}", disk.owner.get().window_us())
 }
 
-pub(crate) fn store_window(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_window(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     let us = u32::try_from(number(text)?).map_err(|_| EINVAL)?;
     if !WINDOW_US.contains(&us) {
         return Err(EINVAL);
@@ -510,7 +510,7 @@ pub(crate) fn store_window(disk: &DiskShared, text: &[u8]) -> Result<(), Error> 
     Ok(())
 }
 
-pub(crate) fn show_forecast(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_forecast(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     disk.owner.get().forecast(to)
 }
 

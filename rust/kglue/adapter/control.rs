@@ -30,7 +30,7 @@ use crate::text::log_warn;
 
 /// The way of ioctls to the adapter behind a gate, which is an `A`: one only opens it, and has
 /// given the function that comes this way.
-pub(super) struct GateWay<'a, A> {
+struct GateWay<'a, A> {
     gate: &'a Gate,
     adapter: PhantomData<A>,
 }
@@ -107,7 +107,7 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Asks the controller's reservations, as a tool would: with the control path, and no longer
     /// than until somebody needs that urgently.
-    pub(super) fn of_reservations<R>(
+    fn of_reservations<R>(
         &self,
         ask: impl FnOnce(&dyn Reservations, &dyn Fn() -> bool) -> Result<R, Error>,
     ) -> Result<R, Error> {
@@ -118,7 +118,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// [`Error::Gone`]: it is going away, and waits for who is inside.
-    pub(super) fn still_served(&self) -> Result<(), Error> {
+    fn still_served(&self) -> Result<(), Error> {
         match self.gate.is_closing() {
             true => Err(Error::Gone),
             false => Ok(()),
@@ -360,7 +360,7 @@ const MOST_TOLD: usize = 16;
 /// Writes a line for what things take, and for each of the first `queues` that interrupt what its
 /// strategy has learnt: by name a `-` for what does not pay, and else for how many nanoseconds more
 /// it is done in vain.
-pub(super) fn write_learned<'a, C: Controller + 'a, B: Bus + 'a>(
+fn write_learned<'a, C: Controller + 'a, B: Bus + 'a>(
     to: &mut dyn Write,
     queues: impl Iterator<Item = &'a HwQueue<C, B>>,
 ) -> fmt::Result {
@@ -403,7 +403,7 @@ fn write_queue<C: Controller, B: Bus>(to: &mut dyn Write, at: usize, io: &Io<C, 
 /// Writes a line for each class of which a command was measured: what it is expected to take, how
 /// far commands are from that on average, and how many were measured. What several queues'
 /// strategies know goes in as often as each has measured.
-pub(super) fn write_forecast<'a>(
+fn write_forecast<'a>(
     to: &mut dyn Write,
     strategies: impl Iterator<Item = &'a queue::Strategy> + Clone,
 ) -> fmt::Result {

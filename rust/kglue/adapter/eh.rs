@@ -241,7 +241,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// The rung at which `reason` begins. One that is not alive is not asked for anything.
-    pub(crate) fn rung_for(&self, reason: &Reason) -> u8 {
+    fn rung_for(&self, reason: &Reason) -> u8 {
         match reason {
             Reason::Late(_) if C::ABORTS && self.alive().is_ok() => ABORT,
             _ => RESET,
@@ -250,7 +250,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// How often what was late was aborted or reset, while nobody is at it; `None`: somebody is.
     /// What ends between two answers that are alike has ended by itself.
-    pub(crate) fn climbs(&self) -> Option<u64> {
+    fn climbs(&self) -> Option<u64> {
         // What it did is counted before it is well again, so the count is looked at first.
         let climbs = self.aborts.load(Ordering::Acquire);
         let climbs = climbs.wrapping_add(self.resets.load(Ordering::Acquire));
@@ -259,7 +259,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// Has the device abort what is late, if it may be left at that; whether nothing is late any
     /// more, and nobody has asked for a reset. Sleeps: as long as a command may take.
-    pub(crate) fn is_settled_by_abort(&self) -> bool {
+    fn is_settled_by_abort(&self) -> bool {
         if self.recovering.load(Ordering::Acquire) != ABORT {
             return false;
         }

@@ -288,13 +288,13 @@ impl<C: Controller, B: Bus> crate::faults::Woken for HwQueue<C, B> {
 
 /// Counts of one queue, from its beginning or the last reset of them.
 #[derive(Default)]
-pub(super) struct Tally {
+struct Tally {
     /// One writer at a time, as for all up to the turns.
     pub(super) interrupts: AtomicU64,
     /// In units of [`stamp`].
-    pub(super) max_irq: AtomicU64,
+    max_irq: AtomicU64,
     /// The longest tick of the poll timer, likewise.
-    pub(super) max_tick: AtomicU64,
+    max_tick: AtomicU64,
     pub(super) ticks: AtomicU64,
     /// How often the interrupt was turned on or off.
     pub(super) turns: AtomicU64,

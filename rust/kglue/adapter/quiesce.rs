@@ -279,7 +279,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// Likewise, unless the controller is suspended, or is so while this waits. Sleeps.
-    pub(crate) fn control_if_awake(&self) -> Option<Guard<'_, (), MutexBackend>> {
+    fn control_if_awake(&self) -> Option<Guard<'_, (), MutexBackend>> {
         loop {
             let control = self.control.lock();
             // Whatever its state is by now: with their tokens kept, the queues can't be paused.
@@ -441,7 +441,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// Until nothing is under way, or the device is gone or takes too long. Sleeps.
-    pub(crate) fn wait_for_last_io(&self) {
+    fn wait_for_last_io(&self) {
         let mut left = LAST_IO_US;
         let busy = || {
             self.queues
@@ -457,14 +457,14 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// Takes the completions that are there, also those that only threads look for which are frozen
     /// by now.
-    pub(crate) fn drain_all(&self) {
+    fn drain_all(&self) {
         self.queues.iter().for_each(|queue| {
             let _stay = PreemptOff::new();
             queue.io.drain(Context::Sweep);
         });
     }
 
-    pub(crate) fn take_disks(&self) {
+    fn take_disks(&self) {
         // A tool's command that takes long would keep what it holds.
         self.gate.close();
         // None comes any more.
@@ -498,7 +498,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// What a drop does before the fields go: from any state.
-    pub(crate) fn put_away(&mut self) {
+    fn put_away(&mut self) {
         self.abandon();
         self.take_disks();
         *self.hook.lock() = None;

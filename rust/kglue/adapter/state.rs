@@ -50,7 +50,7 @@ pub(crate) const LOOK_AGAIN_US: u64 = 1_000;
 
 /// The hardware queues at rest. They borrow from `Adapter::queues`, for which Rust has no lifetime:
 /// see the adapter's invariants.
-type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
+pub(super) type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
 pub(crate) type PausedQueue<C, B> =
     Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
 

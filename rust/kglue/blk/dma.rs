@@ -68,7 +68,7 @@ impl MapKind for DirectMap {
 /// `device` is one that a driver is bound to for as long as this is used, with requests whose PDU
 /// has room for a [`DmaMapped`].
 pub struct DmaMap {
-    pub(super) device: *mut bindings::device,
+    device: *mut bindings::device,
 }
 
 // SAFETY: the device is one that a driver is bound to, and the DMA API may be called for it from
@@ -80,7 +80,7 @@ unsafe impl Sync for DmaMap {}
 /// How a request is mapped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum How {
+enum How {
     /// Not, or nothing of it is to be undone.
     Nothing = 0,
     /// One segment, `one`, that is to be unmapped.
@@ -93,22 +93,22 @@ pub(super) enum How {
 
 /// The state of a request's DMA mapping. All zeroes are one.
 pub struct DmaMapped {
-    pub(super) how: How,
+    how: How,
     /// Memory of another device, reached through the host bridge.
-    pub(super) mmio: bool,
+    mmio: bool,
     /// Bytes mapped, for the IOMMU's range.
-    pub(super) total: u32,
-    pub(super) one: Piece,
-    pub(super) list: Pieces,
-    pub(super) iova: bindings::dma_iova_state,
+    total: u32,
+    one: Piece,
+    list: Pieces,
+    iova: bindings::dma_iova_state,
     /// Where blk-mq's iterator is; here so that the segments' own is small and moves cheaply.
-    pub(super) iter: shims::blk_dma_iter,
+    iter: shims::blk_dma_iter,
 }
 
 impl DmaMapped {
     /// The segment that blk-mq's iterator has just mapped.
     #[inline(always)]
-    pub(super) fn found(&self) -> Segment {
+    fn found(&self) -> Segment {
         let (addr, len) = (self.iter.addr, self.iter.len);
         Segment { addr, len }
     }
@@ -125,14 +125,14 @@ impl DmaMap {
     }
 
     #[inline(always)]
-    pub(super) fn mapped<'a>(&self, rq: &'a mut Rq) -> &'a mut DmaMapped {
+    fn mapped<'a>(&self, rq: &'a mut Rq) -> &'a mut DmaMapped {
         // SAFETY: the PDU has room for it (invariant), zeroed by blk-mq or written by this; it is
         // the owner's alone, who is the caller.
         unsafe { &mut (*rq.pdu::<DmaMapped>()).mapped }
     }
 
     #[inline]
-    pub(super) fn unmap_piece(&self, rq: &Rq, piece: Piece, mmio: bool) {
+    fn unmap_piece(&self, rq: &Rq, piece: Piece, mmio: bool) {
         // SAFETY: mapped for this device and in this request's direction, and not unmapped since.
         unsafe {
             shims::hiops_unmap_one(self.device, piece.addr, piece.len, rq.as_raw(), mmio);
@@ -149,7 +149,7 @@ impl DmaMap {
 
     /// Undoes a mapping that needs it.
     #[inline(never)]
-    pub(super) fn unmap_some(&self, rq: &mut Rq) {
+    fn unmap_some(&self, rq: &mut Rq) {
         let mapped = self.mapped(rq);
         let (one, mmio) = (mapped.one, mapped.mmio);
         match core::mem::replace(&mut mapped.how, How::Nothing) {

@@ -486,7 +486,7 @@ pub(super) const MINORS: i32 = HIOPS_DISK_MINORS as i32;
 static MAJOR: AtomicI32 = AtomicI32::new(0);
 
 /// The major, which goes back with the drop.
-pub(super) struct Major(i32);
+struct Major(i32);
 
 impl Major {
     /// Before the first disk; once. Sleeps.

@@ -108,7 +108,7 @@ impl Bus for PciBus {
 }
 
 /// How data reaches `device`, for an adapter of its driver's.
-pub(super) fn dma_map(device: &BoundDevice) -> DmaMap {
+fn dma_map(device: &BoundDevice) -> DmaMap {
     // SAFETY: bound for as long as there is a reference to it, which the adapter's bus has.
     unsafe { DmaMap::new(raw(device)) }
 }

@@ -84,7 +84,7 @@ impl Function {
     }
 
     /// Lets it signal by its INTx pin, or not.
-    pub(super) fn set_pin(&self, on: bool) {
+    fn set_pin(&self, on: bool) {
         // SAFETY: as in `tell`.
         unsafe { bindings::pci_intx(self.as_raw(), on.into()) };
     }

@@ -183,11 +183,11 @@ pub(super) unsafe fn bound<'a, B: Binding>(dev: *mut bindings::device) -> &'a B 
 }
 
 /// The callbacks of driver `B`.
-pub(super) struct Power<B>(PhantomData<B>);
+struct Power<B>(PhantomData<B>);
 
 impl<B: Binding> Power<B> {
     /// For the PM core.
-    pub(super) const SLEEP: &'static bindings::dev_pm_ops = &bindings::dev_pm_ops {
+    const SLEEP: &'static bindings::dev_pm_ops = &bindings::dev_pm_ops {
         suspend: Some(sleeps::<B, Suspends>),
         resume: Some(sleeps::<B, Resumes>),
         freeze: Some(sleeps::<B, Suspends>),
@@ -198,18 +198,16 @@ impl<B: Binding> Power<B> {
     };
 
     /// For the PCI core.
-    pub(super) const ERRORS: &'static bindings::pci_error_handlers =
-        &bindings::pci_error_handlers {
-            error_detected: Some(error_detected::<B>),
-            slot_reset: Some(slot_reset::<B>),
-            reset_prepare: Some(happens::<B, IsReset>),
-            reset_done: Some(happens::<B, Resumes>),
-            ..zeroed()
-        };
+    const ERRORS: &'static bindings::pci_error_handlers = &bindings::pci_error_handlers {
+        error_detected: Some(error_detected::<B>),
+        slot_reset: Some(slot_reset::<B>),
+        reset_prepare: Some(happens::<B, IsReset>),
+        reset_done: Some(happens::<B, Resumes>),
+        ..zeroed()
+    };
 
     /// Likewise, when the machine goes down.
-    pub(super) const SHUTDOWN: unsafe extern "C" fn(*mut bindings::pci_dev) =
-        happens::<B, ShutsDown>;
+    const SHUTDOWN: unsafe extern "C" fn(*mut bindings::pci_dev) = happens::<B, ShutsDown>;
 }
 
 /// What happens to a function.
