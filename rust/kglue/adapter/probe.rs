@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 //! An adapter is made: its queues, and the tag set that blk-mq has of them.
 
-use core::mem::size_of;
+use core::mem::{size_of, MaybeUninit};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8};
 use hal::Error;
 use kernel::error::to_result;
 use kernel::prelude::*;
-use kernel::sync::{LockClassKey, Mutex};
+use kernel::sync::{Arc, LockClassKey, Mutex};
 use kernel::types::Opaque;
 use kernel::{bindings, c_str, static_lock_class};
 
 use crate::adapter::config::{Bus, Config, Naming, Number};
 use crate::adapter::queue::HwQueue;
-use crate::adapter::state::{Adapter, Attention, Shown, TagSet, LIVE, WELL};
+use crate::adapter::state::{Adapter, Attention, PausedQueues, Shown, TagSet, LIVE, WELL};
 use crate::blk::ioctl::{AdminPath, Gate};
 use crate::blk::ops::Ops;
 use crate::blk::request::Pdu;
 use crate::blk::MapKind;
 use crate::platform::KernelPlatform;
 use crate::shims;
-use crate::work::{Stays, Work};
+use crate::wait::hook::Hook;
+use crate::work::{Recover, Stays, Work};
 
 /// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the
 /// FIFO holds the rest. Enough that who has 256 in flight never sleeps for one of blk-mq's tags,
@@ -54,11 +55,68 @@ fn lock<T>(
     Mutex::new(value, name, key)
 }
 
+/// Allocates what is made in its place.
+fn boxed<T>(init: impl PinInit<T>) -> Result<Pin<KBox<T>>, Error> {
+    KBox::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)
+}
+
 /// The first of `vectors`, if they are in a row.
 fn in_a_row(mut vectors: impl Iterator<Item = u16>) -> Option<u16> {
     let first = vectors.next()?;
     let next = |last: u16, vector| (vector == last.wrapping_add(1)).then_some(vector);
     vectors.try_fold(first, next).is_some().then_some(first)
+}
+
+/// What an adapter has of its own, each part of which is allocated by itself; and its place.
+struct Parts<C: AdminPath, B: Bus> {
+    place: KBox<MaybeUninit<Adapter<C, B>>>,
+    number: i32,
+    numbered: Option<Number>,
+    disks: Pin<KBox<Mutex<Shown>>>,
+    change: Pin<KBox<Mutex<bool>>>,
+    control: Pin<KBox<Mutex<()>>>,
+    paused: PausedQueues<C, B>,
+    hook: Pin<KBox<Mutex<Option<Hook>>>>,
+    recovery: Work<Recover>,
+    attention: Attention,
+    gate: Arc<Gate>,
+}
+
+impl<C: AdminPath, B: Bus> Parts<C, B> {
+    /// Allocates them. Sleeps.
+    fn new(config: &Config) -> Result<Self, Error> {
+        let numbered = match config.naming {
+            Naming::Namespace => Some(Number::new()?),
+            Naming::Port(_) | Naming::Ram(_) => None,
+        };
+        let number = match config.naming {
+            Naming::Port(number) => number,
+            _ => numbered.as_ref().map_or(-1, Number::get),
+        };
+        // A class of lockdep's for each.
+        let disks = boxed(lock(Shown::new(), NAMES.disks, static_lock_class!()))?;
+        let change = boxed(lock(false, NAMES.change, static_lock_class!()))?;
+        let control = boxed(lock((), NAMES.control, static_lock_class!()))?;
+        let paused = boxed(lock(KVec::new(), NAMES.paused, static_lock_class!()))?;
+        let hook = boxed(lock(None, NAMES.hook, static_lock_class!()))?;
+        let recovery = Work::new(number)?;
+        let attention = Attention::new(number)?;
+        let place = KBox::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        let gate = Gate::new()?;
+        Ok(Self {
+            place,
+            number,
+            numbered,
+            disks,
+            change,
+            control,
+            paused,
+            hook,
+            recovery,
+            attention,
+            gate,
+        })
+    }
 }
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
@@ -93,47 +151,12 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         bus: B,
         config: Config,
     ) -> Result<KBox<Self>, (Error, C, B)> {
-        let parts = || -> Result<_, Error> {
-            let no_memory = |_| Error::NoMemory;
-            let numbered = match config.naming {
-                Naming::Namespace => Some(Number::new()?),
-                Naming::Port(_) | Naming::Ram(_) => None,
-            };
-            let number = match config.naming {
-                Naming::Port(number) => number,
-                _ => numbered.as_ref().map_or(-1, Number::get),
-            };
-            let disks = KBox::pin_init(
-                lock(Shown::new(), NAMES.disks, static_lock_class!()),
-                GFP_KERNEL,
-            )
-            .map_err(no_memory)?;
-            let change =
-                KBox::pin_init(lock(false, NAMES.change, static_lock_class!()), GFP_KERNEL)
-                    .map_err(no_memory)?;
-            let control = KBox::pin_init(lock((), NAMES.control, static_lock_class!()), GFP_KERNEL)
-                .map_err(no_memory)?;
-            let paused = KBox::pin_init(
-                lock(KVec::new(), NAMES.paused, static_lock_class!()),
-                GFP_KERNEL,
-            )
-            .map_err(no_memory)?;
-            let hook = KBox::pin_init(lock(None, NAMES.hook, static_lock_class!()), GFP_KERNEL)
-                .map_err(no_memory)?;
-            let recovery = Work::new(number)?;
-            let attention = Attention::new(number)?;
-            let place = KBox::<Self>::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-            let gate = Gate::new()?;
-            Ok((
-                number, numbered, disks, change, control, paused, hook, recovery, attention, place,
-                gate,
-            ))
-        };
-        let parts = match parts() {
+        let parts = match Parts::<C, B>::new(&config) {
             Ok(parts) => parts,
             Err(error) => return Err((error, controller, bus)),
         };
-        let (
+        let Parts {
+            place,
             number,
             numbered,
             disks,
@@ -143,9 +166,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             hook,
             recovery,
             attention,
-            place,
             gate,
-        ) = parts;
+        } = parts;
         Ok(place.write(Self {
             recovery,
             attention,

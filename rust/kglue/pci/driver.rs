@@ -72,6 +72,50 @@ pub struct Bound<T: PciDriver> {
     _claim: Claim,
 }
 
+/// Starts `controller`, whose function is `claim`ed, and gets its vectors. On an error the
+/// controller may have to be stopped. Sleeps.
+fn start<T: PciDriver>(
+    function: &Function,
+    claim: &Claim,
+    controller: &T::Controller,
+    config: &Config,
+) -> Result<Vectors, Failed> {
+    let started = || {
+        controller.stop()?;
+        claim.set_master();
+        controller.start()
+    };
+    started().map_err(|error| Failed(T::step(controller), error))?;
+    // Some are kept for polled I/O; one at least interrupts.
+    let queues = controller.limits().queues;
+    let interrupting = queues.saturating_sub(config.poll_queues).max(1);
+    Vectors::new(function, interrupting, T::messages(controller))
+        .map_err(|error| Failed("interrupt vectors", error))
+}
+
+impl<T: PciDriver> Bound<T> {
+    /// Makes the controller's node, and shows its temperatures: without these it serves as well.
+    /// Sleeps.
+    fn show(&mut self, function: &Function) {
+        match self.adapter.node(&function.device()) {
+            Ok(node) => self.node = Some(node),
+            Err(error) => dev_warn!(
+                function.device(),
+                "it has no node of its own ({}): tools use its disks'\n",
+                advice(error)
+            ),
+        }
+        match self.adapter.thermometer(&function.device()) {
+            Ok(thermometer) => self.thermometer = thermometer,
+            Err(error) => dev_warn!(
+                function.device(),
+                "its temperatures are not shown ({})\n",
+                advice(error)
+            ),
+        }
+    }
+}
+
 // SAFETY: what is made of the function is a part of the result, dropped in an order in which nobody
 // comes any more for what goes.
 unsafe impl<T: PciDriver> Binding for Bound<T> {
@@ -99,21 +143,7 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
 
         // From here on the device may use memory: it is stopped before the controller, who owns
         // that, is dropped.
-        let start = || {
-            controller.stop()?;
-            claim.set_master();
-            controller.start()
-        };
-        let vectors = start()
-            .map_err(|error| Failed(T::step(&controller), error))
-            .and_then(|()| {
-                // Some are kept for polled I/O; one at least interrupts.
-                let queues = controller.limits().queues;
-                let interrupting = queues.saturating_sub(config.poll_queues).max(1);
-                Vectors::new(function, interrupting, T::messages(&controller))
-                    .map_err(step("interrupt vectors"))
-            });
-        let vectors = match vectors {
+        let vectors = match start::<T>(function, &claim, &controller, &config) {
             Ok(vectors) => {
                 T::use_pin(&controller, vectors.pin());
                 vectors
@@ -150,22 +180,7 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
             bound.adapter.remove();
             return Err(Failed("adding the disks", error));
         }
-        match bound.adapter.node(&function.device()) {
-            Ok(node) => bound.node = Some(node),
-            Err(error) => dev_warn!(
-                function.device(),
-                "it has no node of its own ({}): tools use its disks'\n",
-                advice(error)
-            ),
-        }
-        match bound.adapter.thermometer(&function.device()) {
-            Ok(thermometer) => bound.thermometer = thermometer,
-            Err(error) => dev_warn!(
-                function.device(),
-                "its temperatures are not shown ({})\n",
-                advice(error)
-            ),
-        }
+        bound.show(function);
         Ok(bound)
     }
 

@@ -104,6 +104,38 @@ struct Shared<T: HbaDriver> {
 }
 
 impl<T: HbaDriver> Shared<T> {
+    /// That of the ports of `hba`, which was started, with its interrupt vectors. Sleeps.
+    fn new(
+        function: &Function,
+        platform: KernelPlatform,
+        registers: T::Registers,
+        hba: T::Hba,
+    ) -> Result<Self, Failed> {
+        let step = |what| move |error| Failed(what, error);
+        let no_memory = |_| Failed("making the controller", Error::NoMemory);
+        // CAST: 32 at most.
+        let numbers = u32::BITS.saturating_sub(T::ports(&hba).leading_zeros()) as u16;
+        let vectors = Vectors::for_ports(function, numbers, T::messages(&hba), || {
+            !T::shares_message(&hba)
+        })
+        .map_err(step("interrupt vectors"))?;
+        let pin = vectors.pin();
+        let number = Number::new().map_err(step("taking a number"))?;
+        let rescue = Rescue::new(number.get()).map_err(step("making the ports"))?;
+        Ok(Self {
+            hba,
+            function: function.clone(),
+            platform,
+            registers,
+            vectors: Arc::new(vectors, GFP_KERNEL).map_err(no_memory)?,
+            pin,
+            number,
+            rescue,
+            mastering: Mastering::new().map_err(step("making the ports"))?,
+            taken_off: TakenOff::new().map_err(step("making the ports"))?,
+        })
+    }
+
     /// Brings its ports on, and lets it interrupt, after it was started.
     fn listen(&self) {
         if let Some(ports) = T::switched_ports(&self.hba) {
@@ -230,27 +262,8 @@ unsafe impl<T: HbaDriver> Binding for BoundHba<T> {
             function.turn_on_ports(ports);
         }
         let mask = T::ports(&hba);
-        // CAST: 32 at most.
-        let numbers = u32::BITS.saturating_sub(mask.leading_zeros()) as u16;
-        let vectors = Vectors::for_ports(function, numbers, T::messages(&hba), || {
-            !T::shares_message(&hba)
-        })
-        .map_err(step("interrupt vectors"))?;
-        let (io_vectors, pin) = (vectors.io_vectors(), vectors.pin());
-        let number = Number::new().map_err(step("taking a number"))?;
-        let rescue = Rescue::new(number.get()).map_err(step("making the ports"))?;
-        let shared = Shared {
-            hba,
-            function: function.clone(),
-            platform,
-            registers,
-            vectors: Arc::new(vectors, GFP_KERNEL).map_err(no_memory)?,
-            pin,
-            number,
-            rescue,
-            mastering: Mastering::new().map_err(step("making the ports"))?,
-            taken_off: TakenOff::new().map_err(step("making the ports"))?,
-        };
+        let shared = Shared::<T>::new(function, platform, registers, hba)?;
+        let io_vectors = shared.vectors.io_vectors();
         let ports = Slots::new(shared, mask).map_err(step("making the ports"))?;
         if ports.served() == 0 {
             return Err(Failed("finding a drive to serve", Error::Unsupported));

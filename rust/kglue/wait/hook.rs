@@ -2,7 +2,7 @@
 //! The hook in the kernel's waits: what a thread does as it enters one and as it leaves it
 //! (`c_shims/wait.c` is what redirects it here).
 
-use super::{end, table};
+use super::{end, table, Place};
 use crate::blk::hctx::{Come, Offer, Way};
 use crate::context::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
@@ -49,24 +49,8 @@ unsafe extern "C" fn hiops_wait_enter(
     let _stay = PreemptOff::new();
     table.shares.set_ready(&place.ready, None);
     let calm = table.shares.come_by();
-    let mut then = Next::Sleep;
-    let vain = place.naps.take_vain();
-    if !vain && waiter.waits(thread) && hiops_may_drain() {
-        let way = waiter.way(thread);
-        let come = Come {
-            turn: place.take_turn(),
-            calm,
-            expected: (place.naps.expected(waiter.outstanding())).filter(|_| hiops_may_nap()),
-            napped: place.naps.take_ended(way),
-        };
-        // SAFETY: the way is this thread's own, and all that is enlisted here is outstanding on it:
-        // its adapter is there, and stays for as long as preemption is off.
-        if let Some(way) = unsafe { way.as_ref() } {
-            then = way.queue().wait(come);
-        }
-    }
     let mut until = 0;
-    let code = match then {
+    let code = match come(place, waiter, thread, calm) {
         Next::Sleep => {
             // CAST: a number of a CPU.
             place.cpu.store(cpu() as u32, Ordering::Relaxed);
@@ -100,6 +84,28 @@ unsafe extern "C" fn hiops_wait_enter(
     wait.until_ns = until;
     wait.next = code;
     from_ref(waiter).cast_mut().cast()
+}
+
+/// Has the queue drained that has the I/O of `thread`, the caller, if that may be: what it does
+/// next. `calm`: it may yield on this CPU. With preemption off.
+#[inline]
+fn come(place: &Place, waiter: &Waiter<Offer, Way>, thread: Thread, calm: bool) -> Next {
+    if place.naps.take_vain() || !waiter.waits(thread) || !hiops_may_drain() {
+        return Next::Sleep;
+    }
+    let way = waiter.way(thread);
+    let come = Come {
+        turn: place.take_turn(),
+        calm,
+        expected: (place.naps.expected(waiter.outstanding())).filter(|_| hiops_may_nap()),
+        napped: place.naps.take_ended(way),
+    };
+    // SAFETY: the way is this thread's own, and all that is enlisted here is outstanding on it: its
+    // adapter is there, and stays for as long as preemption is off.
+    match unsafe { way.as_ref() } {
+        Some(way) => way.queue().wait(come),
+        None => Next::Sleep,
+    }
 }
 
 /// When a wait of so many ticks ends, by the monotonic clock.
