@@ -12,16 +12,12 @@
 //! recovery may still be begun.
 //!
 //! # Files, each of which works with those above it
-//! * `config`: what the adapter is given, [`Bus`] and [`Config`]. `reason`: why it is reset.
-//! * `queue`: one hardware queue. `attention`: how the controller is attended. `shown`: the disks.
-//!   `state`: all parts.
-//! * `rest`: queues at rest. `suspend`: sleep, resets by others, and the control path.
-//! * `recover`: recovery. `abort`: the rungs below it.
-//! * `quirks`, `disks`, `change`: disks are made and shown, and change. `attend`: what the
-//!   controller reports by itself.
-//! * `remove`: the way out. `tags`, `make`: the beginning, of all that.
-//! * `control`: the way of tools' commands. `learned`: what strategies have learnt. `serve`:
-//!   interrupts, and the disks' files.
+//! * `config`: what the adapter is given, [`Bus`] and [`Config`]; why it is reset, or put to rest.
+//! * `queue`: one hardware queue. `state`: all that an adapter keeps.
+//! * `quiesce`: at rest: for a moment, for a sleep, for good. `eh`: time-outs, aborts, recovery.
+//! * `scan`: its disks, and what the controller reports by itself.
+//! * `probe`: an adapter is made.
+//! * `control`: interrupts, the disks' files, and the way of tools' commands.
 
 mod config;
 mod control;
@@ -32,11 +28,9 @@ mod quiesce;
 mod scan;
 mod state;
 
-pub use config::Suspend;
-pub use config::{Begin, Bus, Config, Naming};
+pub use config::{Begin, Bus, Config, Naming, Suspend};
 pub use state::Adapter;
 
-pub(crate) use config::Reason;
-pub(crate) use config::{spread, Label, Number};
+pub(crate) use config::{spread, Label, Number, Reason};
 pub(crate) use queue::HwQueue;
 pub(crate) use scan::log_quirks;

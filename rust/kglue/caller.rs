@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How a controller calls for attention from a context that must not sleep.
+//! What a port asks of the home that it is a slot of, from a context that must not sleep: to be
+//! attended ([`Caller`]), to be taken off ([`TakeOff`]), and a reset of all ([`RescueCall`]).
 //!
-//! Drives that an operator has taken off: each is in its slot, and not served, until another comes
-//! in its place, or all slots are scanned. As the files `delete` and `scan` of the kernel's SCSI
-//! layer have it (Linux 7.3, drivers/scsi/scsi_sysfs.c).
+//! Drives that an operator has taken off are each in their slot, and not served, until another
+//! comes in their place, or all slots are scanned. As the files `delete` and `scan` of the kernel's
+//! SCSI layer have it (Linux 7.3, drivers/scsi/scsi_sysfs.c).
 //!
-//! The last rung but one: for a port that can't be stopped, all that it is part of is reset.
-//!
-//! Until then the port is suspended, as the others are when it comes to it ([`crate::slots`]): what
-//! they were told is tried again, and nothing fails of it.
+//! A reset of all is the last rung but one, for a port that can't be stopped. Until then the port
+//! is suspended, as the others are when it comes to it (`host_reset.rs`): what they were told is
+//! tried again, and nothing fails of it.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use hal::Error;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What drains a queue when its controller asks for it: in place of an interrupt that injected
-//! faults keep from it.
-//!
-//! The module's folder in debugfs, with one for each device whose faults can be switched on.
+//! Faults on demand, on a kernel that is made for them: the module's folder in debugfs, with one
+//! for each device whose faults can be switched on; and what drains a queue when its controller
+//! asks for it, in place of an interrupt that such a fault keeps from it ([`Alarm`]).
 
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,7 @@
 //! All slots at rest for a while: the machine sleeps, or their home is reset, by others or for a
 //! port that can't be stopped.
 //!
-//! `rescue`, a work item of all slots, is what a port calls for then.
+//! `rescue`, a work item of all slots, is what a port calls for then ([`crate::caller::Rescue`]).
 
 use core::sync::atomic::Ordering;
 use hal::{Controller, Error};

@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A place for a drive, and who is in it: a port that serves one, or a port that waits for one.
-//! [`crate::slots`] says who changes it.
-//!
-//! Slots in which nobody comes or goes for a while.
-//!
 //! Places for drives, each with a controller of its own: it is served while it has a drive, and
 //! else waits for one. Drives come and go while the machine runs.
 //!
@@ -13,19 +8,19 @@
 //!      ^                                                    |
 //!      +--- exchange <--- all its I/O has failed <----------+ the drive is gone
 //! ```
+//! An exchange has who was in the slot leave, makes a port anew, and serves the drive that it has,
+//! or waits for one. While somebody has slots *still* ([`Still`]), nobody comes or goes.
+//!
 //! # Who changes what
 //! * `attend`, a work item of each slot, sees to what the slot's port calls for. It ends the I/O of
 //!   a drive that is gone, and changes no slot: what an exchange waits for may need it.
-//! * `exchange`, one work item of all slots, changes who is in a slot, under `doors`
-//!   ([`crate::exchange`]); beside it only [`Slots::open`] shows disks, under `doors` too, and
-//!   [`Slots::remove`] takes them, when both work items are at rest.
+//! * `exchange`, one work item of all slots, changes who is in a slot, under `doors`; beside it
+//!   only [`Slots::open`] shows disks, under `doors` too, and [`Slots::remove`] takes them, when
+//!   both work items are at rest.
 //! * `rescue`, and whoever suspends and resumes all, changes no slot, and ends both work items for
-//!   as long ([`crate::slots_rest`]).
+//!   as long (`host_reset.rs`).
 //! * The interrupt handler reads who is in a slot. Nobody who was there is freed before
 //!   [`Bus::synchronize`] has returned, and `attend` was cancelled.
-//!
-//! Who is in a slot is exchanged: who was there leaves, a port is made anew, and serves the drive
-//! that it has, or waits for one.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A PCI function's interrupt vectors ([`vectors`]), and the handlers on them.
-//!
-//! Vectors and handlers live from probe to unbind; a reset only silences the device and waits for
-//! the handlers that run.
-//!
-//! `kernel::irq::Registration` owns its handler, so a handler for each vector would be an `Arc` of
-//! the adapter; and it is another thing in each of Linux 7.2 (revoked by the device's resources,
-//! with a test for that in each interrupt) and 7.3 (borrowed from the device).
-//!
-//! A PCI function's interrupt vectors.
+//! A PCI function's interrupt vectors, and the handlers on them. Both live from probe to unbind; a
+//! reset only silences the device and waits for the handlers that run.
 //!
 //! With MSI-X the first vector is the admin queue's, whose interrupts tell what the device reports
 //! by itself; commands of the driver's own are polled. The others are managed: spread over the CPUs
 //! by the interrupt core, one I/O queue each. Where that can't be had, one vector (MSI-X, MSI or
 //! the INTx line) serves everything. An HBA has a message for each port, or one vector for all.
 //!
-//! The kernel crate's vectors (`kernel::pci`, Linux 7.2 and 7.3) are not spread over the CPUs, and
-//! are a range in 7.2 and a registration that borrows from the device in 7.3.
+//! `kernel::irq::Registration` owns its handler, so a handler for each vector would be an `Arc` of
+//! the adapter; and it is another thing in each of Linux 7.2 (revoked by the device's resources,
+//! with a test for that in each interrupt) and 7.3 (borrowed from the device). The kernel crate's
+//! vectors (`kernel::pci`) are not spread over the CPUs, and are a range in 7.2 and a registration
+//! that borrows from the device in 7.3.
 
 use core::ops::Deref;
 use core::ptr::from_ref;

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The glue between the pure crates and the kernel: the only Rust that says `kernel::bindings`.
 //!
+//! # Files
 //! * [`platform`], [`dma`], [`mmio`]: hal's platform: tables, DMA memory, registers, time.
 //! * [`pci`], `irq`: a PCI function with its vectors, and its driver. [`device`]: a device whose
 //!   driver is bound.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
-//! * [`slot`], `slots`: places for drives that come and go. `exchange`: who is in one is exchanged;
-//!   `still`: nobody is, for a while. [`caller`]: how a controller calls for attention.
-//!   `mastering`: the bus that ports have in common.
+//! * [`hotplug`]: places for drives that come and go. `host_reset`: all of them at rest.
+//!   [`caller`]: what a controller asks of its home.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
-//! * `node`: a controller's own node, `/dev/hiops<C>`.
-//! * [`wait`]: threads that wait for their I/O; `way`: how they get to its queue. `here`: the
-//!   thread, and who else wants its CPU. `hrtimer`: the timer that polls, and looks after them.
+//! * `node`: a controller's own node, `/dev/hiops<C>`. `hwmon`: its temperatures.
+//! * [`wait`]: threads that wait for their I/O.
 //! * [`ram`]: the RAM disk.
-//! * `errno`: errors at the kernel's edge. `context`: preemption, memory under I/O, clocks.
-//!   `compat`: what differs between kernels.
-//! * `work`: what sleeps, begun from where nothing may. `aim`: whom that, or a timer, is for, and
-//!   that it stays.
-//! * `alarm`, `debugfs`: faults on demand, on a kernel that is made for them.
-//! * `kunit`: tests that need a kernel, of the folder of that name (and `wait`'s, which has its
-//!   own).
+//! * `errno`: errors at the kernel's edge. `text`: the log, and text for the kernel's buffers.
+//!   [`params`]: the module's parameters.
+//! * `context`: preemption, memory under I/O, clocks. `compat`: what differs between kernels.
+//! * `work`: what sleeps, begun from where nothing may; and whom that, or a timer, is for.
+//!   `timers`: the timer that polls, and looks after waiters.
+//! * `faults`: faults on demand, on a kernel that is made for them.
+//! * `kunit`: tests that need a kernel, of the folder of that name (and `wait`'s and the gate's,
+//!   which have their own).
 //! * `shims`: what `c_shims/` declares; `shims_safe`: what of it asks nothing of whoever calls it.
 
 pub mod adapter;
@@ -36,13 +36,17 @@ mod host_reset;
 pub mod hotplug;
 mod hwmon;
 pub mod irq;
+pub mod mmio;
+mod node;
 pub mod params;
+pub mod pci;
 pub mod platform;
+pub mod ram;
 mod shims;
 mod shims_safe;
 mod sysfs;
 mod text;
-pub(crate) mod timers;
+mod timers;
 pub mod wait;
 mod work;
 #[cfg(CONFIG_KUNIT = "y")]
@@ -67,14 +71,9 @@ mod kunit {
     mod sysfs;
     mod unit;
 }
-pub mod mmio;
-mod node;
-pub mod pci;
-pub mod ram;
 
 pub use compat::zeroes;
-pub use sysfs::POLL_INTERVAL_US;
-pub use sysfs::WINDOW_US;
+pub use sysfs::{POLL_INTERVAL_US, WINDOW_US};
 
 /// What the kernel's print macros put before each line.
-const __LOG_PREFIX: &[u8] = b"hiops\0";
+pub(crate) const __LOG_PREFIX: &[u8] = b"hiops\0";

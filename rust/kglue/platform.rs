@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The kernel as a hal platform: tables, DMA memory, time.
-//!
-//! What this machine takes for what a strategy can choose between, measured as a controller is
-//! bound.
+//! The kernel as a hal platform: tables, DMA memory, time; and what this machine takes for what a
+//! strategy can choose between, measured as a controller is bound.
 
 use core::ops::Deref;
 use engine::Costs;

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A disk's attributes: `/sys/block/<disk>/{serial,model,firmware_rev,wwid,nsid,port_no}` and
-//! `/sys/block/<disk>/hiops/`.
+//! `/sys/block/<disk>/hiops/`: what each shows and stores, their tables, and how sysfs comes to
+//! them.
 //!
-//! One attribute of a disk in sysfs: a name, and functions over the disk; and groups of them.
-//!
-//! The kernel crate has no sysfs attributes (Linux 7.3), so this is a `device_attribute` whose
-//! callbacks are the same for all and find their functions behind it.
-//!
-//! Attributes that are settings of the device itself, of those that have them: how much its link
-//! may sleep, how many commands it is given at once, and whether its write cache is on. The in-tree
+//! Some are settings of the device itself, of those that have them: how much its link may sleep,
+//! how many commands it is given at once, and whether its write cache is on. They have the in-tree
 //! drivers' words (Linux 7.3).
 //!
-//! A disk's attributes of when commands are over: `/sys/block/<disk>/hiops/{predict,
-//! predict_window_us,forecast}`.
-//!
-//! What some of a disk's attributes say, word for word.
+//! The kernel crate has no sysfs attributes (Linux 7.3), so an attribute is a `device_attribute`
+//! whose callbacks are the same for all and find their functions behind it.
 
 use core::fmt;
 use core::fmt::Write;
@@ -157,6 +151,82 @@ fn show_quirks(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     }
 }
 
+fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    let policy = disk.owner.get().link_power().unwrap_or_default();
+    writeln!(to, "{}", policy.name())
+}
+
+fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let policy = LinkPower::of_name(text).ok_or(EINVAL)?;
+    let set = disk.owner.get().set_link_power(policy);
+    set.map_err(to_errno)
+}
+
+fn show_depth(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    writeln!(to, "{}", disk.owner.get().depth().unwrap_or_default())
+}
+
+fn store_depth(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let depth = u16::try_from(number(text)?).map_err(|_| EINVAL)?;
+    disk.owner.get().set_depth(depth).map_err(to_errno)
+}
+
+fn show_cache_type(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    to.write_str(match disk.owner.get().has_cache(disk.unit.id) {
+        Ok(true) => "write back\n",
+        Ok(false) => "write through\n",
+        Err(_) => return Err(fmt::Error),
+    })
+}
+
+fn store_cache_type(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let on = match text {
+        b"write back" => true,
+        b"write through" => false,
+        _ => return Err(EINVAL),
+    };
+    let set = disk.owner.get().set_write_cache(on);
+    set.map_err(to_errno)
+}
+
+/// For how many microseconds a thread may look after a nap.
+pub const WINDOW_US: core::ops::RangeInclusive<u32> = 1..=MOST_WINDOW_US;
+
+fn show_predict(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    match is_hooked() {
+        true => writeln!(to, "{}", u8::from(disk.owner.get().predicts())),
+        false => to.write_str("unavailable\n"),
+    }
+}
+
+fn store_predict(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    match number(text)? {
+        1 if !is_hooked() => Err(eopnotsupp()),
+        on @ (0 | 1) => {
+            disk.owner.get().set_predict(on == 1);
+            Ok(())
+        }
+        _ => Err(EINVAL),
+    }
+}
+
+fn show_window(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    writeln!(to, "{}", disk.owner.get().window_us())
+}
+
+fn store_window(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    let us = u32::try_from(number(text)?).map_err(|_| EINVAL)?;
+    if !WINDOW_US.contains(&us) {
+        return Err(EINVAL);
+    }
+    disk.owner.get().set_window_us(us);
+    Ok(())
+}
+
+fn show_forecast(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+    disk.owner.get().forecast(to)
+}
+
 static SERIAL: Attribute =
     Attribute::new(c_str!("serial"), |d, to| to.identity(&d.unit.serial), None);
 static MODEL: Attribute = Attribute::new(c_str!("model"), |d, to| to.identity(&d.unit.model), None);
@@ -272,6 +342,99 @@ static GROUPS: List<bindings::attribute_group, 3> =
 /// The groups of every disk, as `device_add_disk` takes them.
 pub(crate) fn groups() -> *mut *const bindings::attribute_group {
     GROUPS.first().cast()
+}
+
+/// The mode of that word, or of the number that it has as the module's parameter.
+pub(crate) fn mode_of(text: &[u8]) -> Option<Mode> {
+    match text {
+        b"irq" | b"0" => Some(Mode::Irq),
+        b"poll" | b"1" => Some(Mode::Poll),
+        b"hybrid" | b"2" => Some(Mode::Hybrid),
+        _ => None,
+    }
+}
+
+/// The lines of `stats`: name, blank, value.
+pub(crate) fn write_stats(
+    to: &mut impl Write,
+    sums: &Sums,
+    counts: &ControllerCounts,
+) -> fmt::Result {
+    let [irq, lazy, coop, poll, swept] = sums.completed;
+    // What nobody came for would have been the interrupt's, or is for want of an answer.
+    let irq = irq.wrapping_add(swept);
+    let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
+    let [hit, late, vain, woken] = counts.naps;
+    let naps = hit
+        .wrapping_add(late)
+        .wrapping_add(vain)
+        .wrapping_add(woken);
+    let lines: [(&str, u64); 26] = [
+        ("submitted", sums.submitted),
+        ("completed", completed),
+        ("completed_irq", irq),
+        ("completed_lazy", lazy),
+        ("completed_coop", coop),
+        ("completed_poll", poll),
+        ("fifo_deferred", sums.deferred),
+        ("interrupts", counts.interrupts),
+        ("doorbell_writes", counts.doorbell_writes),
+        ("errors", sums.errors),
+        ("retried", sums.retried),
+        ("timeouts", sums.timeouts),
+        ("resets", counts.resets),
+        ("max_irq_ns", counts.max_irq_ns),
+        ("max_tick_ns", counts.max_tick_ns),
+        ("ticks", counts.ticks),
+        ("turns", counts.turns),
+        ("missed_interrupts", counts.missed),
+        ("aborts", counts.aborts),
+        ("swept", swept),
+        ("naps", naps),
+        ("naps_hit", hit),
+        ("naps_late", late),
+        ("naps_vain", vain),
+        ("naps_woken", woken),
+        ("resets_asked", counts.asked),
+    ];
+    (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
+}
+
+/// What is left of a name that blanks and zeroes pad.
+fn trimmed(mut name: &[u8]) -> &[u8] {
+    while let Some((b' ' | 0, before)) = name.split_last() {
+        name = before;
+    }
+    name
+}
+
+/// The name of a disk that no other has, as the in-tree NVMe driver writes it: the strongest of its
+/// `ids`, or what it is called and numbered.
+pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit, ids: &UnitIds) -> fmt::Result {
+    if let Some(uuid) = &ids.uuid {
+        let part = |from: usize, to: usize| Hex(uuid.get(from..to).unwrap_or_default());
+        let (a, b, c, d, e) = (
+            part(0, 4),
+            part(4, 6),
+            part(6, 8),
+            part(8, 10),
+            part(10, 16),
+        );
+        writeln!(to, "uuid.{a}-{b}-{c}-{d}-{e}")
+    } else if let Some(nguid) = &ids.nguid {
+        writeln!(to, "eui.{}", Hex(nguid))
+    } else if let Some(eui64) = &ids.eui64 {
+        writeln!(to, "eui.{}", Hex(eui64))
+    } else if let Some(wwn) = ids.wwn {
+        writeln!(to, "naa.{wwn:016x}")
+    } else {
+        match unit.kind {
+            UnitKind::Namespace { vendor } => write!(to, "nvme.{vendor:04x}-")?,
+            UnitKind::Drive | UnitKind::Ram => to.write_str("hiops.")?,
+        }
+        let (serial, model) = (Hex(trimmed(&unit.serial)), Hex(trimmed(&unit.model)));
+        writeln!(to, "{serial}-{model}-{:08x}", unit.id)
+    }
 }
 
 /// Shows one attribute.
@@ -435,174 +598,5 @@ unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared {
     unsafe {
         let part = kernel::container_of!(dev, bindings::block_device, bd_device);
         GenDisk::from_raw((*part).bd_disk).shared()
-    }
-}
-
-fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    let policy = disk.owner.get().link_power().unwrap_or_default();
-    writeln!(to, "{}", policy.name())
-}
-
-fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    let policy = LinkPower::of_name(text).ok_or(EINVAL)?;
-    let set = disk.owner.get().set_link_power(policy);
-    set.map_err(to_errno)
-}
-
-fn show_depth(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    writeln!(to, "{}", disk.owner.get().depth().unwrap_or_default())
-}
-
-fn store_depth(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    let depth = u16::try_from(number(text)?).map_err(|_| EINVAL)?;
-    disk.owner.get().set_depth(depth).map_err(to_errno)
-}
-
-fn show_cache_type(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    to.write_str(match disk.owner.get().has_cache(disk.unit.id) {
-        Ok(true) => "write back\n",
-        Ok(false) => "write through\n",
-        Err(_) => return Err(fmt::Error),
-    })
-}
-
-fn store_cache_type(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    let on = match text {
-        b"write back" => true,
-        b"write through" => false,
-        _ => return Err(EINVAL),
-    };
-    let set = disk.owner.get().set_write_cache(on);
-    set.map_err(to_errno)
-}
-
-/// For how many microseconds a thread may look after a nap.
-pub const WINDOW_US: core::ops::RangeInclusive<u32> = 1..=MOST_WINDOW_US;
-
-fn show_predict(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    match is_hooked() {
-        true => writeln!(to, "{}", u8::from(disk.owner.get().predicts())),
-        false => to.write_str("unavailable\n"),
-    }
-}
-
-fn store_predict(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    match number(text)? {
-        1 if !is_hooked() => Err(eopnotsupp()),
-        on @ (0 | 1) => {
-            disk.owner.get().set_predict(on == 1);
-            Ok(())
-        }
-        _ => Err(EINVAL),
-    }
-}
-
-fn show_window(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    writeln!(to, "{}", disk.owner.get().window_us())
-}
-
-fn store_window(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    let us = u32::try_from(number(text)?).map_err(|_| EINVAL)?;
-    if !WINDOW_US.contains(&us) {
-        return Err(EINVAL);
-    }
-    disk.owner.get().set_window_us(us);
-    Ok(())
-}
-
-fn show_forecast(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    disk.owner.get().forecast(to)
-}
-
-/// The mode of that word, or of the number that it has as the module's parameter.
-pub(crate) fn mode_of(text: &[u8]) -> Option<Mode> {
-    match text {
-        b"irq" | b"0" => Some(Mode::Irq),
-        b"poll" | b"1" => Some(Mode::Poll),
-        b"hybrid" | b"2" => Some(Mode::Hybrid),
-        _ => None,
-    }
-}
-
-/// The lines of `stats`: name, blank, value.
-pub(crate) fn write_stats(
-    to: &mut impl Write,
-    sums: &Sums,
-    counts: &ControllerCounts,
-) -> fmt::Result {
-    let [irq, lazy, coop, poll, swept] = sums.completed;
-    // What nobody came for would have been the interrupt's, or is for want of an answer.
-    let irq = irq.wrapping_add(swept);
-    let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
-    let [hit, late, vain, woken] = counts.naps;
-    let naps = hit
-        .wrapping_add(late)
-        .wrapping_add(vain)
-        .wrapping_add(woken);
-    let lines: [(&str, u64); 26] = [
-        ("submitted", sums.submitted),
-        ("completed", completed),
-        ("completed_irq", irq),
-        ("completed_lazy", lazy),
-        ("completed_coop", coop),
-        ("completed_poll", poll),
-        ("fifo_deferred", sums.deferred),
-        ("interrupts", counts.interrupts),
-        ("doorbell_writes", counts.doorbell_writes),
-        ("errors", sums.errors),
-        ("retried", sums.retried),
-        ("timeouts", sums.timeouts),
-        ("resets", counts.resets),
-        ("max_irq_ns", counts.max_irq_ns),
-        ("max_tick_ns", counts.max_tick_ns),
-        ("ticks", counts.ticks),
-        ("turns", counts.turns),
-        ("missed_interrupts", counts.missed),
-        ("aborts", counts.aborts),
-        ("swept", swept),
-        ("naps", naps),
-        ("naps_hit", hit),
-        ("naps_late", late),
-        ("naps_vain", vain),
-        ("naps_woken", woken),
-        ("resets_asked", counts.asked),
-    ];
-    (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
-}
-
-/// What is left of a name that blanks and zeroes pad.
-fn trimmed(mut name: &[u8]) -> &[u8] {
-    while let Some((b' ' | 0, before)) = name.split_last() {
-        name = before;
-    }
-    name
-}
-
-/// The name of a disk that no other has, as the in-tree NVMe driver writes it: the strongest of its
-/// `ids`, or what it is called and numbered.
-pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit, ids: &UnitIds) -> fmt::Result {
-    if let Some(uuid) = &ids.uuid {
-        let part = |from: usize, to: usize| Hex(uuid.get(from..to).unwrap_or_default());
-        let (a, b, c, d, e) = (
-            part(0, 4),
-            part(4, 6),
-            part(6, 8),
-            part(8, 10),
-            part(10, 16),
-        );
-        writeln!(to, "uuid.{a}-{b}-{c}-{d}-{e}")
-    } else if let Some(nguid) = &ids.nguid {
-        writeln!(to, "eui.{}", Hex(nguid))
-    } else if let Some(eui64) = &ids.eui64 {
-        writeln!(to, "eui.{}", Hex(eui64))
-    } else if let Some(wwn) = ids.wwn {
-        writeln!(to, "naa.{wwn:016x}")
-    } else {
-        match unit.kind {
-            UnitKind::Namespace { vendor } => write!(to, "nvme.{vendor:04x}-")?,
-            UnitKind::Drive | UnitKind::Ram => to.write_str("hiops.")?,
-        }
-        let (serial, model) = (Hex(trimmed(&unit.serial)), Hex(trimmed(&unit.model)));
-        writeln!(to, "{serial}-{model}-{:08x}", unit.id)
     }
 }

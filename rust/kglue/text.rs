@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the operator reads: which device, what happened, what to do. Rare events only; nothing on
-//! the data path.
-//!
-//! Text for the kernel's buffers.
+//! Text: what the operator reads in the log (which device, what happened, what to do; rare events
+//! only, nothing on the data path), and what goes to the kernel's buffers.
 
 use core::fmt;
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A high-resolution timer that may be started from anywhere, its own handler included.
+//! Timers, each of which its owner cancels: one of high resolution that may be started from
+//! anywhere, its own handler included ([`HrTimer`]); a coarse one ([`Retry`]); and what polling one
+//! hardware queue needs of the adapter, a timer and the interrupt turned off ([`Poller`]).
+//!
+//! The coarse one, behind `Upper::retry_later`, looks again at a queue whose first request could
+//! not be mapped; for waiters, it looks after offers that nobody claims, and after time-outs.
 //!
 //! The kernel crate's (`kernel::time::hrtimer`, Linux 7.2 and 7.3) is no use here: who starts it
 //! gets a handle whose drop cancels, and so waits for the handler, in which it can't be dropped
-//! then. A `start(&self)` of a timer whose owner cancels it, as below, is what it lacks.
-//!
-//! A coarse timer. Behind `Upper::retry_later` it looks again at a queue whose first request could
-//! not be mapped; for waiters, it looks after offers that nobody claims, and after time-outs.
-//!
-//! The kernel crate (Linux 7.2 and 7.3) has timers of high resolution only.
-//!
-//! What polling one hardware queue needs of the adapter: a timer, and the interrupt turned off.
+//! then. A `start(&self)` of a timer whose owner cancels it is what it lacks; and it has no coarse
+//! ones.
 
 use kernel::bindings;
 use kernel::error::Error;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Threads that wait: one that waits for hiops I/O of its own drains before it sleeps, and ends
 //! after it was woken what came for it meanwhile. Here is the table of them, and what the data path
-//! says of them; [`hook`] is what such a thread does itself.
+//! says of them; [`hook`] is what such a thread does itself; `cpu_share` what they know of the CPU
+//! that they share.
 //!
 //! # Who keeps what alive
 //! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until
@@ -12,27 +13,22 @@
 //! * The thread that is woken: it was asleep in the hook when the waker, with preemption off,
 //!   looked.
 //!
-//! What the hook keeps of a place in the table of waiters, beside what the engine does.
+//! # Naps
+//! Of each place is kept when what its thread waits for is over, as far as that was foretold, and
+//! how its last nap ended ([`Naps`]). The queue can be told of that only while something is
+//! outstanding on it, as it is there for no longer. So of a nap after which nothing is, it is told
+//! when the thread next waits for it.
 //!
-//! What the hook keeps of a place for naps: when what its thread waits for is over, as far as that
-//! was foretold, and how its last nap ended.
-//!
-//! The queue can be told of that only while something is outstanding on it, as it is there for no
-//! longer. So of a nap after which nothing is, it is told when the thread next waits for it.
-//!
-//! Sleepers with a time-out of seconds: one timer for all of them.
-//!
+//! # Time-outs
 //! blk_io_schedule() sleeps with half of kernel.hung_task_timeout_secs as its time-out, so that a
 //! thread whose I/O takes minutes is seen alive. schedule_timeout() would set a timer up for that
 //! and delete it again, for each I/O: 370 instructions, a fiftieth of a read. Here a sleeper writes
-//! down when its time-out is over, and a timer that comes twice a second, while anybody sleeps so,
-//! wakes who is due.
+//! down when its time-out is over, and one timer for all of them ([`Timeouts`]), which comes twice
+//! a second while anybody sleeps so, wakes who is due.
 //!
-//! # No sleeper is forgotten
-//! The sleeper writes, passes a fence, and looks whether the timer is on. A timer that has found
-//! nobody says that it is off, passes a fence, and looks again. One of the two sees the other.
-//!
-//! The running thread and its CPU, as the strategy asks about them.
+//! No sleeper is forgotten: the sleeper writes, passes a fence, and looks whether the timer is on.
+//! A timer that has found nobody says that it is off, passes a fence, and looks again. One of the
+//! two sees the other.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Work items: what must sleep is begun here from a context that must not.
+//! Work items: what must sleep is begun here from a context that must not. And whom a work item or
+//! a timer calls, which stays where it is until they were silenced ([`Stays`], [`Aim`]).
 //!
 //! The kernel crate's (`kernel::workqueue`, Linux 7.2 and 7.3) owns what it runs, and lets go of it
 //! no more. Here an owner that goes away takes its work with it, and keeps it off for a while; so
 //! `flush`, `cancel`, `disable` and `enable`, and a queue of one's own, are what it lacks.
-//!
-//! Whom a timer or a work item calls.
 
 use core::ptr::NonNull;
 use hal::Error;

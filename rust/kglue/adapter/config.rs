@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What an adapter is given: a bus, and how it is to serve.
-//!
-//! Why a controller is reset, in the log's words; and why it is put to rest.
+//! What an adapter is given: a bus, and how it is to serve; what it is called, why it is reset (in
+//! the log's words), and why it is put to rest.
 
 use core::fmt;
 use engine::Mode;

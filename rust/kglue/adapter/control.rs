@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The way of tools' commands to a controller's control path, which they have for a while.
-//!
-//! What an adapter does while it serves: interrupts, and its disks' files.
-//!
-//! What the strategies of an adapter's queues have learnt, as text.
-//!
-//! When an adapter's commands are over, as text.
+//! An adapter while it serves: its interrupts, its disks' files, and the way of tools' commands to
+//! the controller's control path, which they have for a while.
 
 use core::any::Any;
 use core::fmt;

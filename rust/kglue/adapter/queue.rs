@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One hardware queue of an adapter.
-//!
-//! What is counted of a hardware queue as a whole.
+//! One hardware queue of an adapter, with what is counted of it as a whole.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use engine::{Context, IoQueue, Mode, Nap, Next, Switches, Thread, Turn, Waiter};

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Queues at rest, and a controller that is stopped: the steps that recoveries, suspensions and the
-//! end are made of.
+//! An adapter comes to rest: for a moment, for a sleep or somebody else's reset, and for good.
 //!
-//! A controller that is put to rest for a while, with its disks staying: the machine sleeps, or the
-//! function is about to be reset by somebody else.
-//!
-//! Between [`Adapter::suspend`] and [`Adapter::resume`] the queues are at rest, and blk-mq gives
+//! First stand the steps that all of these and recoveries are made of: queues at rest, and a
+//! controller that is stopped. Then what puts it to rest for a while, with its disks staying:
+//! between [`Adapter::suspend`] and [`Adapter::resume`] the queues are at rest, and blk-mq gives
 //! them nothing. No thread holds a lock meanwhile, as another one may resume: who wants the control
-//! path waits in [`Adapter::control`].
+//! path waits in [`Adapter::control`]. Last the way out: unbind, surprise removal, reboot.
 //!
 //! # Sleep
 //! A machine that sleeps takes its CPUs down, and blk-mq waits for the requests of each
@@ -15,8 +13,6 @@
 //! writeback, md and swap go on. So the disks are frozen first ([`Adapter::freeze`]): what is under
 //! way ends, and what comes waits without a request. Where it does not end, the machine stays
 //! awake.
-//!
-//! The way out: unbind, surprise removal, reboot.
 
 use core::fmt;
 use core::sync::atomic::Ordering;

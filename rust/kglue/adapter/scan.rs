@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! An adapter's disks: named by the controller, made and shown.
+//! An adapter's disks: made and shown as the controller names them, looked at anew when it calls
+//! for attention or an operator wants that, and changed while they are served (a format, a
+//! namespace that comes or goes, a cache that is turned off).
 //!
-//! Disks that change while they are served: a format, a namespace that comes or goes, a cache that
-//! is turned off.
+//! # Attention
+//! A thread that no disk waits for attends the controller. What the controller says goes to the log
+//! and, as a uevent of its device, to programs; what it wishes is done: its disks are looked at
+//! anew, it is recovered, or it is attended with its queues at rest. An unasked look at the disks
+//! disturbs nobody as long as they are what they were.
 //!
-//! # States
+//! # A change
 //! ```text
 //!  serving --freeze (what is under way ends)--> frozen --work, look anew, take over--> serving
 //!                                                 +--can't be looked at--> closed, until it can
@@ -12,15 +17,6 @@
 //! A request's blocks are counted in the disk's block size, so no request may be between the block
 //! layer and the device while that changes. A disk of which nothing is known any more is *closed*:
 //! its capacity is 0, and what came before that is refused, too.
-//!
-//! A controller calls for attention, or an operator has it looked at: in a thread that no disk
-//! waits for.
-//!
-//! What it says goes to the log and, as a uevent of its device, to programs; what it wishes is
-//! done: its disks are looked at anew, it is recovered, or it is attended with its queues at rest.
-//! An unasked look at the disks disturbs nobody as long as they are what they were.
-//!
-//! Quirks in the log: each once, with whose they are.
 
 use core::fmt;
 use core::fmt::Write;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-//! An adapter's parts and states, which all of the folder above this file works with.
+//! All that an adapter keeps, in one view: [`Adapter`], and of its parts those that are of this
+//! folder. The folder's other files work with it.
 //!
-//! The disks that an adapter shows, from all of which requests are kept away together.
+//! [`Shown`]: the disks, from all of which requests are kept away together. blk-mq would quiesce a
+//! whole tag set at once (`blk_mq_quiesce_tagset`), and count that by queue: one that joins the set
+//! in between has less to undo than the others. So it is counted here, under the lock of the list,
+//! and whoever joins or leaves is made even.
 //!
-//! blk-mq would quiesce a whole tag set at once (`blk_mq_quiesce_tagset`), and count that by queue:
-//! one that joins the set in between has less to undo than the others. So it is counted here, under
-//! the lock of the list, and whoever joins or leaves is made even.
+//! [`Attention`]: how the controller is attended, and what was seen last.
 //!
-//! How a controller is attended: the work of it, and what was seen last.
-//!
-//! The tag set that blk-mq has of an adapter's queues.
-//!
-//! The kernel crate's (`kernel::block::mq::TagSet`, Linux 7.2 and 7.3) is of operations that lack
-//! what is needed here (`blk/ops.rs`), has one map of queues, and is neither quiesced nor timed.
+//! [`TagSet`]: what blk-mq has of the queues. The kernel crate's (`kernel::block::mq::TagSet`,
+//! Linux 7.2 and 7.3) is of operations that lack what is needed here (`blk/ops.rs`), has one map of
+//! queues, and is neither quiesced nor timed.
 
 use core::ops::Deref;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};

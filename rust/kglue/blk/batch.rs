@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Ended requests on their way to their submitters.
-//!
-//! Requests that failed, and are tried again: blk-mq submits each anew, from a thread of its own.
+//! What becomes of requests that are over: they end, in a batch where that can be, on their way to
+//! their submitters; or they are tried again, if they failed: blk-mq submits each anew, from a
+//! thread of its own.
 //!
 //! ```text
 //!  end_cmd: an error --Tries::after--> no: it ends with that error

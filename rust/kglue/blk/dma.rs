@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A request's data as the controller is to see it, mapped and undone exactly once.
-//!
-//! Data for a controller made of software.
-//!
-//! Data for a controller that reaches memory by DMA.
+//! A request's data as the controller is to see it, mapped and undone exactly once: not at all for
+//! a controller made of software ([`DirectMap`]), and by DMA for all others ([`DmaMap`]), piece by
+//! piece as the controller asks for the next.
 //!
 //! `kernel::dma` (Linux 7.2 and 7.3) has memory that a driver allocates for itself, and
 //! scatterlists, but neither `dma_map_phys` nor blk-mq's iterator over a request's data.
@@ -14,10 +12,6 @@
 //!                          +--one range of the IOMMU--> Range
 //!                          +--bus addresses of another device--> Nothing
 //! ```
-//!
-//! The segments of a request that is mapped for DMA, each mapped when it is asked for.
-//!
-//! Pieces of data that are mapped, each of which is to be unmapped by itself.
 
 use hal::{CmdError, Segment};
 use kernel::alloc::AllocError;

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The block layer's structure of a disk and of its queue, as far as hiops uses it.
+//! The block layer's structure of a disk and of its queue, as far as hiops uses it; and what of a
+//! disk is kept behind it: its limits, its lasting names, its device numbers, and [`DiskShared`],
+//! the part that may outlive its adapter.
 //!
 //! `kernel::block::mq::GenDisk` (Linux 7.2 and 7.3) is a disk that its driver owns, made and
 //! shown in one step: it can't be looked at from a callback, has no parent, no attributes, no owner
 //! of its file operations, no limits beyond a few, and none that change; nor can it be marked dead,
-//! frozen or resized.
+//! frozen or resized. `kernel::block` has neither majors nor minors.
 //!
-//! What a controller and its disk can do, in the block layer's terms.
+//! # Names
+//! Drives are sold whose identifiers are all the same: of several such only the first is known by
+//! its lasting names, as in tree, or one would be mounted for another.
 //!
-//! The part of a disk that may outlive its adapter.
-//!
-//! Which disks are known by which lasting names. Drives are sold whose identifiers are all the
-//! same: of several such only the first is known by them, as in tree, or one would be mounted for
-//! another.
-//!
-//! Device numbers of SATA disks. Other disks have those that the block layer hands out (major 259),
-//! as NVMe's have in tree; tools that speak SCSI take a disk of that major for one of NVMe, so a
-//! SATA disk has a major of hiops' own, and sixteen minors, as a SCSI disk has. Partitions beyond
-//! the fifteenth get the block layer's, as there.
+//! # Numbers
+//! SATA disks have numbers of their own. Other disks have those that the block layer hands out
+//! (major 259), as NVMe's have in tree; tools that speak SCSI take a disk of that major for one of
+//! NVMe, so a SATA disk has a major of hiops' own, and sixteen minors, as a SCSI disk has.
+//! Partitions beyond the fifteenth get the block layer's, as there.
 //!
 //! The major's name begins as the SCSI disks' does: LVM serves disks of majors that it knows by the
 //! beginning of their names in /proc/devices, and by the name it knows the sixteen minors.
-//!
-//! `kernel::block` (Linux 7.2 and 7.3) has neither majors nor minors.
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
@@ -46,8 +43,8 @@ use crate::work::Stays;
 /// A disk of hiops to look at, and to tell of changes.
 ///
 /// # Invariants
-/// `disk` was made by [`Disk::new`](crate::blk::disk::Disk::new), so its `private_data` and its queue's
-/// `queuedata` are its [`DiskShared`]; and it is there for `'a`.
+/// `disk` was made by [`Disk::new`](crate::blk::disk::Disk::new), so its `private_data` and its
+/// queue's `queuedata` are its [`DiskShared`]; and it is there for `'a`.
 #[derive(Clone, Copy)]
 pub(crate) struct GenDisk<'a> {
     disk: *mut bindings::gendisk,
@@ -490,7 +487,7 @@ struct Major(i32);
 
 impl Major {
     /// Before the first disk; once. Sleeps.
-    pub(super) fn take() -> Result<Self, Error> {
+    fn take() -> Result<Self, Error> {
         match hiops_major_get() {
             major @ 1.. => {
                 MAJOR.store(major, Ordering::Release);
@@ -514,7 +511,7 @@ pub(crate) struct Number(i32);
 
 impl Number {
     /// The lowest free one for `unit`; `None`: it is no SATA disk. Sleeps.
-    pub(super) fn take(unit: &Unit) -> Result<Option<Self>, Error> {
+    fn take(unit: &Unit) -> Result<Option<Self>, Error> {
         if unit.kind != UnitKind::Drive {
             return Ok(None);
         }

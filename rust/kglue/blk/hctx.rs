@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A request's owner and a view of it, as types. What they can do is in [`super`] and in
-//! `owned.rs`, and takes what is made of these: the disk's lane, and the way to its queue.
+//! What blk-mq's hardware context of a disk points to ([`Lane`]): the disk's way to one hardware
+//! queue, with its switches and what is counted there; and what goes that way: a request ([`Rq`]),
+//! and a thread that waits for one and finds the queue by [`Way`].
 //!
-//! The way from a thread that waits to the hardware queue that has its I/O, and what comes back.
-//!
-//! A disk's way to one hardware queue, with what is counted there.
+//! What can be done with a request is in `request.rs`, which reads it by way of its lane.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
@@ -18,9 +17,10 @@ use crate::work::Stays;
 /// A request that blk-mq handed to hiops, to be ended exactly once: by what takes it by value.
 ///
 /// # Invariants
-/// `rq` is a request of a queue whose tag set has room for [`Pdu<M>`](crate::blk::request::Pdu) behind each,
-/// given to `queue_rq(s)` and not ended since; this is the only owner of it. Its hardware context's
-/// `driver_data` is a [`Lane`](Lane) that outlives it.
+/// `rq` is a request of a queue whose tag set has room for
+/// [`Pdu<M>`](crate::blk::request::Pdu) behind each, given to `queue_rq(s)` and not ended since;
+/// this is the only owner of it. Its hardware context's `driver_data` is a [`Lane`] that outlives
+/// it.
 #[repr(transparent)]
 pub struct Rq {
     rq: NonNull<bindings::request>,
@@ -59,54 +59,97 @@ impl Rq {
     }
 }
 
-/// A finished request on its way to the thread that waits for it; its status is in its PDU.
-pub(crate) struct Offer(pub(crate) Rq);
-
-/// A thread that comes to wait.
-#[derive(Clone, Copy)]
-pub(crate) struct Come {
-    /// What came of it when it last yielded.
-    pub(crate) turn: Option<Turn>,
-    /// It may do so on this CPU.
-    pub(crate) calm: bool,
-    /// When its I/O is over.
-    pub(crate) expected: Option<Expected>,
-    /// How its last nap ended, and how late.
-    pub(crate) napped: Option<(Nap, u64)>,
+/// One disk on one hardware queue: what blk-mq's hardware context of that disk points to.
+pub(crate) struct Lane {
+    /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request on the lane.
+    pub(crate) queue: *const c_void,
+    /// Likewise, for who does not know the type.
+    pub(crate) way: *const Way,
+    pub(crate) switches: Panel,
+    /// [`hal::Unit::id`] of the disk.
+    pub(crate) unit: u32,
+    pub(crate) format: Format,
+    /// How often a request is tried again.
+    pub(crate) max_retries: u8,
+    pub(crate) stats: LaneStats,
 }
 
-/// A hardware queue, as the hook uses it. With preemption off.
-pub(crate) trait Waited: Send + Sync {
-    /// Takes completions for a while, and says what the caller, who waits for I/O of its own on the
-    /// queue, does next.
-    fn wait(&self, come: Come) -> Next;
-    /// `thread`, the caller, has napped until `until_ns`: looks for I/O of its own on the queue,
-    /// for up to `for_ns`. `waiter`: where that is enlisted.
-    fn look_again(
-        &self,
-        waiter: &Waiter<Offer, Way>,
-        thread: Thread,
-        until_ns: u64,
-        for_ns: u64,
-    ) -> Nap;
-    /// Ends a request of the queue's that was offered.
-    fn end(&self, rq: Rq, by: Context);
+// SAFETY: the pointer is to a value that is shared between all contexts anyway (the strategy's
+// queue is `Sync`).
+unsafe impl Send for Lane {}
+// SAFETY: as above.
+unsafe impl Sync for Lane {}
+
+/// What an operator turns on and off, per disk: [`Switches`].
+pub(crate) struct Panel {
+    on: AtomicU8,
+    /// What is of use on this lane: the rest stays off.
+    may: u8,
 }
 
-/// The way there, for which a thin pointer has room. Who takes it is silenced when nothing that was
-/// enlisted with it is outstanding any more, and nobody has preemption off who saw that it was.
-pub(crate) struct Way(Stays<dyn Waited>);
-
-impl Way {
-    /// The way to `queue`.
-    pub(crate) fn new<Q: Waited + 'static>(queue: Stays<Q>) -> Self {
-        Self(queue.seen_as(|queue| queue))
+impl Panel {
+    pub(crate) fn new(on: u8, may: u8) -> Self {
+        Self {
+            on: AtomicU8::new(on & may),
+            may,
+        }
     }
 
-    /// The queue. By whoever has something enlisted with it that is outstanding.
+    /// What is on.
     #[inline(always)]
-    pub(crate) fn queue(&self) -> &dyn Waited {
-        self.0.get()
+    pub(crate) fn get(&self) -> Switches {
+        Switches(self.on.load(Ordering::Relaxed))
+    }
+
+    /// Turns `which` on, as far as that is of use, or off.
+    pub(crate) fn turn(&self, which: u8, on: bool) {
+        match on {
+            true => self.on.fetch_or(which & self.may, Ordering::Relaxed),
+            false => self.on.fetch_and(!which, Ordering::Relaxed),
+        };
+    }
+}
+
+/// What commands have to know of how a disk is formatted. It changes only while the disk is frozen.
+pub(crate) struct Format(AtomicU8);
+
+/// Zeroes may be written by giving the space back; below it, the block's shift.
+const UNMAPS: u8 = 1 << 7;
+/// The shift of a block that is larger than any request.
+const UNKNOWN: u8 = 31;
+
+impl Format {
+    /// That of `unit`.
+    pub(crate) fn new(unit: &Unit) -> Self {
+        Self(AtomicU8::new(Self::of(unit)))
+    }
+
+    fn of(unit: &Unit) -> u8 {
+        let unmaps = if unit.shape.zeroes_unmap { UNMAPS } else { 0 };
+        (unit.block_shift & !UNMAPS) | unmaps
+    }
+
+    /// From now on that of `unit`. While the disk is frozen.
+    pub(crate) fn set(&self, unit: &Unit) {
+        self.0.store(Self::of(unit), Ordering::Relaxed);
+    }
+
+    /// Nothing is known of it: in blocks of this size every request is none, which no controller
+    /// takes. While the disk is frozen.
+    pub(crate) fn forget(&self) {
+        self.0.store(UNKNOWN, Ordering::Relaxed);
+    }
+
+    /// Bytes of a logical block, as a power of two.
+    #[inline(always)]
+    pub(crate) fn block_shift(&self) -> u8 {
+        self.0.load(Ordering::Relaxed) & !UNMAPS
+    }
+
+    /// [`hal::Shape::zeroes_unmap`].
+    #[inline]
+    pub(crate) fn unmaps(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & UNMAPS != 0
     }
 }
 
@@ -208,96 +251,53 @@ impl LaneStats {
     }
 }
 
-/// What an operator turns on and off, per disk: [`Switches`].
-pub(crate) struct Panel {
-    on: AtomicU8,
-    /// What is of use on this lane: the rest stays off.
-    may: u8,
+/// A finished request on its way to the thread that waits for it; its status is in its PDU.
+pub(crate) struct Offer(pub(crate) Rq);
+
+/// A thread that comes to wait.
+#[derive(Clone, Copy)]
+pub(crate) struct Come {
+    /// What came of it when it last yielded.
+    pub(crate) turn: Option<Turn>,
+    /// It may do so on this CPU.
+    pub(crate) calm: bool,
+    /// When its I/O is over.
+    pub(crate) expected: Option<Expected>,
+    /// How its last nap ended, and how late.
+    pub(crate) napped: Option<(Nap, u64)>,
 }
 
-impl Panel {
-    pub(crate) fn new(on: u8, may: u8) -> Self {
-        Self {
-            on: AtomicU8::new(on & may),
-            may,
-        }
+/// A hardware queue, as the hook uses it. With preemption off.
+pub(crate) trait Waited: Send + Sync {
+    /// Takes completions for a while, and says what the caller, who waits for I/O of its own on the
+    /// queue, does next.
+    fn wait(&self, come: Come) -> Next;
+    /// `thread`, the caller, has napped until `until_ns`: looks for I/O of its own on the queue,
+    /// for up to `for_ns`. `waiter`: where that is enlisted.
+    fn look_again(
+        &self,
+        waiter: &Waiter<Offer, Way>,
+        thread: Thread,
+        until_ns: u64,
+        for_ns: u64,
+    ) -> Nap;
+    /// Ends a request of the queue's that was offered.
+    fn end(&self, rq: Rq, by: Context);
+}
+
+/// The way there, for which a thin pointer has room. Who takes it is silenced when nothing that was
+/// enlisted with it is outstanding any more, and nobody has preemption off who saw that it was.
+pub(crate) struct Way(Stays<dyn Waited>);
+
+impl Way {
+    /// The way to `queue`.
+    pub(crate) fn new<Q: Waited + 'static>(queue: Stays<Q>) -> Self {
+        Self(queue.seen_as(|queue| queue))
     }
 
-    /// What is on.
+    /// The queue. By whoever has something enlisted with it that is outstanding.
     #[inline(always)]
-    pub(crate) fn get(&self) -> Switches {
-        Switches(self.on.load(Ordering::Relaxed))
-    }
-
-    /// Turns `which` on, as far as that is of use, or off.
-    pub(crate) fn turn(&self, which: u8, on: bool) {
-        match on {
-            true => self.on.fetch_or(which & self.may, Ordering::Relaxed),
-            false => self.on.fetch_and(!which, Ordering::Relaxed),
-        };
+    pub(crate) fn queue(&self) -> &dyn Waited {
+        self.0.get()
     }
 }
-
-/// What commands have to know of how a disk is formatted. It changes only while the disk is frozen.
-pub(crate) struct Format(AtomicU8);
-
-/// Zeroes may be written by giving the space back; below it, the block's shift.
-const UNMAPS: u8 = 1 << 7;
-/// The shift of a block that is larger than any request.
-const UNKNOWN: u8 = 31;
-
-impl Format {
-    /// That of `unit`.
-    pub(crate) fn new(unit: &Unit) -> Self {
-        Self(AtomicU8::new(Self::of(unit)))
-    }
-
-    fn of(unit: &Unit) -> u8 {
-        let unmaps = if unit.shape.zeroes_unmap { UNMAPS } else { 0 };
-        (unit.block_shift & !UNMAPS) | unmaps
-    }
-
-    /// From now on that of `unit`. While the disk is frozen.
-    pub(crate) fn set(&self, unit: &Unit) {
-        self.0.store(Self::of(unit), Ordering::Relaxed);
-    }
-
-    /// Nothing is known of it: in blocks of this size every request is none, which no controller
-    /// takes. While the disk is frozen.
-    pub(crate) fn forget(&self) {
-        self.0.store(UNKNOWN, Ordering::Relaxed);
-    }
-
-    /// Bytes of a logical block, as a power of two.
-    #[inline(always)]
-    pub(crate) fn block_shift(&self) -> u8 {
-        self.0.load(Ordering::Relaxed) & !UNMAPS
-    }
-
-    /// [`hal::Shape::zeroes_unmap`].
-    #[inline]
-    pub(crate) fn unmaps(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & UNMAPS != 0
-    }
-}
-
-/// One disk on one hardware queue: what blk-mq's hardware context of that disk points to.
-pub(crate) struct Lane {
-    /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request on the lane.
-    pub(crate) queue: *const c_void,
-    /// Likewise, for who does not know the type.
-    pub(crate) way: *const Way,
-    pub(crate) switches: Panel,
-    /// [`hal::Unit::id`] of the disk.
-    pub(crate) unit: u32,
-    pub(crate) format: Format,
-    /// How often a request is tried again.
-    pub(crate) max_retries: u8,
-    pub(crate) stats: LaneStats,
-}
-
-// SAFETY: the pointer is to a value that is shared between all contexts anyway (the strategy's
-// queue is `Sync`).
-unsafe impl Send for Lane {}
-// SAFETY: as above.
-unsafe impl Sync for Lane {}

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What of a disk's ioctls passes through to its controller.
+//! The way from a disk's files and ioctls to its controller: what passes through ([`AdminPath`]),
+//! what the adapter does for them ([`Owner`]), and the gate on the way there ([`Gate`]), for those
+//! who may outlive the adapter: a program that has the disk open.
 //!
-//! What a disk's files and its ioctls have of the adapter.
-//!
-//! The way to an adapter for those who may outlive it: a program that has the disk open.
-//!
-//! Who is inside holds no lock, so any number are. Nobody touches user memory inside: a page of it
-//! may never come, and [`Gate::close`] waits for all who are.
+//! Who is inside the gate holds no lock, so any number are. Nobody touches user memory inside: a
+//! page of it may never come, and [`Gate::close`](GateTo::close) waits for all who are.
 
 use core::any::Any;
 use engine::Mode;

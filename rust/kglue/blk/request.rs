@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One request of the block layer, and what hiops keeps behind it.
+//! One request of the block layer, and what hiops keeps behind it: what is read of it ([`RqRef`]),
+//! what its owner does with it ([`Rq`]), and what it is made of: bios, and the pieces of memory or
+//! of the disk that those are about. Several are in a row ([`Chain`]), linked by the field that
+//! blk-mq has for it (`rq_next`), or end together ([`Batch`]).
 //!
 //! `kernel::block::mq::Request` (Linux 7.2 and 7.3) tells neither operation nor sector, size,
-//! flags, segments or bios; has no room for a driver's own data; ends with success only; and counts
-//! its holders, for a look-up by tag that hiops has not. Here is the same pair as there: a
-//! borrowed view, [`RqRef`], and the one owner, [`Rq`], without a count. All that is read of a
-//! request is read in [`RqRef::fields`].
+//! flags, segments or bios; has no room for a driver's own data; ends with success only, one at a
+//! time; is in no lists; and counts its holders, for a look-up by tag that hiops has not. Here is
+//! the same pair as there: a borrowed view and the one owner, without a count. All that is read of
+//! a request is read in [`RqRef::fields`]. The kernel crate has neither bios nor their vectors.
 //!
 //! ```text
 //!  queue_rq(s) --Rq--> engine --end, requeue, a batch--> blk-mq
 //!                        +--swallowed (fault injection)--> nobody's --its time-out--> Rq
 //! ```
-//! [`handle`]: the two types. [`owned`]: what its owner does with a request. [`chain`]: requests in
-//! a row. [`batch`]: those that end together. [`bios`]: what it is made of.
-//!
-//! What its owner does with a request.
-//!
-//! What a request is made of: bios, and the pieces of memory or of the disk that those are about.
-//!
-//! The kernel crate (Linux 7.2 and 7.3) has neither bios nor their vectors.
-//!
-//! Requests in a row, linked by the field that blk-mq has for it (`rq_next`).
-//!
-//! `kernel::block::mq` (Linux 7.2 and 7.3) has no lists of requests.
-//!
-//! Requests that end together.
-//!
-//! `kernel::block::mq` (Linux 7.2 and 7.3) ends one request at a time.
 
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -322,7 +309,7 @@ impl Rq {
     }
 
     /// It has just come from blk-mq: whether it was tried before, and comes again (see
-    /// [`again`](crate::blk::batch)). Once a submission.
+    /// [`requeue`](crate::blk::batch::requeue)). Once a submission.
     #[inline(always)]
     pub(crate) fn take_again(&self) -> bool {
         let own = self.own();

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A function's side of the bus, and how data reaches a device there.
-//!
-//! A port's side of the bus.
-//!
-//! The mastering of a bus by a function that several ports have in common.
+//! The bus as an adapter sees it: that of a function of its own ([`PciBus`]), and that of a port
+//! ([`PortBus`]), whose function several ports have in common ([`Mastering`]).
 //!
 //! A port that can't be stopped is *loose*: the function masters the bus no more, as the port may
 //! write to memory that was given back. It gets the bus back when no port is loose: each was
@@ -114,7 +111,7 @@ fn dma_map(device: &BoundDevice) -> DmaMap {
 }
 
 /// The bus side of a port.
-pub struct PortBus {
+pub(crate) struct PortBus {
     pub(super) function: Function,
     pub(super) device: BoundDevice,
     pub(super) vectors: Arc<Vectors>,

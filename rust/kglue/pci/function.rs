@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One PCI function that a driver of ours is bound to.
+//! One PCI function that a driver of ours is bound to ([`Function`]), and the same one claimed:
+//! enabled, registers reserved, and in the end able to master the bus ([`Claim`]). Each step of the
+//! claim is a value whose drop undoes it.
 //!
-//! What it is, its resources and its configuration space are the kernel crate's to tell
+//! What a function is, its resources and its configuration space are the kernel crate's to tell
 //! (`kernel::pci::Device`). The crate lacks (Linux 7.2 and 7.3) to end the mastering of the bus, to
 //! restore a function's state, and to ask whether it is there; and it enables the mastering only in
-//! a context that a thread which recovers a controller does not have (`device::Core`).
-//!
-//! A function that its driver has claimed: enabled, registers reserved, and in the end able to
-//! master the bus.
-//! Each step is a value whose drop undoes it.
-//!
-//! Of the kernel crate (Linux 7.2 and 7.3), `pci::Device<Core>` enables a function for good and
-//! sets masks of 1 to 64 bits; it has no way to turn the INTx pin off, nor the least alignment of a
-//! bounce buffer. Its `pci::Bar` is another thing in each of the two kernels.
+//! a context that a thread which recovers a controller does not have (`device::Core`). Its
+//! `pci::Device<Core>` enables a function for good and sets masks of 1 to 64 bits; it has no way to
+//! turn the INTx pin off, nor the least alignment of a bounce buffer. Its `pci::Bar` is another
+//! thing in each of the two kernels.
 
 use core::ops::Deref;
 use hal::Error;

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A PCI driver with the PCI core: registration, probe, remove, shutdown; sleep and errors are in
-//! [`super::power`].
+//! A PCI driver with the PCI core: what a driver makes of a function ([`Binding`]), its
+//! registration, probe and remove; and what the PM core and the PCI core ask of it when the
+//! function sleeps, fails or is reset (Documentation/power/pci.rst,
+//! Documentation/PCI/pci-error-recovery.rst in Linux 7.3), or the machine goes down.
 //!
 //! It has an empty ID table: nothing is ever bound by class or by ID, and no modalias leads to it.
 //! A function comes here only when the operator wrote the driver's name to its `driver_override`.
-//!
-//! `kernel::pci::Driver` (Linux 7.2 and 7.3) is a driver's probe and unbind. It lacks shutdown,
-//! sleep and errors, and in 7.2 its probe trusts that the ID that it is called with is one of its
-//! table, which is not so for a function that has a `driver_override`. [`Binding`] is the shape
-//! that the missing ones could have there.
-//!
-//! What a driver makes of a function that is bound to it, and does with it: the shape that
-//! `kernel::pci::Driver` could have.
-//!
-//! What the PM core and the PCI core ask of a driver whose function sleeps, fails or is reset
-//! (Documentation/power/pci.rst, Documentation/PCI/pci-error-recovery.rst in Linux 7.3), or whose
-//! machine goes down.
 //!
 //! The function's configuration, and its state of power, are saved and restored by the PCI core. A
 //! machine's sleep and the image of a hibernation are one to a controller: it is told that power
 //! may go away. Runtime PM is left off, as it is for any driver that does not allow it.
 //!
-//! `kernel::pci::Driver` (Linux 7.2 and 7.3) has none of this. It would be methods of that trait,
-//! each with a default that leaves the callback out, and the private data as their argument, which
-//! is what [`Binding`] has.
+//! `kernel::pci::Driver` (Linux 7.2 and 7.3) is a driver's probe and unbind. It lacks shutdown,
+//! sleep and errors, and in 7.2 its probe trusts that the ID that it is called with is one of its
+//! table, which is not so for a function that has a `driver_override`. [`Binding`] is the shape
+//! that the missing ones could have there: methods of that trait, each with a default that leaves
+//! the callback out, and the private data as their argument.
 
 use core::marker::PhantomData;
 use core::pin::Pin;
@@ -40,6 +32,40 @@ use crate::device::raw;
 use crate::errno::{advice, to_errno};
 use crate::pci::Function;
 use crate::shims;
+
+/// The step at which a probe failed, and why.
+pub struct Failed(pub(crate) &'static str, pub(crate) Error);
+
+/// A function that is bound to a driver; what probe leaves behind for remove.
+///
+/// # Safety
+/// What [`Binding::new`] makes of the function, clones of it and of its device among it, goes with
+/// an error or with the result's drop.
+pub unsafe trait Binding: Sized + Send + Sync + 'static {
+    /// The driver's name, as in `driver_override`.
+    const NAME: &'static CStr;
+
+    /// Everything from an enabled function to its disks; on failure all of it is undone. Sleeps.
+    fn new(function: &Function) -> Result<KBox<Self>, Failed>;
+
+    /// The function is unbound: before the drop. Sleeps.
+    fn remove(&self);
+
+    /// The machine goes down. Sleeps.
+    fn shutdown(&self);
+
+    /// It is put to rest until [`Binding::resume`]. `false`, of a machine's sleep alone: what is
+    /// under way does not end, which was told; it goes on, and the machine must not sleep. Sleeps.
+    fn suspend(&self, why: Suspend) -> bool;
+
+    /// It goes on, after [`Binding::suspend`] or without it. An error, which was told: it is dead.
+    /// Sleeps.
+    fn resume(&self) -> Result<(), Error>;
+
+    /// Nobody brings it back any more: what was put to rest is dead, and so is what does not
+    /// answer. Sleeps.
+    fn give_up(&self);
+}
 
 /// A registered PCI driver; unregistered, with all functions unbound, when dropped.
 ///
@@ -139,45 +165,11 @@ unsafe extern "C" fn remove<B: Binding>(pdev: *mut bindings::pci_dev) {
     bound.remove();
 }
 
-/// The step at which a probe failed, and why.
-pub struct Failed(pub(crate) &'static str, pub(crate) Error);
-
-/// A function that is bound to a driver; what probe leaves behind for remove.
-///
-/// # Safety
-/// What [`Binding::new`] makes of the function, clones of it and of its device among it, goes with
-/// an error or with the result's drop.
-pub unsafe trait Binding: Sized + Send + Sync + 'static {
-    /// The driver's name, as in `driver_override`.
-    const NAME: &'static CStr;
-
-    /// Everything from an enabled function to its disks; on failure all of it is undone. Sleeps.
-    fn new(function: &Function) -> Result<KBox<Self>, Failed>;
-
-    /// The function is unbound: before the drop. Sleeps.
-    fn remove(&self);
-
-    /// The machine goes down. Sleeps.
-    fn shutdown(&self);
-
-    /// It is put to rest until [`Binding::resume`]. `false`, of a machine's sleep alone: what is
-    /// under way does not end, which was told; it goes on, and the machine must not sleep. Sleeps.
-    fn suspend(&self, why: Suspend) -> bool;
-
-    /// It goes on, after [`Binding::suspend`] or without it. An error, which was told: it is dead.
-    /// Sleeps.
-    fn resume(&self) -> Result<(), Error>;
-
-    /// Nobody brings it back any more: what was put to rest is dead, and so is what does not
-    /// answer. Sleeps.
-    fn give_up(&self);
-}
-
 /// What probe left for the function whose device is `dev`.
 ///
 /// # Safety
 /// It is bound to driver `B`, and stays so for `'a`.
-pub(super) unsafe fn bound<'a, B: Binding>(dev: *mut bindings::device) -> &'a B {
+unsafe fn bound<'a, B: Binding>(dev: *mut bindings::device) -> &'a B {
     // SAFETY: bound, so it lives and the probe has set the data, a box that only `remove` takes.
     unsafe { &*bindings::dev_get_drvdata(dev).cast() }
 }
