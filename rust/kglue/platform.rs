@@ -94,7 +94,7 @@ impl Platform for KernelPlatform {
 }
 
 /// Measures it on this CPU; what can't be measured is assumed. Some milliseconds; sleeps.
-pub(crate) fn measure() -> Costs {
+pub(crate) fn measure_costs() -> Costs {
     let mut found = shims::hiops_costs::default();
     // SAFETY: may sleep; the place is this function's.
     unsafe { shims::hiops_measure_costs(&mut found) };

@@ -248,7 +248,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         let depth = usize::from(self.depth());
         self.queues =
             KVec::with_capacity(usize::from(count), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-        let costs = crate::platform::measure();
+        let costs = crate::platform::measure_costs();
         for index in 0..count {
             let vector = (index < interrupting).then(|| self.bus.vector(index));
             let queue = self.make_queue(index, vector, depth)?;

@@ -373,7 +373,7 @@ impl AllDisks {
     /// Before the first disk; once. Sleeps.
     pub fn begin() -> Result<Self, Error> {
         let major = Major::take()?;
-        init();
+        init_names();
         Ok(Self { _major: major })
     }
 }
@@ -399,7 +399,7 @@ kernel::sync::global_lock! {
 static READY: AtomicBool = AtomicBool::new(false);
 
 /// Before the first disk; once. Sleeps.
-pub(super) fn init() {
+fn init_names() {
     // SAFETY: the module is initialized once, and its disks come afterwards.
     unsafe { HELD.init() };
     READY.store(true, Ordering::Release);
