@@ -52,7 +52,7 @@ impl Caller {
     }
 }
 
-/// Which of a home's are. Clones are the same.
+/// Which drives of a home an operator has taken off. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct TakenOff(Arc<Asked>);
 
@@ -95,7 +95,7 @@ impl TakenOff {
     }
 }
 
-/// How who is served in a slot asks for it.
+/// How who is served in a slot asks to be taken off, and for a scan.
 pub struct TakeOff {
     taken_off: TakenOff,
     caller: Caller,
@@ -130,7 +130,7 @@ impl TakeOff {
 /// As long as libata remembers a link's errors (`ata_eh_speed_down`, Linux 7.3).
 const AGAIN_MS: u64 = 600_000;
 
-/// How it is called for. Clones are the same.
+/// How a reset of all is called for. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct Rescue {
     work: Arc<Work<ResetAll>>,
@@ -178,7 +178,7 @@ impl Rescue {
     }
 }
 
-/// How a port calls for it.
+/// How a port calls for a reset of all.
 pub(crate) struct RescueCall {
     rescue: Rescue,
     /// When it was last made; 0: never.

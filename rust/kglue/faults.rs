@@ -75,12 +75,12 @@ kernel::sync::global_lock! {
     unsafe(uninit) static ROOT: Mutex<Option<Dir>> = None;
 }
 
-/// `ROOT` is being initialized, or is.
+/// `ROOT` is being initialized, or is initialized.
 static BEGUN: AtomicBool = AtomicBool::new(false);
-/// It is.
+/// `ROOT` is initialized.
 static READY: AtomicBool = AtomicBool::new(false);
 
-/// The folder, as long as it lives.
+/// The module's folder, as long as it lives.
 pub struct Root(());
 
 impl Root {

@@ -234,14 +234,6 @@ fn attend_served<H: Home>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
     }
 }
 
-/// Why nobody does: of the slots' own.
-pub(crate) enum StillBy<'a> {
-    /// The doors are held.
-    Doors { _held: Guard<'a, (), MutexBackend> },
-    /// There is no exchange.
-    Rest { _kept: KeptOff<'a, Exchange> },
-}
-
 /// Nobody leaves a slot while it lives, save by who has it for himself alone (`Slots::vacate`).
 ///
 /// # Invariants
@@ -249,6 +241,14 @@ pub(crate) enum StillBy<'a> {
 pub(crate) struct Still<'a> {
     exchange: &'a Work<Exchange>,
     _why: StillBy<'a>,
+}
+
+/// Why nobody comes or goes: of the slots' own.
+pub(crate) enum StillBy<'a> {
+    /// The doors are held.
+    Doors { _held: Guard<'a, (), MutexBackend> },
+    /// There is no exchange.
+    Rest { _kept: KeptOff<'a, Exchange> },
 }
 
 impl<'a> Still<'a> {

@@ -93,7 +93,8 @@ impl Platform for KernelPlatform {
     }
 }
 
-/// Measures it on this CPU; what can't be measured is assumed. Some milliseconds; sleeps.
+/// Measures what things cost on this CPU; what can't be measured is assumed. Some milliseconds;
+/// sleeps.
 pub(crate) fn measure_costs() -> Costs {
     let mut found = shims::hiops_costs::default();
     // SAFETY: may sleep; the place is this function's.

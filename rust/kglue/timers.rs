@@ -131,7 +131,7 @@ impl<T: Expired> Drop for HrTimer<T> {
     }
 }
 
-/// Whoever looks again.
+/// Whoever looks again when a coarse timer has expired.
 pub(crate) trait Kicked: Send + Sync {
     /// It is time to. Soft interrupt context, with preemption off.
     fn kicked(&self);

@@ -514,14 +514,14 @@ impl Timeout {
     }
 }
 
-/// Those who sleep.
+/// Those who sleep with a time-out.
 trait Sleepers: Send + Sync {
     /// Wakes those whose time-out is over. Returns whether anybody sleeps with one. With preemption
     /// off.
     fn wake_due(&self) -> bool;
 }
 
-/// The timer.
+/// The timer of those who sleep with a time-out.
 struct Timeouts {
     timer: KBox<Retry>,
     on: AtomicBool,

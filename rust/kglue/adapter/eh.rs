@@ -31,7 +31,7 @@ pub(crate) enum Ended {
 /// How long the completion of a command may take that was aborted, says the device. TIMEOUT: the
 /// specification has it posted by then (NVMe Base 2.0 section 5.1); QEMU's drives post it later.
 const GRACE_MS: u64 = 1_000;
-/// Between two looks for it, in microseconds.
+/// Between two looks for such a completion, in microseconds.
 const LOOK_US: u64 = 1_000;
 const US_PER_MS: u64 = 1_000;
 

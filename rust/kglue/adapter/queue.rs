@@ -22,7 +22,7 @@ use crate::work::{Aim, Stays};
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
 
-/// What decides for it.
+/// What decides for a hardware queue.
 pub(crate) type Strategy = Chosen<KernelPlatform>;
 /// A hardware queue of controller `C` as the block layer uses it.
 pub(crate) type Io<C, B> =

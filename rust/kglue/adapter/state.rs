@@ -193,7 +193,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 }
 
-/// The disks.
+/// The disks that an adapter shows.
 ///
 /// # Invariants
 /// Each disk's queue was quiesced `kept_out` times by this, and not undone; and frozen once where
@@ -297,7 +297,7 @@ impl Deref for Shown {
 /// What the controller says of its disks.
 pub(crate) type Found = KVec<core::result::Result<Unit, Refused>>;
 
-/// The work item of it, and the timer that puts it off.
+/// How the controller is attended: the work item of that, and the timer that puts it off.
 pub(crate) struct Attention {
     work: Work<Attend>,
     timer: KBox<HrTimer>,

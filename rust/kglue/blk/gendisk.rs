@@ -216,7 +216,7 @@ pub(crate) fn check(limits: &Limits, unit: &Unit) -> Result<(), Error> {
     }
 }
 
-/// The features that are said here; others stay as they are.
+/// The features that hiops says of a disk; others stay as they are.
 const FEATURES: u32 = shims::HIOPS_FEAT_WRITE_CACHE
     | shims::HIOPS_FEAT_FUA
     | shims::HIOPS_FEAT_ROTATIONAL
@@ -479,10 +479,10 @@ impl Drop for Names {
 // CAST: sixteen.
 pub(super) const MINORS: i32 = HIOPS_DISK_MINORS as i32;
 
-/// The major, as long as it is hiops'; 0: it is not.
+/// The major of SATA disks, as long as it is hiops'; 0: it is not.
 static MAJOR: AtomicI32 = AtomicI32::new(0);
 
-/// The major, which goes back with the drop.
+/// The major of SATA disks, which goes back with the drop.
 struct Major(i32);
 
 impl Major {

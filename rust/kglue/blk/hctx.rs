@@ -285,8 +285,9 @@ pub(crate) trait Waited: Send + Sync {
     fn end(&self, rq: Rq, by: Context);
 }
 
-/// The way there, for which a thin pointer has room. Who takes it is silenced when nothing that was
-/// enlisted with it is outstanding any more, and nobody has preemption off who saw that it was.
+/// The way to a hardware queue, for which a thin pointer has room. Who takes it is silenced when
+/// nothing that was enlisted with it is outstanding any more, and nobody has preemption off who
+/// saw that it was.
 pub(crate) struct Way(Stays<dyn Waited>);
 
 impl Way {

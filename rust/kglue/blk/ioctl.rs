@@ -134,7 +134,7 @@ impl Right {
     }
 }
 
-/// The gate to one.
+/// The gate to an adapter, for its disks' files and its own.
 pub(crate) type Gate = GateTo<dyn Owner>;
 
 /// Carries out an ioctl for that disk, or for the controller, whose owner is behind the
@@ -292,7 +292,7 @@ impl<O: ?Sized> GateTo<O> {
     }
 }
 
-/// Somebody inside.
+/// Somebody inside a gate.
 struct Visit<'a, O: ?Sized> {
     gate: &'a GateTo<O>,
     owner: Stays<O>,

@@ -189,7 +189,8 @@ impl Bus for PortBus {
     }
 }
 
-/// Which ports are loose, or given up.
+/// The mastering of a bus by a function that ports have in common: which of them are loose, or
+/// given up.
 #[pin_data]
 pub(crate) struct Mastering {
     #[pin]
