@@ -25,7 +25,7 @@ impl AdminPath for Ahci {
     }
 
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-    fn wake_by(queue: &Self::Queue, alarm: kglue::alarm::Alarm) {
+    fn wake_by(queue: &Self::Queue, alarm: kglue::faults::Alarm) {
         crate::inject::wake_by(queue, alarm);
     }
 }
