@@ -7,7 +7,7 @@ use kernel::prelude::*;
 mod engine_suite {
     use crate::platform::KernelPlatform;
     use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-    use engine::{Context, IoQueue, Upper};
+    use engine::{Context, Cpu, IoQueue, Upper};
     use hal::{CmdError, Command, Controller, Op, Outcome, Segment};
     use kernel::prelude::*;
     use kernel::sync::Arc;
@@ -84,6 +84,9 @@ mod engine_suite {
         }
         fn finish(&self, _: &mut usize, _: Context) {}
         fn retry_later(&self) {}
+    }
+
+    impl Cpu for Upside {
         fn now_ms(&self) -> u64 {
             0
         }

@@ -20,14 +20,14 @@ use cell::sync::{fence, Ordering};
 use hal::{Event, Free, Platform, Queue, TagBatch};
 
 use crate::policy::{Context, Drained, Strategy, View};
-use crate::queue::{DrainSide, Ending, IoQueue, Passage, Rest, Upper};
+use crate::queue::{CompletionBatch, DrainSide, IoQueue, IssueBudget, Leftover, Upper};
 
-/// A look at the completions that are there.
+/// A pass over the completions that are there.
 #[derive(Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct DrainPass {
     /// Under which context.
     pub(crate) by: Context,
-    /// When it began, while it is foretold when commands are over.
+    /// When it began, while it is predicted when commands are over.
     pub(crate) at_ns: u64,
     /// How many it takes at most.
     pub(crate) most: usize,
@@ -44,19 +44,19 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.drain_for(by, by == Context::Irq)
     }
 
-    /// A thread that passes by drains, see [`IoQueue::drain_in_passing`].
-    pub(crate) fn visit(&self, due: bool) -> usize {
-        let was_due = match self.is_polled() {
-            true => self.looks_at(self.upper.now_ns()),
+    /// A thread that passes by drains, see [`IoQueue::drain_budgeted`].
+    pub(crate) fn poll_cq(&self, due: bool) -> usize {
+        let was_due = match self.polling.is_on() {
+            true => self.begin_poll(self.upper.now_ns()),
             false => None,
         };
-        self.drain_in_passing(Context::Coop, due, was_due)
+        self.drain_budgeted(Context::Coop, due, was_due)
     }
 
     /// Drains no more requests than a budget, if somebody is certain to come for the rest.
     /// `was_due`: when the next tick would have come, if the caller has put it off.
-    pub(crate) fn drain_in_passing(&self, by: Context, due: bool, was_due: Option<u64>) -> usize {
-        self.drain_up_to(self.budget(), by, due, was_due)
+    pub(crate) fn drain_budgeted(&self, by: Context, due: bool, was_due: Option<u64>) -> usize {
+        self.drain_up_to(self.drain_budget(), by, due, was_due)
     }
 
     /// Drains under `by`; when it is `due`, or someone has knocked for it, with no look at whether
@@ -72,24 +72,24 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let (mut total, mut issued) = (0usize, 0);
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.drain.lock_or_knock() {
-            let mut ended = Ending::new();
+            let mut ended = CompletionBatch::new();
             let mut more = false;
             let mut depth = 0;
-            let look_ns = self.look_ns();
+            let look_ns = self.poll_ns();
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
             if due {
                 depth = self.outstanding();
-                let look = Look {
+                let pass = DrainPass {
                     by,
                     at_ns: look_ns,
                     most: most.saturating_sub(total),
                 };
-                more = self.drain_batch(&mut side, &mut ended, look);
-                if !more && self.rest.has_completions() {
-                    self.end_rest(by);
+                more = self.drain_batch(&mut side, &mut ended, pass);
+                if !more && self.leftover.has_completions() {
+                    self.leftover_taken(by);
                 }
             } else {
-                side.empty_ns = look_ns;
+                self.found_nothing(look_ns);
             }
             if due || by == Context::Poll {
                 // If it is back to interrupts: what has come since the look above announces itself
@@ -136,16 +136,16 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             Context::Sweep => usize::MAX,
             _ => freed,
         };
-        let mut passage = Passage::of(own, issued);
-        self.issue_again(&mut passage);
-        passage.issued()
+        let mut budget = IssueBudget::of(own, issued);
+        self.issue_again(&mut budget);
+        budget.issued()
     }
 
     /// What was left was taken, by who drains under `by`.
     #[cold]
-    fn end_rest(&self, by: Context) {
-        self.rest.end_completions();
-        if by == Context::Coop && self.is_polled() {
+    fn leftover_taken(&self, by: Context) {
+        self.leftover.end_completions();
+        if by == Context::Coop && self.polling.is_on() {
             self.put_off_tick(self.upper.now_ns());
         }
     }
@@ -165,33 +165,33 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         came
     }
 
-    /// Takes up to [`Look::most`] completions, and no more than [`TagBatch::MAX`], and frees their
-    /// tags. Returns whether there may be more. After it the caller looks at the FIFO.
+    /// Takes up to [`DrainPass::most`] completions, and no more than [`TagBatch::MAX`], and frees
+    /// their tags. Returns whether there may be more. After it the caller looks at the FIFO.
     // Inline with what it calls, as the issuer's way is: where completions come one at a time,
     // calls were a tenth of what each took.
     #[inline(always)]
     pub(crate) fn drain_batch(
         &self,
         side: &mut DrainSide<Q, S>,
-        ended: &mut Ending<U>,
-        look: Look,
+        ended: &mut CompletionBatch<U>,
+        pass: DrainPass,
     ) -> bool {
         let mut more = true;
-        while !side.detached.is_full() && side.detached.len() < look.most {
+        while !side.detached.is_full() && side.detached.len() < pass.most {
             let Some(event) = self.hw.fetch_event(&mut side.hw) else {
                 more = false;
                 break;
             };
             let Event { tag, outcome } = event;
             let tag = self.hw.detach_tag_cmd(&mut side.hw, tag);
-            self.deferring
+            self.batching
                 .end_sample(tag.index(), || self.upper.now_ns());
-            if self.is_foretelling() {
-                self.answered(side, tag.index(), look);
+            if self.is_predicting() {
+                self.answered(tag.index(), pass);
             }
             match self.slots.get(tag.index()).and_then(|slot| slot.take()) {
                 Some(rq) => ended.end(&self.upper, rq, outcome),
-                None => side.strays = side.strays.saturating_add(1),
+                None => side.spurious = side.spurious.saturating_add(1),
             }
             // It has room.
             let _ = side.detached.push(tag);
@@ -216,8 +216,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Lets everybody see how often the controller has contradicted itself.
     #[inline]
     pub(crate) fn note_violations(&self, side: &DrainSide<Q, S>) {
-        let strays = self.hw.violations(&side.hw).saturating_add(side.strays);
-        self.drain_strays.store(strays, Ordering::Relaxed);
+        let spurious = self.hw.violations(&side.hw).saturating_add(side.spurious);
+        self.spurious_completions.store(spurious, Ordering::Relaxed);
     }
 }
 
@@ -228,7 +228,7 @@ pub(crate) const ROUNDS: usize = 16;
 /// 2,600 instructions (`learned`: tick_ns, on the timed machine).
 const LEAST: usize = 8;
 
-impl Rest {
+impl Leftover {
     /// Completions are left.
     #[inline]
     pub(crate) fn has_completions(&self) -> bool {
@@ -258,7 +258,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// How many requests one context ends in passing, and how many it issues for others beside as
     /// many as it has freed tags for, whatever the strategy says.
     #[inline(always)]
-    pub(crate) fn budget(&self) -> usize {
+    pub(crate) fn drain_budget(&self) -> usize {
         let said = self.strategy.budget(self);
         said.clamp(LEAST, TagBatch::<Free>::MAX)
     }
@@ -271,15 +271,15 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if !self.upper.can_poll() {
             return false;
         }
-        let was_left = self.rest.completions.swap(true, Ordering::AcqRel);
+        let was_left = self.leftover.completions.swap(true, Ordering::AcqRel);
         // Those who wait for this CPU are given until the tick that would have come.
-        if knocked || !self.strategy.leaves_rest(self) {
+        if knocked || !self.strategy.leaves_to_waiters(self) {
             self.tick_at_once();
         } else if was_left {
             // A tick is to come for it.
-        } else if !self.is_polled() {
+        } else if !self.polling.is_on() {
             let now = self.upper.now_ns();
-            self.arm(now, now.saturating_add(self.interval_ns() / 2));
+            self.arm(now, now.saturating_add(self.polling.interval_ns() / 2));
         } else if let Some(due) = was_due {
             self.arm(self.upper.now_ns(), due);
         }
@@ -290,7 +290,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[cold]
     pub(crate) fn leave_requests(&self) -> bool {
         // Release: who comes for them finds them.
-        self.rest.requests.store(true, Ordering::Release);
+        self.leftover.requests.store(true, Ordering::Release);
         let comes = self.upper.can_poll();
         if comes {
             self.tick_at_once();

@@ -51,11 +51,12 @@ mod wait;
 mod waiter;
 
 pub use policy::{
-    Context, Costs, Drained, Due, Expected, Foretells, Foretold, Learned, Mode, Nap, Next, Outlook,
-    Plan, Seen, Spun, Staged, Strategy, Switches, Turn, View,
+    Alone, Batching, Context, Costs, Cpu, Drained, Due, Expected, Interrupted, Learned, Mode, Nap,
+    Next, Polling, Predicted, Prediction, Predictor, Seen, Selectable, Staged, Strategy, Switches,
+    View, WaitOutcome, WaitPlan, Yield, DEFAULT_POLL_INTERVAL_US,
 };
 pub use predict::CLOSE;
-pub use queue::{IoQueue, Overdue, Upper, DEFAULT_POLL_INTERVAL_US};
+pub use queue::{IoQueue, Overdue, Upper};
 pub use quiesce::Paused;
 pub use retry::{Retry, Tries};
 pub use wait::{Waiting, MOST_WINDOW_US};

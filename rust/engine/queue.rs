@@ -15,14 +15,17 @@ use hal::{
     TagBatch,
 };
 
-use crate::policy::{Context, Costs, Expected, Measured, Mode, Strategy, Switches, View};
+use crate::policy::{
+    Batching, Context, Costs, Cpu, Expected, Interrupted, Measured, Polling, Predictor, Strategy,
+    Switches, View,
+};
 
 /// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what
 /// happened.
 ///
 /// Unless said otherwise its functions are called from any context, interrupts included, with a
 /// token held: they neither sleep nor call the queue back.
-pub trait Upper: Send + Sync + 'static {
+pub trait Upper: Cpu + Send + Sync + 'static {
     /// The owned handle of one request.
     type Request: Send + 'static;
     /// A batch of ended requests.
@@ -41,15 +44,10 @@ pub trait Upper: Send + Sync + 'static {
     /// `rq` is bound and about to be issued: its time starts here.
     fn begin_cmd(&self, rq: &mut Self::Request);
 
-    /// `rq` is about to be issued, and is over then, as far as is known. Any context.
-    fn expect(&self, rq: &Self::Request, what: Expected) {
-        let _ = (rq, what);
-    }
-
-    /// Whether a thread is about to wait for `rq` that asks the queue what it does meanwhile
-    /// ([`IoQueue::wait`]). Any context.
-    fn is_awaited(&self, rq: &Self::Request) -> bool {
-        let _ = rq;
+    /// `rq` is about to be issued, and is over then, as far as is known. Whether a thread is about
+    /// to wait for it that asks the queue what it does meanwhile ([`IoQueue::wait`]). Any context.
+    fn predict(&self, rq: &Self::Request, over: Option<Expected>) -> bool {
+        let _ = (rq, over);
         false
     }
 
@@ -86,25 +84,9 @@ pub trait Upper: Send + Sync + 'static {
         false
     }
 
-    /// Whether the interrupt that runs on this CPU keeps a thread from its work.
-    fn interrupts_thread(&self) -> bool {
-        false
-    }
-
-    /// Whether that thread is one that has waited for I/O of its own here.
-    fn interrupts_waiter(&self) -> bool {
-        true
-    }
-
     /// Whether a thread that is asleep waits for one of `ended`.
     fn wakes(&self, ended: &Self::Ended) -> bool {
         let _ = ended;
-        false
-    }
-
-    /// Whether threads are ready that this CPU has no time for at the moment, and that come by
-    /// soon: none that computes is known to be among them.
-    fn is_crowded(&self) -> bool {
         false
     }
 
@@ -120,12 +102,6 @@ pub trait Upper: Send + Sync + 'static {
     fn arm_poll(&self, us: u32) {
         let _ = us;
     }
-
-    /// A coarse monotonic clock, in milliseconds.
-    fn now_ms(&self) -> u64;
-
-    /// A fine monotonic clock, in nanoseconds, for intervals up to seconds.
-    fn now_ns(&self) -> u64;
 }
 
 /// One hardware queue: requests go in by [`IoQueue::submit`] and come out through
@@ -142,17 +118,15 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     pub(crate) fifo: Fifo<P, U::Request>,
     /// By tag: the request that it is bound to. Who takes it ends it.
     pub(crate) slots: P::Table<Slot<U::Request>>,
-    /// By tag: when the command that it is bound to was issued, by the clock of [`Upper::now_ms`].
+    /// By tag: when the command that it is bound to was issued, by the clock of [`Cpu::now_ms`].
     pub(crate) issued_at: P::Table<AtomicU64>,
-    /// By tag: what was foretold of the command that it is bound to.
-    pub(crate) told: P::Table<Told>,
-    pub(crate) foretelling: Foretelling,
-    pub(crate) lookout: Lookout,
+    /// When commands are over; nothing of it is read where nothing predicts.
+    pub(crate) predict: Predict<P>,
     /// No command that is with the device was issued before this.
     none_before: AtomicU64,
-    pub(crate) deferring: Deferring,
-    pub(crate) poll: Polling,
-    pub(crate) rest: Rest,
+    pub(crate) batching: Batching,
+    pub(crate) polling: Polling,
+    pub(crate) leftover: Leftover,
     pub(crate) costs: Measured,
     /// Commands that the device was told of. Counted before it is.
     pub(crate) issued: Counter,
@@ -161,9 +135,9 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     pub(crate) issue_doorbells: Counter,
     pub(crate) drain_doorbells: Counter,
     /// Tags given out while they were in use.
-    pub(crate) issue_strays: Counter,
+    pub(crate) spurious_tags: Counter,
     /// Completions that answered nothing, as of the last drain.
-    pub(crate) drain_strays: AtomicU32,
+    pub(crate) spurious_completions: AtomicU32,
 }
 
 /// What the issue token gives access to.
@@ -176,14 +150,10 @@ pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) bound: TagBatch<Bound>,
     /// The last of these.
     pub(crate) last: u32,
-    /// So many commands more are issued of which nothing is foretold ([`Foretells::NothingFor`]).
-    ///
-    /// [`Foretells::NothingFor`]: crate::Foretells::NothingFor
-    pub(crate) untold: u16,
     /// The gate is closed for ever.
     pub(crate) dead: bool,
     /// Data that can't be mapped.
-    pub(crate) starving: Starving,
+    pub(crate) map_retries: MapRetryLimit,
 }
 
 /// What the drain token gives access to.
@@ -192,11 +162,9 @@ pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
     /// Detached and not released yet; empty whenever the token is free.
     pub(crate) detached: TagBatch<Detached>,
     /// Completions of tags to which no request was bound.
-    pub(crate) strays: u32,
+    pub(crate) spurious: u32,
     /// What the strategy keeps from drain to drain.
     pub(crate) notes: S::Notes,
-    /// When the last look began that found nothing; while it is foretold when commands are over.
-    pub(crate) empty_ns: u64,
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -222,35 +190,31 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 free: TagBatch::default(),
                 bound: TagBatch::default(),
                 last: 0,
-                untold: 0,
                 dead: false,
-                starving: Starving::default(),
+                map_retries: MapRetryLimit::default(),
             }),
             drain: TryLock::new(DrainSide {
                 hw: hw.drain,
                 detached: TagBatch::default(),
-                strays: 0,
+                spurious: 0,
                 notes: S::Notes::default(),
-                empty_ns: 0,
             }),
             fifo: Fifo::new(platform, depth)?,
             slots: platform.table(tags, |_| Slot::default())?,
             issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
-            told: platform.table(tags, Told::new)?,
-            foretelling: Foretelling::new(),
-            lookout: Lookout::new(),
+            predict: Predict::new(platform, tags)?,
             none_before: AtomicU64::new(0),
-            deferring: Deferring::new(hw.queue.batch()),
-            poll: Polling::new(),
-            rest: Rest::new(),
+            batching: Batching::new(hw.queue.batch(), tags),
+            polling: Polling::new(),
+            leftover: Leftover::new(),
             costs: Measured::new(),
             strategy,
             issued: Counter::new(),
             done: Counter::new(),
             issue_doorbells: Counter::new(),
             drain_doorbells: Counter::new(),
-            issue_strays: Counter::new(),
-            drain_strays: AtomicU32::new(0),
+            spurious_tags: Counter::new(),
+            spurious_completions: AtomicU32::new(0),
             hw: hw.queue,
             upper,
         })
@@ -283,10 +247,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     /// Whether it is of use to know which thread waits for a request that is submitted now
-    /// ([`Strategy::notes_owner`]). Any context.
+    /// ([`Strategy::tracks`]). Any context.
     #[inline]
-    pub fn notes_owner(&self, switches: Switches) -> bool {
-        self.strategy.notes_owner(self, switches)
+    pub fn tracks(&self, switches: Switches) -> bool {
+        self.strategy.tracks(self, switches)
     }
 
     /// The controller's queue.
@@ -299,8 +263,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub fn kick(&self) {
         // It looks at the FIFO, too.
         self.drain_for(Context::Sweep, true);
-        if self.rest.take_requests() {
-            self.issue_again(&mut Passage::in_charge());
+        if self.leftover.take_requests() {
+            self.issue_again(&mut IssueBudget::in_charge());
         }
     }
 
@@ -354,14 +318,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// How often the controller contradicted what it was told, as of the last drain: completions
     /// that answer nothing, tags given out twice. More than a few are a reason to reset.
     pub fn violations(&self) -> u64 {
-        let drained = u64::from(self.drain_strays.load(Ordering::Relaxed));
-        self.issue_strays.get().wrapping_add(drained)
-    }
-
-    /// What [`IoQueue::set_foretelling`] was told last: also while the strategy wants to be left
-    /// alone, and nothing is foretold.
-    pub fn is_foretelling_wanted(&self) -> bool {
-        self.foretelling.is_wanted()
+        let drained = u64::from(self.spurious_completions.load(Ordering::Relaxed));
+        self.spurious_tags.get().wrapping_add(drained)
     }
 }
 
@@ -373,7 +331,7 @@ const ISSUE_MS: u64 = 1_000;
 /// A command that was not answered in time: the oldest comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Overdue {
-    /// When it was issued, by the clock of [`Upper::now_ms`].
+    /// When it was issued, by the clock of [`Cpu::now_ms`].
     pub issued_at: u64,
     /// Its tag.
     pub tag: usize,
@@ -388,35 +346,18 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
     }
 
     #[inline(always)]
-    fn tags(&self) -> u64 {
-        // CAST: usize is at most 64 bits wide.
-        self.slots.len() as u64
+    fn batching(&self) -> &Batching {
+        &self.batching
     }
 
     #[inline(always)]
-    fn batch(&self) -> u64 {
-        // CAST: as above.
-        self.deferring.batch as u64
+    fn polling(&self) -> &Polling {
+        &self.polling
     }
 
     #[inline(always)]
-    fn is_deferring(&self) -> bool {
-        self.is_deferred()
-    }
-
-    #[inline(always)]
-    fn mode(&self) -> Mode {
-        self.poll.mode()
-    }
-
-    #[inline(always)]
-    fn is_polled(&self) -> bool {
-        self.poll.is_on()
-    }
-
-    #[inline]
-    fn most_deferred_ns(&self) -> u64 {
-        self.deferring.most_ns()
+    fn is_predicting(&self) -> bool {
+        S::Predictor::ENABLED && self.predict.is_on()
     }
 
     #[inline]
@@ -430,23 +371,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
     }
 
     #[inline(always)]
-    fn is_foretelling(&self) -> bool {
-        self.foretelling.is_on()
-    }
-
-    #[inline(always)]
-    fn interrupts_thread(&self) -> bool {
-        self.upper.interrupts_thread()
-    }
-
-    #[inline(always)]
-    fn interrupts_waiter(&self) -> bool {
-        self.upper.interrupts_waiter()
-    }
-
-    #[inline(always)]
-    fn interval_ns(&self) -> u64 {
-        self.poll.interval_ns()
+    fn interrupted(&self) -> Interrupted {
+        self.upper.interrupted()
     }
 
     #[inline(always)]
@@ -462,115 +388,18 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
 
 /// What the issuer knows of mappings that fail.
 #[derive(Debug, Default)]
-pub(crate) struct Starving {
+pub(crate) struct MapRetryLimit {
     /// Attempts in vain, since when nothing was in flight that could give memory back.
     pub(crate) tries: u32,
-    /// When the first of them was, by the clock of [`crate::Upper::now_ms`].
+    /// When the first of them was, by the clock of [`Cpu::now_ms`].
     pub(crate) since_ms: u64,
     /// That requests are given up was told.
     pub(crate) told: bool,
 }
 
-/// What a queue defers, and whether it does at this moment.
-pub(crate) struct Deferring {
-    /// [`Queue::batch`].
-    pub(crate) batch: usize,
-    /// Staged commands wait for more of them. Written by the issue token's holder.
-    pub(crate) on: AtomicBool,
-    /// The device is told by then, by the clock of [`Upper::now_ns`].
-    pub(crate) until_ns: AtomicU64,
-    /// What the device has lately taken for a command, in nanoseconds; 0: not known. Written by the
-    /// drain token's holder.
-    pub(crate) device_ns: AtomicU64,
-    /// The tag of a command whose time is taken, plus 1; 0: of none.
-    pub(crate) sampled: AtomicU32,
-    /// When the device was told of it.
-    pub(crate) told_ns: AtomicU64,
-}
-
-impl Deferring {
-    /// For a queue whose device is best told of `batch` commands at once.
-    pub(crate) fn new(batch: usize) -> Self {
-        Self {
-            batch,
-            on: AtomicBool::new(false),
-            until_ns: AtomicU64::new(0),
-            device_ns: AtomicU64::new(0),
-            sampled: AtomicU32::new(0),
-            told_ns: AtomicU64::new(0),
-        }
-    }
-}
-
-/// The interval that a new queue polls at, in microseconds: within the 16 to 32 of HIOPS (ATC '14,
-/// section 4).
-pub const DEFAULT_POLL_INTERVAL_US: u32 = 32;
-
-/// A queue's mode, and where its timer is.
-pub(crate) struct Polling {
-    pub(crate) mode: AtomicU8,
-    pub(crate) interval_us: AtomicU32,
-    /// The interrupt is off. Written by the drain token's holder.
-    pub(crate) on: AtomicBool,
-    /// The timer is armed, or its tick is under way.
-    pub(crate) armed: AtomicBool,
-    /// When the timer expires, by the clock of [`Upper::now_ns`]: an interval after the last look
-    /// that left nothing, at the latest.
-    pub(crate) due_ns: AtomicU64,
-}
-
-impl Polling {
-    pub(crate) fn new() -> Self {
-        Self {
-            mode: AtomicU8::new(Mode::Irq as u8),
-            interval_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
-            on: AtomicBool::new(false),
-            armed: AtomicBool::new(false),
-            due_ns: AtomicU64::new(0),
-        }
-    }
-}
-
-/// The tag of no command.
-pub(crate) const NO_TAG: u16 = u16::MAX;
-
-/// What the timer looks for. Relaxed: it may be of two commands at once, and moves the timer within
-/// its interval.
-pub(crate) struct Lookout {
-    /// The tag of the command that was issued last, if anything is foretold of it; else [`NO_TAG`].
-    /// Written by the issue token's holder.
-    pub(crate) tag: AtomicU16,
-    /// The timer goes by it: no thread naps that looks for it.
-    pub(crate) timed: AtomicBool,
-}
-
-impl Lookout {
-    pub(crate) fn new() -> Self {
-        Self {
-            tag: AtomicU16::new(NO_TAG),
-            timed: AtomicBool::new(false),
-        }
-    }
-}
-
-/// Whether it is foretold when commands are over.
-pub(crate) struct Foretelling(pub(crate) AtomicU8);
-
-/// It is not.
-pub(crate) const FORETELLING_OFF: u8 = 0;
-/// It is not of so many commands more as the issue side counts.
-pub(crate) const FORETELLING_PAUSED: u8 = 1;
-pub(crate) const FORETELLING_ON: u8 = 2;
-
-impl Foretelling {
-    pub(crate) fn new() -> Self {
-        Self(AtomicU8::new(FORETELLING_OFF))
-    }
-}
-
 /// What is kept of a command by its tag.
-pub(crate) struct Told {
-    /// [`Foretold::mark`]; 0: nothing was foretold.
+pub(crate) struct TagPrediction {
+    /// [`crate::Predicted::mark`]; 0: nothing was predicted.
     pub(crate) mark: AtomicU64,
     /// When it was issued.
     pub(crate) at_ns: AtomicU64,
@@ -580,26 +409,63 @@ pub(crate) struct Told {
     pub(crate) spread_ns: AtomicU32,
 }
 
-impl Told {
-    pub(crate) fn new(_: usize) -> Self {
-        Self {
+/// What the engine keeps of predictions. Relaxed, all of it: it moves a timer within its interval,
+/// and what is measured is a guess.
+pub(crate) struct Predict<P: Platform> {
+    /// [`Predict::OFF`], [`Predict::PAUSED`] or [`Predict::ON`].
+    pub(crate) state: AtomicU8,
+    /// So many commands more are issued of which nothing is predicted, while it is paused. Written
+    /// by the issue token's holder.
+    pub(crate) paused_for: AtomicU16,
+    /// By tag: what was predicted of the command that it is bound to.
+    pub(crate) told: P::Table<TagPrediction>,
+    /// The tag of the command that was issued last, if anything is predicted of it; else
+    /// [`Predict::NO_TAG`]. Written by the issue token's holder.
+    pub(crate) last: AtomicU16,
+    /// The timer goes by it: no thread naps that polls for it.
+    pub(crate) is_timed: AtomicBool,
+    /// When the last poll began that found nothing. Written by the drain token's holder.
+    pub(crate) empty_ns: AtomicU64,
+}
+
+impl<P: Platform> Predict<P> {
+    pub(crate) const OFF: u8 = 0;
+    pub(crate) const PAUSED: u8 = 1;
+    pub(crate) const ON: u8 = 2;
+    pub(crate) const NO_TAG: u16 = u16::MAX;
+
+    fn new(platform: &P, tags: usize) -> Result<Self, Error> {
+        let told = |_| TagPrediction {
             mark: AtomicU64::new(0),
             at_ns: AtomicU64::new(0),
             after_ns: AtomicU32::new(0),
             spread_ns: AtomicU32::new(0),
-        }
+        };
+        Ok(Self {
+            state: AtomicU8::new(Self::OFF),
+            paused_for: AtomicU16::new(0),
+            told: platform.table(tags, told)?,
+            last: AtomicU16::new(Self::NO_TAG),
+            is_timed: AtomicBool::new(false),
+            empty_ns: AtomicU64::new(0),
+        })
+    }
+
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == Self::ON
     }
 }
 
 /// What is left at this moment.
-pub(crate) struct Rest {
+pub(crate) struct Leftover {
     /// Completions, or a drain that somebody has knocked for.
     pub(crate) completions: AtomicBool,
     /// Requests that a tag is free for, or a doorbell that somebody has knocked for.
     pub(crate) requests: AtomicBool,
 }
 
-impl Rest {
+impl Leftover {
     pub(crate) fn new() -> Self {
         Self {
             completions: AtomicBool::new(false),
@@ -733,12 +599,12 @@ impl Counter {
 }
 
 /// A batch of ended requests that knows whether there is anything in it.
-pub(crate) struct Ending<U: Upper> {
+pub(crate) struct CompletionBatch<U: Upper> {
     batch: U::Ended,
     count: usize,
 }
 
-impl<U: Upper> Ending<U> {
+impl<U: Upper> CompletionBatch<U> {
     #[inline]
     pub(crate) fn new() -> Self {
         Self {
@@ -777,9 +643,9 @@ impl<U: Upper> Ending<U> {
 }
 
 /// What one context does for others, until it leaves the rest.
-pub(crate) struct Passage<U: Upper> {
+pub(crate) struct IssueBudget<U: Upper> {
     /// What it ends.
-    pub(crate) ended: Ending<U>,
+    pub(crate) ended: CompletionBatch<U>,
     /// So many requests it may issue from the FIFO beside a budget: as many as it has left there
     /// itself, or has freed tags for.
     pub(crate) own: usize,
@@ -787,7 +653,7 @@ pub(crate) struct Passage<U: Upper> {
     pub(crate) issued: usize,
 }
 
-impl<U: Upper> Passage<U> {
+impl<U: Upper> IssueBudget<U> {
     /// Somebody passes by.
     #[inline(always)]
     pub(crate) fn new() -> Self {
@@ -798,7 +664,7 @@ impl<U: Upper> Passage<U> {
     #[inline(always)]
     pub(crate) fn of(own: usize, issued: usize) -> Self {
         Self {
-            ended: Ending::new(),
+            ended: CompletionBatch::new(),
             own,
             issued,
         }

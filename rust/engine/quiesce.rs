@@ -8,10 +8,10 @@ use cell::{Guard, TryLock};
 use core::fmt;
 use hal::{Again, Failure, Platform, Queue};
 
-use crate::complete::Look;
+use crate::complete::DrainPass;
 use crate::policy::{Context, Strategy};
-use crate::queue::{DrainSide, Ending, IoQueue, IssueSide, Passage, Upper};
-use crate::submit::Left;
+use crate::queue::{CompletionBatch, DrainSide, IoQueue, IssueBudget, IssueSide, Upper};
+use crate::submit::IssueStop;
 
 /// How long to sleep between two looks at a token. Its holder has preemption off and bounded work
 /// to do.
@@ -87,15 +87,15 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
         let Some(Tokens { issue, drain }) = &mut self.tokens else {
             return;
         };
-        let mut ended = Ending::new();
+        let mut ended = CompletionBatch::new();
         // What was finished before the stop. Bounded, as the ring may hold anything.
         for _ in 0..=queue.slots.len() {
-            let look = Look {
+            let pass = DrainPass {
                 by: Context::Sweep,
-                at_ns: queue.look_ns(),
+                at_ns: queue.poll_ns(),
                 most: usize::MAX,
             };
-            if !queue.drain_batch(drain, &mut ended, look) {
+            if !queue.drain_batch(drain, &mut ended, pass) {
                 break;
             }
         }
@@ -111,7 +111,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
             let _ = free.push(tag.unbind());
         }
         queue.hw.unget_tags(hw, free);
-        queue.deferring.end();
+        queue.batching.end();
         // What it did not finish.
         for _ in 0..queue.slots.len() {
             let Some(event) = queue.hw.reap_tag(&mut drain.hw) else {
@@ -145,7 +145,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
     pub fn rewind(&mut self) {
         if let Some(Tokens { issue, drain }) = &mut self.tokens {
             self.queue.hw.rewind(&mut issue.hw, &mut drain.hw);
-            self.queue.deferring.forget_sample();
+            self.queue.batching.forget_sample();
             // The controller may count anew.
             self.queue.note_violations(drain);
         }
@@ -159,9 +159,9 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
     pub fn kill(mut self) {
         if let Some(Tokens { issue, .. }) = &mut self.tokens {
             issue.dead = true;
-            let mut passage = Passage::in_charge();
-            while self.queue.issue_batch(issue, &mut passage) == Left::More {}
-            passage.ended.finish(&self.queue.upper, Context::Sweep);
+            let mut budget = IssueBudget::in_charge();
+            while self.queue.issue_batch(issue, &mut budget) == IssueStop::BudgetSpent {}
+            budget.ended.finish(&self.queue.upper, Context::Sweep);
         }
     }
 }
@@ -173,10 +173,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Drop for Paused<'_, P, Q, U, 
             let _ = drain.release();
             let knocked = issue.release();
             self.queue.kick();
-            if knocked || self.queue.is_deferred() {
+            if knocked || self.queue.batching.is_pending() {
                 // Not only for the FIFO: there may be commands that were staged, and committed in
                 // vain.
-                self.queue.issue_again(&mut Passage::in_charge());
+                self.queue.issue_again(&mut IssueBudget::in_charge());
             }
         }
     }

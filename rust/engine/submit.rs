@@ -10,10 +10,10 @@
 //! completion, so the request waits for one at the head of the FIFO. With nothing in flight there
 //! is no such completion, and some mappings succeed never: more bytes than the machine maps at
 //! once, a bounce buffer that others hold for good. Such a request would keep all behind it waiting
-//! for ever, so it fails after a number of attempts and a time ([`Starving`]).
+//! for ever, so it fails after a number of attempts and a time ([`MapRetryLimit`]).
 //!
 //! # Deferred doorbells
-//! A strategy may let commands that are staged wait for more ([`Strategy::defers`]), as long as
+//! A strategy may let commands that are staged wait for more ([`Strategy::batches`]), as long as
 //! they are no whole batch ([`Queue::batch`]) and the poll timer is certain to come for them:
 //!
 //! ```text
@@ -41,14 +41,14 @@ use hal::{Bound, CmdError, Free, Platform, Queue, Tag, TagBatch, Unbound};
 
 use crate::complete::ROUNDS;
 use crate::policy::{Context, Staged, Strategy, View};
-use crate::queue::{Deferring, Ending, IoQueue, IssueSide, Passage, Starving, Upper};
+use crate::queue::{CompletionBatch, IoQueue, IssueBudget, IssueSide, MapRetryLimit, Upper};
 
 /// A request that could not be issued directly.
-enum Held<R> {
+enum Unissued<R> {
     /// Others wait before it, or no tag is free.
-    Behind(R),
+    NoTag(R),
     /// It can't be mapped at the moment.
-    NotReady(R),
+    NotMapped(R),
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -57,19 +57,19 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// for [`IoQueue::commit`], which must follow.
     #[inline]
     pub fn submit(&self, rq: U::Request, last: bool) {
-        let mut passage = Passage::new();
+        let mut budget = IssueBudget::new();
         let Some(mut side) = self.issue.try_lock() else {
-            self.push(rq, &mut passage);
-            return self.issue_again(&mut passage);
+            self.push(rq, &mut budget);
+            return self.issue_again(&mut budget);
         };
-        let left = match self.issue_direct(&mut side, rq, &mut passage) {
-            Ok(()) => Left::Idle,
-            Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut passage),
+        let left = match self.issue_direct(&mut side, rq, &mut budget) {
+            Ok(()) => IssueStop::Idle,
+            Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut budget),
         };
         if last {
             self.ring_or_defer(&mut side);
         }
-        self.leave(side, left, &mut passage);
+        self.leave(side, left, &mut budget);
     }
 
     /// As [`IoQueue::submit`], but gives `rq` back when no tag is free and others wait for one: for
@@ -77,22 +77,22 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// after a while. One may wait in the FIFO for whoever is issuing at this moment.
     #[cold]
     pub fn try_submit(&self, rq: U::Request, last: bool) -> Result<(), U::Request> {
-        let mut passage = Passage::new();
+        let mut budget = IssueBudget::new();
         let Some(mut side) = self.issue.try_lock() else {
             if !self.fifo.is_empty() {
                 return Err(rq);
             }
-            self.push(rq, &mut passage);
-            self.issue_again(&mut passage);
+            self.push(rq, &mut budget);
+            self.issue_again(&mut budget);
             return Ok(());
         };
-        let (left, back) = match self.issue_direct(&mut side, rq, &mut passage) {
-            Ok(()) => (Left::Idle, Ok(())),
-            Err(Held::Behind(rq)) => (self.issue_batch(&mut side, &mut passage), Err(rq)),
+        let (left, back) = match self.issue_direct(&mut side, rq, &mut budget) {
+            Ok(()) => (IssueStop::Idle, Ok(())),
+            Err(Unissued::NoTag(rq)) => (self.issue_batch(&mut side, &mut budget), Err(rq)),
             Err(held) => {
                 let none = core::iter::empty();
                 (
-                    self.issue_behind(&mut side, held, none, &mut passage),
+                    self.issue_behind(&mut side, held, none, &mut budget),
                     Ok(()),
                 )
             }
@@ -100,7 +100,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if last || back.is_err() {
             self.ring_or_defer(&mut side);
         }
-        self.leave(side, left, &mut passage);
+        self.leave(side, left, &mut budget);
         back
     }
 
@@ -108,21 +108,21 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// [`TagBatch::MAX`] of them. `rqs` is advanced with the issue token held.
     pub fn submit_many(&self, rqs: impl Iterator<Item = U::Request>) {
         let mut rqs = rqs;
-        let mut passage = Passage::new();
+        let mut budget = IssueBudget::new();
         let Some(mut side) = self.issue.try_lock() else {
-            rqs.for_each(|rq| self.push(rq, &mut passage));
-            return self.issue_again(&mut passage);
+            rqs.for_each(|rq| self.push(rq, &mut budget));
+            return self.issue_again(&mut budget);
         };
-        let mut left = Left::Idle;
+        let mut left = IssueStop::Idle;
         loop {
             let Some(rq) = rqs.next() else { break };
-            if let Err(held) = self.issue_direct(&mut side, rq, &mut passage) {
-                left = self.issue_behind(&mut side, held, &mut rqs, &mut passage);
+            if let Err(held) = self.issue_direct(&mut side, rq, &mut budget) {
+                left = self.issue_behind(&mut side, held, &mut rqs, &mut budget);
                 break;
             }
         }
         self.ring_or_defer(&mut side);
-        self.leave(side, left, &mut passage);
+        self.leave(side, left, &mut budget);
     }
 
     /// Tells the device of what was submitted with `last == false`. Any context, with preemption
@@ -131,7 +131,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub fn commit(&self) {
         if let Some(mut side) = self.issue.lock_or_knock() {
             self.ring_or_defer(&mut side);
-            self.leave(side, Left::Idle, &mut Passage::new());
+            self.leave(side, IssueStop::Idle, &mut IssueBudget::new());
         }
     }
 
@@ -141,25 +141,25 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         &self,
         side: &mut IssueSide<Q>,
         rq: U::Request,
-        passage: &mut Passage<U>,
-    ) -> Result<(), Held<U::Request>> {
+        budget: &mut IssueBudget<U>,
+    ) -> Result<(), Unissued<U::Request>> {
         if side.dead {
-            passage
+            budget
                 .ended
                 .end(&self.upper, rq, Err(CmdError::Gone.finally()));
             return Ok(());
         }
         if !self.fifo.is_empty() {
-            return Err(Held::Behind(rq));
+            return Err(Unissued::NoTag(rq));
         }
         if side.free.is_empty() {
             self.refill(side);
         }
         match side.free.pop() {
             Some(tag) => {
-                (self.issue_one(side, tag, rq, &mut passage.ended)).map_err(Held::NotReady)
+                (self.issue_one(side, tag, rq, &mut budget.ended)).map_err(Unissued::NotMapped)
             }
-            None => Err(Held::Behind(rq)),
+            None => Err(Unissued::NoTag(rq)),
         }
     }
 
@@ -168,14 +168,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub(crate) fn leave(
         &self,
         side: Guard<'_, IssueSide<Q>>,
-        left: Left,
-        passage: &mut Passage<U>,
+        left: IssueStop,
+        budget: &mut IssueBudget<U>,
     ) {
-        if side.release() || left == Left::More {
-            return self.issue_again(passage);
+        if side.release() || left == IssueStop::BudgetSpent {
+            return self.issue_again(budget);
         }
-        passage.ended.finish(&self.upper, Context::Sweep);
-        if left == Left::NotReady {
+        budget.ended.finish(&self.upper, Context::Sweep);
+        if left == IssueStop::NotMapped {
             self.upper.retry_later();
         }
     }
@@ -188,7 +188,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         side: &mut IssueSide<Q>,
         tag: Tag<Free>,
         mut rq: U::Request,
-        ended: &mut Ending<U>,
+        ended: &mut CompletionBatch<U>,
     ) -> Result<(), U::Request> {
         let upper = &self.upper;
         let cmd = upper.command(&rq);
@@ -201,8 +201,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 upper.unmap(&mut rq);
                 if why != CmdError::NotReady {
                     ended.end(upper, rq, Err(why.finally()));
-                } else if self.gives_up(side) {
-                    if side.starving.is_news() {
+                } else if self.is_exhausted(side) {
+                    if side.map_retries.is_first_report() {
                         upper.starved(&rq);
                     }
                     ended.end(upper, rq, Err(CmdError::Invalid.finally()));
@@ -212,13 +212,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 return Ok(());
             }
         };
-        side.starving.end();
+        side.map_retries.end();
         upper.begin_cmd(&mut rq);
         let at = tag.index();
         if let Some(issued_at) = self.issued_at.get(at) {
             issued_at.store(upper.now_ms(), Ordering::Relaxed);
         }
-        self.foretell(side, at, &cmd, &rq);
+        self.predict(side, at, &cmd, &rq);
         let put = match self.slots.get(at) {
             Some(slot) => slot.put(rq),
             None => Err(rq),
@@ -227,7 +227,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             // The controller gave out a tag that is in use: neither command is mixed up with the
             // other, and the tag is not used until the next reset.
             let _ = tag.unbind();
-            self.issue_strays.add(1);
+            self.spurious_tags.add(1);
             ended.end(upper, rq, Err(CmdError::Io.finally()));
             return Ok(());
         }
@@ -242,13 +242,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Whether a request whose data can't be mapped at the moment is to fail: nothing in flight
     /// gives memory back, and it was waited for long enough.
     #[cold]
-    fn gives_up(&self, side: &mut IssueSide<Q>) -> bool {
+    fn is_exhausted(&self, side: &mut IssueSide<Q>) -> bool {
         let in_flight = !side.bound.is_empty() || self.outstanding() != 0;
         if in_flight {
-            side.starving.end();
+            side.map_retries.end();
             return false;
         }
-        side.starving.gives_up(self.upper.now_ms())
+        side.map_retries.is_exhausted(self.upper.now_ms())
     }
 
     /// Tells the device of a full batch to make room for `tag`.
@@ -270,7 +270,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub(crate) fn ring(&self, side: &mut IssueSide<Q>) {
         if !side.bound.is_empty() {
             self.issued.add(side.bound.len());
-            self.deferring
+            self.batching
                 .begin_sample(side.last, || self.upper.now_ns());
             let writes = self.hw.issue_tags(&mut side.hw, &mut side.bound);
             self.issue_doorbells.add(writes);
@@ -281,13 +281,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
 /// Where issuing came to an end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum IssueStop {
     /// Nothing to issue, or no tag to issue it with. Whoever changes that comes for the token.
     Idle,
     /// The first request can't be mapped at the moment. Nobody comes by himself.
-    NotReady,
+    NotMapped,
     /// More than may be issued here: a tag is free for it.
-    More,
+    BudgetSpent,
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -296,31 +296,31 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     fn issue_behind(
         &self,
         side: &mut IssueSide<Q>,
-        held: Held<U::Request>,
+        held: Unissued<U::Request>,
         after: impl Iterator<Item = U::Request>,
-        passage: &mut Passage<U>,
-    ) -> Left {
+        budget: &mut IssueBudget<U>,
+    ) -> IssueStop {
         let (rq, ready) = match held {
-            Held::Behind(rq) => (rq, true),
-            Held::NotReady(rq) => (rq, false),
+            Unissued::NoTag(rq) => (rq, true),
+            Unissued::NotMapped(rq) => (rq, false),
         };
-        self.push(rq, passage);
-        after.for_each(|rq| self.push(rq, passage));
+        self.push(rq, budget);
+        after.for_each(|rq| self.push(rq, budget));
         if ready {
-            self.issue_batch(side, passage)
+            self.issue_batch(side, budget)
         } else {
-            Left::NotReady
+            IssueStop::NotMapped
         }
     }
 
     /// Puts `rq` at the end of the FIFO. The caller looks for tags, or knocks, afterwards.
-    pub(crate) fn push(&self, rq: U::Request, passage: &mut Passage<U>) {
+    pub(crate) fn push(&self, rq: U::Request, budget: &mut IssueBudget<U>) {
         self.upper.deferred(&rq);
-        passage.own = passage.own.saturating_add(1);
+        budget.own = budget.own.saturating_add(1);
         if let Err(rq) = self.fifo.push(rq) {
             // More requests than the queue was made for: the caller's bug, not to be made worse by
             // losing one.
-            passage
+            budget
                 .ended
                 .end(&self.upper, rq, Err(CmdError::Io.finally()));
         }
@@ -329,43 +329,49 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Issues from the FIFO for as long as there is something to do that is its part, or obliges
     /// the token's holder to do so; then finishes what it has ended.
     #[cold]
-    pub(crate) fn issue_again(&self, passage: &mut Passage<U>) {
-        let mut left = Left::Idle;
+    pub(crate) fn issue_again(&self, budget: &mut IssueBudget<U>) {
+        let mut left = IssueStop::Idle;
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.issue.lock_or_knock() {
-            left = self.issue_batch(&mut side, passage);
+            left = self.issue_batch(&mut side, budget);
             self.ring_or_defer(&mut side);
             let knocked = side.release();
-            if left == Left::More && passage.may_issue(self.budget()) == 0 {
+            if left == IssueStop::BudgetSpent && budget.may_issue(self.drain_budget()) == 0 {
                 match self.leave_requests() {
-                    true => left = Left::Idle,
-                    false => passage.own = usize::MAX,
+                    true => left = IssueStop::Idle,
+                    false => budget.own = usize::MAX,
                 }
             }
             // Who knocks may have staged something: that is told of, whoever issues the rest.
-            if !knocked && left != Left::More {
+            if !knocked && left != IssueStop::BudgetSpent {
                 break;
             }
             if rounds.next().is_none() {
                 left = match self.leave_requests() {
-                    true => Left::Idle,
-                    false => Left::More,
+                    true => IssueStop::Idle,
+                    false => IssueStop::BudgetSpent,
                 };
                 break;
             }
         }
-        passage.ended.finish(&self.upper, Context::Sweep);
-        if left != Left::Idle {
+        budget.ended.finish(&self.upper, Context::Sweep);
+        if left != IssueStop::Idle {
             self.upper.retry_later();
         }
     }
 
     /// Issues from the FIFO what the caller may, and [`TagBatch::MAX`] at most, without a doorbell.
-    pub(crate) fn issue_batch(&self, side: &mut IssueSide<Q>, passage: &mut Passage<U>) -> Left {
-        let mut may = passage.may_issue(self.budget()).min(TagBatch::<Free>::MAX);
+    pub(crate) fn issue_batch(
+        &self,
+        side: &mut IssueSide<Q>,
+        budget: &mut IssueBudget<U>,
+    ) -> IssueStop {
+        let mut may = budget
+            .may_issue(self.drain_budget())
+            .min(TagBatch::<Free>::MAX);
         loop {
             if self.fifo.is_empty() {
-                return Left::Idle;
+                return IssueStop::Idle;
             }
             if side.free.is_empty() && !side.dead {
                 self.refill(side);
@@ -377,18 +383,18 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 fence(Ordering::SeqCst);
                 self.refill(side);
                 if side.free.is_empty() {
-                    return Left::Idle;
+                    return IssueStop::Idle;
                 }
             }
             match may.checked_sub(1) {
                 Some(rest) => may = rest,
-                None => return Left::More,
+                None => return IssueStop::BudgetSpent,
             }
-            match (self.fifo).with_first(|rq| self.issue_first(side, rq, &mut passage.ended)) {
-                Some(Ok(())) => passage.issued = passage.issued.saturating_add(1),
+            match (self.fifo).with_first(|rq| self.issue_first(side, rq, &mut budget.ended)) {
+                Some(Ok(())) => budget.issued = budget.issued.saturating_add(1),
                 Some(Err(left)) => return left,
                 // Someone is still filling the place, and comes for the token then.
-                None => return Left::Idle,
+                None => return IssueStop::Idle,
             }
         }
     }
@@ -399,15 +405,17 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         &self,
         side: &mut IssueSide<Q>,
         rq: U::Request,
-        ended: &mut Ending<U>,
-    ) -> Result<(), (U::Request, Left)> {
+        ended: &mut CompletionBatch<U>,
+    ) -> Result<(), (U::Request, IssueStop)> {
         if side.dead {
             ended.end(&self.upper, rq, Err(CmdError::Gone.finally()));
             return Ok(());
         }
         match side.free.pop() {
-            Some(tag) => (self.issue_one(side, tag, rq, ended)).map_err(|rq| (rq, Left::NotReady)),
-            None => Err((rq, Left::Idle)),
+            Some(tag) => {
+                (self.issue_one(side, tag, rq, ended)).map_err(|rq| (rq, IssueStop::NotMapped))
+            }
+            None => Err((rq, IssueStop::Idle)),
         }
     }
 }
@@ -418,7 +426,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 const TRIES: u32 = 64;
 const PATIENCE_MS: u64 = 30_000;
 
-impl Starving {
+impl MapRetryLimit {
     /// Some data was mapped, or may be soon.
     #[inline(always)]
     pub(crate) fn end(&mut self) {
@@ -427,15 +435,15 @@ impl Starving {
         }
     }
 
-    /// Whether that a request is given up is news: once until [`Starving::end`].
-    fn is_news(&mut self) -> bool {
+    /// Whether that a request is given up is news: once until [`MapRetryLimit::end`].
+    fn is_first_report(&mut self) -> bool {
         !core::mem::replace(&mut self.told, true)
     }
 
     /// A mapping has failed at `now_ms`, with nothing in flight. Whether to give that request up;
     /// what comes after it is then given up at its first failure, until some data is mapped again.
     #[cold]
-    fn gives_up(&mut self, now_ms: u64) -> bool {
+    fn is_exhausted(&mut self, now_ms: u64) -> bool {
         if self.tries == 0 {
             self.since_ms = now_ms;
         }
@@ -446,77 +454,11 @@ impl Starving {
     }
 }
 
-/// The part of a command's time that it may be late by.
-const SHARE: u64 = 10;
-/// How much of a new measurement goes into the average: the part of 2 to the power of so much.
-const WEIGHT: u32 = 3;
-
-impl Deferring {
-    /// For how long commands may wait for others, in nanoseconds; 0: how long the device takes is
-    /// not known.
-    #[inline]
-    pub(crate) fn most_ns(&self) -> u64 {
-        self.device_ns.load(Ordering::Relaxed) / SHARE
-    }
-
-    /// When the device is told of what is deferred, at the latest.
-    #[inline]
-    pub(crate) fn until_ns(&self) -> u64 {
-        self.until_ns.load(Ordering::Relaxed)
-    }
-
-    /// The device is told of `tag`, and maybe of others. By the issuer.
-    #[inline]
-    fn begin_sample(&self, tag: u32, now_ns: impl FnOnce() -> u64) {
-        if self.batch > 1 && self.sampled.load(Ordering::Relaxed) == 0 {
-            self.told_ns.store(now_ns(), Ordering::Relaxed);
-            // Release: who finds the tag finds when that was.
-            self.sampled.store(tag.wrapping_add(1), Ordering::Release);
-        }
-    }
-
-    /// The device has answered `tag`. By the drainer.
-    #[inline]
-    pub(crate) fn end_sample(&self, tag: usize, now_ns: impl FnOnce() -> u64) {
-        // CAST: a tag is 16 bits wide.
-        let sampled = (tag as u32).wrapping_add(1);
-        if self.batch > 1 && self.sampled.load(Ordering::Acquire) == sampled {
-            let took = now_ns().saturating_sub(self.told_ns.load(Ordering::Relaxed));
-            let before = self.device_ns.load(Ordering::Relaxed);
-            self.device_ns
-                .store(average(before, took), Ordering::Relaxed);
-            self.sampled.store(0, Ordering::Relaxed);
-        }
-    }
-
-    /// The device answers nothing of before any more. With both tokens.
-    pub(crate) fn forget_sample(&self) {
-        self.sampled.store(0, Ordering::Relaxed);
-    }
-
-    /// Nothing is staged any more, or it goes to the device now.
-    pub(crate) fn end(&self) {
-        self.on.store(false, Ordering::Relaxed);
-    }
-}
-
-/// The average of nanoseconds, when it was `before` (0: of nothing) and a command took `took`,
-/// which counts as twice the average at most: one that the drive had to try again is no measure of
-/// others.
-fn average(before: u64, took: u64) -> u64 {
-    if before == 0 {
-        return took;
-    }
-    let took = took.min(before.saturating_mul(2));
-    let rest = before.saturating_sub(before >> WEIGHT);
-    rest.saturating_add(took >> WEIGHT)
-}
-
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Tells the device of everything that is staged, unless it is to wait for more.
     #[inline]
     fn ring_or_defer(&self, side: &mut IssueSide<Q>) {
-        if self.deferring.batch <= 1 || !self.defer(side.bound.len()) {
+        if self.batching.batch() <= 1 || !self.defer(side.bound.len()) {
             self.ring(side);
         }
     }
@@ -524,27 +466,27 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Lets `staged` commands wait, if they are to; from then on that is seen. By the issuer.
     #[inline]
     fn defer(&self, staged: usize) -> bool {
-        let for_ns = match staged != 0 && staged < self.deferring.batch {
+        let for_ns = match staged != 0 && (staged as u64) < self.batching.batch() {
             true => self.most_deferred_ns(Staged::Open),
             false => 0,
         };
         if for_ns != 0 {
-            let begins = !self.deferring.on.swap(true, Ordering::Relaxed);
+            let begins = !self.batching.on.swap(true, Ordering::Relaxed);
             // The hand-over with who turns polling off, and with the timer, see above.
             fence(Ordering::SeqCst);
-            if self.is_polled() {
+            if self.polling.is_on() {
                 self.watch();
                 if begins {
                     let now = self.upper.now_ns();
                     let until = now.saturating_add(for_ns);
-                    self.deferring.until_ns.store(until, Ordering::Relaxed);
+                    self.batching.until_ns.store(until, Ordering::Relaxed);
                     self.hasten_tick(now, until);
                 }
                 return true;
             }
         }
-        if self.is_deferred() {
-            self.deferring.end();
+        if self.batching.is_pending() {
+            self.batching.end();
         }
         false
     }
@@ -552,12 +494,12 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// For how long what is no whole batch may wait for more, in nanoseconds; 0: it must not.
     #[inline]
     fn most_deferred_ns(&self, staged: Staged) -> u64 {
-        if !self.is_polled() {
+        if !self.polling.is_on() {
             return 0;
         }
         self.strategy
-            .defers(self, staged)
-            .min(self.deferring.most_ns())
+            .batches(self, staged)
+            .min(self.batching.most_ns())
     }
 
     #[inline]
@@ -565,23 +507,17 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.most_deferred_ns(staged) != 0
     }
 
-    /// Whether staged commands wait for more of them.
-    #[inline]
-    pub(crate) fn is_deferred(&self) -> bool {
-        self.deferring.on.load(Ordering::Relaxed)
-    }
-
     /// Whether something is deferred that must not be any longer. By the drainer, after the fence
     /// that follows its count.
     #[inline]
     pub(crate) fn is_flush_due(&self) -> bool {
-        self.is_deferred() && !self.may_defer(Staged::Open)
+        self.batching.is_pending() && !self.may_defer(Staged::Open)
     }
 
     /// What is deferred goes to the device, unless the strategy lets it wait on.
     #[inline]
     pub(crate) fn flush_unless_deferred(&self, staged: Staged) {
-        if self.is_deferred() && !self.may_defer(staged) {
+        if self.batching.is_pending() && !self.may_defer(staged) {
             self.flush();
         }
     }
@@ -589,11 +525,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// What is deferred goes to the device.
     #[inline]
     pub(crate) fn flush(&self) {
-        if self.is_deferred() {
+        if self.batching.is_pending() {
             if let Some(mut side) = self.issue.lock_or_knock() {
-                self.deferring.end();
+                self.batching.end();
                 self.ring(&mut side);
-                self.leave(side, Left::Idle, &mut Passage::new());
+                self.leave(side, IssueStop::Idle, &mut IssueBudget::new());
             }
         }
     }
@@ -605,29 +541,19 @@ mod tests {
 
     #[test]
     fn it_takes_tries_and_time() {
-        let mut starving = Starving::default();
+        let mut map_retries = MapRetryLimit::default();
         for try_ in 0..TRIES {
-            assert!(!starving.gives_up(5 + u64::from(try_)));
+            assert!(!map_retries.is_exhausted(5 + u64::from(try_)));
         }
-        assert!(!starving.gives_up(4 + PATIENCE_MS), "too early");
-        assert!(starving.gives_up(5 + PATIENCE_MS));
-        assert!(starving.is_news() && !starving.is_news());
-        assert!(starving.gives_up(5 + PATIENCE_MS), "nor the next one");
-        starving.end();
-        assert!(!starving.gives_up(6 + PATIENCE_MS));
-        assert!(!starving.gives_up(u64::MAX), "too few tries");
-    }
-
-    #[test]
-    fn one_slow_command_does_not_make_a_slow_device() {
-        let mut device = 400_000;
-        device = average(device, 30_000_000_000);
-        assert!(device <= 450_000, "{device}");
-    }
-
-    #[test]
-    fn it_follows_a_device_that_has_become_slower() {
-        let slower = (0..100).fold(400_000, |before, _| average(before, 900_000));
-        assert!((880_000..=900_000).contains(&slower), "{slower}");
+        assert!(!map_retries.is_exhausted(4 + PATIENCE_MS), "too early");
+        assert!(map_retries.is_exhausted(5 + PATIENCE_MS));
+        assert!(map_retries.is_first_report() && !map_retries.is_first_report());
+        assert!(
+            map_retries.is_exhausted(5 + PATIENCE_MS),
+            "nor the next one"
+        );
+        map_retries.end();
+        assert!(!map_retries.is_exhausted(6 + PATIENCE_MS));
+        assert!(!map_retries.is_exhausted(u64::MAX), "too few tries");
     }
 }

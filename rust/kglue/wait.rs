@@ -34,7 +34,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{
     fence, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering,
 };
-use engine::{Context, Expected, Nap, Thread, Turn, Waiter, Waiters, Waiting};
+use engine::{Context, Expected, Nap, Thread, Waiter, Waiters, Waiting};
 use hal::{Error, Platform};
 use kernel::ffi::{c_long, c_ulong};
 use kernel::prelude::*;
@@ -103,15 +103,12 @@ impl Table {
         Ok(table)
     }
 
-    /// What came of it that `thread` has yielded, at `since`.
+    /// Whether what `thread` waits for was over when its turn came, after it had yielded at `since`.
     #[inline]
-    fn turn_of(&self, waiter: &Waiter<Offer, Way>, thread: Thread, since: u64) -> Turn {
+    fn is_over(&self, waiter: &Waiter<Offer, Way>, thread: Thread, since: u64) -> bool {
         let _stay = PreemptOff::new();
         self.shares.take_turn(since);
-        match waiter.waits(thread) {
-            true => Turn::Vain,
-            false => Turn::Paid,
-        }
+        !waiter.waits(thread)
     }
 
     /// Something was offered: it is looked after.
@@ -313,8 +310,9 @@ impl Drop for Threads {
 struct Place {
     /// Threads between the hook's entry and its end.
     inside: AtomicU32,
-    /// What came of it when a thread here last yielded: a [`Turn`]; [`NO_TURN`]: told already.
-    turn: AtomicU8,
+    /// Whether what a thread here waited for was over after it had yielded: 0 or 1; [`NOT_YIELDED`]: it
+    /// has not, or the engine knows.
+    yielded: AtomicU8,
     /// When a thread here last yielded, as a [`stamp`](crate::context::stamp).
     yielded_at: AtomicU64,
     /// Who last waited here, by its number: the address by which it falls on this place may be
@@ -330,7 +328,7 @@ struct Place {
     naps: Naps,
 }
 
-const NO_TURN: u8 = u8::MAX;
+const NOT_YIELDED: u8 = u8::MAX;
 /// No thread's number; 0 is the idle threads'.
 const NOBODY: u32 = u32::MAX;
 
@@ -339,7 +337,7 @@ impl Place {
     fn new() -> Self {
         Self {
             inside: AtomicU32::new(0),
-            turn: AtomicU8::new(NO_TURN),
+            yielded: AtomicU8::new(NOT_YIELDED),
             yielded_at: AtomicU64::new(0),
             last: AtomicU32::new(NOBODY),
             cpu: AtomicU32::new(0),
@@ -356,15 +354,13 @@ impl Place {
 
     /// What there is to tell of the last time that a thread yielded here.
     #[inline]
-    fn take_turn(&self) -> Option<Turn> {
-        let turn = self.turn.load(Ordering::Relaxed);
-        if turn == NO_TURN {
+    fn take_yielded(&self) -> Option<bool> {
+        let yielded = self.yielded.load(Ordering::Relaxed);
+        if yielded == NOT_YIELDED {
             return None;
         }
-        self.turn.store(NO_TURN, Ordering::Relaxed);
-        [Turn::Paid, Turn::Vain]
-            .into_iter()
-            .find(|known| *known as u8 == turn)
+        self.yielded.store(NOT_YIELDED, Ordering::Relaxed);
+        Some(yielded != 0)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use cell::sync::{AtomicU8, Ordering};
 use engine::{
-    Drained, Expected, Foretells, Learned, Nap, Outlook, Plan, Seen, Spun, Staged, Strategy,
-    Switches, Turn, View,
+    Alone, Drained, Expected, Learned, Prediction, Predictor, Seen, Selectable, Staged, Strategy,
+    Switches, View, WaitOutcome, WaitPlan,
 };
 use hal::{Error, Op, Platform};
 
@@ -74,33 +74,26 @@ macro_rules! ask {
 
 impl<P: Platform> Strategy for Chosen<P> {
     type Notes = <Coop<P> as Strategy>::Notes;
+    type Predictor = Self;
 
-    const NAMES: &'static [&'static str] = NAMES;
-
-    fn chosen(&self) -> usize {
-        usize::from(self.which.load(Ordering::Relaxed))
-    }
-
-    fn choose(&self, which: usize) {
-        // CAST: a handful.
-        if which < NAMES.len() {
-            self.which.store(which as u8, Ordering::Relaxed);
-        }
+    #[inline(always)]
+    fn predictor(&self) -> &Self {
+        self
     }
 
     #[inline(always)]
-    fn defers(&self, view: &impl View, staged: Staged) -> u64 {
-        ask!(self, defers(view, staged), ())
+    fn batches(&self, view: &impl View, staged: Staged) -> u64 {
+        ask!(self, batches(view, staged), ())
     }
 
     #[inline(always)]
-    fn notes_owner(&self, view: &impl View, switches: Switches) -> bool {
-        ask!(self, notes_owner(view, switches), ())
+    fn tracks(&self, view: &impl View, switches: Switches) -> bool {
+        ask!(self, tracks(view, switches), ())
     }
 
     #[inline(always)]
-    fn looks(&self, view: &impl View, switches: Switches) -> bool {
-        ask!(self, looks(view, switches), ())
+    fn polls_on_submit(&self, view: &impl View, switches: Switches) -> bool {
+        ask!(self, polls_on_submit(view, switches), ())
     }
 
     #[inline(always)]
@@ -109,8 +102,8 @@ impl<P: Platform> Strategy for Chosen<P> {
     }
 
     #[inline(always)]
-    fn leaves_rest(&self, view: &impl View) -> bool {
-        ask!(self, leaves_rest(view), ())
+    fn leaves_to_waiters(&self, view: &impl View) -> bool {
+        ask!(self, leaves_to_waiters(view), ())
     }
 
     fn begin(&self, notes: &mut Self::Notes, view: &impl View) {
@@ -123,60 +116,59 @@ impl<P: Platform> Strategy for Chosen<P> {
     }
 
     #[inline(always)]
-    fn yields_first(&self, view: &impl View) -> bool {
-        ask!(self, yields_first(view), ())
+    fn waits(&self, view: &impl View, expected: Option<Expected>) -> WaitPlan {
+        ask!(self, waits(view, expected), ())
     }
 
     #[inline(always)]
-    fn yields(&self, view: &impl View) -> bool {
-        ask!(self, yields(view), ())
+    fn ended(&self, view: &impl View, outcome: WaitOutcome) {
+        ask!(self, ended(view, outcome), ());
+    }
+}
+
+/// Asks the predictor of the strategy that is chosen, if it has one.
+macro_rules! ask_predictor {
+    ($chosen:expr, $method:ident($($argument:expr),*), $none:expr) => {
+        match $chosen.which.load(Ordering::Relaxed) {
+            COOP => $chosen.coop.predictor().$method($($argument),*),
+            #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
+            RANDOM => $chosen.random.predictor().$method($($argument),*),
+            _ => $none,
+        }
+    };
+}
+
+impl<P: Platform> Predictor for Chosen<P> {
+    fn issued(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Prediction {
+        ask_predictor!(self, issued(view, op, bytes, beside), Prediction::Nothing)
     }
 
-    #[inline(always)]
-    fn spins(&self, view: &impl View) -> Option<u64> {
-        ask!(self, spins(view), ())
+    fn completed(&self, view: &impl View, mark: u64, took_ns: u64, seen: Seen) {
+        ask_predictor!(self, completed(view, mark, took_ns, seen), ());
     }
 
-    #[inline(always)]
-    fn spun(&self, view: &impl View, came: Spun, ns: u64) {
-        ask!(self, spun(view, came, ns), ());
+    fn next_poll(&self, view: &impl View, alone: Option<Alone>) -> Option<u64> {
+        ask_predictor!(self, next_poll(view, alone), None)
+    }
+}
+
+impl<P: Platform> Selectable for Chosen<P> {
+    const NAMES: &'static [&'static str] = NAMES;
+
+    fn selected(&self) -> usize {
+        usize::from(self.which.load(Ordering::Relaxed))
     }
 
-    #[inline(always)]
-    fn slept(&self, view: &impl View, ns: u64) {
-        ask!(self, slept(view, ns), ());
-    }
-
-    #[inline(always)]
-    fn yielded(&self, view: &impl View, turn: Turn) {
-        ask!(self, yielded(view, turn), ());
-    }
-
-    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Foretells {
-        ask!(self, foretells(view, op, bytes, beside), ())
-    }
-
-    fn answered(&self, view: &impl View, mark: u64, took_ns: u64, seen: Seen) {
-        ask!(self, answered(view, mark, took_ns, seen), ());
-    }
-
-    fn plans(&self, view: &impl View, what: Expected) -> Plan {
-        ask!(self, plans(view, what), ())
-    }
-
-    fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {
-        ask!(self, looks_in(view, what), ())
-    }
-
-    fn foreseen(&self, view: &impl View, came: Spun, ns: u64) {
-        ask!(self, foreseen(view, came, ns), ());
-    }
-
-    fn napped(&self, view: &impl View, nap: Nap, late_ns: u64) {
-        ask!(self, napped(view, nap, late_ns), ());
+    fn select(&self, which: usize) {
+        // CAST: a handful.
+        if which < NAMES.len() {
+            self.which.store(which as u8, Ordering::Relaxed);
+        }
     }
 
     fn learned(&self, now_ms: u64, tell: &mut dyn FnMut(&'static str, Learned)) {
-        ask!(self, learned(now_ms, tell), ());
+        if self.which.load(Ordering::Relaxed) == COOP {
+            self.coop.learned(now_ms, tell);
+        }
     }
 }

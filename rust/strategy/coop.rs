@@ -19,14 +19,14 @@
 //! Each way to wait is taken only while it pays: an [`Account`] of each queue's says so, of what it
 //! saves and takes, which was measured. Whether a hybrid queue is polled: [`hybrid`].
 
-use crate::hybrid::{Cpu, Noted, Notice, Watch};
 use engine::{
-    Context, Costs, Drained, Expected, Foretells, Learned, Nap, Outlook, Plan, Seen, Spun, Staged,
-    Strategy, Switches, Turn, View,
+    Context, Costs, Drained, Expected, Interrupted, Learned, Staged, Strategy, Switches, View,
+    WaitOutcome, WaitPlan, Yield,
 };
-use hal::{Error, Op, Platform};
+use hal::{Error, Platform};
 
-use crate::predict::{Carried, Foresight};
+use crate::hybrid::{Cpu, Noted, Notice, Watch};
+use crate::predict::{Carried, Foresight, Planned};
 use crate::{Account, Stakes};
 
 /// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in
@@ -89,7 +89,7 @@ impl<P: Platform> Coop<P> {
     /// Whether several commands are worth telling the device of at once.
     #[inline]
     fn coalesces(view: &impl View) -> bool {
-        view.batch() > 1
+        view.batching().batch() > 1
     }
 
     /// Whether threads wait for this CPU that, as far as is known, yield to each other while they
@@ -101,9 +101,9 @@ impl<P: Platform> Coop<P> {
 
     /// Whether the device has work enough.
     #[inline]
-    fn is_filled(view: &impl View) -> bool {
-        let (outstanding, batch) = (view.outstanding(), view.batch());
-        let enough = view.tags().saturating_sub(batch);
+    fn is_saturated(view: &impl View) -> bool {
+        let (outstanding, batch) = (view.outstanding(), view.batching().batch());
+        let enough = view.batching().tags().saturating_sub(batch);
         outstanding >= batch && (outstanding >= enough || view.is_crowded())
     }
 
@@ -111,10 +111,12 @@ impl<P: Platform> Coop<P> {
     /// ended.
     #[inline]
     fn interrupted(view: &impl View, by: Notice, wakes: bool) -> Cpu {
-        match by {
-            Notice::Passing => Cpu::Io,
-            _ if !view.interrupts_thread() => Cpu::Idle,
-            _ if wakes && !view.interrupts_waiter() => Cpu::Other,
+        if by == Notice::Passing {
+            return Cpu::Io;
+        }
+        match view.interrupted() {
+            Interrupted::Nobody => Cpu::Idle,
+            Interrupted::Thread if wakes => Cpu::Other,
             _ => Cpu::Io,
         }
     }
@@ -124,38 +126,42 @@ impl<P: Platform> Coop<P> {
     /// are deferred, a thread that waits has its part in finding it.
     #[inline]
     fn visits_pay(&self, view: &impl View) -> bool {
-        view.is_polled() || view.is_deferring() || self.visits.is_open(view.now_ms())
+        view.polling().is_on() || view.batching().is_pending() || self.visits.is_open(view.now_ms())
     }
 }
 
 impl<P: Platform> Strategy for Coop<P> {
     type Notes = Watch;
+    type Predictor = Foresight<P>;
 
-    const NAMES: &'static [&'static str] = &["coop"];
+    #[inline(always)]
+    fn predictor(&self) -> &Foresight<P> {
+        &self.foresight
+    }
 
     #[inline]
-    fn defers(&self, view: &impl View, staged: Staged) -> u64 {
-        let most_ns = view.most_deferred_ns();
+    fn batches(&self, view: &impl View, staged: Staged) -> u64 {
+        let (most_ns, interval_ns) = (view.batching().most_ns(), view.polling().interval_ns());
         // No tick is to come for it that would not come anyway.
-        if most_ns < view.interval_ns() {
+        if most_ns < interval_ns {
             return 0;
         }
         let waiters = || staged == Staged::Open && self.is_left_to_waiters(view);
-        match Self::is_filled(view) || waiters() {
-            true => most_ns.min(view.interval_ns().saturating_mul(MOST_DEFERRED)),
+        match Self::is_saturated(view) || waiters() {
+            true => most_ns.min(interval_ns.saturating_mul(MOST_DEFERRED)),
             false => 0,
         }
     }
 
     #[inline]
-    fn notes_owner(&self, view: &impl View, switches: Switches) -> bool {
-        let naps = view.is_foretelling() && self.foresight.notes_owner(view);
+    fn tracks(&self, view: &impl View, switches: Switches) -> bool {
+        let naps = view.is_predicting() && self.foresight.tracks(view);
         switches.lazy() || (switches.coop() && (naps || self.visits_pay(view)))
     }
 
     #[inline(always)]
-    fn looks(&self, view: &impl View, switches: Switches) -> bool {
-        switches.coop() && view.is_polled() && view.outstanding() > 1
+    fn polls_on_submit(&self, view: &impl View, switches: Switches) -> bool {
+        switches.coop() && view.polling().is_on() && view.outstanding() > 1
     }
 
     #[inline(always)]
@@ -164,7 +170,7 @@ impl<P: Platform> Strategy for Coop<P> {
     }
 
     #[inline]
-    fn leaves_rest(&self, view: &impl View) -> bool {
+    fn leaves_to_waiters(&self, view: &impl View) -> bool {
         self.is_left_to_waiters(view)
     }
 
@@ -196,39 +202,52 @@ impl<P: Platform> Strategy for Coop<P> {
         watch.note(noted, &self.polling, view)
     }
 
-    /// Where the CPU is short of time, those come first who are ready: whoever looks then finds
+    /// Where the CPU is short of time, those come first who are ready: whoever polls then finds
     /// more.
     #[inline]
-    fn yields_first(&self, view: &impl View) -> bool {
-        view.is_polled() || Self::coalesces(view)
-    }
-
-    #[inline]
-    fn yields(&self, view: &impl View) -> bool {
-        self.yielding.is_open(view.now_ms())
-    }
-
-    #[inline]
-    fn spins(&self, view: &impl View) -> Option<u64> {
-        let open = self.spinning.is_open(view.now_ms());
-        open.then(|| view.costs().sleep_ns)
-    }
-
-    #[inline]
-    fn spun(&self, view: &impl View, came: Spun, ns: u64) {
-        let (costs, now_ms) = (view.costs(), view.now_ms());
-        let stakes = stakes(&costs, TRIAL);
-        match came {
-            Spun::Found => {
-                let saved = costs.sleep_ns.saturating_sub(ns);
-                self.spinning.earn(saved, stakes, now_ms);
-                self.visits.earn(saved, stakes, now_ms);
-            }
-            Spun::Vain => self.spinning.spend(ns, stakes, now_ms),
+    fn waits(&self, view: &impl View, expected: Option<Expected>) -> WaitPlan {
+        let spins = || self.spinning.is_open(view.now_ms());
+        let planned = expected.map(|what| self.foresight.waits(view, what, spins));
+        let may_spin = match planned {
+            Some(Planned::Nap { until_ns, for_ns }) => return WaitPlan::Nap { until_ns, for_ns },
+            Some(Planned::Spin { for_ns }) => return WaitPlan::Spin { for_ns },
+            Some(Planned::NoSpin) => false,
+            Some(Planned::Any) | None => true,
+        };
+        let first = view.polling().is_on() || Self::coalesces(view);
+        let when = if first { Yield::First } else { Yield::Last };
+        WaitPlan::Poll {
+            spin_ns: (may_spin && spins()).then(|| view.costs().sleep_ns),
+            yields: self.yielding.is_open(view.now_ms()).then_some(when),
         }
     }
 
     #[inline]
+    fn ended(&self, view: &impl View, outcome: WaitOutcome) {
+        match outcome {
+            WaitOutcome::Spun { found, ns } => self.spun(view, found, ns),
+            WaitOutcome::Yielded { found } => self.yielded(view, found),
+            WaitOutcome::Slept { ns } => self.slept(view, ns),
+            WaitOutcome::NapSpun { found, ns } => self.foresight.spun(view, found, ns),
+            WaitOutcome::Napped { nap, late_ns } => self.foresight.napped(view, nap, late_ns),
+        }
+    }
+}
+
+impl<P: Platform> Coop<P> {
+    fn spun(&self, view: &impl View, found: bool, ns: u64) {
+        let (costs, now_ms) = (view.costs(), view.now_ms());
+        let stakes = stakes(&costs, TRIAL);
+        match found {
+            true => {
+                let saved = costs.sleep_ns.saturating_sub(ns);
+                self.spinning.earn(saved, stakes, now_ms);
+                self.visits.earn(saved, stakes, now_ms);
+            }
+            false => self.spinning.spend(ns, stakes, now_ms),
+        }
+    }
+
     fn slept(&self, view: &impl View, ns: u64) {
         let now_ms = view.now_ms();
         let tried = self.visits.has_credit();
@@ -240,50 +259,24 @@ impl<P: Platform> Strategy for Coop<P> {
         }
     }
 
-    #[inline]
-    fn yielded(&self, view: &impl View, turn: Turn) {
+    fn yielded(&self, view: &impl View, found: bool) {
         let (costs, now_ms) = (view.costs(), view.now_ms());
         let (visits, yielding) = (stakes(&costs, TRIAL), stakes(&costs, YIELDING));
-        match turn {
-            Turn::Paid => {
+        match found {
+            true => {
                 let saved = costs.sleep_ns.saturating_sub(costs.yield_ns);
                 self.yielding.earn(saved, yielding, now_ms);
                 self.visits.earn(saved, visits, now_ms);
             }
-            Turn::Vain => {
+            false => {
                 self.yielding.spend(costs.yield_ns, yielding, now_ms);
                 self.visits.spend(costs.yield_ns, visits, now_ms);
             }
         }
     }
 
-    #[inline]
-    fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Foretells {
-        self.foresight.foretells(view, op, bytes, beside)
-    }
-
-    #[inline]
-    fn answered(&self, _: &impl View, mark: u64, took_ns: u64, seen: Seen) {
-        self.foresight.answered(mark, took_ns, seen);
-    }
-
-    fn plans(&self, view: &impl View, what: Expected) -> Plan {
-        (self.foresight).plans(view, what, || self.spinning.is_open(view.now_ms()))
-    }
-
-    fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {
-        self.foresight.looks_in(view, what)
-    }
-
-    fn foreseen(&self, view: &impl View, came: Spun, ns: u64) {
-        self.foresight.foreseen(view, came, ns);
-    }
-
-    fn napped(&self, view: &impl View, nap: Nap, late_ns: u64) {
-        self.foresight.napped(view, nap, late_ns);
-    }
-
-    fn learned(&self, now_ms: u64, tell: &mut dyn FnMut(&'static str, Learned)) {
+    /// Tells what it has learnt ([`engine::Selectable::learned`]).
+    pub(crate) fn learned(&self, now_ms: u64, tell: &mut dyn FnMut(&'static str, Learned)) {
         let accounts = [
             ("visits", &self.visits),
             ("spinning", &self.spinning),

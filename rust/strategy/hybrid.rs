@@ -116,13 +116,13 @@ impl Watch {
         if noted.by != Notice::Passing {
             self.noticed = self.noticed.wrapping_add(1);
         }
-        let polled = view.is_polled();
+        let polled = view.polling().is_on();
         if noted.by == Notice::Tick && ended != 0 {
             if polled && self.is_shallow(noted) {
                 self.begin(view.now_ns());
                 return false;
             }
-            self.note_late(noted.cpu, u64::from(ended), view.interval_ns());
+            self.note_late(noted.cpu, u64::from(ended), view.polling().interval_ns());
         }
         if ended != 0 {
             let idle = noted.cpu != Cpu::Io && noted.by == Notice::Interrupt;
@@ -194,7 +194,7 @@ impl Watch {
             0 => self.stakes().trial_ns,
             credit => credit,
         };
-        let took = self.polled_ns(&view.costs(), view.interval_ns());
+        let took = self.polled_ns(&view.costs(), view.polling().interval_ns());
         took > self.price_ns.saturating_add(credit)
     }
 
@@ -204,7 +204,7 @@ impl Watch {
         let now_ms = now_ns / NS_PER_MS;
         let depth = self.depth.checked_div(self.drains).unwrap_or(0);
         let poll = if polled {
-            let took = self.polled_ns(&costs, view.interval_ns());
+            let took = self.polled_ns(&costs, view.polling().interval_ns());
             let stakes = self.stakes();
             // Up to here it has taken the time of a window, or less.
             match took.checked_sub(self.price_ns) {
@@ -221,7 +221,7 @@ impl Watch {
             }
             let took = now_ns.saturating_sub(self.since_ns);
             let price = self.noticed.saturating_mul(costs.interrupt_ns);
-            let instead = self.ticks_instead_ns(&costs, view.interval_ns(), took);
+            let instead = self.ticks_instead_ns(&costs, view.polling().interval_ns(), took);
             let poll = price > instead && polling.is_open(now_ms);
             if poll {
                 (self.tried_at, self.price_ns) = (depth, price);

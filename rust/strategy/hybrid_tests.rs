@@ -3,7 +3,7 @@
 
 use super::*;
 use core::cell::Cell;
-use engine::Mode;
+use engine::{Batching, Interrupted, Polling};
 
 const COSTS: Costs = Costs {
     sleep_ns: 5_600,
@@ -20,7 +20,8 @@ const US: u64 = 1_000;
 struct Line {
     watch: Watch,
     account: Account,
-    polled: Cell<bool>,
+    batching: Batching,
+    polling: Polling,
     now_ns: Cell<u64>,
     costs: Costs,
 }
@@ -29,7 +30,8 @@ fn line(interrupt_ns: u64) -> Line {
     Line {
         watch: Watch::default(),
         account: Account::default(),
-        polled: Cell::new(false),
+        batching: Batching::new(1, 1023),
+        polling: Polling::new(),
         now_ns: Cell::new(0),
         costs: Costs {
             interrupt_ns,
@@ -44,26 +46,14 @@ impl View for Seen<'_> {
     fn outstanding(&self) -> u64 {
         0
     }
-    fn tags(&self) -> u64 {
-        1023
+    fn batching(&self) -> &Batching {
+        &self.0.batching
     }
-    fn batch(&self) -> u64 {
-        1
+    fn polling(&self) -> &Polling {
+        &self.0.polling
     }
-    fn is_deferring(&self) -> bool {
+    fn is_predicting(&self) -> bool {
         false
-    }
-    fn mode(&self) -> Mode {
-        Mode::Hybrid
-    }
-    fn is_foretelling(&self) -> bool {
-        false
-    }
-    fn is_polled(&self) -> bool {
-        self.0.polled.get()
-    }
-    fn most_deferred_ns(&self) -> u64 {
-        0
     }
     fn costs(&self) -> Costs {
         self.0.costs
@@ -71,14 +61,8 @@ impl View for Seen<'_> {
     fn is_crowded(&self) -> bool {
         false
     }
-    fn interrupts_thread(&self) -> bool {
-        true
-    }
-    fn interrupts_waiter(&self) -> bool {
-        true
-    }
-    fn interval_ns(&self) -> u64 {
-        INTERVAL_NS
+    fn interrupted(&self) -> Interrupted {
+        Interrupted::Waiter
     }
     fn now_ms(&self) -> u64 {
         self.0.now_ns.get() / NS_PER_MS
@@ -101,7 +85,7 @@ impl Line {
         let mut watch = core::mem::take(&mut self.watch);
         let polled = watch.note(noted, &self.account, &Seen(self));
         self.watch = watch;
-        self.polled.set(polled);
+        self.polling.turn(polled);
         polled
     }
 

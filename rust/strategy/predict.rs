@@ -62,7 +62,7 @@
 
 use cell::sync::{AtomicBool, AtomicU16, AtomicU8, Ordering};
 use engine::{
-    Costs, Due, Expected, Foretells, Foretold, Nap, Outlook, Plan, Seen, Spun, View, CLOSE,
+    Alone, Costs, Due, Expected, Nap, Predicted, Prediction, Predictor, Seen, View, CLOSE,
     DEFAULT_POLL_INTERVAL_US,
 };
 use hal::{Error, Op, Platform};
@@ -169,7 +169,7 @@ impl<P: Platform> Foresight<P> {
 
     /// Whether it is of use to know who waits for the command that is issued next.
     #[inline]
-    pub(crate) fn notes_owner(&self, view: &impl View) -> bool {
+    pub(crate) fn tracks(&self, view: &impl View) -> bool {
         view.outstanding() < ALONE
     }
 
@@ -180,47 +180,14 @@ impl<P: Platform> Foresight<P> {
         (self.unused).store(unused.saturating_sub(USED), Ordering::Relaxed);
     }
 
-    #[inline]
-    pub(crate) fn foretells(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Foretells {
-        let unused = self.unused.load(Ordering::Relaxed);
-        if unused == USELESS {
-            (self.unused).store(USELESS.saturating_sub(TRIED), Ordering::Relaxed);
-            return Foretells::NothingFor(PAUSE);
-        }
-        self.unused
-            .store(unused.saturating_add(1), Ordering::Relaxed);
-        if beside >= ALONE {
-            return Foretells::Nothing;
-        }
-        let Some(class) = Class::of(op, bytes, ALONE) else {
-            return Foretells::Nothing;
-        };
-        if view.is_polled() {
-            // Its timer goes by it.
-            self.was_of_use();
-        }
-        Foretells::This(Foretold {
-            mark: mark(class, bytes),
-            due: self.forecast.due(class, bytes),
-        })
-    }
-
-    #[inline]
-    pub(crate) fn answered(&self, mark: u64, took_ns: u64, seen: Seen) {
-        // CAST: the lowest eight bits.
-        if let Some(class) = Class::from_code(mark as u8) {
-            self.forecast.saw(class, mark >> u8::BITS, took_ns, seen);
-        }
-    }
-
     /// What a thread does that waits for `what`; `spins`: it pays to spin instead of sleeping.
     #[inline]
-    pub(crate) fn plans(
+    pub(crate) fn waits(
         &self,
         view: &impl View,
         what: Expected,
         spins: impl FnOnce() -> bool,
-    ) -> Plan {
+    ) -> Planned {
         let Expected { at_ns, spread_ns } = what;
         let sleep_ns = view.costs().sleep_ns;
         let now = view.now_ns();
@@ -229,16 +196,16 @@ impl<P: Platform> Foresight<P> {
         let wake_up = sleep_ns.saturating_add(u64::from(self.lead.expected_ns()));
         let vague = late || spread_ns > wake_up;
         if view.outstanding() > ALONE || vague {
-            return Plan::Any;
+            return Planned::Any;
         }
         if left <= sleep_ns && spins() {
             let for_ns = left.saturating_add(spread_ns.saturating_mul(SPREADS));
             self.was_of_use();
-            return Plan::Spin { for_ns };
+            return Planned::Spin { for_ns };
         }
         if left >> MOST_SLEEPS > sleep_ns || !self.napping.is_open(view.now_ms()) {
             self.carrying.slept_through();
-            return Plan::Block;
+            return Planned::NoSpin;
         }
         let (lead, off) = self.lead.or(sleep_ns);
         let apart = self.margin.of(spread_ns.saturating_add(off));
@@ -252,13 +219,13 @@ impl<P: Platform> Foresight<P> {
             self.carrying.slept_through();
             let until_ns = now.saturating_add(sleep_ns);
             return match left > sleep_ns && is_one_of(now, ONE_TOO_SHORT) {
-                true => Plan::Nap { until_ns, for_ns },
-                false => Plan::Block,
+                true => Planned::Nap { until_ns, for_ns },
+                false => Planned::NoSpin,
             };
         }
         self.was_of_use();
         self.carrying.set_reach(left.saturating_add(apart));
-        Plan::Nap {
+        Planned::Nap {
             until_ns: at_ns.saturating_sub(early),
             for_ns,
         }
@@ -269,19 +236,11 @@ impl<P: Platform> Foresight<P> {
         &self.carrying
     }
 
-    /// In how long the timer of a polled queue looks.
-    pub(crate) fn looks_in(&self, view: &impl View, what: Option<Outlook>) -> Option<u64> {
-        match what {
-            Some(what) => looks_in(view.costs(), what),
-            None => self.carrying.looks_in(),
-        }
-    }
-
     #[inline]
-    pub(crate) fn foreseen(&self, view: &impl View, came: Spun, ns: u64) {
+    pub(crate) fn spun(&self, view: &impl View, found: bool, ns: u64) {
         let (stakes, now_ms) = (stakes(view), view.now_ms());
-        match came {
-            Spun::Found => {
+        match found {
+            true => {
                 // A wake-up is hidden.
                 let hidden = u64::from(self.lead.expected_ns());
                 let saved = view.costs().sleep_ns.saturating_add(hidden);
@@ -291,7 +250,7 @@ impl<P: Platform> Foresight<P> {
                     None => (self.napping).spend(ns.saturating_sub(saved), stakes, now_ms),
                 }
             }
-            Spun::Vain => self.napping.spend(ns, stakes, now_ms),
+            false => self.napping.spend(ns, stakes, now_ms),
         }
     }
 
@@ -300,7 +259,7 @@ impl<P: Platform> Foresight<P> {
         let costs = view.costs();
         let kept_waiting = late_ns > costs.sleep_ns.saturating_mul(MOST_LEAD);
         let lost_ns = match nap {
-            Nap::Hit | Nap::Late | Nap::Vain if kept_waiting && !view.is_polled() => late_ns,
+            Nap::Hit | Nap::Late | Nap::Vain if kept_waiting && !view.polling().is_on() => late_ns,
             Nap::Hit => 0,
             Nap::Late | Nap::Vain | Nap::Woken => costs.tick_ns,
         };
@@ -313,6 +272,61 @@ impl<P: Platform> Foresight<P> {
             (self.napping).spend(lost_ns, stakes(view), view.now_ms());
         }
     }
+}
+
+impl<P: Platform> Predictor for Foresight<P> {
+    #[inline]
+    fn issued(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Prediction {
+        let unused = self.unused.load(Ordering::Relaxed);
+        if unused == USELESS {
+            (self.unused).store(USELESS.saturating_sub(TRIED), Ordering::Relaxed);
+            return Prediction::NothingFor(PAUSE);
+        }
+        self.unused
+            .store(unused.saturating_add(1), Ordering::Relaxed);
+        if beside >= ALONE {
+            return Prediction::Nothing;
+        }
+        let Some(class) = Class::of(op, bytes, ALONE) else {
+            return Prediction::Nothing;
+        };
+        if view.polling().is_on() {
+            // Its timer goes by it.
+            self.was_of_use();
+        }
+        Prediction::This(Predicted {
+            mark: mark(class, bytes),
+            due: self.forecast.due(class, bytes),
+        })
+    }
+
+    #[inline]
+    fn completed(&self, _: &impl View, mark: u64, took_ns: u64, seen: Seen) {
+        // CAST: the lowest eight bits.
+        if let Some(class) = Class::from_code(mark as u8) {
+            self.forecast.saw(class, mark >> u8::BITS, took_ns, seen);
+        }
+    }
+
+    fn next_poll(&self, view: &impl View, alone: Option<Alone>) -> Option<u64> {
+        match alone {
+            Some(alone) => looks_in(view.costs(), alone),
+            None => self.carrying.looks_in(),
+        }
+    }
+}
+
+/// What a thread does about what it expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Planned {
+    /// As if nothing were known of it.
+    Any,
+    /// Likewise, but that it does not spin: that would be in vain.
+    NoSpin,
+    /// As [`engine::WaitPlan::Nap`].
+    Nap { until_ns: u64, for_ns: u64 },
+    /// As [`engine::WaitPlan::Spin`].
+    Spin { for_ns: u64 },
 }
 
 /// After so many naps in a row that were of use they do without the interrupt.
@@ -378,7 +392,7 @@ impl Carrying {
     #[inline]
     pub(crate) fn carries(&self, view: &impl View, depth: u64) -> Carried {
         let was = self.on.load(Ordering::Relaxed);
-        if !was && !view.is_foretelling() {
+        if !was && !view.is_predicting() {
             return Carried::No;
         }
         if depth > ALONE {
@@ -386,7 +400,8 @@ impl Carrying {
         }
         let in_a_row = self.row.load(Ordering::Relaxed) >= IN_A_ROW;
         let reach_us = u64::from(self.reach_us.load(Ordering::Relaxed));
-        let is = view.is_foretelling() && in_a_row && reach_us < view.interval_ns() / 1_000;
+        let is =
+            view.is_predicting() && in_a_row && reach_us < view.polling().interval_ns() / 1_000;
         if is != was {
             self.on.store(is, Ordering::Relaxed);
         }
@@ -452,7 +467,7 @@ const PROBES: u32 = 4;
 const PROBES_OF_VAGUE: u32 = 2;
 
 /// In how many nanoseconds the next tick comes; `None`: after an interval.
-pub(crate) fn looks_in(costs: Costs, what: Outlook) -> Option<u64> {
+pub(crate) fn looks_in(costs: Costs, what: Alone) -> Option<u64> {
     // Half of what is close enough: a timer comes late, and so did the one before.
     let close = what.since_ns >> CLOSE >> 1;
     let Some(Due {

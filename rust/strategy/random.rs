@@ -5,7 +5,8 @@
 
 use cell::sync::{AtomicU64, Ordering};
 use engine::{
-    Drained, Due, Expected, Foretells, Foretold, Outlook, Plan, Staged, Strategy, Switches, View,
+    Alone, Drained, Due, Expected, Predicted, Prediction, Predictor, Seen, Staged, Strategy,
+    Switches, View, WaitPlan, Yield,
 };
 use hal::Op;
 
@@ -43,21 +44,24 @@ impl Default for Random {
 
 impl Strategy for Random {
     type Notes = ();
+    type Predictor = Self;
 
-    const NAMES: &'static [&'static str] = &["random"];
+    fn predictor(&self) -> &Self {
+        self
+    }
 
-    fn defers(&self, _: &impl View, _: Staged) -> u64 {
+    fn batches(&self, _: &impl View, _: Staged) -> u64 {
         match self.below(8) {
             0 => 0,
             n => u64::MAX >> (8 * n),
         }
     }
 
-    fn notes_owner(&self, _: &impl View, _: Switches) -> bool {
+    fn tracks(&self, _: &impl View, _: Switches) -> bool {
         self.flip()
     }
 
-    fn looks(&self, _: &impl View, _: Switches) -> bool {
+    fn polls_on_submit(&self, _: &impl View, _: Switches) -> bool {
         self.flip()
     }
 
@@ -69,7 +73,7 @@ impl Strategy for Random {
         }
     }
 
-    fn leaves_rest(&self, _: &impl View) -> bool {
+    fn leaves_to_waiters(&self, _: &impl View) -> bool {
         self.flip()
     }
 
@@ -77,51 +81,47 @@ impl Strategy for Random {
         self.flip()
     }
 
-    fn yields_first(&self, _: &impl View) -> bool {
-        self.flip()
-    }
-
-    fn yields(&self, _: &impl View) -> bool {
-        self.flip()
-    }
-
-    fn spins(&self, _: &impl View) -> Option<u64> {
-        match self.below(3) {
-            0 => None,
-            1 => Some(0),
-            _ => Some(u64::MAX),
+    fn waits(&self, view: &impl View, expected: Option<Expected>) -> WaitPlan {
+        let ns = 1u64 << self.below(40);
+        match expected.map_or(0, |_| self.below(4)) {
+            2 => WaitPlan::Spin { for_ns: ns },
+            3 => WaitPlan::Nap {
+                until_ns: view.now_ns().saturating_add(ns),
+                for_ns: 1 << self.below(40),
+            },
+            _ => WaitPlan::Poll {
+                spin_ns: [None, Some(0), Some(u64::MAX)]
+                    .get(self.below(3) as usize)
+                    .copied()
+                    .flatten(),
+                yields: [None, None, Some(Yield::First), Some(Yield::Last)]
+                    .get(self.below(4) as usize)
+                    .copied()
+                    .flatten(),
+            },
         }
     }
+}
 
-    fn foretells(&self, _: &impl View, _: Op, _: u64, _: u64) -> Foretells {
+impl Predictor for Random {
+    fn issued(&self, _: &impl View, _: Op, _: u64, _: u64) -> Prediction {
         let due = Due {
             after_ns: 1 << self.below(40),
             spread_ns: 1 << self.below(20),
         };
         match self.below(16) {
-            0 => Foretells::NothingFor(1 << self.below(6)),
-            1..8 => Foretells::Nothing,
-            _ => Foretells::This(Foretold {
+            0 => Prediction::NothingFor(1 << self.below(6)),
+            1..8 => Prediction::Nothing,
+            _ => Prediction::This(Predicted {
                 mark: 1 + self.below(u64::MAX),
                 due: self.flip().then_some(due),
             }),
         }
     }
 
-    fn plans(&self, view: &impl View, _: Expected) -> Plan {
-        let ns = 1u64 << self.below(40);
-        match self.below(4) {
-            0 => Plan::Any,
-            1 => Plan::Block,
-            2 => Plan::Spin { for_ns: ns },
-            _ => Plan::Nap {
-                until_ns: view.now_ns().saturating_add(ns),
-                for_ns: 1 << self.below(40),
-            },
-        }
-    }
+    fn completed(&self, _: &impl View, _: u64, _: u64, _: Seen) {}
 
-    fn looks_in(&self, _: &impl View, _: Option<Outlook>) -> Option<u64> {
+    fn next_poll(&self, _: &impl View, _: Option<Alone>) -> Option<u64> {
         self.flip().then(|| 1 << self.below(40))
     }
 }

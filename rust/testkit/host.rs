@@ -3,7 +3,7 @@
 //! compared afterwards.
 
 use crate::job::{kind, Ended, Job};
-use engine::{Context, IoQueue, Strategy, Upper};
+use engine::{Context, Cpu, IoQueue, Selectable, Upper};
 use hal::mock::MockPlatform;
 use hal::{Again, CmdError, Command, NewQueue, Outcome, Platform, Queue, Segment};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -82,7 +82,7 @@ pub fn chosen() -> Chosen<MockPlatform> {
     let chosen = Chosen::new(&MockPlatform::new()).expect("memory");
     if let Ok(name) = std::env::var("HIOPS_STRATEGY") {
         let which = NAMES.iter().position(|known| *known == name);
-        chosen.choose(which.expect("HIOPS_STRATEGY names a strategy"));
+        chosen.select(which.expect("HIOPS_STRATEGY names a strategy"));
     }
     chosen
 }
@@ -132,7 +132,9 @@ impl Upper for Layer {
     }
 
     fn retry_later(&self) {}
+}
 
+impl Cpu for Layer {
     fn now_ms(&self) -> u64 {
         self.0.platform.now_us() / 1000
     }

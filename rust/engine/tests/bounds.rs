@@ -9,7 +9,7 @@
 mod common;
 
 use common::Rig;
-use engine::{Context, Drained, Mode, Next, Staged, Strategy, Switches, View};
+use engine::{Context, Mode, Next, Strategy, Switches, View};
 use hal::TagBatch;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
@@ -19,34 +19,19 @@ struct Budget(usize);
 
 impl Strategy for Budget {
     type Notes = ();
-    const NAMES: &'static [&'static str] = &["budget"];
+    type Predictor = ();
 
-    fn defers(&self, _: &impl View, _: Staged) -> u64 {
-        0
+    fn predictor(&self) -> &() {
+        &()
     }
-    fn notes_owner(&self, _: &impl View, _: Switches) -> bool {
+    fn tracks(&self, _: &impl View, _: Switches) -> bool {
         true
     }
-    fn looks(&self, _: &impl View, _: Switches) -> bool {
+    fn polls_on_submit(&self, _: &impl View, _: Switches) -> bool {
         true
     }
     fn budget(&self, _: &impl View) -> usize {
         self.0
-    }
-    fn leaves_rest(&self, _: &impl View) -> bool {
-        false
-    }
-    fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
-        false
-    }
-    fn yields_first(&self, _: &impl View) -> bool {
-        false
-    }
-    fn yields(&self, _: &impl View) -> bool {
-        false
-    }
-    fn spins(&self, _: &impl View) -> Option<u64> {
-        None
     }
 }
 
@@ -155,7 +140,7 @@ fn whoever_frees_tags_fills_them() {
             // A look is due.
             let interval = u64::from(rig.queue.poll_interval_us()) * 1000;
             rig.log.now_ns.fetch_add(interval, SeqCst);
-            rig.queue.pass_by(common::COOP);
+            rig.queue.poll_on_submit(common::COOP);
         }),
         ("a tick", |rig| rig.queue.tick()),
     ];

@@ -9,7 +9,9 @@
 mod common;
 
 use common::Rig;
-use engine::{Context, Drained, Foretells, Foretold, Seen, Staged, Strategy, Switches, View};
+use engine::{
+    Alone, Context, Predicted, Prediction, Predictor, Seen, Strategy, Switches, View,
+};
 use hal::Op;
 use std::sync::Mutex;
 
@@ -37,56 +39,41 @@ impl Teller {
 
 impl Strategy for Teller {
     type Notes = ();
-    const NAMES: &'static [&'static str] = &["teller"];
+    type Predictor = Self;
 
-    fn defers(&self, _: &impl View, _: Staged) -> u64 {
-        0
+    fn predictor(&self) -> &Self {
+        self
     }
-    fn notes_owner(&self, view: &impl View, _: Switches) -> bool {
-        view.is_foretelling()
+    fn tracks(&self, view: &impl View, _: Switches) -> bool {
+        view.is_predicting()
     }
-    fn looks(&self, _: &impl View, _: Switches) -> bool {
-        false
-    }
-    fn budget(&self, _: &impl View) -> usize {
-        usize::MAX
-    }
-    fn leaves_rest(&self, _: &impl View) -> bool {
-        false
-    }
-    fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
-        false
-    }
-    fn yields_first(&self, _: &impl View) -> bool {
-        false
-    }
-    fn yields(&self, _: &impl View) -> bool {
-        false
-    }
-    fn spins(&self, _: &impl View) -> Option<u64> {
-        None
-    }
+}
 
-    fn foretells(&self, _: &impl View, _: Op, _: u64, _: u64) -> Foretells {
+impl Predictor for Teller {
+    fn issued(&self, _: &impl View, _: Op, _: u64, _: u64) -> Prediction {
         let mut asked = self.asked.lock().expect("a lock");
         *asked += 1;
         match self.pause.lock().expect("a lock").take() {
-            Some(commands) => Foretells::NothingFor(commands),
-            None => Foretells::This(Foretold {
+            Some(commands) => Prediction::NothingFor(commands),
+            None => Prediction::This(Predicted {
                 mark: *asked,
                 due: None,
             }),
         }
     }
 
-    fn answered(&self, _: &impl View, mark: u64, _: u64, _: Seen) {
+    fn completed(&self, _: &impl View, mark: u64, _: u64, _: Seen) {
         self.answered.lock().expect("a lock").push(mark);
+    }
+
+    fn next_poll(&self, _: &impl View, _: Option<Alone>) -> Option<u64> {
+        None
     }
 }
 
 fn rig(tags: u16) -> Rig<Teller> {
     let rig = Rig::with(Teller::default(), tags, 64, 1);
-    rig.queue.set_foretelling(true);
+    rig.queue.set_predicting(true);
     rig
 }
 
@@ -113,8 +100,8 @@ fn a_strategy_that_wants_to_be_left_alone_is_for_so_many_commands() {
         "the one that paused it, and none of four"
     );
     assert!(strategy.answered_marks().is_empty());
-    assert!(!rig.queue.notes_owner(Switches(0)), "it is still alone");
-    assert!(rig.queue.is_foretelling_wanted(), "what was set is read");
+    assert!(!rig.queue.tracks(Switches(0)), "it is still alone");
+    assert!(rig.queue.is_predicting_wanted(), "what was set is read");
     go_through(&rig, 8..9);
     assert_eq!(strategy.asked(), 4);
     go_through(&rig, 9..11);
@@ -152,11 +139,11 @@ fn what_is_turned_off_in_a_pause_stays_off() {
     let strategy = rig.queue.strategy();
     strategy.pauses_for(2);
     go_through(&rig, 0..2);
-    rig.queue.set_foretelling(false);
-    assert!(!rig.queue.is_foretelling_wanted());
+    rig.queue.set_predicting(false);
+    assert!(!rig.queue.is_predicting_wanted());
     go_through(&rig, 2..8);
     assert_eq!(strategy.asked(), 1);
-    rig.queue.set_foretelling(true);
+    rig.queue.set_predicting(true);
     go_through(&rig, 8..9);
     assert_eq!(strategy.asked(), 2);
     assert_eq!(strategy.answered_marks(), [2]);

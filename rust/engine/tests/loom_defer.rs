@@ -8,7 +8,7 @@
 #[allow(dead_code)]
 mod model;
 
-use engine::{Context, Drained, Mode, Staged, Strategy, Switches, View};
+use engine::{Context, Drained, Mode, Staged, Strategy, View};
 use hal::mock::MockPlatform;
 use loom::thread;
 use model::{check, queue_under, state, ModelQueue};
@@ -23,34 +23,16 @@ struct Deferrer {
 
 impl Strategy for Deferrer {
     type Notes = ();
-    const NAMES: &'static [&'static str] = &["deferrer"];
+    type Predictor = ();
 
-    fn defers(&self, _: &impl View, _: Staged) -> u64 {
+    fn predictor(&self) -> &() {
+        &()
+    }
+    fn batches(&self, _: &impl View, _: Staged) -> u64 {
         u64::MAX
-    }
-    fn notes_owner(&self, _: &impl View, _: Switches) -> bool {
-        false
-    }
-    fn looks(&self, _: &impl View, _: Switches) -> bool {
-        false
-    }
-    fn budget(&self, _: &impl View) -> usize {
-        usize::MAX
-    }
-    fn leaves_rest(&self, _: &impl View) -> bool {
-        false
     }
     fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
         !self.gives_polling_up.load(SeqCst)
-    }
-    fn yields_first(&self, _: &impl View) -> bool {
-        false
-    }
-    fn yields(&self, _: &impl View) -> bool {
-        false
-    }
-    fn spins(&self, _: &impl View) -> Option<u64> {
-        None
     }
 }
 
@@ -109,7 +91,7 @@ fn deferred_beside_a_queue_that_goes_back() {
         };
         queue.submit(2, true);
         interrupt.join().unwrap();
-        assert!(!queue.is_polled());
+        assert!(!queue.polling().is_on());
         assert_eq!(state(&queue), (1, 2, 0), "ended, told, waiting");
     });
 }

@@ -96,7 +96,7 @@ pub enum Naming {
 /// What an operator decides for all drives alike: how queues and disks begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin {
-    /// The number of the strategy ([`engine::Strategy::NAMES`]).
+    /// The number of the strategy ([`engine::Selectable::NAMES`]).
     pub strategy: usize,
     /// How completions are noticed.
     pub mode: Mode,

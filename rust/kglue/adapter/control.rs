@@ -7,7 +7,7 @@ use core::fmt;
 use core::fmt::Write;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
-use engine::{Context, Costs, Learned, Mode, Strategy, Upper, View};
+use engine::{Context, Costs, Cpu, Learned, Mode, Selectable, View};
 use hal::{
     Answer, Cause, Controller, Error, Heat, Holder, LinkPower, Registered, Reservations, Reserve,
 };
@@ -196,7 +196,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn mode(&self) -> Mode {
-        (self.queues.first()).map_or(Mode::Irq, |queue| queue.io.mode())
+        (self.queues.first()).map_or(Mode::Irq, |queue| queue.io.polling().mode())
     }
 
     fn set_mode(&self, mode: Mode) -> Result<(), Error> {
@@ -207,7 +207,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn strategy(&self) -> usize {
-        (self.queues.first()).map_or(0, |queue| queue.io.strategy().chosen())
+        (self.queues.first()).map_or(0, |queue| queue.io.strategy().selected())
     }
 
     fn choose(&self, which: usize) {
@@ -231,7 +231,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn predicts(&self) -> bool {
-        (self.queues.first()).is_some_and(|queue| queue.io.is_foretelling_wanted())
+        (self.queues.first()).is_some_and(|queue| queue.io.is_predicting_wanted())
     }
 
     fn set_predict(&self, on: bool) {
@@ -380,7 +380,7 @@ fn write_learned<'a, C: Controller + 'a, B: Bus + 'a>(
 
 fn write_queue<C: Controller, B: Bus>(to: &mut dyn Write, at: usize, io: &Io<C, B>) -> fmt::Result {
     let interrupt_ns = io.costs().interrupt_ns;
-    let polled = u8::from(engine::View::is_polled(io));
+    let polled = u8::from(io.polling().is_on());
     write!(to, "queue {at} interrupt_ns {interrupt_ns} polled {polled}")?;
     let mut told = Ok(());
     let now_ms = io.upper().now_ms();

@@ -2,7 +2,7 @@
 //! One hardware queue of an adapter, with what is counted of it as a whole.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use engine::{Context, IoQueue, Mode, Nap, Next, Switches, Thread, Turn, Waiter};
+use engine::{Context, IoQueue, Mode, Nap, Next, Switches, Thread, Waiter};
 use hal::{Controller, Error, NewQueue};
 use kernel::prelude::*;
 use kernel::sync::SetOnce;
@@ -110,7 +110,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     pub(crate) fn choose(&self, platform: &KernelPlatform, which: usize) {
         let mut paused = self.io.pause(platform);
         let _stay = PreemptOff::new();
-        paused.choose(which);
+        paused.select(which);
         paused.resume();
     }
 
@@ -175,7 +175,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// From now on it is foretold, or not, when commands are over.
     pub(super) fn set_predict(&self, on: bool) {
         // One for polled I/O has no thread that sleeps.
-        self.io.set_foretelling(on && self.vector.is_some());
+        self.io.set_predicting(on && self.vector.is_some());
     }
 
     /// From now on a thread looks for so many microseconds after a nap, at most.
@@ -213,16 +213,15 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
 
 impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
     fn wait(&self, come: Come) -> Next {
-        let turn = come.turn;
         let here = Here {
-            may_yield: come.calm && turn.is_none_or(|turn| turn == Turn::Paid),
+            may_yield: come.calm && come.yielded.is_none_or(|found| found),
             expected: come.expected,
         };
         if let Some((nap, late_ns)) = come.napped {
             self.tally.nap(nap);
             self.io.note_nap(nap, late_ns);
         }
-        let ended = turn.and_then(|turn| self.io.yielded(turn, &here));
+        let ended = (come.yielded).and_then(|found| self.io.yielded(found, &here));
         self.io.wait(&here, ended)
     }
 

@@ -146,7 +146,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if started.is_ok() {
             for queue in &self.queues {
                 queue.trust_again();
-                if let Some(vector) = queue.vector.filter(|_| !queue.io.is_polled()) {
+                if let Some(vector) = queue.vector.filter(|_| !queue.io.polling().is_on()) {
                     self.controller.set_interrupt(vector, true);
                 }
             }

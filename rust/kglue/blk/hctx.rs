@@ -7,7 +7,7 @@
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
-use engine::{Context, Expected, Nap, Next, Switches, Thread, Turn, Waiter};
+use engine::{Context, Expected, Nap, Next, Switches, Thread, Waiter};
 use hal::Unit;
 use kernel::bindings;
 use kernel::ffi::c_void;
@@ -257,8 +257,8 @@ pub(crate) struct Offer(pub(crate) Rq);
 /// A thread that comes to wait.
 #[derive(Clone, Copy)]
 pub(crate) struct Come {
-    /// What came of it when it last yielded.
-    pub(crate) turn: Option<Turn>,
+    /// Whether what it waits for was over after it last yielded, if it has.
+    pub(crate) yielded: Option<bool>,
     /// It may do so on this CPU.
     pub(crate) calm: bool,
     /// When its I/O is over.

@@ -154,7 +154,7 @@ pub(crate) trait Owner: Send + Sync {
     fn mode(&self) -> Mode;
     /// Changes that. Sleeps.
     fn set_mode(&self, mode: Mode) -> Result<(), Error>;
-    /// The number of the strategy ([`engine::Strategy::NAMES`]).
+    /// The number of the strategy ([`engine::Selectable::NAMES`]).
     fn strategy(&self) -> usize;
     /// Chooses another. Sleeps.
     fn choose(&self, which: usize);

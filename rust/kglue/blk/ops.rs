@@ -130,10 +130,10 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             rq.set_waiter(None);
         } else {
             lane.stats.submitted(1);
-            enlist(&rq, switches, queue.io.notes_owner(switches));
+            enlist(&rq, switches, queue.io.tracks(switches));
         }
         queue.io.submit(rq, last);
-        queue.io.pass_by(switches);
+        queue.io.poll_on_submit(switches);
         shims::HIOPS_STS_OK
     }
 
@@ -151,12 +151,12 @@ impl<C: Controller, B: Bus> Ops<C, B> {
                 rest: &mut rest,
                 left,
                 switches,
-                noted: queue.io.notes_owner(switches),
+                noted: queue.io.tracks(switches),
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
             queue.io.submit_many(run);
             // The lane goes with its disk, which these requests may have kept.
-            queue.io.pass_by(switches);
+            queue.io.poll_on_submit(switches);
         }
     }
 

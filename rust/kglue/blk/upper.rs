@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq as the strategy's upper layer.
 
-use engine::{Context, Expected, Upper, Waiter};
+use engine::{Context, Cpu, Expected, Interrupted, Upper, Waiter};
 use hal::{CmdError, Command, Error, Failure, Outcome, Segment};
 use kernel::prelude::*;
 
@@ -137,15 +137,14 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline]
-    fn expect(&self, rq: &Rq, what: Expected) {
-        if let Some(waiter) = rq.waiter() {
+    fn predict(&self, rq: &Rq, over: Option<Expected>) -> bool {
+        let Some(waiter) = rq.waiter() else {
+            return false;
+        };
+        if let Some(what) = over {
             crate::wait::expect(waiter, what);
         }
-    }
-
-    #[inline]
-    fn is_awaited(&self, rq: &Rq) -> bool {
-        rq.waiter().is_some()
+        true
     }
 
     #[inline]
@@ -196,22 +195,9 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         self.poller.can_poll()
     }
 
-    fn interrupts_thread(&self) -> bool {
-        !hiops_on_idle_cpu()
-    }
-
-    fn interrupts_waiter(&self) -> bool {
-        crate::wait::interrupts_waiter()
-    }
-
     #[inline]
     fn wakes(&self, ended: &Ended) -> bool {
         ended.wakes
-    }
-
-    #[inline]
-    fn is_crowded(&self) -> bool {
-        crate::wait::is_crowded()
     }
 
     fn set_interrupt(&self, on: bool) -> bool {
@@ -225,6 +211,21 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     #[cold]
     fn retry_later(&self) {
         self.retry.arm();
+    }
+}
+
+impl<M: MapKind> Cpu for BlkUpper<M> {
+    fn interrupted(&self) -> Interrupted {
+        match hiops_on_idle_cpu() {
+            true => Interrupted::Nobody,
+            false if crate::wait::interrupts_waiter() => Interrupted::Waiter,
+            false => Interrupted::Thread,
+        }
+    }
+
+    #[inline]
+    fn is_crowded(&self) -> bool {
+        crate::wait::is_crowded()
     }
 
     #[inline(always)]

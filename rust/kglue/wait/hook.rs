@@ -95,7 +95,7 @@ fn come(place: &Place, waiter: &Waiter<Offer, Way>, thread: Thread, calm: bool) 
     }
     let way = waiter.way(thread);
     let come = Come {
-        turn: place.take_turn(),
+        yielded: place.take_yielded(),
         calm,
         expected: (place.naps.expected(waiter.outstanding())).filter(|_| hiops_may_nap()),
         napped: place.naps.take_ended(way),
@@ -155,8 +155,8 @@ unsafe extern "C" fn hiops_wait_leave(
     } else if done == shims::HIOPS_YIELD {
         if let (Some(place), Some(thread)) = (place, Thread::at(this)) {
             let since = place.yielded_at.load(Ordering::Relaxed);
-            let turn = table.turn_of(waiter, thread, since);
-            place.turn.store(turn as u8, Ordering::Relaxed);
+            let found = table.is_over(waiter, thread, since);
+            place.yielded.store(u8::from(found), Ordering::Relaxed);
         }
     }
     if let Some(place) = place {

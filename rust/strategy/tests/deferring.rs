@@ -223,7 +223,7 @@ fn ticks_that_give_polling_up_tell_what_was_held() {
     for _ in 0..10_000 {
         rig.queue.tick();
     }
-    assert!(!rig.queue.is_polled(), "so many empty ticks are too dear");
+    assert!(!rig.queue.polling().is_on(), "so many empty ticks are too dear");
     rig.submit(3..5);
     assert!(rig.at_device().into_iter().eq(0..5));
 }
@@ -274,7 +274,7 @@ fn what_is_deferred_goes_in_time_whoever_passes_by() {
     rig.log.armed_us.store(0, SeqCst);
     let pass_by_after = |ns| {
         rig.log.now_ns.fetch_add(ns, SeqCst);
-        rig.queue.pass_by(COOP);
+        rig.queue.poll_on_submit(COOP);
         rig.at_device().len() - FILLED as usize
     };
     assert_eq!(pass_by_after(30_000), 0);
@@ -289,7 +289,7 @@ fn what_is_deferred_goes_in_time_whoever_passes_by() {
 fn who_passes_by_soon_after_leaves_what_is_deferred() {
     let rig = holding(3);
     rig.log.now_ns.fetch_add(20_000, SeqCst);
-    rig.queue.pass_by(COOP);
+    rig.queue.poll_on_submit(COOP);
     assert_eq!(rig.at_device().len(), FILLED as usize);
 }
 
@@ -324,11 +324,11 @@ fn a_reset_forgets_whose_time_was_taken() {
     paused.rewind();
     paused.resume();
     rig.log.now_ns.fetch_add(30_000_000_000, SeqCst);
-    let before = rig.queue.most_deferred_ns();
+    let before = rig.queue.batching().most_ns();
     for id in 1..=u32::from(TAGS) {
         rig.submit([id]);
         rig.complete_one();
-        assert!(rig.queue.most_deferred_ns() <= before);
+        assert!(rig.queue.batching().most_ns() <= before);
     }
 }
 

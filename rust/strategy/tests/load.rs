@@ -13,7 +13,7 @@
 mod common;
 
 use common::{Rig, COOP};
-use engine::{Context, Mode, Next, Turn, Waiting};
+use engine::{Context, Mode, Next, Waiting};
 use hal::mock::MockPlatform;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -227,11 +227,11 @@ impl<'a> Schedule<'a> {
         };
         match thread {
             Thread::GaveWay(id) if world.is_over(id) => {
-                queue.yielded(Turn::Paid, &here(id, true));
+                queue.yielded(true, &here(id, true));
                 Some((id, Next::GoOn))
             }
             Thread::GaveWay(id) => {
-                let ended = queue.yielded(Turn::Vain, &here(id, false));
+                let ended = queue.yielded(false, &here(id, false));
                 Some((id, queue.wait(&here(id, false), ended)))
             }
             _ if self.next == READS => None,
@@ -239,7 +239,7 @@ impl<'a> Schedule<'a> {
                 let id = self.next;
                 self.next += 1;
                 world.rig.submit([id]);
-                queue.pass_by(COOP);
+                queue.poll_on_submit(COOP);
                 Some((id, queue.wait(&here(id, true), None)))
             }
         }

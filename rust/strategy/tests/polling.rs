@@ -23,7 +23,7 @@ fn polled() -> Rig {
     paused.set_mode(Mode::Hybrid).unwrap();
     paused.resume();
     rig.submit([0]);
-    assert!(rig.queue.is_polled());
+    assert!(rig.queue.polling().is_on());
     rig
 }
 
@@ -34,13 +34,13 @@ fn empty_ticks_give_up_and_lose_nothing() {
     let rig = polled();
     *rig.log.just_before.lock().unwrap() = Some(Arc::clone(&rig.device));
     for _ in 0..10_000 {
-        if !rig.queue.is_polled() {
+        if !rig.queue.polling().is_on() {
             break;
         }
         assert_eq!(rig.log.ended_count(), 0);
         rig.queue.tick();
     }
-    assert!(!rig.queue.is_polled(), "so many empty ticks are too dear");
+    assert!(!rig.queue.polling().is_on(), "so many empty ticks are too dear");
     rig.log.assert_each_once(1);
 }
 
@@ -74,7 +74,7 @@ fn ticks_keep_their_interval_while_anything_is_outstanding() {
     }
     for _ in 0..3 {
         assert!(rig.device.complete_next(Ok(())).is_some());
-        rig.queue.pass_by(COOP);
+        rig.queue.poll_on_submit(COOP);
         assert_eq!(next(&rig), DEFAULT_POLL_INTERVAL_US, "others took it");
     }
     assert!(rig.device.complete_next(Ok(())).is_some());

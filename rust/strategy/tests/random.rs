@@ -11,7 +11,7 @@
 mod common;
 
 use common::{Alone, Rig, COOP};
-use engine::{Context, Mode, Next, Turn, View, Waiting};
+use engine::{Context, Mode, Next, View, Waiting};
 use hal::mock::MockPlatform;
 use std::sync::atomic::Ordering::SeqCst;
 use strategy::Random;
@@ -39,7 +39,7 @@ const REQUESTS: u32 = 200;
 fn machine(rig: &Rig<Random>, dice: &mut Dice, kicks: &mut usize) -> bool {
     let complete = |_: &u64| rig.device.complete_next(Ok(())).is_some();
     let finished = (0..=dice.roll(12)).take_while(complete).count() != 0;
-    if finished && !rig.queue.is_polled() {
+    if finished && !rig.queue.polling().is_on() {
         rig.queue.drain(Context::Irq);
     }
     let armed = rig.log.armed_us.swap(0, SeqCst) != 0;
@@ -69,18 +69,18 @@ fn whatever_a_strategy_answers_every_request_ends_and_none_is_left() {
             match dice.roll(8) {
                 0..=2 => {
                     rig.submit([next]);
-                    rig.queue.pass_by(COOP);
+                    rig.queue.poll_on_submit(COOP);
                     next += 1;
                 }
                 3 => {
                     let to = (next + 5).min(REQUESTS);
                     rig.submit_many(next..to);
-                    rig.queue.pass_by(COOP);
+                    rig.queue.poll_on_submit(COOP);
                     next = to;
                 }
                 4 => {
                     if rig.queue.wait(&Free, None) == Next::Yield {
-                        rig.queue.yielded(Turn::Vain, &Free);
+                        rig.queue.yielded(false, &Free);
                     }
                 }
                 5 => {

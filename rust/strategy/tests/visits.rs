@@ -10,7 +10,7 @@
 mod common;
 
 use common::{Alone, Rig, COOP};
-use engine::{Mode, Next, Turn, DEFAULT_POLL_INTERVAL_US};
+use engine::{Mode, Next, DEFAULT_POLL_INTERVAL_US};
 use hal::mock::MockPlatform;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -44,12 +44,12 @@ fn whoever_visits_ends_eight_and_whoever_comes_next_goes_on() {
             assert_eq!(rig.queue.wait(&Alone, None), Next::Sleep);
         }),
         ("a waiter whose turn came again", |rig| {
-            let ended = rig.queue.yielded(Turn::Vain, &Alone);
+            let ended = rig.queue.yielded(false, &Alone);
             assert_eq!(rig.queue.wait(&Alone, ended), Next::Sleep);
         }),
         ("a passer-by", |rig| {
             wait_quarters(rig, 3);
-            rig.queue.pass_by(COOP);
+            rig.queue.poll_on_submit(COOP);
         }),
         ("the timer", |rig| rig.queue.tick()),
     ];
@@ -101,7 +101,7 @@ fn what_is_left_to_those_in_line_is_not_left_for_longer() {
 fn a_visit_leaves_what_an_interrupt_announced_to_a_tick() {
     // More than a batch holds.
     let rig = finished(Mode::Irq, 100, 1);
-    rig.queue.pass_by(COOP);
+    rig.queue.poll_on_submit(COOP);
     assert_eq!(rig.log.ended_count(), 0, "it is announced");
     rig.queue.wait(&Alone, None);
     let mut ticks = 0;
@@ -143,13 +143,13 @@ fn while_threads_pass_by_there_are_no_ticks() {
     let rig = finished(Mode::Poll, 3, 1);
     rig.log.armed_us.store(0, SeqCst);
     wait_quarters(&rig, 2);
-    rig.queue.pass_by(COOP);
+    rig.queue.poll_on_submit(COOP);
     assert_eq!(
         (rig.log.ended_count(), rig.log.armed_us.load(SeqCst)),
         (0, 0)
     );
     wait_quarters(&rig, 1);
-    rig.queue.pass_by(COOP);
+    rig.queue.poll_on_submit(COOP);
     assert_eq!(rig.log.ended_count(), 3);
     assert_eq!(rig.log.armed_us.load(SeqCst), DEFAULT_POLL_INTERVAL_US);
 }

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{Rig, COOP};
-use engine::{Context, Costs, Mode, Next, Turn, Waiting};
+use engine::{Context, Costs, Mode, Next, Waiting};
 use hal::mock::MockPlatform;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::SeqCst;
@@ -136,7 +136,7 @@ fn where_it_is_polled_others_run_first_and_whoever_comes_back_finds_more() {
     rig.device.complete_next(Ok(()));
     assert_eq!(rig.queue.wait(&polite(), None), Next::Yield);
     assert_eq!(rig.log.ended_count(), 0);
-    rig.queue.yielded(Turn::Vain, &polite());
+    rig.queue.yielded(false, &polite());
     assert_eq!(rig.log.ended_ids(), [7]);
 }
 
@@ -182,7 +182,7 @@ fn who_spins_in_vain_takes_no_longer_than_a_sleep() {
 fn visits(rig: &Rig, thread: impl Fn() -> Thread, waits: u32) -> u32 {
     let visit = |_: &u32| {
         pass(rig);
-        rig.queue.notes_owner(COOP) && {
+        rig.queue.tracks(COOP) && {
             rig.queue.wait(&thread(), None);
             true
         }
@@ -214,7 +214,7 @@ fn who_yields_on_a_trial_and_is_the_better_for_it_comes_by_again() {
     let rig = Rig::new(4, 4);
     visits(&rig, alone, 1_000);
     let yielder = || {
-        rig.queue.yielded(Turn::Paid, &polite());
+        rig.queue.yielded(true, &polite());
         polite()
     };
     while visits(&rig, yielder, 1) == 0 {}
@@ -264,7 +264,7 @@ fn who_lets_others_run_goes_on_doing_so_while_it_pays() {
     let rig = rig();
     for _ in 0..200 {
         assert_eq!(rig.queue.wait(&polite(), None), Next::Yield);
-        rig.queue.yielded(Turn::Paid, &polite());
+        rig.queue.yielded(true, &polite());
     }
 }
 
@@ -274,7 +274,7 @@ fn who_has_yielded_in_vain_too_often_sleeps() {
     let given = (0..200)
         .take_while(|_| rig.queue.wait(&polite(), None) == Next::Yield)
         .inspect(|_| {
-            rig.queue.yielded(Turn::Vain, &polite());
+            rig.queue.yielded(false, &polite());
         })
         .count();
     // As long as a trial may take.
@@ -285,7 +285,7 @@ fn who_has_yielded_in_vain_too_often_sleeps() {
 fn give_yielding_up(rig: &Rig) {
     let gives = |_: &u32| {
         let gives = rig.queue.wait(&polite(), None) == Next::Yield;
-        rig.queue.yielded(Turn::Vain, &polite());
+        rig.queue.yielded(false, &polite());
         gives
     };
     assert!((0..200).any(|n| !gives(&n)), "it learns");
@@ -303,7 +303,7 @@ fn turns_in_vain_are_tried_ever_more_rarely() {
     assert!(rests.windows(2).all(|two| two[0] < two[1]), "{rests:?}");
     ms_until_it_yields(&rig);
     for _ in 0..200 {
-        rig.queue.yielded(Turn::Paid, &polite());
+        rig.queue.yielded(true, &polite());
         assert_eq!(ms_until_it_yields(&rig), 0, "the device has changed");
     }
     give_yielding_up(&rig);
@@ -321,10 +321,10 @@ fn a_trial_of_yielding_is_for_many_threads_at_once() {
     ms_until_it_yields(&rig);
     for _ in 0..31 {
         // The first to come back came too soon: those behind them slept still.
-        rig.queue.yielded(Turn::Vain, &polite());
+        rig.queue.yielded(false, &polite());
         assert_eq!(rig.queue.wait(&polite(), None), Next::Yield);
     }
-    rig.queue.yielded(Turn::Vain, &polite());
+    rig.queue.yielded(false, &polite());
     assert_eq!(
         rig.queue.wait(&polite(), None),
         Next::Sleep,
@@ -341,19 +341,19 @@ fn who_finds_his_own_completion_when_his_turn_comes_has_not_yielded_in_vain() {
     };
     for _ in 0..200 {
         assert_eq!(rig.queue.wait(&polite(), None), Next::Yield);
-        rig.queue.yielded(Turn::Vain, &woken());
+        rig.queue.yielded(false, &woken());
     }
 }
 
 #[test]
 fn when_visits_are_tried_again_so_is_what_they_are_good_for() {
     let rig = Rig::new(4, 4);
-    while rig.queue.notes_owner(COOP) {
+    while rig.queue.tracks(COOP) {
         if rig.queue.wait(&polite(), None) == Next::Yield {
             give_yielding_up(&rig);
         }
     }
-    while !rig.queue.notes_owner(COOP) {
+    while !rig.queue.tracks(COOP) {
         pass(&rig);
     }
     // The first is what begins the trial.

@@ -6,7 +6,7 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
-use engine::{Context, IoQueue, Strategy, Switches, Upper, Waiting};
+use engine::{Context, Cpu, IoQueue, Strategy, Switches, Upper, Waiting};
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
 use hal::{Again, CmdError, Command, Op, Outcome, Segment};
 use std::collections::BTreeMap;
@@ -212,10 +212,6 @@ impl Upper for Recorder {
         self.0.finished.lock().unwrap().push((by, ended.len()));
     }
 
-    fn is_crowded(&self) -> bool {
-        self.0.crowded.load(SeqCst)
-    }
-
     fn retry_later(&self) {
         self.0.retries.fetch_add(1, SeqCst);
     }
@@ -233,6 +229,12 @@ impl Upper for Recorder {
 
     fn arm_poll(&self, us: u32) {
         self.0.armed_us.store(us, SeqCst);
+    }
+}
+
+impl Cpu for Recorder {
+    fn is_crowded(&self) -> bool {
+        self.0.crowded.load(SeqCst)
     }
 
     fn now_ms(&self) -> u64 {

@@ -3,7 +3,7 @@
 //! of. The strategy, the FIFO, the cells and the tag table are the real ones.
 
 use cell::sync::{AtomicU32, Ordering};
-use engine::{Context, IoQueue, Mode, Strategy, Upper};
+use engine::{Context, Cpu, IoQueue, Mode, Strategy, Upper};
 use hal::mock::MockPlatform;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, Event, Free, NewQueue, Op, Outcome, Queue,
@@ -172,7 +172,9 @@ impl Upper for Top {
     fn arm_poll(&self, _: u32) {
         self.armed.fetch_add(1, SeqCst);
     }
+}
 
+impl Cpu for Top {
     fn now_ms(&self) -> u64 {
         0
     }

@@ -3,7 +3,7 @@
 
 use super::clock::{Io, Machine, Read, Seen, Top};
 use super::load::{Load, Played, NEVER, PAUSE_NS, SLICE_NS};
-use engine::{Costs, Expected, IoQueue, Nap, Next, Strategy, Switches, Turn, Waiting};
+use engine::{Costs, Expected, IoQueue, Nap, Next, Strategy, Switches, Waiting};
 use hal::mock::{MockPlatform, MockQueue};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -85,7 +85,7 @@ pub fn play<S: Strategy>(strategy: S, load: Load) -> Played {
     paused.set_mode(load.mode).expect("it can be polled");
     paused.resume();
     queue.set_poll_interval_us(load.interval_us);
-    queue.set_foretelling(load.predict);
+    queue.set_predicting(load.predict);
     queue.set_costs(Costs {
         sleep_ns: load.switch_ns,
         ..Costs::ASSUMED
@@ -223,11 +223,11 @@ impl<'a, S: Strategy> Schedule<'a, S> {
                 }
             }
             Thread::GaveWay(id) if top.is_over(id) => {
-                queue.yielded(Turn::Paid, &here(id, true));
+                queue.yielded(true, &here(id, true));
                 Some((id, Next::GoOn))
             }
             Thread::GaveWay(id) => {
-                let ended = queue.yielded(Turn::Vain, &here(id, false));
+                let ended = queue.yielded(false, &here(id, false));
                 Some((id, queue.wait(&here(id, false), ended)))
             }
             _ if self.next >= self.load.reads => None,
@@ -245,14 +245,14 @@ impl<'a, S: Strategy> Schedule<'a, S> {
             false => 1,
         };
         let to = (self.next + count).min(load.reads);
-        let noted = load.hooked && queue.notes_owner(COOP);
+        let noted = load.hooked && queue.tracks(COOP);
         machine.noted.store(noted, SeqCst);
         match to - self.next {
             1 => queue.submit(Read(self.next), true),
             _ => queue.submit_many((self.next..to).map(Read)),
         }
         self.next = to;
-        queue.pass_by(COOP);
+        queue.poll_on_submit(COOP);
         let here = Here {
             top,
             id: to - 1,

@@ -3,7 +3,7 @@
 
 use super::clock::{Read, Staged, Top};
 use super::load::{BIND_NS, END_NS, KICK_NS, LOOK_NS};
-use engine::{Context, Expected, Strategy, Upper, View};
+use engine::{Context, Cpu, Expected, Interrupted, Strategy, Upper, View};
 use hal::{CmdError, Command, Op, Outcome, Segment};
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -35,7 +35,7 @@ impl<S: Strategy> Upper for Top<S> {
     }
 
     fn begin_cmd(&self, rq: &mut Read) {
-        let most = self.queue().most_deferred_ns();
+        let most = self.queue().batching().most_ns();
         let at = self.machine.now();
         self.machine.seen(|seen| {
             // Those that began to wait before it let it wait no longer than themselves.
@@ -49,14 +49,13 @@ impl<S: Strategy> Upper for Top<S> {
         self.pass(BIND_NS);
     }
 
-    fn expect(&self, rq: &Read, what: Expected) {
-        self.machine.seen(|seen| {
-            seen.played.foretold += 1;
-            seen.expected.insert(rq.0, what);
-        });
-    }
-
-    fn is_awaited(&self, _: &Read) -> bool {
+    fn predict(&self, rq: &Read, over: Option<Expected>) -> bool {
+        if let Some(what) = over {
+            self.machine.seen(|seen| {
+                seen.played.foretold += 1;
+                seen.expected.insert(rq.0, what);
+            });
+        }
         self.machine.noted.load(SeqCst)
     }
 
@@ -97,14 +96,6 @@ impl<S: Strategy> Upper for Top<S> {
         true
     }
 
-    fn interrupts_thread(&self) -> bool {
-        self.machine.busy.load(SeqCst)
-    }
-
-    fn is_crowded(&self) -> bool {
-        self.machine.ready.load(SeqCst) != 0
-    }
-
     fn set_interrupt(&self, on: bool) -> bool {
         self.machine.interrupts.store(on, SeqCst);
         if !on {
@@ -116,6 +107,19 @@ impl<S: Strategy> Upper for Top<S> {
     fn arm_poll(&self, us: u32) {
         let at = self.machine.now() + u64::from(us) * 1000;
         self.machine.timer.store(at, SeqCst);
+    }
+}
+
+impl<S: Strategy> Cpu for Top<S> {
+    fn interrupted(&self) -> Interrupted {
+        match self.machine.busy.load(SeqCst) {
+            true => Interrupted::Waiter,
+            false => Interrupted::Nobody,
+        }
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.machine.ready.load(SeqCst) != 0
     }
 
     fn now_ms(&self) -> u64 {
