@@ -7,10 +7,10 @@ use kernel::prelude::*;
 mod again_suite {
     use crate::blk::batch::is_worth_a_try;
     use crate::blk::hctx::Rq;
-    use crate::blk::hctx::{Format, Lane, Panel};
+    use crate::blk::hctx::{Format, HctxData, Toggles};
     use crate::blk::request::Pdu;
     use core::ptr::{null, NonNull};
-    use hal::{Again, CmdError, Failure};
+    use hal::{CmdError, Failure, RetryHint};
     use kernel::alloc::flags::{GFP_KERNEL, __GFP_ZERO};
     use kernel::bindings;
     use kernel::prelude::*;
@@ -27,7 +27,7 @@ mod again_suite {
         whole: KBox<Whole>,
         queue: KBox<bindings::request_queue>,
         _hctx: KBox<bindings::blk_mq_hw_ctx>,
-        _lane: KBox<Lane>,
+        _lane: KBox<HctxData>,
     }
 
     /// # Safety
@@ -39,16 +39,16 @@ mod again_suite {
     }
 
     fn rig(max_retries: u8) -> Result<Rig> {
-        let lane = Lane {
+        let hctx = HctxData {
             queue: null(),
             way: null(),
-            switches: Panel::new(0, 0),
+            switches: Toggles::new(0, 0),
             unit: 1,
             format: Format::new(&crate::kunit::unit::unit()),
             max_retries,
             stats: Default::default(),
         };
-        let lane = KBox::new(lane, GFP_KERNEL)?;
+        let hctx = KBox::new(hctx, GFP_KERNEL)?;
         // SAFETY: structures of C, and a PDU that blk-mq zeroes as well.
         let (mut hctx, mut queue, mut whole) = unsafe {
             (
@@ -57,23 +57,23 @@ mod again_suite {
                 zeroed::<Whole>()?,
             )
         };
-        hctx.driver_data = core::ptr::from_ref(&*lane).cast_mut().cast();
+        hctx.driver_data = core::ptr::from_ref(&*hctx).cast_mut().cast();
         whole.rq.mq_hctx = &mut *hctx;
         whole.rq.q = &mut *queue;
         Ok(Rig {
             whole,
             queue,
             _hctx: hctx,
-            _lane: lane,
+            _lane: hctx,
         })
     }
 
     impl Rig {
         /// Whether it is tried again after a failure of that kind. If it is, it comes again.
-        fn fails(&mut self, again: Again) -> bool {
+        fn fails(&mut self, again: RetryHint) -> bool {
             let error = CmdError::Io;
             let rq = NonNull::from(&mut self.whole.rq);
-            // SAFETY: the request has what a handle needs: PDU, lane, queue. The handle is not
+            // SAFETY: the request has what a handle needs: PDU, hctx, queue. The handle is not
             // kept.
             let rq = unsafe { Rq::from_raw(rq) };
             let worth = is_worth_a_try(&rq, Failure { error, again });
@@ -100,10 +100,10 @@ mod again_suite {
             let rig = rig(most);
             assert!(rig.is_ok());
             if let Ok(mut rig) = rig {
-                assert!((0..most).all(|_| rig.fails(Again::Now)));
-                assert!(!rig.fails(Again::Now));
-                assert!(rig.fails(Again::Untold));
-                assert!(!rig.fails(Again::After(1)));
+                assert!((0..most).all(|_| rig.fails(RetryHint::Now)));
+                assert!(!rig.fails(RetryHint::Now));
+                assert!(rig.fails(RetryHint::NotIssued));
+                assert!(!rig.fails(RetryHint::After(1)));
             }
         }
     }
@@ -114,10 +114,10 @@ mod again_suite {
             // What the one before it has left behind.
             rig.whole.pdu.head.own.tries.set(2);
             rig.comes();
-            assert!(rig.fails(Again::Now) && rig.fails(Again::After(7)));
+            assert!(rig.fails(RetryHint::Now) && rig.fails(RetryHint::After(7)));
             assert_eq!(rig.whole.pdu.head.own.delay_ms.get(), 700);
             assert_eq!(rig.whole.pdu.head.own.tries.get(), 2);
-            assert!(!rig.fails(Again::Now));
+            assert!(!rig.fails(RetryHint::Now));
         }
     }
 
@@ -130,10 +130,10 @@ mod again_suite {
         ];
         for flag in flags {
             if let Ok(mut rig) = rig(5) {
-                assert!(rig.fails(Again::Now));
+                assert!(rig.fails(RetryHint::Now));
                 rig.whole.rq.cmd_flags |= 1u32.wrapping_shl(flag);
-                assert!(!rig.fails(Again::Now));
-                assert!(rig.fails(Again::Untold));
+                assert!(!rig.fails(RetryHint::Now));
+                assert!(rig.fails(RetryHint::NotIssued));
             }
         }
     }
@@ -141,16 +141,16 @@ mod again_suite {
     #[test]
     fn nothing_is_tried_again_of_a_queue_that_goes() {
         if let Ok(mut rig) = rig(5) {
-            assert!(rig.fails(Again::Now));
+            assert!(rig.fails(RetryHint::Now));
             rig.queue.queue_flags |= 1 << bindings::QUEUE_FLAG_DYING;
-            assert!(!rig.fails(Again::Now));
+            assert!(!rig.fails(RetryHint::Now));
         }
     }
 
     #[test]
     fn what_is_final_is_final() {
         if let Ok(mut rig) = rig(5) {
-            assert!(!rig.fails(Again::Never));
+            assert!(!rig.fails(RetryHint::Never));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! What KUnit suites have for a port: a bay, with a drive of memory or without.
 
 use crate::blk::ioctl::AdminPath;
-use crate::hotplug::{Attended, SlotPort};
+use crate::hotplug::{PortEvent, SlotPort};
 use crate::platform::KernelPlatform;
 use crate::ram::{RamController, RamWorld};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -148,18 +148,18 @@ impl Drop for Port {
 impl AdminPath for Port {}
 
 impl SlotPort for Port {
-    fn attend(&self) -> Result<Attended, Error> {
+    fn attend(&self) -> Result<PortEvent, Error> {
         let served = self.served.load(Ordering::SeqCst);
         self.bays.attended.fetch_add(1, Ordering::SeqCst);
         self.take_time(3_000_000);
         if served && has(&self.bays.torn_out, self.number) {
-            return Ok(Attended::Gone);
+            return Ok(PortEvent::Gone);
         }
         self.works()?;
         Ok(match (served, self.is_there()) {
-            (true, false) => Attended::Gone,
-            (false, true) => Attended::Came,
-            _ => Attended::Nothing,
+            (true, false) => PortEvent::Gone,
+            (false, true) => PortEvent::Came,
+            _ => PortEvent::Nothing,
         })
     }
 

@@ -166,12 +166,12 @@ mod engine_suite {
         assert!(rig.is_ok());
         if let Ok(rig) = rig {
             (0..10).for_each(|n| rig.io.submit(n, true));
-            let mut paused = rig.io.pause(&KernelPlatform::without_device());
+            let mut quiesced = rig.io.quiesce(&KernelPlatform::without_device());
             rig.io.submit(10, true);
             assert_eq!(get(&rig.order.next), 0);
             assert!(rig.ram.stop().is_ok());
-            paused.reap(CmdError::Gone.finally());
-            paused.kill();
+            quiesced.reap(CmdError::Gone.finally());
+            quiesced.kill();
             rig.io.submit(11, true);
             // In no promised order: what held tags ends by tag.
             assert_eq!(get(&rig.order.next), 12);

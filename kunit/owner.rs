@@ -5,7 +5,7 @@
 use crate::blk::ioctl::{ControllerCounts, Ioctl, Owner};
 use crate::caller::TakeOff;
 use engine::Mode;
-use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
+use hal::{Answer, Error, Holder, LinkPower, Registered, Reserve, Temperature};
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
 
@@ -128,7 +128,7 @@ impl Owner for Fake {
         None
     }
 
-    fn heat(&self) -> Result<Option<Heat>, Error> {
+    fn temperature(&self) -> Result<Option<Temperature>, Error> {
         Ok(None)
     }
 

@@ -2,7 +2,7 @@
 //! KUnit suite of what waiters know of the CPU that they share: who is taken for one that computes,
 //! and how long they do not yield there after turns were lost.
 
-use super::{Ready, Share, Shares};
+use super::{CpuWaiters, Ready, Share};
 use crate::context::{cpu, stamp, PreemptOff, TICK_MS};
 use crate::platform::KernelPlatform;
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
@@ -40,14 +40,14 @@ fn rest(share: &Share, now: u64) -> u64 {
 }
 
 /// Who is noted on the present CPU. With preemption off.
-fn noted(shares: &Shares) -> Option<u32> {
-    Some(shares.here()?.seen.load(Ordering::Relaxed))
+fn noted(cpu_waiters: &CpuWaiters) -> Option<u32> {
+    Some(cpu_waiters.here()?.seen.load(Ordering::Relaxed))
 }
 
 /// Keeps the CPU for longer than anybody does who does not compute. With preemption off.
-fn compute(shares: &Shares) {
+fn compute(cpu_waiters: &CpuWaiters) {
     let since = stamp();
-    while stamp().saturating_sub(since) <= shares.long {}
+    while stamp().saturating_sub(since) <= cpu_waiters.long {}
 }
 
 /// Gives the running thread that nice value.
@@ -58,15 +58,15 @@ fn renice(nice: c_long) {
 
 /// What `then` answers, with preemption off, on a CPU where a waiter is ready, or none, and one has
 /// just come by.
-fn where_one_came_by<T>(is_ready: bool, then: impl FnOnce(&Shares) -> T) -> Result<T, Error> {
-    let shares = Shares::new(&KernelPlatform::without_device())?;
+fn where_one_came_by<T>(is_ready: bool, then: impl FnOnce(&CpuWaiters) -> T) -> Result<T, Error> {
+    let cpu_waiters = CpuWaiters::new(&KernelPlatform::without_device())?;
     let ready = Ready::default();
     let _stay = PreemptOff::new();
     // CAST: the number of a CPU.
-    shares.set_ready(&ready, is_ready.then_some(cpu() as u32));
-    shares.come_by();
-    let answer = then(&shares);
-    shares.set_ready(&ready, None);
+    cpu_waiters.set_ready(&ready, is_ready.then_some(cpu() as u32));
+    cpu_waiters.come_by();
+    let answer = then(&cpu_waiters);
+    cpu_waiters.set_ready(&ready, None);
     Ok(answer)
 }
 
@@ -77,9 +77,9 @@ mod share_suite {
     #[test]
     fn who_has_the_cpu_while_waiters_are_ready_is_noted() -> Result<(), Error> {
         for is_ready in [true, false] {
-            let (noted, me) = where_one_came_by(is_ready, |shares| {
-                shares.look();
-                (noted(shares), hiops_this_pid())
+            let (noted, me) = where_one_came_by(is_ready, |cpu_waiters| {
+                cpu_waiters.look();
+                (noted(cpu_waiters), hiops_this_pid())
             })?;
             assert_eq!(noted, Some(if is_ready { me } else { 0 }));
         }
@@ -89,15 +89,15 @@ mod share_suite {
     #[test]
     fn a_turn_is_lost_that_takes_long_and_in_which_none_came_by() -> Result<(), Error> {
         for late in [true, false] {
-            let lost = where_one_came_by(true, |shares| {
+            let lost = where_one_came_by(true, |cpu_waiters| {
                 let since = stamp();
-                compute(shares);
+                compute(cpu_waiters);
                 if !late {
                     // As if one had, just now.
-                    (shares.here()?.last).store(u64::MAX, Ordering::Relaxed);
+                    (cpu_waiters.here()?.last).store(u64::MAX, Ordering::Relaxed);
                 }
-                shares.take_turn(since);
-                Some(shares.here()?.turns.has_failed())
+                cpu_waiters.take_turn(since);
+                Some(cpu_waiters.here()?.turns.has_failed())
             })?;
             assert_eq!(lost, Some(late));
         }
@@ -115,11 +115,11 @@ mod share_suite {
     #[test]
     fn one_that_stays_takes_no_more_of_them_for_long() -> Result<(), Error> {
         for (sees, times) in [(true, 64), (false, 1)] {
-            let rest = where_one_came_by(true, |shares| {
-                let share = shares.here()?;
+            let rest = where_one_came_by(true, |cpu_waiters| {
+                let share = cpu_waiters.here()?;
                 let last = share.last.load(Ordering::Relaxed);
                 if sees {
-                    shares.look();
+                    cpu_waiters.look();
                 }
                 share.lose(SLICE_NS, last, 1_000);
                 Some(rest(share, 1_000))

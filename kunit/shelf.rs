@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What KUnit suites have for a home of slots: a shelf whose bays hold drives of memory.
+//! What KUnit suites have for a host of slots: a shelf whose bays hold drives of memory.
 
 use super::bay::{Bays, Port};
 use crate::adapter::{Begin, Bus, Config, Naming, Number};
 use crate::blk::disk::Disk;
 use crate::blk::DirectMap;
 use crate::caller::Caller;
-use crate::caller::{Rescue, RescueCall};
+use crate::caller::{HostReset, HostResetCall};
 use crate::caller::{TakeOff, TakenOff};
 use crate::device::BoundDevice;
 use crate::hotplug::Slots;
-use crate::hotplug::{Home, Slot, SlotAdapter, Tenant};
+use crate::hotplug::{Host, Occupant, Slot, SlotAdapter};
 use crate::pci::bus::Mastering;
 use crate::platform::KernelPlatform;
 use core::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ use kernel::sync::Arc;
 /// The bus of memory, whose completions are polled for.
 pub(crate) struct ShelfBus {
     bays: Arc<Bays>,
-    call: RescueCall,
+    call: HostResetCall,
     mastering: Arc<Mastering>,
     take_off: TakeOff,
     number: u8,
@@ -92,12 +92,12 @@ pub(crate) struct Shelf {
     bays: Arc<Bays>,
     platform: KernelPlatform,
     number: Number,
-    rescue: Rescue,
+    host_reset: HostReset,
     mastering: Arc<Mastering>,
     taken_off: TakenOff,
 }
 
-impl Home for Shelf {
+impl Host for Shelf {
     type Port = Port;
     type Bus = ShelfBus;
 
@@ -116,7 +116,7 @@ impl Home for Shelf {
     fn bus(&self, number: u8, caller: Caller) -> ShelfBus {
         ShelfBus {
             bays: self.bays.clone(),
-            call: RescueCall::new(self.rescue.clone()),
+            call: HostResetCall::new(self.host_reset.clone()),
             mastering: self.mastering.clone(),
             take_off: TakeOff::new(self.taken_off.clone(), caller, number),
             number,
@@ -129,8 +129,8 @@ impl Home for Shelf {
         &self.taken_off
     }
 
-    fn rescue(&self) -> &Rescue {
-        &self.rescue
+    fn host_reset(&self) -> &HostReset {
+        &self.host_reset
     }
 
     fn restart(&self) -> Result<(), Error> {
@@ -189,7 +189,7 @@ pub(crate) fn shelf_of(bays: Bays) -> Result<(Arc<Bays>, KBox<Slots<Shelf>>), Er
     let shelf = Shelf {
         bays: bays.clone(),
         platform: KernelPlatform::without_device(),
-        rescue: Rescue::new(number.get())?,
+        host_reset: HostReset::new(number.get())?,
         mastering: Mastering::new()?,
         taken_off: TakenOff::new()?,
         number,
@@ -197,12 +197,12 @@ pub(crate) fn shelf_of(bays: Bays) -> Result<(Arc<Bays>, KBox<Slots<Shelf>>), Er
     Ok((bays, Slots::new(shelf, 0b11)?))
 }
 
-impl<H: Home> Slots<H> {
+impl<H: Host> Slots<H> {
     /// Disks that are shown.
     pub(crate) fn disks(&self) -> usize {
         let still = self.still();
-        let shown = |slot: &Slot<H>| match still.tenant(slot) {
-            Some(Tenant::Served(adapter)) => adapter.disks().lock().len(),
+        let shown = |slot: &Slot<H>| match still.occupant(slot) {
+            Some(Occupant::Served(adapter)) => adapter.disks().lock().len(),
             _ => 0,
         };
         self.slots.iter().map(shown).fold(0, usize::wrapping_add)
@@ -211,8 +211,8 @@ impl<H: Home> Slots<H> {
     /// The slots whose disk was not given up, one bit each.
     pub(crate) fn live(&self) -> u32 {
         let still = self.still();
-        let bit = |slot: &Slot<H>| match still.tenant(slot) {
-            Some(Tenant::Served(adapter)) if adapter.is_live() => slot.mask(),
+        let bit = |slot: &Slot<H>| match still.occupant(slot) {
+            Some(Occupant::Served(adapter)) if adapter.is_live() => slot.mask(),
             _ => 0,
         };
         self.slots.iter().map(bit).fold(0, u32::wrapping_add)
@@ -223,7 +223,7 @@ impl<H: Home> Slots<H> {
         // What wants to be shown or taken waits: the disk stays.
         let still = self.still();
         let slot = self.slots.iter().find(|slot| slot.number == number);
-        let Some(Tenant::Served(adapter)) = slot.and_then(|slot| still.tenant(slot)) else {
+        let Some(Occupant::Served(adapter)) = slot.and_then(|slot| still.occupant(slot)) else {
             return false;
         };
         let disk = adapter.disks().lock().first().map(|disk| disk.as_raw());
@@ -238,8 +238,8 @@ impl<H: Home> Slots<H> {
     pub(crate) fn of<R>(&self, number: u8, f: impl FnOnce(&SlotAdapter<H>) -> R) -> Option<R> {
         let still = self.still();
         let slot = self.slots.iter().find(|slot| slot.number == number)?;
-        match still.tenant(slot) {
-            Some(Tenant::Served(adapter)) => Some(f(adapter)),
+        match still.occupant(slot) {
+            Some(Occupant::Served(adapter)) => Some(f(adapter)),
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 //! KUnit suite of a disk's files: what is written there, in whose words.
 
 use super::unit::unit;
-use crate::blk::hctx::{LaneStats, Sums};
+use crate::blk::hctx::{HctxStats, Sums};
 use crate::sysfs::{mode_of, write_stats, write_wwid};
 use crate::text::Text;
 use hal::{Unit, UnitIds, UnitKind};
@@ -25,7 +25,7 @@ mod sysfs_suite {
 
     #[test]
     fn completed_is_the_sum() {
-        let stats = LaneStats::default();
+        let stats = HctxStats::default();
         stats.submitted(1);
         for (n, by) in [
             (1, Context::Irq),

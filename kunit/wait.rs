@@ -3,7 +3,7 @@
 
 use super::hook::Hook;
 use super::{interrupts_waiter, own_place, table};
-use crate::blk::hctx::{self, Come, Offer, Way};
+use crate::blk::hctx::{self, Arrival, Offer, Way};
 use crate::context::now_ns;
 use crate::shims;
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
@@ -59,7 +59,7 @@ struct Waited {
 }
 
 impl hctx::Waited for Fake {
-    fn wait(&self, _: Come) -> Next {
+    fn wait(&self, _: Arrival) -> Next {
         self.visits.fetch_add(1, Ordering::Relaxed);
         match self.ends {
             Ends::Never => Next::Sleep,
@@ -109,7 +109,7 @@ fn wait(ends: Ends, ticks: c_ulong) -> Option<Waited> {
     let way = Way::new(unsafe { Stays::new(&queue) });
     let this = Thread::at(hiops_this_thread())?;
     let waiter = table()?.waiters.place(this)?;
-    if !waiter.enlist(this, from_ref(&way).cast_mut()) {
+    if !waiter.track(this, from_ref(&way).cast_mut()) {
         return None;
     }
     // SAFETY: may sleep; the completion is this function's.

@@ -12,7 +12,7 @@
 //!   the holder looks once more before it leaves.
 //! * **Slot**: the request that a tag is bound to. Who takes it out of its [`cell::Slot`] ends it;
 //!   there is no second arbiter.
-//! * **Gate**: open, paused ([`Paused`] holds both tokens) or dead.
+//! * **Gate**: open, quiesced ([`Quiesced`] holds both tokens) or dead.
 //! * **Strategy**: who decides when and how much is done ([`Strategy`]); the engine does it.
 //! * **Mode**: how completions are noticed when nobody passes by: by interrupt, by a timer, or by
 //!   whichever of them the strategy chooses (`timer.rs`).
@@ -57,7 +57,7 @@ pub use policy::{
 };
 pub use predict::CLOSE;
 pub use queue::{IoQueue, Overdue, Upper};
-pub use quiesce::Paused;
-pub use retry::{Retry, Tries};
+pub use quiesce::Quiesced;
+pub use retry::{Retry, RetryCount};
 pub use wait::{Waiting, MOST_WINDOW_US};
 pub use waiter::{Thread, Waiter, Waiters};

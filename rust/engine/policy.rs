@@ -122,7 +122,7 @@ pub trait Selectable {
     /// Which of [`Selectable::NAMES`] it is at present.
     fn selected(&self) -> usize;
 
-    /// It is to be that one from now on. With the queue at rest ([`crate::Paused`]).
+    /// It is to be that one from now on. With the queue at rest ([`crate::Quiesced`]).
     fn select(&self, which: usize);
 
     /// Tells what it has learnt: a name, and whatever can be said of it.

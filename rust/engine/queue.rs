@@ -66,12 +66,12 @@ pub trait Upper: Cpu + Send + Sync + 'static {
 
     /// `rq` is over: parted from its command, which the device no longer knows. It is collected in
     /// `ended`. A request that never began (see [`Upper::begin_cmd`]) may come here too, with an
-    /// `Err`. An `Err` says whether another try is worth while ([`crate::Tries`]): then the layer
-    /// above may submit the request anew, once it is finished.
+    /// `Err`. An `Err` says whether another try is worth while ([`crate::RetryCount`]): then the
+    /// layer above may submit the request anew, once it is finished.
     fn end_cmd(&self, ended: &mut Self::Ended, rq: Self::Request, outcome: Outcome);
 
     /// Ends a batch of at least one request towards its submitters; the batch is not used any more.
-    /// No token is held by the caller, save by a [`crate::Paused`]; new requests may be submitted
+    /// No token is held by the caller, save by a [`crate::Quiesced`]; new requests may be submitted
     /// from here.
     fn finish(&self, ended: &mut Self::Ended, by: Context);
 
@@ -108,7 +108,7 @@ pub trait Upper: Cpu + Send + Sync + 'static {
 /// [`Upper::end_cmd`].
 ///
 /// Data path, from any context, with preemption off, never waiting: `submit`, `submit_many`,
-/// `commit`, `drain`, `check`, `kick`. Control path: [`IoQueue::pause`].
+/// `commit`, `drain`, `check`, `kick`. Control path: [`IoQueue::quiesce`].
 pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     pub(crate) hw: Q,
     pub(crate) upper: U,
@@ -414,8 +414,8 @@ pub(crate) struct TagPrediction {
 pub(crate) struct Predict<P: Platform> {
     /// [`Predict::OFF`], [`Predict::PAUSED`] or [`Predict::ON`].
     pub(crate) state: AtomicU8,
-    /// So many commands more are issued of which nothing is predicted, while it is paused. Written
-    /// by the issue token's holder.
+    /// So many commands more are issued of which nothing is predicted, while it is quiesced.
+    /// Written by the issue token's holder.
     pub(crate) paused_for: AtomicU16,
     /// By tag: what was predicted of the command that it is bound to.
     pub(crate) told: P::Table<TagPrediction>,

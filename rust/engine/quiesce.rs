@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The gate: open, paused, dead. Control path.
+//! The gate: open, quiesced, dead. Control path.
 //!
 //! Who holds both tokens has the queue for itself: submitters leave their requests in the FIFO and
 //! knock, drainers knock and go. So the gate costs the data path nothing.
 
 use cell::{Guard, TryLock};
 use core::fmt;
-use hal::{Again, Failure, Platform, Queue};
+use hal::{Failure, Platform, Queue, RetryHint};
 
 use crate::complete::DrainPass;
 use crate::policy::{Context, Strategy};
@@ -18,9 +18,9 @@ use crate::submit::IssueStop;
 const LOOK_AGAIN_US: u64 = 50;
 
 /// A queue that is at rest: nothing is issued, nothing is drained, what is submitted waits.
-/// Dropping it is [`Paused::resume`].
+/// Dropping it is [`Quiesced::unquiesce`].
 #[must_use = "dropping it opens the gate again"]
-pub struct Paused<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> {
+pub struct Quiesced<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> {
     queue: &'a IoQueue<P, Q, U, S>,
     /// Both are there until the drop.
     tokens: Option<Tokens<'a, Q, S>>,
@@ -35,20 +35,20 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Closes the gate: returns when nobody issues or drains any more, and all tags that nothing is
     /// bound to are the controller's again. Sleeps; one caller at a time, or the second sleeps
     /// until the first resumes.
-    pub fn pause(&self, platform: &P) -> Paused<'_, P, Q, U, S> {
+    pub fn quiesce(&self, platform: &P) -> Quiesced<'_, P, Q, U, S> {
         let mut issue = take(platform, &self.issue);
         let drain = take(platform, &self.drain);
         // The controller may have other plans with its tags when it goes on.
         let IssueSide { hw, free, .. } = &mut *issue;
         self.hw.unget_tags(hw, free);
-        Paused {
+        Quiesced {
             queue: self,
             tokens: Some(Tokens { issue, drain }),
         }
     }
 }
 
-/// TIMEOUT: none, as every holder leaves after a bounded number of rounds, save a `Paused`, for
+/// TIMEOUT: none, as every holder leaves after a bounded number of rounds, save a `Quiesced`, for
 /// which it is meant to wait.
 fn take<'a, T>(platform: &impl Platform, token: &'a TryLock<T>) -> Guard<'a, T> {
     loop {
@@ -59,7 +59,7 @@ fn take<'a, T>(platform: &impl Platform, token: &'a TryLock<T>) -> Guard<'a, T> 
     }
 }
 
-impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
+impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'a, P, Q, U, S> {
     pub(crate) fn queue(&self) -> &'a IoQueue<P, Q, U, S> {
         self.queue
     }
@@ -80,8 +80,8 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
     }
 
     /// Ends everything that holds a tag: what the device has finished with its own outcome, the
-    /// rest with `why`, or as [`Failure::untold`] where the device was never told of it. Only while
-    /// the device is stopped, or cut off the bus: see [`hal::Controller::stop`].
+    /// rest with `why`, or as [`Failure::not_issued`] where the device was never told of it. Only
+    /// while the device is stopped, or cut off the bus: see [`hal::Controller::stop`].
     pub fn reap(&mut self, why: Failure) {
         let queue = self.queue;
         let Some(Tokens { issue, drain }) = &mut self.tokens else {
@@ -105,7 +105,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
         } = &mut **issue;
         for tag in bound.drain() {
             if let Some(rq) = queue.slots.get(tag.index()).and_then(|slot| slot.take()) {
-                ended.end(&queue.upper, rq, Err(why.untold()));
+                ended.end(&queue.upper, rq, Err(why.not_issued()));
             }
             // It has room: it was emptied above, and both are equally long.
             let _ = free.push(tag.unbind());
@@ -118,7 +118,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
                 break;
             };
             let why = match event.outcome {
-                Err(failure) if failure.again == Again::Untold => why.untold(),
+                Err(failure) if failure.again == RetryHint::NotIssued => why.not_issued(),
                 _ => why,
             };
             let tag = queue.hw.detach_tag_cmd(&mut drain.hw, event.tag);
@@ -140,7 +140,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
         ended.finish(&queue.upper, Context::Sweep);
     }
 
-    /// Makes the controller's queue as it was when created, between [`Paused::reap`] and
+    /// Makes the controller's queue as it was when created, between [`Quiesced::reap`] and
     /// [`hal::Controller::start`].
     pub fn rewind(&mut self) {
         if let Some(Tokens { issue, drain }) = &mut self.tokens {
@@ -152,10 +152,10 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
     }
 
     /// Opens the gate, and issues what has gathered before it.
-    pub fn resume(self) {}
+    pub fn unquiesce(self) {}
 
     /// Closes the gate for ever: everything in the FIFO and everything submitted later ends with
-    /// [`CmdError::Gone`]. What holds a tag is not touched: [`Paused::reap`] first.
+    /// [`CmdError::Gone`]. What holds a tag is not touched: [`Quiesced::reap`] first.
     pub fn kill(mut self) {
         if let Some(Tokens { issue, .. }) = &mut self.tokens {
             issue.dead = true;
@@ -166,7 +166,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'a, P, Q, U, S> {
     }
 }
 
-impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Drop for Paused<'_, P, Q, U, S> {
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Drop for Quiesced<'_, P, Q, U, S> {
     fn drop(&mut self) {
         if let Some(Tokens { issue, drain }) = self.tokens.take() {
             // Whoever knocked for a drain, it follows.

@@ -19,7 +19,7 @@ use hal::{Error, Platform, Queue};
 
 use crate::policy::{Context, Drained, Mode, Selectable, Strategy, Switches, View, LAST};
 use crate::queue::{DrainSide, IoQueue, IssueBudget, Upper};
-use crate::quiesce::Paused;
+use crate::quiesce::Quiesced;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// The interval between two ticks in microseconds.
@@ -179,9 +179,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 }
 
-impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'_, P, Q, U, S> {
-    /// Changes the mode; [`Paused::resume`] then looks for completions that nobody announces any
-    /// more. With preemption off.
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'_, P, Q, U, S> {
+    /// Changes the mode; [`Quiesced::unquiesce`] then looks for completions that nobody announces
+    /// any more. With preemption off.
     ///
     /// # Errors
     /// [`Error::Unsupported`]: this queue's interrupt can't be turned off.
@@ -209,10 +209,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Paused<'_, P, Q, U, S> {
     }
 }
 
-impl<P: Platform, Q: Queue, U: Upper, S: Strategy + Selectable> Paused<'_, P, Q, U, S> {
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy + Selectable> Quiesced<'_, P, Q, U, S> {
     /// The strategy is to be the one of that number ([`Selectable::NAMES`]). A hybrid queue begins
-    /// by its interrupt again, and what was deferred goes to the device with [`Paused::resume`],
-    /// unless the new one defers it, too. With preemption off.
+    /// by its interrupt again, and what was deferred goes to the device with
+    /// [`Quiesced::unquiesce`], unless the new one defers it, too. With preemption off.
     pub fn select(&mut self, which: usize) {
         let queue = self.queue();
         queue.strategy.select(which);

@@ -183,7 +183,7 @@ impl<O: Send + 'static, W> Waiter<O, W> {
     /// now, and not beside what is on another way, as a way is there only for as long as what is
     /// outstanding on it.
     #[inline]
-    pub fn enlist(&self, thread: Thread, way: *mut W) -> bool {
+    pub fn track(&self, thread: Thread, way: *mut W) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         let had = loop {
             let had = word & COUNT;
@@ -360,39 +360,39 @@ mod tests {
     #[test]
     fn a_place_is_one_threads_while_it_has_something_outstanding() {
         let (place, [one, other]) = (place(), threads());
-        assert!(place.enlist(one, way(1)) && place.enlist(one, way(1)));
-        assert!(!place.enlist(other, way(1)));
+        assert!(place.track(one, way(1)) && place.track(one, way(1)));
+        assert!(!place.track(other, way(1)));
         place.ended();
         assert!(place.waits(one) && !place.waits(other));
         place.ended();
-        assert!(place.enlist(other, way(1)));
+        assert!(place.track(other, way(1)));
         assert!(place.waits(other) && !place.waits(one));
     }
 
     #[test]
     fn all_that_is_outstanding_is_on_one_way() {
         let (place, [one, _]) = (place(), threads());
-        assert!(place.enlist(one, way(1)));
-        assert!(!place.enlist(one, way(2)));
+        assert!(place.track(one, way(1)));
+        assert!(!place.track(one, way(2)));
         assert!(
-            !place.enlist(one, null_mut()),
+            !place.track(one, null_mut()),
             "it would keep the first way in use"
         );
         assert_eq!(place.way(one), way(1));
         place.ended();
         assert_eq!(place.way(one), null_mut(), "nothing keeps the way there");
-        assert!(place.enlist(one, null_mut()));
-        assert!(!place.enlist(one, way(1)));
+        assert!(place.track(one, null_mut()));
+        assert!(!place.track(one, way(1)));
         assert_eq!(place.way(one), null_mut());
     }
 
     #[test]
     fn who_has_lost_its_place_does_not_sleep_in_it() {
         let (place, [one, other]) = (place(), threads());
-        assert!(place.enlist(one, way(1)));
+        assert!(place.track(one, way(1)));
         // Its I/O is over, found by others, as it goes to sleep.
         place.ended();
-        assert!(place.enlist(other, way(1)));
+        assert!(place.track(other, way(1)));
         place.sleep(one);
         assert_eq!(place.sleeper(), None);
         place.sleep(other);
@@ -403,23 +403,23 @@ mod tests {
     #[test]
     fn a_place_that_is_slept_in_is_not_given_away() {
         let (place, [one, other]) = (place(), threads());
-        assert!(place.enlist(one, way(1)));
+        assert!(place.track(one, way(1)));
         place.sleep(one);
         place.ended();
-        assert!(!place.enlist(other, way(1)));
+        assert!(!place.track(other, way(1)));
         assert_eq!(place.sleeper(), Some(one));
         place.wake(one);
-        assert!(!place.is_asleep() && place.enlist(other, way(1)));
+        assert!(!place.is_asleep() && place.track(other, way(1)));
     }
 
     #[test]
     fn as_much_as_can_be_counted_is_enlisted() {
         let (place, [one, _]) = (place(), threads());
-        let most = (0..).take_while(|_| place.enlist(one, way(1))).count();
+        let most = (0..).take_while(|_| place.track(one, way(1))).count();
         assert_eq!(most as u64, COUNT);
         assert!(!place.is_asleep());
         place.ended();
-        assert!(place.enlist(one, way(1)));
+        assert!(place.track(one, way(1)));
     }
 
     #[test]

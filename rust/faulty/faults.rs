@@ -4,7 +4,7 @@
 
 use cell::sync::{AtomicU32, Ordering};
 use core::fmt;
-use hal::{Again, CmdError, Error, Failure};
+use hal::{CmdError, Error, Failure, RetryHint};
 
 /// Most of what is counted, and of microseconds that a completion is late.
 const MOST: u32 = 1_000_000_000;
@@ -66,7 +66,7 @@ impl Faults {
             2 => CmdError::Aborted.again(),
             _ => Failure {
                 error: CmdError::NotReady,
-                again: Again::After(1),
+                again: RetryHint::After(1),
             },
         }
     }

@@ -2,8 +2,8 @@
 //! A controller around another one, that differs from it in its queues alone.
 
 use crate::{
-    Cause, Controller, Error, Heat, Limits, LinkPower, NewQueue, Notice, Queue, Queues, Refused,
-    Reservations, Shutdown, Unit, Wish,
+    Cause, Controller, DeviceEvent, Error, EventAction, Limits, LinkPower, NewQueue, Queue, Queues,
+    Refused, Reservations, Shutdown, Temperature, Unit,
 };
 use core::fmt;
 
@@ -65,12 +65,16 @@ impl<T: Around> Controller for T {
         self.within().silence(to)
     }
 
-    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+    fn attend(
+        &self,
+        queues: Queues,
+        tell: &mut dyn FnMut(DeviceEvent<'_>),
+    ) -> Result<EventAction, Error> {
         self.within().attend(queues, tell)
     }
 
-    fn heat(&self) -> Result<Option<Heat>, Error> {
-        self.within().heat()
+    fn temperature(&self) -> Result<Option<Temperature>, Error> {
+        self.within().temperature()
     }
 
     fn reservations(&self) -> Option<&dyn Reservations> {

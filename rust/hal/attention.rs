@@ -15,10 +15,11 @@ pub enum Queues {
     AtRest,
 }
 
-/// What a controller that was attended wishes of the layer above. Unless it is [`Wish::Nothing`] or
-/// [`Wish::Later`] it is attended again afterwards: there may be more.
+/// What a controller that was attended wishes of the layer above. Unless it is
+/// [`EventAction::Nothing`] or [`EventAction::Later`] it is attended again afterwards: there may be
+/// more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum EventAction {
     /// Nothing.
     Nothing,
     /// The disks may have come, gone or changed: see [`crate::Controller::units`].
@@ -31,9 +32,9 @@ pub enum Wish {
     Later(u32),
 }
 
-/// How much a [`Notice`] matters to the operator.
+/// How much a [`DeviceEvent`] matters to the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
+pub enum Severity {
     /// Good to know.
     Info,
     /// It should be looked after.
@@ -44,9 +45,9 @@ pub enum Weight {
 
 /// Something that the device has said, for the operator's log.
 #[derive(Clone, Copy)]
-pub struct Notice<'a> {
+pub struct DeviceEvent<'a> {
     /// How much it matters.
-    pub weight: Weight,
+    pub weight: Severity,
     /// One line, without its end.
     pub text: &'a dyn fmt::Display,
     /// Programs are told, too: by a variable of this name and value in a uevent of the device.

@@ -5,7 +5,9 @@
 //! by the device's specification, and is called by one thread at a time (the glue holds a mutex
 //! across each call).
 
-use crate::{Error, Heat, Limits, LinkPower, Notice, Queue, Queues, Reservations, Wish};
+use crate::{
+    DeviceEvent, Error, EventAction, Limits, LinkPower, Queue, Queues, Reservations, Temperature,
+};
 use core::fmt;
 
 /// Names by which a disk is known for ever, as far as it has them.
@@ -186,15 +188,20 @@ pub trait Controller: Send + Sync + 'static {
 
     /// Handles what the device has called for ([`Cause::Attention`]), or would have called for
     /// while it was stopped, and reports it to `tell`. A spurious call is harmless. Bounded work,
-    /// however often the device calls ([`Wish::Later`]). An error: it has to be recovered. Sleeps.
-    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+    /// however often the device calls ([`EventAction::Later`]). An error: it has to be recovered.
+    /// Sleeps.
+    fn attend(
+        &self,
+        queues: Queues,
+        tell: &mut dyn FnMut(DeviceEvent<'_>),
+    ) -> Result<EventAction, Error> {
         let _ = (queues, tell);
-        Ok(Wish::Nothing)
+        Ok(EventAction::Nothing)
     }
 
     /// How hot it is; `None`: it does not say. An error that is none of [`Error::Refused`]: it has
     /// to be recovered. Sleeps.
-    fn heat(&self) -> Result<Option<Heat>, Error> {
+    fn temperature(&self) -> Result<Option<Temperature>, Error> {
         Ok(None)
     }
 

@@ -11,15 +11,15 @@ pub struct Failure {
     /// Why.
     pub error: CmdError,
     /// Whether the same command may succeed later.
-    pub again: Again,
+    pub again: RetryHint,
 }
 
 impl Failure {
     /// The same failure of a command that was never issued; one that is final stays so.
-    pub const fn untold(self) -> Self {
+    pub const fn not_issued(self) -> Self {
         let again = match self.again {
-            Again::Never => Again::Never,
-            _ => Again::Untold,
+            RetryHint::Never => RetryHint::Never,
+            _ => RetryHint::NotIssued,
         };
         Self { again, ..self }
     }
@@ -34,7 +34,7 @@ impl From<CmdError> for Failure {
 
 /// Whether, and when, a command that failed is worth another try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryHint {
     /// It would fail again.
     Never,
     /// At once.
@@ -42,7 +42,7 @@ pub enum Again {
     /// After so many tenths of a second (the unit of NVMe's Command Retry Delay Times).
     After(u16),
     /// At once, and as often as it takes: the command was never issued, so nothing was tried.
-    Untold,
+    NotIssued,
 }
 
 /// Why a command failed, in the terms of the layer above. An LLD maps its device's status codes to
@@ -85,7 +85,7 @@ impl CmdError {
     pub const fn finally(self) -> Failure {
         Failure {
             error: self,
-            again: Again::Never,
+            again: RetryHint::Never,
         }
     }
 
@@ -93,7 +93,7 @@ impl CmdError {
     pub const fn again(self) -> Failure {
         Failure {
             error: self,
-            again: Again::Now,
+            again: RetryHint::Now,
         }
     }
 }

@@ -42,7 +42,6 @@ mod attention;
 mod command;
 mod controller;
 mod error;
-mod heat;
 mod limits;
 mod link_power;
 #[cfg(any(test, feature = "mock"))]
@@ -55,15 +54,15 @@ mod quirks;
 mod reservation;
 mod tag;
 mod tag_table;
+mod temperature;
 
 pub use around::Around;
-pub use attention::{Notice, Queues, Weight, Wish};
+pub use attention::{DeviceEvent, EventAction, Queues, Severity};
 pub use command::{Command, Op, Segment};
 pub use controller::{
     Cause, Controller, Discard, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds, UnitKind,
 };
-pub use error::{Again, CmdError, Error, Failure, Outcome};
-pub use heat::{Heat, SENSORS};
+pub use error::{CmdError, Error, Failure, Outcome, RetryHint};
 pub use limits::Limits;
 pub use link_power::LinkPower;
 pub use platform::{DmaMem, Mmio, Platform};
@@ -74,3 +73,4 @@ pub use quirks::{Messages, PciIds};
 pub use reservation::{Access, Answer, Denied, Holder, Registered, Reservations, Reserve};
 pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch};
 pub use tag_table::TagTable;
+pub use temperature::{Temperature, SENSORS};

@@ -105,8 +105,8 @@ pub trait Queue: Send + Sync + 'static {
     }
 
     /// Takes back one command that the device has not finished, as [`CmdError::Aborted`] that may
-    /// be tried again, or as [`crate::Again::Untold`] if it was never issued; `None` when none is
-    /// left.
+    /// be tried again, or as [`crate::RetryHint::NotIssued`] if it was never issued; `None` when
+    /// none is left.
     ///
     /// Only while [`crate::Controller::stop`] has stopped the device, which is the proof that it no
     /// longer touches memory.

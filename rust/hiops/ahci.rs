@@ -6,7 +6,7 @@ use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
 use kglue::caller::Caller;
-use kglue::hotplug::{Attended, SlotPort};
+use kglue::hotplug::{PortEvent, SlotPort};
 use kglue::mmio::Window;
 use kglue::pci::hba::HbaDriver;
 use kglue::platform::KernelPlatform;
@@ -152,12 +152,12 @@ pub(crate) struct Ahci {
 }
 
 impl SlotPort for Ahci {
-    fn attend(&self) -> Result<Attended, Error> {
+    fn attend(&self) -> Result<PortEvent, Error> {
         Ok(match self.controller.attend()? {
-            News::Nothing => Attended::Nothing,
-            News::Recovered => Attended::Recovered,
-            News::Left | News::Exchanged => Attended::Gone,
-            News::Came => Attended::Came,
+            News::Nothing => PortEvent::Nothing,
+            News::Recovered => PortEvent::Recovered,
+            News::Left | News::Exchanged => PortEvent::Gone,
+            News::Came => PortEvent::Came,
         })
     }
 

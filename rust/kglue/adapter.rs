@@ -3,12 +3,12 @@
 //!
 //! # States
 //! ```text
-//!  Live --recover--> (recovery work: gate paused, controller stopped, reaped, started) --> Live
+//!  Live --recover--> (recovery work: gate quiesced, controller stopped, reaped, started) --> Live
 //!    |                                                                    +--failed--> Dead
 //!    +--remove, shutdown--> Dead
-//!    +--suspend--> (gate paused, controller stopped) Suspended --resume--> Live, or Dead
+//!    +--suspend--> (gate quiesced, controller stopped) Suspended --resume--> Live, or Dead
 //! ```
-//! The gate itself is the strategy's ([`engine::Paused`]); the state here only says whether a
+//! The gate itself is the strategy's ([`engine::Quiesced`]); the state here only says whether a
 //! recovery may still be begun.
 //!
 //! # Files, each of which works with those above it

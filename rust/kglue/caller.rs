@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a port asks of the home that it is a slot of, from a context that must not sleep: to be
-//! attended ([`Caller`]), to be taken off ([`TakeOff`]), and a reset of all ([`RescueCall`]).
+//! What a port asks of the host that it is a slot of, from a context that must not sleep: to be
+//! attended ([`Caller`]), to be taken off ([`TakeOff`]), and a reset of all ([`HostResetCall`]).
 //!
 //! Drives that an operator has taken off are each in their slot, and not served, until another
 //! comes in their place, or all slots are scanned. As the files `delete` and `scan` of the kernel's
@@ -52,7 +52,7 @@ impl Caller {
     }
 }
 
-/// Which drives of a home an operator has taken off. Clones are the same.
+/// Which drives of a host an operator has taken off. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct TakenOff(Arc<Asked>);
 
@@ -132,13 +132,13 @@ const AGAIN_MS: u64 = 600_000;
 
 /// How a reset of all is called for. Clones are the same.
 #[derive(Clone)]
-pub(crate) struct Rescue {
+pub(crate) struct HostReset {
     work: Arc<Work<ResetAll>>,
     coming: Arc<AtomicBool>,
 }
 
-impl Rescue {
-    /// The rescue of what has this number. Sleeps.
+impl HostReset {
+    /// The host_reset of what has this number. Sleeps.
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
         Ok(Self {
             work: Arc::new(Work::new(number)?, GFP_KERNEL).map_err(|_| Error::NoMemory)?,
@@ -146,7 +146,7 @@ impl Rescue {
         })
     }
 
-    /// From now on `all` are reset; once. [`Rescue::silence`] silences it.
+    /// From now on `all` are reset; once. [`HostReset::silence`] silences it.
     pub(crate) fn aim<A: Run<ResetAll> + 'static>(&self, all: Stays<A>) {
         self.work.aim(all);
     }
@@ -172,37 +172,40 @@ impl Rescue {
         self.came();
     }
 
-    /// Undoes [`Rescue::silence`].
+    /// Undoes [`HostReset::silence`].
     pub(crate) fn hear(&self) {
         self.work.enable();
     }
 }
 
 /// How a port calls for a reset of all.
-pub(crate) struct RescueCall {
-    rescue: Rescue,
+pub(crate) struct HostResetCall {
+    host_reset: HostReset,
     /// When it was last made; 0: never.
     made_ms: AtomicU64,
 }
 
-impl RescueCall {
-    pub(crate) fn new(rescue: Rescue) -> Self {
+impl HostResetCall {
+    pub(crate) fn new(host_reset: HostReset) -> Self {
         let made_ms = AtomicU64::new(0);
-        Self { rescue, made_ms }
+        Self {
+            host_reset,
+            made_ms,
+        }
     }
 
-    /// Another port can't be stopped, which has cut this one off: it waits for the rescue. `false`:
-    /// none comes. Any context.
+    /// Another port can't be stopped, which has cut this one off: it waits for the host_reset.
+    /// `false`: none comes. Any context.
     pub(crate) fn wait(&self) -> bool {
-        self.rescue.call()
+        self.host_reset.call()
     }
 
-    /// The port can't be stopped. Whether it waits for the rescue; one that does not is rescued
+    /// The port can't be stopped. Whether it waits for the host_reset; one that does not is rescued
     /// from, as its memory goes back to who uses it next. Any context.
     pub(crate) fn make(&self) -> bool {
         // 0 is never.
         let now = now_ms().max(1);
         let last = self.made_ms.swap(now, Ordering::Relaxed);
-        self.rescue.call() && (last == 0 || now.saturating_sub(last) >= AGAIN_MS)
+        self.host_reset.call() && (last == 0 || now.saturating_sub(last) >= AGAIN_MS)
     }
 }

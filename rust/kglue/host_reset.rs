@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! All slots at rest for a while: the machine sleeps, or their home is reset, by others or for a
+//! All slots at rest for a while: the machine sleeps, or their host is reset, by others or for a
 //! port that can't be stopped.
 //!
-//! `rescue`, a work item of all slots, is what a port calls for then ([`crate::caller::Rescue`]).
+//! `host_reset`, a work item of all slots, is what a port calls for then
+//! ([`crate::caller::HostReset`]).
 
 use core::sync::atomic::Ordering;
 use hal::{Controller, Error};
@@ -10,23 +11,24 @@ use hal::{Controller, Error};
 use crate::adapter::{Bus, Suspend};
 use crate::context::NoIo;
 use crate::errno::advice;
-use crate::hotplug::{Home, Slots, Tenant};
+use crate::hotplug::{Host, Occupant, Slots};
 use crate::text::{log_err, log_warn};
 use crate::work::{ResetAll, Run};
 
-impl<H: Home> Slots<H> {
-    /// The machine sleeps, or the home is about to be reset: the ports rest, and who is in a slot
+impl<H: Host> Slots<H> {
+    /// The machine sleeps, or the host is about to be reset: the ports rest, and who is in a slot
     /// stays there until [`Slots::resume`]. `false`: something is under way that does not end,
     /// which was told; the machine must not sleep, and all go on. Sleeps.
     pub(crate) fn suspend(&self, why: Suspend) -> bool {
         if self.asleep.swap(true, Ordering::AcqRel) {
             return true;
         }
-        // Nobody comes whose disk is not frozen. What ends I/O may need `attend`, and the rescue.
+        // Nobody comes whose disk is not frozen. What ends I/O may need `attend`, and the
+        // host_reset.
         self.exchange.disable();
         let rests = why != Suspend::Sleep || self.freeze();
         if rests {
-            self.home().rescue().silence();
+            self.host().host_reset().silence();
             self.lay_to_rest(why);
         } else {
             self.asleep.store(false, Ordering::Release);
@@ -43,8 +45,8 @@ impl<H: Home> Slots<H> {
     /// [`Adapter::freeze`]: crate::adapter::Adapter::freeze
     fn freeze(&self) -> bool {
         let still = self.still_at_rest();
-        let served = |slot| match still.tenant(slot) {
-            Some(Tenant::Served(adapter)) => Some(adapter),
+        let served = |slot| match still.occupant(slot) {
+            Some(Occupant::Served(adapter)) => Some(adapter),
             _ => None,
         };
         let all = || self.slots.iter().filter_map(served);
@@ -62,29 +64,29 @@ impl<H: Home> Slots<H> {
         }
     }
 
-    /// The home is brought back, and the ports go on, after [`Slots::suspend`]; those that don't
+    /// The host is brought back, and the ports go on, after [`Slots::suspend`]; those that don't
     /// have dead disks. Sleeps.
     pub(crate) fn resume(&self) -> Result<(), Error> {
         // The PCI core may have the function reset for another's sake, with nobody told before.
         if !self.asleep.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let home = self.home().restart();
-        self.go_on(home);
-        self.home().rescue().hear();
-        home
+        let host = self.host().restart();
+        self.go_on(host);
+        self.host().host_reset().hear();
+        host
     }
 
-    /// The home is not brought back after [`Slots::suspend`], nor by anybody else. Sleeps.
+    /// The host is not brought back after [`Slots::suspend`], nor by anybody else. Sleeps.
     pub(crate) fn give_up(&self) {
         if self.asleep.swap(false, Ordering::AcqRel) {
             self.go_on(Err(Error::Gone));
-            self.home().rescue().hear();
+            self.host().host_reset().hear();
             return;
         }
         let still = self.still();
         for slot in &self.slots {
-            if let Some(Tenant::Served(adapter)) = still.tenant(slot) {
+            if let Some(Occupant::Served(adapter)) = still.occupant(slot) {
                 adapter.give_up();
             }
         }
@@ -100,26 +102,26 @@ impl<H: Home> Slots<H> {
         }
     }
 
-    /// The ports go on, after `lay_to_rest`, with a home that was brought back; else their disks
+    /// The ports go on, after `lay_to_rest`, with a host that was brought back; else their disks
     /// are dead. A drive that came or went meanwhile is looked after soon. Sleeps.
-    fn go_on(&self, home: Result<(), Error>) {
+    fn go_on(&self, host: Result<(), Error>) {
         let still = self.still_at_rest();
         for slot in &self.slots {
-            match still.tenant(slot) {
+            match still.occupant(slot) {
                 None => {}
-                Some(Tenant::Waiting(port)) => {
-                    let is_taken_off = self.home().taken_off().has(slot.mask());
-                    if home.is_ok() && !is_taken_off && self.has_drive(slot, port) {
+                Some(Occupant::Waiting(port)) => {
+                    let is_taken_off = self.host().taken_off().has(slot.mask());
+                    if host.is_ok() && !is_taken_off && self.has_drive(slot, port) {
                         slot.call_for_exchange();
-                    } else if home.is_ok() {
+                    } else if host.is_ok() {
                         port.set_interrupt(0, true);
                     }
                 }
-                Some(Tenant::Served(adapter)) => match home.and_then(|()| adapter.resume()) {
+                Some(Occupant::Served(adapter)) => match host.and_then(|()| adapter.resume()) {
                     Ok(()) => adapter.controller().set_interrupt(0, true),
                     Err(_) => {
                         adapter.lose();
-                        if home.is_ok() && adapter.is_loose() {
+                        if host.is_ok() && adapter.is_loose() {
                             // It has had no request since the reset, and its own memory stays: so
                             // the others need not be cut off with it.
                             slot.given_up.store(true, Ordering::Release);
@@ -132,20 +134,20 @@ impl<H: Home> Slots<H> {
         }
         drop(still);
         self.exchange.enable();
-        if home.is_ok() {
+        if host.is_ok() {
             self.exchange_if_wanted();
         }
     }
 }
 
-impl<H: Home> Run<ResetAll> for Slots<H> {
+impl<H: Host> Run<ResetAll> for Slots<H> {
     fn run(&self) {
         let _no_io = NoIo::new();
         // Nothing gets through to a port that is cut off.
         self.lay_to_rest(Suspend::Frozen);
-        self.home().rescue().came();
-        let home = self.home().restart();
-        match home {
+        self.host().host_reset().came();
+        let host = self.host().restart();
+        match host {
             Ok(()) => log_warn!(self, "reset, with all its ports, for one that hung\n"),
             Err(error) => log_err!(
                 self,
@@ -153,6 +155,6 @@ impl<H: Home> Run<ResetAll> for Slots<H> {
                 advice(error)
             ),
         }
-        self.go_on(home);
+        self.go_on(host);
     }
 }

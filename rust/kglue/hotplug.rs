@@ -9,7 +9,7 @@
 //!      +--- exchange <--- all its I/O has failed <----------+ the drive is gone
 //! ```
 //! An exchange has who was in the slot leave, makes a port anew, and serves the drive that it has,
-//! or waits for one. While somebody has slots *still* ([`Still`]), nobody comes or goes.
+//! or waits for one. While somebody has slots *still* ([`SlotsLocked`]), nobody comes or goes.
 //!
 //! # Who changes what
 //! * `attend`, a work item of each slot, sees to what the slot's port calls for. It ends the I/O of
@@ -17,8 +17,8 @@
 //! * `exchange`, one work item of all slots, changes who is in a slot, under `doors`; beside it
 //!   only [`Slots::open`] shows disks, under `doors` too, and [`Slots::remove`] takes them, when
 //!   both work items are at rest.
-//! * `rescue`, and whoever suspends and resumes all, changes no slot, and ends both work items for
-//!   as long (`host_reset.rs`).
+//! * `host_reset`, and whoever suspends and resumes all, changes no slot, and ends both work items
+//!   for as long (`host_reset.rs`).
 //! * The interrupt handler reads who is in a slot. Nobody who was there is freed before
 //!   [`Bus::synchronize`] has returned, and `attend` was cancelled.
 
@@ -34,7 +34,7 @@ use kernel::{c_str, static_lock_class};
 
 use crate::adapter::{log_quirks, Adapter, Bus, Config, Label, Naming, Reason};
 use crate::blk::ioctl::AdminPath;
-use crate::caller::{Caller, Rescue, TakenOff};
+use crate::caller::{Caller, HostReset, TakenOff};
 use crate::context::NoIo;
 use crate::errno::advice;
 use crate::platform::KernelPlatform;
@@ -42,7 +42,7 @@ use crate::text::{log_err, log_info, log_warn};
 use crate::work::{Aim, Exchange, KeptOff, Run, Stays, Tend, Work};
 
 /// What a port found that had called for attention.
-pub enum Attended {
+pub enum PortEvent {
     /// Nothing that matters.
     Nothing,
     /// Errors; what failed has failed, everything else goes on.
@@ -57,14 +57,14 @@ pub enum Attended {
 pub trait SlotPort: AdminPath {
     /// Sees to what the port has called for ([`Caller::call`]), with its queue, if it has one, at
     /// rest. An error: it has to be recovered from scratch. Sleeps.
-    fn attend(&self) -> Result<Attended, Error>;
+    fn attend(&self) -> Result<PortEvent, Error>;
 
     /// What it was last doing, for the operator's log.
     fn step(&self) -> &'static str;
 }
 
 /// Where the slots are.
-pub(crate) trait Home: Send + Sync + 'static {
+pub(crate) trait Host: Send + Sync + 'static {
     /// A slot's controller.
     type Port: SlotPort;
     /// Its bus.
@@ -93,7 +93,7 @@ pub(crate) trait Home: Send + Sync + 'static {
     fn taken_off(&self) -> &TakenOff;
 
     /// What the buses' [`Bus::reset_all`] calls for.
-    fn rescue(&self) -> &Rescue;
+    fn host_reset(&self) -> &HostReset;
 
     /// Resets it, with all its ports at rest; it is as it was before there were any, and masters
     /// the bus. Sleeps.
@@ -103,23 +103,23 @@ pub(crate) trait Home: Send + Sync + 'static {
     fn sever(&self);
 }
 
-pub(crate) type SlotAdapter<H> = Adapter<<H as Home>::Port, <H as Home>::Bus>;
+pub(crate) type SlotAdapter<H> = Adapter<<H as Host>::Port, <H as Host>::Bus>;
 
 /// Who is in a slot.
-pub(crate) enum Tenant<H: Home> {
+pub(crate) enum Occupant<H: Host> {
     /// A port without a drive, or with one that is left alone: it tells when one comes.
     Waiting(H::Port),
     Served(KBox<SlotAdapter<H>>),
 }
 
 /// # Invariants
-/// `tenant` is null, or a box that only the slot's drop and its exchange (`Slots::vacate`) take.
-pub(crate) struct Slot<H: Home> {
+/// `occupant` is null, or a box that only the slot's drop and its exchange (`Slots::detach`) take.
+pub(crate) struct Slot<H: Host> {
     /// Its port's.
     pub(crate) number: u8,
     /// By whom its port calls for attention.
     pub(crate) caller: Caller,
-    tenant: AtomicPtr<Tenant<H>>,
+    occupant: AtomicPtr<Occupant<H>>,
     /// An exchange is called for.
     pub(crate) wanted: AtomicBool,
     /// Its port can't be stopped, whatever is reset: who is there stays until the slots go.
@@ -127,17 +127,17 @@ pub(crate) struct Slot<H: Home> {
     /// What exchanges who is in it, and belongs to the slots that this is one of. They rest their
     /// work before they go.
     pub(crate) exchange: Aim<Work<Exchange>>,
-    /// Its home's.
+    /// Its host's.
     pub(crate) taken_off: TakenOff,
 }
 
-impl<H: Home> Slot<H> {
+impl<H: Host> Slot<H> {
     /// An empty slot of nobody's yet.
     pub(crate) fn new(number: u8, caller: Caller, taken_off: TakenOff) -> Self {
         Self {
             number,
             caller,
-            tenant: AtomicPtr::new(null_mut()),
+            occupant: AtomicPtr::new(null_mut()),
             wanted: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
             exchange: Aim::new(),
@@ -147,22 +147,23 @@ impl<H: Home> Slot<H> {
 
     /// Who is in it: null, or a box that is valid until it is taken.
     #[inline]
-    pub(crate) fn tenant(&self) -> *const Tenant<H> {
-        self.tenant.load(Ordering::Acquire)
+    pub(crate) fn occupant(&self) -> *const Occupant<H> {
+        self.occupant.load(Ordering::Acquire)
     }
 
     pub(crate) fn mask(&self) -> u32 {
         1u32.wrapping_shl(u32::from(self.number))
     }
 
-    pub(crate) fn place(&self, tenant: KBox<Tenant<H>>) {
-        self.tenant.store(KBox::into_raw(tenant), Ordering::Release);
+    pub(crate) fn place(&self, occupant: KBox<Occupant<H>>) {
+        self.occupant
+            .store(KBox::into_raw(occupant), Ordering::Release);
     }
 
-    pub(crate) fn take(&self) -> Option<KBox<Tenant<H>>> {
-        let tenant = self.tenant.swap(null_mut(), Ordering::AcqRel);
+    pub(crate) fn take(&self) -> Option<KBox<Occupant<H>>> {
+        let occupant = self.occupant.swap(null_mut(), Ordering::AcqRel);
         // SAFETY: a box, which nobody takes twice.
-        (!tenant.is_null()).then(|| unsafe { KBox::from_raw(tenant) })
+        (!occupant.is_null()).then(|| unsafe { KBox::from_raw(occupant) })
     }
 
     pub(crate) fn call_for_exchange(&self) {
@@ -173,45 +174,45 @@ impl<H: Home> Slot<H> {
     }
 }
 
-impl<H: Home> Drop for Slot<H> {
+impl<H: Host> Drop for Slot<H> {
     fn drop(&mut self) {
         self.caller.silence();
         drop(self.take());
     }
 }
 
-impl<H: Home> Run<Tend> for Slot<H> {
+impl<H: Host> Run<Tend> for Slot<H> {
     fn run(&self) {
         let _no_io = NoIo::new();
         // SAFETY: who takes what is there cancels this work before it goes.
-        match unsafe { self.tenant().as_ref() } {
+        match unsafe { self.occupant().as_ref() } {
             None => {}
-            Some(Tenant::Waiting(port)) => {
-                if let Ok(Attended::Came) = SlotPort::attend(port) {
+            Some(Occupant::Waiting(port)) => {
+                if let Ok(PortEvent::Came) = SlotPort::attend(port) {
                     // Whoever was taken off has left by now.
                     self.taken_off.forget(self.mask());
                     self.call_for_exchange();
                 }
             }
-            Some(Tenant::Served(adapter)) if adapter.is_live() => {
+            Some(Occupant::Served(adapter)) if adapter.is_live() => {
                 if self.taken_off.is_exchange_due(self.mask()) {
                     self.call_for_exchange();
                 }
                 attend_served(self, adapter);
             }
-            Some(Tenant::Served(_)) => {}
+            Some(Occupant::Served(_)) => {}
         }
     }
 }
 
-fn attend_served<H: Home>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
+fn attend_served<H: Host>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
     // One that is suspended is started anew, and says then what it has to say.
     let Some(attended) = adapter.at_rest_if_awake(SlotPort::attend) else {
         return;
     };
     match attended {
-        Ok(Attended::Nothing | Attended::Came) => {}
-        Ok(Attended::Recovered) => {
+        Ok(PortEvent::Nothing | PortEvent::Came) => {}
+        Ok(PortEvent::Recovered) => {
             log_warn!(
                 adapter,
                 "port {}: recovered from errors of the drive or its link\n",
@@ -220,7 +221,7 @@ fn attend_served<H: Home>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
             // For what it has to say of that.
             adapter.call();
         }
-        Ok(Attended::Gone) => {
+        Ok(PortEvent::Gone) => {
             log_err!(
                 adapter,
                 "port {}: its drive is gone, and so is the disk; the port waits for another\n",
@@ -234,11 +235,11 @@ fn attend_served<H: Home>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
     }
 }
 
-/// Nobody leaves a slot while it lives, save by who has it for himself alone (`Slots::vacate`).
+/// Nobody leaves a slot while it lives, save by who has it for himself alone (`Slots::detach`).
 ///
 /// # Invariants
 /// `_why` is of the slots that `exchange` is of.
-pub(crate) struct Still<'a> {
+pub(crate) struct SlotsLocked<'a> {
     exchange: &'a Work<Exchange>,
     _why: StillBy<'a>,
 }
@@ -251,7 +252,7 @@ pub(crate) enum StillBy<'a> {
     Rest { _kept: KeptOff<'a, Exchange> },
 }
 
-impl<'a> Still<'a> {
+impl<'a> SlotsLocked<'a> {
     /// By the slots themselves, with their exchange and a reason that is theirs.
     pub(crate) fn new(exchange: &'a Work<Exchange>, why: StillBy<'a>) -> Self {
         // INVARIANT: by who calls this.
@@ -260,19 +261,19 @@ impl<'a> Still<'a> {
     }
 
     /// Who is in `slot`, which is one of them.
-    pub(crate) fn tenant<'s, H: Home>(&'s self, slot: &'s Slot<H>) -> Option<&'s Tenant<H>> {
+    pub(crate) fn occupant<'s, H: Host>(&'s self, slot: &'s Slot<H>) -> Option<&'s Occupant<H>> {
         let exchange = slot.exchange.get()?;
         // SAFETY: only an exchange takes what is there, which holds the doors, and borrows what it
         // holds them by for itself.
-        core::ptr::eq(exchange, self.exchange).then(|| unsafe { slot.tenant().as_ref() })?
+        core::ptr::eq(exchange, self.exchange).then(|| unsafe { slot.occupant().as_ref() })?
     }
 }
 
-/// The slots of a home.
+/// The slots of a host.
 ///
 /// # Invariants
 /// Once shared it is not moved: `attend` and `exchange` have its address.
-pub(crate) struct Slots<H: Home> {
+pub(crate) struct Slots<H: Host> {
     /// What changes who is in them.
     pub(crate) exchange: Work<Exchange>,
     /// All of them, in the order of their numbers.
@@ -283,19 +284,19 @@ pub(crate) struct Slots<H: Home> {
     pub(crate) served: AtomicU32,
     /// Between [`Slots::suspend`] and [`Slots::resume`].
     pub(crate) asleep: AtomicBool,
-    /// The home's, for what is done to all at once.
+    /// The host's, for what is done to all at once.
     pub(crate) bus: H::Bus,
-    home: H,
+    host: H,
 }
 
-impl<H: Home> Slots<H> {
+impl<H: Host> Slots<H> {
     /// The slots in `mask`, one bit each, brought up as far as that goes without interrupts: what
     /// can't be served is told. Sleeps.
-    pub(crate) fn new(home: H, mask: u32) -> Result<KBox<Self>, Error> {
+    pub(crate) fn new(host: H, mask: u32) -> Result<KBox<Self>, Error> {
         let mut slots = KVec::new();
         for number in (0u8..32).filter(|number| 1u32.wrapping_shl(u32::from(*number)) & mask != 0) {
-            let caller = Caller::new(home.number())?;
-            let slot = Slot::new(number, caller, home.taken_off().clone());
+            let caller = Caller::new(host.number())?;
+            let slot = Slot::new(number, caller, host.taken_off().clone());
             slots.push(slot, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         }
         let doors = KBox::pin_init(
@@ -305,13 +306,13 @@ impl<H: Home> Slots<H> {
         .map_err(|_| Error::NoMemory)?;
         let all = KBox::new(
             Self {
-                exchange: Work::new(home.number())?,
+                exchange: Work::new(host.number())?,
                 slots,
                 doors,
                 served: AtomicU32::new(0),
                 asleep: AtomicBool::new(false),
-                bus: home.bus(0, Caller::new(home.number())?),
-                home,
+                bus: host.bus(0, Caller::new(host.number())?),
+                host,
             },
             GFP_KERNEL,
         )
@@ -333,8 +334,8 @@ impl<H: Home> Slots<H> {
 
     /// What the slots share.
     #[inline]
-    pub(crate) fn home(&self) -> &H {
-        &self.home
+    pub(crate) fn host(&self) -> &H {
+        &self.host
     }
 
     /// The slots whose drive is served, one bit each.
@@ -352,9 +353,9 @@ impl<H: Home> Slots<H> {
             return false;
         };
         // SAFETY: who takes what is there waits for the handlers.
-        match unsafe { slot.tenant().as_ref() } {
-            Some(Tenant::Served(adapter)) => adapter.interrupt(0),
-            Some(Tenant::Waiting(port)) => port.interrupt(0) != Cause::None,
+        match unsafe { slot.occupant().as_ref() } {
+            Some(Occupant::Served(adapter)) => adapter.interrupt(0),
+            Some(Occupant::Waiting(port)) => port.interrupt(0) != Cause::None,
             None => false,
         }
     }
@@ -363,14 +364,14 @@ impl<H: Home> Slots<H> {
     /// interrupt handler is there. Sleeps.
     pub(crate) fn open(&self) -> Result<usize, Error> {
         let still = self.still();
-        self.home.rescue().aim(self.stays());
+        self.host.host_reset().aim(self.stays());
         for (at, slot) in self.slots.iter().enumerate() {
             if let Some(place) = self.stays().part(|all| all.slots.get(at)) {
                 slot.caller.aim(place);
             }
         }
         log_quirks(
-            |named| self.home.quirks(named),
+            |named| self.host.quirks(named),
             |text| log_info!(self, "{}", text),
         );
         let mut shown = 0usize;
@@ -405,14 +406,14 @@ impl<H: Home> Slots<H> {
     /// No work item runs any more, nor will. The exchange before `attend`, which alone brings about
     /// what it may wait for.
     fn rest(&self) {
-        self.home.rescue().silence();
+        self.host.host_reset().silence();
         self.exchange.disable();
         self.slots.iter().for_each(|slot| slot.caller.silence());
     }
 
     /// Nobody comes or goes while the result lives. Not by who has one. Sleeps.
-    pub(crate) fn still(&self) -> Still<'_> {
-        Still::new(
+    pub(crate) fn still(&self) -> SlotsLocked<'_> {
+        SlotsLocked::new(
             &self.exchange,
             StillBy::Doors {
                 _held: self.doors.lock(),
@@ -421,8 +422,8 @@ impl<H: Home> Slots<H> {
     }
 
     /// Likewise for those that an exchange may wait for, and who have kept it off before. Sleeps.
-    pub(crate) fn still_at_rest(&self) -> Still<'_> {
-        Still::new(
+    pub(crate) fn still_at_rest(&self) -> SlotsLocked<'_> {
+        SlotsLocked::new(
             &self.exchange,
             StillBy::Rest {
                 _kept: self.exchange.keep_off(),
@@ -431,11 +432,15 @@ impl<H: Home> Slots<H> {
     }
 
     /// Who is in `slot` is served no more, by `work`, and does not interrupt either.
-    pub(crate) fn part(still: &Still<'_>, slot: &Slot<H>, work: impl FnOnce(&SlotAdapter<H>)) {
-        match still.tenant(slot) {
+    pub(crate) fn part(
+        still: &SlotsLocked<'_>,
+        slot: &Slot<H>,
+        work: impl FnOnce(&SlotAdapter<H>),
+    ) {
+        match still.occupant(slot) {
             None => {}
-            Some(Tenant::Waiting(port)) => port.set_interrupt(0, false),
-            Some(Tenant::Served(adapter)) => {
+            Some(Occupant::Waiting(port)) => port.set_interrupt(0, false),
+            Some(Occupant::Served(adapter)) => {
                 work(adapter);
                 adapter.controller().set_interrupt(0, false);
             }
@@ -452,29 +457,30 @@ impl<H: Home> Slots<H> {
     }
 
     pub(crate) fn label(&self) -> Label {
-        Label(Naming::Port(self.home.number()), self.home.number())
+        Label(Naming::Port(self.host.number()), self.host.number())
     }
 }
 
-impl<H: Home> Drop for Slots<H> {
+impl<H: Host> Drop for Slots<H> {
     fn drop(&mut self) {
         self.rest();
         let mut slots = self.slots.iter();
         if slots.any(|slot| slot.given_up.load(Ordering::Acquire)) {
             // Its memory is freed next.
-            self.home.sever();
+            self.host.sever();
         }
     }
 }
 
-impl<H: Home> Run<Exchange> for Slots<H> {
+impl<H: Host> Run<Exchange> for Slots<H> {
     fn run(&self) {
         let mut still = self.still();
-        let taken_off = self.home().taken_off();
+        let taken_off = self.host().taken_off();
         let scan = taken_off.take_scan();
         for slot in &self.slots {
-            let tenant = still.tenant(slot);
-            let is_served = matches!(tenant, Some(Tenant::Served(adapter)) if !adapter.is_dead());
+            let occupant = still.occupant(slot);
+            let is_served =
+                matches!(occupant, Some(Occupant::Served(adapter)) if !adapter.is_dead());
             if scan && taken_off.has(slot.mask()) {
                 taken_off.forget(slot.mask());
                 slot.wanted.store(true, Ordering::Release);
@@ -495,7 +501,7 @@ impl<H: Home> Run<Exchange> for Slots<H> {
                     self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
                     continue;
                 }
-                self.vacate(&mut still, slot);
+                self.detach(&mut still, slot);
                 self.settle(slot);
                 // What is wrong with its disk is told there.
                 let _ = self.show(&still, slot);
@@ -504,29 +510,29 @@ impl<H: Home> Run<Exchange> for Slots<H> {
     }
 }
 
-impl<H: Home> Slots<H> {
+impl<H: Host> Slots<H> {
     /// Who is in `slot` leaves.
-    fn vacate(&self, still: &mut Still<'_>, slot: &Slot<H>) {
+    fn detach(&self, still: &mut SlotsLocked<'_>, slot: &Slot<H>) {
         Self::part(still, slot, Adapter::remove);
         self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
-        let tenant = slot.take();
+        let occupant = slot.take();
         self.bus.synchronize();
         slot.caller.cancel();
-        if let Some(Tenant::Waiting(port)) = tenant.as_deref() {
+        if let Some(Occupant::Waiting(port)) = occupant.as_deref() {
             self.stop_or_cut_off(slot, port);
         }
-        drop(tenant);
+        drop(occupant);
     }
 
     /// Makes the port of `slot`, which is empty, anew: it serves the drive that it has, or waits
     /// for one. Under `doors`, or alone.
     pub(crate) fn settle(&self, slot: &Slot<H>) {
-        let Some(tenant) = self.tenant_of(slot) else {
+        let Some(occupant) = self.tenant_of(slot) else {
             return;
         };
-        let is_served = matches!(tenant, Tenant::Served(_));
-        match KBox::new(tenant, GFP_KERNEL) {
-            Ok(tenant) => slot.place(tenant),
+        let is_served = matches!(occupant, Occupant::Served(_));
+        match KBox::new(occupant, GFP_KERNEL) {
+            Ok(occupant) => slot.place(occupant),
             Err(_) => return self.tell(slot, "making the port", Error::NoMemory),
         }
         if is_served {
@@ -534,28 +540,28 @@ impl<H: Home> Slots<H> {
         }
     }
 
-    fn tenant_of(&self, slot: &Slot<H>) -> Option<Tenant<H>> {
+    fn tenant_of(&self, slot: &Slot<H>) -> Option<Occupant<H>> {
         let caller = slot.caller.clone();
-        let port = (self.home().port(slot.number, caller))
+        let port = (self.host().port(slot.number, caller))
             .map_err(|error| self.tell(slot, "making the port", error))
             .ok()?;
-        let is_taken_off = self.home().taken_off().has(slot.mask());
+        let is_taken_off = self.host().taken_off().has(slot.mask());
         let config = match !is_taken_off && self.has_drive(slot, &port) {
-            true => (self.home().config())
+            true => (self.host().config())
                 .map_err(|error| self.tell(slot, "reading the parameters", error))
                 .ok(),
             false => None,
         };
         let Some(config) = config else {
             let stopped = self.stop_or_cut_off(slot, &port);
-            return stopped.then_some(Tenant::Waiting(port));
+            return stopped.then_some(Occupant::Waiting(port));
         };
-        let bus = self.home().bus(slot.number, slot.caller.clone());
-        let adapter = Adapter::new(self.home().platform(), port, bus, config);
+        let bus = self.host().bus(slot.number, slot.caller.clone());
+        let adapter = Adapter::new(self.host().platform(), port, bus, config);
         adapter
             .map_err(|error| self.tell(slot, "making the queue", error))
             .ok()
-            .map(Tenant::Served)
+            .map(Occupant::Served)
     }
 
     /// Stops the `port` of `slot`, before its memory is freed, now or later; `false`: in vain, so
@@ -563,7 +569,7 @@ impl<H: Home> Slots<H> {
     fn stop_or_cut_off(&self, slot: &Slot<H>, port: &H::Port) -> bool {
         let stopped = port.stop().is_ok();
         if !stopped {
-            (self.home().bus(slot.number, slot.caller.clone())).cut_off();
+            (self.host().bus(slot.number, slot.caller.clone())).cut_off();
         }
         stopped
     }
@@ -590,17 +596,17 @@ impl<H: Home> Slots<H> {
     }
 
     /// Lets the port of `slot` interrupt, and shows its disk.
-    pub(crate) fn show(&self, still: &Still<'_>, slot: &Slot<H>) -> Result<usize, Error> {
-        match still.tenant(slot) {
+    pub(crate) fn show(&self, still: &SlotsLocked<'_>, slot: &Slot<H>) -> Result<usize, Error> {
+        match still.occupant(slot) {
             None => Ok(0),
-            Some(Tenant::Waiting(port)) => {
+            Some(Occupant::Waiting(port)) => {
                 port.set_interrupt(0, true);
                 Ok(0)
             }
-            Some(Tenant::Served(adapter)) => {
+            Some(Occupant::Served(adapter)) => {
                 adapter.controller().set_interrupt(0, true);
                 let shown = adapter.add_disks();
-                adapter.log_disk_quirks(|named| self.home().quirks(named));
+                adapter.log_disk_quirks(|named| self.host().quirks(named));
                 shown
             }
         }

@@ -3,7 +3,7 @@
 //! driver's names. The kernel crate has no hwmon (Linux 7.3); `c_shims/hwmon.c` has its tables.
 
 use core::ptr::NonNull;
-use hal::{Error, Heat};
+use hal::{Error, Temperature};
 use kernel::bindings;
 use kernel::device::Device;
 use kernel::error::from_err_ptr;
@@ -29,7 +29,7 @@ struct Shared {
     gate: Arc<Gate>,
     /// The last answer, and when it came.
     #[pin]
-    last: Mutex<Option<(u64, Heat)>>,
+    last: Mutex<Option<(u64, Temperature)>>,
 }
 
 /// Temperatures that are shown; they go with the drop.
@@ -82,32 +82,36 @@ impl Drop for Thermometer {
 impl Shared {
     /// What an attribute says. Sleeps.
     fn value(&self, what: shims::hiops_heat, channel: c_int) -> Result<c_long, Error> {
-        let heat = self.heat()?;
+        let temperature = self.temperature()?;
         let sensor = usize::try_from(channel).map_err(|_| Error::Unsupported)?;
         let value = match (what, sensor.checked_sub(1)) {
-            (shims::hiops_heat_HIOPS_HEAT_NOW, None) => Some(heat.composite),
-            (shims::hiops_heat_HIOPS_HEAT_NOW, Some(at)) => heat.sensors.get(at).copied().flatten(),
-            (shims::hiops_heat_HIOPS_HEAT_WARNING, None) => heat.warning,
-            (shims::hiops_heat_HIOPS_HEAT_CRITICAL, None) => heat.critical,
-            (shims::hiops_heat_HIOPS_HEAT_ALARM, None) => Some(i32::from(heat.alarm)),
+            (shims::hiops_heat_HIOPS_HEAT_NOW, None) => Some(temperature.composite),
+            (shims::hiops_heat_HIOPS_HEAT_NOW, Some(at)) => {
+                temperature.sensors.get(at).copied().flatten()
+            }
+            (shims::hiops_heat_HIOPS_HEAT_WARNING, None) => temperature.warning,
+            (shims::hiops_heat_HIOPS_HEAT_CRITICAL, None) => temperature.critical,
+            (shims::hiops_heat_HIOPS_HEAT_ALARM, None) => Some(i32::from(temperature.alarm)),
             _ => None,
         };
         // CAST: 32 bits fit.
         value.map(|value| value as c_long).ok_or(Error::Unsupported)
     }
 
-    fn heat(&self) -> Result<Heat, Error> {
+    fn temperature(&self) -> Result<Temperature, Error> {
         let mut last = self.last.lock();
-        if let Some((_, heat)) = last.filter(|(at, _)| now_ms().saturating_sub(*at) < FRESH_MS) {
-            return Ok(heat);
+        if let Some((_, temperature)) =
+            last.filter(|(at, _)| now_ms().saturating_sub(*at) < FRESH_MS)
+        {
+            return Ok(temperature);
         }
-        let heat = self
+        let temperature = self
             .gate
-            .with(|owner| owner.heat())
+            .with(|owner| owner.temperature())
             .unwrap_or(Err(Error::Gone))?;
-        let heat = heat.ok_or(Error::Unsupported)?;
-        *last = Some((now_ms(), heat));
-        Ok(heat)
+        let temperature = temperature.ok_or(Error::Unsupported)?;
+        *last = Some((now_ms(), temperature));
+        Ok(temperature)
     }
 }
 

@@ -7,7 +7,7 @@
 //!   driver is bound.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
 //! * [`hotplug`]: places for drives that come and go. `host_reset`: all of them at rest.
-//!   [`caller`]: what a controller asks of its home.
+//!   [`caller`]: what a controller asks of its host.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
 //! * `node`: a controller's own node, `/dev/hiops<C>`. `hwmon`: its temperatures.
 //! * [`wait`]: threads that wait for their I/O.

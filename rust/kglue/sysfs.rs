@@ -139,7 +139,7 @@ fn store_stats(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     if text != b"reset" {
         return Err(EINVAL);
     }
-    disk.lanes.iter().for_each(|lane| lane.stats.reset());
+    disk.hctxs.iter().for_each(|hctx| hctx.stats.reset());
     owner(disk).reset_counts();
     Ok(())
 }

@@ -50,7 +50,7 @@ use crate::shims_safe::{
     hiops_this_thread,
 };
 use crate::timers::{Kicked, Retry};
-use crate::wait::cpu_share::{Ready, Shares};
+use crate::wait::cpu_share::{CpuWaiters, Ready};
 use crate::work::{Aim, Stays};
 
 mod cpu_share;
@@ -66,7 +66,7 @@ const PLACES: u32 = 10;
 struct Table {
     waiters: Waiters<KernelPlatform, Offer, Way>,
     places: <KernelPlatform as Platform>::Table<Place>,
-    shares: Shares,
+    cpu_waiters: CpuWaiters,
     /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse
     /// timer: who is offered something comes, as a rule.
     sweeper: KBox<Retry>,
@@ -90,7 +90,7 @@ impl Table {
         let table = Self {
             waiters: Waiters::new(&platform, PLACES)?,
             places: platform.table(places, |_| Place::new())?,
-            shares: Shares::new(&platform)?,
+            cpu_waiters: CpuWaiters::new(&platform)?,
             sweeper: Retry::new().map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
             timeouts: Timeouts::new()?,
@@ -103,11 +103,12 @@ impl Table {
         Ok(table)
     }
 
-    /// Whether what `thread` waits for was over when its turn came, after it had yielded at `since`.
+    /// Whether what `thread` waits for was over when its turn came, after it had yielded at
+    /// `since`.
     #[inline]
     fn is_over(&self, waiter: &Waiter<Offer, Way>, thread: Thread, since: u64) -> bool {
         let _stay = PreemptOff::new();
-        self.shares.take_turn(since);
+        self.cpu_waiters.take_turn(since);
         !waiter.waits(thread)
     }
 
@@ -162,14 +163,14 @@ fn wake(waiter: &Waiter<Offer, Way>) {
 fn end(offer: Offer, by: Context) {
     let Offer(rq) = offer;
     // SAFETY: the request is not over, so its disk and its queue are there.
-    let way = unsafe { &*rq.lane().way };
+    let way = unsafe { &*rq.hctx().way };
     way.queue().end(rq, by);
 }
 
 /// The waiter of `rq`, enlisted with it, if it is certain who waits for it. From `queue_rq`, with
 /// preemption off. `drains`: the waiter drains the request's queue before it sleeps.
 #[inline]
-pub(crate) fn enlist(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, Way>> {
+pub(crate) fn track(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, Way>> {
     // SAFETY: the request was just given to hiops.
     let this = unsafe { shims::hiops_waiter_of(rq.as_raw()) };
     if this == 0 {
@@ -178,10 +179,10 @@ pub(crate) fn enlist(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, Way
     let thread = Thread::at(this)?;
     let waiter = table()?.waiters.place(thread)?;
     let way = match drains {
-        true => rq.lane().way.cast_mut(),
+        true => rq.hctx().way.cast_mut(),
         false => null_mut(),
     };
-    waiter.enlist(thread, way).then_some(waiter)
+    waiter.track(thread, way).then_some(waiter)
 }
 
 /// It is foretold when one that is enlisted with `waiter` is over. Any context.
@@ -237,7 +238,7 @@ pub(crate) fn ended(waiter: &Waiter<Offer, Way>) {
     if let Some(table) = table() {
         if let Some(place) = table.places.get(waiter.index()) {
             let cpu = place.cpu.load(Ordering::Relaxed);
-            table.shares.set_ready(&place.ready, Some(cpu));
+            table.cpu_waiters.set_ready(&place.ready, Some(cpu));
         }
     }
 }
@@ -246,7 +247,7 @@ pub(crate) fn ended(waiter: &Waiter<Offer, Way>) {
 /// context, with preemption off.
 #[inline]
 pub(crate) fn is_crowded() -> bool {
-    table().is_some_and(|table| table.shares.is_crowded())
+    table().is_some_and(|table| table.cpu_waiters.is_crowded())
 }
 
 /// The running thread's place.
@@ -264,7 +265,7 @@ pub(crate) fn interrupts_waiter() -> bool {
 /// An interrupt or a tick, before it ends anything, looks whom it interrupts. With preemption off.
 pub(crate) fn look() {
     if let Some(table) = table() {
-        table.shares.look();
+        table.cpu_waiters.look();
     }
 }
 
@@ -310,8 +311,8 @@ impl Drop for Threads {
 struct Place {
     /// Threads between the hook's entry and its end.
     inside: AtomicU32,
-    /// Whether what a thread here waited for was over after it had yielded: 0 or 1; [`NOT_YIELDED`]: it
-    /// has not, or the engine knows.
+    /// Whether what a thread here waited for was over after it had yielded: 0 or 1;
+    /// [`NOT_YIELDED`]: it has not, or the engine knows.
     yielded: AtomicU8,
     /// When a thread here last yielded, as a [`stamp`](crate::context::stamp).
     yielded_at: AtomicU64,
@@ -630,14 +631,14 @@ impl Waiting for Here {
 }
 
 /// A thread that has napped, and is not about to sleep.
-pub(crate) struct Napper<'a> {
+pub(crate) struct NapTask<'a> {
     /// Where its I/O is enlisted.
     pub(crate) waiter: &'a Waiter<Offer, Way>,
     /// Itself.
     pub(crate) thread: Thread,
 }
 
-impl Waiting for Napper<'_> {
+impl Waiting for NapTask<'_> {
     #[inline]
     fn is_awake(&self) -> bool {
         !self.waiter.waits(self.thread)

@@ -10,8 +10,9 @@
 use cell::sync::Ordering;
 use core::fmt;
 use hal::{
-    poll_until, Backoff, Cause, Controller, Deadline, Error, Limits, LinkPower, Messages, Mmio,
-    NewQueue, Notice, PciIds, Platform, Queues, Refused, Shutdown, TagTable, Unit, Weight, Wish,
+    poll_until, Backoff, Cause, Controller, Deadline, DeviceEvent, Error, EventAction, Limits,
+    LinkPower, Messages, Mmio, NewQueue, PciIds, Platform, Queues, Refused, Severity, Shutdown,
+    TagTable, Unit,
 };
 
 use crate::eh::News;
@@ -295,7 +296,7 @@ impl<S: Site> AhciController<S> {
 
     /// Sees to what the port has called for ([`Site::call`]): errors that the device or the link
     /// reported, a drive that came or went. Called as the rest of the control path is, with the
-    /// queue, if there is one, at rest (`engine::Paused`); afterwards it is drained. Sleeps.
+    /// queue, if there is one, at rest (`engine::Quiesced`); afterwards it is drained. Sleeps.
     ///
     /// `Err`: it could not bring the port back. Then the device has to be recovered from scratch
     /// ([`Controller::stop`], reap, start), or given up.
@@ -470,15 +471,19 @@ impl<S: Site> Controller for AhciController<S> {
 
     /// Says what was taken from the drive. (What the port calls for is seen to by
     /// [`AhciController::attend`].)
-    fn attend(&self, _queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+    fn attend(
+        &self,
+        _queues: Queues,
+        tell: &mut dyn FnMut(DeviceEvent<'_>),
+    ) -> Result<EventAction, Error> {
         if let Some(taken) = self.0.port().taken.take() {
-            tell(Notice {
-                weight: Weight::Warning,
+            tell(DeviceEvent {
+                weight: Severity::Warning,
                 text: &taken,
                 uevent: None,
             });
         }
-        Ok(Wish::Nothing)
+        Ok(EventAction::Nothing)
     }
 
     fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {

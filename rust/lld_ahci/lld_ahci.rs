@@ -25,7 +25,7 @@
 //!    polls a port turns only the port's off.
 //! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there
 //!    [`hal::Controller::interrupt`], and then its queue is drained.
-//! 5. After [`Site::call`] a thread lays the queue to rest (`engine::Paused`), calls
+//! 5. After [`Site::call`] a thread lays the queue to rest (`engine::Quiesced`), calls
 //!    [`AhciController::attend`], lets the queue go on, and does what the [`News`] say. A port
 //!    whose drive left or was exchanged is dropped with its queue, and made anew.
 //!

@@ -201,7 +201,7 @@ impl<S: Site> Queue for AhciQueue<S> {
         // CAST: below 32.
         let issued = self.site.port().flight.was_issued(number as u8);
         let why = CmdError::Aborted.again();
-        let outcome = Err(if issued { why } else { why.untold() });
+        let outcome = Err(if issued { why } else { why.not_issued() });
         Some(Event { tag, outcome })
     }
 

@@ -4,17 +4,17 @@
 //!
 //! An event answers the one request that is outstanding (`admin` has it). Its log page is read,
 //! which has the controller report the next of that kind; the operator is told; and the next
-//! request is sent. What the layer above has to do about it is its wish ([`Wish`]). What each event
-//! leads to is what the in-tree driver makes of it (`nvme_complete_async_event`, Linux 7.3); beyond
-//! that the pages of health and errors (sections 5.16.1.2 and 5.16.1.3) are read.
+//! request is sent. What the layer above has to do about it is its wish ([`EventAction`]). What
+//! each event leads to is what the in-tree driver makes of it (`nvme_complete_async_event`, Linux
+//! 7.3); beyond that the pages of health and errors (sections 5.16.1.2 and 5.16.1.3) are read.
 //!
 //! A device is listened to as often as it likes for a while, then at longer and longer intervals,
 //! until it has been quiet: its events are bounded work.
 
 use core::fmt;
 use hal::{
-    poll_until, Backoff, Deadline, DmaMem, Error, Heat, Mmio, Notice, Platform, Queues, Weight,
-    Wish, SENSORS,
+    poll_until, Backoff, Deadline, DeviceEvent, DmaMem, Error, EventAction, Mmio, Platform, Queues,
+    Severity, Temperature, SENSORS,
 };
 
 use crate::admin::Step;
@@ -44,7 +44,7 @@ const ACTIVATION_US: u64 = 60_000_000;
 const MTFA_MAX: u16 = 6_000;
 
 /// Tells the operator.
-type Tell<'a> = &'a mut dyn FnMut(Notice<'_>);
+type Tell<'a> = &'a mut dyn FnMut(DeviceEvent<'_>);
 
 /// What an event is about (figure "Asynchronous Event Request, Completion Queue Entry Dword 0").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,47 +118,47 @@ where
         state: &mut State<P, M>,
         queues: Queues,
         tell: Tell<'_>,
-    ) -> Result<Wish, Error> {
+    ) -> Result<EventAction, Error> {
         self.admin.collect(&self.mmio);
         if let Some(lent) = state.lent.take() {
             let weight = match lent {
-                Lent::Bytes(..) => Weight::Info,
-                _ => Weight::Warning,
+                Lent::Bytes(..) => Severity::Info,
+                _ => Severity::Warning,
             };
             say(tell, weight, format_args!("{lent}"));
         }
         if core::mem::take(&mut state.events.missed) {
-            return Ok(Wish::LookAnew);
+            return Ok(EventAction::LookAnew);
         }
         if state.events.firmware {
             return self.attend_firmware(state, queues, tell);
         }
         if !self.admin.event.has_come() {
-            return Ok(Wish::Nothing);
+            return Ok(EventAction::Nothing);
         }
         if let Err(us) = state.events.pace.admit(self.platform.now_us()) {
-            return Ok(Wish::Later(us));
+            return Ok(EventAction::Later(us));
         }
         let Some((dword, status)) = self.admin.event.take() else {
-            return Ok(Wish::Nothing);
+            return Ok(EventAction::Nothing);
         };
         if status != 0 {
             // Another one would fare no better.
             say(
                 tell,
-                Weight::Warning,
+                Severity::Warning,
                 format_args!(
                     "it takes no Asynchronous Event Request (status {status:#x}): what changes is \
                      not noticed until the controller is asked (hiops/rescan_controller)"
                 ),
             );
-            return Ok(Wish::Nothing);
+            return Ok(EventAction::Nothing);
         }
         let wish = self.attend_event(state, dword, tell)?;
         match wish {
             // The reset sends the next request. The firmware takes no commands.
-            Wish::Recover => return Ok(wish),
-            Wish::Rest => state.events.firmware = true,
+            EventAction::Recover => return Ok(wish),
+            EventAction::Rest => state.events.firmware = true,
             _ => self.request(),
         }
         Ok(wish)
@@ -169,11 +169,11 @@ where
         state: &mut State<P, M>,
         dword: u32,
         tell: Tell<'_>,
-    ) -> Result<Wish, Error> {
+    ) -> Result<EventAction, Error> {
         let uevent = Some((UEVENT, dword));
         let mut warn = |text: fmt::Arguments<'_>| {
-            tell(Notice {
-                weight: Weight::Warning,
+            tell(DeviceEvent {
+                weight: Severity::Warning,
                 text: &text,
                 uevent,
             });
@@ -182,16 +182,16 @@ where
             Event::Namespaces => {
                 // All of it is read, so that it is reported anew; the list itself is not needed.
                 self.log_page(CHANGED_LOG, CHANGED_BYTES)?;
-                return Ok(Wish::LookAnew);
+                return Ok(EventAction::LookAnew);
             }
-            Event::Firmware => return Ok(Wish::Rest),
+            Event::Firmware => return Ok(EventAction::Rest),
             Event::Doorbell => {
                 warn(format_args!("it reports a doorbell that is none"));
-                return Ok(Wish::Recover);
+                return Ok(EventAction::Recover);
             }
             Event::Persistent => {
                 warn(format_args!("it reports an internal error that persists"));
-                return Ok(Wish::Recover);
+                return Ok(EventAction::Recover);
             }
             Event::Error(info) => match self.log_page(ERROR_LOG, ERROR_BYTES)? {
                 Some(entry) => warn(format_args!("{}", ErrorEntry::decode(info, &entry))),
@@ -212,7 +212,7 @@ where
             }
             Event::Other => warn(format_args!("it reports an event ({dword:#010x})")),
         }
-        Ok(Wish::Nothing)
+        Ok(EventAction::Nothing)
     }
 
     /// New firmware begins: no command is processed until it runs (Base 2.0 section 3.11).
@@ -221,9 +221,9 @@ where
         state: &mut State<P, M>,
         queues: Queues,
         tell: Tell<'_>,
-    ) -> Result<Wish, Error> {
+    ) -> Result<EventAction, Error> {
         if queues != Queues::AtRest {
-            return Ok(Wish::Rest);
+            return Ok(EventAction::Rest);
         }
         state.events.firmware = false;
         self.progress.at(Step::Activation);
@@ -241,10 +241,10 @@ where
             Err(Error::Timeout) => {
                 say(
                     tell,
-                    Weight::Error,
+                    Severity::Error,
                     format_args!("its new firmware does not run within {} ms", limit / 1000),
                 );
-                return Ok(Wish::Recover);
+                return Ok(EventAction::Recover);
             }
             active => active?,
         }
@@ -253,10 +253,10 @@ where
         self.request();
         say(
             tell,
-            Weight::Info,
+            Severity::Info,
             format_args!("it has activated new firmware; I/O goes on"),
         );
-        Ok(Wish::LookAnew)
+        Ok(EventAction::LookAnew)
     }
 
     /// Reads the log page `id` into the second page, which has the controller report the next event
@@ -275,8 +275,8 @@ where
     }
 }
 
-fn say(tell: Tell<'_>, weight: Weight, text: fmt::Arguments<'_>) {
-    tell(Notice {
+fn say(tell: Tell<'_>, weight: Severity, text: fmt::Arguments<'_>) {
+    tell(DeviceEvent {
         weight,
         text: &text,
         uevent: None,
@@ -423,10 +423,12 @@ impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
     P::Dma: Clone,
 {
-    /// See [`hal::Controller::heat`]. What the log says besides is reported all the same.
-    pub(crate) fn read_heat(&self) -> Result<Option<Heat>, Error> {
+    /// See [`hal::Controller::temperature`]. What the log says besides is reported all the same.
+    pub(crate) fn read_heat(&self) -> Result<Option<Temperature>, Error> {
         let state = self.state()?;
-        let bounds = state.about.map_or(Bounds::default(), |about| about.id.heat);
+        let bounds = state
+            .about
+            .map_or(Bounds::default(), |about| about.id.temperature);
         let base = self.page();
         let to = self.pages.bus_addr().wrapping_add(base as u64);
         let read = admin::look_at_log(HEALTH_LOG, HEALTH_BYTES, to);
@@ -444,12 +446,12 @@ where
 }
 
 /// `None`: the composite temperature is not there.
-fn decode<D: DmaMem>(log: &View<'_, D>, bounds: Bounds) -> Option<Heat> {
+fn decode<D: DmaMem>(log: &View<'_, D>, bounds: Bounds) -> Option<Temperature> {
     let mut sensors = [None; SENSORS];
     for (at, sensor) in (SENSOR..).step_by(2).zip(sensors.iter_mut()) {
         *sensor = celsius(log.u16(at));
     }
-    Some(Heat {
+    Some(Temperature {
         composite: celsius(log.u16(COMPOSITE))?,
         warning: celsius(bounds.warning),
         critical: celsius(bounds.critical),

@@ -9,8 +9,8 @@
 use cell::sync::Ordering;
 use core::fmt;
 use hal::{
-    Cause, Controller, Deadline, Error, Heat, Limits, Mmio, NewQueue, Notice, Platform, Queues,
-    Refused, Reservations, Shutdown, Unit, Wish,
+    Cause, Controller, Deadline, DeviceEvent, Error, EventAction, Limits, Mmio, NewQueue, Platform,
+    Queues, Refused, Reservations, Shutdown, Temperature, Unit,
 };
 
 use crate::admin::Step;
@@ -114,7 +114,11 @@ where
         self.quirk_set().each(named);
     }
 
-    fn attend(&self, queues: Queues, tell: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+    fn attend(
+        &self,
+        queues: Queues,
+        tell: &mut dyn FnMut(DeviceEvent<'_>),
+    ) -> Result<EventAction, Error> {
         let mut state = self.state()?;
         self.attend_events(&mut state, queues, tell)
     }
@@ -128,7 +132,7 @@ where
         write!(to, "{registers}")
     }
 
-    fn heat(&self) -> Result<Option<Heat>, Error> {
+    fn temperature(&self) -> Result<Option<Temperature>, Error> {
         self.read_heat()
     }
 

@@ -15,7 +15,7 @@
 //! drivers/nvme/host/core.c): what file systems know is which `blk_status_t` follows from a failure
 //! of a drive.
 
-use hal::{Again, CmdError, Failure, Outcome};
+use hal::{CmdError, Failure, Outcome, RetryHint};
 
 /// Bits of the CID that are the tag; those above are its generation.
 const TAG_BITS: u32 = 12;
@@ -174,20 +174,20 @@ fn failure(status: u16, delays: &RetryDelays) -> Failure {
         // Another host has decided so: another try is as vain, whatever the device says. (In tree
         // five more follow where it does not say Do Not Retry.)
         again: match error {
-            CmdError::Reserved => Again::Never,
+            CmdError::Reserved => RetryHint::Never,
             _ => again(status, delays),
         },
     }
 }
 
-fn again(status: u16, delays: &RetryDelays) -> Again {
+fn again(status: u16, delays: &RetryDelays) -> RetryHint {
     if status & DO_NOT_RETRY != 0 {
-        return Again::Never;
+        return RetryHint::Never;
     }
     let which = usize::from((status >> RETRY_DELAY_SHIFT) & 3).checked_sub(1);
     match which.and_then(|which| delays.get(which)) {
-        None | Some(0) => Again::Now,
-        Some(tenths) => Again::After(*tenths),
+        None | Some(0) => RetryHint::Now,
+        Some(tenths) => RetryHint::After(*tenths),
     }
 }
 
@@ -293,17 +293,17 @@ mod tests {
     #[test]
     fn the_device_says_whether_and_when_again() {
         let cases = [
-            (0x0281, Again::Now),
-            (0x4281, Again::Never),
-            (0x0881, Again::After(3)),
-            (0x1081, Again::Now),
-            (0x1881, Again::After(600)),
+            (0x0281, RetryHint::Now),
+            (0x4281, RetryHint::Never),
+            (0x0881, RetryHint::After(3)),
+            (0x1081, RetryHint::Now),
+            (0x1881, RetryHint::After(600)),
             // Do Not Retry comes first; More says nothing of it.
-            (0x5881, Again::Never),
-            (0x2281, Again::Now),
+            (0x5881, RetryHint::Never),
+            (0x2281, RetryHint::Now),
             // A reservation conflict is for good.
-            (0x0083, Again::Never),
-            (0x0883, Again::Never),
+            (0x0083, RetryHint::Never),
+            (0x0883, RetryHint::Never),
         ];
         for (status, again) in cases {
             let failure = outcome(status, &DELAYS).map_err(|failure| failure.again);

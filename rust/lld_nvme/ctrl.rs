@@ -107,7 +107,7 @@ pub(crate) struct ControllerId {
     /// 0 (not said) or 1: an I/O controller.
     pub(crate) kind: u8,
     /// How hot it may be.
-    pub(crate) heat: Bounds,
+    pub(crate) temperature: Bounds,
     /// The memory that it wants.
     pub(crate) appetite: Appetite,
     /// CRDT1 to CRDT3; all zero: it asks for no delays.
@@ -398,7 +398,7 @@ impl ControllerId {
             mtfa: at.u16(270),
             has_apst: at.u8(265) & 1 != 0,
             kind: at.u8(111),
-            heat: Bounds {
+            temperature: Bounds {
                 warning: at.u16(266),
                 critical: at.u16(268),
             },

@@ -23,14 +23,14 @@ const RANDOM: u8 = 2;
 
 /// A strategy that can be another one at any time: a word and a branch for each question. What one
 /// has learnt is kept while another is at it.
-pub struct Chosen<P: Platform> {
+pub struct Selected<P: Platform> {
     which: AtomicU8,
     coop: Coop<P>,
     #[cfg(any(feature = "random", CONFIG_FAULT_INJECTION_DEBUG_FS = "y"))]
     random: crate::Random,
 }
 
-impl<P: Platform> Chosen<P> {
+impl<P: Platform> Selected<P> {
     /// [`Coop`], which has learnt nothing. Control path; may sleep.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl<P: Platform> Chosen<P> {
     }
 }
 
-impl<P: Platform> Chosen<P> {
+impl<P: Platform> Selected<P> {
     /// What it is as [`Coop`], chosen or not.
     pub fn coop(&self) -> &Coop<P> {
         &self.coop
@@ -72,7 +72,7 @@ macro_rules! ask {
     };
 }
 
-impl<P: Platform> Strategy for Chosen<P> {
+impl<P: Platform> Strategy for Selected<P> {
     type Notes = <Coop<P> as Strategy>::Notes;
     type Predictor = Self;
 
@@ -138,7 +138,7 @@ macro_rules! ask_predictor {
     };
 }
 
-impl<P: Platform> Predictor for Chosen<P> {
+impl<P: Platform> Predictor for Selected<P> {
     fn issued(&self, view: &impl View, op: Op, bytes: u64, beside: u64) -> Prediction {
         ask_predictor!(self, issued(view, op, bytes, beside), Prediction::Nothing)
     }
@@ -152,7 +152,7 @@ impl<P: Platform> Predictor for Chosen<P> {
     }
 }
 
-impl<P: Platform> Selectable for Chosen<P> {
+impl<P: Platform> Selectable for Selected<P> {
     const NAMES: &'static [&'static str] = NAMES;
 
     fn selected(&self) -> usize {

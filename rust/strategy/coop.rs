@@ -25,7 +25,7 @@ use engine::{
 };
 use hal::{Error, Platform};
 
-use crate::hybrid::{Cpu, Noted, Notice, Watch};
+use crate::hybrid::{Cpu, LoadWindow, Sample, Source};
 use crate::predict::{Carried, Foresight, Planned};
 use crate::{Account, Stakes};
 
@@ -110,8 +110,8 @@ impl<P: Platform> Coop<P> {
     /// Whom a drain keeps from this CPU, if it was noticed so; `wakes`: somebody sleeps for what it
     /// ended.
     #[inline]
-    fn interrupted(view: &impl View, by: Notice, wakes: bool) -> Cpu {
-        if by == Notice::Passing {
+    fn interrupted(view: &impl View, by: Source, wakes: bool) -> Cpu {
+        if by == Source::Passing {
             return Cpu::Io;
         }
         match view.interrupted() {
@@ -131,7 +131,7 @@ impl<P: Platform> Coop<P> {
 }
 
 impl<P: Platform> Strategy for Coop<P> {
-    type Notes = Watch;
+    type Notes = LoadWindow;
     type Predictor = Foresight<P>;
 
     #[inline(always)]
@@ -174,13 +174,13 @@ impl<P: Platform> Strategy for Coop<P> {
         self.is_left_to_waiters(view)
     }
 
-    fn begin(&self, watch: &mut Watch, view: &impl View) {
+    fn begin(&self, watch: &mut LoadWindow, view: &impl View) {
         self.foresight.carrying().begin();
         watch.begin(view.now_ns());
     }
 
     #[inline(always)]
-    fn polls(&self, watch: &mut Watch, view: &impl View, drained: Drained) -> bool {
+    fn polls(&self, watch: &mut LoadWindow, view: &impl View, drained: Drained) -> bool {
         let carried = self.foresight.carrying().carries(view, drained.depth);
         if carried == Carried::NoMore {
             watch.begin(view.now_ns());
@@ -189,17 +189,17 @@ impl<P: Platform> Strategy for Coop<P> {
             return carried == Carried::Yes;
         }
         let by = match drained.by {
-            Context::Irq => Notice::Interrupt,
-            Context::Poll => Notice::Tick,
-            Context::Lazy | Context::Coop | Context::Sweep => Notice::Passing,
+            Context::Irq => Source::Interrupt,
+            Context::Poll => Source::Tick,
+            Context::Lazy | Context::Coop | Context::Sweep => Source::Passing,
         };
-        let noted = Noted {
+        let sample = Sample {
             by,
             cpu: Self::interrupted(view, by, drained.wakes),
             ended: drained.ended,
             depth: drained.depth,
         };
-        watch.note(noted, &self.polling, view)
+        watch.note(sample, &self.polling, view)
     }
 
     /// Where the CPU is short of time, those come first who are ready: whoever polls then finds

@@ -36,7 +36,7 @@ const NS_PER_MS: u64 = 1_000_000;
 
 /// How completions were noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub(crate) enum Source {
     /// By an interrupt.
     Interrupt,
     /// By a tick, or there were none.
@@ -59,9 +59,9 @@ pub(crate) enum Cpu {
 
 /// A drain, as far as it matters here.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Noted {
+pub(crate) struct Sample {
     /// Who drained.
-    pub(crate) by: Notice,
+    pub(crate) by: Source,
     /// Who had its CPU, if it interrupted anybody.
     pub(crate) cpu: Cpu,
     /// Commands that were ended,
@@ -72,7 +72,7 @@ pub(crate) struct Noted {
 
 /// What was seen since the last judgement. Kept under the drain token.
 #[derive(Default)]
-pub struct Watch {
+pub struct LoadWindow {
     since_ns: u64,
     ended: u32,
     /// Interrupts, or ticks,
@@ -98,7 +98,7 @@ fn late_ns(interval_ns: u64) -> u64 {
     interval_ns / 2
 }
 
-impl Watch {
+impl LoadWindow {
     /// Begins a window.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.since_ns = now_ns;
@@ -109,32 +109,32 @@ impl Watch {
 
     /// Notes a drain, and says whether the queue is to be polled, by what `polling` saves.
     #[inline]
-    pub(crate) fn note(&mut self, noted: Noted, polling: &Account, view: &impl View) -> bool {
+    pub(crate) fn note(&mut self, sample: Sample, polling: &Account, view: &impl View) -> bool {
         // CAST: a batch at most.
-        let ended = noted.ended as u32;
+        let ended = sample.ended as u32;
         self.ended = self.ended.wrapping_add(ended);
-        if noted.by != Notice::Passing {
+        if sample.by != Source::Passing {
             self.noticed = self.noticed.wrapping_add(1);
         }
         let polled = view.polling().is_on();
-        if noted.by == Notice::Tick && ended != 0 {
-            if polled && self.is_shallow(noted) {
+        if sample.by == Source::Tick && ended != 0 {
+            if polled && self.is_shallow(sample) {
                 self.begin(view.now_ns());
                 return false;
             }
-            self.note_late(noted.cpu, u64::from(ended), view.polling().interval_ns());
+            self.note_late(sample.cpu, u64::from(ended), view.polling().interval_ns());
         }
         if ended != 0 {
-            let idle = noted.cpu != Cpu::Io && noted.by == Notice::Interrupt;
+            let idle = sample.cpu != Cpu::Io && sample.by == Source::Interrupt;
             self.idle = self.idle.wrapping_add(u64::from(idle));
             self.drains = self.drains.wrapping_add(1);
-            self.depth = self.depth.saturating_add(noted.depth);
+            self.depth = self.depth.saturating_add(sample.depth);
         }
-        let over = polled && noted.by == Notice::Tick && self.is_dear(polling, view);
+        let over = polled && sample.by == Source::Tick && self.is_dear(polling, view);
         if self.ended < WINDOW && !over {
             return polled;
         }
-        self.judge(polled, polling, view)
+        self.evaluate(polled, polling, view)
     }
 
     /// Notes what a tick has kept waiting that found `ended` commands over.
@@ -155,8 +155,8 @@ impl Watch {
 
     /// The load has become a much less deep one than that of the trial.
     #[inline]
-    fn is_shallow(&self, noted: Noted) -> bool {
-        noted.cpu == Cpu::Idle && noted.depth.saturating_mul(DEEPER) < self.tried_at
+    fn is_shallow(&self, sample: Sample) -> bool {
+        sample.cpu == Cpu::Idle && sample.depth.saturating_mul(DEEPER) < self.tried_at
     }
 
     /// What ticks have taken, and what was late by them.
@@ -199,7 +199,7 @@ impl Watch {
     }
 
     #[cold]
-    fn judge(&mut self, polled: bool, polling: &Account, view: &impl View) -> bool {
+    fn evaluate(&mut self, polled: bool, polling: &Account, view: &impl View) -> bool {
         let (costs, now_ns) = (view.costs(), view.now_ns());
         let now_ms = now_ns / NS_PER_MS;
         let depth = self.depth.checked_div(self.drains).unwrap_or(0);

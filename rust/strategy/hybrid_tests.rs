@@ -18,7 +18,7 @@ const US: u64 = 1_000;
 
 /// A queue, its clock and how it is looked at.
 struct Line {
-    watch: Watch,
+    watch: LoadWindow,
     account: Account,
     batching: Batching,
     polling: Polling,
@@ -28,7 +28,7 @@ struct Line {
 
 fn line(interrupt_ns: u64) -> Line {
     Line {
-        watch: Watch::default(),
+        watch: LoadWindow::default(),
         account: Account::default(),
         batching: Batching::new(1, 1023),
         polling: Polling::new(),
@@ -74,16 +74,16 @@ impl View for Seen<'_> {
 
 impl Line {
     /// A drain after `after_ns`; whether the queue is polled from then on.
-    fn drain(&mut self, after_ns: u64, by: Notice, ended: usize, cpu: Cpu, depth: u64) -> bool {
+    fn drain(&mut self, after_ns: u64, by: Source, ended: usize, cpu: Cpu, depth: u64) -> bool {
         self.now_ns.set(self.now_ns.get() + after_ns);
-        let noted = Noted {
+        let sample = Sample {
             by,
             cpu,
             ended,
             depth,
         };
         let mut watch = core::mem::take(&mut self.watch);
-        let polled = watch.note(noted, &self.account, &Seen(self));
+        let polled = watch.note(sample, &self.account, &Seen(self));
         self.watch = watch;
         self.polling.turn(polled);
         polled
@@ -92,7 +92,7 @@ impl Line {
     /// A window of interrupts for one completion each.
     fn interrupts(&mut self, after_ns: u64, cpu: Cpu, depth: u64) -> bool {
         (0..WINDOW).fold(false, |_, _| {
-            self.drain(after_ns, Notice::Interrupt, 1, cpu, depth)
+            self.drain(after_ns, Source::Interrupt, 1, cpu, depth)
         })
     }
 
@@ -109,7 +109,7 @@ impl Line {
     /// Ticks that find nothing until that is given up; how many there were.
     fn empty_ticks(&mut self) -> u64 {
         let mut ticks = 1;
-        while self.drain(INTERVAL_NS, Notice::Tick, 0, Cpu::Io, 8) {
+        while self.drain(INTERVAL_NS, Source::Tick, 0, Cpu::Io, 8) {
             ticks += 1;
             assert!(ticks < 1_000_000, "it is never given up");
         }
@@ -141,13 +141,13 @@ fn an_idle_cpu_is_interrupted() {
 #[test]
 fn it_stays_polled_while_passers_by_find_the_completions() {
     let mut line = polled(COSTS.interrupt_ns);
-    assert!((0..50 * WINDOW).all(|_| line.drain(12 * US, Notice::Passing, 1, Cpu::Io, 8)));
+    assert!((0..50 * WINDOW).all(|_| line.drain(12 * US, Source::Passing, 1, Cpu::Io, 8)));
 }
 
 #[test]
 fn it_stays_polled_while_ticks_cost_less_than_interrupts_did() {
     let mut line = polled(COSTS.interrupt_ns);
-    assert!((0..50 * WINDOW).all(|_| line.drain(INTERVAL_NS, Notice::Tick, 2, Cpu::Io, 32)));
+    assert!((0..50 * WINDOW).all(|_| line.drain(INTERVAL_NS, Source::Tick, 2, Cpu::Io, 32)));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn it_goes_back_where_ticks_are_late_for_few() {
     // Half an interval of each command is an eighth of what they do, and the interrupts that are
     // saved took less.
     let mut line = polled(COSTS.interrupt_ns);
-    let ticks = (1..).find(|_| !line.drain(INTERVAL_NS, Notice::Tick, 2, Cpu::Io, 8));
+    let ticks = (1..).find(|_| !line.drain(INTERVAL_NS, Source::Tick, 2, Cpu::Io, 8));
     let most = TRIAL * u64::from(WINDOW) * COSTS.interrupt_ns / COSTS.tick_ns * 2;
     assert!(ticks.is_some_and(|ticks| ticks < most), "{ticks:?}");
 }
@@ -163,7 +163,7 @@ fn it_goes_back_where_ticks_are_late_for_few() {
 #[test]
 fn it_goes_back_where_ticks_keep_an_idle_cpu_from_its_work() {
     let mut line = polled(COSTS.interrupt_ns);
-    let ticks = (1..).find(|_| !line.drain(INTERVAL_NS, Notice::Tick, 1, Cpu::Idle, 8));
+    let ticks = (1..).find(|_| !line.drain(INTERVAL_NS, Source::Tick, 1, Cpu::Idle, 8));
     assert!(ticks.is_some_and(|ticks| ticks < 2 * WINDOW), "{ticks:?}");
 }
 
@@ -171,7 +171,7 @@ fn it_goes_back_where_ticks_keep_an_idle_cpu_from_its_work() {
 fn it_goes_back_where_ticks_find_those_asleep_whom_others_computed_beside() {
     let ends = |cpu: Cpu| {
         let mut line = polled(COSTS.interrupt_ns);
-        (1..20 * WINDOW).find(|_| !line.drain(INTERVAL_NS, Notice::Tick, 2, cpu, 32))
+        (1..20 * WINDOW).find(|_| !line.drain(INTERVAL_NS, Source::Tick, 2, cpu, 32))
     };
     assert!(ends(Cpu::Other).is_some_and(|ticks| ticks < WINDOW));
     assert_eq!(ends(Cpu::Io), None);
@@ -184,7 +184,7 @@ fn each_that_sleeps_beside_others_is_kept_waiting() {
         let mut line = polled(COSTS.interrupt_ns);
         (0..20 * WINDOW).find(|n| {
             let cpu = if n % 4 == 0 { cpu } else { Cpu::Io };
-            !line.drain(INTERVAL_NS, Notice::Tick, 4, cpu, 32)
+            !line.drain(INTERVAL_NS, Source::Tick, 4, cpu, 32)
         })
     };
     assert!(ends(Cpu::Other).is_some_and(|ticks| ticks < 2 * WINDOW));
@@ -206,9 +206,9 @@ fn a_trial_takes_no_more_than_interrupts_did_in_some_windows() {
 fn a_burst_of_ticks_is_paid_for_by_the_windows_before_it() {
     let mut line = polled(COSTS.interrupt_ns);
     for _ in 0..20 {
-        assert!((0..4 * WINDOW).all(|_| line.drain(12 * US, Notice::Passing, 1, Cpu::Io, 8)));
+        assert!((0..4 * WINDOW).all(|_| line.drain(12 * US, Source::Passing, 1, Cpu::Io, 8)));
         let burst = 2 * u64::from(WINDOW) * COSTS.interrupt_ns / COSTS.tick_ns;
-        assert!((0..burst).all(|_| line.drain(INTERVAL_NS, Notice::Tick, 0, Cpu::Io, 8)));
+        assert!((0..burst).all(|_| line.drain(INTERVAL_NS, Source::Tick, 0, Cpu::Io, 8)));
     }
 }
 
@@ -226,7 +226,7 @@ fn a_failed_trial_makes_the_next_one_wait_longer() {
 fn a_trial_that_paid_for_long_is_not_held_against_the_next() {
     let mut line = polled(COSTS.interrupt_ns);
     let waits = [(); 4].map(|()| {
-        assert!((0..10 * WINDOW).all(|_| line.drain(12 * US, Notice::Passing, 1, Cpu::Io, 8)));
+        assert!((0..10 * WINDOW).all(|_| line.drain(12 * US, Source::Passing, 1, Cpu::Io, 8)));
         line.empty_ticks();
         line.windows_until_polled()
     });
@@ -236,10 +236,10 @@ fn a_trial_that_paid_for_long_is_not_held_against_the_next() {
 #[test]
 fn a_load_that_leaves_the_cpu_idle_with_less_outstanding_is_interrupted_at_once() {
     let mut line = polled(COSTS.interrupt_ns);
-    assert!((0..10 * WINDOW).all(|_| line.drain(12 * US, Notice::Passing, 1, Cpu::Io, 8)));
-    assert!(line.drain(INTERVAL_NS, Notice::Tick, 1, Cpu::Io, 2));
-    assert!(line.drain(INTERVAL_NS, Notice::Tick, 1, Cpu::Idle, 8 / DEEPER));
-    assert!(!line.drain(INTERVAL_NS, Notice::Tick, 1, Cpu::Idle, 8 / DEEPER - 1));
+    assert!((0..10 * WINDOW).all(|_| line.drain(12 * US, Source::Passing, 1, Cpu::Io, 8)));
+    assert!(line.drain(INTERVAL_NS, Source::Tick, 1, Cpu::Io, 2));
+    assert!(line.drain(INTERVAL_NS, Source::Tick, 1, Cpu::Idle, 8 / DEEPER));
+    assert!(!line.drain(INTERVAL_NS, Source::Tick, 1, Cpu::Idle, 8 / DEEPER - 1));
 }
 
 #[test]

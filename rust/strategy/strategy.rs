@@ -5,7 +5,7 @@
 //! * [`Plain`]: what the in-tree drivers do.
 //! * [`Coop`]: the cooperative strategy of HIOPS (ATC '14): who passes by takes completions.
 //! * `Random`: answers with dice, for tests.
-//! * [`Chosen`]: whichever of them an operator has chosen for a queue.
+//! * [`Selected`]: whichever of them an operator has chosen for a queue.
 //!
 //! Whatever is learnt of what pays is in an [`Account`]: what a success saves, and what a failure
 //! takes. When a command is over is in a [`Forecast`].
@@ -23,7 +23,7 @@ mod predict;
 mod random;
 
 pub use account::{Account, Stakes};
-pub use chosen::{Chosen, NAMES};
+pub use chosen::{Selected, NAMES};
 pub use coop::Coop;
 pub use estimator::{Class, Forecast, Known};
 pub use plain::Plain;

@@ -13,7 +13,7 @@ use crate::model::{Device, Model};
 use engine::Context;
 use hal::mock::MockPlatform;
 use hal::{
-    CmdError, Command, Controller, Error, Failure, Limits, Op, Platform, Queues, Unit, Wish,
+    CmdError, Command, Controller, Error, EventAction, Failure, Limits, Op, Platform, Queues, Unit,
 };
 use std::sync::Arc;
 
@@ -48,14 +48,14 @@ pub trait Target {
     /// Its registers that can be lied about.
     fn registers(&self) -> &'static [usize];
     /// [`Controller::attend`], or what stands for it.
-    fn attend(&self, queues: Queues) -> Result<Wish, Error>;
+    fn attend(&self, queues: Queues) -> Result<EventAction, Error>;
     /// An interrupt of every vector; whether the device calls for attention.
     fn interrupt(&self) -> bool;
     /// Bus mastering is turned off, and on again: what it was doing it has forgotten.
     fn cut_off(&self);
-    /// Something of its own, as the input says, and what is to be done about it: [`Wish::LookAnew`]
-    /// or nothing. An error: it has to be reset.
-    fn act(&self, input: &Input) -> Result<Wish, Error>;
+    /// Something of its own, as the input says, and what is to be done about it:
+    /// [`EventAction::LookAnew`] or nothing. An error: it has to be reset.
+    fn act(&self, input: &Input) -> Result<EventAction, Error>;
     /// It is well from now on, as far as it can be.
     fn recover(&self);
 }
@@ -156,7 +156,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
                 self.target.machine().fail_allocations_after(left);
             }
             _ => self.controlled(|fuzz| match fuzz.target.act(fuzz.input) {
-                Ok(Wish::LookAnew) => fuzz.look(),
+                Ok(EventAction::LookAnew) => fuzz.look(),
                 Ok(_) => {}
                 Err(_) => fuzz.reset(),
             }),
@@ -307,11 +307,13 @@ impl<F: Target> Fuzz<'_, F> {
             }
             let live = self.target.attend(Queues::Live);
             let wish = match live {
-                Ok(Wish::Rest) => {
+                Ok(EventAction::Rest) => {
                     let machine = self.target.machine();
-                    let paused: Vec<_> = self.queues.iter().map(|q| q.pause(machine)).collect();
+                    let quiesced: Vec<_> = self.queues.iter().map(|q| q.quiesce(machine)).collect();
                     let wish = self.target.attend(Queues::AtRest);
-                    paused.into_iter().for_each(|paused| paused.resume());
+                    quiesced
+                        .into_iter()
+                        .for_each(|quiesced| quiesced.unquiesce());
                     for queue in &self.queues {
                         queue.drain(Context::Coop);
                     }
@@ -320,8 +322,8 @@ impl<F: Target> Fuzz<'_, F> {
                 other => other,
             };
             match wish {
-                Ok(Wish::LookAnew) => self.look(),
-                Ok(Wish::Recover) | Err(_) => return self.reset(),
+                Ok(EventAction::LookAnew) => self.look(),
+                Ok(EventAction::Recover) | Err(_) => return self.reset(),
                 Ok(_) => return,
             }
         }
@@ -367,11 +369,11 @@ impl<F: Target> Fuzz<'_, F> {
     /// is `wanted`, or closes the gate for good.
     fn restart(&mut self, why: Failure, wanted: bool) {
         let (machine, controller) = (self.target.machine(), self.target.controller());
-        let mut paused: Vec<_> = self.queues.iter().map(|q| q.pause(machine)).collect();
+        let mut quiesced: Vec<_> = self.queues.iter().map(|q| q.quiesce(machine)).collect();
         if controller.stop().is_err() {
             self.target.cut_off();
         }
-        for queue in &mut paused {
+        for queue in &mut quiesced {
             queue.reap(why);
             queue.rewind();
         }
@@ -380,9 +382,9 @@ impl<F: Target> Fuzz<'_, F> {
             self.target.cut_off();
         }
         self.dead = !started;
-        for queue in paused {
+        for queue in quiesced {
             match started {
-                true => queue.resume(),
+                true => queue.unquiesce(),
                 false => queue.kill(),
             }
         }

@@ -5,10 +5,10 @@
 use crate::job::{kind, Ended, Job};
 use engine::{Context, Cpu, IoQueue, Selectable, Upper};
 use hal::mock::MockPlatform;
-use hal::{Again, CmdError, Command, NewQueue, Outcome, Platform, Queue, Segment};
+use hal::{CmdError, Command, NewQueue, Outcome, Platform, Queue, RetryHint, Segment};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use strategy::{Chosen, NAMES};
+use strategy::{Selected, NAMES};
 
 /// Most requests that a test has outstanding.
 const DEPTH: usize = 16_384;
@@ -18,7 +18,7 @@ pub struct Host {
     platform: MockPlatform,
     ended: Mutex<Vec<(Job, Ended)>>,
     /// What each that failed said of another try.
-    agains: Mutex<Vec<(usize, Again)>>,
+    agains: Mutex<Vec<(usize, RetryHint)>>,
     /// How many ended so far.
     pub count: AtomicUsize,
 }
@@ -63,7 +63,7 @@ impl Host {
 
     /// What those that failed since this was asked last said of another try, in the order of the
     /// names.
-    pub fn agains(&self) -> Vec<(usize, Again)> {
+    pub fn agains(&self) -> Vec<(usize, RetryHint)> {
         let mut all = std::mem::take(&mut *self.agains.lock().unwrap());
         all.sort_by_key(|(id, _)| *id);
         all
@@ -74,12 +74,12 @@ impl Host {
 pub struct Layer(Arc<Host>);
 
 /// A queue between a driver and a [`Host`].
-pub type Io<Q> = IoQueue<MockPlatform, Q, Layer, Chosen<MockPlatform>>;
+pub type Io<Q> = IoQueue<MockPlatform, Q, Layer, Selected<MockPlatform>>;
 
 /// The strategy that the environment's HIOPS_STRATEGY names; without it the one that a disk has as
 /// it comes.
-pub fn chosen() -> Chosen<MockPlatform> {
-    let chosen = Chosen::new(&MockPlatform::new()).expect("memory");
+pub fn chosen() -> Selected<MockPlatform> {
+    let chosen = Selected::new(&MockPlatform::new()).expect("memory");
     if let Ok(name) = std::env::var("HIOPS_STRATEGY") {
         let which = NAMES.iter().position(|known| *known == name);
         chosen.select(which.expect("HIOPS_STRATEGY names a strategy"));

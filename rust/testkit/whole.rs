@@ -9,7 +9,7 @@ use crate::model::{Device, Model};
 use crate::together::together;
 use engine::Context;
 use hal::mock::MockPlatform;
-use hal::{Again, CmdError, Controller, Op};
+use hal::{CmdError, Controller, Op, RetryHint};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -63,13 +63,13 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
                 queue.submit(self.read(id), true);
             }
             assert_eq!((queue.in_flight(), queue.queued()), (tags, 20 - tags));
-            let mut paused = queue.pause(self.machine);
+            let mut quiesced = queue.quiesce(self.machine);
             self.controller.stop().unwrap();
-            paused.reap(CmdError::Timeout.again());
-            paused.rewind();
+            quiesced.reap(CmdError::Timeout.again());
+            quiesced.rewind();
             self.model.state().hold = false;
             self.controller.start().unwrap();
-            paused.resume();
+            quiesced.unquiesce();
             while queue.drain(Context::Irq) != 0 {}
             let ended = self.host.outcomes();
             assert_eq!(ended.len(), 20, "reset {reset}");
@@ -83,8 +83,8 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
             }
             // The first was told; those that were held back behind it may not have been.
             let agains = self.host.agains();
-            assert_eq!((agains.len(), agains[0].1), (tags, Again::Now));
-            assert!(agains.iter().all(|(_, again)| *again != Again::Never));
+            assert_eq!((agains.len(), agains[0].1), (tags, RetryHint::Now));
+            assert!(agains.iter().all(|(_, again)| *again != RetryHint::Never));
         }
         self.model.check();
     }
@@ -99,16 +99,16 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
             queue.submit(self.read(id), true);
         }
         self.model.vanish();
-        let mut paused = queue.pause(self.machine);
+        let mut quiesced = queue.quiesce(self.machine);
         assert!(self.controller.stop().is_err());
-        paused.reap(CmdError::Gone.finally());
-        paused.rewind();
+        quiesced.reap(CmdError::Gone.finally());
+        quiesced.rewind();
         assert!(self.controller.start().is_err());
-        paused.kill();
+        quiesced.kill();
         queue.submit(self.read(10), true);
         let gone: Vec<_> = (0..11).map(|id| (id, Err(CmdError::Gone))).collect();
         assert_eq!(self.host.outcomes(), gone);
-        let never: Vec<_> = (0..11).map(|id| (id, Again::Never)).collect();
+        let never: Vec<_> = (0..11).map(|id| (id, RetryHint::Never)).collect();
         assert_eq!(self.host.agains(), never);
     }
 

@@ -51,9 +51,9 @@ const BUDGETS: [(usize, u32); 5] = [
 
 fn rig(budget: usize, mode: Mode) -> Arc<Rig<Budget>> {
     let rig = Rig::with(Budget(budget), TAGS as u16, 1024, 1);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.set_mode(mode).expect("it can be polled");
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.set_mode(mode).expect("it can be polled");
+    quiesced.unquiesce();
     rig.log.armed_us.store(0, SeqCst);
     Arc::new(rig)
 }
@@ -183,9 +183,9 @@ fn an_interrupt_ends_and_fills_a_ring() {
 #[test]
 fn a_kick_and_an_open_gate_issue_all() {
     let rig = rig(1, Mode::Irq);
-    let paused = rig.queue.pause(&rig.platform);
+    let quiesced = rig.queue.quiesce(&rig.platform);
     rig.submit(0..150);
-    paused.resume();
+    quiesced.unquiesce();
     assert_eq!((counts(&rig), rig.queue.queued()), ((0, 150), 0));
     assert!(!tick_at_once(&rig), "nothing is left");
 }

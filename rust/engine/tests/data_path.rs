@@ -64,10 +64,10 @@ fn every_interrupt_leads_to_a_release() {
     let rig = Rig::new(4, 4);
     assert_eq!(rig.queue.drain(Context::Irq), 0);
     assert_eq!(rig.device.releases(), 1);
-    let paused = rig.queue.pause(&rig.platform);
+    let quiesced = rig.queue.quiesce(&rig.platform);
     assert_eq!(rig.queue.drain(Context::Irq), 0);
     assert_eq!(rig.device.releases(), 1);
-    paused.resume();
+    quiesced.unquiesce();
     assert_eq!(
         rig.device.releases(),
         2,

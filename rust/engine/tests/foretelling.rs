@@ -9,9 +9,7 @@
 mod common;
 
 use common::Rig;
-use engine::{
-    Alone, Context, Predicted, Prediction, Predictor, Seen, Strategy, Switches, View,
-};
+use engine::{Alone, Context, Predicted, Prediction, Predictor, Seen, Strategy, Switches, View};
 use hal::Op;
 use std::sync::Mutex;
 
@@ -97,7 +95,7 @@ fn a_strategy_that_wants_to_be_left_alone_is_for_so_many_commands() {
     assert_eq!(
         strategy.asked(),
         4,
-        "the one that paused it, and none of four"
+        "the one that quiesced it, and none of four"
     );
     assert!(strategy.answered_marks().is_empty());
     assert!(!rig.queue.tracks(Switches(0)), "it is still alone");

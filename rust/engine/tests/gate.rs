@@ -6,7 +6,7 @@ mod common;
 
 use common::Rig;
 use engine::Context;
-use hal::{Again, CmdError, Failure};
+use hal::{CmdError, Failure, RetryHint};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 use testkit::together;
@@ -15,7 +15,7 @@ use testkit::together;
 fn nothing_passes_a_paused_gate() {
     let rig = Rig::new(4, 16);
     rig.submit([0]);
-    let paused = rig.queue.pause(&rig.platform);
+    let quiesced = rig.queue.quiesce(&rig.platform);
     rig.submit([1]);
     rig.submit_many(2..4);
     rig.queue.commit();
@@ -27,7 +27,7 @@ fn nothing_passes_a_paused_gate() {
         (rig.at_device(), rig.queue.queued(), rig.log.ended()),
         (vec![], 3, vec![])
     );
-    paused.resume();
+    quiesced.unquiesce();
     assert_eq!(
         rig.log.ended(),
         [(0, Ok(()))],
@@ -42,19 +42,19 @@ fn nothing_passes_a_paused_gate() {
 fn a_commit_at_a_paused_gate_is_made_good() {
     let rig = Rig::new(4, 16);
     rig.queue.submit(rig.rq(0), false);
-    let paused = rig.queue.pause(&rig.platform);
+    let quiesced = rig.queue.quiesce(&rig.platform);
     rig.queue.commit();
     assert_eq!(rig.device.doorbells(), 0);
-    paused.resume();
+    quiesced.unquiesce();
     assert_eq!((rig.at_device(), rig.device.doorbells()), (vec![0], 1));
 }
 
 #[test]
 fn dropping_a_pause_resumes() {
     let rig = Rig::new(4, 16);
-    let paused = rig.queue.pause(&rig.platform);
+    let quiesced = rig.queue.quiesce(&rig.platform);
     rig.submit([0]);
-    drop(paused);
+    drop(quiesced);
     assert_eq!(rig.at_device(), [0]);
 }
 
@@ -62,9 +62,9 @@ fn dropping_a_pause_resumes() {
 fn a_reset_fails_what_was_issued_and_issues_what_waited() {
     let rig = Rig::new(4, 16);
     rig.submit(0..6);
-    let mut paused = rig.queue.pause(&rig.platform);
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
     rig.submit([6]);
-    paused.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.again());
     let mut failed = rig.log.ended();
     failed.sort_unstable_by_key(|ended| ended.0);
     let timeout = Err(CmdError::Timeout);
@@ -73,9 +73,9 @@ fn a_reset_fails_what_was_issued_and_issues_what_waited() {
         [(0, timeout), (1, timeout), (2, timeout), (3, timeout)]
     );
     assert_eq!(*rig.log.finished.lock().unwrap(), [(Context::Sweep, 4)]);
-    paused.rewind();
+    quiesced.rewind();
     assert_eq!((rig.at_device(), rig.queue.queued()), (vec![], 3));
-    paused.resume();
+    quiesced.unquiesce();
     assert_eq!(rig.at_device(), [4, 5, 6]);
     rig.complete_all();
     rig.log.assert_each_once(7);
@@ -90,10 +90,10 @@ fn what_a_reset_or_a_removal_ends_is_not_cooperation() {
     rig.device.complete_next(Ok(()));
     rig.queue.submit(rig.rq(3), false);
     rig.submit([4]);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Timeout.again());
-    paused.rewind();
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Timeout.again());
+    quiesced.rewind();
+    quiesced.unquiesce();
     let mut expected = vec![(Context::Sweep, 4)];
     // What nobody came for; and what a thread takes in passing, to compare with.
     rig.device.complete_next(Ok(()));
@@ -104,9 +104,9 @@ fn what_a_reset_or_a_removal_ends_is_not_cooperation() {
     expected.extend([(Context::Sweep, 1), (Context::Coop, 1)]);
     // The end, of what has a tag and of what waits; and what comes after it.
     rig.submit(6..12);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Gone.finally());
-    paused.kill();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Gone.finally());
+    quiesced.kill();
     rig.submit([12]);
     expected.extend([4, 2, 1].map(|ended| (Context::Sweep, ended)));
     assert_eq!(*rig.log.finished.lock().unwrap(), expected);
@@ -119,8 +119,8 @@ fn a_reap_keeps_the_outcome_of_what_the_device_finished() {
     rig.submit(0..3);
     rig.device.complete_next(Ok(()));
     rig.device.complete_next(Err(CmdError::Medium));
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Timeout.again());
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Timeout.again());
     let outcomes = [
         (0, Ok(())),
         (1, Err(CmdError::Medium)),
@@ -134,12 +134,15 @@ fn a_reap_takes_what_was_staged_and_never_told() {
     let rig = Rig::new(4, 16);
     rig.queue.submit(rig.rq(0), false);
     rig.queue.submit(rig.rq(1), false);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Aborted.again());
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Aborted.again());
     let agains = rig.log.agains.lock().unwrap().clone();
-    assert_eq!(agains, [(0, Again::Untold), (1, Again::Untold)]);
-    paused.rewind();
-    paused.resume();
+    assert_eq!(
+        agains,
+        [(0, RetryHint::NotIssued), (1, RetryHint::NotIssued)]
+    );
+    quiesced.rewind();
+    quiesced.unquiesce();
     rig.queue.commit();
     assert_eq!((rig.at_device(), rig.device.doorbells()), (vec![], 0));
     rig.log.assert_each_once(2);
@@ -151,15 +154,19 @@ fn a_reap_takes_what_was_staged_and_never_told() {
 fn a_reap_says_of_each_whether_it_was_tried() {
     // Request 2 is staged, 3 waits in the FIFO.
     for (why, told, staged) in [
-        (CmdError::Timeout.again(), Again::Now, Again::Untold),
-        (CmdError::Gone.finally(), Again::Never, Again::Never),
+        (
+            CmdError::Timeout.again(),
+            RetryHint::Now,
+            RetryHint::NotIssued,
+        ),
+        (CmdError::Gone.finally(), RetryHint::Never, RetryHint::Never),
     ] {
         let rig = Rig::new(3, 16);
         rig.submit(0..2);
         rig.queue.submit(rig.rq(2), false);
         rig.queue.submit(rig.rq(3), false);
-        let mut paused = rig.queue.pause(&rig.platform);
-        paused.reap(why);
+        let mut quiesced = rig.queue.quiesce(&rig.platform);
+        quiesced.reap(why);
         let mut agains = rig.log.agains.lock().unwrap().clone();
         agains.sort_unstable_by_key(|again| again.0);
         assert_eq!(agains, [(0, told), (1, told), (2, staged)]);
@@ -170,7 +177,7 @@ fn a_reap_says_of_each_whether_it_was_tried() {
 #[test]
 fn what_a_device_asks_for_comes_up() {
     let rig = Rig::new(3, 16);
-    let agains = [Again::Never, Again::Now, Again::After(7)];
+    let agains = [RetryHint::Never, RetryHint::Now, RetryHint::After(7)];
     rig.submit(0..3);
     for again in agains {
         let error = CmdError::NotReady;
@@ -190,7 +197,7 @@ fn a_reap_of_more_than_a_batch() {
         let rig = Rig::new(count as u16, count as usize);
         rig.submit_many(0..count);
         rig.queue
-            .pause(&rig.platform)
+            .quiesce(&rig.platform)
             .reap(CmdError::Timeout.again());
         rig.log.assert_each_once(count);
         rig.submit_many(count..2 * count);
@@ -206,9 +213,9 @@ fn a_reap_of_more_than_a_batch() {
 fn a_dead_queue_fails_the_fifo_and_all_that_come() {
     let rig = Rig::new(2, 300);
     rig.submit(0..250);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Gone.finally());
-    paused.kill();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Gone.finally());
+    quiesced.kill();
     rig.log.assert_each_once(250);
     rig.submit(250..252);
     rig.submit_many(252..255);
@@ -233,10 +240,10 @@ fn completions_after_a_rewind_answer_nothing() {
     let rig = Rig::new(2, 8);
     rig.submit(0..2);
     let stale = rig.device.issued();
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Timeout.again());
-    paused.rewind();
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Timeout.again());
+    quiesced.rewind();
+    quiesced.unquiesce();
     for issued in stale {
         rig.device.post(issued.number, Ok(()));
     }
@@ -251,15 +258,15 @@ fn a_rewind_starts_the_count_of_lies_anew() {
     (0..5).for_each(|_| rig.device.post(1, Ok(())));
     rig.queue.drain(Context::Irq);
     assert_eq!(rig.queue.violations(), 5);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Timeout.again());
-    paused.rewind();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Timeout.again());
+    quiesced.rewind();
     assert_eq!(
         rig.queue.violations(),
         0,
         "seen at once, not after the next drain"
     );
-    paused.resume();
+    quiesced.unquiesce();
     rig.device.post(1, Ok(()));
     rig.queue.drain(Context::Irq);
     assert_eq!(rig.queue.violations(), 1);
@@ -285,11 +292,11 @@ fn a_pause_waits_for_the_holders_and_ends_under_load() {
             next
         });
         for _ in 0..if cfg!(miri) { 2 } else { 50 } {
-            let mut paused = rig.queue.pause(&rig.platform);
-            paused.reap(CmdError::Aborted.again());
-            paused.rewind();
+            let mut quiesced = rig.queue.quiesce(&rig.platform);
+            quiesced.reap(CmdError::Aborted.again());
+            quiesced.rewind();
             assert_eq!(rig.queue.in_flight(), 0);
-            paused.resume();
+            quiesced.unquiesce();
         }
         stop.store(true, SeqCst);
         let count = busy.join().unwrap();

@@ -70,9 +70,9 @@ fn a_controller_that_keeps_a_tag_whose_request_has_ended_is_counted() {
     rig.submit([0]);
     let issued = rig.device.take().unwrap();
     rig.device.keep_tags();
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Timeout.again());
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Timeout.again());
+    quiesced.unquiesce();
     assert_eq!(rig.log.ended(), [(0, Err(CmdError::Timeout))]);
     assert_eq!(rig.queue.violations(), 0);
     rig.device.post(issued.number, Ok(()));

@@ -39,10 +39,10 @@ impl Strategy for Deferrer {
 /// A hybrid queue that is polled, and of whose device it is known what it takes for a command.
 fn polled() -> Arc<ModelQueue<Deferrer>> {
     let queue = queue_under(Deferrer::default(), 3, 3, 2);
-    let mut paused = queue.pause(&MockPlatform::new());
-    paused.set_mode(Mode::Poll).unwrap();
-    paused.set_mode(Mode::Hybrid).unwrap();
-    paused.resume();
+    let mut quiesced = queue.quiesce(&MockPlatform::new());
+    quiesced.set_mode(Mode::Poll).unwrap();
+    quiesced.set_mode(Mode::Hybrid).unwrap();
+    quiesced.unquiesce();
     queue.submit(1, true);
     // Tags are given out from the last.
     queue.hardware().post(2);

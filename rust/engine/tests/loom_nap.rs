@@ -45,7 +45,7 @@ fn a_nap_and_a_sleep_beside_an_offer() {
         let world = Arc::new((waiters, AtomicUsize::new(0), woken));
         let (waiters, ended, woken) = &*world;
         let place = waiters.place(owner).unwrap();
-        assert!(place.enlist(owner, null_mut()));
+        assert!(place.track(owner, null_mut()));
         place.sleep(owner);
         let drainer = {
             let world = Arc::clone(&world);

@@ -39,7 +39,7 @@ impl World {
             sweeping: AtomicBool::new(false),
         };
         let place = world.waiters.place(owner()).unwrap();
-        assert!(place.enlist(owner(), null_mut()));
+        assert!(place.track(owner(), null_mut()));
         Arc::new(world)
     }
 
@@ -195,7 +195,7 @@ fn a_sleeper_beside_a_new_owner() {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 let place = world.waiters.place(other).unwrap();
-                let taken = place.enlist(other, null_mut());
+                let taken = place.track(other, null_mut());
                 if taken {
                     assert_eq!(place.sleeper(), None, "it is awake");
                 }

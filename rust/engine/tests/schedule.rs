@@ -85,18 +85,18 @@ impl Run {
             Step::Kick => rig.queue.kick(),
             Step::Bind(why) => rig.device.answer_binds([Some(why)]),
             Step::Reset => {
-                let mut paused = rig.queue.pause(&rig.platform);
-                paused.reap(CmdError::Timeout.again());
-                paused.rewind();
-                paused.resume();
+                let mut quiesced = rig.queue.quiesce(&rig.platform);
+                quiesced.reap(CmdError::Timeout.again());
+                quiesced.rewind();
+                quiesced.unquiesce();
             }
             Step::PauseAround(n) => {
                 let ids = self.new_ids(n);
-                let paused = self.rig.queue.pause(&self.rig.platform);
+                let quiesced = self.rig.queue.quiesce(&self.rig.platform);
                 self.rig.submit(ids);
                 self.rig.device.complete_next(Ok(()));
                 self.rig.queue.drain(Context::Irq);
-                paused.resume();
+                quiesced.unquiesce();
             }
         }
     }

@@ -100,10 +100,10 @@ fn mappings_that_fail_now_and_then() {
 fn resets_in_between() {
     stress(8, 2, 2, |rig| {
         if rig.log.ended_count() % 16 == 0 {
-            let mut paused = rig.queue.pause(&rig.platform);
-            paused.reap(CmdError::Timeout.again());
-            paused.rewind();
-            paused.resume();
+            let mut quiesced = rig.queue.quiesce(&rig.platform);
+            quiesced.reap(CmdError::Timeout.again());
+            quiesced.rewind();
+            quiesced.unquiesce();
         }
     });
 }

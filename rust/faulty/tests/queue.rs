@@ -5,7 +5,9 @@
 
 use faulty::{Alarm, Drain, Faults, Queue};
 use hal::mock::{MockDevice, MockDrain, MockIssue, MockPlatform, MockQueue};
-use hal::{Again, CmdError, Command, Event, NewQueue, Op, Outcome, Platform, Queue as _, TagBatch};
+use hal::{
+    CmdError, Command, Event, NewQueue, Op, Outcome, Platform, Queue as _, RetryHint, TagBatch,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -190,10 +192,10 @@ fn no_more_is_delayed_than_there_is_room_for() {
 #[test]
 fn the_nth_fails_as_it_is_told() {
     let kinds = [
-        ("medium", CmdError::Medium, Again::Never),
-        ("link", CmdError::Path, Again::Now),
-        ("aborted", CmdError::Aborted, Again::Now),
-        ("busy", CmdError::NotReady, Again::After(1)),
+        ("medium", CmdError::Medium, RetryHint::Never),
+        ("link", CmdError::Path, RetryHint::Now),
+        ("aborted", CmdError::Aborted, RetryHint::Now),
+        ("busy", CmdError::NotReady, RetryHint::After(1)),
     ];
     let mut rig = Rig::new();
     for (name, error, again) in kinds {

@@ -4,8 +4,8 @@
 
 use hal::mock::{MockController, MockPlatform, MockQueue};
 use hal::{
-    Around, Cause, Controller, Error, Heat, Limits, LinkPower, NewQueue, Notice, Queues, Refused,
-    Reservations, Shutdown, Unit, Wish,
+    Around, Cause, Controller, DeviceEvent, Error, EventAction, Limits, LinkPower, NewQueue,
+    Queues, Refused, Reservations, Shutdown, Temperature, Unit,
 };
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -62,12 +62,12 @@ impl Controller for Noting {
         self.note("silence");
         to.write_str("silent")
     }
-    fn attend(&self, _: Queues, _: &mut dyn FnMut(Notice<'_>)) -> Result<Wish, Error> {
+    fn attend(&self, _: Queues, _: &mut dyn FnMut(DeviceEvent<'_>)) -> Result<EventAction, Error> {
         self.note("attend");
-        Ok(Wish::LookAnew)
+        Ok(EventAction::LookAnew)
     }
-    fn heat(&self) -> Result<Option<Heat>, Error> {
-        self.note("heat");
+    fn temperature(&self) -> Result<Option<Temperature>, Error> {
+        self.note("temperature");
         Err(Error::Fatal)
     }
     fn reservations(&self) -> Option<&dyn Reservations> {
@@ -144,8 +144,11 @@ fn whatever_is_asked_gets_to_the_one_within() {
     shell.quirks(&mut |name| assert_eq!(name, "odd"));
     assert_eq!(shell.silence(&mut text), Ok(()));
     assert_eq!(text, "silent");
-    assert_eq!(shell.attend(Queues::Live, &mut |_| {}), Ok(Wish::LookAnew));
-    assert_eq!(shell.heat(), Err(Error::Fatal));
+    assert_eq!(
+        shell.attend(Queues::Live, &mut |_| {}),
+        Ok(EventAction::LookAnew)
+    );
+    assert_eq!(shell.temperature(), Err(Error::Fatal));
     assert!(shell.reservations().is_none());
     let policy = shell.link_power().unwrap();
     assert_eq!(shell.set_link_power(policy), Ok(Ok(())));
@@ -171,7 +174,7 @@ fn whatever_is_asked_gets_to_the_one_within() {
             "quirks",
             "silence",
             "attend",
-            "heat",
+            "temperature",
             "reservations",
             "link_power",
             "set_link_power",

@@ -9,7 +9,8 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use engine::{Context, Costs, Cpu, Learned, Mode, Selectable, View};
 use hal::{
-    Answer, Cause, Controller, Error, Heat, Holder, LinkPower, Registered, Reservations, Reserve,
+    Answer, Cause, Controller, Error, Holder, LinkPower, Registered, Reservations, Reserve,
+    Temperature,
 };
 use kernel::error::code::ENODEV;
 use strategy::Class;
@@ -265,16 +266,16 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         self.reset_now()
     }
 
-    fn heat(&self) -> Result<Option<Heat>, Error> {
+    fn temperature(&self) -> Result<Option<Temperature>, Error> {
         self.still_served()?;
-        let heat = {
+        let temperature = {
             let _control = self.control();
-            self.controller.heat()
+            self.controller.temperature()
         };
-        if matches!(heat, Err(Error::Timeout)) {
+        if matches!(temperature, Err(Error::Timeout)) {
             self.recover_from(Reason::Unanswered);
         }
-        heat
+        temperature
     }
 
     fn link_power(&self) -> Option<LinkPower> {

@@ -11,7 +11,7 @@ use engine::{Context, Overdue};
 use hal::{CmdError, Controller, Error, Failure, Platform};
 
 use crate::adapter::config::{Bus, Reason};
-use crate::adapter::queue::{HwQueue, Keeper};
+use crate::adapter::queue::{AdapterOps, HwQueue};
 use crate::adapter::quiesce::{Down, Then};
 use crate::adapter::state::{Adapter, ABORT, DEAD, LIVE, RESET, SUSPENDED, WELL};
 use crate::blk::request::RqRef;
@@ -45,8 +45,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     #[cold]
     pub(crate) fn late(&self, queue: &HwQueue<C, B>, rq: RqRef<'_>) {
         // Held on: whoever wants them to rest waits until this has looked.
-        let paused = self.paused.lock();
-        if !paused.is_empty() {
+        let quiesced = self.quiesced.lock();
+        if !quiesced.is_empty() {
             return;
         }
         // Both clocks tick alike, but the block layer's began a moment earlier.
@@ -60,7 +60,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         crate::wait::take_all();
         queue.judge();
         if queue.io.overdue(now_ms(), limit).is_some() {
-            rq.lane().stats.timeout();
+            rq.hctx().stats.timeout();
             self.late_ms.store(limit, Ordering::Relaxed);
             self.recover_from(Reason::Late(rq.command()));
         } else if rq.is_waiting() {
@@ -87,7 +87,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if !rq.is_waiting() {
             return;
         }
-        rq.lane().stats.timeout();
+        rq.hctx().stats.timeout();
         if queue.io.is_stalled(now_ms(), limit) {
             return self.recover_from(Reason::NoTag(rq.command()));
         }
@@ -278,8 +278,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// Returns, too, whether this has suspended it, which whoever resumes it ends.
     fn restart_quiesced(&self, why: Failure, then: Then) -> (Result<Ended, Error>, bool) {
-        let mut paused = self.paused.lock();
-        self.halt(&mut paused, why, then);
+        let mut quiesced = self.quiesced.lock();
+        self.halt(&mut quiesced, why, then);
         let started = match then {
             Then::Start => self.start_again(),
             Then::Rest | Then::Die | Then::PowerOff => Err(Down::stopped(Error::Gone)),
@@ -293,7 +293,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             }
         }
         let started = started.map_err(|down| down.why);
-        self.go_on(&mut paused, started);
+        self.go_on(&mut quiesced, started);
         (started.map(|()| Ended::Back), false)
     }
 
@@ -334,7 +334,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 }
 
-impl<C: Controller, B: Bus> Keeper for Adapter<C, B> {
+impl<C: Controller, B: Bus> AdapterOps for Adapter<C, B> {
     fn can_poll(&self) -> bool {
         self.bus.can_poll()
     }
@@ -344,7 +344,7 @@ impl<C: Controller, B: Bus> Keeper for Adapter<C, B> {
         self.bus.set_interrupt(vector, on);
     }
 
-    fn distrust(&self) {
+    fn report_violation(&self) {
         self.recover_from(Reason::Lies);
     }
 }

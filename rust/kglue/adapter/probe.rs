@@ -34,7 +34,7 @@ struct Names {
     disks: &'static CStr,
     change: &'static CStr,
     control: &'static CStr,
-    paused: &'static CStr,
+    quiesced: &'static CStr,
     hook: &'static CStr,
 }
 
@@ -42,7 +42,7 @@ static NAMES: Names = Names {
     disks: c_str!("hiops_disks"),
     change: c_str!("hiops_change"),
     control: c_str!("hiops_control"),
-    paused: c_str!("hiops_paused"),
+    quiesced: c_str!("hiops_paused"),
     hook: c_str!("hiops_hook"),
 };
 
@@ -75,7 +75,7 @@ struct Parts<C: AdminPath, B: Bus> {
     disks: Pin<KBox<Mutex<Shown>>>,
     change: Pin<KBox<Mutex<bool>>>,
     control: Pin<KBox<Mutex<()>>>,
-    paused: PausedQueues<C, B>,
+    quiesced: PausedQueues<C, B>,
     hook: Pin<KBox<Mutex<Option<Hook>>>>,
     recovery: Work<Recover>,
     attention: Attention,
@@ -97,7 +97,7 @@ impl<C: AdminPath, B: Bus> Parts<C, B> {
         let disks = boxed(lock(Shown::new(), NAMES.disks, static_lock_class!()))?;
         let change = boxed(lock(false, NAMES.change, static_lock_class!()))?;
         let control = boxed(lock((), NAMES.control, static_lock_class!()))?;
-        let paused = boxed(lock(KVec::new(), NAMES.paused, static_lock_class!()))?;
+        let quiesced = boxed(lock(KVec::new(), NAMES.quiesced, static_lock_class!()))?;
         let hook = boxed(lock(None, NAMES.hook, static_lock_class!()))?;
         let recovery = Work::new(number)?;
         let attention = Attention::new(number)?;
@@ -110,7 +110,7 @@ impl<C: AdminPath, B: Bus> Parts<C, B> {
             disks,
             change,
             control,
-            paused,
+            quiesced,
             hook,
             recovery,
             attention,
@@ -162,7 +162,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             disks,
             change,
             control,
-            paused,
+            quiesced,
             hook,
             recovery,
             attention,
@@ -178,7 +178,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             change,
             control,
             urgent: AtomicU32::new(0),
-            paused,
+            quiesced,
             state: AtomicU8::new(LIVE),
             stopped: AtomicU8::new(0),
             loose: AtomicBool::new(false),
@@ -258,7 +258,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             (self.queues.push(queue, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
         }
         self.own_vectors = in_a_row(self.queues.iter().filter_map(|queue| queue.vector));
-        (self.paused.lock().reserve(self.queues.len(), GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
+        (self.quiesced.lock().reserve(self.queues.len(), GFP_KERNEL))
+            .map_err(|_| Error::NoMemory)?;
         let adapter = self.stays();
         for at in 0..self.queues.len() {
             let Some(queue) = adapter.part(|adapter| adapter.queues.get(at)) else {

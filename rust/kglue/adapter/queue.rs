@@ -6,24 +6,24 @@ use engine::{Context, IoQueue, Mode, Nap, Next, Switches, Thread, Waiter};
 use hal::{Controller, Error, NewQueue};
 use kernel::prelude::*;
 use kernel::sync::SetOnce;
-use strategy::Chosen;
+use strategy::Selected;
 
 use crate::adapter::config::Bus;
-use crate::blk::hctx::{Come, Offer, Rq, Waited, Way};
+use crate::blk::hctx::{Arrival, Offer, Rq, Waited, Way};
 use crate::blk::ioctl::ControllerCounts;
 use crate::blk::upper::BlkUpper;
 use crate::context::{stamp, stamps_to_ns, PreemptOff};
 use crate::platform::KernelPlatform;
 use crate::timers::{Expired, Kicked, Polled};
 use crate::wait;
-use crate::wait::{Here, Napper};
+use crate::wait::{Here, NapTask};
 use crate::work::{Aim, Stays};
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
 
 /// What decides for a hardware queue.
-pub(crate) type Strategy = Chosen<KernelPlatform>;
+pub(crate) type Strategy = Selected<KernelPlatform>;
 /// A hardware queue of controller `C` as the block layer uses it.
 pub(crate) type Io<C, B> =
     IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
@@ -32,13 +32,13 @@ pub(crate) type Io<C, B> =
 const TIMED: u64 = 16;
 
 /// The adapter, as its queues know it.
-pub(super) trait Keeper: Send + Sync {
+pub(super) trait AdapterOps: Send + Sync {
     /// Whether an interrupt can be turned off.
     fn can_poll(&self) -> bool;
     /// Turns that of `vector` on or off, at the controller and at the bus.
     fn set_interrupt(&self, vector: u16, on: bool);
     /// The controller has contradicted itself too often. Any context.
-    fn distrust(&self);
+    fn report_violation(&self);
 }
 
 /// A hardware queue with what the adapter keeps for it.
@@ -50,9 +50,9 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     pub(crate) alarm: crate::faults::Alarm,
     /// The queue as the wait hook knows it, once it has found its place.
     pub(crate) way: SetOnce<Way>,
-    keeper: Aim<dyn Keeper>,
+    ops: Aim<dyn AdapterOps>,
     /// In a box: queues are made on the stack.
-    tally: KBox<Tally>,
+    stats: KBox<QueueStats>,
     /// Violations that a reset has settled.
     settled: AtomicU64,
     /// That requests wait for long was told.
@@ -70,25 +70,25 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         depth: usize,
     ) -> Result<Self, Error> {
         let upper = BlkUpper::new(map)?;
-        let strategy = Chosen::new(platform)?;
-        let tally = KBox::new(Tally::default(), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        let strategy = Selected::new(platform)?;
+        let stats = KBox::new(QueueStats::default(), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         Ok(Self {
             io: IoQueue::new(platform, new, upper, strategy, depth)?,
             vector,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             alarm: crate::faults::Alarm::new()?,
             way: SetOnce::new(),
-            keeper: Aim::new(),
-            tally,
+            ops: Aim::new(),
+            stats,
             settled: AtomicU64::new(0),
             told_to_wait: AtomicBool::new(false),
         })
     }
 
-    /// `queue` has found its place, in `keeper`. [`HwQueue::quiet`] silences its timers.
-    pub(super) fn settle<K: Keeper + 'static>(queue: Stays<Self>, keeper: Stays<K>) {
+    /// `queue` has found its place, in `ops`. [`HwQueue::quiet`] silences its timers.
+    pub(super) fn settle<K: AdapterOps + 'static>(queue: Stays<Self>, ops: Stays<K>) {
         let this = queue.get();
-        this.keeper.set(keeper.seen_as(|keeper| keeper));
+        this.ops.set(ops.seen_as(|ops| ops));
         this.io.upper().retry.aim(queue);
         this.io.upper().poller.aim(queue);
         #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
@@ -99,19 +99,19 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// Changes how completions are noticed, with the queue at rest for a moment. Sleeps; one caller
     /// at a time.
     pub(crate) fn set_mode(&self, platform: &KernelPlatform, mode: Mode) -> Result<(), Error> {
-        let mut paused = self.io.pause(platform);
+        let mut quiesced = self.io.quiesce(platform);
         let _stay = PreemptOff::new();
-        let set = paused.set_mode(mode);
-        paused.resume();
+        let set = quiesced.set_mode(mode);
+        quiesced.unquiesce();
         set
     }
 
     /// Changes the strategy, likewise.
     pub(crate) fn choose(&self, platform: &KernelPlatform, which: usize) {
-        let mut paused = self.io.pause(platform);
+        let mut quiesced = self.io.quiesce(platform);
         let _stay = PreemptOff::new();
-        paused.select(which);
-        paused.resume();
+        quiesced.select(which);
+        quiesced.unquiesce();
     }
 
     /// The switches that mean something on this queue. On one for polled I/O none does: whoever
@@ -144,15 +144,15 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// Serves its interrupt, which came at `begin`.
     #[inline]
     pub(crate) fn serve(&self, begin: u64) {
-        let nth = self.tally.interrupts.load(Ordering::Relaxed);
+        let nth = self.stats.interrupts.load(Ordering::Relaxed);
         if nth % TIMED == 0 {
             self.sample(begin);
         }
         wait::look();
         self.io.drain(Context::Irq);
         // One handler a vector at a time: no exchange is needed.
-        count(&self.tally.interrupts);
-        took(begin, &self.tally.max_irq);
+        count(&self.stats.interrupts);
+        took(begin, &self.stats.max_irq);
         self.judge();
     }
 
@@ -163,7 +163,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     pub(crate) fn judge(&self) {
         let settled = self.settled.load(Ordering::Relaxed);
         if self.io.violations().saturating_sub(settled) > MOST_VIOLATIONS {
-            self.distrust();
+            self.report_violation();
         }
     }
 
@@ -190,35 +190,35 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
 
     /// A completion was missed.
     pub(super) fn missed_one(&self) {
-        count(&self.tally.missed);
+        count(&self.stats.missed);
     }
 
     #[cold]
-    fn distrust(&self) {
-        if let Some(keeper) = self.keeper.get() {
-            keeper.distrust();
+    fn report_violation(&self) {
+        if let Some(ops) = self.ops.get() {
+            ops.report_violation();
         }
     }
 
     pub(crate) fn add_to(&self, counts: &mut ControllerCounts) {
-        self.tally.add_to(counts);
+        self.stats.add_to(counts);
         let writes = self.io.doorbell_writes();
         counts.doorbell_writes = counts.doorbell_writes.wrapping_add(writes);
     }
 
     pub(crate) fn reset_counts(&self) {
-        self.tally.reset();
+        self.stats.reset();
     }
 }
 
 impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
-    fn wait(&self, come: Come) -> Next {
+    fn wait(&self, come: Arrival) -> Next {
         let here = Here {
             may_yield: come.calm && come.yielded.is_none_or(|found| found),
             expected: come.expected,
         };
         if let Some((nap, late_ns)) = come.napped {
-            self.tally.nap(nap);
+            self.stats.nap(nap);
             self.io.note_nap(nap, late_ns);
         }
         let ended = (come.yielded).and_then(|found| self.io.yielded(found, &here));
@@ -234,8 +234,8 @@ impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
     ) -> Nap {
         let nap = self
             .io
-            .look_again(&Napper { waiter, thread }, until_ns, for_ns);
-        self.tally.nap(nap);
+            .look_again(&NapTask { waiter, thread }, until_ns, for_ns);
+        self.stats.nap(nap);
         nap
     }
 
@@ -249,23 +249,23 @@ impl<C: Controller, B: Bus> Expired for HwQueue<C, B> {
         let begin = stamp();
         wait::look();
         // One tick at a time.
-        count(&self.tally.ticks);
+        count(&self.stats.ticks);
         self.io.tick();
-        took(begin, &self.tally.max_tick);
+        took(begin, &self.stats.max_tick);
         self.judge();
     }
 }
 
 impl<C: Controller, B: Bus> Polled for HwQueue<C, B> {
     fn can_poll(&self) -> bool {
-        self.vector.is_some() && self.keeper.get().is_some_and(Keeper::can_poll)
+        self.vector.is_some() && self.ops.get().is_some_and(AdapterOps::can_poll)
     }
 
     fn set_interrupt(&self, on: bool) {
-        if let (Some(keeper), Some(vector)) = (self.keeper.get(), self.vector) {
+        if let (Some(ops), Some(vector)) = (self.ops.get(), self.vector) {
             // Under the drain token.
-            count(&self.tally.turns);
-            keeper.set_interrupt(vector, on);
+            count(&self.stats.turns);
+            ops.set_interrupt(vector, on);
         }
     }
 }
@@ -285,7 +285,7 @@ impl<C: Controller, B: Bus> crate::faults::Woken for HwQueue<C, B> {
 
 /// Counts of one queue, from its beginning or the last reset of them.
 #[derive(Default)]
-struct Tally {
+struct QueueStats {
     /// One writer at a time, as for all up to the turns.
     pub(super) interrupts: AtomicU64,
     /// In units of [`stamp`].
@@ -317,7 +317,7 @@ pub(super) fn took(begin: u64, longest: &AtomicU64) {
     }
 }
 
-impl Tally {
+impl QueueStats {
     /// A nap has ended so.
     pub(super) fn nap(&self, nap: Nap) {
         let counter = match nap {

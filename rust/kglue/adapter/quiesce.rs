@@ -50,7 +50,7 @@ pub(crate) enum Then {
 #[derive(Clone, Copy)]
 pub(crate) struct Down {
     pub(crate) why: Error,
-    /// Nor could it be stopped, or one that it shares its way to memory with: it is cut off.
+    /// Nor could it be stopped, or one that it cpu_waiters its way to memory with: it is cut off.
     pub(crate) is_stuck: bool,
 }
 
@@ -62,16 +62,16 @@ impl Down {
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// Lays the queues to rest, in `paused`, stops the controller, and ends what it had as `why`
-    /// says. Under `control`, which `paused` is locked under; [`Adapter::go_on`] follows. Sleeps.
-    pub(crate) fn halt(&self, paused: &mut KVec<PausedQueue<C, B>>, why: Failure, then: Then) {
+    /// Lays the queues to rest, in `quiesced`, stops the controller, and ends what it had as `why`
+    /// says. Under `control`, which `quiesced` is locked under; [`Adapter::go_on`] follows. Sleeps.
+    pub(crate) fn halt(&self, quiesced: &mut KVec<PausedQueue<C, B>>, why: Failure, then: Then) {
         // Those of a controller that waits for a reset are at rest.
-        let run = paused.is_empty();
+        let run = quiesced.is_empty();
         if run {
-            self.pause_all(paused);
+            self.pause_all(quiesced);
         }
         if self.misses.swap(false, Ordering::Relaxed) && then == Then::Start {
-            self.tell_silence(paused);
+            self.tell_silence(quiesced);
         }
         for vector in self.queues.iter().filter_map(|queue| queue.vector) {
             self.controller.set_interrupt(vector, false);
@@ -83,23 +83,23 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.bus.synchronize();
         // A reset does not wait for the owners of what came before it.
         crate::wait::take_all();
-        for queue in paused {
+        for queue in quiesced {
             let _stay = PreemptOff::new();
             queue.reap(why);
             queue.rewind();
         }
     }
 
-    /// Lays all queues to rest, in `paused`, which is the adapter's own. Sleeps.
-    fn pause_all(&self, paused: &mut KVec<PausedQueue<C, B>>) {
+    /// Lays all queues to rest, in `quiesced`, which is the adapter's own. Sleeps.
+    fn pause_all(&self, quiesced: &mut KVec<PausedQueue<C, B>>) {
         for queue in &self.queues {
-            // SAFETY: the queue neither moves nor goes before `paused` is empty, by the adapter's
+            // SAFETY: the queue neither moves nor goes before `quiesced` is empty, by the adapter's
             // invariants. Who has called this empties it within the same call, or it is emptied at
             // the end of the suspension (`end_suspension`), which the adapter's drop brings about
             // before anything else.
             let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
             // Room for all was reserved when they were made.
-            let _ = paused.push_within_capacity(queue.io.pause(&self.platform));
+            let _ = quiesced.push_within_capacity(queue.io.quiesce(&self.platform));
         }
     }
 
@@ -142,7 +142,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// Lets the queues of a controller that was `started` go on, or closes the gate for good, after
     /// [`Adapter::halt`]. Sleeps.
-    pub(crate) fn go_on(&self, paused: &mut KVec<PausedQueue<C, B>>, started: Result<(), Error>) {
+    pub(crate) fn go_on(&self, quiesced: &mut KVec<PausedQueue<C, B>>, started: Result<(), Error>) {
         if started.is_ok() {
             for queue in &self.queues {
                 queue.trust_again();
@@ -153,10 +153,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         } else {
             self.state.store(DEAD, Ordering::Release);
         }
-        while let Some(queue) = paused.pop() {
+        while let Some(queue) = quiesced.pop() {
             let _stay = PreemptOff::new();
             match started {
-                Ok(()) => queue.resume(),
+                Ok(()) => queue.unquiesce(),
                 Err(_) => queue.kill(),
             }
         }
@@ -167,7 +167,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// Tells the operator what the device was doing, before anything is done about it.
-    fn tell_silence(&self, paused: &KVec<PausedQueue<C, B>>) {
+    fn tell_silence(&self, quiesced: &KVec<PausedQueue<C, B>>) {
         let tell = |say: &dyn Fn(&mut dyn fmt::Write) -> fmt::Result| {
             let mut line = [0u8; LINE];
             let mut text = Text::new(&mut line);
@@ -181,7 +181,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         };
         tell(&|to| self.controller.silence(to));
         // Those without commands say nothing.
-        paused
+        quiesced
             .iter()
             .for_each(|queue| tell(&|to| queue.silence(to)));
     }
@@ -203,12 +203,12 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         _control: Guard<'_, (), MutexBackend>,
         work: impl FnOnce(&C) -> R,
     ) -> R {
-        let mut paused = self.paused.lock();
-        self.pause_all(&mut paused);
+        let mut quiesced = self.quiesced.lock();
+        self.pause_all(&mut quiesced);
         let done = work(&self.controller);
-        while let Some(queue) = paused.pop() {
+        while let Some(queue) = quiesced.pop() {
             let _stay = PreemptOff::new();
-            queue.resume();
+            queue.unquiesce();
         }
         for queue in &self.queues {
             let _stay = PreemptOff::new();
@@ -278,8 +278,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     fn control_if_awake(&self) -> Option<Guard<'_, (), MutexBackend>> {
         loop {
             let control = self.control.lock();
-            // Whatever its state is by now: with their tokens kept, the queues can't be paused.
-            if !self.paused.lock().is_empty() {
+            // Whatever its state is by now: with their tokens kept, the queues can't be quiesced.
+            if !self.quiesced.lock().is_empty() {
                 return None;
             }
             let others_turn = match self.state.load(Ordering::Acquire) {
@@ -333,8 +333,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             Suspend::Sleep => Then::PowerOff,
             Suspend::Reset | Suspend::Frozen => Then::Rest,
         };
-        let mut paused = self.paused.lock();
-        self.halt(&mut paused, CmdError::Aborted.again(), then);
+        let mut quiesced = self.quiesced.lock();
+        self.halt(&mut quiesced, CmdError::Aborted.again(), then);
     }
 
     /// Brings back what [`Adapter::suspend`] has put to rest; without that, does nothing. An error:
@@ -362,18 +362,18 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     fn end_suspension(&self, start: impl FnOnce() -> Result<(), Down>) -> Result<(), Error> {
         let _control = self.control_now();
-        let mut paused = self.paused.lock();
+        let mut quiesced = self.quiesced.lock();
         // Not by the state: who has given it up meanwhile has left it at rest.
-        if paused.is_empty() {
-            drop(paused);
+        if quiesced.is_empty() {
+            drop(quiesced);
             self.thaw();
             return Ok(());
         }
         let started = start().map_err(|down| down.why);
         let state = if started.is_ok() { LIVE } else { DEAD };
         self.state.store(state, Ordering::Release);
-        self.go_on(&mut paused, started);
-        drop(paused);
+        self.go_on(&mut quiesced, started);
+        drop(quiesced);
         // One that was begun before has come to nothing.
         self.recovering.store(WELL, Ordering::Release);
         self.let_in();

@@ -23,7 +23,7 @@ use core::fmt::Write;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering;
 use engine::{Mode, Switches};
-use hal::{Controller, Error, Notice, Platform, Queues, Refused, Unit, Weight, Wish};
+use hal::{Controller, DeviceEvent, Error, EventAction, Platform, Queues, Refused, Severity, Unit};
 use kernel::bindings;
 use kernel::device::Device;
 use kernel::prelude::*;
@@ -34,7 +34,7 @@ use crate::adapter::config::{Bus, Reason};
 use crate::adapter::state::{Adapter, Found, LIVE, LOOK_AGAIN_US, WELL};
 use crate::blk::disk::Disk;
 use crate::blk::gendisk::{refusal, DiskShared};
-use crate::blk::hctx::{Format, Lane, Panel};
+use crate::blk::hctx::{Format, HctxData, Toggles};
 use crate::blk::ioctl::{AdminPath, Owner};
 use crate::context::NoIo;
 use crate::errno::advice;
@@ -134,20 +134,20 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     pub(crate) fn add_disk(&self, unit: Unit) -> Result<(), Error> {
         let no_memory = |_| Error::NoMemory;
-        let mut lanes = KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(no_memory)?;
+        let mut hctxs = KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(no_memory)?;
         for queue in &self.queues {
-            let lane = Lane {
+            let hctx = HctxData {
                 queue: core::ptr::from_ref(queue).cast(),
                 unit: unit.id,
                 format: Format::new(&unit),
                 max_retries: self.config.begin.max_retries,
                 way: queue.way.as_ref().ok_or(Error::Invalid)?,
-                switches: Panel::new(self.switches(), queue.useful_switches()),
+                switches: Toggles::new(self.switches(), queue.useful_switches()),
                 stats: Default::default(),
             };
-            lanes.push(lane, GFP_KERNEL).map_err(no_memory)?;
+            hctxs.push(hctx, GFP_KERNEL).map_err(no_memory)?;
         }
-        let shared = DiskShared::new(unit, lanes, self.gate.clone(), self.owner())?;
+        let shared = DiskShared::new(unit, hctxs, self.gate.clone(), self.owner())?;
         if *shared.names.ids() != unit.ids {
             crate::text::log_warn!(
                 self,
@@ -451,29 +451,29 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         }
         let live = {
             let _control = self.control();
-            let mut tell = |notice: Notice<'_>| self.tell(&notice);
+            let mut tell = |notice: DeviceEvent<'_>| self.tell(&notice);
             self.controller.attend(Queues::Live, &mut tell)
         };
         let wish = match live {
-            Ok(Wish::Rest) => self.at_rest(|controller| {
+            Ok(EventAction::Rest) => self.at_rest(|controller| {
                 controller.attend(Queues::AtRest, &mut |notice| self.tell(&notice))
             }),
             other => other,
         };
         match wish {
-            Ok(Wish::LookAnew) => {
+            Ok(EventAction::LookAnew) => {
                 self.look_if_changed();
                 true
             }
-            Ok(Wish::Later(us)) => {
+            Ok(EventAction::Later(us)) => {
                 self.attention.put_off(us);
                 false
             }
-            Ok(Wish::Recover) => {
+            Ok(EventAction::Recover) => {
                 self.recover_from(Reason::Asked);
                 false
             }
-            Ok(Wish::Nothing | Wish::Rest) => false,
+            Ok(EventAction::Nothing | EventAction::Rest) => false,
             // What is wrong is told there.
             Err(_) => {
                 self.recover_from(Reason::Unanswered);
@@ -505,15 +505,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         }
     }
 
-    fn tell(&self, notice: &Notice<'_>) {
+    fn tell(&self, notice: &DeviceEvent<'_>) {
         let mut line = [0u8; EVENT_LINE];
         let mut text = Text::new(&mut line);
         // What does not fit is cut.
         let _ = write!(text, "{}", notice.text);
         match notice.weight {
-            Weight::Info => log_info!(self, "{}\n", text.as_str()),
-            Weight::Warning => log_warn!(self, "{}\n", text.as_str()),
-            Weight::Error => log_err!(self, "{}\n", text.as_str()),
+            Severity::Info => log_info!(self, "{}\n", text.as_str()),
+            Severity::Warning => log_warn!(self, "{}\n", text.as_str()),
+            Severity::Error => log_err!(self, "{}\n", text.as_str()),
         }
         if let Some((name, value)) = notice.uevent {
             self.announce(name, value);
@@ -570,13 +570,13 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         log_quirks(quirks, |text| log_info!(self, "{}", text));
     }
 
-    /// Says what its only disk is known for, but for what its home is known for, which is said
+    /// Says what its only disk is known for, but for what its host is known for, which is said
     /// there.
-    pub(crate) fn log_disk_quirks(&self, home: impl Fn(&mut dyn FnMut(&'static str))) {
+    pub(crate) fn log_disk_quirks(&self, host: impl Fn(&mut dyn FnMut(&'static str))) {
         let quirks = |named: &mut dyn FnMut(&'static str)| {
             self.controller.quirks(&mut |name| {
                 let mut known = false;
-                home(&mut |other| known |= other == name);
+                host(&mut |other| known |= other == name);
                 if !known {
                     named(name);
                 }

@@ -15,7 +15,7 @@
 
 use core::ops::Deref;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
-use engine::Paused;
+use engine::Quiesced;
 use hal::{Controller, Error, Limits, Refused, Unit};
 use kernel::bindings;
 use kernel::device::Device;
@@ -50,15 +50,20 @@ pub(crate) const LOOK_AGAIN_US: u64 = 1_000;
 /// The hardware queues at rest. They borrow from `Adapter::queues`, for which Rust has no lifetime:
 /// see the adapter's invariants.
 pub(super) type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
-pub(crate) type PausedQueue<C, B> =
-    Paused<'static, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
+pub(crate) type PausedQueue<C, B> = Quiesced<
+    'static,
+    KernelPlatform,
+    <C as Controller>::Queue,
+    BlkUpper<<B as Bus>::Map>,
+    Strategy,
+>;
 
 /// A controller being served.
 ///
 /// # Invariants
-/// It is allocated once and not moved: its tag set, its recovery and its disks' lanes point into
+/// It is allocated once and not moved: its tag set, its recovery and its disks' hctxs point into
 /// it. `queues` is not changed once they were made (`create_queues`), before anything points to
-/// them. `paused` is empty before any field is dropped.
+/// them. `quiesced` is empty before any field is dropped.
 pub struct Adapter<C: Controller, B: Bus> {
     /// What recovers the controller.
     pub(super) recovery: Work<Recover>,
@@ -80,7 +85,7 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) urgent: AtomicU32,
     /// Empty save within [`Adapter::restart`] and while it is suspended, for which room for all
     /// queues is reserved here: a recovery can't fail for want of memory.
-    pub(super) paused: PausedQueues<C, B>,
+    pub(super) quiesced: PausedQueues<C, B>,
     /// [`LIVE`], [`DEAD`] or [`SUSPENDED`].
     pub(super) state: AtomicU8,
     /// Not 0: the controller was told that it goes, and is stopped.

@@ -4,7 +4,7 @@
 //! thread of its own.
 //!
 //! ```text
-//!  end_cmd: an error --Tries::after--> no: it ends with that error
+//!  end_cmd: an error --RetryCount::after--> no: it ends with that error
 //!                           +--yes---> unmapped, parted from who waits --finish--> requeue
 //! ```
 //! What is given back so is blk-mq's until it is submitted again: a reset, which quiesces the
@@ -13,7 +13,7 @@
 //! blk-mq changes its own flags (`RQF_DONTPREP` is meant for this) without a lock, from a time-out
 //! that goes on beside the completion, and one of the two changes may get lost.
 
-use engine::{Context, Tries};
+use engine::{Context, RetryCount};
 use hal::Failure;
 
 use crate::blk::hctx::Rq;
@@ -59,7 +59,7 @@ impl Ended {
                 Err(rq) => rq,
             },
             _ => {
-                rq.lane().stats.error();
+                rq.hctx().stats.error();
                 rq
             }
         };
@@ -84,19 +84,19 @@ impl Ended {
         }
     }
 
-    /// Counts the requests of the batch, run by run of the same lane.
+    /// Counts the requests of the batch, run by run of the same hctx.
     #[inline]
     fn count(&self, by: Context) {
         let mut rest = self.batch.iter();
-        while let Some((lane, n)) = rest.run() {
-            lane.stats.completed(n as u64, by);
+        while let Some((hctx, n)) = rest.run() {
+            hctx.stats.completed(n as u64, by);
         }
     }
 
     #[cold]
     fn end_one_by_one(&mut self, by: Context) {
         while let Some(rq) = self.single.pop() {
-            rq.lane().stats.completed(1, by);
+            rq.hctx().stats.completed(1, by);
             rq.end();
         }
     }
@@ -112,7 +112,7 @@ impl Ended {
 /// Ends `rq`, whose completion was swallowed. From its time-out.
 #[cold]
 pub(crate) fn end_swallowed(rq: Rq) {
-    rq.lane().stats.completed(1, Context::Sweep);
+    rq.hctx().stats.completed(1, Context::Sweep);
     if let Some(waiter) = rq.waiter() {
         crate::wait::ended(waiter);
     }
@@ -125,9 +125,9 @@ pub(crate) fn end_swallowed(rq: Rq) {
 #[cold]
 pub(crate) fn is_worth_a_try(rq: &Rq, failure: Failure) -> bool {
     let (view, own) = (rq.view(), rq.own());
-    let tries = Tries {
+    let tries = RetryCount {
         done: own.tries.get(),
-        most: rq.lane().max_retries,
+        most: rq.hctx().max_retries,
         fail_fast: view.is_fail_fast(),
         dying: rq.is_dying(),
     };
@@ -140,10 +140,10 @@ pub(crate) fn is_worth_a_try(rq: &Rq, failure: Failure) -> bool {
 }
 
 /// Gives `rq`, of which [`is_worth_a_try`] holds, back to blk-mq: unmapped, and with nobody
-/// enlisted. Any context, no token held save by a `engine::Paused`.
+/// enlisted. Any context, no token held save by a `engine::Quiesced`.
 #[cold]
 pub(crate) fn requeue(rq: Rq) {
-    rq.lane().stats.retried();
+    rq.hctx().stats.retried();
     let delay_ms = rq.own().delay_ms.get();
     rq.requeue(delay_ms);
 }

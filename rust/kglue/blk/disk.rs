@@ -56,7 +56,7 @@ impl Disk {
         let mut lim = queue_limits(limits, &unit);
         let data = from_ref::<DiskShared>(&shared).cast_mut();
         let numbers = shared.number.as_ref().map(|number| number.device());
-        // SAFETY: the set is allocated; `init_hctx` finds the lanes through `queuedata`, and where
+        // SAFETY: the set is allocated; `init_hctx` finds the hctxs through `queuedata`, and where
         // that is it stays. A fresh disk that is not shown yet is the caller's alone.
         let disk = unsafe {
             let made = shims::hiops_alloc_disk(set, &mut lim, data.cast());
@@ -109,7 +109,7 @@ impl Disk {
     pub(crate) fn become_unit(&self, limits: &Limits, unit: &Unit) -> Result<(), Error> {
         check(limits, unit)?;
         self.gendisk().change_limits(limits, unit)?;
-        (self.shared().lanes.iter()).for_each(|lane| lane.format.set(unit));
+        (self.shared().hctxs.iter()).for_each(|hctx| hctx.format.set(unit));
         self.gendisk().resize(Some(unit));
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Disk {
     /// No I/O gets through to it, as nothing is known of its blocks, until [`Disk::become_unit`].
     /// While it is frozen. Sleeps.
     pub(crate) fn close(&self) {
-        (self.shared().lanes.iter()).for_each(|lane| lane.format.forget());
+        (self.shared().hctxs.iter()).for_each(|hctx| hctx.format.forget());
         self.gendisk().resize(None);
     }
 

@@ -30,7 +30,7 @@ use kernel::sync::Arc;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
-use crate::blk::hctx::{Lane, Sums};
+use crate::blk::hctx::{HctxData, Sums};
 use crate::blk::ioctl::{Gate, Owner};
 use crate::compat::synchronize_rcu;
 use crate::shims;
@@ -305,7 +305,7 @@ pub(crate) struct DiskShared {
     pub(crate) names: Names,
     /// `None`: the block layer numbers the disk.
     pub(crate) number: Option<Number>,
-    pub(crate) lanes: KVec<Lane>,
+    pub(crate) hctxs: KVec<HctxData>,
     /// The way to the adapter, closed when that goes.
     pub(crate) gate: Arc<Gate>,
     /// The adapter itself, for the disk's attributes: they go before it does.
@@ -316,7 +316,7 @@ impl DiskShared {
     /// The part of the disk `unit` that lives as long as it is open. Sleeps.
     pub(crate) fn new(
         unit: Unit,
-        lanes: KVec<Lane>,
+        hctxs: KVec<HctxData>,
         gate: Arc<Gate>,
         owner: Stays<dyn Owner>,
     ) -> Result<KBox<Self>, Error> {
@@ -327,7 +327,7 @@ impl DiskShared {
             unit,
             names,
             number,
-            lanes,
+            hctxs,
             gate,
             owner,
         };
@@ -336,19 +336,19 @@ impl DiskShared {
 
     /// Whether `which` is on.
     pub(crate) fn switch(&self, which: u8) -> bool {
-        (self.lanes.first()).is_some_and(|lane| lane.switches.get().0 & which != 0)
+        (self.hctxs.first()).is_some_and(|hctx| hctx.switches.get().0 & which != 0)
     }
 
     /// Turns `which` on or off.
     pub(crate) fn turn(&self, which: u8, on: bool) {
-        (self.lanes.iter()).for_each(|lane| lane.switches.turn(which, on));
+        (self.hctxs.iter()).for_each(|hctx| hctx.switches.turn(which, on));
     }
 
-    /// What was counted on all lanes.
+    /// What was counted on all hctxs.
     pub(crate) fn sums(&self) -> Sums {
         let mut sums = Sums::default();
-        for lane in &self.lanes {
-            lane.stats.add_to(&mut sums);
+        for hctx in &self.hctxs {
+            hctx.stats.add_to(&mut sums);
         }
         sums
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What blk-mq's hardware context of a disk points to ([`Lane`]): the disk's way to one hardware
-//! queue, with its switches and what is counted there; and what goes that way: a request ([`Rq`]),
-//! and a thread that waits for one and finds the queue by [`Way`].
+//! What blk-mq's hardware context of a disk points to ([`HctxData`]): the disk's way to one
+//! hardware queue, with its switches and what is counted there; and what goes that way: a request
+//! ([`Rq`]), and a thread that waits for one and finds the queue by [`Way`].
 //!
-//! What can be done with a request is in `request.rs`, which reads it by way of its lane.
+//! What can be done with a request is in `request.rs`, which reads it by way of its hctx.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
@@ -17,10 +17,9 @@ use crate::work::Stays;
 /// A request that blk-mq handed to hiops, to be ended exactly once: by what takes it by value.
 ///
 /// # Invariants
-/// `rq` is a request of a queue whose tag set has room for
-/// [`Pdu<M>`](crate::blk::request::Pdu) behind each, given to `queue_rq(s)` and not ended since;
-/// this is the only owner of it. Its hardware context's `driver_data` is a [`Lane`] that outlives
-/// it.
+/// `rq` is a request of a queue whose tag set has room for [`Pdu<M>`](crate::blk::request::Pdu)
+/// behind each, given to `queue_rq(s)` and not ended since; this is the only owner of it. Its
+/// hardware context's `driver_data` is a [`HctxData`] that outlives it.
 #[repr(transparent)]
 pub struct Rq {
     rq: NonNull<bindings::request>,
@@ -60,34 +59,34 @@ impl Rq {
 }
 
 /// One disk on one hardware queue: what blk-mq's hardware context of that disk points to.
-pub(crate) struct Lane {
-    /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request on the lane.
+pub(crate) struct HctxData {
+    /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request on the hctx.
     pub(crate) queue: *const c_void,
     /// Likewise, for who does not know the type.
     pub(crate) way: *const Way,
-    pub(crate) switches: Panel,
+    pub(crate) switches: Toggles,
     /// [`hal::Unit::id`] of the disk.
     pub(crate) unit: u32,
     pub(crate) format: Format,
     /// How often a request is tried again.
     pub(crate) max_retries: u8,
-    pub(crate) stats: LaneStats,
+    pub(crate) stats: HctxStats,
 }
 
 // SAFETY: the pointer is to a value that is shared between all contexts anyway (the strategy's
 // queue is `Sync`).
-unsafe impl Send for Lane {}
+unsafe impl Send for HctxData {}
 // SAFETY: as above.
-unsafe impl Sync for Lane {}
+unsafe impl Sync for HctxData {}
 
 /// What an operator turns on and off, per disk: [`Switches`].
-pub(crate) struct Panel {
+pub(crate) struct Toggles {
     on: AtomicU8,
-    /// What is of use on this lane: the rest stays off.
+    /// What is of use on this hctx: the rest stays off.
     may: u8,
 }
 
-impl Panel {
+impl Toggles {
     pub(crate) fn new(on: u8, may: u8) -> Self {
         Self {
             on: AtomicU8::new(on & may),
@@ -156,7 +155,7 @@ impl Format {
 /// What is counted for one disk on one hardware queue. Anybody counts; sums are taken when somebody
 /// reads them.
 #[derive(Default)]
-pub(crate) struct LaneStats {
+pub(crate) struct HctxStats {
     submitted: AtomicU64,
     /// By [`Context`].
     completed: [AtomicU64; 5],
@@ -166,7 +165,7 @@ pub(crate) struct LaneStats {
     timeouts: AtomicU64,
 }
 
-/// Sums over the lanes of a disk.
+/// Sums over the hctxs of a disk.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) submitted: u64,
@@ -183,7 +182,7 @@ fn count(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
-impl LaneStats {
+impl HctxStats {
     #[inline(always)]
     pub(crate) fn submitted(&self, n: u64) {
         count(&self.submitted, n);
@@ -256,7 +255,7 @@ pub(crate) struct Offer(pub(crate) Rq);
 
 /// A thread that comes to wait.
 #[derive(Clone, Copy)]
-pub(crate) struct Come {
+pub(crate) struct Arrival {
     /// Whether what it waits for was over after it last yielded, if it has.
     pub(crate) yielded: Option<bool>,
     /// It may do so on this CPU.
@@ -271,7 +270,7 @@ pub(crate) struct Come {
 pub(crate) trait Waited: Send + Sync {
     /// Takes completions for a while, and says what the caller, who waits for I/O of its own on the
     /// queue, does next.
-    fn wait(&self, come: Come) -> Next;
+    fn wait(&self, come: Arrival) -> Next;
     /// `thread`, the caller, has napped until `until_ns`: looks for I/O of its own on the queue,
     /// for up to `for_ns`. `waiter`: where that is enlisted.
     fn look_again(

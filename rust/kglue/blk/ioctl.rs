@@ -8,7 +8,7 @@
 
 use core::any::Any;
 use engine::Mode;
-use hal::{Answer, Error, Heat, Holder, LinkPower, Registered, Reserve};
+use hal::{Answer, Error, Holder, LinkPower, Registered, Reserve, Temperature};
 use kernel::error::code::ENOTTY;
 use kernel::prelude::*;
 use kernel::str::CStr;
@@ -146,7 +146,7 @@ pub(crate) type Ioctl = fn(&Gate, Option<OfDisk>, u32, usize) -> kernel::error::
 pub(crate) trait Owner: Send + Sync {
     /// Itself, for who knows of what kind it is.
     fn as_any(&self) -> &dyn Any;
-    /// Counts that belong to the controller, on top of those of the disk's lanes.
+    /// Counts that belong to the controller, on top of those of the disk's hctxs.
     fn counts(&self) -> ControllerCounts;
     /// Begins them at zero again.
     fn reset_counts(&self);
@@ -180,7 +180,7 @@ pub(crate) trait Owner: Send + Sync {
     /// is not done here.
     fn take_off(&self) -> Option<&TakeOff>;
     /// How hot the controller is; `None`: it does not say. Sleeps.
-    fn heat(&self) -> Result<Option<Heat>, Error>;
+    fn temperature(&self) -> Result<Option<Temperature>, Error>;
     /// How much the link may sleep; `None`: there is none that could.
     fn link_power(&self) -> Option<LinkPower>;
     /// Changes that. [`Error::Unsupported`]: it can't be; why is in the log. Sleeps.

@@ -14,7 +14,7 @@ use kernel::ffi::{c_int, c_uint, c_void};
 
 use crate::adapter::{Adapter, Bus, HwQueue};
 use crate::blk::batch::end_swallowed;
-use crate::blk::hctx::{Lane, Rq};
+use crate::blk::hctx::{HctxData, Rq};
 use crate::blk::request::{Chain, RqRef};
 use crate::blk::DiskShared;
 use crate::compat::zeroed;
@@ -42,16 +42,16 @@ impl Iterator for Run<'_> {
         let rq = self.rest.pop()?;
         // Who is tried again does not come in a plug.
         let _ = rq.take_again();
-        enlist(&rq, self.switches, self.noted);
+        track(&rq, self.switches, self.noted);
         Some(rq)
     }
 }
 
 /// Notes who waits for `rq`, if that is of use (`noted`) and certain.
 #[inline(always)]
-fn enlist(rq: &Rq, switches: Switches, noted: bool) {
+fn track(rq: &Rq, switches: Switches, noted: bool) {
     rq.set_waiter(match noted {
-        true => wait::enlist(rq, switches.coop()),
+        true => wait::track(rq, switches.coop()),
         false => None,
     });
 }
@@ -59,7 +59,7 @@ fn enlist(rq: &Rq, switches: Switches, noted: bool) {
 /// Takes over `rq`, which comes from an elevator: it goes back where no tag is free, as the order
 /// of what waits is the elevator's, and ioprio's. blk-mq comes again when a request ends.
 fn scheduled<C: Controller, B: Bus>(
-    lane: &Lane,
+    hctx: &HctxData,
     queue: &HwQueue<C, B>,
     rq: Rq,
     last: bool,
@@ -68,14 +68,14 @@ fn scheduled<C: Controller, B: Bus>(
     rq.set_waiter(None);
     // Before anybody can end it; taken back where it does not come to that.
     if !again {
-        lane.stats.submitted(1);
+        hctx.stats.submitted(1);
     }
     match queue.io.try_submit(rq, last) {
         Ok(()) => shims::HIOPS_STS_OK,
         Err(back) => {
             match again {
                 true => back.set_again(true),
-                false => lane.stats.not_submitted(),
+                false => hctx.stats.not_submitted(),
             }
             let _ = back.into_raw();
             shims::HIOPS_STS_RESOURCE
@@ -96,13 +96,13 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         ..zeroed()
     };
 
-    /// The hardware queue that `lane` leads to, for as long as preemption is off: it outlives the
-    /// lane, which goes with the disk.
+    /// The hardware queue that `hctx` leads to, for as long as preemption is off: it outlives the
+    /// hctx, which goes with the disk.
     #[inline(always)]
-    fn io<'a>(lane: &Lane, _stay: &'a PreemptOff) -> &'a HwQueue<C, B> {
-        // SAFETY: `init_hctx` got the lane from this very adapter, which outlives its disks, and
+    fn io<'a>(hctx: &HctxData, _stay: &'a PreemptOff) -> &'a HwQueue<C, B> {
+        // SAFETY: `init_hctx` got the hctx from this very adapter, which outlives its disks, and
         // then waits until nobody has preemption off that may have seen one.
-        unsafe { &*lane.queue.cast::<HwQueue<C, B>>() }
+        unsafe { &*hctx.queue.cast::<HwQueue<C, B>>() }
     }
 
     /// # Safety
@@ -113,24 +113,24 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     ) -> bindings::blk_status_t {
         // SAFETY: blk-mq passes its own; `driver_data` was set in `init_hctx`. The request is
         // there, and given to hiops with this call.
-        let (lane, rq, last) = unsafe {
+        let (hctx, rq, last) = unsafe {
             let rq = Rq::from_raw(NonNull::new_unchecked((*bd).rq));
-            (&*(*hctx).driver_data.cast::<Lane>(), rq, (*bd).last)
+            (&*(*hctx).driver_data.cast::<HctxData>(), rq, (*bd).last)
         };
         if rq.view().op().is_none() {
             return shims::HIOPS_STS_NOTSUPP;
         }
         let stay = PreemptOff::new();
-        let (queue, switches) = (Self::io(lane, &stay), lane.switches.get());
+        let (queue, switches) = (Self::io(hctx, &stay), hctx.switches.get());
         if rq.view().is_scheduled() {
-            return scheduled(lane, queue, rq, last);
+            return scheduled(hctx, queue, rq, last);
         }
         if rq.take_again() {
             // Counted before. Whoever brings it is not who waits for it.
             rq.set_waiter(None);
         } else {
-            lane.stats.submitted(1);
-            enlist(&rq, switches, queue.io.tracks(switches));
+            hctx.stats.submitted(1);
+            track(&rq, switches, queue.io.tracks(switches));
         }
         queue.io.submit(rq, last);
         queue.io.poll_on_submit(switches);
@@ -144,9 +144,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         // SAFETY: blk-mq's list, ours for this call, and so are its requests.
         let mut rest = unsafe { Chain::take(&mut *list) };
         let stay = PreemptOff::new();
-        while let Some((lane, left)) = rest.iter().run() {
-            lane.stats.submitted(left as u64);
-            let (queue, switches) = (Self::io(lane, &stay), lane.switches.get());
+        while let Some((hctx, left)) = rest.iter().run() {
+            hctx.stats.submitted(left as u64);
+            let (queue, switches) = (Self::io(hctx, &stay), hctx.switches.get());
             let run = Run {
                 rest: &mut rest,
                 left,
@@ -155,7 +155,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
             queue.io.submit_many(run);
-            // The lane goes with its disk, which these requests may have kept.
+            // The hctx goes with its disk, which these requests may have kept.
             queue.io.poll_on_submit(switches);
         }
     }
@@ -164,9 +164,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     /// Called by blk-mq for a hardware context of this adapter.
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
         // SAFETY: as in `queue_rq`.
-        let lane = unsafe { &*(*hctx).driver_data.cast::<Lane>() };
+        let hctx = unsafe { &*(*hctx).driver_data.cast::<HctxData>() };
         let stay = PreemptOff::new();
-        Self::io(lane, &stay).io.commit();
+        Self::io(hctx, &stay).io.commit();
     }
 
     /// # Safety
@@ -179,7 +179,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             let set = (*(*rq).q).tag_set;
             let rq = RqRef::from_raw(NonNull::new_unchecked(rq));
             let adapter = &*(*set).driver_data.cast::<Adapter<C, B>>();
-            (rq, adapter, &*rq.lane().queue.cast::<HwQueue<C, B>>())
+            (rq, adapter, &*rq.hctx().queue.cast::<HwQueue<C, B>>())
         };
         if cfg!(CONFIG_FAIL_IO_TIMEOUT) {
             if let Some(rq) = rq.take_swallowed() {
@@ -198,9 +198,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         _batch: *mut bindings::io_comp_batch,
     ) -> c_int {
         // SAFETY: as in `queue_rq`.
-        let lane = unsafe { &*(*hctx).driver_data.cast::<Lane>() };
+        let hctx = unsafe { &*(*hctx).driver_data.cast::<HctxData>() };
         let stay = PreemptOff::new();
-        let queue = Self::io(lane, &stay);
+        let queue = Self::io(hctx, &stay);
         // Most calls come before the device has answered: those are to be cheap.
         if !queue.io.check() {
             return 0;
@@ -223,9 +223,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             let disk = &*(*(*hctx).queue).queuedata.cast::<DiskShared>();
             (disk, &mut (*hctx).driver_data)
         };
-        match disk.lanes.get(index as usize) {
-            Some(lane) => {
-                *place = from_ref(lane).cast_mut().cast();
+        match disk.hctxs.get(index as usize) {
+            Some(hctx) => {
+                *place = from_ref(hctx).cast_mut().cast();
                 0
             }
             None => kernel::error::code::EINVAL.to_errno(),

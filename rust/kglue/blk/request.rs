@@ -25,7 +25,7 @@ use kernel::bindings;
 use kernel::str::CStr;
 
 use crate::blk::gendisk::GenDisk;
-use crate::blk::hctx::{Lane, Offer, Rq, Way};
+use crate::blk::hctx::{HctxData, Offer, Rq, Way};
 use crate::compat::zeroed;
 use crate::shims;
 
@@ -79,7 +79,7 @@ struct Fields<'a> {
     /// Where `next` is.
     link: &'a Cell<Option<Rq>>,
     disk: *mut bindings::gendisk,
-    lane: &'a Lane,
+    hctx: &'a HctxData,
     head: &'a Head,
 }
 
@@ -116,7 +116,7 @@ impl<'a> RqRef<'a> {
     fn fields(self) -> Fields<'a> {
         let rq = self.rq.as_ptr();
         // SAFETY: by the invariant the request is there, with our head behind it, its queue, and
-        // its hardware context, whose `driver_data` is a lane; what is read here does not change
+        // its hardware context, whose `driver_data` is a hctx; what is read here does not change
         // while hiops has it. The link is a pointer to a request or null, as `Option<Rq>` is.
         unsafe {
             let next = &raw mut (*rq).__bindgen_anon_1.rq_next;
@@ -131,7 +131,7 @@ impl<'a> RqRef<'a> {
                 next: *next,
                 link: &*next.cast(),
                 disk: (*(*rq).q).disk,
-                lane: &*(*(*rq).mq_hctx).driver_data.cast::<Lane>(),
+                hctx: &*(*(*rq).mq_hctx).driver_data.cast::<HctxData>(),
                 head: &*rq.wrapping_add(1).cast::<Head>(),
             }
         }
@@ -139,8 +139,8 @@ impl<'a> RqRef<'a> {
 
     /// The disk's way to its hardware queue.
     #[inline(always)]
-    pub(crate) fn lane(self) -> &'a Lane {
-        self.fields().lane
+    pub(crate) fn hctx(self) -> &'a HctxData {
+        self.fields().hctx
     }
 
     /// Its disk.
@@ -193,10 +193,10 @@ impl<'a> RqRef<'a> {
             sector,
             bytes,
             cmd_flags,
-            lane,
+            hctx,
             ..
         } = self.fields();
-        let shift = lane.format.block_shift();
+        let shift = hctx.format.block_shift();
         let op = self.op().unwrap_or(Op::Flush);
         let (lba, blocks) = match op {
             // A flush carries no range; blk-mq leaves all ones in its sector.
@@ -208,12 +208,12 @@ impl<'a> RqRef<'a> {
         };
         Command {
             op,
-            unit: lane.unit,
+            unit: hctx.unit,
             lba,
             blocks,
             block_shift: shift,
             fua: cmd_flags & shims::HIOPS_REQ_FUA != 0,
-            unmap: lane.format.unmaps() && cmd_flags & shims::HIOPS_REQ_NOUNMAP == 0,
+            unmap: hctx.format.unmaps() && cmd_flags & shims::HIOPS_REQ_NOUNMAP == 0,
         }
     }
 
@@ -255,7 +255,7 @@ impl Rq {
     pub(crate) fn ranges(&self) -> Ranges<'_> {
         let Fields { segments, bio, .. } = self.view().fields();
         let bios = Bios::new(if segments > 1 { bio } else { null() });
-        Ranges::new(bios, self.lane().format.block_shift())
+        Ranges::new(bios, self.hctx().format.block_shift())
     }
 }
 
@@ -268,8 +268,8 @@ impl Rq {
 
     /// The disk's way to its hardware queue.
     #[inline(always)]
-    pub(crate) fn lane(&self) -> &Lane {
-        self.view().lane()
+    pub(crate) fn hctx(&self) -> &HctxData {
+        self.view().hctx()
     }
 
     /// What hiops keeps with the request, for who knows its type.
@@ -328,7 +328,7 @@ impl Rq {
 
     /// It waits in the FIFO from now on, which is counted; blk-mq's timer starts.
     pub(crate) fn start_waiting(&self) {
-        self.lane().stats.deferred();
+        self.hctx().stats.deferred();
         (self.view().fields().head.waits).store(true, Ordering::Relaxed);
         self.start();
     }
@@ -569,16 +569,16 @@ impl<'a> Iter<'a> {
         self.next.map(RqRef::of)
     }
 
-    /// The lane of the next one, and how many in a row are on it, which are passed.
+    /// The hctx of the next one, and how many in a row are on it, which are passed.
     #[inline(always)]
-    pub(crate) fn run(&mut self) -> Option<(&'a Lane, usize)> {
-        let lane = self.next()?.lane();
+    pub(crate) fn run(&mut self) -> Option<(&'a HctxData, usize)> {
+        let hctx = self.next()?.hctx();
         let mut length = 1usize;
-        while (self.peek()).is_some_and(|rq| core::ptr::eq(rq.lane(), lane)) {
+        while (self.peek()).is_some_and(|rq| core::ptr::eq(rq.hctx(), hctx)) {
             self.next();
             length = length.wrapping_add(1);
         }
-        Some((lane, length))
+        Some((hctx, length))
     }
 }
 

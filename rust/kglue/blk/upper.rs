@@ -176,7 +176,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         }
         let asleep = rq.waiter().is_some_and(Waiter::is_asleep);
         ended.wakes |= asleep;
-        match asleep && rq.lane().switches.get().lazy() {
+        match asleep && rq.hctx().switches.get().lazy() {
             // What is left to do is its own, if it is asleep still when the token is free.
             true => ended.offers.push(rq),
             false => self.conclude(ended, rq),

@@ -15,7 +15,7 @@ use kernel::sync::{new_mutex, Arc, Mutex};
 
 use crate::adapter::{spread, Bus};
 use crate::blk::DmaMap;
-use crate::caller::{RescueCall, TakeOff};
+use crate::caller::{HostResetCall, TakeOff};
 use crate::device::{raw, BoundDevice};
 use crate::irq::Vectors;
 use crate::pci::Function;
@@ -115,7 +115,7 @@ pub(crate) struct PortBus {
     pub(super) function: Function,
     pub(super) device: BoundDevice,
     pub(super) vectors: Arc<Vectors>,
-    pub(super) call: RescueCall,
+    pub(super) call: HostResetCall,
     /// The function's, of which this is one port.
     pub(super) mastering: Arc<Mastering>,
     pub(super) take_off: TakeOff,

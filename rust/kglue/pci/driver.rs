@@ -123,12 +123,10 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
 
     fn new(function: &Function) -> Result<KBox<Self>, Failed> {
         let step = |what| move |error| Failed(what, error);
-        if function.class() != T::CLASS {
-            return Err(Failed(
-                "recognizing the class of the function",
-                Error::Unsupported,
-            ));
-        }
+        (function.class() == T::CLASS).then_some(()).ok_or(Failed(
+            "recognizing the class of the function",
+            Error::Unsupported,
+        ))?;
         let config = T::config().map_err(step("reading the parameters"))?;
         let claim = Claim::new(function, T::BAR, T::NAME, T::PAGE_MASK)
             .map_err(step("claiming the PCI function"))?;

@@ -8,8 +8,8 @@ use kernel::sync::Arc;
 
 use super::{Claim, Function};
 use crate::adapter::{Config, Number, Suspend};
-use crate::caller::{Caller, Rescue, RescueCall, TakeOff, TakenOff};
-use crate::hotplug::{Home, SlotPort, Slots};
+use crate::caller::{Caller, HostReset, HostResetCall, TakeOff, TakenOff};
+use crate::hotplug::{Host, SlotPort, Slots};
 use crate::irq::{Handlers, Interrupt, Vectors};
 use crate::mmio::Window;
 use crate::pci::bus::{Mastering, PortBus};
@@ -98,7 +98,7 @@ struct Shared<T: HbaDriver> {
     /// The line is the INTx pin.
     pin: bool,
     number: Number,
-    rescue: Rescue,
+    host_reset: HostReset,
     mastering: Arc<Mastering>,
     taken_off: TakenOff,
 }
@@ -121,7 +121,7 @@ impl<T: HbaDriver> Shared<T> {
         .map_err(step("interrupt vectors"))?;
         let pin = vectors.pin();
         let number = Number::new().map_err(step("taking a number"))?;
-        let rescue = Rescue::new(number.get()).map_err(step("making the ports"))?;
+        let host_reset = HostReset::new(number.get()).map_err(step("making the ports"))?;
         Ok(Self {
             hba,
             function: function.clone(),
@@ -130,7 +130,7 @@ impl<T: HbaDriver> Shared<T> {
             vectors: Arc::new(vectors, GFP_KERNEL).map_err(no_memory)?,
             pin,
             number,
-            rescue,
+            host_reset,
             mastering: Mastering::new().map_err(step("making the ports"))?,
             taken_off: TakenOff::new().map_err(step("making the ports"))?,
         })
@@ -145,7 +145,7 @@ impl<T: HbaDriver> Shared<T> {
     }
 }
 
-impl<T: HbaDriver> Home for Shared<T> {
+impl<T: HbaDriver> Host for Shared<T> {
     type Port = T::Port;
     type Bus = PortBus;
 
@@ -172,7 +172,7 @@ impl<T: HbaDriver> Home for Shared<T> {
             function: self.function.clone(),
             device: self.function.device(),
             vectors: self.vectors.clone(),
-            call: RescueCall::new(self.rescue.clone()),
+            call: HostResetCall::new(self.host_reset.clone()),
             mastering: self.mastering.clone(),
             take_off: TakeOff::new(self.taken_off.clone(), caller, number),
             number,
@@ -187,8 +187,8 @@ impl<T: HbaDriver> Home for Shared<T> {
         &self.taken_off
     }
 
-    fn rescue(&self) -> &Rescue {
-        &self.rescue
+    fn host_reset(&self) -> &HostReset {
+        &self.host_reset
     }
 
     fn restart(&self) -> Result<(), Error> {
@@ -211,7 +211,7 @@ impl<T: HbaDriver> Home for Shared<T> {
 impl<T: HbaDriver> Interrupt for Slots<Shared<T>> {
     #[inline]
     fn interrupt(&self, vector: u16) -> bool {
-        let shared = self.home();
+        let shared = self.host();
         if shared.vectors.queues() > 1 {
             // A message for each port. CAST: at most 32 ports.
             return self.interrupted(vector as u8);
@@ -270,7 +270,7 @@ unsafe impl<T: HbaDriver> Binding for BoundHba<T> {
         }
         let ports = Handlers::request(function, io_vectors, T::NAME, ports)
             .map_err(step("interrupt handlers"))?;
-        T::listen(&ports.home().hba);
+        T::listen(&ports.host().hba);
         let bound = KBox::new(
             Self {
                 ports,

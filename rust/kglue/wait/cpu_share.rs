@@ -65,13 +65,13 @@ pub(crate) struct Share {
 pub(crate) struct Ready(AtomicU32);
 
 /// All CPUs.
-pub(crate) struct Shares {
+pub(crate) struct CpuWaiters {
     cpus: <KernelPlatform as Platform>::Table<Share>,
     /// [`LONG_NS`] in stamps.
     long: u64,
 }
 
-impl Shares {
+impl CpuWaiters {
     pub(crate) fn new(platform: &KernelPlatform) -> Result<Self, Error> {
         Ok(Self {
             cpus: platform.table(CPUS, |_| Share::default())?,

@@ -3,7 +3,7 @@
 //! (`c_shims/wait.c` is what redirects it here).
 
 use super::{end, table, Place};
-use crate::blk::hctx::{Come, Offer, Way};
+use crate::blk::hctx::{Arrival, Offer, Way};
 use crate::context::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
 use crate::shims_safe::{hiops_may_drain, hiops_may_nap, hiops_this_pid};
@@ -47,8 +47,8 @@ unsafe extern "C" fn hiops_wait_enter(
     place.inside.fetch_add(1, Ordering::Relaxed);
     place.last.store(hiops_this_pid(), Ordering::Relaxed);
     let _stay = PreemptOff::new();
-    table.shares.set_ready(&place.ready, None);
-    let calm = table.shares.come_by();
+    table.cpu_waiters.set_ready(&place.ready, None);
+    let calm = table.cpu_waiters.come_by();
     let mut until = 0;
     let code = match come(place, waiter, thread, calm) {
         Next::Sleep => {
@@ -63,7 +63,9 @@ unsafe extern "C" fn hiops_wait_enter(
         Next::Yield => {
             place.yielded_at.store(stamp(), Ordering::Relaxed);
             // CAST: as above.
-            table.shares.set_ready(&place.ready, Some(cpu() as u32));
+            table
+                .cpu_waiters
+                .set_ready(&place.ready, Some(cpu() as u32));
             shims::HIOPS_YIELD
         }
         Next::GoOn => {
@@ -94,7 +96,7 @@ fn come(place: &Place, waiter: &Waiter<Offer, Way>, thread: Thread, calm: bool) 
         return Next::Sleep;
     }
     let way = waiter.way(thread);
-    let come = Come {
+    let come = Arrival {
         yielded: place.take_yielded(),
         calm,
         expected: (place.naps.expected(waiter.outstanding())).filter(|_| hiops_may_nap()),
@@ -133,7 +135,7 @@ unsafe extern "C" fn hiops_wait_leave(
     let Some(table) = table() else { return };
     let place = table.places.get(waiter.index());
     if let Some(place) = place {
-        table.shares.set_ready(&place.ready, None);
+        table.cpu_waiters.set_ready(&place.ready, None);
     }
     if let (Some(place), shims::HIOPS_SLEEP_WATCHED) = (place, done) {
         place.timeout.end();

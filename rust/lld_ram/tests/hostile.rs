@@ -12,7 +12,7 @@
 mod common;
 
 use common::*;
-use hal::{Again, CmdError, Controller, Op};
+use hal::{CmdError, Controller, Op, RetryHint};
 use lld_ram::{Faults, World};
 use std::sync::atomic::Ordering;
 
@@ -113,7 +113,7 @@ fn failed_for_now() {
     assert_eq!(failed.count(), 25);
     let agains = rig.host.agains();
     assert_eq!(agains.len(), 25);
-    assert!(agains.iter().all(|(_, again)| *again == Again::Now));
+    assert!(agains.iter().all(|(_, again)| *again == RetryHint::Now));
     faults(&rig).fail.one_in(0);
     all_is_well(&mut rig);
 }
@@ -129,12 +129,12 @@ fn lost_and_recovered() {
     while rig.io.in_flight() + rig.io.queued() != 0 {
         rig.run();
         // All tags are lost, or nothing is left to come: what a time-out finds.
-        let mut paused = rig.io.pause(&rig.platform);
+        let mut quiesced = rig.io.quiesce(&rig.platform);
         rig.ram.stop().unwrap();
-        paused.reap(CmdError::Timeout.again());
-        paused.rewind();
+        quiesced.reap(CmdError::Timeout.again());
+        quiesced.rewind();
         rig.ram.start().unwrap();
-        paused.resume();
+        quiesced.unquiesce();
         resets += 1;
         assert!(resets < 1000, "it does not come to an end");
     }
@@ -190,10 +190,10 @@ fn pulled_in_the_middle() {
         .collect();
     rig.world.device().set_gone(true);
     rig.run();
-    let mut paused = rig.io.pause(&rig.platform);
+    let mut quiesced = rig.io.quiesce(&rig.platform);
     rig.ram.stop().unwrap();
-    paused.reap(CmdError::Gone.finally());
-    paused.kill();
+    quiesced.reap(CmdError::Gone.finally());
+    quiesced.kill();
     for id in ids {
         assert_eq!(rig.over(id).expect("it ended").outcome, Err(CmdError::Gone));
     }

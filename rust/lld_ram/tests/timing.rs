@@ -231,12 +231,12 @@ fn a_reset_clears_the_link() {
     let waits = rig.submit(Op::Read, 0, zeroed(1));
     rig.io.drain(Context::Irq);
     rig.world.move_to(2000);
-    let mut paused = rig.io.pause(&rig.platform);
+    let mut quiesced = rig.io.quiesce(&rig.platform);
     rig.ram.stop().unwrap();
-    paused.reap(CmdError::Timeout.finally());
-    paused.rewind();
+    quiesced.reap(CmdError::Timeout.finally());
+    quiesced.rewind();
     rig.ram.start().unwrap();
-    paused.resume();
+    quiesced.unquiesce();
     for id in [id, waits] {
         assert_eq!(rig.over(id).unwrap().outcome, Err(CmdError::Timeout));
     }

@@ -28,9 +28,9 @@ const DEVICE_NS: u64 = 400_000;
 /// command.
 fn rig_of(device_ns: u64) -> Rig {
     let rig = Rig::gathering(TAGS, 256, BATCH as usize);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.set_mode(Mode::Poll).expect("it can be polled");
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.set_mode(Mode::Poll).expect("it can be polled");
+    quiesced.unquiesce();
     rig.submit([FIRST]);
     rig.log.now_ns.fetch_add(device_ns, SeqCst);
     rig.complete_one();
@@ -207,23 +207,26 @@ fn who_sleeps_tells_even_where_others_wait() {
 fn who_turns_polling_off_tells_what_was_held() {
     let rig = polled();
     rig.submit(0..3);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.set_mode(Mode::Irq).expect("it can interrupt");
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.set_mode(Mode::Irq).expect("it can interrupt");
+    quiesced.unquiesce();
     assert!(rig.at_device().into_iter().eq(0..3));
 }
 
 #[test]
 fn ticks_that_give_polling_up_tell_what_was_held() {
     let rig = polled();
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.set_mode(Mode::Hybrid).expect("it can be either");
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.set_mode(Mode::Hybrid).expect("it can be either");
+    quiesced.unquiesce();
     rig.submit(0..3);
     for _ in 0..10_000 {
         rig.queue.tick();
     }
-    assert!(!rig.queue.polling().is_on(), "so many empty ticks are too dear");
+    assert!(
+        !rig.queue.polling().is_on(),
+        "so many empty ticks are too dear"
+    );
     rig.submit(3..5);
     assert!(rig.at_device().into_iter().eq(0..5));
 }
@@ -259,9 +262,9 @@ fn a_device_that_was_never_asked_is_told_at_once() {
 #[test]
 fn a_queue_that_interrupts_tells_at_once() {
     let rig = rig();
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.set_mode(Mode::Irq).expect("it can interrupt");
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.set_mode(Mode::Irq).expect("it can interrupt");
+    quiesced.unquiesce();
     rig.submit(0..FILLED + 3);
     assert_eq!(rig.at_device().len(), FILLED as usize + 3);
 }
@@ -305,10 +308,10 @@ fn the_tick_comes_in_time_for_what_is_deferred() {
 #[test]
 fn a_reset_ends_what_was_held() {
     let rig = holding(3);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Aborted.again());
-    paused.rewind();
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Aborted.again());
+    quiesced.rewind();
+    quiesced.unquiesce();
     rig.log.assert_each_once(FILLED + 3);
     rig.submit([FILLED + 3]);
     assert_eq!(rig.at_device(), [FILLED + 3], "nothing of before");
@@ -319,10 +322,10 @@ fn a_reset_ends_what_was_held() {
 fn a_reset_forgets_whose_time_was_taken() {
     let rig = rig();
     rig.submit([0]);
-    let mut paused = rig.queue.pause(&rig.platform);
-    paused.reap(CmdError::Aborted.again());
-    paused.rewind();
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&rig.platform);
+    quiesced.reap(CmdError::Aborted.again());
+    quiesced.rewind();
+    quiesced.unquiesce();
     rig.log.now_ns.fetch_add(30_000_000_000, SeqCst);
     let before = rig.queue.batching().most_ns();
     for id in 1..=u32::from(TAGS) {
@@ -335,9 +338,9 @@ fn a_reset_forgets_whose_time_was_taken() {
 #[test]
 fn a_gate_that_opens_tells_what_was_held() {
     let rig = holding(3);
-    let paused = rig.queue.pause(&rig.platform);
+    let quiesced = rig.queue.quiesce(&rig.platform);
     rig.device.complete_all(Ok(()));
-    paused.resume();
+    quiesced.unquiesce();
     assert!(rig.at_device().into_iter().eq(FILLED..FILLED + 3));
 }
 

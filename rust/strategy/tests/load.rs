@@ -118,9 +118,9 @@ impl Load {
     fn play(&self, batch: usize) -> (usize, u64) {
         let rig = Rig::gathering(TAGS, 256, batch);
         // Polled, as a queue at work is.
-        let mut paused = rig.queue.pause(&MockPlatform::new());
-        paused.set_mode(Mode::Poll).unwrap();
-        paused.resume();
+        let mut quiesced = rig.queue.quiesce(&MockPlatform::new());
+        quiesced.set_mode(Mode::Poll).unwrap();
+        quiesced.unquiesce();
         let world = World {
             rig,
             now_us: Cell::new(0),

@@ -18,10 +18,10 @@ use std::sync::Arc;
 /// A hybrid queue that is polled, with one command at the device.
 fn polled() -> Rig {
     let rig = Rig::new(4, 4);
-    let mut paused = rig.queue.pause(&MockPlatform::new());
-    paused.set_mode(Mode::Poll).unwrap();
-    paused.set_mode(Mode::Hybrid).unwrap();
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&MockPlatform::new());
+    quiesced.set_mode(Mode::Poll).unwrap();
+    quiesced.set_mode(Mode::Hybrid).unwrap();
+    quiesced.unquiesce();
     rig.submit([0]);
     assert!(rig.queue.polling().is_on());
     rig
@@ -40,7 +40,10 @@ fn empty_ticks_give_up_and_lose_nothing() {
         assert_eq!(rig.log.ended_count(), 0);
         rig.queue.tick();
     }
-    assert!(!rig.queue.polling().is_on(), "so many empty ticks are too dear");
+    assert!(
+        !rig.queue.polling().is_on(),
+        "so many empty ticks are too dear"
+    );
     rig.log.assert_each_once(1);
 }
 
@@ -49,9 +52,9 @@ fn empty_ticks_give_up_and_lose_nothing() {
 fn a_change_of_mode_loses_nothing() {
     let rig = polled();
     *rig.log.just_before.lock().unwrap() = Some(Arc::clone(&rig.device));
-    let mut paused = rig.queue.pause(&MockPlatform::new());
-    paused.set_mode(Mode::Irq).unwrap();
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&MockPlatform::new());
+    quiesced.set_mode(Mode::Irq).unwrap();
+    quiesced.unquiesce();
     rig.log.assert_each_once(1);
 }
 
@@ -60,9 +63,9 @@ fn a_change_of_mode_loses_nothing() {
 #[test]
 fn ticks_keep_their_interval_while_anything_is_outstanding() {
     let rig = Rig::new(8, 8);
-    let mut paused = rig.queue.pause(&MockPlatform::new());
-    paused.set_mode(Mode::Poll).unwrap();
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&MockPlatform::new());
+    quiesced.set_mode(Mode::Poll).unwrap();
+    quiesced.unquiesce();
     rig.submit(0..4);
     let next = |rig: &Rig| {
         rig.log.armed_us.store(0, SeqCst);

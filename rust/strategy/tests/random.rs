@@ -60,9 +60,9 @@ fn whatever_a_strategy_answers_every_request_ends_and_none_is_left() {
         let batch = [1, 2, 8][seed as usize % 3];
         let rig = Rig::with(Random::new(seed), 16, 256, batch);
         let mode = [Mode::Irq, Mode::Poll, Mode::Hybrid][seed as usize / 3 % 3];
-        let mut paused = rig.queue.pause(&MockPlatform::new());
-        paused.set_mode(mode).unwrap();
-        paused.resume();
+        let mut quiesced = rig.queue.quiesce(&MockPlatform::new());
+        quiesced.set_mode(mode).unwrap();
+        quiesced.unquiesce();
         let mut dice = Dice(seed);
         let (mut next, mut kicks) = (0, 0);
         while next < REQUESTS {

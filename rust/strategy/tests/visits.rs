@@ -23,9 +23,9 @@ type Visit = fn(&Rig);
 /// A queue whose device has finished all that it was told of, and nobody has looked.
 fn finished(mode: Mode, reads: u32, batch: usize) -> Rig {
     let rig = Rig::gathering(128, 128, batch);
-    let mut paused = rig.queue.pause(&MockPlatform::new());
-    paused.set_mode(mode).unwrap();
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&MockPlatform::new());
+    quiesced.set_mode(mode).unwrap();
+    quiesced.unquiesce();
     rig.submit(0..reads);
     while rig.device.complete_next(Ok(())).is_some() {}
     rig

@@ -78,9 +78,9 @@ fn ms_until_it_yields(rig: &Rig) -> u32 {
 /// A queue that is polled, which each thread that waits comes by.
 fn rig() -> Rig {
     let rig = Rig::new(4, 4);
-    let mut paused = rig.queue.pause(&MockPlatform::new());
-    paused.set_mode(Mode::Poll).unwrap();
-    paused.resume();
+    let mut quiesced = rig.queue.quiesce(&MockPlatform::new());
+    quiesced.set_mode(Mode::Poll).unwrap();
+    quiesced.unquiesce();
     rig
 }
 

@@ -8,12 +8,12 @@
 
 use engine::{Context, Cpu, IoQueue, Strategy, Switches, Upper, Waiting};
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
-use hal::{Again, CmdError, Command, Op, Outcome, Segment};
+use hal::{CmdError, Command, Op, Outcome, RetryHint, Segment};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use strategy::Chosen;
+use strategy::Selected;
 
 pub type TestQueue<S> = IoQueue<MockPlatform, MockQueue<MockPlatform>, Recorder, S>;
 
@@ -49,7 +49,7 @@ type Meanwhile = Box<dyn FnOnce() + Send>;
 pub struct Log {
     pub ended: Mutex<Vec<(u32, Result<(), CmdError>)>>,
     /// What each of those that failed said of another try.
-    pub agains: Mutex<Vec<(u32, Again)>>,
+    pub agains: Mutex<Vec<(u32, RetryHint)>>,
     pub finished: Mutex<Vec<(Context, usize)>>,
     pub deferred: AtomicUsize,
     pub unmapped: AtomicUsize,
@@ -249,7 +249,7 @@ impl Cpu for Recorder {
 }
 
 /// A queue, its device and its log.
-pub struct Rig<S: Strategy = Chosen<MockPlatform>> {
+pub struct Rig<S: Strategy = Selected<MockPlatform>> {
     pub platform: MockPlatform,
     pub queue: TestQueue<S>,
     pub device: Arc<MockDevice>,

@@ -224,9 +224,9 @@ pub fn queue_under<S: Strategy>(
 
 /// From now on nobody but the timer and who passes by looks for completions.
 pub fn poll(queue: &ModelQueue) {
-    let mut paused = queue.pause(&MockPlatform::new());
-    paused.set_mode(Mode::Poll).unwrap();
-    paused.resume();
+    let mut quiesced = queue.quiesce(&MockPlatform::new());
+    quiesced.set_mode(Mode::Poll).unwrap();
+    quiesced.unquiesce();
 }
 
 /// Another CPU, on which the device finishes `tag`, and interrupts.
@@ -238,7 +238,7 @@ pub fn interrupt(queue: &Arc<ModelQueue>, tag: u16) -> JoinHandle<usize> {
     })
 }
 
-/// Tries all interleavings, as far as they take no more than `preemptions` of them.
+/// RetryCount all interleavings, as far as they take no more than `preemptions` of them.
 pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -5,7 +5,7 @@ use crate::errors::{only, serve, with_bad};
 use crate::model::config::Bad;
 use crate::model::Config;
 use crate::rig::{command, reads, Line, Queue, Rig, UNIT};
-use hal::{CmdError, Command, Controller, Op, Queues, Wish};
+use hal::{CmdError, Command, Controller, EventAction, Op, Queues};
 use testkit::Job;
 
 const READ: u8 = 0x60;
@@ -16,9 +16,9 @@ const FUA_SINGLY: u8 = 0x3d;
 /// What the operator is told.
 fn told(rig: &Rig) -> Vec<String> {
     let mut all = Vec::new();
-    let mut tell = |notice: hal::Notice<'_>| all.push(notice.text.to_string());
+    let mut tell = |notice: hal::DeviceEvent<'_>| all.push(notice.text.to_string());
     let wish = Controller::attend(&rig.ahci[0], Queues::Live, &mut tell);
-    assert!(matches!(wish, Ok(Wish::Nothing)));
+    assert!(matches!(wish, Ok(EventAction::Nothing)));
     all
 }
 
@@ -113,12 +113,12 @@ fn spoilt_transfers_cost_speed() {
         "{text:?}"
     );
     // Also from scratch.
-    let mut paused = queue.pause(&rig.machine);
+    let mut quiesced = queue.quiesce(&rig.machine);
     rig.ahci[0].stop().unwrap();
-    paused.reap(CmdError::Timeout.again());
-    paused.rewind();
+    quiesced.reap(CmdError::Timeout.again());
+    quiesced.rewind();
     rig.ahci[0].start().unwrap();
-    paused.resume();
+    quiesced.unquiesce();
     assert_eq!(speed(), 1);
     assert_eq!(read(&rig, &queue, &host, 20), []);
     rig.model.check();

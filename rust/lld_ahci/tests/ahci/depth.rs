@@ -12,9 +12,9 @@ const READ_SINGLY: u8 = 0x25;
 
 /// Sets the depth as the layer above does.
 fn set(rig: &Rig, queue: &Queue, depth: u16) -> Result<(), Error> {
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     let set = rig.ahci[0].set_depth(depth);
-    paused.resume();
+    quiesced.unquiesce();
     set
 }
 
@@ -63,12 +63,12 @@ fn one_turns_the_queue_off_and_more_turn_it_on() {
     assert_eq!(most(&rig, &queue, &host), (1, READ_SINGLY));
     rig.ahci[0].quirks(&mut |name| panic!("{name}: that is no quirk"));
     // Also from scratch.
-    let mut paused = queue.pause(&rig.machine);
+    let mut quiesced = queue.quiesce(&rig.machine);
     rig.ahci[0].stop().unwrap();
-    paused.reap(CmdError::Timeout.again());
-    paused.rewind();
+    quiesced.reap(CmdError::Timeout.again());
+    quiesced.rewind();
     rig.ahci[0].start().unwrap();
-    paused.resume();
+    quiesced.unquiesce();
     assert_eq!(most(&rig, &queue, &host), (1, READ_SINGLY));
     assert_eq!(set(&rig, &queue, 8), Ok(()));
     assert_eq!(most(&rig, &queue, &host), (8, READ));

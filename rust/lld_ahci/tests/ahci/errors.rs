@@ -6,7 +6,7 @@ use crate::model::{Config, Drive};
 use crate::rig::{read, reads, Queue, Rig};
 use crate::whole::attend;
 use engine::Context;
-use hal::{Again, CmdError, Controller};
+use hal::{CmdError, Controller, RetryHint};
 use lld_ahci::News;
 use std::sync::Arc;
 use testkit::{Ended, Host, Job};
@@ -69,10 +69,10 @@ pub fn only(ended: Vec<(usize, Ended)>, count: usize, failed: &[(usize, CmdError
 #[test]
 fn the_log_names_the_one_that_failed() {
     for (tfd, why, again) in [
-        (MEDIUM, CmdError::Medium, Again::Never),
-        (0x1041, CmdError::Range, Again::Now),
-        (0x8441, CmdError::Io, Again::Now),
-        (0x0061, CmdError::Fault, Again::Now),
+        (MEDIUM, CmdError::Medium, RetryHint::Never),
+        (0x1041, CmdError::Range, RetryHint::Now),
+        (0x8441, CmdError::Io, RetryHint::Now),
+        (0x0061, CmdError::Fault, RetryHint::Now),
     ] {
         for (batches, reverses) in [(true, false), (false, true)] {
             let (rig, host, queue) = reading(
@@ -366,17 +366,17 @@ fn an_hba_that_was_reset_by_somebody_else_has_finished_nothing() {
         );
         assert_eq!(attend(&rig, &queue), Err(hal::Error::Fatal));
         assert_eq!(rig.model.state().ports[0].ie, 0x0040_0040, "it is at rest");
-        let mut paused = queue.pause(&rig.machine);
+        let mut quiesced = queue.quiesce(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));
-        paused.reap(CmdError::Timeout.again());
-        paused.rewind();
+        quiesced.reap(CmdError::Timeout.again());
+        quiesced.rewind();
         let ended = host.take();
         assert_eq!(ended.len(), 6);
         let late = |(_, outcome): &(Job, _)| *outcome == Err(CmdError::Timeout);
         assert!(ended.iter().all(late));
         rig.model.state().hold = false;
         assert_eq!(rig.ahci[0].start(), Ok(()));
-        paused.resume();
+        quiesced.unquiesce();
         queue.submit(read(0, 0), true);
         queue.drain(Context::Irq);
         only(host.outcomes(), 1, &[]);

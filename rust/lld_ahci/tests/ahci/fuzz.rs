@@ -6,7 +6,7 @@ use crate::model::config::Bad;
 use crate::model::{Config, Drive, Model, State, KNOWN_GOOD};
 use crate::rig::{Ahci, Rig};
 use hal::mock::{MockDma, MockPlatform};
-use hal::{Cause, Controller, Error, LinkPower, Platform, Queues, Wish};
+use hal::{Cause, Controller, Error, EventAction, LinkPower, Platform, Queues};
 use lld_ahci::{AtaCommand, News, Transfer};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
@@ -48,12 +48,12 @@ impl Target for Fuzzed {
         &REGISTERS
     }
 
-    fn attend(&self, queues: Queues) -> Result<Wish, Error> {
+    fn attend(&self, queues: Queues) -> Result<EventAction, Error> {
         if queues == Queues::Live {
-            return Ok(Wish::Rest);
+            return Ok(EventAction::Rest);
         }
         match self.rig.ahci[0].attend()? {
-            News::Nothing | News::Recovered | News::Came => Ok(Wish::Nothing),
+            News::Nothing | News::Recovered | News::Came => Ok(EventAction::Nothing),
             News::Left | News::Exchanged => Err(Error::Gone),
         }
     }
@@ -99,7 +99,7 @@ impl Target for Fuzzed {
         self.rig.model.run();
     }
 
-    fn act(&self, input: &Input) -> Result<Wish, Error> {
+    fn act(&self, input: &Input) -> Result<EventAction, Error> {
         let mut state = self.rig.model.state();
         match input.byte() % 20 {
             what @ (0..=12 | 18) => hba_acts(&mut state, what, input),
@@ -113,24 +113,24 @@ impl Target for Fuzzed {
                 return self.pass(input);
             }
         }
-        Ok(Wish::Nothing)
+        Ok(EventAction::Nothing)
     }
 }
 
 impl Fuzzed {
     /// A command of a tool's, with as much room as it takes.
-    fn pass(&self, input: &Input) -> Result<Wish, Error> {
+    fn pass(&self, input: &Input) -> Result<EventAction, Error> {
         let how = input.byte();
         if how & 7 == 6 {
             let policy = LinkPower::ALL[usize::from(input.byte()) % LinkPower::ALL.len()];
             return match self.rig.ahci[0].set_link_power(policy) {
                 Err(error) if error != Error::Invalid => Err(error),
-                _ => Ok(Wish::Nothing),
+                _ => Ok(EventAction::Nothing),
             };
         }
         let bytes = 4096 * (1 + u32::from(how >> 6));
         let Ok(data) = self.rig.machine.dma(bytes as usize) else {
-            return Ok(Wish::Nothing);
+            return Ok(EventAction::Nothing);
         };
         let (opcode, transfer) = match how & 7 {
             0 => (0xec, Transfer::FromDevice(&data, 512)),
@@ -161,7 +161,7 @@ impl Fuzzed {
                 self.kept.lock().unwrap().push(data);
                 Err(error)
             }
-            _ => Ok(Wish::LookAnew),
+            _ => Ok(EventAction::LookAnew),
         }
     }
 }

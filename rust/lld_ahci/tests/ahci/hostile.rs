@@ -114,13 +114,13 @@ fn a_device_that_hears_nothing_is_recovered_by_the_layer_above() {
         queue.submit_many((0..40).map(|id| read(id, 0)));
         rig.machine.advance(31_000_000);
         assert!(queue.overdue(rig.machine.now_us() / 1000, 30_000).is_some());
-        let mut paused = queue.pause(&rig.machine);
+        let mut quiesced = queue.quiesce(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));
-        paused.reap(CmdError::Timeout.again());
-        paused.rewind();
+        quiesced.reap(CmdError::Timeout.again());
+        quiesced.rewind();
         rig.model.state().config.deaf = false;
         assert_eq!(rig.ahci[0].start(), Ok(()));
-        paused.resume();
+        quiesced.unquiesce();
         while queue.drain(Context::Irq) != 0 {}
         let ended = host.take();
         assert_eq!(ended.len(), 40);
@@ -151,13 +151,13 @@ fn a_device_that_falls_silent_in_a_recovery_is_given_up_in_bounded_time() {
         let took = rig.machine.now_us() - before;
         assert!(took < 60_000_000, "{took}");
         // The layer above: everything from scratch, and in the end nothing is lost.
-        let mut paused = queue.pause(&rig.machine);
+        let mut quiesced = queue.quiesce(&rig.machine);
         let _ = rig.ahci[0].stop();
-        paused.reap(CmdError::Timeout.again());
-        paused.rewind();
+        quiesced.reap(CmdError::Timeout.again());
+        quiesced.rewind();
         rig.model.state().config.deaf = false;
         assert_eq!(rig.ahci[0].start(), Ok(()));
-        paused.resume();
+        quiesced.unquiesce();
         while queue.drain(Context::Irq) != 0 {}
         let mut ids: Vec<_> = host.take().iter().map(|(job, _)| job.id).collect();
         ids.sort_unstable();
@@ -183,10 +183,10 @@ fn a_link_that_breaks_for_ever_ends_in_bounded_time() {
     });
     assert_eq!(gave_up, Some(Error::Fatal));
     assert!(rig.machine.now_us() - before < 1_000_000);
-    let mut paused = queue.pause(&rig.machine);
+    let mut quiesced = queue.quiesce(&rig.machine);
     assert_eq!(rig.ahci[0].stop(), Ok(()));
-    paused.reap(CmdError::Timeout.again());
-    paused.kill();
+    quiesced.reap(CmdError::Timeout.again());
+    quiesced.kill();
     let ended = host.take();
     assert_eq!(ended.len(), 20);
     assert!(ended.iter().all(|(_, outcome)| outcome.is_err()));

@@ -22,11 +22,11 @@ fn a_drive_that_goes_fails_its_io_and_its_port_stays_quiet() {
     assert_eq!(rig.places[0].calls(), 1);
     assert!(host.take().is_empty(), "nothing is finished by that");
     let before = rig.machine.now_us();
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     assert_eq!(rig.ahci[0].attend(), Ok(News::Left));
     assert_eq!(rig.ahci[0].alive(), Err(Error::Gone));
     assert!(rig.machine.now_us() - before < 2_000_000);
-    paused.resume();
+    quiesced.unquiesce();
     queue.drain(Context::Irq);
     let ended = host.take();
     assert_eq!(ended.len(), 32);
@@ -34,10 +34,10 @@ fn a_drive_that_goes_fails_its_io_and_its_port_stays_quiet() {
     assert!(ended.iter().all(gone));
     // The rest was told to nobody, and dies with the queue.
     assert_eq!(queue.in_flight(), 8);
-    let mut paused = queue.pause(&rig.machine);
+    let mut quiesced = queue.quiesce(&rig.machine);
     assert_eq!(rig.ahci[0].stop(), Ok(()));
-    paused.reap(CmdError::Gone.finally());
-    paused.kill();
+    quiesced.reap(CmdError::Gone.finally());
+    quiesced.kill();
     assert!(host.take().iter().all(gone));
     assert_eq!(rig.ahci[0].start(), Err(Error::Gone));
     assert!(!rig.model.line());

@@ -82,15 +82,15 @@ fn a_policy_is_obeyed_by_both_and_lasts() {
             serves_asleep(&rig, &host, &queue, wanted.3);
             // The controller's reset; a sleep of the machine, or a reset of all.
             for all in [false, true] {
-                let mut paused = queue.pause(&rig.machine);
+                let mut quiesced = queue.quiesce(&rig.machine);
                 rig.ahci[0].stop().unwrap();
                 if all {
                     assert_eq!(rig.hba.restart(&rig.machine), Ok(()));
                     rig.hba.set_interrupt(true);
                 }
-                paused.rewind();
+                quiesced.rewind();
                 rig.ahci[0].start().unwrap();
-                paused.resume();
+                quiesced.unquiesce();
                 assert_eq!(rig.ahci[0].link_power(), Some(policy));
                 assert_eq!(found(&rig), wanted, "{policy:?}, all: {all}");
                 serves_asleep(&rig, &host, &queue, wanted.3);
@@ -112,9 +112,9 @@ fn one_policy_follows_another_with_io_before_and_after() {
         (MinPower, 6),
         (MaxPerformance, 1),
     ] {
-        let paused = queue.pause(&rig.machine);
+        let quiesced = queue.quiesce(&rig.machine);
         set(&rig, policy);
-        paused.resume();
+        quiesced.unquiesce();
         // Of what the drive was told to set the policy.
         rig.interrupts(|_| {
             queue.drain(Context::Irq);
@@ -127,7 +127,7 @@ fn one_policy_follows_another_with_io_before_and_after() {
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
     });
-    let _paused = queue.pause(&rig.machine);
+    let _paused = queue.quiesce(&rig.machine);
     assert_eq!(rig.ahci[0].attend(), Ok(News::Left));
 }
 
@@ -234,9 +234,9 @@ fn a_drive_that_went_while_its_link_slept_is_missed_when_that_is_woken() {
     });
     rig.model.state().unplug(0);
     assert!(!rig.model.line(), "that looks like sleep");
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     set(&rig, MaxPerformance);
-    paused.resume();
+    quiesced.unquiesce();
     assert!(rig.model.line());
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
@@ -317,7 +317,7 @@ fn a_drive_that_is_lost_by_it_after_a_reset_is_served_awake_from_then_on() {
     assert_eq!(rig.ahci[0].link_power(), Some(MaxPerformance));
     assert_eq!(found(&rig), (3, 0, false, 1));
     let mut told = Vec::new();
-    let mut tell = |notice: hal::Notice<'_>| told.push(notice.text.to_string());
+    let mut tell = |notice: hal::DeviceEvent<'_>| told.push(notice.text.to_string());
     Controller::attend(&rig.ahci[0], Queues::Live, &mut tell).unwrap();
     assert!(
         told.len() == 1 && told[0].contains("stays awake"),

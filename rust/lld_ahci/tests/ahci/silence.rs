@@ -20,7 +20,7 @@ fn a_drive_that_is_late() {
     let (_host, queue) = rig.io();
     rig.model.state().hold = true;
     queue.submit(read(0, 0), true);
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     let line = says(&rig);
     assert!(
         line.starts_with("the drive has taken it, and is late (I/O): waited for 0x80000000"),
@@ -30,21 +30,21 @@ fn a_drive_that_is_late() {
         line.contains("PxCI 0x00000000, PxSACT 0x80000000, PxTFD 0x0050"),
         "{line}"
     );
-    paused.resume();
+    quiesced.unquiesce();
 }
 
 #[test]
 fn completions_that_were_lost() {
     // The drive has finished them all, the interrupt did not come, and nobody has looked.
     let (rig, _host, queue) = reading(Config::default(), 4);
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     let line = says(&rig);
     assert!(
         line.starts_with("the drive has finished something: its completion was lost"),
         "{line}"
     );
     assert!(line.contains("PxSACT 0x00000000"), "{line}");
-    paused.resume();
+    quiesced.unquiesce();
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn what_does_not_finish_before_a_tools_command() {
     let (_host, queue) = rig.io();
     rig.model.state().hold = true;
     queue.submit(read(0, 0), true);
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     let memory = rig.machine.dma(512).unwrap();
     let identify = AtaCommand {
         command: 0xec,
@@ -81,7 +81,7 @@ fn what_does_not_finish_before_a_tools_command() {
         "{line}"
     );
     assert!(line.contains("PxSACT 0x80000000"), "{line}");
-    drop(paused);
+    drop(quiesced);
 }
 
 #[test]

@@ -58,9 +58,9 @@ pub fn serves_asleep(rig: &Rig, host: &Host, queue: &Queue, sleep: u32) {
     assert_eq!(rig.places[0].calls(), 0, "sleep is nothing to attend to");
     assert_eq!(rig.ahci[0].alive(), Ok(()));
     let resets = rig.model.state().ports[0].resets;
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     assert_eq!(rig.ahci[0].attend(), Ok(News::Nothing));
-    paused.resume();
+    quiesced.unquiesce();
     assert_eq!(rig.model.state().ports[0].resets, resets);
     rig.model.check();
 }
@@ -81,11 +81,11 @@ fn a_link_that_sleeps_as_the_firmware_has_set_it_is_not_taken_for_a_drive_that_g
         let (host, queue) = rig.io();
         serves_asleep(&rig, &host, &queue, sleep);
         // After a reset, too.
-        let mut paused = queue.pause(&rig.machine);
+        let mut quiesced = queue.quiesce(&rig.machine);
         rig.ahci[0].stop().unwrap();
-        paused.rewind();
+        quiesced.rewind();
         rig.ahci[0].start().unwrap();
-        paused.resume();
+        quiesced.unquiesce();
         serves_asleep(&rig, &host, &queue, sleep);
     }
 }

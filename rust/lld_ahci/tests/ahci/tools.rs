@@ -134,13 +134,13 @@ fn what_is_under_way_finishes_first_and_goes_on_afterwards() {
     queue.submit_many(reads(3));
     // It waits for its turn, and nobody comes after it.
     queue.submit(flush(3), true);
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     let memory = rig.machine.dma(512).unwrap();
     let sector = Transfer::FromDevice(&memory, 512);
     assert!(rig.ahci[0]
         .command(&identify(), &sector, 0, &|| false)
         .is_ok());
-    paused.resume();
+    quiesced.unquiesce();
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
     });
@@ -161,12 +161,12 @@ fn registers_of_full_slots_are_no_absent_ones() {
     }
     // `PxSACT` is all ones.
     queue.submit_many(reads(32));
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     let memory = rig.machine.dma(512).unwrap();
     let sector = Transfer::FromDevice(&memory, 512);
     let ran = rig.ahci[0].command(&identify(), &sector, 0, &|| false);
     assert!(ran.is_ok(), "{ran:?}");
-    paused.resume();
+    quiesced.unquiesce();
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
     });
@@ -260,7 +260,7 @@ fn errors_of_what_was_under_way_are_not_the_tools() {
         }));
         let (host, queue) = rig.io();
         queue.submit_many(reads(6));
-        let paused = queue.pause(&rig.machine);
+        let quiesced = queue.quiesce(&rig.machine);
         let memory = rig.machine.dma(512).unwrap();
         let sector = Transfer::FromDevice(&memory, 512);
         let before = rig.machine.now_us();
@@ -269,7 +269,7 @@ fn errors_of_what_was_under_way_are_not_the_tools() {
             .unwrap();
         assert_eq!(reply.status & 1, 0);
         assert!(rig.machine.now_us() - before < 1_000_000);
-        paused.resume();
+        quiesced.unquiesce();
         queue.drain(Context::Coop);
         let ended = host.take();
         assert_eq!(ended.len(), 6);
@@ -313,11 +313,11 @@ fn a_cache_that_is_turned_off_and_on_is_told_of() {
     };
     let (host, queue) = rig.io();
     drive(|drive| drive.write_cache = true);
-    let mut paused = queue.pause(&rig.machine);
+    let mut quiesced = queue.quiesce(&rig.machine);
     rig.ahci[0].stop().unwrap();
-    paused.rewind();
+    quiesced.rewind();
     assert_eq!(rig.ahci[0].start(), Ok(()));
-    paused.resume();
+    quiesced.unquiesce();
     drive(|drive| assert!(!drive.write_cache));
     // Likewise by a reset of the link.
     drive(|drive| drive.write_cache = true);
@@ -334,7 +334,7 @@ fn a_cache_that_is_turned_off_and_on_is_told_of() {
     drive(|drive| assert!(!drive.write_cache));
     // One that keeps it is not what was promised.
     drive(|drive| (drive.write_cache, drive.keeps_cache) = (true, true));
-    let _paused = queue.pause(&rig.machine);
+    let _paused = queue.quiesce(&rig.machine);
     rig.ahci[0].stop().unwrap();
     assert_eq!(rig.ahci[0].start(), Err(Error::Malformed));
     rig.model.check();

@@ -6,7 +6,7 @@ use crate::model::{Config, Drive};
 use crate::rig::{command, read, Rig};
 use crate::whole::attend;
 use engine::Context;
-use hal::{Again, CmdError, Controller, Op};
+use hal::{CmdError, Controller, Op, RetryHint};
 use lld_ahci::News;
 
 #[test]
@@ -73,7 +73,7 @@ fn what_waits_for_its_turn_was_not_tried() {
     let mut reaped = queue.reap();
     reaped.sort_by_key(|(tag, _)| *tag);
     let agains = reaped.iter().map(|(tag, why)| (*tag, why.again));
-    let expected = [(told, Again::Now), (held, Again::Untold)];
+    let expected = [(told, RetryHint::Now), (held, RetryHint::NotIssued)];
     assert_eq!(agains.collect::<Vec<_>>(), expected);
     data.unmap();
     rig.model.check();

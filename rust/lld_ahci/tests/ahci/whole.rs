@@ -14,9 +14,9 @@ const BLOCKS: u64 = 256;
 
 /// What the glue does when a port calls.
 pub fn attend(rig: &Rig, queue: &Queue) -> Result<News, hal::Error> {
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     let news = rig.ahci[0].attend();
-    paused.resume();
+    quiesced.unquiesce();
     while queue.drain(Context::Irq) != 0 {}
     news
 }
@@ -191,16 +191,16 @@ fn what_was_finished_before_a_stop_is_a_success_and_nothing_else_is() {
                 queue.drain(Context::Irq);
             }
         }
-        let mut paused = queue.pause(&rig.machine);
+        let mut quiesced = queue.quiesce(&rig.machine);
         rig.ahci[0].stop().unwrap();
-        paused.reap(CmdError::Timeout.again());
+        quiesced.reap(CmdError::Timeout.again());
         let late = Err(CmdError::Timeout);
         assert_eq!(
             host.outcomes(),
             [(0, Ok(())), (1, late), (2, late)],
             "{depth:?}"
         );
-        paused.kill();
+        quiesced.kill();
         rig.model.check();
     }
 }

@@ -4,7 +4,7 @@
 use crate::model::queues::Completion;
 use crate::model::Config;
 use crate::rig::{command, Rig};
-use hal::{Cause, Controller, Error, Op, Platform, Queues, Weight, Wish};
+use hal::{Cause, Controller, Error, EventAction, Op, Platform, Queues, Severity};
 
 const NAMESPACES: u32 = 0x0004_0002;
 const FIRMWARE: u32 = 0x0003_0102;
@@ -13,9 +13,9 @@ const ERROR: u32 = 0x0001_0200;
 const PERSISTENT: u32 = 0x0001_0300;
 
 /// What was told: its weight, its text, its uevent.
-type Told = Vec<(Weight, String, Option<u32>)>;
+type Told = Vec<(Severity, String, Option<u32>)>;
 
-fn attend(rig: &Rig, queues: Queues) -> (Result<Wish, Error>, Told) {
+fn attend(rig: &Rig, queues: Queues) -> (Result<EventAction, Error>, Told) {
     let mut told = Told::new();
     let wish = rig.nvme.attend(queues, &mut |notice| {
         assert!(notice.uevent.is_none_or(|(name, _)| name == "NVME_AEN"));
@@ -25,12 +25,12 @@ fn attend(rig: &Rig, queues: Queues) -> (Result<Wish, Error>, Told) {
     (wish, told)
 }
 
-fn live(rig: &Rig) -> (Result<Wish, Error>, Told) {
+fn live(rig: &Rig) -> (Result<EventAction, Error>, Told) {
     attend(rig, Queues::Live)
 }
 
-fn quiet() -> (Result<Wish, Error>, Told) {
-    (Ok(Wish::Nothing), Told::new())
+fn quiet() -> (Result<EventAction, Error>, Told) {
+    (Ok(EventAction::Nothing), Told::new())
 }
 
 /// Log pages that were read.
@@ -67,7 +67,7 @@ fn changed_namespaces_are_a_reason_to_look_anew() {
         rig.model.state().raise(NAMESPACES);
         assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
         assert_eq!(rig.nvme.interrupt(0), Cause::Attention, "nobody came yet");
-        assert_eq!(live(&rig), (Ok(Wish::LookAnew), Told::new()));
+        assert_eq!(live(&rig), (Ok(EventAction::LookAnew), Told::new()));
         assert_eq!(rig.nvme.interrupt(0), Cause::Queues);
         assert_eq!(live(&rig), quiet());
     }
@@ -93,7 +93,7 @@ fn an_event_beside_commands_is_not_lost() {
     assert_eq!(rig.units().len(), 1);
     assert_eq!(rig.units().len(), 1);
     assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
-    assert_eq!(live(&rig).0, Ok(Wish::LookAnew));
+    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
     rig.model.check();
 }
 
@@ -113,7 +113,7 @@ fn a_pin_comes_down_and_calls() {
         rig.model.state().raise(HEALTH);
         assert!(rig.model.line());
         assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
-        assert_eq!(live(&rig).0, Ok(Wish::Nothing));
+        assert_eq!(live(&rig).0, Ok(EventAction::Nothing));
         rig.nvme.set_interrupt(0, true);
         assert!(!rig.model.line());
     }
@@ -128,8 +128,8 @@ fn critical_warnings_are_told_by_name_when_they_change() {
     });
     rig.model.state().raise(HEALTH);
     let (wish, told) = live(&rig);
-    assert_eq!(wish, Ok(Wish::Nothing));
-    let [(Weight::Warning, text, Some(HEALTH))] = &told[..] else {
+    assert_eq!(wish, Ok(EventAction::Nothing));
+    let [(Severity::Warning, text, Some(HEALTH))] = &told[..] else {
         panic!("{told:?}");
     };
     assert_eq!(
@@ -151,12 +151,12 @@ fn an_error_is_told_with_the_newest_entry_of_its_log() {
     let rig = Rig::started(Config::default());
     rig.model.state().raise(ERROR);
     let (wish, told) = live(&rig);
-    assert_eq!((wish, told.len()), (Ok(Wish::Nothing), 1));
+    assert_eq!((wish, told.len()), (Ok(EventAction::Nothing), 1));
     // The log is a counting pattern.
     let text = "its diagnosis found an error; the newest of its log, number 506097522914230528: \
         queue 2312, CID 0xb0a, status 0x686, LBA 1663540288323457296, namespace 454695192 \
         (nvme error-log)";
-    assert_eq!(told[0], (Weight::Warning, text.into(), Some(ERROR)));
+    assert_eq!(told[0], (Severity::Warning, text.into(), Some(ERROR)));
     assert_eq!(pages(&rig), [1]);
     assert_eq!(rig.model.state().reporter.requests.len(), 1);
     rig.model.check();
@@ -168,13 +168,13 @@ fn what_only_a_reset_helps_against_is_a_reason_for_one() {
         let rig = Rig::started(Config::default());
         rig.model.state().raise(dword);
         let (wish, told) = live(&rig);
-        assert_eq!((wish, told.len()), (Ok(Wish::Recover), 1));
+        assert_eq!((wish, told.len()), (Ok(EventAction::Recover), 1));
         assert_eq!(rig.model.state().reporter.requests.len(), 0);
         rig.nvme.stop().unwrap();
         rig.nvme.start().unwrap();
         assert_eq!(rig.model.state().reporter.requests.len(), 1);
         // What it would have reported meanwhile.
-        assert_eq!(live(&rig).0, Ok(Wish::LookAnew));
+        assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
         assert_eq!(live(&rig), quiet());
         rig.model.check();
     }
@@ -186,7 +186,7 @@ fn what_nothing_is_done_about_goes_to_programs() {
     for dword in [0x0007_0202, 0x00c0_0107, 0x0010_0006] {
         rig.model.state().raise(dword);
         let (wish, told) = live(&rig);
-        assert_eq!(wish, Ok(Wish::Nothing));
+        assert_eq!(wish, Ok(EventAction::Nothing));
         assert_eq!(told[0].2, Some(dword));
         assert_eq!(rig.model.state().reporter.requests.len(), 1);
     }
@@ -199,12 +199,12 @@ fn new_firmware_is_waited_for_with_the_queues_at_rest() {
     let rig = Rig::started(Config::default());
     rig.model.state().paused_until = u64::MAX;
     rig.model.state().raise(FIRMWARE);
-    assert_eq!(live(&rig).0, Ok(Wish::Rest));
-    assert_eq!(live(&rig).0, Ok(Wish::Rest), "until they are");
+    assert_eq!(live(&rig).0, Ok(EventAction::Rest));
+    assert_eq!(live(&rig).0, Ok(EventAction::Rest), "until they are");
     let now = rig.machine.now_us();
     rig.model.state().paused_until = now + 900_000;
     let (wish, told) = attend(&rig, Queues::AtRest);
-    assert_eq!((wish, told.len()), (Ok(Wish::LookAnew), 1));
+    assert_eq!((wish, told.len()), (Ok(EventAction::LookAnew), 1));
     assert!(rig.machine.now_us() >= now + 900_000);
     assert_eq!(pages(&rig), [3]);
     assert_eq!(rig.model.state().reporter.requests.len(), 1);
@@ -217,16 +217,16 @@ fn firmware_that_does_not_run_in_its_time_is_a_reason_for_a_reset() {
     let rig = Rig::started(Config::default());
     rig.model.state().paused_until = u64::MAX;
     rig.model.state().raise(FIRMWARE);
-    assert_eq!(live(&rig).0, Ok(Wish::Rest));
+    assert_eq!(live(&rig).0, Ok(EventAction::Rest));
     let start = rig.machine.now_us();
     let (wish, told) = attend(&rig, Queues::AtRest);
-    assert_eq!((wish, told.len()), (Ok(Wish::Recover), 1));
+    assert_eq!((wish, told.len()), (Ok(EventAction::Recover), 1));
     let waited = rig.machine.now_us() - start;
     assert!((1_000_000..1_500_000).contains(&waited), "MTFA: {waited}");
     rig.model.state().paused_until = 0;
     rig.nvme.stop().unwrap();
     rig.nvme.start().unwrap();
-    assert_eq!(live(&rig).0, Ok(Wish::LookAnew));
+    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
     assert_eq!(live(&rig), quiet());
     rig.model.check();
 }
@@ -238,7 +238,7 @@ fn a_controller_that_takes_no_request_is_asked_once() {
     rig.nvme.start().unwrap();
     assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
     let (wish, told) = live(&rig);
-    assert_eq!((wish, told.len()), (Ok(Wish::Nothing), 1));
+    assert_eq!((wish, told.len()), (Ok(EventAction::Nothing), 1));
     assert!(told[0].1.contains("rescan_controller"), "{}", told[0].1);
     assert_eq!(live(&rig), quiet());
     let log = rig.model.state().admin_log.clone();
@@ -262,7 +262,7 @@ fn a_log_page_that_is_refused_or_never_comes() {
     assert_eq!(live(&rig).0, Err(Error::Timeout));
     rig.nvme.stop().unwrap();
     rig.nvme.start().unwrap();
-    assert_eq!(live(&rig).0, Ok(Wish::LookAnew), "not lost");
+    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew), "not lost");
     rig.model.check();
 }
 
@@ -280,13 +280,13 @@ fn events_without_end_make_bounded_work() {
             let (wish, lines) = live(&rig);
             told += lines.len();
             match wish.unwrap() {
-                Wish::Nothing if rig.nvme.interrupt(0) != Cause::Attention => {
+                EventAction::Nothing if rig.nvme.interrupt(0) != Cause::Attention => {
                     // Types are masked until their page is read; those without one for good.
                     rig.model.state().reporter.masked.clear();
                     rig.model.state().raise(dword);
                 }
-                Wish::Nothing | Wish::LookAnew => {}
-                Wish::Later(us) => {
+                EventAction::Nothing | EventAction::LookAnew => {}
+                EventAction::Later(us) => {
                     assert!(us <= 64_000_000);
                     rig.machine.advance(u64::from(us));
                 }
@@ -314,7 +314,7 @@ fn an_event_told_twice_is_one_and_nonsense_is_none() {
     for _ in 0..10 {
         rig.model.state().raise(HEALTH);
         assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
-        assert_eq!(live(&rig).0, Ok(Wish::Nothing));
+        assert_eq!(live(&rig).0, Ok(EventAction::Nothing));
         assert_eq!(rig.model.state().reporter.requests.len(), 1);
         assert_eq!(rig.units().len(), 1);
     }
@@ -331,7 +331,7 @@ fn many_commands_never_take_the_requests_number() {
     assert_eq!(live(&rig), quiet());
     assert_eq!(rig.model.state().reporter.requests.len(), 1);
     rig.model.state().raise(NAMESPACES);
-    assert_eq!(live(&rig).0, Ok(Wish::LookAnew));
+    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
     rig.model.check();
 }
 
@@ -343,7 +343,7 @@ fn a_stopped_controller_is_not_attended() {
     let _ = live(&rig);
     rig.nvme.start().unwrap();
     assert_eq!(rig.model.state().reporter.requests.len(), 1);
-    assert_eq!(live(&rig).0, Ok(Wish::LookAnew));
+    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
     assert_eq!(live(&rig), quiet());
     rig.model.check();
 }

@@ -6,7 +6,7 @@ use crate::model::queues::Completion;
 use crate::model::{Config, Model, Namespace, State};
 use crate::rig::{Nvme, Rig, UNIT};
 use hal::mock::{MockDma, MockPlatform};
-use hal::{Access, Cause, Controller, Error, Platform, Queues, Reserve, Wish};
+use hal::{Access, Cause, Controller, Error, EventAction, Platform, Queues, Reserve};
 use std::sync::Mutex;
 use testkit::{Fuzz, Input, Target};
 
@@ -42,7 +42,7 @@ impl Target for Fuzzed {
         &REGISTERS
     }
 
-    fn attend(&self, queues: Queues) -> Result<Wish, Error> {
+    fn attend(&self, queues: Queues) -> Result<EventAction, Error> {
         self.rig.nvme.attend(queues, &mut |_| {})
     }
 
@@ -73,7 +73,7 @@ impl Target for Fuzzed {
         state.work_queues();
     }
 
-    fn act(&self, input: &Input) -> Result<Wish, Error> {
+    fn act(&self, input: &Input) -> Result<EventAction, Error> {
         let mut state = self.rig.model.state();
         let now = state.admin_log.len();
         match input.byte() & 15 {
@@ -116,13 +116,13 @@ impl Target for Fuzzed {
                 return self.pass(input);
             }
         }
-        Ok(Wish::Nothing)
+        Ok(EventAction::Nothing)
     }
 }
 
 impl Fuzzed {
     /// A command of a tool's.
-    fn pass(&self, input: &Input) -> Result<Wish, Error> {
+    fn pass(&self, input: &Input) -> Result<EventAction, Error> {
         let bytes = input.below(3 * 4096) as usize & !3;
         let data = match bytes {
             0 => None,
@@ -137,15 +137,15 @@ impl Fuzzed {
         let needed = lld_nvme::admin_bytes(&sqe).unwrap_or(0);
         // Nothing is under way when a disk is formatted.
         if sqe[0] as u8 == FORMAT {
-            return Ok(Wish::Nothing);
+            return Ok(EventAction::Nothing);
         }
         let through = input.coin();
         if !through && matches!(sqe[0] as u8, 0x0d | 0x0e | 0x11 | 0x15) {
-            return self.reserve(&sqe).map(|()| Wish::LookAnew);
+            return self.reserve(&sqe).map(|()| EventAction::LookAnew);
         }
         let answer = match through {
             false => nvme.io(UNIT, sqe, data.as_ref(), timeout_ms, &|| false),
-            true if needed > bytes as u64 => return Ok(Wish::Nothing),
+            true if needed > bytes as u64 => return Ok(EventAction::Nothing),
             true => nvme.admin(sqe, data.as_ref(), timeout_ms, &|| false),
         };
         match answer {
@@ -153,7 +153,7 @@ impl Fuzzed {
                 self.kept.lock().unwrap().extend(data);
                 Err(error)
             }
-            _ => Ok(Wish::LookAnew),
+            _ => Ok(EventAction::LookAnew),
         }
     }
 }

@@ -5,7 +5,7 @@
 use crate::model::{Config, Model, State};
 use crate::rig::{command, Rig};
 use hal::mock::MockPlatform;
-use hal::{Controller, Notice, Op, Queues, Shutdown};
+use hal::{Controller, DeviceEvent, Op, Queues, Shutdown};
 
 const MIB: u64 = 1 << 20;
 
@@ -30,7 +30,7 @@ fn of(config: Config, limit: u64, largest: usize) -> Rig {
 
 fn told(rig: &Rig) -> String {
     let mut all = Vec::new();
-    let mut tell = |notice: Notice<'_>| all.push(notice.text.to_string());
+    let mut tell = |notice: DeviceEvent<'_>| all.push(notice.text.to_string());
     rig.nvme.attend(Queues::Live, &mut tell).unwrap();
     all.join("|")
 }

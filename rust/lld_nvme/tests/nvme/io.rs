@@ -3,7 +3,7 @@
 
 use crate::model::{Config, Namespace};
 use crate::rig::{command, Rig, UNIT};
-use hal::{Again, CmdError, Command, Controller, Op, Queue, TagBatch};
+use hal::{CmdError, Command, Controller, Op, Queue, RetryHint, TagBatch};
 use testkit::pattern;
 
 /// Writes and reads back through every way of describing data.
@@ -311,11 +311,11 @@ fn a_failure_says_whether_and_when_again() {
     assert!(behavior[1..].iter().all(|byte| *byte == 0));
     let mut queue = rig.queue(0);
     let cases = [
-        (0x0281, Again::Now),
-        (0x4281, Again::Never),
-        (0x0a81, Again::After(2)),
-        (0x1281, Again::Now),
-        (0x1a81, Again::After(700)),
+        (0x0281, RetryHint::Now),
+        (0x4281, RetryHint::Never),
+        (0x0a81, RetryHint::After(2)),
+        (0x1281, RetryHint::Now),
+        (0x1a81, RetryHint::After(700)),
     ];
     for (status, again) in cases {
         rig.model.state().io_status.push(status);
@@ -336,7 +336,11 @@ fn a_controller_without_delays_is_not_asked_for_them() {
     let mut queue = rig.queue(0);
     rig.model.state().io_status.push(0x1a81);
     let failure = queue.failure(&command(Op::Flush, 0, 0), &[]);
-    assert_eq!(failure.again, Again::Now, "a delay that it does not have");
+    assert_eq!(
+        failure.again,
+        RetryHint::Now,
+        "a delay that it does not have"
+    );
 }
 
 #[test]

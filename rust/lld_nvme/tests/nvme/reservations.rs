@@ -5,8 +5,8 @@ use crate::model::reservations::{Reservations, US};
 use crate::model::Config;
 use crate::rig::{command, Rig, UNIT};
 use hal::{
-    Access, Again, Answer, CmdError, Controller, Denied, Error, Failure, Holder, Op, Registered,
-    Reserve,
+    Access, Answer, CmdError, Controller, Denied, Error, Failure, Holder, Op, Registered, Reserve,
+    RetryHint,
 };
 
 const OTHER: u64 = 2;
@@ -165,7 +165,7 @@ fn a_conflict_fails_the_command_for_good() {
     let data = rig.map(&[0; 512], 0, 0);
     let conflict = Failure {
         error: CmdError::Reserved,
-        again: Again::Never,
+        again: RetryHint::Never,
     };
     // The type; whether others may write, and read; and once they are registered.
     for (kind, write_ok, read_ok, registered_ok) in [

@@ -26,16 +26,16 @@ fn a_queue_whose_controller_is_late() {
     for id in 2..5 {
         queue.submit(flush(id), true);
     }
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     let mut line = String::new();
-    paused.silence(&mut line).unwrap();
+    quiesced.silence(&mut line).unwrap();
     assert_eq!(
         line,
         "queue 1: no completion is there: it is late, or has not heard of all that it was told; \
          tail 5, fetched up to 2, head 2, phase 1, entry 0x0000000000000000"
     );
     assert_eq!(says(&rig), "it says that it is well: CSTS 0x1, CC 0x460061");
-    paused.resume();
+    quiesced.unquiesce();
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn a_queue_with_completions_that_nobody_has_taken() {
     for id in 0..3 {
         queue.submit(flush(id), true);
     }
-    let paused = queue.pause(&rig.machine);
+    let quiesced = queue.quiesce(&rig.machine);
     let mut line = String::new();
-    paused.silence(&mut line).unwrap();
+    quiesced.silence(&mut line).unwrap();
     assert!(
         line.starts_with(
             "queue 1: a completion is there that nobody has taken: its interrupt was lost; \
@@ -56,18 +56,18 @@ fn a_queue_with_completions_that_nobody_has_taken() {
         ),
         "{line}"
     );
-    paused.resume();
+    quiesced.unquiesce();
 }
 
 #[test]
 fn a_queue_without_commands_says_nothing() {
     let rig = Rig::started(Config::default());
     let whole = rig.whole(1);
-    let paused = whole.queues[0].pause(&rig.machine);
+    let quiesced = whole.queues[0].quiesce(&rig.machine);
     let mut line = String::new();
-    paused.silence(&mut line).unwrap();
+    quiesced.silence(&mut line).unwrap();
     assert_eq!(line, "");
-    paused.resume();
+    quiesced.unquiesce();
 }
 
 #[test]

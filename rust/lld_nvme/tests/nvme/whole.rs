@@ -181,19 +181,19 @@ fn a_lying_device_ends_nothing_twice_and_is_found_out() {
         queue.submit(flush(id), true);
         queue.drain(Context::Irq);
         if queue.in_flight() > 200 {
-            let mut paused = queue.pause(&rig.machine);
+            let mut quiesced = queue.quiesce(&rig.machine);
             rig.nvme.stop().unwrap();
-            paused.reap(CmdError::Timeout.again());
-            paused.rewind();
+            quiesced.reap(CmdError::Timeout.again());
+            quiesced.rewind();
             rig.nvme.start().unwrap();
-            paused.resume();
+            quiesced.unquiesce();
         }
     }
     assert!(queue.violations() > 0);
-    let mut paused = queue.pause(&rig.machine);
+    let mut quiesced = queue.quiesce(&rig.machine);
     rig.nvme.stop().unwrap();
-    paused.reap(CmdError::Timeout.again());
-    paused.kill();
+    quiesced.reap(CmdError::Timeout.again());
+    quiesced.kill();
     for (job, _) in host.take() {
         seen[job.id] += 1;
     }

@@ -46,8 +46,8 @@ pub(super) struct Machine {
     pub(super) interrupts: AtomicBool,
     pub(super) raised: AtomicBool,
     pub(super) in_handler: AtomicBool,
-    /// It is noted who waits for what is submitted.
-    pub(super) noted: AtomicBool,
+    /// It is sample who waits for what is submitted.
+    pub(super) sample: AtomicBool,
     /// A thread runs, and so many that read are ready.
     pub(super) busy: AtomicBool,
     pub(super) ready: AtomicUsize,

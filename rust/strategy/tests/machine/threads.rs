@@ -65,7 +65,7 @@ pub fn play<S: Strategy>(strategy: S, load: Load) -> Played {
         raised: AtomicBool::new(false),
         in_handler: AtomicBool::new(false),
         busy: AtomicBool::new(false),
-        noted: AtomicBool::new(false),
+        sample: AtomicBool::new(false),
         ready: AtomicUsize::new(0),
         seen: Mutex::default(),
         dice: Mutex::new(Dice(load.seed)),
@@ -81,9 +81,9 @@ pub fn play<S: Strategy>(strategy: S, load: Load) -> Played {
     top.queue
         .set(Arc::downgrade(&queue))
         .expect("it is the first");
-    let mut paused = queue.pause(&platform);
-    paused.set_mode(load.mode).expect("it can be polled");
-    paused.resume();
+    let mut quiesced = queue.quiesce(&platform);
+    quiesced.set_mode(load.mode).expect("it can be polled");
+    quiesced.unquiesce();
     queue.set_poll_interval_us(load.interval_us);
     queue.set_predicting(load.predict);
     queue.set_costs(Costs {
@@ -245,8 +245,8 @@ impl<'a, S: Strategy> Schedule<'a, S> {
             false => 1,
         };
         let to = (self.next + count).min(load.reads);
-        let noted = load.hooked && queue.tracks(COOP);
-        machine.noted.store(noted, SeqCst);
+        let sample = load.hooked && queue.tracks(COOP);
+        machine.sample.store(sample, SeqCst);
         match to - self.next {
             1 => queue.submit(Read(self.next), true),
             _ => queue.submit_many((self.next..to).map(Read)),
@@ -258,7 +258,7 @@ impl<'a, S: Strategy> Schedule<'a, S> {
             id: to - 1,
             may_yield: crowded,
         };
-        let then = match (noted, here.is_awake()) {
+        let then = match (sample, here.is_awake()) {
             (true, _) => queue.wait(&here, None),
             (false, true) => Next::GoOn,
             (false, false) => Next::Sleep,

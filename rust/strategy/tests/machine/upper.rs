@@ -56,7 +56,7 @@ impl<S: Strategy> Upper for Top<S> {
                 seen.expected.insert(rq.0, what);
             });
         }
-        self.machine.noted.load(SeqCst)
+        self.machine.sample.load(SeqCst)
     }
 
     fn unmap(&self, _: &mut Read) {}

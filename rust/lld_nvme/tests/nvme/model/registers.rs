@@ -33,11 +33,11 @@ impl Device for State {
                     (true, false) => 1,
                     (true, true) => 2,
                 };
-                let paused = self.platform.now_us() < self.paused_until;
+                let quiesced = self.platform.now_us() < self.paused_until;
                 u32::from(self.ready)
                     | (u32::from(self.fatal) << 1)
                     | (shst << 2)
-                    | (u32::from(paused) << 5)
+                    | (u32::from(quiesced) << 5)
             }
             0x24 => self.aqa,
             _ => {
