@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The control path: bring up, name the disks, stop, bring back, shut down.
+//! The control path of a controller: bring it up, name its disks, stop it, bring it back, shut it
+//! down; its limits, what it reports beside its I/O ([`DeviceEvent`]: disks that come, go or
+//! change, warnings about its health, firmware that it activates), its temperature, and how much
+//! its link may sleep.
 //!
 //! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time
 //! by the device's specification, and is called by one thread at a time (the glue holds a mutex
-//! across each call).
+//! across each call). [`Cause::Attention`] calls for [`Controller::attend`], which a thread makes.
 
-use crate::{
-    DeviceEvent, Error, EventAction, Limits, LinkPower, Queue, Queues, Reservations, Temperature,
-};
 use core::fmt;
+
+use crate::{Error, Queue, Reservations};
 
 /// Names by which a disk is known for ever, as far as it has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -271,4 +273,223 @@ pub trait Controller: Send + Sync + 'static {
     /// Lets `vector` interrupt, or not, at the device. For message-signalled vectors that the bus
     /// masks it does nothing. Any context.
     fn set_interrupt(&self, vector: u16, enabled: bool);
+}
+
+/// What a controller can do, known after [`Controller::start`]. The engine and the layer
+/// above keep to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Queues that can be created, at least 1.
+    pub queues: u16,
+    /// Tags of each queue, at least 1.
+    pub tags: u16,
+    /// Most bytes that one command moves.
+    pub max_transfer: u32,
+    /// Most data segments of one command.
+    pub max_segments: u16,
+    /// Most bytes of one segment.
+    pub max_segment: u32,
+    /// No segment boundary inside a command may fall elsewhere than where `address & mask == 0`; 0:
+    /// anywhere.
+    pub virt_boundary: u64,
+    /// Segments start and end where `address & mask == 0`.
+    pub dma_align: u32,
+    /// No segment goes on beyond an address of which `address & mask == mask`: a mask of low bits;
+    /// all ones: there is no such boundary.
+    pub segment_boundary: u64,
+}
+
+impl Limits {
+    /// These limits on a machine that maps at most `bytes` at once for the device: where that is
+    /// less, whole pages of it, and never less than one.
+    pub fn within(self, bytes: u64) -> Self {
+        let most = match u32::try_from(bytes) {
+            Ok(bytes) => (bytes & !PAGE_MASK).max(PAGE_MASK.saturating_add(1)),
+            Err(_) => u32::MAX,
+        };
+        Self {
+            max_transfer: self.max_transfer.min(most),
+            max_segment: self.max_segment.min(most),
+            ..self
+        }
+    }
+}
+
+/// Of the least that every disk has to move at once, 4 KiB.
+const PAGE_MASK: u32 = 0xfff;
+
+/// How the controller's queues are while it is attended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queues {
+    /// I/O goes on.
+    Live,
+    /// Nothing is issued or drained; what was issued stays with the device.
+    AtRest,
+}
+
+/// What a controller that was attended wishes of the layer above. Unless it is
+/// [`EventAction::Nothing`] or [`EventAction::Later`] it is attended again afterwards: there may be
+/// more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventAction {
+    /// Nothing.
+    Nothing,
+    /// The disks may have come, gone or changed: see [`Controller::units`].
+    LookAnew,
+    /// It has to be attended with its queues at rest.
+    Rest,
+    /// It has to be recovered.
+    Recover,
+    /// It has called too often: it is attended in so many microseconds.
+    Later(u32),
+}
+
+/// How much a [`DeviceEvent`] matters to the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// It should be looked after.
+    Warning,
+    /// Something has failed.
+    Error,
+}
+
+/// Something that the device has said, for the operator's log.
+#[derive(Clone, Copy)]
+pub struct DeviceEvent<'a> {
+    /// How much it matters.
+    pub weight: Severity,
+    /// One line, without its end.
+    pub text: &'a dyn fmt::Display,
+    /// Programs are told, too: by a variable of this name and value in a uevent of the device.
+    pub uevent: Option<(&'static str, u32)>,
+}
+
+/// Places in a device that have a sensor of their own, at most.
+pub const SENSORS: usize = 8;
+
+/// Temperatures, in thousandths of a degree Celsius.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Temperature {
+    /// The device as a whole.
+    pub composite: i32,
+    /// From where on that is too hot to work as it should, where the device says so.
+    pub warning: Option<i32>,
+    /// From where on it is too hot to work.
+    pub critical: Option<i32>,
+    /// The device itself says that it is too hot, or too cold.
+    pub alarm: bool,
+    /// The places that have a sensor.
+    pub sensors: [Option<i32>; SENSORS],
+}
+
+/// A policy, from none to most that is saved. What each comes to on a certain link is the driver's
+/// to say; the names are those of the in-tree drivers (Linux 7.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum LinkPower {
+    /// As the firmware of the machine has set it. It is where a link begins, and nothing to be
+    /// chosen.
+    #[default]
+    Firmware,
+    /// It stays awake.
+    MaxPerformance,
+    /// It sleeps lightly, where the host has it do so.
+    MediumPower,
+    /// Likewise, and as deep as the device asks for.
+    MediumPowerWithDipm,
+    /// It sleeps as deep as the device asks for, and lightly where the host has it sleep.
+    MinPowerWithPartial,
+    /// It sleeps deep.
+    MinPower,
+}
+
+impl LinkPower {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Firmware,
+        Self::MaxPerformance,
+        Self::MediumPower,
+        Self::MediumPowerWithDipm,
+        Self::MinPowerWithPartial,
+        Self::MinPower,
+    ];
+
+    /// What an operator calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Firmware => "keep_firmware_settings",
+            Self::MaxPerformance => "max_performance",
+            Self::MediumPower => "medium_power",
+            Self::MediumPowerWithDipm => "med_power_with_dipm",
+            Self::MinPowerWithPartial => "min_power_with_partial",
+            Self::MinPower => "min_power",
+        }
+    }
+
+    /// The one of this name that can be chosen.
+    pub fn of_name(name: &[u8]) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|policy| policy.name().as_bytes() == name && *policy != Self::Firmware)
+    }
+
+    /// The one of this number, from 0, in the order of [`LinkPower::ALL`].
+    pub fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_maps_less_makes_commands_smaller() {
+        let limits = Limits {
+            queues: 1,
+            tags: 1,
+            max_transfer: 1 << 20,
+            max_segments: 33,
+            max_segment: 1 << 19,
+            virt_boundary: 4095,
+            dma_align: 3,
+            segment_boundary: u64::MAX,
+        };
+        let within = |bytes| {
+            let limits = limits.within(bytes);
+            (limits.max_transfer, limits.max_segment)
+        };
+        assert_eq!(within(u64::MAX), (1 << 20, 1 << 19));
+        assert_eq!(within(1 << 20), (1 << 20, 1 << 19));
+        assert_eq!(within((1 << 20) - 1), ((1 << 20) - 4096, 1 << 19));
+        assert_eq!(within(252 << 10), (252 << 10, 252 << 10));
+        assert_eq!(within(0), (4096, 4096), "a page has to go");
+        assert_eq!(limits.within(4096).max_segments, 33);
+        let any = Limits {
+            max_segment: u32::MAX,
+            ..limits
+        };
+        assert_eq!(any.within(u64::MAX), any, "nothing is rounded");
+    }
+
+    #[test]
+    fn names_and_numbers_lead_back() {
+        for (number, policy) in (0u8..).zip(LinkPower::ALL) {
+            assert_eq!(LinkPower::of_number(number), Some(policy));
+            assert_eq!(policy as u8, number);
+            let chosen = Some(policy).filter(|policy| *policy != LinkPower::Firmware);
+            assert_eq!(LinkPower::of_name(policy.name().as_bytes()), chosen);
+        }
+        assert_eq!(LinkPower::of_number(6), None);
+        for nonsense in [
+            "",
+            "min",
+            "min_power ",
+            "MIN_POWER",
+            "min_power_with_partial_",
+        ] {
+            assert_eq!(LinkPower::of_name(nonsense.as_bytes()), None, "{nonsense}");
+        }
+    }
 }

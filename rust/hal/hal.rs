@@ -38,39 +38,26 @@
 extern crate std;
 
 mod around;
-mod attention;
-mod command;
 mod controller;
 mod error;
-mod limits;
-mod link_power;
 #[cfg(any(test, feature = "mock"))]
 pub mod mock;
 mod platform;
 mod poll;
-mod progress;
 mod queue;
 mod quirks;
 mod reservation;
 mod tag;
-mod tag_table;
-mod temperature;
 
 pub use around::Around;
-pub use attention::{DeviceEvent, EventAction, Queues, Severity};
-pub use command::{Command, Op, Segment};
 pub use controller::{
-    Cause, Controller, Discard, NewQueue, Refused, Shape, Shutdown, Unit, UnitIds, UnitKind,
+    Cause, Controller, DeviceEvent, Discard, EventAction, Limits, LinkPower, NewQueue, Queues,
+    Refused, Severity, Shape, Shutdown, Temperature, Unit, UnitIds, UnitKind, SENSORS,
 };
 pub use error::{CmdError, Error, Failure, Outcome, RetryHint};
-pub use limits::Limits;
-pub use link_power::LinkPower;
 pub use platform::{DmaMem, Mmio, Platform};
-pub use poll::{poll_until, Backoff, Deadline, GRACE_US};
-pub use progress::{Progress, Steps};
-pub use queue::{Event, Queue, Unbound};
+pub use poll::{poll_until, Backoff, Deadline, Progress, Steps, GRACE_US};
+pub use queue::{Command, Event, Op, Queue, Segment, Unbound};
 pub use quirks::{Messages, PciIds};
 pub use reservation::{Access, Answer, Denied, Holder, Registered, Reservations, Reserve};
-pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch};
-pub use tag_table::TagTable;
-pub use temperature::{Temperature, SENSORS};
+pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch, TagTable};

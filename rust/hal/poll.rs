@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How the control path waits for a device: it polls until an answer is there or a deadline has
-//! come, and sleeps between two polls.
+//! come, and sleeps between two polls. [`Progress`] says what it is at, for the log, when that
+//! fails or does not come to an end.
+
+use cell::sync::{AtomicU8, Ordering};
+use core::marker::PhantomData;
 
 use crate::{Error, Platform};
 
@@ -96,11 +100,48 @@ pub fn poll_until<T>(
     }
 }
 
+/// The steps of a driver's control path, numbered from 0.
+pub trait Steps: Copy {
+    /// What the log calls each, by its number.
+    const NAMES: &'static [&'static str];
+
+    /// Its number.
+    fn number(self) -> u8;
+}
+
+/// The step under way, or the one that failed. Any context.
+pub struct Progress<S> {
+    at: AtomicU8,
+    steps: PhantomData<fn(S)>,
+}
+
+impl<S: Steps> Progress<S> {
+    /// `first` is under way.
+    pub fn new(first: S) -> Self {
+        Self {
+            at: AtomicU8::new(first.number()),
+            steps: PhantomData,
+        }
+    }
+
+    /// `step` begins.
+    pub fn at(&self, step: S) {
+        self.at.store(step.number(), Ordering::Relaxed);
+    }
+
+    /// What the log calls the step that was begun last.
+    pub fn name(&self) -> &'static str {
+        let at = usize::from(self.at.load(Ordering::Relaxed));
+        S::NAMES.get(at).copied().unwrap_or("nothing")
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use core::cell::Cell;
+
     use super::*;
     use crate::mock::MockPlatform;
-    use core::cell::Cell;
 
     #[test]
     fn pauses_double_up_to_the_longest() {
@@ -164,5 +205,26 @@ mod tests {
         assert!(!deadline.has_come(9) && deadline.has_come(10));
         let mut deadline = Deadline::unless(u64::MAX, &|| true);
         assert!(!deadline.has_come(u64::MAX - 1) && deadline.has_come(u64::MAX));
+    }
+
+    #[derive(Clone, Copy)]
+    struct Step(u8);
+
+    impl Steps for Step {
+        const NAMES: &'static [&'static str] = &["first", "second"];
+
+        fn number(self) -> u8 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn the_last_step_is_told() {
+        let progress = Progress::new(Step(0));
+        assert_eq!(progress.name(), "first");
+        progress.at(Step(1));
+        assert_eq!(progress.name(), "second");
+        progress.at(Step(2));
+        assert_eq!(progress.name(), "nothing", "no such step");
     }
 }

@@ -33,7 +33,7 @@ impl Block {
     }
 }
 
-/// The address space of the devices of one [`super::MockPlatform`].
+/// The address space of the devices of one [`crate::mock::MockPlatform`].
 #[derive(Debug, Default)]
 pub struct MockBus {
     blocks: Mutex<BTreeMap<u64, Arc<Block>>>,

@@ -36,7 +36,7 @@ pub(super) struct State {
 /// What happens while somebody looks for events.
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-/// The device's end of a [`MockQueue`](super::MockQueue). Any thread.
+/// The device's end of a [`MockQueue`](crate::mock::MockQueue). Any thread.
 #[derive(Default)]
 pub struct MockDevice {
     state: Mutex<State>,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The data of a request, as mapped for a device.
 
-use super::bus::Block;
-use super::MockBus;
+use crate::mock::bus::Block;
+use crate::mock::MockBus;
 use crate::Segment;
 use std::sync::Arc;
 use std::vec;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The machine itself: tables, DMA memory, time.
 
-use super::bus::Block;
 use super::{MockBus, MockMapping};
+use crate::mock::bus::Block;
 use crate::{DmaMem, Error, Platform};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::boxed::Box;

@@ -2,7 +2,7 @@
 //! A queue whose device is the test: the driver's half of it, honest, and checking as a real one
 //! must.
 
-use super::device::{Issued, MockDevice};
+use crate::mock::device::{Issued, MockDevice};
 use crate::{
     Bound, CmdError, Command, Completed, Detached, Error, Event, Free, NewQueue, Platform, Queue,
     Segment, Tag, TagBatch, TagTable, Unbound,
