@@ -27,7 +27,7 @@ mod again_suite {
         whole: KBox<Whole>,
         queue: KBox<bindings::request_queue>,
         _hctx: KBox<bindings::blk_mq_hw_ctx>,
-        _lane: KBox<HctxData>,
+        _data: KBox<HctxData>,
     }
 
     /// # Safety
@@ -39,7 +39,7 @@ mod again_suite {
     }
 
     fn rig(max_retries: u8) -> Result<Rig> {
-        let hctx = HctxData {
+        let data = HctxData {
             queue: null(),
             way: null(),
             switches: Toggles::new(0, 0),
@@ -48,7 +48,7 @@ mod again_suite {
             max_retries,
             stats: Default::default(),
         };
-        let hctx = KBox::new(hctx, GFP_KERNEL)?;
+        let data = KBox::new(data, GFP_KERNEL)?;
         // SAFETY: structures of C, and a PDU that blk-mq zeroes as well.
         let (mut hctx, mut queue, mut whole) = unsafe {
             (
@@ -57,14 +57,14 @@ mod again_suite {
                 zeroed::<Whole>()?,
             )
         };
-        hctx.driver_data = core::ptr::from_ref(&*hctx).cast_mut().cast();
+        hctx.driver_data = core::ptr::from_ref(&*data).cast_mut().cast();
         whole.rq.mq_hctx = &mut *hctx;
         whole.rq.q = &mut *queue;
         Ok(Rig {
             whole,
             queue,
             _hctx: hctx,
-            _lane: hctx,
+            _data: data,
         })
     }
 

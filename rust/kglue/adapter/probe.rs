@@ -3,6 +3,7 @@
 
 use core::mem::{size_of, MaybeUninit};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8};
+use engine::Costs;
 use hal::Error;
 use kernel::error::to_result;
 use kernel::prelude::*;
@@ -251,11 +252,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         let costs = crate::platform::measure_costs();
         for index in 0..count {
             let vector = (index < interrupting).then(|| self.bus.vector(index));
-            let queue = self.make_queue(index, vector, depth)?;
-            queue.io.set_costs(costs);
-            // There is room: reserved above, so nothing that was pushed before moves. This `push`
-            // gives nothing back, so there is one copy less on the stack.
-            (self.queues.push(queue, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
+            self.add_queue(index, vector, depth, costs)?;
         }
         self.own_vectors = in_a_row(self.queues.iter().filter_map(|queue| queue.vector));
         (self.quiesced.lock().reserve(self.queues.len(), GFP_KERNEL))
@@ -270,6 +267,22 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             C::wake_by(queue.get().io.hardware(), queue.get().alarm.clone());
         }
         Ok(())
+    }
+
+    /// Makes one more queue, for which there is room. Apart, as it is large and lies on the stack.
+    #[inline(never)]
+    fn add_queue(
+        &mut self,
+        index: u16,
+        vector: Option<u16>,
+        depth: usize,
+        costs: Costs,
+    ) -> Result<(), Error> {
+        let queue = self.make_queue(index, vector, depth)?;
+        queue.io.set_costs(costs);
+        // There is room, so nothing that was pushed before moves. This `push` gives nothing back, so
+        // there is one copy less on the stack.
+        (self.queues.push(queue, GFP_KERNEL)).map_err(|_| Error::NoMemory)
     }
 
     /// Allocates the tag set of the queues, which are there. Sleeps.

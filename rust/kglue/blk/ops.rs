@@ -59,7 +59,7 @@ fn track(rq: &Rq, switches: Switches, noted: bool) {
 /// Takes over `rq`, which comes from an elevator: it goes back where no tag is free, as the order
 /// of what waits is the elevator's, and ioprio's. blk-mq comes again when a request ends.
 fn scheduled<C: Controller, B: Bus>(
-    hctx: &HctxData,
+    data: &HctxData,
     queue: &HwQueue<C, B>,
     rq: Rq,
     last: bool,
@@ -68,14 +68,14 @@ fn scheduled<C: Controller, B: Bus>(
     rq.set_waiter(None);
     // Before anybody can end it; taken back where it does not come to that.
     if !again {
-        hctx.stats.submitted(1);
+        data.stats.submitted(1);
     }
     match queue.io.try_submit(rq, last) {
         Ok(()) => shims::HIOPS_STS_OK,
         Err(back) => {
             match again {
                 true => back.set_again(true),
-                false => hctx.stats.not_submitted(),
+                false => data.stats.not_submitted(),
             }
             let _ = back.into_raw();
             shims::HIOPS_STS_RESOURCE
@@ -96,13 +96,13 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         ..zeroed()
     };
 
-    /// The hardware queue that `hctx` leads to, for as long as preemption is off: it outlives the
-    /// hctx, which goes with the disk.
+    /// The hardware queue of `data`, for as long as preemption is off: it outlives the disk, with
+    /// which `data` goes.
     #[inline(always)]
-    fn io<'a>(hctx: &HctxData, _stay: &'a PreemptOff) -> &'a HwQueue<C, B> {
-        // SAFETY: `init_hctx` got the hctx from this very adapter, which outlives its disks, and
+    fn io<'a>(data: &HctxData, _stay: &'a PreemptOff) -> &'a HwQueue<C, B> {
+        // SAFETY: `init_hctx` got the data from this very adapter, which outlives its disks, and
         // then waits until nobody has preemption off that may have seen one.
-        unsafe { &*hctx.queue.cast::<HwQueue<C, B>>() }
+        unsafe { &*data.queue.cast::<HwQueue<C, B>>() }
     }
 
     /// # Safety
@@ -113,7 +113,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     ) -> bindings::blk_status_t {
         // SAFETY: blk-mq passes its own; `driver_data` was set in `init_hctx`. The request is
         // there, and given to hiops with this call.
-        let (hctx, rq, last) = unsafe {
+        let (data, rq, last) = unsafe {
             let rq = Rq::from_raw(NonNull::new_unchecked((*bd).rq));
             (&*(*hctx).driver_data.cast::<HctxData>(), rq, (*bd).last)
         };
@@ -121,15 +121,15 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             return shims::HIOPS_STS_NOTSUPP;
         }
         let stay = PreemptOff::new();
-        let (queue, switches) = (Self::io(hctx, &stay), hctx.switches.get());
+        let (queue, switches) = (Self::io(data, &stay), data.switches.get());
         if rq.view().is_scheduled() {
-            return scheduled(hctx, queue, rq, last);
+            return scheduled(data, queue, rq, last);
         }
         if rq.take_again() {
             // Counted before. Whoever brings it is not who waits for it.
             rq.set_waiter(None);
         } else {
-            hctx.stats.submitted(1);
+            data.stats.submitted(1);
             track(&rq, switches, queue.io.tracks(switches));
         }
         queue.io.submit(rq, last);
@@ -144,9 +144,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         // SAFETY: blk-mq's list, ours for this call, and so are its requests.
         let mut rest = unsafe { Chain::take(&mut *list) };
         let stay = PreemptOff::new();
-        while let Some((hctx, left)) = rest.iter().run() {
-            hctx.stats.submitted(left as u64);
-            let (queue, switches) = (Self::io(hctx, &stay), hctx.switches.get());
+        while let Some((data, left)) = rest.iter().run() {
+            data.stats.submitted(left as u64);
+            let (queue, switches) = (Self::io(data, &stay), data.switches.get());
             let run = Run {
                 rest: &mut rest,
                 left,
@@ -155,7 +155,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
             queue.io.submit_many(run);
-            // The hctx goes with its disk, which these requests may have kept.
+            // The data of an hctx goes with its disk, which these requests may have kept.
             queue.io.poll_on_submit(switches);
         }
     }
@@ -164,9 +164,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     /// Called by blk-mq for a hardware context of this adapter.
     unsafe extern "C" fn commit_rqs(hctx: *mut bindings::blk_mq_hw_ctx) {
         // SAFETY: as in `queue_rq`.
-        let hctx = unsafe { &*(*hctx).driver_data.cast::<HctxData>() };
+        let data = unsafe { &*(*hctx).driver_data.cast::<HctxData>() };
         let stay = PreemptOff::new();
-        Self::io(hctx, &stay).io.commit();
+        Self::io(data, &stay).io.commit();
     }
 
     /// # Safety
@@ -198,9 +198,9 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         _batch: *mut bindings::io_comp_batch,
     ) -> c_int {
         // SAFETY: as in `queue_rq`.
-        let hctx = unsafe { &*(*hctx).driver_data.cast::<HctxData>() };
+        let data = unsafe { &*(*hctx).driver_data.cast::<HctxData>() };
         let stay = PreemptOff::new();
-        let queue = Self::io(hctx, &stay);
+        let queue = Self::io(data, &stay);
         // Most calls come before the device has answered: those are to be cheap.
         if !queue.io.check() {
             return 0;
@@ -224,8 +224,8 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             (disk, &mut (*hctx).driver_data)
         };
         match disk.hctxs.get(index as usize) {
-            Some(hctx) => {
-                *place = from_ref(hctx).cast_mut().cast();
+            Some(data) => {
+                *place = from_ref(data).cast_mut().cast();
                 0
             }
             None => kernel::error::code::EINVAL.to_errno(),
