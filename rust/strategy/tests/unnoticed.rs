@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What every strategy keeps to (docs/architecture.md), by a clock: how long a finished command
+//! What no answer changes (docs/architecture.md), by a clock: how long a finished command
 //! lies unnoticed, how long a doorbell is deferred, how long a request waits beside a free tag.
 //! With dice, with `coop` and with `plain`, in each mode, beside neighbours that compute.
 //!
