@@ -33,7 +33,7 @@ def differences(one, other):
 
 def line(found):
     part, driver, load, key, one, other = found
-    return f"{100 * part:6.2f} %  {driver:<12}{load:<18}{key:<8}{one:>10.0f}{other:>10.0f}"
+    return f"{100 * part:6.2f} %  {driver:<12}{load:<18}{key:<8}{one:>11.1f}{other:>11.1f}"
 
 
 def options(parser):
@@ -41,7 +41,7 @@ def options(parser):
 
 
 def run(args):
-    rows = [record.load(path)["rows"] for path in args.result]
+    rows = [table.real(record.load(path))["rows"] for path in args.result]
     if len(rows) > 2:
         raise Wrong("one result or two, not more")
     if len(rows) == 1:

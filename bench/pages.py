@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pages [PAGE...]: fills in the tables of Markdown pages from docs/timed/*.json.
+"""pages [PAGE...]: fills in the tables of Markdown pages from docs/timed/*.json, in real units.
 
 A table stands between two comments; what is between them is the result's, nobody writes there:
 
@@ -40,7 +40,13 @@ SUMMARY = {"psync-1": "1 thread", "psync-16": "16 threads", "psync-64": "64 thre
 
 
 def load(name):
-    return record.load(os.path.join(RESULTS, f"{name}.json"))
+    """A result, in real units."""
+    return table.real(record.load(os.path.join(RESULTS, f"{name}.json")))
+
+
+def short(microseconds):
+    """A time of as many digits as say something."""
+    return f"{microseconds:,.{0 if microseconds >= 100 else 1}f}"
 
 
 def ratios_of(result):
@@ -53,16 +59,16 @@ def whole(result):
     """Every load of a result."""
     pairs = table.pairs(result["rows"])
 
-    def both(pair, key, digits=0, scale=1):
-        return " / ".join(f"{cell[key] / scale:,.{digits}f}" for cell in pair)
+    def both(pair, key, told):
+        return " / ".join(told(cell[key]) for cell in pair)
 
     def line(pair):
         first, second = pair
-        beside = "" if first["neighbour"] is None else both(pair, "neighbour", 2)
+        beside = "" if first["neighbour"] is None else both(pair, "neighbour", "{:.2f}".format)
         return [first["load"], *(f"{cell['iops']:,.0f}" for cell in pair),
                 f"{table.ratio(first, second):.2f}",
-                *(both(pair, key) for key in LATENCIES), both(pair, "cpu_ns_per_io", 1, 1000),
-                beside]
+                *(both(pair, key, short) for key in LATENCIES),
+                both(pair, "cpu_ns_per_io", lambda ns: f"{ns / 1000:.2f}"), beside]
 
     header = ["load", *(f"{cell['driver']}: IOPS" for cell in pairs[0]), "ratio",
               *LATENCIES.values(), "CPU an I/O, µs", "neighbour"]
@@ -96,7 +102,7 @@ def summary(*results):
                for result in results]
 
     def cells(pair):
-        told = [", ".join(f"{cell[key]:,.0f}" for key in ("iops", "p50_us", "p99_us"))
+        told = [", ".join([f"{cell['iops']:,.0f}", short(cell["p50_us"]), short(cell["p99_us"])])
                 for cell in pair]
         return [*told, f"{table.ratio(*pair):.2f}"]
 

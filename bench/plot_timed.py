@@ -102,7 +102,9 @@ def distributions(result):
 
 
 def draw(folder, base, result):
-    """The pictures of one result, into `folder`; of one with more than two drivers, none."""
+    """The pictures of one result, into `folder`, in real units; of one with more than two drivers,
+    none."""
+    result = table.real(result)
     if not table.pairs(result["rows"]):
         return
     figures = {"iops": bars(result, "iops", "IOPS", lambda ratio: ratio),

@@ -4,11 +4,38 @@
 # Characters of a driver's name, and of the way it is measured in.
 DRIVER = 24
 # key, heading, width, digits
-COLUMNS = (("iops", "IOPS", 9, 0), ("ratio", "ratio", 7, 2), ("mean_us", "mean us", 9, 0),
-           ("p50_us", "p50", 8, 0), ("p99_us", "p99", 8, 0), ("p999_us", "p99.9", 8, 0),
-           ("p9999_us", "p99.99", 8, 0), ("cpu_ns_per_io", "CPU ns", 9, 0),
+COLUMNS = (("iops", "IOPS", 9, 0), ("ratio", "ratio", 7, 2), ("mean_us", "mean us", 9, 1),
+           ("p50_us", "p50", 9, 1), ("p99_us", "p99", 9, 1), ("p999_us", "p99.9", 9, 1),
+           ("p9999_us", "p99.99", 9, 1), ("cpu_ns_per_io", "CPU ns", 9, 0),
            ("neighbour", "neighb.", 8, 3), ("interrupts", "irqs", 6, 2),
            ("switches", "switch", 7, 2), ("registers", "regs", 7, 2))
+
+# What of a cell is a time, beside its distribution; models.SCALE says how the machine's relate to
+# real ones.
+TIMES = ("mean_us", "p50_us", "p99_us", "p999_us", "p9999_us", "cpu_ns_per_io", "elapsed_ns",
+         "busy_ns")
+
+
+def real_cell(cell, scale):
+    """A cell in real units, of one whose times are `scale` times as long."""
+    real = dict(cell)
+    for key in TIMES:
+        if real.get(key) is not None:
+            real[key] /= scale
+    if "iops" in real:
+        real["iops"] *= scale
+    if "cdf_us" in real:
+        real["cdf_us"] = [[percent, us / scale] for percent, us in real["cdf_us"]]
+    return real
+
+
+def real(result):
+    """A result in real units; its JSON has those of the machine's clock. What tells no scale has
+    real ones already."""
+    scale = result.get("scale", 1)
+    if scale == 1:
+        return result
+    return {**result, "scale": 1, "rows": [real_cell(row, scale) for row in result["rows"]]}
 
 
 def ratio(first, second):
@@ -53,10 +80,11 @@ def line(cell, first):
 
 
 def lines(result):
-    """The whole table, with what it is of."""
+    """The whole table, in real units, with what it is of."""
     yield f"{title(result)}: {result['device']}"
-    yield (f"The machine's time, {result['scale']} times as slow as the device's; "
+    yield (f"Real time: by the machine's clock all takes {result['scale']} times as long; "
            "CPU time and counts per I/O")
+    result = real(result)
     headings = "".join(f"{heading:>{width}}" for _, heading, width, _ in COLUMNS)
     yield f"{'load':<18}{'driver':<{DRIVER}}{headings}"
     for first, *others in groups(result["rows"]):

@@ -19,8 +19,18 @@ class Tables(unittest.TestCase):
     def test_a_whole_result(self):
         text = pages.whole(result(1.5, 0.25))
         self.assertEqual(text.splitlines()[2],
-                         "| psync-1 | 2,000 | 3,000 | 1.50 | 1 / 1 | 2 / 2 | 3 / 3 "
-                         "| 1.5 / 1.5 | 0.25 / 0.25 |")
+                         "| psync-1 | 2,000 | 3,000 | 1.50 | 1.0 / 1.0 | 2.0 / 2.0 | 3.0 / 3.0 "
+                         "| 1.50 / 1.50 | 0.25 / 0.25 |")
+
+    def test_a_result_is_read_in_real_units(self):
+        slow = {**result(1.5), "scale": 4}
+        with mock.patch.object(pages.record, "load", lambda path: slow):
+            first, second = pages.load("x")["rows"]
+        self.assertEqual((first["iops"], second["iops"], first["p99_us"]), (8000, 12000, 0.5))
+
+    def test_digits_that_say_something(self):
+        self.assertEqual([pages.short(us) for us in (0.25, 99.94, 100.4, 7673.1)],
+                         ["0.2", "99.9", "100", "7,673"])
 
     def test_only_loads_that_all_results_have(self):
         more = result(1)

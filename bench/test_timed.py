@@ -101,8 +101,21 @@ class Table(unittest.TestCase):
         rows = [{**full, **cell(name, iops)} for name, iops in (("a", 4), ("b x", 2), ("b y", 1))]
         told = list(table.lines({"kind": "nvme", "cpus": 1, "model": "m", "hiops": {},
                                  "device": "d", "scale": 4, "rows": rows}))
-        self.assertRegex(told[-2], "b x +2 +0.50 ")
-        self.assertRegex(told[-1], "b y +1 +0.25 ")
+        self.assertRegex(told[-2], "b x +8 +0.50 +0.2 ")
+        self.assertRegex(told[-1], "b y +4 +0.25 +0.2 ")
+
+    def test_times_are_the_devices_not_the_machines(self):
+        slow = {**cell("a", 1000), "p50_us": 320.0, "cpu_ns_per_io": 16000, "neighbour": None,
+                "cdf_us": [[50, 320], [100, 400]], "switches": 2}
+        told = table.real({"scale": 4, "latency_ns": 80_000, "rows": [slow]})
+        self.assertEqual(told["rows"], [{**slow, "iops": 4000, "p50_us": 80, "cpu_ns_per_io": 4000,
+                                         "cdf_us": [[50, 80], [100, 100]]}])
+        self.assertEqual(told["latency_ns"], 80_000)
+        self.assertEqual(table.real(told), told)
+        self.assertEqual(slow["iops"], 1000)
+
+    def test_what_tells_no_scale_is_real_already(self):
+        self.assertEqual(table.real({"rows": [cell("a", 5)]}), {"rows": [cell("a", 5)]})
 
     def test_no_neighbour_no_number(self):
         full = dict.fromkeys([key for key, *_ in table.COLUMNS], 1.0)
