@@ -27,7 +27,8 @@ import table
 
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RESULTS = os.path.join(REPO, "docs", "timed")
-PAGES = [os.path.join(REPO, name) for name in ("README.md", "docs/results.md")]
+PAGES = [os.path.join(REPO, name)
+         for name in ("README.md", "docs/results.md", "docs/results-tables.md")]
 KINDS = "table", "ratios", "summary", "naps", "classes", "jump", "ways", "sweep"
 MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
