@@ -3,7 +3,7 @@
 
 Before that, with --yardsticks, known lengths are held against the machine (bench/yardstick.py).
 
-Rows go to the JSON; progress goes to stderr.
+Rows go to the JSON, by the machine's clock; progress goes to stderr.
 """
 
 import sys
@@ -15,6 +15,7 @@ import models
 import neighbours
 import record
 import sides
+import table
 import window
 import yardstick
 from stage import Stage, latencies
@@ -60,9 +61,10 @@ def per_io(before, after):
 
 
 def told(cell):
-    """A cell in a line of progress."""
-    return (f"{cell['driver']} {cell['iops']:.0f} IOPS, p50 {cell['p50_us']:.0f}, "
-            f"p99 {cell['p99_us']:.0f} us")
+    """A cell in a line of progress, in real units."""
+    cell = table.real_cell(cell, models.SCALE)
+    return (f"{cell['driver']} {cell['iops']:.0f} IOPS, p50 {cell['p50_us']:.1f}, "
+            f"p99 {cell['p99_us']:.1f} us")
 
 
 def doubt(cell):

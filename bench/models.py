@@ -3,7 +3,8 @@
 
 Their figures are real time. The machine's is SCALE times as slow: its clock is one instruction a
 nanosecond, a core of today does about four. So all that is no instruction takes four times as
-long, too, and what a model's user sees is in proportion: divide times by SCALE, multiply IOPS.
+long, too, and what a model's user sees is in proportion. JSON has the machine's units; what people
+read has real ones (table.real()): times divided by SCALE, IOPS multiplied by it.
 """
 
 import dataclasses

@@ -6,6 +6,12 @@ import unittest
 import matrix
 
 
+class Progress(unittest.TestCase):
+    def test_real_units(self):
+        cell = {"driver": "nvme", "iops": 1000, "p50_us": 320, "p99_us": 401}
+        self.assertEqual(matrix.told(cell), "nvme 4000 IOPS, p50 80.0, p99 100.2 us")
+
+
 class PerIo(unittest.TestCase):
     def test_what_has_grown_over_what_was_completed(self):
         before = {"completed": 100, "ticks": 10, "naps": 5, "max_irq_ns": 7}
