@@ -280,8 +280,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     ) -> Result<(), Error> {
         let queue = self.make_queue(index, vector, depth)?;
         queue.io.set_costs(costs);
-        // There is room, so nothing that was pushed before moves. This `push` gives nothing back, so
-        // there is one copy less on the stack.
+        // There is room, so nothing that was pushed before moves. This `push` gives nothing back,
+        // so there is one copy less on the stack.
         (self.queues.push(queue, GFP_KERNEL)).map_err(|_| Error::NoMemory)
     }
 
