@@ -414,7 +414,7 @@ pub(crate) struct TagPrediction {
 pub(crate) struct Predict<P: Platform> {
     /// [`Predict::OFF`], [`Predict::PAUSED`] or [`Predict::ON`].
     pub(crate) state: AtomicU8,
-    /// So many commands more are issued of which nothing is predicted, while it is quiesced.
+    /// So many commands more are issued of which nothing is predicted, while it is paused.
     /// Written by the issue token's holder.
     pub(crate) paused_for: AtomicU16,
     /// By tag: what was predicted of the command that it is bound to.

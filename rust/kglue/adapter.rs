@@ -3,10 +3,10 @@
 //!
 //! # States
 //! ```text
-//!  Live --recover--> (recovery work: gate quiesced, controller stopped, reaped, started) --> Live
+//!  Live --recover--> (recovery work: queues quiesced, controller stopped, reaped, started) --> Live
 //!    |                                                                    +--failed--> Dead
 //!    +--remove, shutdown--> Dead
-//!    +--suspend--> (gate quiesced, controller stopped) Suspended --resume--> Live, or Dead
+//!    +--suspend--> (queues quiesced, controller stopped) Suspended --resume--> Live, or Dead
 //! ```
 //! The gate itself is the strategy's ([`engine::Quiesced`]); the state here only says whether a
 //! recovery may still be begun.

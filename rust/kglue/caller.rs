@@ -138,7 +138,7 @@ pub(crate) struct HostReset {
 }
 
 impl HostReset {
-    /// The host_reset of what has this number. Sleeps.
+    /// The reset of the host that has this number. Sleeps.
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
         Ok(Self {
             work: Arc::new(Work::new(number)?, GFP_KERNEL).map_err(|_| Error::NoMemory)?,
@@ -194,13 +194,13 @@ impl HostResetCall {
         }
     }
 
-    /// Another port can't be stopped, which has cut this one off: it waits for the host_reset.
+    /// Another port can't be stopped, which has cut this one off: it waits for the reset.
     /// `false`: none comes. Any context.
     pub(crate) fn wait(&self) -> bool {
         self.host_reset.call()
     }
 
-    /// The port can't be stopped. Whether it waits for the host_reset; one that does not is rescued
+    /// The port can't be stopped. Whether it waits for the reset; one that does not is rescued
     /// from, as its memory goes back to who uses it next. Any context.
     pub(crate) fn make(&self) -> bool {
         // 0 is never.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Coherent memory that a device cpu_waiters.
+//! Coherent memory that a device shares.
 //!
 //! It is the kernel crate's (`kernel::dma::Coherent`). The words in it are read and written here:
 //! what the crate has for that is another thing in each of Linux 7.2 and 7.3, and is meant for

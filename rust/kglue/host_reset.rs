@@ -24,7 +24,7 @@ impl<H: Host> Slots<H> {
             return true;
         }
         // Nobody comes whose disk is not frozen. What ends I/O may need `attend`, and the
-        // host_reset.
+        // reset.
         self.exchange.disable();
         let rests = why != Suspend::Sleep || self.freeze();
         if rests {

@@ -60,7 +60,7 @@ impl Rq {
 
 /// One disk on one hardware queue: what blk-mq's hardware context of that disk points to.
 pub(crate) struct HctxData {
-    /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request on the hctx.
+    /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request of the hctx.
     pub(crate) queue: *const c_void,
     /// Likewise, for who does not know the type.
     pub(crate) way: *const Way,

@@ -46,7 +46,7 @@ pub(super) struct Machine {
     pub(super) interrupts: AtomicBool,
     pub(super) raised: AtomicBool,
     pub(super) in_handler: AtomicBool,
-    /// It is sample who waits for what is submitted.
+    /// It is tracked who waits for what is submitted.
     pub(super) sample: AtomicBool,
     /// A thread runs, and so many that read are ready.
     pub(super) busy: AtomicBool,
