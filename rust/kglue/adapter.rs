@@ -3,7 +3,7 @@
 //!
 //! # States
 //! ```text
-//!  Live --recover--> (recovery work: queues quiesced, controller stopped, reaped, started) --> Live
+//!  Live --recover--> (recovery: queues quiesced, controller stopped, reaped, started) --> Live
 //!    |                                                                    +--failed--> Dead
 //!    +--remove, shutdown--> Dead
 //!    +--suspend--> (queues quiesced, controller stopped) Suspended --resume--> Live, or Dead
