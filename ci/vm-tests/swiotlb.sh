@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0
 # All data goes through bounce buffers, as in confidential machines: a disk says how much is mapped
 # at once, as the in-tree driver's does, and large I/O from huge pages, which would be one segment
-# otherwise, goes on. There are 4 MiB of buffers, half of what is in flight here: what finds none
-# waits for one, and nothing fails.
+# otherwise, goes on. There are 4 MiB of buffers, half of what is in flight here, as the drive is
+# slow: what finds none waits for one, and nothing fails.
 # image: a.img 256M
 # image: s.img 256M
 # vm: --timeout 1200 --memory 1G --append swiotlb=2048,force
-# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a"
+# vm: --qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a,throttling.bps-total=33554432"
 # vm: --qemu "-device nvme,serial=bounced,drive=a,addr=4"
 # vm: --qemu "-drive file=$DIR/s.img,format=raw,if=none,id=s -device ich9-ahci,id=hba,addr=6"
 # vm: --qemu "-device ide-hd,serial=sata-0,drive=s,bus=hba.0"
