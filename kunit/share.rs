@@ -3,8 +3,8 @@
 //! and how long they do not yield there after turns were lost.
 
 use super::{CpuWaiters, Ready, Share};
-use crate::context::{cpu, stamp, PreemptOff, TICK_MS};
 use crate::platform::KernelPlatform;
+use crate::platform::{cpu, stamp, PreemptOff, TICK_MS};
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
 use core::sync::atomic::Ordering;
 use hal::Error;

@@ -4,7 +4,7 @@
 use super::hook::Hook;
 use super::{interrupts_waiter, own_place, table};
 use crate::blk::hctx::{self, Arrival, Offer, Way};
-use crate::context::now_ns;
+use crate::platform::now_ns;
 use crate::shims;
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
 use crate::work::Stays;

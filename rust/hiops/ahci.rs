@@ -7,9 +7,9 @@ use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
 use kglue::caller::Caller;
 use kglue::hotplug::{PortEvent, SlotPort};
-use kglue::mmio::Window;
 use kglue::pci::hba::HbaDriver;
-use kglue::platform::KernelPlatform;
+use kglue::platform::{KernelPlatform, Window};
+
 use lld_ahci::{AhciController, AhciQueue, Boards, Hba, News, Port, Site};
 
 use crate::inject::{self, AhciRegisters, Handle};

@@ -7,8 +7,8 @@ use hal::{Controller, DmaMem, Error, Platform};
 use kernel::prelude::*;
 use kernel::time::{Instant, Monotonic};
 use kglue::blk::ioctl::{AdminPath, ControlPath, OfDisk, Right, Way, SG_IO};
-use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
+use kglue::platform::DmaBlock;
 use lld_ahci::sat::{self, Ask, Data, Request};
 use lld_ahci::{AtaCommand, AtaReply, Identity, Sense, Transfer};
 

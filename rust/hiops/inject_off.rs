@@ -2,8 +2,7 @@
 //! No faults: registers and queues are the devices' own.
 
 use hal::{Error, NewQueue};
-use kglue::mmio::Window;
-use kglue::platform::KernelPlatform;
+use kglue::platform::{KernelPlatform, Window};
 
 pub(crate) type NvmeRegisters = Window;
 pub(crate) type AhciRegisters = Window;

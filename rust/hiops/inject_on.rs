@@ -11,8 +11,7 @@ use kernel::sync::{Arc, SetOnce};
 use kernel::uaccess::UserSliceReader;
 use kglue::faults::Alarm;
 use kglue::faults::{self, Folder};
-use kglue::mmio::Window;
-use kglue::platform::KernelPlatform;
+use kglue::platform::{KernelPlatform, Window};
 
 pub(crate) type NvmeRegisters = faulty::nvme::Registers<Window, Handle>;
 pub(crate) type AhciRegisters = faulty::ahci::Registers<Window, Handle>;

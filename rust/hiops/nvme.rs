@@ -4,9 +4,9 @@
 use hal::{Around, Error, Messages, NewQueue, PciIds};
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
-use kglue::mmio::Window;
 use kglue::pci::driver::PciDriver;
-use kglue::platform::KernelPlatform;
+use kglue::platform::{KernelPlatform, Window};
+
 use lld_nvme::{NvmeController, NvmeQueue, Quirks};
 
 use crate::inject::{self, Handle, NvmeRegisters};

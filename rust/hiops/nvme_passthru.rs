@@ -6,8 +6,8 @@
 use hal::{DmaMem, Error, Platform};
 use kernel::prelude::*;
 use kglue::blk::ioctl::{AdminPath, ControlPath, OfDisk, Right, Way};
-use kglue::dma::DmaBlock;
 use kglue::errno::to_errno;
+use kglue::platform::DmaBlock;
 use lld_nvme::AdminReply;
 
 use crate::nvme::Nvme;

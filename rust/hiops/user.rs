@@ -7,7 +7,7 @@ use hal::DmaMem;
 use kernel::alloc::KVVec;
 use kernel::prelude::*;
 use kernel::uaccess::{UserPtr, UserSlice};
-use kglue::dma::DmaBlock;
+use kglue::platform::DmaBlock;
 
 /// Most data of one command. What it needs is contiguous memory.
 pub(crate) const DATA_MAX: usize = 2 << 20;

@@ -15,7 +15,7 @@ use hal::Error;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
-use crate::context::now_ms;
+use crate::platform::now_ms;
 use crate::work::{ResetAll, Run, Stays, Tend, Work};
 
 /// How a port calls for attention. Clones are the same caller.

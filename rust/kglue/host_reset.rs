@@ -9,9 +9,9 @@ use core::sync::atomic::Ordering;
 use hal::{Controller, Error};
 
 use crate::adapter::{Bus, Suspend};
-use crate::context::NoIo;
 use crate::errno::advice;
 use crate::hotplug::{Host, Occupant, Slots};
+use crate::platform::NoIo;
 use crate::text::{log_err, log_warn};
 use crate::work::{ResetAll, Run};
 

@@ -35,9 +35,8 @@ use kernel::{c_str, static_lock_class};
 use crate::adapter::{log_quirks, Adapter, Bus, Config, Label, Naming, Reason};
 use crate::blk::ioctl::AdminPath;
 use crate::caller::{Caller, HostReset, TakenOff};
-use crate::context::NoIo;
 use crate::errno::advice;
-use crate::platform::KernelPlatform;
+use crate::platform::{KernelPlatform, NoIo};
 use crate::text::{log_err, log_info, log_warn};
 use crate::work::{Aim, Exchange, KeptOff, Run, Stays, Tend, Work};
 

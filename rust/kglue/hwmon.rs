@@ -12,9 +12,9 @@ use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
 
 use crate::blk::ioctl::Gate;
-use crate::context::now_ms;
 use crate::device::raw;
 use crate::errno::to_errno;
+use crate::platform::now_ms;
 use crate::shims;
 
 /// For how long an answer is good, in milliseconds: a monitor reads all the files at once.

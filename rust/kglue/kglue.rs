@@ -2,7 +2,8 @@
 //! The glue between the pure crates and the kernel: the only Rust that says `kernel::bindings`.
 //!
 //! # Files
-//! * [`platform`], [`dma`], [`mmio`]: hal's platform: tables, DMA memory, registers, time.
+//! * [`platform`]: hal's platform: tables, DMA memory, registers, time; preemption, memory under
+//!   I/O, clocks.
 //! * [`pci`], `irq`: a PCI function with its vectors, and its driver. [`device`]: a device whose
 //!   driver is bound.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
@@ -14,7 +15,7 @@
 //! * [`ram`]: the RAM disk.
 //! * `errno`: errors at the kernel's edge. `text`: the log, and text for the kernel's buffers.
 //!   [`params`]: the module's parameters.
-//! * `context`: preemption, memory under I/O, clocks. `compat`: what differs between kernels.
+//! * `compat`: what differs between kernels.
 //! * `work`: what sleeps, begun from where nothing may; and whom that, or a timer, is for.
 //!   `timers`: the timer that polls, and looks after waiters.
 //! * `faults`: faults on demand, on a kernel that is made for them.
@@ -26,9 +27,7 @@ pub mod adapter;
 pub mod blk;
 pub mod caller;
 mod compat;
-mod context;
 pub mod device;
-pub mod dma;
 pub mod errno;
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
 pub mod faults;
@@ -36,7 +35,6 @@ mod host_reset;
 pub mod hotplug;
 mod hwmon;
 pub mod irq;
-pub mod mmio;
 mod node;
 pub mod params;
 pub mod pci;

@@ -1,18 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The kernel as a hal platform: tables, DMA memory, time; and what this machine takes for what a
-//! strategy can choose between, measured as a controller is bound.
+//! The kernel as a hal platform: tables, DMA memory, registers, time; the context that it runs
+//! hiops in, its clocks; and what this machine takes for what a strategy can choose between,
+//! measured as a controller is bound.
+//!
+//! DMA memory is the kernel crate's (`kernel::dma::Coherent`). The words in it are read and written
+//! here: what the crate has for that is another thing in each of Linux 7.2 and 7.3, and is meant
+//! for fields whose place is known when the driver is compiled.
+//!
+//! Registers are not `kernel::pci::Bar`, which is another thing in each of Linux 7.2 and 7.3, lives
+//! no longer than a borrow of the device, and answers an offset outside with an error and not as a
+//! device that is gone.
 
+use core::mem::size_of;
 use core::ops::Deref;
+use core::ptr::{read_volatile, write_volatile, NonNull};
 use engine::Costs;
-use hal::{Error, Platform};
+use hal::{DmaMem, Error, Mmio, Platform};
+use kernel::alloc::flags::__GFP_NOWARN;
 use kernel::alloc::KVVec;
+use kernel::bindings;
+use kernel::cpu::CpuId;
+use kernel::device::{Bound, Device};
+use kernel::dma::Coherent;
+use kernel::ffi::c_void;
 use kernel::prelude::*;
+use kernel::sync::Arc;
 use kernel::time::delay::fsleep;
-use kernel::time::{Delta, Instant, Monotonic};
+use kernel::time::{ClockSource, Delta, Instant, Monotonic};
 
-use crate::device::BoundDevice;
-use crate::dma::DmaBlock;
-use crate::shims;
+use crate::device::{raw, BoundDevice};
+use crate::pci::Region;
+use crate::{shims, shims_safe};
 
 /// What the pure crates stand on in the kernel, for one device or for none.
 #[derive(Clone)]
@@ -107,5 +125,331 @@ pub(crate) fn measure_costs() -> Costs {
         tick_ns,
         // Until one came: what it does beside is its driver's.
         interrupt_ns: tick_ns,
+    }
+}
+
+/// While it lives, this thread stays on its CPU and runs on: who holds a token is never scheduled
+/// away.
+pub(crate) struct PreemptOff(());
+
+impl PreemptOff {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        shims_safe::hiops_preempt_disable();
+        Self(())
+    }
+}
+
+impl Drop for PreemptOff {
+    #[inline(always)]
+    fn drop(&mut self) {
+        shims_safe::hiops_preempt_enable();
+    }
+}
+
+/// While it lives, this thread's allocations start no I/O, which might wait for the disk that is
+/// being recovered.
+pub(crate) struct NoIo(u32);
+
+impl NoIo {
+    pub(crate) fn new() -> Self {
+        Self(shims_safe::hiops_noio_save())
+    }
+}
+
+impl Drop for NoIo {
+    fn drop(&mut self) {
+        shims_safe::hiops_noio_restore(self.0);
+    }
+}
+
+/// The CPU that runs this. With preemption off.
+#[inline(always)]
+pub(crate) fn cpu() -> usize {
+    CpuId::current().as_u32() as usize
+}
+
+/// A stamp for short intervals on one CPU, in units of its own: see [`stamps_to_ns`].
+#[inline(always)]
+pub(crate) fn stamp() -> u64 {
+    shims_safe::hiops_stamp()
+}
+
+/// The nanoseconds between two stamps that differ by `stamps`.
+pub(crate) fn stamps_to_ns(stamps: u64) -> u64 {
+    shims_safe::hiops_stamp_ns(stamps)
+}
+
+/// Nanoseconds by the kernel's monotonic clock, on all CPUs the same.
+#[inline]
+pub(crate) fn now_ns() -> u64 {
+    // CAST: the trait promises that it is not negative.
+    Monotonic::ktime_get() as u64
+}
+
+/// How much two stamps differ by that are `ns` apart; a clock of unknown speed tells no intervals.
+pub(crate) fn stamps_of(ns: u64) -> u64 {
+    const PROBE: u64 = 1 << 20;
+    let probe_ns = stamps_to_ns(PROBE);
+    ns.saturating_mul(PROBE)
+        .checked_div(probe_ns)
+        .unwrap_or(u64::MAX)
+}
+
+/// The kernel's tick count, wrapping.
+#[inline]
+pub(crate) fn jiffies() -> kernel::ffi::c_ulong {
+    // SAFETY: a word that the tick advances; read once, and any value is a valid one.
+    unsafe { core::ptr::read_volatile(&raw const bindings::jiffies) }
+}
+
+/// The step of [`now_ms`].
+pub(crate) const TICK_MS: u64 = 1000 / shims::HIOPS_HZ as u64;
+
+/// Milliseconds since some moment before boot, in steps of a tick.
+#[inline]
+pub(crate) fn now_ms() -> u64 {
+    (jiffies() as u64).wrapping_mul(TICK_MS)
+}
+
+/// How much is mapped for a device at once.
+pub(crate) enum Mapping {
+    /// What can be: less than everything where data goes through bounce buffers, as in confidential
+    /// machines.
+    AtAll,
+    /// What can be without undue cost: behind an IOMMU, what its cache of addresses holds.
+    Well,
+}
+
+/// Most bytes that are mapped for `device` at once, whose driver has set its DMA mask.
+pub(crate) fn mapping(device: &Device<Bound>, how: Mapping) -> u64 {
+    let device = raw(device);
+    // SAFETY: it is bound.
+    let bytes = unsafe {
+        match how {
+            Mapping::AtAll => bindings::dma_max_mapping_size(device),
+            Mapping::Well => bindings::dma_opt_mapping_size(device),
+        }
+    };
+    // CAST: a `usize` has 64 bits at most.
+    bytes as u64
+}
+
+/// A block of coherent memory, as words that are copied in and out, never borrowed. Clones are
+/// handles of the same memory, which is freed with the last of them.
+///
+/// The length is a multiple of 8, so an aligned word that starts inside also ends inside: one
+/// comparison and one test of the low bits are the whole bounds check.
+///
+/// # Invariants
+/// `first` and `len` are the start and the length in bytes of `memory`, whose device address is
+/// `bus`.
+#[derive(Clone)]
+pub struct DmaBlock {
+    first: NonNull<u64>,
+    len: usize,
+    bus: u64,
+    /// Keeps the memory.
+    _memory: Arc<Coherent<[u64]>>,
+}
+
+// SAFETY: the memory belongs to no thread.
+unsafe impl Send for DmaBlock {}
+// SAFETY: every access is one volatile load or store of a word, with no reference to the memory
+// anywhere.
+unsafe impl Sync for DmaBlock {}
+
+/// What is read and written at once, whatever bits it has.
+trait Word: Copy {}
+impl Word for u32 {}
+impl Word for u64 {}
+
+impl DmaBlock {
+    /// `bytes` (rounded up to a multiple of 8) of zeroed memory that `device` can reach, aligned to
+    /// a page. Sleeps.
+    pub fn new(device: &Device<Bound>, bytes: usize) -> Result<Self, Error> {
+        if bytes == 0 {
+            return Err(Error::Invalid);
+        }
+        // That there is none is told where it is missed, or there is a way without.
+        let flags = GFP_KERNEL | __GFP_NOWARN;
+        let memory = Coherent::zeroed_slice(device, bytes.div_ceil(size_of::<u64>()), flags)
+            .map_err(|_| Error::NoMemory)?;
+        // INVARIANT: asked of the memory itself.
+        Ok(Self {
+            first: NonNull::new(memory.as_mut_ptr().cast()).ok_or(Error::NoMemory)?,
+            len: memory.size(),
+            bus: crate::compat::dma_address(&memory),
+            _memory: Arc::new(memory, GFP_KERNEL).map_err(|_| Error::NoMemory)?,
+        })
+    }
+
+    /// Where the word of type `T` at byte `offset` is, if it is aligned and inside. A pointer that
+    /// comes from here is valid for volatile access for as long as `self` lives.
+    #[inline(always)]
+    fn word<T>(&self, offset: usize) -> Option<*mut T> {
+        let inside = offset < self.len && offset % size_of::<T>() == 0;
+        report_stray(!inside);
+        inside.then(|| self.first.as_ptr().wrapping_byte_add(offset).cast())
+    }
+
+    /// The word at byte `offset`, as it is there now.
+    #[inline(always)]
+    fn load<T: Word>(&self, offset: usize) -> Option<T> {
+        // SAFETY: inside the block (see `word`); volatile, as the device may write it at any
+        // moment.
+        self.word(offset).map(|word| unsafe { read_volatile(word) })
+    }
+
+    /// Writes the word at byte `offset`, if that is inside.
+    #[inline(always)]
+    fn store<T: Word>(&self, offset: usize, value: T) {
+        if let Some(word) = self.word(offset) {
+            // SAFETY: as in `load`; no reference to the memory exists anywhere.
+            unsafe { write_volatile(word, value) }
+        }
+    }
+}
+
+impl DmaMem for DmaBlock {
+    #[inline(always)]
+    fn bus_addr(&self) -> u64 {
+        self.bus
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn read32(&self, offset: usize) -> u32 {
+        self.load(offset).map_or(u32::MAX, u32::from_le)
+    }
+
+    #[inline(always)]
+    fn write32(&self, offset: usize, value: u32) {
+        self.store(offset, value.to_le());
+    }
+
+    #[inline(always)]
+    fn read64(&self, offset: usize) -> u64 {
+        self.load(offset).map_or(u64::MAX, u64::from_le)
+    }
+
+    #[inline(always)]
+    fn write64(&self, offset: usize, value: u64) {
+        self.store(offset, value.to_le());
+    }
+
+    #[inline(always)]
+    fn write_words<const N: usize>(&self, offset: usize, words: [u64; N]) {
+        let bytes = const { N * size_of::<u64>() };
+        let inside = offset % size_of::<u64>() == 0
+            && self
+                .len
+                .checked_sub(bytes)
+                .is_some_and(|last| offset <= last);
+        report_stray(!inside);
+        if inside {
+            let first = self.first.as_ptr().wrapping_byte_add(offset);
+            for (at, word) in words.into_iter().enumerate() {
+                // SAFETY: all `N` words are inside, as was just checked; otherwise as in `store`.
+                unsafe { write_volatile(first.add(at), word.to_le()) }
+            }
+        }
+    }
+}
+
+/// A window on a device's registers. Clones are handles of the same mapping, which lives as long as
+/// any of them, also after the device was pulled: its registers then read as all ones.
+///
+/// # Invariants
+/// `first` is the address of `mapping`, which holds at least `len` bytes of registers; `len` is a
+/// multiple of 4.
+#[derive(Clone)]
+pub struct Window {
+    first: NonNull<c_void>,
+    len: usize,
+    /// Keeps the mapping.
+    _mapping: Arc<Registers>,
+}
+
+// SAFETY: a mapping belongs to no thread.
+unsafe impl Send for Window {}
+// SAFETY: each access is one load or store of the CPU; the device defines what concurrent ones
+// mean.
+unsafe impl Sync for Window {}
+
+/// An address that `ioremap` gave, unmapped when dropped.
+struct Registers(NonNull<c_void>);
+
+// SAFETY: a mapping belongs to no thread.
+unsafe impl Send for Registers {}
+// SAFETY: nothing can be done with a shared reference.
+unsafe impl Sync for Registers {}
+
+impl Drop for Registers {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `Window::new`, unmapped only here.
+        unsafe { bindings::iounmap(self.0.as_ptr()) }
+    }
+}
+
+impl Window {
+    /// Maps the registers in `region`, uncached. Sleeps.
+    pub(crate) fn new(region: &Region) -> Result<Self, Error> {
+        let (start, len) = region.range()?;
+        // SAFETY: the region is its driver's alone.
+        let first = unsafe { bindings::ioremap(start, len) };
+        let first = NonNull::new(first).ok_or(Error::NoMemory)?;
+        let mapping = Arc::new(Registers(first), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        // INVARIANT: just mapped; the length is rounded down.
+        Ok(Self {
+            first,
+            len: len & !3,
+            _mapping: mapping,
+        })
+    }
+
+    /// Where the register at byte `offset` is, if it is aligned and inside.
+    #[inline(always)]
+    fn register(&self, offset: usize) -> Option<*mut c_void> {
+        let inside = offset < self.len && offset % 4 == 0;
+        report_stray(!inside);
+        inside.then(|| self.first.as_ptr().wrapping_byte_add(offset))
+    }
+}
+
+impl Mmio for Window {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline(always)]
+    fn read32(&self, offset: usize) -> u32 {
+        match self.register(offset) {
+            // SAFETY: inside the mapping. `readl` orders later reads of memory behind it.
+            Some(register) => unsafe { bindings::readl(register) },
+            None => u32::MAX,
+        }
+    }
+
+    #[inline(always)]
+    fn write32(&self, offset: usize, value: u32) {
+        if let Some(register) = self.register(offset) {
+            // SAFETY: inside the mapping. `writel` orders earlier writes to memory before it.
+            unsafe { bindings::writel(value, register) }
+        }
+    }
+}
+
+/// Debug builds say when an LLD reached outside its window or its DMA memory; other builds only
+/// give it all ones.
+#[inline(always)]
+pub(crate) fn report_stray(stray: bool) {
+    if cfg!(debug_assertions) {
+        kernel::warn_on!(stray);
     }
 }

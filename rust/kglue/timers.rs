@@ -18,7 +18,7 @@ use kernel::prelude::*;
 use kernel::types::Opaque;
 
 use crate::compat::NORESTART;
-use crate::context::{jiffies, PreemptOff};
+use crate::platform::{jiffies, PreemptOff};
 use crate::shims;
 use crate::work::{Aim, Stays};
 

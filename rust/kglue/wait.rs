@@ -42,8 +42,7 @@ use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
 use crate::blk::hctx::{Offer, Rq, Way};
-use crate::context::{jiffies, now_ns, PreemptOff};
-use crate::platform::KernelPlatform;
+use crate::platform::{jiffies, now_ns, KernelPlatform, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{
     hiops_is_awake, hiops_may_yield, hiops_pause, hiops_pause_awake, hiops_this_pid,
@@ -314,7 +313,7 @@ struct Place {
     /// Whether what a thread here waited for was over after it had yielded: 0 or 1;
     /// [`NOT_YIELDED`]: it has not, or the engine knows.
     yielded: AtomicU8,
-    /// When a thread here last yielded, as a [`stamp`](crate::context::stamp).
+    /// When a thread here last yielded, as a [`stamp`](crate::platform::stamp).
     yielded_at: AtomicU64,
     /// Who last waited here, by its number: the address by which it falls on this place may be
     /// another's that has begun since. [`NOBODY`]: nobody has.

@@ -21,7 +21,7 @@ use crate::adapter::queue::{HwQueue, Io};
 use crate::adapter::state::Adapter;
 use crate::blk::ioctl::{AdminPath, ControlPath, ControllerCounts, Gate, Ioctl, Owner, Way};
 use crate::caller::TakeOff;
-use crate::context::{stamp, NoIo};
+use crate::platform::{stamp, NoIo};
 use crate::text::log_warn;
 
 /// The way of ioctls to the adapter behind a gate, which is an `A`: one only opens it, and has

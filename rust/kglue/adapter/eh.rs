@@ -15,7 +15,7 @@ use crate::adapter::queue::{AdapterOps, HwQueue};
 use crate::adapter::quiesce::{Down, Then};
 use crate::adapter::state::{Adapter, ABORT, DEAD, LIVE, RESET, SUSPENDED, WELL};
 use crate::blk::request::RqRef;
-use crate::context::{now_ms, NoIo, PreemptOff, TICK_MS};
+use crate::platform::{now_ms, NoIo, PreemptOff, TICK_MS};
 use crate::text::{log_err, log_info};
 use crate::work::{Recover, Run};
 

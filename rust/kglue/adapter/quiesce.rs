@@ -27,7 +27,7 @@ use crate::adapter::config::{Bus, Suspend};
 use crate::adapter::queue::HwQueue;
 use crate::adapter::state::{Adapter, PausedQueue, DEAD, LIVE, LOOK_AGAIN_US, SUSPENDED, WELL};
 use crate::compat::synchronize_rcu;
-use crate::context::{NoIo, PreemptOff};
+use crate::platform::{NoIo, PreemptOff};
 use crate::text::Text;
 
 /// Bytes of a line of the log.

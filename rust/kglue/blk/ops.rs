@@ -18,7 +18,7 @@ use crate::blk::hctx::{HctxData, Rq};
 use crate::blk::request::{Chain, RqRef};
 use crate::blk::DiskShared;
 use crate::compat::zeroed;
-use crate::context::PreemptOff;
+use crate::platform::PreemptOff;
 use crate::{shims, wait};
 
 /// blk-mq's operations for controllers `C` on bus `B`.

@@ -228,10 +228,10 @@ impl<'a> RqRef<'a> {
         self.fields().head.waits.load(Ordering::Relaxed)
     }
 
-    /// How long it may take, by the clock of [`crate::context::now_ms`]: the queue's `io_timeout`.
+    /// How long it may take, by the clock of [`crate::platform::now_ms`]: the queue's `io_timeout`.
     /// For a request that was started, whose timer is not changed until it ends.
     pub(crate) fn timeout_ms(self) -> u64 {
-        u64::from(self.fields().timeout).saturating_mul(crate::context::TICK_MS)
+        u64::from(self.fields().timeout).saturating_mul(crate::platform::TICK_MS)
     }
 
     /// The request itself, if its completion was swallowed, which left it to its time-out. Once.

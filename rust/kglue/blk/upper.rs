@@ -10,8 +10,8 @@ use crate::blk::batch::Ended;
 use crate::blk::dma::MapKind;
 use crate::blk::hctx::{Offer, Rq};
 use crate::blk::request::Ranges;
-use crate::context::{now_ms, now_ns};
 use crate::errno::status;
+use crate::platform::{now_ms, now_ns};
 use crate::shims_safe::hiops_on_idle_cpu;
 use crate::timers::{Poller, Retry};
 

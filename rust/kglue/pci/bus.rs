@@ -54,7 +54,7 @@ impl Bus for PciBus {
     /// As in tree (`nvme_pci_alloc_dev`, Linux 7.3): what is mapped well, which never is more than
     /// what can be.
     fn reach(&self) -> u64 {
-        crate::dma::mapping(&self.device, crate::dma::Mapping::Well)
+        crate::platform::mapping(&self.device, crate::platform::Mapping::Well)
     }
 
     fn can_poll(&self) -> bool {
@@ -143,7 +143,7 @@ impl Bus for PortBus {
 
     /// As in tree (`scsi_add_host_with_dma`, Linux 7.3): what can be mapped at all.
     fn reach(&self) -> u64 {
-        crate::dma::mapping(&self.device, crate::dma::Mapping::AtAll)
+        crate::platform::mapping(&self.device, crate::platform::Mapping::AtAll)
     }
 
     fn can_poll(&self) -> bool {

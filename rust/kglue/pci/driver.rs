@@ -10,10 +10,9 @@ use crate::blk::ioctl::AdminPath;
 use crate::errno::advice;
 use crate::hwmon::Thermometer;
 use crate::irq::{Handlers, Interrupt, Vectors};
-use crate::mmio::Window;
 use crate::node::Node;
 use crate::pci::registration::{Binding, Failed};
-use crate::platform::KernelPlatform;
+use crate::platform::{KernelPlatform, Window};
 
 /// What makes a hal controller a PCI driver.
 pub trait PciDriver: 'static {

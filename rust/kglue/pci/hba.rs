@@ -11,10 +11,9 @@ use crate::adapter::{Config, Number, Suspend};
 use crate::caller::{Caller, HostReset, HostResetCall, TakeOff, TakenOff};
 use crate::hotplug::{Host, SlotPort, Slots};
 use crate::irq::{Handlers, Interrupt, Vectors};
-use crate::mmio::Window;
 use crate::pci::bus::{Mastering, PortBus};
 use crate::pci::registration::{Binding, Failed};
-use crate::platform::KernelPlatform;
+use crate::platform::{KernelPlatform, Window};
 
 /// What makes an HBA a PCI driver.
 pub trait HbaDriver: Sized + 'static {

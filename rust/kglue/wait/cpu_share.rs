@@ -17,8 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hal::{Error, Platform};
 use strategy::{Account, Stakes};
 
-use crate::context::{cpu, now_ms, stamp, stamps_of, stamps_to_ns};
-use crate::platform::KernelPlatform;
+use crate::platform::{cpu, now_ms, stamp, stamps_of, stamps_to_ns, KernelPlatform};
 use crate::shims_safe::{
     hiops_counts_for_less, hiops_is_ready_here, hiops_on_idle_cpu, hiops_this_pid,
 };

@@ -4,7 +4,7 @@
 
 use super::{end, table, Place};
 use crate::blk::hctx::{Arrival, Offer, Way};
-use crate::context::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
+use crate::platform::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
 use crate::shims_safe::{hiops_may_drain, hiops_may_nap, hiops_this_pid};
 use core::ptr::{from_ref, null_mut};
