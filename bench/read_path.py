@@ -100,9 +100,10 @@ class Read:
         for name, offset, insns, runs in record.load(profile)["blocks"]:
             if not name.endswith(" [hiops]") or runs < OFTEN:
                 continue
-            name = by_plain.get(name.removesuffix(" [hiops]"))
-            if name is None:
-                raise Failed(f"{module} is not the module that ran: it has no {name}")
+            ran = name.removesuffix(" [hiops]")
+            if ran not in by_plain:
+                raise Failed(f"{module} is not the module that ran: it has no {ran}")
+            name = by_plain[ran]
             function = self.functions[name]
             first = function.at.index(offset)
             for at in function.at[first:first + round(insns / runs)]:

@@ -394,7 +394,7 @@ pub struct Batching {
 }
 
 impl Batching {
-    /// For a queue of so many `tags` whose device is best told of `batch` commands at once.
+    /// For a queue of `tags` tags, whose device is best told of `batch` commands at once.
     pub fn new(batch: usize, tags: usize) -> Self {
         Self {
             batch,
@@ -524,7 +524,7 @@ pub enum Next {
     Nap {
         /// By the clock of [`View::now_ns`].
         until_ns: u64,
-        /// So many nanoseconds it looks.
+        /// For how many nanoseconds the thread polls and spins afterwards, at most.
         for_ns: u64,
     },
 }
@@ -611,18 +611,18 @@ pub enum WaitOutcome {
 /// When a command is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// So many nanoseconds after it was issued,
+    /// From its issue to its end, in nanoseconds.
     pub after_ns: u64,
-    /// by so many more or less, on average.
+    /// How far commands like it are from that on average, in nanoseconds.
     pub spread_ns: u64,
 }
 
 /// When what a thread waits for is over, by the clock of [`Cpu::now_ns`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// Then,
+    /// The expected end, in nanoseconds.
     pub at_ns: u64,
-    /// give or take so much, on average.
+    /// How far commands like it are from that on average, in nanoseconds.
     pub spread_ns: u64,
 }
 
@@ -648,12 +648,12 @@ pub struct Predicted {
 /// What a predictor answers to the question when a command is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prediction {
-    /// That.
+    /// The command's end is predicted, or at least measured.
     This(Predicted),
-    /// It can't be told, now or ever.
+    /// The command's end can't be predicted.
     Nothing,
-    /// Nor is it of use to ask about so many commands after this one: none of them is predicted,
-    /// nor is the predictor told when they were answered.
+    /// As [`Prediction::Nothing`], also for this number of commands after it: the predictor is
+    /// neither asked about them, nor told when they were answered.
     NothingFor(u16),
 }
 
@@ -673,9 +673,9 @@ pub enum Nap {
 /// The only command that is outstanding, which nobody waits for in the hook, or not with a nap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alone {
-    /// When it was issued, by the clock of [`Cpu::now_ns`],
+    /// When it was issued, by the clock of [`Cpu::now_ns`].
     pub at_ns: u64,
-    /// so many nanoseconds ago.
+    /// How long ago that was, in nanoseconds.
     pub since_ns: u64,
     /// When it is over; `None`: nobody knows yet.
     pub due: Option<Due>,
