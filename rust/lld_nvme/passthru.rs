@@ -90,23 +90,25 @@ where
             return Err(Error::Invalid);
         }
         self.progress.at(Step::PassThrough);
-        let [first, _, metadata, prp1, prp2, ..] = &mut sqe;
+        self.fill_in(&mut sqe, data)?;
+        let deadline = deadline(timeout_ms, TIMEOUT_US, wanted);
+        let reply = self.admin.submit(&self.platform, &self.mmio, sqe, deadline);
+        if reply.is_err() && state.kept.data.is_none() {
+            state.kept.data = data.cloned();
+        }
+        reply
+    }
+
+    /// Fills in what is the driver's to say of a tool's command: where `data` is, and no metadata.
+    fn fill_in(&self, sqe: &mut Sqe, data: Option<&P::Dma>) -> Result<(), Error> {
+        let [first, _, metadata, prp1, prp2, ..] = sqe;
         *first &= !DRIVERS_BITS;
         *metadata = 0;
         [*prp1, *prp2] = match data {
             Some(data) => self.point_at(data)?,
             None => [0, 0],
         };
-        let timeout_us = match timeout_ms {
-            0 => TIMEOUT_US,
-            ms => u64::from(ms).saturating_mul(1000),
-        };
-        let deadline = Deadline::unless(timeout_us, wanted);
-        let reply = self.admin.submit(&self.platform, &self.mmio, sqe, deadline);
-        if reply.is_err() && state.kept.data.is_none() {
-            state.kept.data = data.cloned();
-        }
-        reply
+        Ok(())
     }
 
     /// PRP 1 and 2 of contiguous `data`, with the list in the third page.
@@ -215,20 +217,19 @@ where
         }
         let queue = self.tool_queue(&mut state)?;
         self.progress.at(Step::IoPassThrough);
-        let [first, _, metadata, prp1, prp2, ..] = &mut sqe;
-        *first &= !DRIVERS_BITS;
-        *metadata = 0;
-        [*prp1, *prp2] = match data {
-            Some(data) => self.point_at(data)?,
-            None => [0, 0],
-        };
-        let timeout_us = match timeout_ms {
-            0 => IO_TIMEOUT_US,
-            ms => u64::from(ms).saturating_mul(1000),
-        };
-        let deadline = Deadline::unless(timeout_us, wanted);
+        self.fill_in(&mut sqe, data)?;
+        let deadline = deadline(timeout_ms, IO_TIMEOUT_US, wanted);
         queue.submit(&self.platform, &self.mmio, sqe, data, deadline)
     }
+}
+
+/// When a tool's command is given up: after `timeout_ms`, or `usual_us` where that is 0.
+fn deadline(timeout_ms: u32, usual_us: u64, wanted: &dyn Fn() -> bool) -> Deadline<'_> {
+    let timeout_us = match timeout_ms {
+        0 => usual_us,
+        ms => u64::from(ms).saturating_mul(1000),
+    };
+    Deadline::unless(timeout_us, wanted)
 }
 
 /// Bytes that the device transfers for `sqe`, in blocks of `1 << shift` bytes; `None`: not known.
