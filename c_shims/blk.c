@@ -16,6 +16,7 @@
 #include <linux/preempt.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/mm.h>
+#include <linux/swiotlb.h>
 #include <linux/timex.h>
 
 #include "blk.h"
@@ -74,6 +75,16 @@ unsigned int hiops_noio_save(void)
 void hiops_noio_restore(unsigned int flags)
 {
 	memalloc_noio_restore(flags);
+}
+
+bool hiops_never_unmaps(struct device *dev)
+{
+	/*
+	 * Mapped directly, and coherent. A bounce buffer would change that: there is none for a
+	 * device that reaches all memory, unless all of its data is to go through one.
+	 */
+	return !dma_need_unmap(dev) && dma_get_mask(dev) == DMA_BIT_MASK(64) &&
+	       !dev->bus_dma_limit && !is_swiotlb_force_bounce(dev);
 }
 
 u64 hiops_map_single(struct request *rq, struct device *dev)

@@ -61,6 +61,8 @@ struct hiops_segment {
  */
 #define HIOPS_MAP_ITERATE 0xfffffffffffffffeULL
 
+/* Whether nothing that is mapped for dev is to be unmapped, whatever is mapped. */
+bool hiops_never_unmaps(struct device *dev);
 /* The bus address of all of the request's data, if that is one segment. */
 u64 hiops_map_single(struct request *rq, struct device *dev);
 void hiops_unmap_one(struct device *dev, u64 addr, u32 len, struct request *rq,

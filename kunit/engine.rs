@@ -7,7 +7,7 @@ use kernel::prelude::*;
 mod engine_suite {
     use crate::platform::KernelPlatform;
     use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-    use engine::{Context, Cpu, IoQueue, Upper};
+    use engine::{Context, Cpu, Data, IoQueue, Upper};
     use hal::{CmdError, Command, Controller, Op, Outcome, Segment};
     use kernel::prelude::*;
     use kernel::sync::Arc;
@@ -62,11 +62,11 @@ mod engine_suite {
                 unmap: false,
             }
         }
-        fn segments<'a>(
+        fn data<'a>(
             &'a self,
             _: &'a mut usize,
-        ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-            core::iter::empty()
+        ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
+            Data::Many(core::iter::empty())
         }
         fn begin_cmd(&self, _: &mut usize) {}
         fn unmap(&self, _: &mut usize) {}

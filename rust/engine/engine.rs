@@ -56,7 +56,7 @@ pub use policy::{
     View, WaitOutcome, WaitPlan, Yield, DEFAULT_POLL_INTERVAL_US,
 };
 pub use predict::CLOSE;
-pub use queue::{IoQueue, Overdue, Upper};
+pub use queue::{Data, IoQueue, Overdue, Upper};
 pub use quiesce::Quiesced;
 pub use retry::{Retry, RetryCount};
 pub use wait::{Waiting, MOST_WINDOW_US};

@@ -34,12 +34,12 @@ pub trait Upper: Cpu + Send + Sync + 'static {
     /// What `rq` asks for.
     fn command(&self, rq: &Self::Request) -> Command;
 
-    /// Maps the data of `rq` for the device, and yields it piece by piece. After an `Err`, or when
-    /// not all of it is taken, [`Upper::unmap`] follows.
-    fn segments<'a>(
+    /// Maps the data of `rq` for the device: all of it, or piece by piece as the pieces are taken.
+    /// After an `Err`, or when not all pieces are taken, [`Upper::unmap`] follows.
+    fn data<'a>(
         &'a self,
         rq: &'a mut Self::Request,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a;
+    ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a>;
 
     /// `rq` is bound and about to be issued: its time starts here.
     fn begin_cmd(&self, rq: &mut Self::Request);
@@ -51,7 +51,7 @@ pub trait Upper: Cpu + Send + Sync + 'static {
         false
     }
 
-    /// `rq` could not be bound: undo what [`Upper::segments`] has mapped so far. The request stays
+    /// `rq` could not be bound: undo what [`Upper::data`] has mapped so far. The request stays
     /// valid.
     fn unmap(&self, rq: &mut Self::Request);
 
@@ -102,6 +102,16 @@ pub trait Upper: Cpu + Send + Sync + 'static {
     fn arm_poll(&self, us: u32) {
         let _ = us;
     }
+}
+
+/// The data of a request, mapped for the device.
+pub enum Data<I> {
+    /// All of it is this segment.
+    One(Segment),
+    /// It yields none, or several.
+    Many(I),
+    /// It can't be mapped.
+    Not(CmdError),
 }
 
 /// One hardware queue: requests go in by [`IoQueue::submit`] and come out through

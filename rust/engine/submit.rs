@@ -41,14 +41,16 @@ use hal::{Bound, CmdError, Free, Platform, Queue, Tag, TagBatch, Unbound};
 
 use crate::complete::ROUNDS;
 use crate::policy::{Context, Staged, Strategy, View};
-use crate::queue::{CompletionBatch, IoQueue, IssueBudget, IssueSide, MapRetryLimit, Upper};
+use crate::queue::{CompletionBatch, Data, IoQueue, IssueBudget, IssueSide, MapRetryLimit, Upper};
 
-/// A request that could not be issued directly.
+/// A request that could not be issued at once.
 enum Unissued<R> {
-    /// Others wait before it, or no tag is free.
+    /// Others wait before it, no tag is free, or the queue is dead.
     NoTag(R),
-    /// It can't be mapped at the moment.
-    NotMapped(R),
+    /// It can't be bound, for that reason.
+    NotBound(R, CmdError),
+    /// The controller gave out a tag that is in use.
+    TagInUse(R),
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -57,14 +59,39 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// for [`IoQueue::commit`], which must follow.
     #[inline]
     pub fn submit(&self, rq: U::Request, last: bool) {
-        let mut budget = IssueBudget::new();
         let Some(mut side) = self.issue.try_lock() else {
-            self.push(rq, &mut budget);
-            return self.issue_again(&mut budget);
+            return self.submit_to_fifo(rq);
         };
-        let left = match self.issue_direct(&mut side, rq, &mut budget) {
+        if let Err(unissued) = self.issue_direct(&mut side, rq) {
+            return self.submit_unissued(side, unissued, last);
+        }
+        if last {
+            self.ring_or_defer(&mut side);
+        }
+        if side.release() {
+            self.issue_again(&mut IssueBudget::new());
+        }
+    }
+
+    /// Another context is issuing: it, or this one, issues `rq` from the FIFO.
+    #[cold]
+    fn submit_to_fifo(&self, rq: U::Request) {
+        let mut budget = IssueBudget::new();
+        self.push(rq, &mut budget);
+        self.issue_again(&mut budget);
+    }
+
+    #[cold]
+    fn submit_unissued(
+        &self,
+        side: Guard<'_, IssueSide<Q>>,
+        unissued: Unissued<U::Request>,
+        last: bool,
+    ) {
+        let (mut side, mut budget) = (side, IssueBudget::new());
+        let left = match self.end_or_keep(&mut side, unissued, &mut budget.ended) {
             Ok(()) => IssueStop::Idle,
-            Err(held) => self.issue_behind(&mut side, held, core::iter::empty(), &mut budget),
+            Err(kept) => self.issue_behind(&mut side, kept, core::iter::empty(), &mut budget),
         };
         if last {
             self.ring_or_defer(&mut side);
@@ -86,16 +113,18 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             self.issue_again(&mut budget);
             return Ok(());
         };
-        let (left, back) = match self.issue_direct(&mut side, rq, &mut budget) {
-            Ok(()) => (IssueStop::Idle, Ok(())),
-            Err(Unissued::NoTag(rq)) => (self.issue_batch(&mut side, &mut budget), Err(rq)),
-            Err(held) => {
-                let none = core::iter::empty();
+        let unissued = self.issue_direct(&mut side, rq).err();
+        let kept = unissued.and_then(|rq| self.end_or_keep(&mut side, rq, &mut budget.ended).err());
+        let (left, back) = match kept {
+            None => (IssueStop::Idle, Ok(())),
+            Some((rq, IssueStop::NotMapped)) => {
+                let (kept, none) = ((rq, IssueStop::NotMapped), core::iter::empty());
                 (
-                    self.issue_behind(&mut side, held, none, &mut budget),
+                    self.issue_behind(&mut side, kept, none, &mut budget),
                     Ok(()),
                 )
             }
+            Some((rq, _)) => (self.issue_batch(&mut side, &mut budget), Err(rq)),
         };
         if last || back.is_err() {
             self.ring_or_defer(&mut side);
@@ -114,10 +143,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             return self.issue_again(&mut budget);
         };
         let mut left = IssueStop::Idle;
-        loop {
-            let Some(rq) = rqs.next() else { break };
-            if let Err(held) = self.issue_direct(&mut side, rq, &mut budget) {
-                left = self.issue_behind(&mut side, held, &mut rqs, &mut budget);
+        // Not a `for`: those that are left go into the FIFO.
+        while let Some(rq) = rqs.next() {
+            let Err(unissued) = self.issue_direct(&mut side, rq) else {
+                continue;
+            };
+            if let Err(kept) = self.end_or_keep(&mut side, unissued, &mut budget.ended) {
+                left = self.issue_behind(&mut side, kept, &mut rqs, &mut budget);
                 break;
             }
         }
@@ -141,26 +173,51 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         &self,
         side: &mut IssueSide<Q>,
         rq: U::Request,
-        budget: &mut IssueBudget<U>,
     ) -> Result<(), Unissued<U::Request>> {
-        if side.dead {
-            budget
-                .ended
-                .end(&self.upper, rq, Err(CmdError::Gone.finally()));
-            return Ok(());
-        }
-        if !self.fifo.is_empty() {
+        if side.dead || !self.fifo.is_empty() {
             return Err(Unissued::NoTag(rq));
         }
         if side.free.is_empty() {
             self.refill(side);
         }
         match side.free.pop() {
-            Some(tag) => {
-                (self.issue_one(side, tag, rq, &mut budget.ended)).map_err(Unissued::NotMapped)
-            }
+            Some(tag) => self.issue_one(side, tag, rq),
             None => Err(Unissued::NoTag(rq)),
         }
+    }
+
+    /// Ends what could not be issued with its error, in `ended`; or gives it back, with the reason
+    /// why it has to wait.
+    #[cold]
+    fn end_or_keep(
+        &self,
+        side: &mut IssueSide<Q>,
+        unissued: Unissued<U::Request>,
+        ended: &mut CompletionBatch<U>,
+    ) -> Result<(), (U::Request, IssueStop)> {
+        let (rq, why) = match unissued {
+            Unissued::NoTag(rq) if side.dead => (rq, CmdError::Gone),
+            Unissued::NoTag(rq) => return Err((rq, IssueStop::Idle)),
+            Unissued::TagInUse(rq) => {
+                self.spurious_tags.add(1);
+                (rq, CmdError::Io)
+            }
+            Unissued::NotBound(mut rq, why) => {
+                self.upper.unmap(&mut rq);
+                if why != CmdError::NotReady {
+                    (rq, why)
+                } else if self.is_exhausted(side) {
+                    if side.map_retries.is_first_report() {
+                        self.upper.starved(&rq);
+                    }
+                    (rq, CmdError::Invalid)
+                } else {
+                    return Err((rq, IssueStop::NotMapped));
+                }
+            }
+        };
+        ended.end(&self.upper, rq, Err(why.finally()));
+        Ok(())
     }
 
     /// Gives the issue token back after direct issue, and sees to what others wished meanwhile.
@@ -180,36 +237,28 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
-    /// Binds `rq` to `tag` and stages it for the doorbell, or ends it with the reason why it can't
-    /// be bound. Gives it back when it can't be bound at the moment.
-    #[inline]
+    /// Binds `rq` to `tag` and stages it for the doorbell.
+    #[inline(always)]
     fn issue_one(
         &self,
         side: &mut IssueSide<Q>,
         tag: Tag<Free>,
-        mut rq: U::Request,
-        ended: &mut CompletionBatch<U>,
-    ) -> Result<(), U::Request> {
-        let upper = &self.upper;
+        rq: U::Request,
+    ) -> Result<(), Unissued<U::Request>> {
+        let (mut rq, upper) = (rq, &self.upper);
         let cmd = upper.command(&rq);
-        let tag = match (self.hw).bind_tag_cmd(&mut side.hw, tag, &cmd, upper.segments(&mut rq)) {
+        let bound = match upper.data(&mut rq) {
+            Data::One(segment) => self.hw.bind_one_segment(&mut side.hw, tag, &cmd, segment),
+            Data::Many(data) => self.hw.bind_tag_cmd(&mut side.hw, tag, &cmd, data),
+            Data::Not(why) => Err(Unbound { tag, why }),
+        };
+        let tag = match bound {
             Ok(tag) => tag,
             Err(Unbound { tag, why }) => {
                 // It has room: the tag came from there. Were it lost, it would be one slot until
                 // the next reset.
                 let _ = side.free.push(tag);
-                upper.unmap(&mut rq);
-                if why != CmdError::NotReady {
-                    ended.end(upper, rq, Err(why.finally()));
-                } else if self.is_exhausted(side) {
-                    if side.map_retries.is_first_report() {
-                        upper.starved(&rq);
-                    }
-                    ended.end(upper, rq, Err(CmdError::Invalid.finally()));
-                } else {
-                    return Err(rq);
-                }
-                return Ok(());
+                return Err(Unissued::NotBound(rq, why));
             }
         };
         side.map_retries.end();
@@ -224,12 +273,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             None => Err(rq),
         };
         if let Err(rq) = put {
-            // The controller gave out a tag that is in use: neither command is mixed up with the
-            // other, and the tag is not used until the next reset.
+            // Neither command is mixed up with the other, and the tag is not used until the next
+            // reset.
             let _ = tag.unbind();
-            self.spurious_tags.add(1);
-            ended.end(upper, rq, Err(CmdError::Io.finally()));
-            return Ok(());
+            return Err(Unissued::TagInUse(rq));
         }
         // CAST: a tag is 16 bits wide.
         side.last = at as u32;
@@ -291,25 +338,22 @@ pub(crate) enum IssueStop {
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// Lets `held` and all that come after it wait in the FIFO, and issues from there.
+    /// Lets the request of `kept`, which has to wait for that reason, and all that come after it
+    /// wait in the FIFO, and issues from there.
     #[cold]
     fn issue_behind(
         &self,
         side: &mut IssueSide<Q>,
-        held: Unissued<U::Request>,
+        kept: (U::Request, IssueStop),
         after: impl Iterator<Item = U::Request>,
         budget: &mut IssueBudget<U>,
     ) -> IssueStop {
-        let (rq, ready) = match held {
-            Unissued::NoTag(rq) => (rq, true),
-            Unissued::NotMapped(rq) => (rq, false),
-        };
+        let (rq, why) = kept;
         self.push(rq, budget);
         after.for_each(|rq| self.push(rq, budget));
-        if ready {
-            self.issue_batch(side, budget)
-        } else {
-            IssueStop::NotMapped
+        match why {
+            IssueStop::NotMapped => why,
+            _ => self.issue_batch(side, budget),
         }
     }
 
@@ -407,16 +451,18 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         rq: U::Request,
         ended: &mut CompletionBatch<U>,
     ) -> Result<(), (U::Request, IssueStop)> {
-        if side.dead {
-            ended.end(&self.upper, rq, Err(CmdError::Gone.finally()));
-            return Ok(());
-        }
-        match side.free.pop() {
-            Some(tag) => {
-                (self.issue_one(side, tag, rq, ended)).map_err(|rq| (rq, IssueStop::NotMapped))
-            }
-            None => Err((rq, IssueStop::Idle)),
-        }
+        let tag = match side.dead {
+            true => None,
+            false => side.free.pop(),
+        };
+        let unissued = match tag {
+            Some(tag) => match self.issue_one(side, tag, rq) {
+                Ok(()) => return Ok(()),
+                Err(unissued) => unissued,
+            },
+            None => Unissued::NoTag(rq),
+        };
+        self.end_or_keep(side, unissued, ended)
     }
 }
 

@@ -62,6 +62,19 @@ pub trait Queue: Send + Sync + 'static {
         data: impl Iterator<Item = Result<Segment, CmdError>>,
     ) -> Result<Tag<Bound>, Unbound>;
 
+    /// As [`Queue::bind_tag_cmd`], for a command whose data is one segment: what a driver does with
+    /// fewer steps, as most commands are so.
+    #[inline(always)]
+    fn bind_one_segment(
+        &self,
+        side: &mut Self::Issue,
+        tag: Tag<Free>,
+        cmd: &Command,
+        data: Segment,
+    ) -> Result<Tag<Bound>, Unbound> {
+        self.bind_tag_cmd(side, tag, cmd, core::iter::once(Ok(data)))
+    }
+
     /// Hands all of `tags` to the device, in the order in which they were bound, with as few
     /// register writes as the hardware allows for the whole batch. Returns how many it took (0 or
     /// more). `tags` is empty afterwards.

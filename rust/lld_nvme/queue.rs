@@ -156,6 +156,25 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         }
     }
 
+    #[inline(always)]
+    fn bind_one_segment(
+        &self,
+        side: &mut NvmeIssue,
+        tag: Tag<Free>,
+        cmd: &Command,
+        data: Segment,
+    ) -> Result<Tag<Bound>, Unbound> {
+        let slot = self.slots.get(tag.index());
+        let entry = slot.and_then(|slot| sqe::encode_one(cmd, slot.cid(), &self.layout, data));
+        let Some(entry) = entry else {
+            return self.bind_with_list(side, tag, cmd, data);
+        };
+        let at = self.entry(side.next);
+        self.sq.write_words(at, entry);
+        side.next = self.after(side.next);
+        Ok(tag.bind())
+    }
+
     #[inline]
     fn issue_tags(&self, side: &mut NvmeIssue, tags: &mut TagBatch<Bound>) -> usize {
         let mut tail = side.tail;
@@ -249,6 +268,18 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
 }
 
 impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
+    /// Binds a command whose one segment the entry alone may not say.
+    #[cold]
+    fn bind_with_list(
+        &self,
+        side: &mut NvmeIssue,
+        tag: Tag<Free>,
+        cmd: &Command,
+        data: Segment,
+    ) -> Result<Tag<Bound>, Unbound> {
+        self.bind_tag_cmd(side, tag, cmd, core::iter::once(Ok(data)))
+    }
+
     /// Where submission queue entry `index` is.
     #[inline]
     fn entry(&self, index: u16) -> usize {

@@ -85,6 +85,27 @@ pub(crate) fn encode<P: Platform>(
     Ok(entry(opcode, cid, cmd.unit, pointer.words, cmd.lba, length))
 }
 
+/// Encodes `cmd`, a read or a write of `data`. `None`: it is another command, is not as long as its
+/// data, or takes more than the entry to say where that is ([`encode`]).
+#[inline(always)]
+pub(crate) fn encode_one(cmd: &Command, cid: u16, layout: &Layout, data: Segment) -> Option<Sqe> {
+    let opcode = match cmd.op {
+        Op::Read => READ,
+        Op::Write => WRITE,
+        _ => return None,
+    };
+    let bytes = u64::from(cmd.blocks).checked_shl(u32::from(cmd.block_shift))?;
+    let fits = fits_command(data, layout.page_mask) && data.len <= layout.max_transfer;
+    if bytes != u64::from(data.len) || !fits {
+        return None;
+    }
+    let (length, words) = (
+        length(cmd).ok()?,
+        prps_in_command(data, layout.page_mask).ok()?,
+    );
+    Some(entry(opcode, cid, cmd.unit, words, cmd.lba, length))
+}
+
 /// Writes the ranges of a discard, those of `cmd` or that which it is itself, to `list`; says how
 /// many they are, 1 to [`RANGES_MAX`].
 #[cold]

@@ -3,7 +3,7 @@
 //! compared afterwards.
 
 use crate::job::{kind, Ended, Job};
-use engine::{Context, Cpu, IoQueue, Selectable, Upper};
+use engine::{Context, Cpu, Data, IoQueue, Selectable, Upper};
 use hal::mock::MockPlatform;
 use hal::{CmdError, Command, NewQueue, Outcome, Platform, Queue, RetryHint, Segment};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -95,15 +95,15 @@ impl Upper for Layer {
         rq.cmd
     }
 
-    fn segments<'a>(
+    fn data<'a>(
         &'a self,
         rq: &'a mut Box<Job>,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
+    ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
         let (offset, piece) = rq.shape;
         let mapped = rq
             .mapped
             .insert(self.0.platform.map(&rq.data, offset, piece));
-        mapped.segments().into_iter().map(Ok)
+        Data::Many(mapped.segments().into_iter().map(Ok))
     }
 
     fn begin_cmd(&self, _: &mut Box<Job>) {}

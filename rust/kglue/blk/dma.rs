@@ -13,6 +13,7 @@
 //!                          +--bus addresses of another device--> Nothing
 //! ```
 
+use engine::Data;
 use hal::{CmdError, Segment};
 use kernel::alloc::AllocError;
 use kernel::bindings;
@@ -27,12 +28,12 @@ pub trait MapKind: Send + Sync + 'static {
     /// What is kept in the request for as long as it is mapped; all zeroes means "not mapped".
     type Mapped: 'static;
 
-    /// Maps the data of `rq` and yields it piece by piece. [`MapKind::unmap`] undoes what was
-    /// mapped so far, at any moment.
-    fn segments<'a>(
+    /// Maps the data of `rq`, a read or a write: all of it, or piece by piece as the pieces are
+    /// taken. [`MapKind::unmap`] undoes what was mapped so far, at any moment.
+    fn data<'a>(
         &'a self,
         rq: &'a mut Rq,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a;
+    ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a>;
 
     /// Undoes the mapping, if there is one.
     fn unmap(&self, rq: &mut Rq);
@@ -45,11 +46,11 @@ impl MapKind for DirectMap {
     type Mapped = ();
 
     #[inline]
-    fn segments<'a>(
+    fn data<'a>(
         &'a self,
         rq: &'a mut Rq,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        Vecs::new(rq.bios()).map(Ok)
+    ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
+        Data::Many(Vecs::new(rq.bios()).map(Ok))
     }
 
     #[inline]
@@ -63,6 +64,8 @@ impl MapKind for DirectMap {
 /// has room for a [`DmaMapped`].
 pub struct DmaMap {
     device: *mut bindings::device,
+    /// Nothing that is mapped for it is to be unmapped, whatever is mapped.
+    never_unmaps: bool,
 }
 
 // SAFETY: the device is one that a driver is bound to, and the DMA API may be called for it from
@@ -115,7 +118,12 @@ impl DmaMap {
     /// `device` stays bound to its driver for as long as requests are mapped with this, which are
     /// of a tag set that has room for `Pdu<DmaMapped>`.
     pub unsafe fn new(device: *mut bindings::device) -> Self {
-        Self { device }
+        // SAFETY: bound, by the caller's promise.
+        let never_unmaps = unsafe { shims::hiops_never_unmaps(device) };
+        Self {
+            device,
+            never_unmaps,
+        }
     }
 
     #[inline(always)]
@@ -205,7 +213,7 @@ impl DmaMap {
     #[inline(always)]
     fn unmaps(&self) -> bool {
         // SAFETY: the device is bound.
-        unsafe { bindings::dma_need_unmap(self.device) }
+        !self.never_unmaps && unsafe { bindings::dma_need_unmap(self.device) }
     }
 }
 
@@ -218,7 +226,7 @@ enum At {
     End,
 }
 
-/// Maps the data of a request, segment by segment.
+/// Maps data that is not one segment, piece by piece.
 struct DmaSegments<'a> {
     map: &'a DmaMap,
     rq: &'a mut Rq,
@@ -226,31 +234,9 @@ struct DmaSegments<'a> {
 }
 
 impl DmaSegments<'_> {
-    /// Maps all of the data at once, if it is one segment.
-    #[inline(always)]
-    fn first(&mut self) -> Result<Segment, CmdError> {
-        let addr = self.map.map_single(self.rq);
-        if addr >= ITERATE {
-            return self.first_of_many(addr);
-        }
-        self.at = At::End;
-        let len = self.rq.view().bytes();
-        // With most devices unmapping would do nothing.
-        if self.map.unmaps() {
-            let mapped = self.map.mapped(self.rq);
-            mapped.how = How::Single;
-            mapped.one = Piece { addr, len };
-        }
-        Ok(Segment { addr, len })
-    }
-
-    /// The answer of `hiops_map_single` was no bus address.
+    /// The first of several.
     #[inline(never)]
-    fn first_of_many(&mut self, answer: u64) -> Result<Segment, CmdError> {
-        if answer != ITERATE {
-            self.at = At::End;
-            return Err(CmdError::NotReady);
-        }
+    fn first(&mut self) -> Result<Segment, CmdError> {
         let Some(kind) = self.map.iterate(self.rq) else {
             // Data that has no segment is no data of a command.
             return self.stopped().unwrap_or(Err(CmdError::Invalid));
@@ -319,8 +305,7 @@ impl DmaSegments<'_> {
 impl Iterator for DmaSegments<'_> {
     type Item = Result<Segment, CmdError>;
 
-    // Inline as far as most requests go, which are one segment.
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         match self.at {
             At::Begin => Some(self.first()),
@@ -333,13 +318,27 @@ impl Iterator for DmaSegments<'_> {
 impl MapKind for DmaMap {
     type Mapped = DmaMapped;
 
-    #[inline]
-    fn segments<'a>(
+    #[inline(always)]
+    fn data<'a>(
         &'a self,
         rq: &'a mut Rq,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        let (map, at) = (self, At::Begin);
-        DmaSegments { map, rq, at }
+    ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
+        let addr = self.map_single(rq);
+        if addr >= ITERATE {
+            let (map, at) = (self, At::Begin);
+            return match addr {
+                ITERATE => Data::Many(DmaSegments { map, rq, at }),
+                _ => Data::Not(CmdError::NotReady),
+            };
+        }
+        let len = rq.view().bytes();
+        // With most devices unmapping would do nothing.
+        if self.unmaps() {
+            let mapped = self.mapped(rq);
+            mapped.how = How::Single;
+            mapped.one = Piece { addr, len };
+        }
+        Data::One(Segment { addr, len })
     }
 
     #[inline(always)]

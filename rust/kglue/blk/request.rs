@@ -217,12 +217,6 @@ impl<'a> RqRef<'a> {
         }
     }
 
-    /// Whether it comes with ranges rather than data: [`Rq::ranges`].
-    #[inline(always)]
-    pub(crate) fn is_discard(self) -> bool {
-        u32::from(self.fields().cmd_flags as u8) == bindings::req_op_REQ_OP_DISCARD
-    }
-
     /// Whether it waits in the FIFO.
     pub(crate) fn is_waiting(self) -> bool {
         self.fields().head.waits.load(Ordering::Relaxed)

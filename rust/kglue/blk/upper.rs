@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq as the strategy's upper layer.
 
-use engine::{Context, Cpu, Expected, Interrupted, Upper, Waiter};
-use hal::{CmdError, Command, Error, Failure, Outcome, Segment};
+use engine::{Context, Cpu, Data, Expected, Interrupted, Upper, Waiter};
+use hal::{CmdError, Command, Error, Failure, Op, Outcome, Segment};
 use kernel::prelude::*;
 
 use crate::blk::batch;
@@ -121,13 +121,18 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline(always)]
-    fn segments<'a>(
+    fn data<'a>(
         &'a self,
         rq: &'a mut Rq,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        match rq.view().is_discard() {
-            true => Beside::Ranges(rq.ranges()),
-            false => Beside::Data(self.map.segments(rq)),
+    ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
+        match rq.view().op() {
+            Some(Op::Read | Op::Write) => match self.map.data(rq) {
+                Data::One(segment) => Data::One(segment),
+                Data::Many(data) => Data::Many(Beside::Data(data)),
+                Data::Not(why) => Data::Not(why),
+            },
+            // Of a discard its pieces; the others have none.
+            _ => Data::Many(Beside::Ranges(rq.ranges())),
         }
     }
 

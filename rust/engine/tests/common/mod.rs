@@ -6,7 +6,7 @@
     reason = "a test states what it expects by failing loudly"
 )]
 
-use engine::{Context, Cpu, IoQueue, Strategy, Switches, Upper, Waiting};
+use engine::{Context, Cpu, Data, IoQueue, Strategy, Switches, Upper, Waiting};
 use hal::mock::{MockDevice, MockPlatform, MockQueue};
 use hal::{CmdError, Command, Op, Outcome, RetryHint, Segment};
 use std::collections::BTreeMap;
@@ -152,10 +152,10 @@ impl Upper for Recorder {
         }
     }
 
-    fn segments<'a>(
+    fn data<'a>(
         &'a self,
         rq: &'a mut Rq,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
+    ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
         if std::mem::replace(&mut rq.mapped, true) {
             self.0.misused.fetch_add(1, SeqCst);
         }
@@ -167,7 +167,7 @@ impl Upper for Recorder {
                 len: 256,
             }),
         };
-        [Ok(Segment { addr, len: 256 }), second].into_iter()
+        Data::Many([Ok(Segment { addr, len: 256 }), second].into_iter())
     }
 
     fn begin_cmd(&self, rq: &mut Rq) {

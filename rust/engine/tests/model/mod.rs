@@ -3,7 +3,7 @@
 //! of. The strategy, the FIFO, the cells and the tag table are the real ones.
 
 use cell::sync::{AtomicU32, Ordering};
-use engine::{Context, Cpu, IoQueue, Mode, Strategy, Upper};
+use engine::{Context, Cpu, Data, IoQueue, Mode, Strategy, Upper};
 use hal::mock::MockPlatform;
 use hal::{
     Bound, CmdError, Command, Completed, Detached, Event, Free, NewQueue, Op, Outcome, Queue,
@@ -140,11 +140,11 @@ impl Upper for Top {
         }
     }
 
-    fn segments<'a>(
+    fn data<'a>(
         &'a self,
         _: &'a mut u8,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        std::iter::empty()
+    ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
+        Data::Many(std::iter::empty())
     }
 
     fn begin_cmd(&self, _: &mut u8) {}

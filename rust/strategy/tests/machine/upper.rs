@@ -3,7 +3,7 @@
 
 use super::clock::{Read, Staged, Top};
 use super::load::{BIND_NS, END_NS, KICK_NS, LOOK_NS};
-use engine::{Context, Cpu, Expected, Interrupted, Strategy, Upper, View};
+use engine::{Context, Cpu, Data, Expected, Interrupted, Strategy, Upper, View};
 use hal::{CmdError, Command, Op, Outcome, Segment};
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -27,11 +27,11 @@ impl<S: Strategy> Upper for Top<S> {
         }
     }
 
-    fn segments<'a>(
+    fn data<'a>(
         &'a self,
         _: &'a mut Read,
-    ) -> impl Iterator<Item = Result<Segment, CmdError>> + 'a {
-        std::iter::empty()
+    ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
+        Data::Many(std::iter::empty())
     }
 
     fn begin_cmd(&self, rq: &mut Read) {
