@@ -19,7 +19,7 @@
 use cell::sync::{fence, Ordering};
 use hal::{Event, Free, Platform, Queue, TagBatch};
 
-use crate::policy::{Context, Drained, Strategy, View};
+use crate::policy::{Context, Strategy, View};
 use crate::queue::{CompletionBatch, DrainSide, IoQueue, IssueBudget, Leftover, Upper};
 
 /// A pass over the completions that are there.
@@ -40,8 +40,60 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     ///
     /// A passer-by looks first whether anything came. An interrupt goes through with it:
     /// [`Queue::release_tags`] may be what lets the device interrupt again.
+    #[inline]
     pub fn drain(&self, by: Context) -> usize {
-        self.drain_for(by, by == Context::Irq)
+        match by {
+            Context::Irq => self.drain_interrupt(),
+            _ => self.drain_for(by, false),
+        }
+    }
+
+    /// The interrupt takes all completions that are there: as [`IoQueue::drain_up_to`] without a
+    /// bound, and without a look at whether anything came.
+    #[inline]
+    fn drain_interrupt(&self) -> usize {
+        let (by, mut total, mut issued) = (Context::Irq, 0usize, 0);
+        for _ in 0..=ROUNDS {
+            let Some(mut side) = self.drain.lock_or_knock() else {
+                return total;
+            };
+            let mut ended = CompletionBatch::new();
+            let pass = DrainPass {
+                by,
+                at_ns: self.poll_ns(),
+                most: usize::MAX,
+            };
+            let more = self.drain_once(&mut side, &mut ended, pass);
+            let knocked = side.release();
+            if !self.fifo.is_empty() || self.is_flush_due() {
+                issued = self.issue_freed(by, total.wrapping_add(ended.count()), issued);
+            }
+            total = total.wrapping_add(ended.finish(&self.upper, by));
+            if !knocked && !more {
+                return total;
+            }
+        }
+        if !self.leave_completions(None, true) {
+            self.upper.retry_later();
+        }
+        total
+    }
+
+    /// One pass with the drain token held; whether another is to follow.
+    #[inline(always)]
+    fn drain_once(
+        &self,
+        side: &mut DrainSide<Q, S>,
+        ended: &mut CompletionBatch<U>,
+        pass: DrainPass,
+    ) -> bool {
+        let depth = self.outstanding();
+        let more = self.drain_batch(side, ended, pass);
+        if !more && self.leftover.has_completions() {
+            self.leftover_taken(pass.by);
+        }
+        // If it is back to interrupts: what has come since this pass announces itself no more.
+        more | self.adapt(side, pass.by, depth, ended)
     }
 
     /// A thread that passes by drains, see [`IoQueue::drain_budgeted`].
@@ -73,37 +125,19 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let mut rounds = 0..ROUNDS;
         while let Some(mut side) = self.drain.lock_or_knock() {
             let mut ended = CompletionBatch::new();
-            let mut more = false;
-            let mut depth = 0;
-            let look_ns = self.poll_ns();
+            let pass = DrainPass {
+                by,
+                at_ns: self.poll_ns(),
+                most: most.saturating_sub(total),
+            };
             let due = core::mem::replace(&mut due, true) || self.hw.check_event(&mut side.hw);
-            if due {
-                depth = self.outstanding();
-                let pass = DrainPass {
-                    by,
-                    at_ns: look_ns,
-                    most: most.saturating_sub(total),
-                };
-                more = self.drain_batch(&mut side, &mut ended, pass);
-                if !more && self.leftover.has_completions() {
-                    self.leftover_taken(by);
+            let more = match due {
+                true => self.drain_once(&mut side, &mut ended, pass),
+                false => {
+                    self.found_nothing(pass.at_ns);
+                    by == Context::Poll && self.adapt(&mut side, by, 0, &ended)
                 }
-            } else {
-                self.found_nothing(look_ns);
-            }
-            if due || by == Context::Poll {
-                // If it is back to interrupts: what has come since the look above announces itself
-                // no more.
-                more |= self.adapt(
-                    &mut side,
-                    Drained {
-                        by,
-                        depth,
-                        ended: ended.count(),
-                        wakes: ended.wakes(&self.upper),
-                    },
-                );
-            }
+            };
             let knocked = side.release();
             if due && (!self.fifo.is_empty() || self.is_flush_due()) {
                 issued = self.issue_freed(by, total.wrapping_add(ended.count()), issued);

@@ -508,6 +508,8 @@ pub struct Drained {
     pub ended: usize,
     /// A thread that is asleep waits for one of these.
     pub wakes: bool,
+    /// How many drains like it this one stands for, itself included.
+    pub drains: u32,
 }
 
 /// What a thread that waits has done or does next.
@@ -723,8 +725,8 @@ pub(crate) struct Measured {
     sleep_ns: AtomicU64,
     yield_ns: AtomicU64,
     tick_ns: AtomicU64,
-    /// What the interrupt's handler takes before it drains, times 2^[`WEIGHT`].
-    lead: AtomicU64,
+    /// What the interrupt's handler takes before it drains.
+    lead_ns: Ewma<4>,
 }
 
 impl Measured {

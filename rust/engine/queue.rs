@@ -175,6 +175,16 @@ pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
     pub(crate) spurious: u32,
     /// What the strategy keeps from drain to drain.
     pub(crate) notes: S::Notes,
+    /// Interrupts that the strategy was not told of yet.
+    pub(crate) interrupts: Alike,
+}
+
+/// Drains that are alike, together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Alike {
+    pub(crate) drains: u32,
+    /// Commands that they have ended.
+    pub(crate) ended: usize,
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -208,6 +218,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 detached: TagBatch::default(),
                 spurious: 0,
                 notes: S::Notes::default(),
+                interrupts: Alike::default(),
             }),
             fifo: Fifo::new(platform, depth)?,
             slots: platform.table(tags, |_| Slot::default())?,

@@ -18,7 +18,7 @@ use cell::sync::{fence, Ordering};
 use hal::{Error, Platform, Queue};
 
 use crate::policy::{Context, Drained, Mode, Selectable, Strategy, Switches, View, LAST};
-use crate::queue::{DrainSide, IoQueue, IssueBudget, Upper};
+use crate::queue::{Alike, CompletionBatch, DrainSide, IoQueue, IssueBudget, Upper};
 use crate::quiesce::Quiesced;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -223,16 +223,59 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy + Selectable> Quiesced<'_, P, 
     }
 }
 
+/// Interrupts of a hybrid queue are mostly alike: the strategy is told of one in so many, for all of
+/// them, and so a window of load is judged a few commands later.
+const ALIKE: u32 = 8;
+
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// After a drain a hybrid queue goes over to what the strategy thinks serves the load better.
-    /// `true`: the caller has to look for completions again.
+    /// After a drain that began with `depth` commands outstanding, and has `ended` some, a hybrid
+    /// queue goes over to what the strategy thinks serves the load better. `true`: the caller has
+    /// to look for completions again.
     #[inline(always)]
-    pub(crate) fn adapt(&self, side: &mut DrainSide<Q, S>, drained: Drained) -> bool {
-        let passes = matches!(drained.by, Context::Coop | Context::Sweep);
-        let nothing = drained.ended == 0 && passes;
-        if nothing || self.polling.mode() != Mode::Hybrid {
+    pub(crate) fn adapt(
+        &self,
+        side: &mut DrainSide<Q, S>,
+        by: Context,
+        depth: u64,
+        ended: &CompletionBatch<U>,
+    ) -> bool {
+        if self.polling.mode() != Mode::Hybrid {
             return false;
         }
+        if by == Context::Irq && !self.polling.is_on() && !self.is_predicting() {
+            side.interrupts.drains = side.interrupts.drains.wrapping_add(1);
+            side.interrupts.ended = side.interrupts.ended.wrapping_add(ended.count());
+            if side.interrupts.drains < ALIKE {
+                return false;
+            }
+        }
+        self.evaluate(side, by, depth, ended)
+    }
+
+    /// Tells the strategy of a drain, and of the interrupts before it that it was not told of.
+    #[inline(never)]
+    fn evaluate(
+        &self,
+        side: &mut DrainSide<Q, S>,
+        by: Context,
+        depth: u64,
+        ended: &CompletionBatch<U>,
+    ) -> bool {
+        let passes = matches!(by, Context::Coop | Context::Sweep);
+        if passes && ended.count() == 0 {
+            return false;
+        }
+        let alike = match by {
+            Context::Irq => core::mem::take(&mut side.interrupts),
+            _ => Alike::default(),
+        };
+        let drained = Drained {
+            by,
+            depth,
+            ended: alike.ended.max(ended.count()),
+            wakes: ended.wakes(&self.upper),
+            drains: alike.drains.max(1),
+        };
         let wanted = self.strategy.polls(&mut side.notes, self, drained);
         wanted != self.polling.is_on() && self.switch(wanted) && !wanted
     }

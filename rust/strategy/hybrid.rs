@@ -68,6 +68,8 @@ pub(crate) struct Sample {
     pub(crate) ended: usize,
     /// of so many that were outstanding.
     pub(crate) depth: u64,
+    /// It stands for so many drains.
+    pub(crate) drains: u64,
 }
 
 /// What was seen since the last judgement. Kept under the drain token.
@@ -114,7 +116,7 @@ impl LoadWindow {
         let ended = sample.ended as u32;
         self.ended = self.ended.wrapping_add(ended);
         if sample.by != Source::Passing {
-            self.noticed = self.noticed.wrapping_add(1);
+            self.noticed = self.noticed.wrapping_add(sample.drains);
         }
         let polled = view.polling().is_on();
         if sample.by == Source::Tick && ended != 0 {
@@ -126,9 +128,11 @@ impl LoadWindow {
         }
         if ended != 0 {
             let idle = sample.cpu != Cpu::Io && sample.by == Source::Interrupt;
-            self.idle = self.idle.wrapping_add(u64::from(idle));
-            self.drains = self.drains.wrapping_add(1);
-            self.depth = self.depth.saturating_add(sample.depth);
+            let drains = sample.drains;
+            self.idle = self.idle.wrapping_add(if idle { drains } else { 0 });
+            self.drains = self.drains.wrapping_add(drains);
+            let depth = sample.depth.saturating_mul(drains);
+            self.depth = self.depth.saturating_add(depth);
         }
         let over = polled && sample.by == Source::Tick && self.is_dear(polling, view);
         if self.ended < WINDOW && !over {

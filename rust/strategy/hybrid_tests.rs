@@ -81,6 +81,7 @@ impl Line {
             cpu,
             ended,
             depth,
+            drains: 1,
         };
         let mut watch = core::mem::take(&mut self.watch);
         let polled = watch.note(sample, &self.account, &Seen(self));
