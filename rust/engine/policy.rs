@@ -370,8 +370,6 @@ impl Default for Polling {
 
 /// The part of a command's time that it may be late by.
 const LATE_SHARE: u64 = 10;
-/// How much of a new measurement goes into the average: the part of 2 to the power of so much.
-const BATCH_WEIGHT: u32 = 3;
 
 /// How many commands the device is best told of at once, and whether some wait for more at this
 /// moment.
@@ -386,7 +384,7 @@ pub struct Batching {
     pub(crate) until_ns: AtomicU64,
     /// What the device has lately taken for a command, in nanoseconds; 0: not known. Written by the
     /// drain token's holder.
-    pub(crate) device_ns: AtomicU64,
+    pub(crate) device_ns: Ewma<3>,
     /// The tag of a command whose time is taken, plus 1; 0: of none.
     pub(crate) sampled: AtomicU32,
     /// When the device was told of it.
@@ -401,7 +399,7 @@ impl Batching {
             tags,
             on: AtomicBool::new(false),
             until_ns: AtomicU64::new(0),
-            device_ns: AtomicU64::new(0),
+            device_ns: Ewma::new(),
             sampled: AtomicU32::new(0),
             told_ns: AtomicU64::new(0),
         }
@@ -432,7 +430,7 @@ impl Batching {
     /// one, in nanoseconds; 0: that is not known, as where [`Batching::batch`] is 1.
     #[inline]
     pub fn most_ns(&self) -> u64 {
-        self.device_ns.load(Ordering::Relaxed) / LATE_SHARE
+        self.device_ns.get() / LATE_SHARE
     }
 
     /// When the device is told of what is deferred, at the latest.
@@ -458,10 +456,18 @@ impl Batching {
         let sampled = (tag as u32).wrapping_add(1);
         if self.batch > 1 && self.sampled.load(Ordering::Acquire) == sampled {
             let took = now_ns().saturating_sub(self.told_ns.load(Ordering::Relaxed));
-            let before = self.device_ns.load(Ordering::Relaxed);
-            self.device_ns
-                .store(average(before, took), Ordering::Relaxed);
+            self.note_device(took);
             self.sampled.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The device took so long for a command, which counts as twice the average at most: one that
+    /// the drive had to try again is no measure of others.
+    #[inline]
+    fn note_device(&self, took_ns: u64) {
+        match self.device_ns.get() {
+            0 => self.device_ns.set(took_ns),
+            usual => self.device_ns.note(took_ns.min(usual.saturating_mul(2))),
         }
     }
 
@@ -474,18 +480,6 @@ impl Batching {
     pub(crate) fn end(&self) {
         self.on.store(false, Ordering::Relaxed);
     }
-}
-
-/// The average of nanoseconds, when it was `before` (0: of nothing) and a command took `took`,
-/// which counts as twice the average at most: one that the drive had to try again is no measure of
-/// others.
-fn average(before: u64, took: u64) -> u64 {
-    if before == 0 {
-        return took;
-    }
-    let took = took.min(before.saturating_mul(2));
-    let rest = before.saturating_sub(before >> BATCH_WEIGHT);
-    rest.saturating_add(took >> BATCH_WEIGHT)
 }
 
 /// Commands that are staged, and who asks about them.
@@ -716,8 +710,39 @@ impl Costs {
     };
 }
 
-/// How much of a new measurement goes into the average: the part of 2 to the power of so much.
-const WEIGHT: u32 = 4;
+/// An average that forgets: each new value has a part of 2^`SHIFT` in it. One writer at a time,
+/// anybody reads.
+#[derive(Debug)]
+pub(crate) struct Ewma<const SHIFT: u32> {
+    /// Times 2^`SHIFT`.
+    sum: AtomicU64,
+}
+
+impl<const SHIFT: u32> Ewma<SHIFT> {
+    fn new() -> Self {
+        Self {
+            sum: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    fn get(&self) -> u64 {
+        self.sum.load(Ordering::Relaxed) >> SHIFT
+    }
+
+    /// It is `value`, whatever was before.
+    fn set(&self, value: u64) {
+        let sum = value.saturating_mul(1 << SHIFT);
+        self.sum.store(sum, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn note(&self, value: u64) {
+        let sum = self.sum.load(Ordering::Relaxed);
+        let sum = sum.saturating_sub(sum >> SHIFT).saturating_add(value);
+        self.sum.store(sum, Ordering::Relaxed);
+    }
+}
 
 /// The costs of one queue. Anybody may read them at any time.
 #[derive(Debug)]
@@ -735,7 +760,7 @@ impl Measured {
             sleep_ns: AtomicU64::new(0),
             yield_ns: AtomicU64::new(0),
             tick_ns: AtomicU64::new(0),
-            lead: AtomicU64::new(0),
+            lead_ns: Ewma::new(),
         };
         measured.set(Costs::ASSUMED);
         measured
@@ -747,29 +772,25 @@ impl Measured {
         self.yield_ns
             .store(costs.yield_ns.max(1), Ordering::Relaxed);
         self.tick_ns.store(costs.tick_ns.max(1), Ordering::Relaxed);
-        let lead = costs.interrupt_ns.saturating_sub(costs.tick_ns);
-        self.lead
-            .store(lead.saturating_mul(1 << WEIGHT), Ordering::Relaxed);
+        let lead_ns = costs.interrupt_ns.saturating_sub(costs.tick_ns);
+        self.lead_ns.set(lead_ns);
     }
 
     /// An interrupt's handler took `ns` before it drained. One caller at a time.
     #[inline]
     pub(crate) fn note_lead(&self, ns: u64) {
-        let sum = self.lead.load(Ordering::Relaxed);
-        let sum = sum.saturating_sub(sum >> WEIGHT).saturating_add(ns);
-        self.lead.store(sum, Ordering::Relaxed);
+        self.lead_ns.note(ns);
     }
 
     #[inline]
     pub(crate) fn get(&self) -> Costs {
         let tick_ns = self.tick_ns.load(Ordering::Relaxed);
-        let lead = self.lead.load(Ordering::Relaxed) >> WEIGHT;
         Costs {
             sleep_ns: self.sleep_ns.load(Ordering::Relaxed),
             yield_ns: self.yield_ns.load(Ordering::Relaxed),
             tick_ns,
             // To get in and out of an interrupt takes what it does with a timer's.
-            interrupt_ns: tick_ns.saturating_add(lead),
+            interrupt_ns: tick_ns.saturating_add(self.lead_ns.get()),
         }
     }
 }
@@ -808,14 +829,19 @@ mod tests {
 
     #[test]
     fn one_slow_command_does_not_make_a_slow_device() {
-        let mut device = 400_000;
-        device = average(device, 30_000_000_000);
+        let batching = Batching::new(4, 32);
+        batching.note_device(400_000);
+        batching.note_device(30_000_000_000);
+        let device = batching.device_ns.get();
         assert!(device <= 450_000, "{device}");
     }
 
     #[test]
     fn it_follows_a_device_that_has_become_slower() {
-        let slower = (0..100).fold(400_000, |before, _| average(before, 900_000));
+        let batching = Batching::new(4, 32);
+        batching.note_device(400_000);
+        (0..100).for_each(|_| batching.note_device(900_000));
+        let slower = batching.device_ns.get();
         assert!((880_000..=900_000).contains(&slower), "{slower}");
     }
 }
