@@ -173,27 +173,49 @@ impl TagBatch<Free> {
     }
 }
 
-/// States in which a slot may go back to the pool.
-pub trait Releasable: sealed::Sealed {}
-impl Releasable for Free {}
-impl Releasable for Detached {}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Free {}
-    impl Sealed for super::Detached {}
-}
-
 const FREE: u8 = 0;
 const ISSUED: u8 = 1;
 
 /// A queue's record of its slots: which are free, and which the device has.
 ///
 /// Slots are taken by one issuer at a time and given back by one drainer at a time; the two may run
-/// at once. Free slots are bits of 64-bit words, so a batch costs one atomic operation a word.
+/// at once. Each has a bit a slot that nobody else writes, and turns it over: a slot is free while
+/// the two bits are equal. So neither needs an atomic exchange.
 pub struct TagTable<P: Platform> {
-    free: P::Table<AtomicU64>,
+    words: P::Table<Word>,
     issued: P::Table<AtomicU8>,
+}
+
+/// 64 slots.
+struct Word {
+    /// Turned over by the issuer, as it takes slots.
+    taken: AtomicU64,
+    /// Turned over by the drainer, as it gives them back.
+    given: AtomicU64,
+}
+
+impl Word {
+    /// The slots that are not free.
+    #[inline]
+    fn in_use(&self) -> u64 {
+        // Acquire: what the last owner of these slots did to them is over.
+        self.taken.load(Ordering::Relaxed) ^ self.given.load(Ordering::Acquire)
+    }
+
+    /// The issuer takes slots, or puts back what it has taken.
+    #[inline]
+    fn turn_taken(&self, bits: u64) {
+        let taken = self.taken.load(Ordering::Relaxed);
+        self.taken.store(taken ^ bits, Ordering::Relaxed);
+    }
+
+    /// The drainer gives slots back.
+    #[inline]
+    fn turn_given(&self, bits: u64) {
+        let given = self.given.load(Ordering::Relaxed);
+        // Release: the next owner sees the slots as this one left them.
+        self.given.store(given ^ bits, Ordering::Release);
+    }
 }
 
 impl<P: Platform> TagTable<P> {
@@ -203,10 +225,12 @@ impl<P: Platform> TagTable<P> {
             return Err(Error::Invalid);
         }
         let capacity = usize::from(capacity);
+        let word = |_| Word {
+            taken: AtomicU64::new(0),
+            given: AtomicU64::new(0),
+        };
         Ok(Self {
-            free: platform.table(capacity.div_ceil(64), |at| {
-                AtomicU64::new(free_bits(capacity, at))
-            })?,
+            words: platform.table(capacity.div_ceil(64), word)?,
             issued: platform.table(capacity, |_| AtomicU8::new(FREE))?,
         })
     }
@@ -220,37 +244,60 @@ impl<P: Platform> TagTable<P> {
     /// Takes up to `want` free slots, lowest first, into `tags`. By the issuer.
     #[inline]
     pub fn take(&self, want: usize, tags: &mut TagBatch<Free>) {
-        self.take_of(|_| u64::MAX, want, tags);
+        self.take_below(self.capacity(), want, tags);
     }
 
-    /// Likewise, of the slots below `limit` alone.
+    /// As [`TagTable::take`], of the slots below `limit` alone.
     #[inline]
     pub fn take_below(&self, limit: usize, want: usize, tags: &mut TagBatch<Free>) {
-        self.take_of(
-            |base| low_bits(limit.saturating_sub(usize::from(base))),
-            want,
-            tags,
-        );
-    }
-
-    /// Takes them from among those whose bits `of` has in the word of 64 slots that begins with
-    /// the slot that it is given.
-    #[inline]
-    fn take_of(&self, of: impl Fn(u16) -> u64, want: usize, tags: &mut TagBatch<Free>) {
+        let limit = limit.min(self.capacity());
         let most = want.saturating_add(tags.len()).min(TagBatch::<Free>::MAX);
         let mut base = 0u16;
-        for word in self.free.iter() {
+        for word in self.words.iter() {
             let want = most.saturating_sub(tags.len());
             if want == 0 {
                 return;
             }
-            let bits = word.load(Ordering::Relaxed) & of(base);
-            let rest = tags.fill(base, bits, want);
-            if rest != bits {
-                // Acquire: what the last owner of these slots did to them is over.
-                word.fetch_and(!(bits ^ rest), Ordering::Acquire);
+            let free = !word.in_use() & low_bits(limit.saturating_sub(usize::from(base)));
+            let rest = tags.fill(base, free, want);
+            if rest != free {
+                word.turn_taken(free ^ rest);
             }
             base = base.wrapping_add(64);
+        }
+    }
+
+    /// Puts slots back that were taken and not used. By the issuer.
+    #[inline]
+    pub fn put_back(&self, tags: &mut TagBatch<Free>) {
+        self.turn(tags, Word::turn_taken);
+    }
+
+    /// Gives slots back to the pool. By the drainer.
+    #[inline]
+    pub fn release(&self, tags: &mut TagBatch<Detached>) {
+        self.turn(tags, Word::turn_given);
+    }
+
+    /// Turns the bits of `tags` over, of those that are in use: a slot that is free already, as the
+    /// device may have it, stays so.
+    #[inline]
+    fn turn<S>(&self, tags: &mut TagBatch<S>, turn: impl Fn(&Word, u64)) {
+        let free = |at: usize, bits: u64| {
+            if let Some(word) = self.words.get(at) {
+                turn(word, bits & word.in_use());
+            }
+        };
+        let (mut at, mut bits) = (0usize, 0u64);
+        for tag in tags.drain() {
+            if tag.index() / 64 != at && bits != 0 {
+                free(at, core::mem::take(&mut bits));
+            }
+            at = tag.index() / 64;
+            bits |= 1u64 << (tag.index() % 64);
+        }
+        if bits != 0 {
+            free(at, bits);
         }
     }
 
@@ -291,42 +338,11 @@ impl<P: Platform> TagTable<P> {
         for state in self.issued.iter() {
             state.store(FREE, Ordering::Relaxed);
         }
-        for (at, word) in self.free.iter().enumerate() {
-            word.store(free_bits(self.capacity(), at), Ordering::Release);
+        for word in self.words.iter() {
+            word.given
+                .store(word.taken.load(Ordering::Relaxed), Ordering::Release);
         }
     }
-
-    /// Gives slots back to the pool. By the drainer, or by the issuer for tags it could not use.
-    #[inline]
-    pub fn release<S: Releasable>(&self, tags: &mut TagBatch<S>) {
-        let mut word_at = 0usize;
-        let mut bits = 0u64;
-        for tag in tags.drain() {
-            let at = tag.index() / 64;
-            if at != word_at {
-                self.give(word_at, bits);
-                (word_at, bits) = (at, 0);
-            }
-            bits |= 1u64 << (tag.index() % 64);
-        }
-        self.give(word_at, bits);
-    }
-
-    #[inline]
-    fn give(&self, word: usize, bits: u64) {
-        if bits == 0 {
-            return;
-        }
-        if let Some(free) = self.free.get(word) {
-            // Release: the next owner sees the slots as this one left them.
-            free.fetch_or(bits, Ordering::Release);
-        }
-    }
-}
-
-/// Word `at` of a table of `capacity` slots that are all free.
-fn free_bits(capacity: usize, at: usize) -> u64 {
-    low_bits(capacity.saturating_sub(at.saturating_mul(64)))
 }
 
 /// The lowest `count` bits of a word.

@@ -146,7 +146,7 @@ impl<S: Site> Queue for AhciQueue<S> {
 
     fn unget_tags(&self, _side: &mut (), tags: &mut TagBatch<Free>) {
         // What was written for them is in their own slots only.
-        self.tags.release(tags);
+        self.tags.put_back(tags);
     }
 
     #[inline]

@@ -199,7 +199,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
             }
             *tags = kept;
         }
-        self.tags.release(tags);
+        self.tags.put_back(tags);
     }
 
     #[inline]

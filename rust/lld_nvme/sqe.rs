@@ -607,7 +607,7 @@ impl<P: Platform> Drop for List<'_, P> {
             let mut batch = TagBatch::default();
             // It is the only one.
             let _ = batch.push(page);
-            self.lists.pages.release(&mut batch);
+            self.lists.pages.put_back(&mut batch);
         }
     }
 }

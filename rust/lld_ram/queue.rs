@@ -147,7 +147,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
     }
 
     fn unget_tags(&self, _side: &mut RamIssue<P>, tags: &mut TagBatch<Free>) {
-        self.tags.release(tags);
+        self.tags.put_back(tags);
     }
 
     fn check_event(&self, side: &mut RamDrain<P>) -> bool {

@@ -125,7 +125,7 @@ impl<P: Platform> Queue for MockQueue<P> {
     }
 
     fn unget_tags(&self, _: &mut MockIssue, tags: &mut TagBatch<Free>) {
-        self.tags.release(tags);
+        self.tags.put_back(tags);
     }
 
     fn check_event(&self, _: &mut MockDrain) -> bool {

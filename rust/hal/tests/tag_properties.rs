@@ -65,7 +65,7 @@ proptest! {
                     let tag = free.swap_remove(at);
                     pool.insert(tag.number());
                     batch.push(tag).expect("one fits");
-                    table.release(&mut batch);
+                    table.put_back(&mut batch);
                 }
                 Step::Issue(_) | Step::Unget(_) => {}
                 Step::Complete(number) => {

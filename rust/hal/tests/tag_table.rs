@@ -34,19 +34,40 @@ fn take_all(table: &TagTable<MockPlatform>) -> Vec<Tag<Free>> {
     }
 }
 
-/// Gives tags back, a batch at a time.
-macro_rules! give {
-    ($table:expr, $tags:expr) => {{
-        let mut batch = TagBatch::default();
-        for tag in $tags {
-            if batch.is_full() {
-                $table.release(&mut batch);
-            }
-            batch.push(tag).expect("it has room");
+/// Gives detached tags back, a batch at a time.
+fn release(table: &TagTable<MockPlatform>, tags: impl IntoIterator<Item = Tag<Detached>>) {
+    let mut batch = TagBatch::default();
+    for tag in tags {
+        if batch.is_full() {
+            table.release(&mut batch);
         }
-        $table.release(&mut batch);
-        assert!(batch.is_empty());
-    }};
+        batch.push(tag).expect("it has room");
+    }
+    table.release(&mut batch);
+    assert!(batch.is_empty());
+}
+
+/// Gives tags back that were not issued, a batch at a time.
+fn put_back(table: &TagTable<MockPlatform>, tags: impl IntoIterator<Item = Tag<Free>>) {
+    let mut batch = TagBatch::default();
+    for tag in tags {
+        if batch.is_full() {
+            table.put_back(&mut batch);
+        }
+        batch.push(tag).expect("it has room");
+    }
+    table.put_back(&mut batch);
+    assert!(batch.is_empty());
+}
+
+/// Each is issued, answered, and given back by the drainer.
+fn use_up(table: &TagTable<MockPlatform>, tags: impl IntoIterator<Item = Tag<Free>>) {
+    let used = tags.into_iter().map(|tag| {
+        let number = tag.number();
+        table.issue(tag.bind());
+        table.complete(number).expect("it was issued").detach()
+    });
+    release(table, used);
 }
 
 #[test]
@@ -54,12 +75,12 @@ fn every_slot_is_given_out_once() {
     for &capacity in CAPACITIES {
         let table = table(capacity);
         assert_eq!(table.capacity(), usize::from(capacity));
-        for _ in 0..2 {
+        for give in [put_back, use_up, use_up, put_back] {
             let tags = take_all(&table);
             let numbers: BTreeSet<u16> = tags.iter().map(Tag::number).collect();
             assert!(numbers.into_iter().eq(0..capacity), "all of {capacity}");
             assert_eq!(tags.len(), usize::from(capacity), "each once of {capacity}");
-            give!(table, tags);
+            give(&table, tags);
         }
     }
 }
@@ -79,7 +100,7 @@ fn below_a_limit_there_are_so_many() {
         }
         let numbers = tags.iter().map(Tag::index);
         assert!(numbers.eq(0..limit.min(200)), "below {limit}");
-        give!(table, tags);
+        put_back(&table, tags);
         assert_eq!(take_all(&table).len(), 200);
     }
 }
@@ -108,7 +129,7 @@ fn a_released_slot_is_the_next_lowest() {
         let table = table(129);
         let mut tags = take_all(&table);
         let tag = tags.remove(at);
-        give!(table, [tag]);
+        put_back(&table, [tag]);
         let again: Vec<_> = take_all(&table).iter().map(Tag::index).collect();
         assert_eq!(again, [at]);
     }
@@ -120,8 +141,8 @@ fn release_in_any_order_across_words() {
     let mut tags = take_all(&table);
     tags.reverse();
     let (odd, even): (Vec<_>, Vec<_>) = tags.into_iter().partition(|tag| tag.index() % 2 == 1);
-    give!(table, even);
-    give!(table, odd);
+    use_up(&table, even);
+    put_back(&table, odd);
     assert_eq!(take_all(&table).len(), 65);
 }
 
@@ -145,7 +166,7 @@ fn only_what_was_issued_completes_and_only_once() {
         assert_eq!(tag.number(), last);
         assert!(table.complete(last).is_none(), "twice");
         let detached: Tag<Detached> = tag.detach();
-        give!(table, [detached]);
+        release(&table, [detached]);
         assert!(table.complete(last).is_none(), "free");
         assert_eq!(take_all(&table).len(), 1, "only that one is free");
     }
@@ -168,12 +189,31 @@ fn reaping_finds_all_that_is_issued() {
 }
 
 #[test]
+fn a_slot_that_is_free_already_stays_so() {
+    let table = table(65);
+    let tags = take_all(&table);
+    let last = tags.last().expect("65").number();
+    for tag in tags {
+        table.issue(tag.bind());
+    }
+    // The drainer's, of a tag that comes back twice: its slot was issued anew in between.
+    let once = table.complete(last).expect("it was issued").detach();
+    release(&table, [once]);
+    let tag = take_all(&table).pop().expect("one is free");
+    table.issue(tag.bind());
+    let twice = table.complete(last).expect("it was issued").detach();
+    table.rewind();
+    release(&table, [twice]);
+    assert_eq!(take_all(&table).len(), 65);
+}
+
+#[test]
 fn an_unbound_tag_is_free_again() {
     let table = table(1);
     let mut batch = TagBatch::default();
     table.take(1, &mut batch);
     let tag = batch.pop().expect("one").bind().unbind();
-    give!(table, [tag]);
+    put_back(&table, [tag]);
     assert_eq!(take_all(&table).len(), 1);
 }
 

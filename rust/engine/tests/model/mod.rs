@@ -69,7 +69,7 @@ impl Queue for Hw {
     }
 
     fn unget_tags(&self, (): &mut (), tags: &mut TagBatch<Free>) {
-        self.tags.release(tags);
+        self.tags.put_back(tags);
     }
 
     fn check_event(&self, (): &mut ()) -> bool {
