@@ -9,9 +9,9 @@ pub(crate) use loom::cell::UnsafeCell as Cell;
 #[cfg(loom)]
 pub use loom::sync::atomic::*;
 
-/// As `core`'s. That of `SeqCst` is an `mfence` on x86-64, which takes ten times as long as what the
-/// kernel's `smp_mb()` does there, and this does, too: any locked instruction is a full barrier (Intel
-/// SDM volume 3, section 9.2.3.9; Linux 7.3, arch/x86/include/asm/barrier.h).
+/// As `core`'s. That of `SeqCst` is an `mfence` on x86-64, which takes ten times as long as what
+/// the kernel's `smp_mb()` does there, and this does, too: any locked instruction is a full barrier
+/// (Intel SDM volume 3, section 9.2.3.9; Linux 7.3, arch/x86/include/asm/barrier.h).
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline(always)]
 pub fn fence(order: Ordering) {
@@ -22,6 +22,18 @@ pub fn fence(order: Ordering) {
         },
         order => core::sync::atomic::fence(order),
     }
+}
+
+/// Stores `value` and returns what was there; a full fence follows, as with the kernel's `xchg()`.
+#[inline(always)]
+pub(crate) fn swap_and_fence(at: &AtomicU8, value: u8) -> u8 {
+    // On x86-64 the instruction is the fence; the compiler keeps what is before it there, as it
+    // releases, and what is after it, as it acquires.
+    let before = at.swap(value, Ordering::AcqRel);
+    if cfg!(any(not(target_arch = "x86_64"), loom, miri)) {
+        fence(Ordering::SeqCst);
+    }
+    before
 }
 
 /// `UnsafeCell` with loom's access-tracking shape, so that one text serves all faces.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A value with one holder at a time, for which nobody waits.
 
-use crate::sync::{AtomicU8, Cell, Ordering::*};
+use crate::sync::{swap_and_fence, AtomicU8, Cell, Ordering::*};
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
@@ -62,10 +62,10 @@ pub struct Guard<'a, T>(&'a TryLock<T>, PhantomData<&'a mut T>);
 
 impl<T> Guard<'_, T> {
     /// Gives the lock back. `true`: someone knocked meanwhile, and relies on the caller to try
-    /// again.
+    /// again. It is a full fence, too: what the caller looks at next is no older than this.
     #[must_use = "who knocked relies on another look"]
     pub fn release(self) -> bool {
-        ManuallyDrop::new(self).0.state.swap(FREE, AcqRel) & KNOCKED != 0
+        swap_and_fence(&ManuallyDrop::new(self).0.state, FREE) & KNOCKED != 0
     }
 }
 

@@ -16,7 +16,7 @@
 //! is left is said first, and the timer armed then: a tick that is under way sees the one, or is
 //! followed by another.
 
-use cell::sync::{fence, Ordering};
+use cell::sync::Ordering;
 use hal::{Event, Free, Platform, Queue, TagBatch};
 
 use crate::policy::{Context, Strategy, View};
@@ -223,7 +223,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             if self.is_predicting() {
                 self.answered(tag.index(), pass);
             }
-            match self.slots.get(tag.index()).and_then(|slot| slot.take()) {
+            match self
+                .slots
+                .get(tag.index())
+                .and_then(|slot| slot.take(&mut side.requests))
+            {
                 Some(rq) => ended.end(&self.upper, rq, outcome),
                 None => side.spurious = side.spurious.saturating_add(1),
             }
@@ -234,17 +238,16 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         more
     }
 
-    /// Gives the drained tags back to the pool; what waits in the FIFO is visible to the caller
-    /// afterwards.
+    /// Gives the drained tags back to the pool.
+    ///
+    /// The hand-over with the issuer (`issue_batch`): tags are released, a fence, which is the
+    /// release of the drain token, then the FIFO is looked at.
     #[inline(always)]
     pub(crate) fn release(&self, side: &mut DrainSide<Q, S>) {
         self.done.add(side.detached.len());
         let writes = self.hw.release_tags(&mut side.hw, &mut side.detached);
         self.drain_doorbells.add(writes);
         self.note_violations(side);
-        // The hand-over with the issuer, see `issue_batch`: tags are released, a fence, then the
-        // FIFO is looked at.
-        fence(Ordering::SeqCst);
     }
 
     /// Lets everybody see how often the controller has contradicted itself.

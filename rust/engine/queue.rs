@@ -9,7 +9,7 @@
 //! will be over) and `quiesce` (the queue at rest).
 
 use cell::sync::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
-use cell::{Slot, TryLock};
+use cell::{Handover, Putter, Slot, Taker, TryLock};
 use hal::{
     Bound, CmdError, Command, Detached, Error, Free, NewQueue, Outcome, Platform, Queue, Segment,
     TagBatch,
@@ -126,8 +126,8 @@ pub struct IoQueue<P: Platform, Q: Queue, U: Upper, S: Strategy> {
     pub(crate) issue: TryLock<IssueSide<Q>>,
     pub(crate) drain: TryLock<DrainSide<Q, S>>,
     pub(crate) fifo: Fifo<P, U::Request>,
-    /// By tag: the request that it is bound to. Who takes it ends it.
-    pub(crate) slots: P::Table<Slot<U::Request>>,
+    /// By tag: the request that it is bound to, put by the issuer. The drainer takes and ends it.
+    pub(crate) slots: P::Table<Handover<U::Request>>,
     /// By tag: when the command that it is bound to was issued, by the clock of [`Cpu::now_ms`].
     pub(crate) issued_at: P::Table<AtomicU64>,
     /// When commands are over; nothing of it is read where nothing predicts.
@@ -160,6 +160,8 @@ pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) bound: TagBatch<Bound>,
     /// The last of these.
     pub(crate) last: u32,
+    /// Puts into [`IoQueue::slots`].
+    pub(crate) requests: Putter,
     /// The gate is closed for ever.
     pub(crate) dead: bool,
     /// Data that can't be mapped.
@@ -171,6 +173,8 @@ pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
     pub(crate) hw: Q::Drain,
     /// Detached and not released yet; empty whenever the token is free.
     pub(crate) detached: TagBatch<Detached>,
+    /// Takes out of [`IoQueue::slots`].
+    pub(crate) requests: Taker,
     /// Completions of tags to which no request was bound.
     pub(crate) spurious: u32,
     /// What the strategy keeps from drain to drain.
@@ -204,11 +208,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             return Err(Error::Invalid);
         }
         let tags = hw.queue.capacity();
+        let (putter, taker) = Putter::pair();
+        let slots = platform.table(tags, |_| Handover::new(&putter))?;
         Ok(Self {
             issue: TryLock::new(IssueSide {
                 hw: hw.issue,
                 free: TagBatch::default(),
                 bound: TagBatch::default(),
+                requests: putter,
                 last: 0,
                 dead: false,
                 map_retries: MapRetryLimit::default(),
@@ -216,12 +223,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             drain: TryLock::new(DrainSide {
                 hw: hw.drain,
                 detached: TagBatch::default(),
+                requests: taker,
                 spurious: 0,
                 notes: S::Notes::default(),
                 interrupts: Alike::default(),
             }),
             fifo: Fifo::new(platform, depth)?,
-            slots: platform.table(tags, |_| Slot::default())?,
+            slots,
             issued_at: platform.table(tags, |_| AtomicU64::new(0))?,
             predict: Predict::new(platform, tags)?,
             none_before: AtomicU64::new(0),

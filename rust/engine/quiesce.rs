@@ -104,7 +104,8 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'a, P, Q, U, S> 
             hw, free, bound, ..
         } = &mut **issue;
         for tag in bound.drain() {
-            if let Some(rq) = queue.slots.get(tag.index()).and_then(|slot| slot.take()) {
+            let slot = queue.slots.get(tag.index());
+            if let Some(rq) = slot.and_then(|slot| slot.take(&mut drain.requests)) {
                 ended.end(&queue.upper, rq, Err(why.not_issued()));
             }
             // It has room: it was emptied above, and both are equally long.
@@ -122,7 +123,8 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'a, P, Q, U, S> 
                 _ => why,
             };
             let tag = queue.hw.detach_tag_cmd(&mut drain.hw, event.tag);
-            if let Some(rq) = queue.slots.get(tag.index()).and_then(|slot| slot.take()) {
+            let slot = queue.slots.get(tag.index());
+            if let Some(rq) = slot.and_then(|slot| slot.take(&mut drain.requests)) {
                 ended.end(&queue.upper, rq, Err(why));
             }
             if let Err(tag) = drain.detached.push(tag) {
@@ -132,7 +134,8 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'a, P, Q, U, S> 
         }
         queue.release(drain);
         // No request stays behind, whatever the controller says of its tags.
-        for rq in queue.slots.iter().filter_map(|slot| slot.take()) {
+        let slots = queue.slots.iter();
+        for rq in slots.filter_map(|slot| slot.take(&mut drain.requests)) {
             ended.end(&queue.upper, rq, Err(why));
         }
         // Tags that the controller has lost are over, too.

@@ -68,7 +68,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if last {
             self.ring_or_defer(&mut side);
         }
-        if side.release() {
+        if self.end_issue(side) {
             self.issue_again(&mut IssueBudget::new());
         }
     }
@@ -228,7 +228,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         left: IssueStop,
         budget: &mut IssueBudget<U>,
     ) {
-        if side.release() || left == IssueStop::BudgetSpent {
+        if self.end_issue(side) || left == IssueStop::BudgetSpent {
             return self.issue_again(budget);
         }
         budget.ended.finish(&self.upper, Context::Sweep);
@@ -269,7 +269,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
         self.predict(side, at, &cmd, &rq);
         let put = match self.slots.get(at) {
-            Some(slot) => slot.put(rq),
+            Some(slot) => slot.put(&mut side.requests, rq),
             None => Err(rq),
         };
         if let Err(rq) = put {
@@ -321,7 +321,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 .begin_sample(side.last, || self.upper.now_ns());
             let writes = self.hw.issue_tags(&mut side.hw, &mut side.bound);
             self.issue_doorbells.add(writes);
-            self.watch_issued();
         }
     }
 }
@@ -379,7 +378,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         while let Some(mut side) = self.issue.lock_or_knock() {
             left = self.issue_batch(&mut side, budget);
             self.ring_or_defer(&mut side);
-            let knocked = side.release();
+            let knocked = self.end_issue(side);
             if left == IssueStop::BudgetSpent && budget.may_issue(self.drain_budget()) == 0 {
                 match self.leave_requests() {
                     true => left = IssueStop::Idle,
@@ -421,8 +420,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 self.refill(side);
             }
             if side.free.is_empty() && !side.dead {
-                // The hand-over with the drainer. There: tags are released, a fence, the FIFO is
-                // looked at. Here: a request is in the FIFO, a fence, the tags are looked at. One
+                // The hand-over with the drainer. There: tags are released, then the token, which is a
+                // fence, and the FIFO is looked at. Here: a request is in the FIFO, a fence, the tags are looked at. One
                 // of the two finds what the other left.
                 fence(Ordering::SeqCst);
                 self.refill(side);

@@ -7,18 +7,19 @@
 //! a hybrid queue by whoever has drained it.
 //!
 //! # The hand-over between issuer and timer
-//! An issuer counts its commands as issued, passes a fence, and looks whether the timer is armed; a
-//! tick that finds nothing outstanding disarms the timer, passes a fence, and looks at the count
+//! An issuer counts its commands as issued, gives its token back, which is a fence, and looks
+//! whether the timer is armed; a tick that finds nothing outstanding disarms the timer, passes a fence, and looks at the count
 //! again. One of the two sees the other (`tests/loom_poll.rs`). What was counted before the queue
 //! became polled is found by the context that switches, in the same way.
 //!
 //! When it fires where it is predicted when commands are over: `predict.rs`.
 
 use cell::sync::{fence, Ordering};
+use cell::Guard;
 use hal::{Error, Platform, Queue};
 
 use crate::policy::{Context, Drained, Mode, Selectable, Strategy, Switches, View, LAST};
-use crate::queue::{Alike, CompletionBatch, DrainSide, IoQueue, IssueBudget, Upper};
+use crate::queue::{Alike, CompletionBatch, DrainSide, IoQueue, IssueBudget, IssueSide, Upper};
 use crate::quiesce::Quiesced;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -155,22 +156,25 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         !self.polling.armed.swap(true, Ordering::AcqRel)
     }
 
-    /// Sees to it that the timer runs, if it has to. By the issuer, after commands were counted as
-    /// issued.
-    #[inline]
-    pub(crate) fn watch_issued(&self) {
-        if self.polling.mode() != Mode::Irq {
-            fence(Ordering::SeqCst);
-            self.watch();
+    /// Gives the issue token back, which is a fence, and sees to it that the timer runs for what was
+    /// issued. Whether somebody has knocked.
+    #[inline(always)]
+    pub(crate) fn end_issue(&self, side: Guard<'_, IssueSide<Q>>) -> bool {
+        let knocked = side.release();
+        self.watch();
+        knocked
+    }
+
+    /// Sees to it that the timer runs, if it has anything to come for. After the issuer's fence.
+    #[inline(always)]
+    pub(crate) fn watch(&self) {
+        if self.is_watched() {
+            self.start_timer();
         }
     }
 
-    /// Sees to it that the timer runs, if the queue is polled. After the issuer's fence.
-    #[inline]
-    pub(crate) fn watch(&self) {
-        if !self.polling.is_on() {
-            return;
-        }
+    #[inline(never)]
+    fn start_timer(&self) {
         if !self.polling.armed.load(Ordering::Relaxed) && self.claim_timer() {
             self.come_again();
         } else if self.is_predicting() {

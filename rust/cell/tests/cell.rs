@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The two cells on one thread, and with real threads; Miri watches both.
+//! The cells on one thread, and with real threads; Miri watches both.
 #![cfg(not(loom))]
 
 use cell::sync::{AtomicUsize, Ordering};
-use cell::{Slot, TryLock};
+use cell::{Handover, Putter, Slot, TryLock};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
@@ -46,6 +46,55 @@ fn the_lock_drops_its_value() {
     let value = Rc::new(());
     drop(TryLock::new(Rc::clone(&value)));
     assert_eq!(Rc::strong_count(&value), 1);
+}
+
+#[test]
+fn a_handover_holds_one_value() {
+    let (mut putter, mut taker) = Putter::pair();
+    let place = Handover::new(&putter);
+    assert_eq!((place.is_full(), place.take(&mut taker)), (false, None));
+    assert_eq!(place.put(&mut putter, 1), Ok(()));
+    assert_eq!((place.is_full(), place.put(&mut putter, 2)), (true, Err(2)));
+    assert_eq!(place.take(&mut taker), Some(1));
+    assert_eq!((place.is_full(), place.take(&mut taker)), (false, None));
+}
+
+#[test]
+fn a_handover_is_between_its_own_two() {
+    let (mut putter, mut taker) = Putter::pair();
+    let (mut strange_putter, mut strange_taker) = Putter::pair();
+    let place = Handover::new(&putter);
+    assert_eq!(place.put(&mut strange_putter, 1), Err(1));
+    assert_eq!(place.put(&mut putter, 2), Ok(()));
+    assert_eq!(place.take(&mut strange_taker), None);
+    assert_eq!(place.take(&mut taker), Some(2));
+}
+
+#[test]
+fn all_that_is_put_arrives_in_order() {
+    let (putter, taker) = Putter::pair();
+    let place = Arc::new(Handover::new(&putter));
+    let thread = {
+        let (place, mut putter) = (Arc::clone(&place), putter);
+        thread::spawn(move || {
+            for value in 0..ROUNDS {
+                while place.put(&mut putter, Box::new(value)).is_err() {
+                    thread::yield_now();
+                }
+            }
+        })
+    };
+    let mut taker = taker;
+    for value in 0..ROUNDS {
+        let taken = loop {
+            match place.take(&mut taker) {
+                Some(taken) => break taken,
+                None => thread::yield_now(),
+            }
+        };
+        assert_eq!(*taken, value);
+    }
+    thread.join().expect("it ends");
 }
 
 #[test]

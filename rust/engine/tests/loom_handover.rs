@@ -14,20 +14,29 @@ use std::sync::Arc;
 
 /// The one tag is taken. While one thread submits a second request, the first completes: the second
 /// must not be left in the FIFO with the tag free.
-#[test]
-fn fifo_and_tags() {
-    check(3, || {
+fn fifo_and_tags_drained(by: Context) {
+    check(3, move || {
         let queue = queue(1, 2);
         queue.submit(1, true);
         queue.hardware().post(0);
         let interrupt = {
             let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.drain(Context::Irq))
+            thread::spawn(move || queue.drain(by))
         };
         queue.submit(2, true);
         interrupt.join().unwrap();
         assert_eq!(state(&queue), (1, 2, 0), "ended, told, waiting");
     });
+}
+
+#[test]
+fn fifo_and_tags() {
+    fifo_and_tags_drained(Context::Irq);
+}
+
+#[test]
+fn fifo_and_tags_by_a_thread() {
+    fifo_and_tags_drained(Context::Sweep);
 }
 
 /// Two submitters at once: who finds the token held leaves its request to the holder.
@@ -66,20 +75,29 @@ fn commit_beside_a_submitter() {
     });
 }
 
-/// Two completions, an interrupt for each, on two CPUs: the event that arrives as the first drainer
-/// leaves is not lost.
-#[test]
-fn drain_token() {
-    check(3, || {
+/// Two completions, each with a drainer, one of them the interrupt, on two CPUs: the event that
+/// arrives as the first leaves is not lost.
+fn drain_token_beside(by: Context) {
+    check(3, move || {
         let queue = queue(2, 2);
         queue.submit(1, true);
         queue.submit(2, true);
         let other = interrupt(&queue, 0);
         queue.hardware().post(1);
-        let mine = queue.drain(Context::Irq);
+        let mine = queue.drain(by);
         assert_eq!(mine + other.join().unwrap(), 2);
         assert_eq!(state(&queue), (2, 2, 0), "ended, told, waiting");
     });
+}
+
+#[test]
+fn drain_token() {
+    drain_token_beside(Context::Irq);
+}
+
+#[test]
+fn drain_token_by_a_thread() {
+    drain_token_beside(Context::Sweep);
 }
 
 /// A thread that only looks whether there is something must not swallow the knock of an interrupt.
