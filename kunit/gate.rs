@@ -2,7 +2,7 @@
 //! KUnit suite of the gate: whom it lets in.
 
 use super::GateTo;
-use crate::work::Stays;
+use crate::work::Pinned;
 use hal::Error;
 use kernel::prelude::*;
 
@@ -15,7 +15,7 @@ mod gate_suite {
         let (gate, owner) = (GateTo::new()?, 5u8);
         assert!(gate.with(|owner: &u8| *owner).is_none());
         // SAFETY: the gate is closed before the owner goes.
-        gate.open(unsafe { Stays::new(&owner) });
+        gate.open(unsafe { Pinned::new(&owner) });
         assert!(gate.with(|owner| *owner) == Some(5));
         gate.close();
         assert!(gate.with(|owner| *owner).is_none());

@@ -8,7 +8,7 @@ use crate::blk::ioctl::{Gate, Owner};
 use crate::blk::pr::{TABLE, TYPES};
 use crate::errno::status;
 use crate::shims;
-use crate::work::Stays;
+use crate::work::Pinned;
 use core::ptr::from_ref;
 use hal::{Answer, CmdError, Denied, Error, Holder, Reserve};
 use kernel::bindings;
@@ -29,7 +29,7 @@ impl Rig {
         let fake = Fake::new()?;
         let gate = Gate::new().map_err(crate::errno::to_errno)?;
         // SAFETY: the owner lives as long as the rig, which closes the gate before.
-        let owner = unsafe { Stays::new(&*fake) }.seen_as::<dyn Owner>(|fake| fake);
+        let owner = unsafe { Pinned::new(&*fake) }.map::<dyn Owner>(|fake| fake);
         gate.open(owner);
         let shared = DiskShared::new(super::unit::unit(), KVec::new(), gate, owner)
             .map_err(crate::errno::to_errno)?;

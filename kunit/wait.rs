@@ -2,12 +2,12 @@
 //! KUnit suite of the wait hook: which waits of a thread with I/O of its own pass through it.
 
 use super::hook::Hook;
-use super::{interrupts_waiter, own_place, table};
-use crate::blk::hctx::{self, Arrival, Offer, Way};
+use super::{interrupts_waiter, own_slot, table};
+use crate::blk::hctx::{self, Offer, QueueRef, WaitStart};
 use crate::platform::now_ns;
 use crate::shims;
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
-use crate::work::Stays;
+use crate::work::Pinned;
 use core::mem::MaybeUninit;
 use core::ptr::from_ref;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -59,7 +59,7 @@ struct Waited {
 }
 
 impl hctx::Waited for Fake {
-    fn wait(&self, _: Arrival) -> Next {
+    fn wait(&self, _: WaitStart) -> Next {
         self.visits.fetch_add(1, Ordering::Relaxed);
         match self.ends {
             Ends::Never => Next::Sleep,
@@ -74,7 +74,7 @@ impl hctx::Waited for Fake {
         }
     }
 
-    fn look_again(&self, _: &Waiter<Offer, Way>, _: Thread, until_ns: u64, _: u64) -> Nap {
+    fn look_again(&self, _: &Waiter<Offer, QueueRef>, _: Thread, until_ns: u64, _: u64) -> Nap {
         self.looks.fetch_add(1, Ordering::Relaxed);
         if self.ends == Ends::NeverNaps || now_ns() < until_ns {
             return Nap::Vain;
@@ -105,11 +105,11 @@ fn wait(ends: Ends, ticks: c_ulong) -> Option<Waited> {
         looks: AtomicU32::new(0),
         over: AtomicPtr::new(completion),
     };
-    // SAFETY: it stays where it is until all is over that is enlisted below.
-    let way = Way::new(unsafe { Stays::new(&queue) });
+    // SAFETY: it stays where it is until all is over that is tracked below.
+    let queue_ref = QueueRef::new(unsafe { Pinned::new(&queue) });
     let this = Thread::at(hiops_this_thread())?;
     let waiter = table()?.waiters.place(this)?;
-    if !waiter.track(this, from_ref(&way).cast_mut()) {
+    if !waiter.track(this, from_ref(&queue_ref).cast_mut()) {
         return None;
     }
     // SAFETY: may sleep; the completion is this function's.
@@ -146,7 +146,7 @@ mod wait_suite {
         assert!(wait(Ends::AtOnce, HZ / 2).is_some());
         assert!(interrupts_waiter());
         // As if one that has ended had been at the same address.
-        let place = own_place().ok_or(hal::Error::Invalid)?;
+        let place = own_slot().ok_or(hal::Error::Invalid)?;
         place.last.store(hiops_this_pid() ^ 1, Ordering::Relaxed);
         assert!(!interrupts_waiter());
         Ok(())

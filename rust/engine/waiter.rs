@@ -2,7 +2,7 @@
 //! Threads that wait for their I/O, and the hand-over of finished I/O to them (lazy completion, ATC
 //! '14, section 3.3).
 //!
-//! A thread's place in the table counts what it has submitted and not seen ended. While it sleeps,
+//! A thread's slot in the table counts what it has submitted and not seen ended. While it sleeps,
 //! a drainer *offers* what came for it and wakes it; the offer is claimed by one atomic exchange,
 //! by the owner or by anybody else, and who claims it ends it.
 //!
@@ -24,29 +24,29 @@ use cell::{Slot, TryLock};
 use core::ptr::null_mut;
 use hal::{Error, Platform};
 
-/// A place's word, from its top: the thread's number, whether it is asleep, how much it has
+/// A slot's word, from its top: the thread's number, whether it is asleep, how much it has
 /// outstanding.
 const NUMBER_AT: u32 = u64::BITS - Thread::BITS;
 const ASLEEP: u64 = 1 << (NUMBER_AT - 1);
 const COUNT: u64 = ASLEEP - 1;
 
-/// The places of all threads. `O` is what is offered, `W` a way to take completions.
+/// The slots of all threads. `O` is what is offered, `W` leads to the queue that a waiter drains.
 pub struct Waiters<P: Platform, O: Send + 'static, W: 'static> {
-    places: P::Table<Waiter<O, W>>,
-    /// A bit for each place where an offer may be waiting: what a sweep looks at.
+    slots: P::Table<Waiter<O, W>>,
+    /// A bit for each slot where an offer may be waiting: what a sweep looks at.
     offers: P::Table<AtomicU64>,
     /// Whoever sweeps: of two at once, one could find no mark while the other has it in its hands.
     sweeping: TryLock<()>,
 }
 
-/// One place. Two threads that fall on the same place share it in turn: who finds it in use submits
-/// without one. Nobody but the owner is ever asleep here: all that says so is one word, and a place
+/// One slot. Two threads that fall on the same slot share it in turn: who finds it in use submits
+/// without one. Nobody but the owner is ever asleep here: all that says so is one word, and a slot
 /// in which somebody sleeps changes hands no more than one whose owner has I/O outstanding.
 pub struct Waiter<O: Send + 'static, W> {
     /// The thread, whether it sleeps, and how much it has outstanding.
     word: AtomicU64,
-    /// What all that it has outstanding is on. Written by the owner, as the first is enlisted.
-    way: AtomicPtr<W>,
+    /// What all that it has outstanding is on. Written by the owner, as the first is tracked.
+    queue_ref: AtomicPtr<W>,
     offer: Slot<O>,
     /// How many offers there were, and as of the last sweep.
     offered: AtomicU32,
@@ -55,7 +55,7 @@ pub struct Waiter<O: Send + 'static, W> {
 }
 
 impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
-    /// 2^`bits` places, at most 2^16. Control path; may sleep.
+    /// 2^`bits` slots, at most 2^16. Control path; may sleep.
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::NoMemory`].
@@ -65,20 +65,20 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
         }
         let len = 1usize << bits;
         Ok(Self {
-            places: platform.table(len, Waiter::new)?,
+            slots: platform.table(len, Waiter::new)?,
             offers: platform.table(len.div_ceil(64), |_| AtomicU64::new(0))?,
             sweeping: TryLock::new(()),
         })
     }
 
-    /// The place on which `thread` falls.
+    /// The slot on which `thread` falls.
     #[inline]
-    pub fn place(&self, thread: Thread) -> Option<&Waiter<O, W>> {
+    pub fn slot(&self, thread: Thread) -> Option<&Waiter<O, W>> {
         // Fibonacci hashing: the upper half of the product depends on all bits of the number.
         let hash = thread.number().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
         // CAST: 16 bits.
-        self.places
-            .get(hash as usize & self.places.len().wrapping_sub(1))
+        self.slots
+            .get(hash as usize & self.slots.len().wrapping_sub(1))
     }
 
     /// Whether an offer may be waiting somewhere.
@@ -86,33 +86,32 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
         (self.offers.iter()).any(|word| word.load(Ordering::Relaxed) != 0)
     }
 
-    /// All places.
+    /// All slots.
     pub fn iter(&self) -> core::slice::Iter<'_, Waiter<O, W>> {
-        self.places.iter()
+        self.slots.iter()
     }
 
-    /// Offers `offer` to the owner of `place`. `Ok`: the thread to be woken now, who will claim the
+    /// Offers `offer` to the owner of `slot`. `Ok`: the thread to be woken now, who will claim the
     /// offer unless somebody else does. `Err`: nobody takes it; what the caller gets back is its
     /// own to end.
     #[inline]
-    pub fn offer(&self, place: &Waiter<O, W>, offer: O) -> Result<Thread, Option<O>> {
-        place.offer.put(offer).map_err(Some)?;
-        let offered = place.offered.load(Ordering::Relaxed);
-        place
-            .offered
+    pub fn offer(&self, slot: &Waiter<O, W>, offer: O) -> Result<Thread, Option<O>> {
+        slot.offer.put(offer).map_err(Some)?;
+        let offered = slot.offered.load(Ordering::Relaxed);
+        slot.offered
             .store(offered.wrapping_add(1), Ordering::Relaxed);
-        self.mark(place.index);
+        self.mark(slot.index);
         // The hand-over with the owner, see above; and with a sweep that goes to rest, which then
         // passes a fence and looks for marks.
         fence(Ordering::SeqCst);
-        if let Some(owner) = place.sleeper() {
+        if let Some(owner) = slot.sleeper() {
             return Ok(owner);
         }
         // Awake already: it may have looked before the offer was there.
-        Err(place.offer.take())
+        Err(slot.offer.take())
     }
 
-    /// Marks a place for the sweep. Release: a sweep that clears the mark finds the offer that was
+    /// Marks a slot for the sweep. Release: a sweep that clears the mark finds the offer that was
     /// put before.
     #[inline]
     fn mark(&self, index: usize) {
@@ -133,17 +132,17 @@ impl<P: Platform, O: Send + 'static, W: 'static> Waiters<P, O, W> {
                 // CAST: below 64.
                 let bit = bits.trailing_zeros() as usize;
                 bits &= bits.wrapping_sub(1);
-                let Some(place) = self.places.get(at.wrapping_add(bit)) else {
+                let Some(slot) = self.slots.get(at.wrapping_add(bit)) else {
                     continue;
                 };
-                if place.is_old() || all {
-                    place.offer.take().into_iter().for_each(&mut take);
+                if slot.is_old() || all {
+                    slot.offer.take().into_iter().for_each(&mut take);
                 }
-                if !place.offer.is_full() {
+                if !slot.offer.is_full() {
                     word.fetch_and(!(1u64 << bit), Ordering::Acquire);
                 }
-                if place.offer.is_full() {
-                    self.mark(place.index);
+                if slot.offer.is_full() {
+                    self.mark(slot.index);
                     left = true;
                 }
             }
@@ -156,7 +155,7 @@ impl<O: Send + 'static, W> Waiter<O, W> {
     fn new(index: usize) -> Self {
         Self {
             word: AtomicU64::new(0),
-            way: AtomicPtr::new(null_mut()),
+            queue_ref: AtomicPtr::new(null_mut()),
             offer: Slot::default(),
             offered: AtomicU32::new(0),
             swept: AtomicU32::new(0),
@@ -164,7 +163,7 @@ impl<O: Send + 'static, W> Waiter<O, W> {
         }
     }
 
-    /// Which place of the table it is.
+    /// Which slot of the table it is.
     #[inline]
     pub fn index(&self) -> usize {
         self.index
@@ -178,12 +177,12 @@ impl<O: Send + 'static, W> Waiter<O, W> {
         offered == swept
     }
 
-    /// Counts one more that `thread`, the caller, has outstanding, on `way`: null, if the thread
-    /// takes no completions there. Returns whether it did: not where the place is somebody else's
-    /// now, and not beside what is on another way, as a way is there only for as long as what is
-    /// outstanding on it.
+    /// Counts one more that `thread`, the caller, has outstanding, on `queue_ref`: null, if the
+    /// thread takes no completions there. Returns whether it did: not where the slot is somebody
+    /// else's now, and not beside what is on another queue, as a queue is there only for as long as
+    /// what is outstanding on it.
     #[inline]
-    pub fn track(&self, thread: Thread, way: *mut W) -> bool {
+    pub fn track(&self, thread: Thread, queue_ref: *mut W) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
         let had = loop {
             let had = word & COUNT;
@@ -205,26 +204,26 @@ impl<O: Send + 'static, W> Waiter<O, W> {
             }
         };
         if had == 0 {
-            self.way.store(way, Ordering::Relaxed);
-        } else if self.way.load(Ordering::Relaxed) != way {
+            self.queue_ref.store(queue_ref, Ordering::Relaxed);
+        } else if self.queue_ref.load(Ordering::Relaxed) != queue_ref {
             self.ended();
             return false;
         }
         true
     }
 
-    /// What `thread`, the caller, has outstanding here is on that way; null: it has nothing, or
-    /// takes no completions. The way is there for as long as something on it is outstanding.
+    /// What `thread`, the caller, has outstanding here is on that queue; null: it has nothing, or
+    /// takes no completions. The queue is there for as long as something on it is outstanding.
     #[inline]
-    pub fn way(&self, thread: Thread) -> *mut W {
+    pub fn queue_ref(&self, thread: Thread) -> *mut W {
         match self.waits(thread) {
             // The owner alone writes it.
-            true => self.way.load(Ordering::Relaxed),
+            true => self.queue_ref.load(Ordering::Relaxed),
             false => null_mut(),
         }
     }
 
-    /// One that was enlisted here is over. Whether it was the last, and the owner sleeps: it is
+    /// One that was tracked here is over. Whether it was the last, and the owner sleeps: it is
     /// about to be woken.
     #[inline]
     pub fn ended(&self) -> bool {
@@ -232,7 +231,7 @@ impl<O: Send + 'static, W> Waiter<O, W> {
         word & (COUNT | ASLEEP) == ASLEEP | 1
     }
 
-    /// Whether `thread` has something outstanding that was enlisted here.
+    /// Whether `thread` has something outstanding that was tracked here.
     #[inline]
     pub fn waits(&self, thread: Thread) -> bool {
         let word = self.word.load(Ordering::Relaxed);
@@ -245,9 +244,9 @@ impl<O: Send + 'static, W> Waiter<O, W> {
         self.word.load(Ordering::Relaxed) & COUNT
     }
 
-    /// `thread`, the caller, is about to sleep, and takes offers from now on, if the place is its
+    /// `thread`, the caller, is about to sleep, and takes offers from now on, if the slot is its
     /// own still, which is returned: what it had outstanding may be over, and another have taken
-    /// the place. It has made itself wakeable before.
+    /// the slot. It has made itself wakeable before.
     #[inline]
     pub fn sleep(&self, thread: Thread) -> bool {
         let mut word = self.word.load(Ordering::Relaxed);
@@ -269,7 +268,7 @@ impl<O: Send + 'static, W> Waiter<O, W> {
     /// meanwhile is its own to end.
     #[inline]
     pub fn wake(&self, thread: Thread) -> Option<O> {
-        // Only the caller makes the place the caller's, and one that it slept in is so still.
+        // Only the caller makes the slot the caller's, and one that it slept in is so still.
         if self.sleeper() != Some(thread) {
             return None;
         }
@@ -293,7 +292,7 @@ impl<O: Send + 'static, W> Waiter<O, W> {
     }
 }
 
-/// Whether the place with that word is `thread`'s.
+/// Whether the slot with that word is `thread`'s.
 #[inline]
 fn is_of(word: u64, thread: Thread) -> bool {
     word >> NUMBER_AT == thread.number()
@@ -348,78 +347,82 @@ mod tests {
         [0x40, 0x80].map(|address| Thread::at(address).unwrap())
     }
 
-    fn place() -> Waiter<u8, u8> {
+    fn slot() -> Waiter<u8, u8> {
         Waiter::new(0)
     }
 
-    /// A way that is none: its address is all that is looked at.
-    fn way(n: usize) -> *mut u8 {
+    /// A queue that is none: its address is all that is looked at.
+    fn queue_ref(n: usize) -> *mut u8 {
         core::ptr::without_provenance_mut(n)
     }
 
     #[test]
     fn a_place_is_one_threads_while_it_has_something_outstanding() {
-        let (place, [one, other]) = (place(), threads());
-        assert!(place.track(one, way(1)) && place.track(one, way(1)));
-        assert!(!place.track(other, way(1)));
-        place.ended();
-        assert!(place.waits(one) && !place.waits(other));
-        place.ended();
-        assert!(place.track(other, way(1)));
-        assert!(place.waits(other) && !place.waits(one));
+        let (slot, [one, other]) = (slot(), threads());
+        assert!(slot.track(one, queue_ref(1)) && slot.track(one, queue_ref(1)));
+        assert!(!slot.track(other, queue_ref(1)));
+        slot.ended();
+        assert!(slot.waits(one) && !slot.waits(other));
+        slot.ended();
+        assert!(slot.track(other, queue_ref(1)));
+        assert!(slot.waits(other) && !slot.waits(one));
     }
 
     #[test]
-    fn all_that_is_outstanding_is_on_one_way() {
-        let (place, [one, _]) = (place(), threads());
-        assert!(place.track(one, way(1)));
-        assert!(!place.track(one, way(2)));
+    fn all_that_is_outstanding_is_on_one_queue() {
+        let (slot, [one, _]) = (slot(), threads());
+        assert!(slot.track(one, queue_ref(1)));
+        assert!(!slot.track(one, queue_ref(2)));
         assert!(
-            !place.track(one, null_mut()),
-            "it would keep the first way in use"
+            !slot.track(one, null_mut()),
+            "it would keep the first queue in use"
         );
-        assert_eq!(place.way(one), way(1));
-        place.ended();
-        assert_eq!(place.way(one), null_mut(), "nothing keeps the way there");
-        assert!(place.track(one, null_mut()));
-        assert!(!place.track(one, way(1)));
-        assert_eq!(place.way(one), null_mut());
+        assert_eq!(slot.queue_ref(one), queue_ref(1));
+        slot.ended();
+        assert_eq!(
+            slot.queue_ref(one),
+            null_mut(),
+            "nothing keeps the queue there"
+        );
+        assert!(slot.track(one, null_mut()));
+        assert!(!slot.track(one, queue_ref(1)));
+        assert_eq!(slot.queue_ref(one), null_mut());
     }
 
     #[test]
     fn who_has_lost_its_place_does_not_sleep_in_it() {
-        let (place, [one, other]) = (place(), threads());
-        assert!(place.track(one, way(1)));
+        let (slot, [one, other]) = (slot(), threads());
+        assert!(slot.track(one, queue_ref(1)));
         // Its I/O is over, found by others, as it goes to sleep.
-        place.ended();
-        assert!(place.track(other, way(1)));
-        place.sleep(one);
-        assert_eq!(place.sleeper(), None);
-        place.sleep(other);
-        assert_eq!(place.wake(one), None);
-        assert_eq!(place.sleeper(), Some(other));
+        slot.ended();
+        assert!(slot.track(other, queue_ref(1)));
+        slot.sleep(one);
+        assert_eq!(slot.sleeper(), None);
+        slot.sleep(other);
+        assert_eq!(slot.wake(one), None);
+        assert_eq!(slot.sleeper(), Some(other));
     }
 
     #[test]
     fn a_place_that_is_slept_in_is_not_given_away() {
-        let (place, [one, other]) = (place(), threads());
-        assert!(place.track(one, way(1)));
-        place.sleep(one);
-        place.ended();
-        assert!(!place.track(other, way(1)));
-        assert_eq!(place.sleeper(), Some(one));
-        place.wake(one);
-        assert!(!place.is_asleep() && place.track(other, way(1)));
+        let (slot, [one, other]) = (slot(), threads());
+        assert!(slot.track(one, queue_ref(1)));
+        slot.sleep(one);
+        slot.ended();
+        assert!(!slot.track(other, queue_ref(1)));
+        assert_eq!(slot.sleeper(), Some(one));
+        slot.wake(one);
+        assert!(!slot.is_asleep() && slot.track(other, queue_ref(1)));
     }
 
     #[test]
-    fn as_much_as_can_be_counted_is_enlisted() {
-        let (place, [one, _]) = (place(), threads());
-        let most = (0..).take_while(|_| place.track(one, way(1))).count();
+    fn as_much_as_can_be_counted_is_tracked() {
+        let (slot, [one, _]) = (slot(), threads());
+        let most = (0..).take_while(|_| slot.track(one, queue_ref(1))).count();
         assert_eq!(most as u64, COUNT);
-        assert!(!place.is_asleep());
-        place.ended();
-        assert!(place.track(one, way(1)));
+        assert!(!slot.is_asleep());
+        slot.ended();
+        assert!(slot.track(one, queue_ref(1)));
     }
 
     #[test]

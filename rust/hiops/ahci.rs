@@ -152,7 +152,7 @@ pub(crate) struct Ahci {
 }
 
 impl SlotPort for Ahci {
-    fn attend(&self) -> Result<PortEvent, Error> {
+    fn handle_events(&self) -> Result<PortEvent, Error> {
         Ok(match self.controller.attend()? {
             News::Nothing => PortEvent::Nothing,
             News::Recovered => PortEvent::Recovered,

@@ -6,7 +6,7 @@
 use hal::{Controller, DmaMem, Error, Platform};
 use kernel::prelude::*;
 use kernel::time::{Instant, Monotonic};
-use kglue::blk::ioctl::{AdminPath, ControlPath, OfDisk, Right, Way, SG_IO};
+use kglue::blk::ioctl::{AdminPath, ControlPath, ControllerAccess, OfDisk, Right, SG_IO};
 use kglue::errno::to_errno;
 use kglue::platform::DmaBlock;
 use lld_ahci::sat::{self, Ask, Data, Request};
@@ -19,9 +19,14 @@ use crate::sg::{Answer, Header, CDB_MAX, INPUT_BYTES};
 use crate::user::{fetch, fill, get, put, room};
 
 impl AdminPath for Ahci {
-    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
+    fn ioctl(
+        disk: Option<OfDisk>,
+        cmd: u32,
+        arg: usize,
+        access: &impl ControllerAccess<Self>,
+    ) -> Result<i32> {
         // A port has no node but its disk's.
-        ioctl(way, disk.ok_or(ENOTTY)?, cmd, arg)
+        ioctl(access, disk.ok_or(ENOTTY)?, cmd, arg)
     }
 
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
@@ -30,41 +35,41 @@ impl AdminPath for Ahci {
     }
 }
 
-/// Carries out `cmd` with its argument at `arg` for `disk`, to which `way` leads.
-fn ioctl(way: &impl Way<Ahci>, disk: OfDisk, cmd: u32, arg: usize) -> Result<i32> {
+/// Carries out `cmd` with its argument at `arg` for `disk`, whose controller `access` reaches.
+fn ioctl(access: &impl ControllerAccess<Ahci>, disk: OfDisk, cmd: u32, arg: usize) -> Result<i32> {
     if disk.is_partition && !Right::RawIo.is_held() {
         return Err(ENOTTY);
     }
     let done = match cmd {
-        SG_IO => sg_io(way, arg),
-        HDIO_GET_IDENTITY => get_identity(way, arg),
+        SG_IO => sg_io(access, arg),
+        HDIO_GET_IDENTITY => get_identity(access, arg),
         HDIO_DRIVE_CMD | HDIO_DRIVE_TASK
             if !Right::Administer.is_held() || !Right::RawIo.is_held() =>
         {
             Err(EACCES)
         }
-        HDIO_DRIVE_CMD => drive_cmd(way, arg),
-        HDIO_DRIVE_TASK => drive_task(way, arg),
+        HDIO_DRIVE_CMD => drive_cmd(access, arg),
+        HDIO_DRIVE_TASK => drive_task(access, arg),
         _ => {
-            let timeout = way.with(|ahci, _| Ok(ahci.sg_timeout.clone()))?;
+            let timeout = access.with(|ahci, _| Ok(ahci.sg_timeout.clone()))?;
             return scsi_ioctl::ioctl(disk, &timeout, cmd, arg);
         }
     };
     done.map(|()| 0)
 }
 
-fn sg_io(way: &impl Way<Ahci>, arg: usize) -> Result {
+fn sg_io(access: &impl ControllerAccess<Ahci>, arg: usize) -> Result {
     let mut bytes = [0; INPUT_BYTES];
     get(arg, &mut bytes)?;
     let mut header = Header::parse(&bytes)?;
     if header.timeout_ms == 0 {
-        header.timeout_ms = way.with(|ahci, _| Ok(ahci.sg_timeout.ms()))?;
+        header.timeout_ms = access.with(|ahci, _| Ok(ahci.sg_timeout.ms()))?;
     }
     let mut cdb = [0; CDB_MAX];
     let cdb = cdb.get_mut(..header.cdb_len).ok_or(EINVAL)?;
     get(header.cdb, cdb)?;
     let begin = Instant::<Monotonic>::now();
-    let (sense, done) = scsi(way, &header, cdb)?;
+    let (sense, done) = scsi(access, &header, cdb)?;
     let took = begin.elapsed().as_millis();
     let room = match header.sense {
         0 => 0,
@@ -87,14 +92,18 @@ fn sg_io(way: &impl Way<Ahci>, arg: usize) -> Result {
 
 /// Carries out a SCSI command: what there is to say about it, and how much of the data was
 /// transferred.
-fn scsi(way: &impl Way<Ahci>, header: &Header, cdb: &[u8]) -> Result<(Option<Sense>, u32)> {
+fn scsi(
+    access: &impl ControllerAccess<Ahci>,
+    header: &Header,
+    cdb: &[u8],
+) -> Result<(Option<Sense>, u32)> {
     match sat::decode(cdb, header.data) {
         Err(sense) => Ok((Some(sense), 0)),
         Ok(Request::Ready) => Ok((None, 0)),
-        Ok(Request::Tell { ask, room }) => tell(way, header, &ask, room),
+        Ok(Request::Tell { ask, room }) => tell(access, header, &ask, room),
         Ok(Request::Ata { .. } | Request::Plain(_)) if !Right::RawIo.is_held() => Err(EPERM),
         Ok(Request::Plain(command)) => {
-            let Some(reply) = pass(way, &command, Data::Nothing, 0, header.timeout_ms)? else {
+            let Some(reply) = pass(access, &command, Data::Nothing, 0, header.timeout_ms)? else {
                 return Ok((Some(Sense::INVALID_FIELD), 0));
             };
             let failed = reply.is_failure();
@@ -106,7 +115,7 @@ fn scsi(way: &impl Way<Ahci>, header: &Header, cdb: &[u8]) -> Result<(Option<Sen
             registers,
         }) => {
             let (data, timeout_ms) = (header.data, header.timeout_ms);
-            let Some(reply) = pass(way, &command, data, header.data_at, timeout_ms)? else {
+            let Some(reply) = pass(access, &command, data, header.data_at, timeout_ms)? else {
                 return Ok((Some(Sense::INVALID_FIELD), 0));
             };
             let failed = reply.is_failure();
@@ -118,17 +127,17 @@ fn scsi(way: &impl Way<Ahci>, header: &Header, cdb: &[u8]) -> Result<(Option<Sen
 
 /// Copies out no more than `most` bytes of the answer to `ask`, and says how many they are.
 fn tell(
-    way: &impl Way<Ahci>,
+    access: &impl ControllerAccess<Ahci>,
     header: &Header,
     ask: &Ask,
     most: u32,
 ) -> Result<(Option<Sense>, u32)> {
     let mut unit = None;
-    way.with(|ahci, control| {
+    access.with(|ahci, control| {
         let asked = || (ahci.controller).units(&mut |found| unit = found.ok());
         control.hold(asked).map_err(to_errno)
     })?;
-    let identity = Identity::new(identify(way)?);
+    let identity = Identity::new(identify(access)?);
     let page = match ask.answer(&unit.ok_or(ENODEV)?, &identity) {
         Ok(page) => page,
         Err(sense) => return Ok((Some(sense), 0)),
@@ -143,9 +152,9 @@ fn tell(
 }
 
 /// What the drive says of itself.
-fn identify(way: &impl Way<Ahci>) -> Result<[u8; hdio::BLOCK]> {
+fn identify(access: &impl ControllerAccess<Ahci>) -> Result<[u8; hdio::BLOCK]> {
     let mut sector = [0; hdio::BLOCK];
-    let reply = way.with(|ahci, control| {
+    let reply = access.with(|ahci, control| {
         let memory = ahci.platform.dma(sector.len()).map_err(to_errno)?;
         // CAST: a constant.
         let transfer = Transfer::FromDevice(&memory, sector.len() as u32);
@@ -157,13 +166,13 @@ fn identify(way: &impl Way<Ahci>) -> Result<[u8; hdio::BLOCK]> {
     Ok(sector)
 }
 
-fn get_identity(way: &impl Way<Ahci>, arg: usize) -> Result {
-    let mut sector = identify(way)?;
+fn get_identity(access: &impl ControllerAccess<Ahci>, arg: usize) -> Result {
+    let mut sector = identify(access)?;
     hdio::identity(&mut sector);
     put(arg, 0, &sector)
 }
 
-fn drive_cmd(way: &impl Way<Ahci>, arg: usize) -> Result {
+fn drive_cmd(access: &impl ControllerAccess<Ahci>, arg: usize) -> Result {
     let mut args = [0; 4];
     get(arg, &mut args)?;
     let (command, blocks) = hdio::drive_cmd(args);
@@ -173,16 +182,16 @@ fn drive_cmd(way: &impl Way<Ahci>, arg: usize) -> Result {
         _ => Data::FromDevice(usize::from(blocks).wrapping_mul(hdio::BLOCK) as u32),
     };
     let data_at = arg.checked_add(args.len()).ok_or(EFAULT)?;
-    let reply = pass(way, &command, data, data_at, 0)?.ok_or(EACCES)?;
+    let reply = pass(access, &command, data, data_at, 0)?.ok_or(EACCES)?;
     put(arg, 0, &hdio::drive_cmd_reply(&reply))?;
     worked(&reply)
 }
 
-fn drive_task(way: &impl Way<Ahci>, arg: usize) -> Result {
+fn drive_task(access: &impl ControllerAccess<Ahci>, arg: usize) -> Result {
     let mut registers = [0; 7];
     get(arg, &mut registers)?;
     let command = hdio::drive_task(registers);
-    let reply = pass(way, &command, Data::Nothing, 0, 0)?.ok_or(EACCES)?;
+    let reply = pass(access, &command, Data::Nothing, 0, 0)?.ok_or(EACCES)?;
     put(arg, 0, &hdio::drive_task_reply(&reply))?;
     worked(&reply)
 }
@@ -190,7 +199,7 @@ fn drive_task(way: &impl Way<Ahci>, arg: usize) -> Result {
 /// Carries out `command` with the caller's `data` at `at`, which what failed leaves as it is.
 /// `None`: no command to be passed.
 fn pass(
-    way: &impl Way<Ahci>,
+    access: &impl ControllerAccess<Ahci>,
     command: &AtaCommand,
     data: Data,
     at: usize,
@@ -201,7 +210,7 @@ fn pass(
         Data::ToDevice(_) => fetch(at, bytes as usize)?,
         Data::Nothing | Data::FromDevice(_) => room(bytes as usize)?,
     };
-    let reply = way.with(|ahci, control| {
+    let reply = access.with(|ahci, control| {
         let memory = match copy.len() {
             0 => None,
             len => Some(ahci.platform.dma(len).map_err(to_errno)?),

@@ -5,7 +5,7 @@
 
 use hal::{DmaMem, Error, Platform};
 use kernel::prelude::*;
-use kglue::blk::ioctl::{AdminPath, ControlPath, OfDisk, Right, Way};
+use kglue::blk::ioctl::{AdminPath, ControlPath, ControllerAccess, OfDisk, Right};
 use kglue::errno::to_errno;
 use kglue::platform::DmaBlock;
 use lld_nvme::AdminReply;
@@ -90,8 +90,13 @@ impl Request {
 }
 
 impl AdminPath for Nvme {
-    fn ioctl(disk: Option<OfDisk>, cmd: u32, arg: usize, way: &impl Way<Self>) -> Result<i32> {
-        ioctl(way, disk, cmd, arg)
+    fn ioctl(
+        disk: Option<OfDisk>,
+        cmd: u32,
+        arg: usize,
+        access: &impl ControllerAccess<Self>,
+    ) -> Result<i32> {
+        ioctl(access, disk, cmd, arg)
     }
 
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
@@ -100,10 +105,15 @@ impl AdminPath for Nvme {
     }
 }
 
-/// Carries out `cmd` with its argument at `arg` for `disk`, or for the controller, to which `way`
-/// leads. The status of a command that the device refused is a positive result. Commands are for
+/// Carries out `cmd` with its argument at `arg` for `disk`, or for the controller, which `access`
+/// reaches. The status of a command that the device refused is a positive result. Commands are for
 /// administrators, but for those by which anyone may ask what there is.
-fn ioctl(way: &impl Way<Nvme>, disk: Option<OfDisk>, cmd: u32, arg: usize) -> Result<i32> {
+fn ioctl(
+    access: &impl ControllerAccess<Nvme>,
+    disk: Option<OfDisk>,
+    cmd: u32,
+    arg: usize,
+) -> Result<i32> {
     match cmd {
         // CAST: the value goes through an int, as in tree.
         ID => disk.map(|disk| disk.unit as i32).ok_or(ENOTTY),
@@ -113,21 +123,21 @@ fn ioctl(way: &impl Way<Nvme>, disk: Option<OfDisk>, cmd: u32, arg: usize) -> Re
         RESCAN if disk.is_some_and(|disk| disk.is_partition) => Err(ENOTTY),
         SUBMIT | IO | IO64 | RESCAN | RESET if !Right::Administer.is_held() => Err(EACCES),
         RESET => {
-            way.with(|_, control| control.reset().map_err(to_errno))?;
+            access.with(|_, control| control.reset().map_err(to_errno))?;
             Ok(0)
         }
         RESCAN => {
-            way.with(|_, control| control.change(|| Ok(())).map_err(to_errno))?;
+            access.with(|_, control| control.change(|| Ok(())).map_err(to_errno))?;
             Ok(0)
         }
         SUBMIT => {
-            let reply = submit(way, disk.ok_or(ENOTTY)?, arg)?;
+            let reply = submit(access, disk.ok_or(ENOTTY)?, arg)?;
             Ok(i32::from(reply.status))
         }
         ADMIN | ADMIN64 | IO | IO64 => {
             let reply = match (cmd, disk) {
-                (ADMIN | ADMIN64, _) => admin(way, read(arg)?)?,
-                (_, Some(disk)) => pass(way, disk, &read(arg)?)?,
+                (ADMIN | ADMIN64, _) => admin(access, read(arg)?)?,
+                (_, Some(disk)) => pass(access, disk, &read(arg)?)?,
                 // Of a controller's node none of its namespaces is meant.
                 (_, None) => return Err(ENOTTY),
             };
@@ -161,7 +171,7 @@ fn is_for_anyone(sqe: &[u64; 8]) -> bool {
 }
 
 /// Runs an admin command.
-fn admin(way: &impl Way<Nvme>, mut request: Request) -> Result<AdminReply> {
+fn admin(access: &impl ControllerAccess<Nvme>, mut request: Request) -> Result<AdminReply> {
     if !Right::Administer.is_held() {
         if !is_for_anyone(&request.sqe) {
             return Err(EACCES);
@@ -174,7 +184,7 @@ fn admin(way: &impl Way<Nvme>, mut request: Request) -> Result<AdminReply> {
     if needed > request.data_len as u64 {
         return Err(EINVAL);
     }
-    exchange(way, request, |nvme, control, memory| {
+    exchange(access, request, |nvme, control, memory| {
         run(nvme, control, request, memory).map_err(|error| match error {
             // Not a command to be passed.
             Error::Invalid => EACCES,
@@ -208,11 +218,15 @@ fn run(
 }
 
 /// Runs an I/O command of `disk`.
-fn pass(way: &impl Way<Nvme>, disk: OfDisk, request: &Request) -> Result<AdminReply> {
+fn pass(
+    access: &impl ControllerAccess<Nvme>,
+    disk: OfDisk,
+    request: &Request,
+) -> Result<AdminReply> {
     if disk.read_only && lld_nvme::may_change(request.opcode) {
         return Err(EROFS);
     }
-    exchange(way, request, |nvme, control, memory| {
+    exchange(access, request, |nvme, control, memory| {
         let (sqe, ms) = (request.sqe, request.timeout_ms);
         let wanted = || control.is_wanted();
         let send = || (nvme.controller).io(disk.unit, sqe, memory, ms, &wanted);
@@ -222,14 +236,14 @@ fn pass(way: &impl Way<Nvme>, disk: OfDisk, request: &Request) -> Result<AdminRe
 
 /// Carries out the `struct nvme_user_io` at `arg`. Its length is in blocks, so it is asked first
 /// how large these are.
-fn submit(way: &impl Way<Nvme>, disk: OfDisk, arg: usize) -> Result<AdminReply> {
+fn submit(access: &impl ControllerAccess<Nvme>, disk: OfDisk, arg: usize) -> Result<AdminReply> {
     let mut bytes = [0; USER_IO_BYTES];
     get(arg, &mut bytes)?;
-    let shift = way.with(|nvme, control| {
+    let shift = access.with(|nvme, control| {
         let shift = control.hold(|| nvme.controller.block_shift(disk.unit));
         shift.map_err(to_errno)
     })?;
-    pass(way, disk, &user_io(&bytes, disk.unit, shift)?)
+    pass(access, disk, &user_io(&bytes, disk.unit, shift)?)
 }
 
 /// The command of a `struct nvme_user_io` for blocks of `1 << shift` bytes.
@@ -266,8 +280,8 @@ fn user_io(bytes: &[u8; USER_IO_BYTES], nsid: u32, shift: u8) -> Result<Request>
 }
 
 /// Has `send` carry out a `request`, with its data in memory of the device's.
-fn exchange<W: Way<Nvme>>(
-    way: &W,
+fn exchange<W: ControllerAccess<Nvme>>(
+    access: &W,
     request: &Request,
     send: impl FnOnce(&Nvme, &W::Control, Option<&DmaBlock>) -> Result<AdminReply>,
 ) -> Result<AdminReply> {
@@ -276,7 +290,7 @@ fn exchange<W: Way<Nvme>>(
         true => fetch(request.data, request.data_len)?,
         false => room(request.data_len)?,
     };
-    let reply = way.with(|nvme, control| {
+    let reply = access.with(|nvme, control| {
         let memory = match data.len() {
             0 => None,
             len => Some((nvme.platform.dma(len.next_multiple_of(4))).map_err(to_errno)?),

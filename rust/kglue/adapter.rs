@@ -17,7 +17,7 @@
 //! * `quiesce`: at rest: for a moment, for a sleep, for good. `eh`: time-outs, aborts, recovery.
 //! * `scan`: its disks, and what the controller reports by itself.
 //! * `probe`: an adapter is made.
-//! * `control`: interrupts, the disks' files, and the way of tools' commands.
+//! * `control`: interrupts, the disks' files, and how tools' commands reach it.
 
 mod config;
 mod control;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq disks over the strategy.
 //!
-//! * [`hctx`]: a disk's way to one hardware queue, with what is counted there; a request's owner.
+//! * [`hctx`]: a disk on one hardware queue, with what is counted there; a request's owner.
 //! * [`request`]: one request, in a row, in a batch, and its bios. [`dma`]: its data as the
 //!   controller sees it, by DMA or not. [`batch`]: requests that have ended, or are tried again.
 //! * [`upper`]: blk-mq as the strategy's upper layer. [`ops`]: blk-mq's callbacks.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a port asks of the host that it is a slot of, from a context that must not sleep: to be
-//! attended ([`Caller`]), to be taken off ([`TakeOff`]), and a reset of all ([`HostResetCall`]).
+//! What a port asks of the host that it is a slot of, from a context that must not sleep: that its
+//! events be handled ([`Caller`]), to be taken off ([`TakeOff`]), and a reset of all
+//! ([`HostResetCall`]).
 //!
 //! Drives that an operator has taken off are each in their slot, and not served, until another
 //! comes in their place, or all slots are scanned. As the files `delete` and `scan` of the kernel's
@@ -16,11 +17,11 @@ use kernel::prelude::*;
 use kernel::sync::Arc;
 
 use crate::platform::now_ms;
-use crate::work::{ResetAll, Run, Stays, Tend, Work};
+use crate::work::{Pinned, PortEvents, ResetAll, Run, Work};
 
-/// How a port calls for attention. Clones are the same caller.
+/// How a port calls for its events to be handled. Clones are the same caller.
 #[derive(Clone)]
-pub struct Caller(Arc<Work<Tend>>);
+pub struct Caller(Arc<Work<PortEvents>>);
 
 impl Caller {
     /// A caller of nobody yet, whose workqueue has `number` in its name. Sleeps.
@@ -29,23 +30,23 @@ impl Caller {
         Ok(Self(work))
     }
 
-    /// The port is attended soon. `false`: it was called for before, or nobody attends. Any
+    /// The port's events are handled soon. `false`: it has called before, or has no target. Any
     /// context.
     pub fn call(&self) -> bool {
         self.0.begin()
     }
 
-    /// From now on `port` is attended; once. [`Caller::silence`] silences it.
-    pub(crate) fn aim<P: Run<Tend> + 'static>(&self, port: Stays<P>) {
-        self.0.aim(port);
+    /// From now on `port` handles the events; once. [`Caller::silence`] silences it.
+    pub(crate) fn set_target<P: Run<PortEvents> + 'static>(&self, port: Pinned<P>) {
+        self.0.set_target(port);
     }
 
-    /// Nothing is attended that was called for before. Sleeps.
+    /// What was called for before is not handled. Sleeps.
     pub(crate) fn cancel(&self) {
         self.0.cancel();
     }
 
-    /// Nothing is attended any more, whoever calls. Sleeps.
+    /// No events are handled any more, whoever calls. Sleeps.
     pub(crate) fn silence(&self) {
         // Not only cancelled: an interrupt that comes meanwhile would begin it again.
         self.0.disable();
@@ -90,7 +91,7 @@ impl TakenOff {
     }
 
     /// Whether who is served in `slot`, a bit, is to leave, or a scan is asked for.
-    pub(crate) fn is_exchange_due(&self, slot: u32) -> bool {
+    pub(crate) fn is_hotplug_due(&self, slot: u32) -> bool {
         self.has(slot) || self.0.scan.load(Ordering::Acquire)
     }
 }
@@ -104,7 +105,7 @@ pub struct TakeOff {
 }
 
 impl TakeOff {
-    /// By the one in slot `number`, whose attention `caller` calls for.
+    /// For the port in slot `number`, which calls through `caller`.
     pub(crate) fn new(taken_off: TakenOff, caller: Caller, number: u8) -> Self {
         Self {
             taken_off,
@@ -147,8 +148,8 @@ impl HostReset {
     }
 
     /// From now on `all` are reset; once. [`HostReset::silence`] silences it.
-    pub(crate) fn aim<A: Run<ResetAll> + 'static>(&self, all: Stays<A>) {
-        self.work.aim(all);
+    pub(crate) fn set_target<A: Run<ResetAll> + 'static>(&self, all: Pinned<A>) {
+        self.work.set_target(all);
     }
 
     /// Whether it comes. Any context.
@@ -200,8 +201,8 @@ impl HostResetCall {
         self.host_reset.call()
     }
 
-    /// The port can't be stopped. Whether it waits for the reset; one that does not is rescued
-    /// from, as its memory goes back to who uses it next. Any context.
+    /// The port can't be stopped. Whether it waits for the reset; where it does not, its requests
+    /// end now, and their memory goes back to who uses it next. Any context.
     pub(crate) fn make(&self) -> bool {
         // 0 is never.
         let now = now_ms().max(1);

@@ -12,7 +12,7 @@ use kernel::sync::Arc;
 
 use crate::platform::KernelPlatform;
 use crate::timers::{Expired, HrTimer};
-use crate::work::{Aim, Stays};
+use crate::work::{Pinned, Target};
 
 /// A queue with an alarm.
 pub(crate) trait Woken: Send + Sync {
@@ -25,7 +25,7 @@ pub(crate) trait Woken: Send + Sync {
 pub struct Alarm(Arc<KBox<HrTimer<Sleeper>>>);
 
 struct Sleeper {
-    queue: Aim<dyn Woken>,
+    queue: Target<dyn Woken>,
     /// The queue is about to go.
     quiet: AtomicBool,
 }
@@ -45,7 +45,7 @@ impl Alarm {
     /// An alarm of nothing yet. Sleeps.
     pub(crate) fn new() -> Result<Self, Error> {
         let sleeper = Sleeper {
-            queue: Aim::new(),
+            queue: Target::new(),
             quiet: AtomicBool::new(false),
         };
         let timer = HrTimer::of(sleeper).map_err(|_| Error::NoMemory)?;
@@ -54,8 +54,8 @@ impl Alarm {
     }
 
     /// From now on it wakes `queue`; once. [`Alarm::quiet`] silences it.
-    pub(crate) fn aim<Q: Woken + 'static>(&self, queue: Stays<Q>) {
-        self.0.target().queue.set(queue.seen_as(|queue| queue));
+    pub(crate) fn set_target<Q: Woken + 'static>(&self, queue: Pinned<Q>) {
+        self.0.target().queue.set(queue.map(|queue| queue));
     }
 
     /// Never wakes it again. Sleeps.

@@ -23,9 +23,9 @@ impl<H: Host> Slots<H> {
         if self.asleep.swap(true, Ordering::AcqRel) {
             return true;
         }
-        // Nobody comes whose disk is not frozen. What ends I/O may need `attend`, and the
-        // reset.
-        self.exchange.disable();
+        // Nobody comes whose disk is not frozen. What ends I/O may need the port's events
+        // handled, and the reset.
+        self.hotplug_work.disable();
         let rests = why != Suspend::Sleep || self.freeze();
         if rests {
             self.host().host_reset().silence();
@@ -33,9 +33,9 @@ impl<H: Host> Slots<H> {
         } else {
             self.asleep.store(false, Ordering::Release);
         }
-        self.exchange.enable();
+        self.hotplug_work.enable();
         if !rests {
-            self.exchange_if_wanted();
+            self.queue_hotplug_if_wanted();
         }
         rests
     }
@@ -44,8 +44,8 @@ impl<H: Host> Slots<H> {
     ///
     /// [`Adapter::freeze`]: crate::adapter::Adapter::freeze
     fn freeze(&self) -> bool {
-        let still = self.still_at_rest();
-        let served = |slot| match still.occupant(slot) {
+        let locked = self.lock_disabled();
+        let served = |slot| match locked.occupant(slot) {
             Some(Occupant::Served(adapter)) => Some(adapter),
             _ => None,
         };
@@ -57,10 +57,10 @@ impl<H: Host> Slots<H> {
         frozen
     }
 
-    /// What was called for while there was no exchange.
-    fn exchange_if_wanted(&self) {
+    /// Begins the hot-plug work that was called for while it was disabled.
+    fn queue_hotplug_if_wanted(&self) {
         if (self.slots.iter()).any(|slot| slot.wanted.load(Ordering::Acquire)) {
-            self.begin_exchange();
+            self.queue_hotplug_work();
         }
     }
 
@@ -84,20 +84,20 @@ impl<H: Host> Slots<H> {
             self.host().host_reset().hear();
             return;
         }
-        let still = self.still();
+        let locked = self.lock_slots();
         for slot in &self.slots {
-            if let Some(Occupant::Served(adapter)) = still.occupant(slot) {
+            if let Some(Occupant::Served(adapter)) = locked.occupant(slot) {
                 adapter.give_up();
             }
         }
     }
 
     fn lay_to_rest(&self, why: Suspend) {
-        // What it waits for may need `attend`.
-        self.exchange.disable();
-        let still = self.still_at_rest();
+        // What it waits for may need the port's events handled.
+        self.hotplug_work.disable();
+        let locked = self.lock_disabled();
         for slot in &self.slots {
-            Self::part(&still, slot, |adapter| adapter.suspend(why));
+            Self::part(&locked, slot, |adapter| adapter.suspend(why));
             slot.caller.cancel();
         }
     }
@@ -105,14 +105,14 @@ impl<H: Host> Slots<H> {
     /// The ports go on, after `lay_to_rest`, with a host that was brought back; else their disks
     /// are dead. A drive that came or went meanwhile is looked after soon. Sleeps.
     fn go_on(&self, host: Result<(), Error>) {
-        let still = self.still_at_rest();
+        let locked = self.lock_disabled();
         for slot in &self.slots {
-            match still.occupant(slot) {
+            match locked.occupant(slot) {
                 None => {}
                 Some(Occupant::Waiting(port)) => {
                     let is_taken_off = self.host().taken_off().has(slot.mask());
                     if host.is_ok() && !is_taken_off && self.has_drive(slot, port) {
-                        slot.call_for_exchange();
+                        slot.request_hotplug();
                     } else if host.is_ok() {
                         port.set_interrupt(0, true);
                     }
@@ -127,15 +127,15 @@ impl<H: Host> Slots<H> {
                             slot.given_up.store(true, Ordering::Release);
                             adapter.bus().give_up();
                         }
-                        slot.call_for_exchange();
+                        slot.request_hotplug();
                     }
                 },
             }
         }
-        drop(still);
-        self.exchange.enable();
+        drop(locked);
+        self.hotplug_work.enable();
         if host.is_ok() {
-            self.exchange_if_wanted();
+            self.queue_hotplug_if_wanted();
         }
     }
 }

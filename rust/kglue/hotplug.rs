@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Places for drives, each with a controller of its own: it is served while it has a drive, and
+//! Slots for drives, each with a controller of its own: it is served while it has a drive, and
 //! else waits for one. Drives come and go while the machine runs.
 //!
 //! ```text
 //!             the port tells that one came
-//!   Waiting ------------------------------> exchange --> Served
+//!   Waiting --------------------------> hotplug_work --> Served
 //!      ^                                                    |
-//!      +--- exchange <--- all its I/O has failed <----------+ the drive is gone
+//!      +--- hotplug_work <--- all its I/O has failed <------+ the drive is gone
 //! ```
-//! An exchange has who was in the slot leave, makes a port anew, and serves the drive that it has,
-//! or waits for one. While somebody has slots *still* ([`SlotsLocked`]), nobody comes or goes.
+//! The hot-plug work detaches what was in the slot, makes a port anew, and serves the drive that it
+//! has, or waits for one. While slots are locked ([`SlotsLocked`]), no occupant changes.
 //!
 //! # Who changes what
-//! * `attend`, a work item of each slot, sees to what the slot's port calls for. It ends the I/O of
-//!   a drive that is gone, and changes no slot: what an exchange waits for may need it.
-//! * `exchange`, one work item of all slots, changes who is in a slot, under `doors`; beside it
-//!   only [`Slots::open`] shows disks, under `doors` too, and [`Slots::remove`] takes them, when
+//! * `PortEvents`, a work item of each slot, handles what the slot's port calls for. It ends the
+//!   I/O of a drive that is gone, and changes no slot: what `hotplug_work` waits for may need it.
+//! * `hotplug_work`, one work item of all slots, changes who is in a slot, under `lock`; beside it
+//!   only [`Slots::open`] shows disks, under `lock` too, and [`Slots::remove`] takes them, when
 //!   both work items are at rest.
 //! * `host_reset`, and whoever suspends and resumes all, changes no slot, and ends both work items
 //!   for as long (`host_reset.rs`).
 //! * The interrupt handler reads who is in a slot. Nobody who was there is freed before
-//!   [`Bus::synchronize`] has returned, and `attend` was cancelled.
+//!   [`Bus::synchronize`] has returned, and `PortEvents` was cancelled.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -38,9 +38,9 @@ use crate::caller::{Caller, HostReset, TakenOff};
 use crate::errno::advice;
 use crate::platform::{KernelPlatform, NoIo};
 use crate::text::{log_err, log_info, log_warn};
-use crate::work::{Aim, Exchange, KeptOff, Run, Stays, Tend, Work};
+use crate::work::{DisabledWork, Hotplug, Pinned, PortEvents, Run, Target, Work};
 
-/// What a port found that had called for attention.
+/// What a port found that had called.
 pub enum PortEvent {
     /// Nothing that matters.
     Nothing,
@@ -54,9 +54,9 @@ pub enum PortEvent {
 
 /// The controller of a slot.
 pub trait SlotPort: AdminPath {
-    /// Sees to what the port has called for ([`Caller::call`]), with its queue, if it has one, at
+    /// Handles what the port has called for ([`Caller::call`]), with its queue, if it has one, at
     /// rest. An error: it has to be recovered from scratch. Sleeps.
-    fn attend(&self) -> Result<PortEvent, Error>;
+    fn handle_events(&self) -> Result<PortEvent, Error>;
 
     /// What it was last doing, for the operator's log.
     fn step(&self) -> &'static str;
@@ -75,11 +75,11 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// The number in the disks' names.
     fn number(&self) -> i32;
 
-    /// The controller of slot `number`, not touched yet, which calls for attention through
-    /// `caller`. Sleeps.
+    /// The controller of slot `number`, not touched yet, which calls through `caller` when
+    /// it has events. Sleeps.
     fn port(&self, number: u8, caller: Caller) -> Result<Self::Port, Error>;
 
-    /// The bus of slot `number`, which is attended by `caller`. Sleeps.
+    /// The bus of slot `number`, whose port calls through `caller`. Sleeps.
     fn bus(&self, number: u8, caller: Caller) -> Self::Bus;
 
     /// How it is to be served.
@@ -112,20 +112,20 @@ pub(crate) enum Occupant<H: Host> {
 }
 
 /// # Invariants
-/// `occupant` is null, or a box that only the slot's drop and its exchange (`Slots::detach`) take.
+/// `occupant` is null, or a box that only the slot's drop and `Slots::detach` take.
 pub(crate) struct Slot<H: Host> {
     /// Its port's.
     pub(crate) number: u8,
-    /// By whom its port calls for attention.
+    /// Through which its port calls.
     pub(crate) caller: Caller,
     occupant: AtomicPtr<Occupant<H>>,
-    /// An exchange is called for.
+    /// Hot-plug work is called for.
     pub(crate) wanted: AtomicBool,
     /// Its port can't be stopped, whatever is reset: who is there stays until the slots go.
     pub(crate) given_up: AtomicBool,
-    /// What exchanges who is in it, and belongs to the slots that this is one of. They rest their
+    /// What changes who is in it, and belongs to the slots that this is one of. They disable their
     /// work before they go.
-    pub(crate) exchange: Aim<Work<Exchange>>,
+    pub(crate) hotplug_work: Target<Work<Hotplug>>,
     /// Its host's.
     pub(crate) taken_off: TakenOff,
 }
@@ -139,7 +139,7 @@ impl<H: Host> Slot<H> {
             occupant: AtomicPtr::new(null_mut()),
             wanted: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
-            exchange: Aim::new(),
+            hotplug_work: Target::new(),
             taken_off,
         }
     }
@@ -165,10 +165,10 @@ impl<H: Host> Slot<H> {
         (!occupant.is_null()).then(|| unsafe { KBox::from_raw(occupant) })
     }
 
-    pub(crate) fn call_for_exchange(&self) {
+    pub(crate) fn request_hotplug(&self) {
         self.wanted.store(true, Ordering::Release);
-        if let Some(exchange) = self.exchange.get() {
-            exchange.begin();
+        if let Some(hotplug_work) = self.hotplug_work.get() {
+            hotplug_work.begin();
         }
     }
 }
@@ -180,33 +180,33 @@ impl<H: Host> Drop for Slot<H> {
     }
 }
 
-impl<H: Host> Run<Tend> for Slot<H> {
+impl<H: Host> Run<PortEvents> for Slot<H> {
     fn run(&self) {
         let _no_io = NoIo::new();
         // SAFETY: who takes what is there cancels this work before it goes.
         match unsafe { self.occupant().as_ref() } {
             None => {}
             Some(Occupant::Waiting(port)) => {
-                if let Ok(PortEvent::Came) = SlotPort::attend(port) {
+                if let Ok(PortEvent::Came) = SlotPort::handle_events(port) {
                     // Whoever was taken off has left by now.
                     self.taken_off.forget(self.mask());
-                    self.call_for_exchange();
+                    self.request_hotplug();
                 }
             }
             Some(Occupant::Served(adapter)) if adapter.is_live() => {
-                if self.taken_off.is_exchange_due(self.mask()) {
-                    self.call_for_exchange();
+                if self.taken_off.is_hotplug_due(self.mask()) {
+                    self.request_hotplug();
                 }
-                attend_served(self, adapter);
+                handle_served_events(self, adapter);
             }
             Some(Occupant::Served(_)) => {}
         }
     }
 }
 
-fn attend_served<H: Host>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
+fn handle_served_events<H: Host>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
     // One that is suspended is started anew, and says then what it has to say.
-    let Some(attended) = adapter.at_rest_if_awake(SlotPort::attend) else {
+    let Some(attended) = adapter.at_rest_if_awake(SlotPort::handle_events) else {
         return;
     };
     match attended {
@@ -227,7 +227,7 @@ fn attend_served<H: Host>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
                 slot.number
             );
             adapter.lose();
-            slot.call_for_exchange();
+            slot.request_hotplug();
         }
         // What was wrong is told there.
         Err(_) => adapter.recover_from(Reason::Unanswered),
@@ -237,48 +237,49 @@ fn attend_served<H: Host>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
 /// Nobody leaves a slot while it lives, save by who has it for himself alone (`Slots::detach`).
 ///
 /// # Invariants
-/// `_why` is of the slots that `exchange` is of.
+/// `_why` is of the slots that `hotplug_work` is of.
 pub(crate) struct SlotsLocked<'a> {
-    exchange: &'a Work<Exchange>,
-    _why: StillBy<'a>,
+    hotplug_work: &'a Work<Hotplug>,
+    _why: LockedBy<'a>,
 }
 
-/// Why nobody comes or goes: of the slots' own.
-pub(crate) enum StillBy<'a> {
-    /// The doors are held.
-    Doors { _held: Guard<'a, (), MutexBackend> },
-    /// There is no exchange.
-    Rest { _kept: KeptOff<'a, Exchange> },
+/// Why no occupant changes: of the slots' own.
+pub(crate) enum LockedBy<'a> {
+    /// Their lock is held.
+    Lock { _held: Guard<'a, (), MutexBackend> },
+    /// There is no hot-plug work.
+    Disabled { _kept: DisabledWork<'a, Hotplug> },
 }
 
 impl<'a> SlotsLocked<'a> {
-    /// By the slots themselves, with their exchange and a reason that is theirs.
-    pub(crate) fn new(exchange: &'a Work<Exchange>, why: StillBy<'a>) -> Self {
+    /// By the slots themselves, with their hot-plug work and a reason that is theirs.
+    pub(crate) fn new(hotplug_work: &'a Work<Hotplug>, why: LockedBy<'a>) -> Self {
         // INVARIANT: by who calls this.
         let _why = why;
-        Self { exchange, _why }
+        Self { hotplug_work, _why }
     }
 
     /// Who is in `slot`, which is one of them.
     pub(crate) fn occupant<'s, H: Host>(&'s self, slot: &'s Slot<H>) -> Option<&'s Occupant<H>> {
-        let exchange = slot.exchange.get()?;
-        // SAFETY: only an exchange takes what is there, which holds the doors, and borrows what it
-        // holds them by for itself.
-        core::ptr::eq(exchange, self.exchange).then(|| unsafe { slot.occupant().as_ref() })?
+        let hotplug_work = slot.hotplug_work.get()?;
+        // SAFETY: only the hot-plug work takes what is there, which holds the lock, and borrows
+        // what it holds it by for itself.
+        core::ptr::eq(hotplug_work, self.hotplug_work)
+            .then(|| unsafe { slot.occupant().as_ref() })?
     }
 }
 
 /// The slots of a host.
 ///
 /// # Invariants
-/// Once shared it is not moved: `attend` and `exchange` have its address.
+/// Once shared it is not moved: the work items have its address.
 pub(crate) struct Slots<H: Host> {
     /// What changes who is in them.
-    pub(crate) exchange: Work<Exchange>,
+    pub(crate) hotplug_work: Work<Hotplug>,
     /// All of them, in the order of their numbers.
     pub(crate) slots: KVec<Slot<H>>,
     /// Held while somebody comes or goes.
-    doors: Pin<KBox<Mutex<()>>>,
+    lock: Pin<KBox<Mutex<()>>>,
     /// The slots whose drive is served, one bit each.
     pub(crate) served: AtomicU32,
     /// Between [`Slots::suspend`] and [`Slots::resume`].
@@ -298,16 +299,16 @@ impl<H: Host> Slots<H> {
             let slot = Slot::new(number, caller, host.taken_off().clone());
             slots.push(slot, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         }
-        let doors = KBox::pin_init(
+        let lock = KBox::pin_init(
             Mutex::new((), c_str!("hiops_doors"), static_lock_class!()),
             GFP_KERNEL,
         )
         .map_err(|_| Error::NoMemory)?;
         let all = KBox::new(
             Self {
-                exchange: Work::new(host.number())?,
+                hotplug_work: Work::new(host.number())?,
                 slots,
-                doors,
+                lock,
                 served: AtomicU32::new(0),
                 asleep: AtomicBool::new(false),
                 bus: host.bus(0, Caller::new(host.number())?),
@@ -316,19 +317,19 @@ impl<H: Host> Slots<H> {
             GFP_KERNEL,
         )
         .map_err(|_| Error::NoMemory)?;
-        let stays = all.stays();
-        all.exchange.aim(stays);
+        let stays = all.pinned();
+        all.hotplug_work.set_target(stays);
         for slot in &all.slots {
-            slot.exchange.set(stays.seen_as(|all| &all.exchange));
-            all.settle(slot);
+            slot.hotplug_work.set(stays.map(|all| &all.hotplug_work));
+            all.attach(slot);
         }
         Ok(all)
     }
 
-    fn stays(&self) -> Stays<Self> {
+    fn pinned(&self) -> Pinned<Self> {
         // SAFETY: they are not moved out of their box, and what they have a part in is silenced
         // before they go (`rest`).
-        unsafe { Stays::new(self) }
+        unsafe { Pinned::new(self) }
     }
 
     /// What the slots share.
@@ -362,11 +363,11 @@ impl<H: Host> Slots<H> {
     /// Lets the ports interrupt, and shows the disks; returns how many there are. Once, after the
     /// interrupt handler is there. Sleeps.
     pub(crate) fn open(&self) -> Result<usize, Error> {
-        let still = self.still();
-        self.host.host_reset().aim(self.stays());
+        let locked = self.lock_slots();
+        self.host.host_reset().set_target(self.pinned());
         for (at, slot) in self.slots.iter().enumerate() {
-            if let Some(place) = self.stays().part(|all| all.slots.get(at)) {
-                slot.caller.aim(place);
+            if let Some(place) = self.pinned().part(|all| all.slots.get(at)) {
+                slot.caller.set_target(place);
             }
         }
         log_quirks(
@@ -376,7 +377,7 @@ impl<H: Host> Slots<H> {
         let mut shown = 0usize;
         let mut last = Error::Unsupported;
         for slot in &self.slots {
-            match self.show(&still, slot) {
+            match self.show(&locked, slot) {
                 Ok(disks) => shown = shown.saturating_add(disks),
                 Err(error) => last = error,
             }
@@ -387,56 +388,57 @@ impl<H: Host> Slots<H> {
         }
     }
 
-    /// All disks go, all I/O ends, and the ports rest; nobody is attended any more. The interrupt
-    /// handler must still be there. Sleeps.
+    /// All disks go, all I/O ends, and the ports rest; no events are handled any more. The
+    /// interrupt handler must still be there. Sleeps.
     pub(crate) fn remove(&self) {
         self.rest();
-        let still = self.still_at_rest();
-        (self.slots.iter()).for_each(|slot| Self::part(&still, slot, Adapter::remove));
+        let locked = self.lock_disabled();
+        (self.slots.iter()).for_each(|slot| Self::part(&locked, slot, Adapter::remove));
     }
 
-    /// The machine goes down: likewise, but the disks stay. Sleeps.
+    /// The machine goes down: all I/O ends, and the ports rest, but the disks stay. Sleeps.
     pub(crate) fn shutdown(&self) {
         self.rest();
-        let still = self.still_at_rest();
-        (self.slots.iter()).for_each(|slot| Self::part(&still, slot, Adapter::shutdown));
+        let locked = self.lock_disabled();
+        (self.slots.iter()).for_each(|slot| Self::part(&locked, slot, Adapter::shutdown));
     }
 
-    /// No work item runs any more, nor will. The exchange before `attend`, which alone brings about
-    /// what it may wait for.
+    /// No work item runs any more, nor will. The hot-plug work before the ports' events, which
+    /// alone bring about what it may wait for.
     fn rest(&self) {
         self.host.host_reset().silence();
-        self.exchange.disable();
+        self.hotplug_work.disable();
         self.slots.iter().for_each(|slot| slot.caller.silence());
     }
 
-    /// Nobody comes or goes while the result lives. Not by who has one. Sleeps.
-    pub(crate) fn still(&self) -> SlotsLocked<'_> {
+    /// No occupant changes while the result lives. Not for a caller that has one. Sleeps.
+    pub(crate) fn lock_slots(&self) -> SlotsLocked<'_> {
         SlotsLocked::new(
-            &self.exchange,
-            StillBy::Doors {
-                _held: self.doors.lock(),
+            &self.hotplug_work,
+            LockedBy::Lock {
+                _held: self.lock.lock(),
             },
         )
     }
 
-    /// Likewise for those that an exchange may wait for, and who have kept it off before. Sleeps.
-    pub(crate) fn still_at_rest(&self) -> SlotsLocked<'_> {
+    /// The same for callers that the hot-plug work may wait for, which have disabled it before.
+    /// Sleeps.
+    pub(crate) fn lock_disabled(&self) -> SlotsLocked<'_> {
         SlotsLocked::new(
-            &self.exchange,
-            StillBy::Rest {
-                _kept: self.exchange.keep_off(),
+            &self.hotplug_work,
+            LockedBy::Disabled {
+                _kept: self.hotplug_work.disable_scoped(),
             },
         )
     }
 
     /// Who is in `slot` is served no more, by `work`, and does not interrupt either.
     pub(crate) fn part(
-        still: &SlotsLocked<'_>,
+        locked: &SlotsLocked<'_>,
         slot: &Slot<H>,
         work: impl FnOnce(&SlotAdapter<H>),
     ) {
-        match still.occupant(slot) {
+        match locked.occupant(slot) {
             None => {}
             Some(Occupant::Waiting(port)) => port.set_interrupt(0, false),
             Some(Occupant::Served(adapter)) => {
@@ -447,8 +449,8 @@ impl<H: Host> Slots<H> {
     }
 
     /// The slots that want it are changed, soon. Any context.
-    pub(crate) fn begin_exchange(&self) {
-        self.exchange.begin();
+    pub(crate) fn queue_hotplug_work(&self) {
+        self.hotplug_work.begin();
     }
 
     pub(crate) fn device(&self) -> Option<&Device> {
@@ -471,13 +473,13 @@ impl<H: Host> Drop for Slots<H> {
     }
 }
 
-impl<H: Host> Run<Exchange> for Slots<H> {
+impl<H: Host> Run<Hotplug> for Slots<H> {
     fn run(&self) {
-        let mut still = self.still();
+        let mut locked = self.lock_slots();
         let taken_off = self.host().taken_off();
         let scan = taken_off.take_scan();
         for slot in &self.slots {
-            let occupant = still.occupant(slot);
+            let occupant = locked.occupant(slot);
             let is_served =
                 matches!(occupant, Some(Occupant::Served(adapter)) if !adapter.is_dead());
             if scan && taken_off.has(slot.mask()) {
@@ -496,14 +498,14 @@ impl<H: Host> Run<Exchange> for Slots<H> {
                 }
                 if slot.given_up.load(Ordering::Acquire) {
                     // The disk goes, and no other comes: the port's memory has to stay.
-                    Self::part(&still, slot, Adapter::remove);
+                    Self::part(&locked, slot, Adapter::remove);
                     self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
                     continue;
                 }
-                self.detach(&mut still, slot);
-                self.settle(slot);
+                self.detach(&mut locked, slot);
+                self.attach(slot);
                 // What is wrong with its disk is told there.
-                let _ = self.show(&still, slot);
+                let _ = self.show(&locked, slot);
             }
         }
     }
@@ -511,8 +513,8 @@ impl<H: Host> Run<Exchange> for Slots<H> {
 
 impl<H: Host> Slots<H> {
     /// Who is in `slot` leaves.
-    fn detach(&self, still: &mut SlotsLocked<'_>, slot: &Slot<H>) {
-        Self::part(still, slot, Adapter::remove);
+    fn detach(&self, locked: &mut SlotsLocked<'_>, slot: &Slot<H>) {
+        Self::part(locked, slot, Adapter::remove);
         self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
         let occupant = slot.take();
         self.bus.synchronize();
@@ -524,9 +526,9 @@ impl<H: Host> Slots<H> {
     }
 
     /// Makes the port of `slot`, which is empty, anew: it serves the drive that it has, or waits
-    /// for one. Under `doors`, or alone.
-    pub(crate) fn settle(&self, slot: &Slot<H>) {
-        let Some(occupant) = self.tenant_of(slot) else {
+    /// for one. Under `lock`, or alone.
+    pub(crate) fn attach(&self, slot: &Slot<H>) {
+        let Some(occupant) = self.occupant_of(slot) else {
             return;
         };
         let is_served = matches!(occupant, Occupant::Served(_));
@@ -539,7 +541,7 @@ impl<H: Host> Slots<H> {
         }
     }
 
-    fn tenant_of(&self, slot: &Slot<H>) -> Option<Occupant<H>> {
+    fn occupant_of(&self, slot: &Slot<H>) -> Option<Occupant<H>> {
         let caller = slot.caller.clone();
         let port = (self.host().port(slot.number, caller))
             .map_err(|error| self.tell(slot, "making the port", error))
@@ -595,8 +597,8 @@ impl<H: Host> Slots<H> {
     }
 
     /// Lets the port of `slot` interrupt, and shows its disk.
-    pub(crate) fn show(&self, still: &SlotsLocked<'_>, slot: &Slot<H>) -> Result<usize, Error> {
-        match still.occupant(slot) {
+    pub(crate) fn show(&self, locked: &SlotsLocked<'_>, slot: &Slot<H>) -> Result<usize, Error> {
+        match locked.occupant(slot) {
             None => Ok(0),
             Some(Occupant::Waiting(port)) => {
                 port.set_interrupt(0, true);

@@ -7,7 +7,7 @@
 //! * [`pci`], `irq`: a PCI function with its vectors, and its driver. [`device`]: a device whose
 //!   driver is bound.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
-//! * [`hotplug`]: places for drives that come and go. `host_reset`: all of them at rest.
+//! * [`hotplug`]: slots for drives that come and go. `host_reset`: all of them at rest.
 //!   [`caller`]: what a controller asks of its host.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
 //! * `node`: a controller's own node, `/dev/hiops<C>`. `hwmon`: its temperatures.
@@ -50,23 +50,23 @@ mod work;
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../../kunit"]
 mod kunit {
-    mod again;
-    mod bay;
     mod costs;
     mod engine;
     mod errno;
     #[cfg(CONFIG_FAILSLAB)]
     mod hrtimer;
     mod limits;
+    mod mapped_segments;
     mod names;
     mod owner;
-    mod pieces;
     mod platform;
     mod pr;
     mod recovery;
-    mod shelf;
+    mod retry;
     mod slots;
     mod sysfs;
+    mod test_host;
+    mod test_port;
     mod unit;
 }
 

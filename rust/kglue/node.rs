@@ -4,7 +4,7 @@
 //! it.
 //!
 //! A program may have it open for longer than the controller is there. So what an open file needs
-//! is counted, and the way from it to the controller is a [`Gate`].
+//! is counted, and it reaches the controller through a [`Gate`].
 //!
 //! `kernel::miscdevice` (Linux 7.2 and 7.3) lacks a name that is made while the module runs, the
 //! parent, and what leads from the device to whose it is when it is opened.

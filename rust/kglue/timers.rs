@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Timers, each of which its owner cancels: one of high resolution that may be started from
-//! anywhere, its own handler included ([`HrTimer`]); a coarse one ([`Retry`]); and what polling one
-//! hardware queue needs of the adapter, a timer and the interrupt turned off ([`Poller`]).
+//! anywhere, its own handler included ([`HrTimer`]); a coarse one ([`CoarseTimer`]); and what
+//! polling one hardware queue needs of the adapter, a timer and the interrupt turned off
+//! ([`Poller`]).
 //!
 //! The coarse one, behind `Upper::retry_later`, looks again at a queue whose first request could
 //! not be mapped; for waiters, it looks after offers that nobody claims, and after time-outs.
@@ -20,15 +21,15 @@ use kernel::types::Opaque;
 use crate::compat::NORESTART;
 use crate::platform::{jiffies, PreemptOff};
 use crate::shims;
-use crate::work::{Aim, Stays};
+use crate::work::{Pinned, Target};
 
-/// Whoever a timer is for.
+/// What a high-resolution timer is for.
 pub(crate) trait Expired: Send + Sync {
     /// It has expired. Hard interrupt context.
     fn expired(&self);
 }
 
-impl Expired for Aim<dyn Expired> {
+impl Expired for Target<dyn Expired> {
     #[inline]
     fn expired(&self) {
         if let Some(target) = self.get() {
@@ -43,7 +44,7 @@ impl Expired for Aim<dyn Expired> {
 /// # Invariants
 /// `timer` is set up, and stays where it is.
 #[repr(C)]
-pub(crate) struct HrTimer<T: Expired = Aim<dyn Expired>> {
+pub(crate) struct HrTimer<T: Expired = Target<dyn Expired>> {
     timer: Opaque<bindings::hrtimer>,
     target: T,
 }
@@ -56,7 +57,7 @@ unsafe impl<T: Expired> Sync for HrTimer<T> {}
 impl HrTimer {
     /// A timer for nobody yet.
     pub(crate) fn new() -> Result<KBox<Self>, Error> {
-        Self::of(Aim::new())
+        Self::of(Target::new())
     }
 }
 
@@ -95,7 +96,7 @@ impl<T: Expired> HrTimer<T> {
         self.expire(ns, bindings::hrtimer_mode_HRTIMER_MODE_REL_PINNED);
     }
 
-    /// Likewise when the monotonic clock says `ns`.
+    /// Expires when the monotonic clock says `ns`, instead of when it would have. Any context.
     #[inline]
     pub(crate) fn start_at(&self, ns: i64) {
         self.expire(ns, bindings::hrtimer_mode_HRTIMER_MODE_ABS_PINNED);
@@ -131,34 +132,34 @@ impl<T: Expired> Drop for HrTimer<T> {
     }
 }
 
-/// Whoever looks again when a coarse timer has expired.
-pub(crate) trait Kicked: Send + Sync {
-    /// It is time to. Soft interrupt context, with preemption off.
-    fn kicked(&self);
+/// What a coarse timer is for.
+pub(crate) trait CoarseExpired: Send + Sync {
+    /// The timer has expired. Soft interrupt context, with preemption off.
+    fn coarse_expired(&self);
 }
 
-/// A timer that kicks one queue. It lives in its own allocation: the timer wheel points into it.
+/// A coarse timer of one target. It lives in its own allocation: the timer wheel points into it.
 ///
 /// # Invariants
 /// `timer` is set up.
 #[repr(C)]
-pub(crate) struct Retry {
+pub(crate) struct CoarseTimer {
     timer: Opaque<bindings::timer_list>,
-    queue: Aim<dyn Kicked>,
+    queue: Target<dyn CoarseExpired>,
 }
 
 // SAFETY: timers may be armed from any context, and run in any.
-unsafe impl Send for Retry {}
+unsafe impl Send for CoarseTimer {}
 // SAFETY: as above; the timer's own lock orders it.
-unsafe impl Sync for Retry {}
+unsafe impl Sync for CoarseTimer {}
 
-impl Retry {
-    /// A timer that kicks nothing yet.
+impl CoarseTimer {
+    /// A timer that has no target yet.
     pub(crate) fn new() -> Result<KBox<Self>, Error> {
         let retry = KBox::new(
             Self {
                 timer: Opaque::uninit(),
-                queue: Aim::new(),
+                queue: Target::new(),
             },
             GFP_KERNEL,
         )?;
@@ -168,36 +169,36 @@ impl Retry {
         Ok(retry)
     }
 
-    /// From now on it kicks `queue`; once. [`Retry::shutdown`] silences it.
-    pub(crate) fn aim<Q: Kicked + 'static>(&self, queue: Stays<Q>) {
-        self.queue.set(queue.seen_as(|queue| queue));
+    /// From now on it calls `target`; once. [`CoarseTimer::shutdown`] silences it.
+    pub(crate) fn set_target<Q: CoarseExpired + 'static>(&self, queue: Pinned<Q>) {
+        self.queue.set(queue.map(|queue| queue));
     }
 
-    /// Kicks in about two ticks. Any context.
+    /// Expires in about two ticks. Any context.
     pub(crate) fn arm(&self) {
         self.arm_in(2);
     }
 
-    /// Kicks in about so many ticks. Any context.
+    /// Expires in about `ticks` ticks. Any context.
     pub(crate) fn arm_in(&self, ticks: c_ulong) {
         // SAFETY: set up. After a shutdown it does nothing.
         unsafe { bindings::mod_timer(self.timer.get(), jiffies().wrapping_add(ticks)) };
     }
 
-    /// Never kicks again; returns when no kick runs any more. Sleeps.
+    /// Never expires again; returns when its target is not being called any more. Sleeps.
     pub(crate) fn shutdown(&self) {
-        // SAFETY: set up; no lock is held that the kick takes.
+        // SAFETY: set up; no lock is held that the target takes.
         unsafe { bindings::timer_shutdown_sync(self.timer.get()) };
     }
 
     /// # Safety
-    /// Called by the timer wheel with the timer of a `Retry`.
+    /// Called by the timer wheel with the timer of a `CoarseTimer`.
     unsafe extern "C" fn expired(timer: *mut bindings::timer_list) {
-        // SAFETY: `timer` is the first field (`repr(C)`) of a `Retry` that is not shut down.
+        // SAFETY: `timer` is the first field (`repr(C)`) of a `CoarseTimer` that is not shut down.
         let retry = unsafe { &*timer.cast::<Self>() };
         if let Some(queue) = retry.queue.get() {
             let _stay = PreemptOff::new();
-            queue.kicked();
+            queue.coarse_expired();
         }
     }
 }
@@ -213,7 +214,7 @@ pub(crate) trait Polled: Expired {
 /// The poller of one hardware queue.
 pub(crate) struct Poller {
     timer: KBox<HrTimer>,
-    queue: Aim<dyn Polled>,
+    queue: Target<dyn Polled>,
 }
 
 impl Poller {
@@ -221,15 +222,15 @@ impl Poller {
     pub(crate) fn new() -> Result<KBox<Self>, Error> {
         let poller = Self {
             timer: HrTimer::new()?,
-            queue: Aim::new(),
+            queue: Target::new(),
         };
         Ok(KBox::new(poller, GFP_KERNEL)?)
     }
 
     /// From now on it polls `queue`; once. [`Poller::quiet`] silences it, save for who calls it.
-    pub(crate) fn aim<Q: Polled + 'static>(&self, queue: Stays<Q>) {
-        self.queue.set(queue.seen_as(|queue| queue));
-        self.timer.target().set(queue.seen_as(|queue| queue));
+    pub(crate) fn set_target<Q: Polled + 'static>(&self, queue: Pinned<Q>) {
+        self.queue.set(queue.map(|queue| queue));
+        self.timer.target().set(queue.map(|queue| queue));
     }
 
     /// Whether the queue's interrupt can be turned off.

@@ -7,14 +7,14 @@
 //! # Who keeps what alive
 //! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until
 //!   nobody sleeps in the hook any more.
-//! * The queue that a waiter drains ([`Way`]): its adapter, which waits for an RCU grace period
-//!   after its disks are gone. The hook looks at it with preemption off, while something enlisted
-//!   there is outstanding.
+//! * The queue that a waiter drains ([`QueueRef`]): its adapter, which waits for an RCU grace
+//!   period after its disks are gone. The hook looks at it with preemption off, while something
+//!   tracked there is outstanding.
 //! * The thread that is woken: it was asleep in the hook when the waker, with preemption off,
 //!   looked.
 //!
 //! # Naps
-//! Of each place is kept when what its thread waits for is over, as far as that was foretold, and
+//! Of each slot is kept when what its thread waits for is over, as far as that was foretold, and
 //! how its last nap ended ([`Naps`]). The queue can be told of that only while something is
 //! outstanding on it, as it is there for no longer. So of a nap after which nothing is, it is told
 //! when the thread next waits for it.
@@ -41,16 +41,16 @@ use kernel::prelude::*;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
-use crate::blk::hctx::{Offer, Rq, Way};
+use crate::blk::hctx::{Offer, QueueRef, Rq};
 use crate::platform::{jiffies, now_ns, KernelPlatform, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{
     hiops_is_awake, hiops_may_yield, hiops_pause, hiops_pause_awake, hiops_this_pid,
     hiops_this_thread,
 };
-use crate::timers::{Kicked, Retry};
+use crate::timers::{CoarseExpired, CoarseTimer};
 use crate::wait::cpu_share::{CpuWaiters, Ready};
-use crate::work::{Aim, Stays};
+use crate::work::{Pinned, Target};
 
 mod cpu_share;
 pub(crate) mod hook;
@@ -58,17 +58,17 @@ pub(crate) mod hook;
 #[path = "../../kunit/wait.rs"]
 mod kunit;
 
-/// As a power of two, the places in the table: several times as many as threads wait at once.
-const PLACES: u32 = 10;
+/// As a power of two, the slots in the table: several times as many as threads wait at once.
+const SLOTS: u32 = 10;
 
 /// What there is once for the whole module.
 struct Table {
-    waiters: Waiters<KernelPlatform, Offer, Way>,
-    places: <KernelPlatform as Platform>::Table<Place>,
+    waiters: Waiters<KernelPlatform, Offer, QueueRef>,
+    slots: <KernelPlatform as Platform>::Table<WaitSlot>,
     cpu_waiters: CpuWaiters,
     /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse
     /// timer: who is offered something comes, as a rule.
-    sweeper: KBox<Retry>,
+    sweeper: KBox<CoarseTimer>,
     sweeping: AtomicBool,
     timeouts: Timeouts,
 }
@@ -85,27 +85,27 @@ fn table() -> Option<&'static Table> {
 impl Table {
     fn new() -> Result<KBox<Self>, Error> {
         let platform = KernelPlatform::without_device();
-        let places = 1usize << PLACES;
+        let slots = 1usize << SLOTS;
         let table = Self {
-            waiters: Waiters::new(&platform, PLACES)?,
-            places: platform.table(places, |_| Place::new())?,
+            waiters: Waiters::new(&platform, SLOTS)?,
+            slots: platform.table(slots, |_| WaitSlot::new())?,
             cpu_waiters: CpuWaiters::new(&platform)?,
-            sweeper: Retry::new().map_err(|_| Error::NoMemory)?,
+            sweeper: CoarseTimer::new().map_err(|_| Error::NoMemory)?,
             sweeping: AtomicBool::new(false),
             timeouts: Timeouts::new()?,
         };
         let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: the table stays in its box, and cancels the timer before it goes.
-        table.sweeper.aim(unsafe { Stays::new(&*table) });
+        table.sweeper.set_target(unsafe { Pinned::new(&*table) });
         // SAFETY: as above.
-        Timeouts::aim(unsafe { Stays::new(&*table) }, |table| &table.timeouts);
+        Timeouts::set_target(unsafe { Pinned::new(&*table) }, |table| &table.timeouts);
         Ok(table)
     }
 
     /// Whether what `thread` waits for was over when its turn came, after it had yielded at
     /// `since`.
     #[inline]
-    fn is_over(&self, waiter: &Waiter<Offer, Way>, thread: Thread, since: u64) -> bool {
+    fn is_over(&self, waiter: &Waiter<Offer, QueueRef>, thread: Thread, since: u64) -> bool {
         let _stay = PreemptOff::new();
         self.cpu_waiters.take_turn(since);
         !waiter.waits(thread)
@@ -120,8 +120,8 @@ impl Table {
     }
 }
 
-impl Kicked for Table {
-    fn kicked(&self) {
+impl CoarseExpired for Table {
+    fn coarse_expired(&self) {
         let left = self
             .waiters
             .sweep(false, |offer| end(offer, Context::Sweep));
@@ -140,9 +140,9 @@ impl Kicked for Table {
 impl Sleepers for Table {
     fn wake_due(&self) -> bool {
         let mut any = false;
-        for (waiter, place) in self.waiters.iter().zip(self.places.iter()) {
-            any |= place.timeout.is_set();
-            if place.timeout.is_over() {
+        for (waiter, slot) in self.waiters.iter().zip(self.slots.iter()) {
+            any |= slot.timeout.is_set();
+            if slot.timeout.is_over() {
                 wake(waiter);
             }
         }
@@ -150,8 +150,8 @@ impl Sleepers for Table {
     }
 }
 
-/// Wakes who sleeps in the place of `waiter`, if anybody does. With preemption off.
-fn wake(waiter: &Waiter<Offer, Way>) {
+/// Wakes the thread that sleeps in the slot of `waiter`, if one does. With preemption off.
+fn wake(waiter: &Waiter<Offer, QueueRef>) {
     if let Some(sleeper) = waiter.sleeper() {
         // SAFETY: asleep in the hook when last looked at, with preemption off.
         unsafe { shims::hiops_wake(sleeper.address()) };
@@ -162,40 +162,41 @@ fn wake(waiter: &Waiter<Offer, Way>) {
 fn end(offer: Offer, by: Context) {
     let Offer(rq) = offer;
     // SAFETY: the request is not over, so its disk and its queue are there.
-    let way = unsafe { &*rq.hctx().way };
-    way.queue().end(rq, by);
+    let queue_ref = unsafe { &*rq.hctx().queue_ref };
+    queue_ref.queue().end(rq, by);
 }
 
-/// The waiter of `rq`, enlisted with it, if it is certain who waits for it. From `queue_rq`, with
-/// preemption off. `drains`: the waiter drains the request's queue before it sleeps.
+/// The waiter of `rq`, which is tracked with it, if it is certain which thread waits for it. From
+/// `queue_rq`, with preemption off. `drains`: the waiter drains the request's queue before it
+/// sleeps.
 #[inline]
-pub(crate) fn track(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, Way>> {
+pub(crate) fn track(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, QueueRef>> {
     // SAFETY: the request was just given to hiops.
     let this = unsafe { shims::hiops_waiter_of(rq.as_raw()) };
     if this == 0 {
         return None;
     }
     let thread = Thread::at(this)?;
-    let waiter = table()?.waiters.place(thread)?;
-    let way = match drains {
-        true => rq.hctx().way.cast_mut(),
+    let waiter = table()?.waiters.slot(thread)?;
+    let queue_ref = match drains {
+        true => rq.hctx().queue_ref.cast_mut(),
         false => null_mut(),
     };
-    waiter.track(thread, way).then_some(waiter)
+    waiter.track(thread, queue_ref).then_some(waiter)
 }
 
-/// It is foretold when one that is enlisted with `waiter` is over. Any context.
+/// It is foretold when one that is tracked with `waiter` is over. Any context.
 #[inline]
-pub(crate) fn expect(waiter: &Waiter<Offer, Way>, what: Expected) {
-    if let Some(place) = table().and_then(|table| table.places.get(waiter.index())) {
-        place.naps.expect(what, waiter.outstanding() <= 1);
+pub(crate) fn expect(waiter: &Waiter<Offer, QueueRef>, what: Expected) {
+    if let Some(slot) = table().and_then(|table| table.slots.get(waiter.index())) {
+        slot.naps.expect(what, waiter.outstanding() <= 1);
     }
 }
 
 /// Offers `offer` to `waiter`, and wakes it. Gives it back if it is the caller's to end. With
 /// preemption off.
 #[inline]
-pub(crate) fn offer(waiter: &'static Waiter<Offer, Way>, offer: Offer) -> Option<Offer> {
+pub(crate) fn offer(waiter: &'static Waiter<Offer, QueueRef>, offer: Offer) -> Option<Offer> {
     let Some(table) = table() else {
         return Some(offer);
     };
@@ -228,37 +229,37 @@ pub(crate) fn take_all() {
     }
 }
 
-/// A request that was enlisted with `waiter` is over: the thread may be about to be woken.
+/// A request that was tracked with `waiter` is over: the thread may be about to be woken.
 #[inline]
-pub(crate) fn ended(waiter: &Waiter<Offer, Way>) {
+pub(crate) fn ended(waiter: &Waiter<Offer, QueueRef>) {
     if !waiter.ended() {
         return;
     }
     if let Some(table) = table() {
-        if let Some(place) = table.places.get(waiter.index()) {
-            let cpu = place.cpu.load(Ordering::Relaxed);
-            table.cpu_waiters.set_ready(&place.ready, Some(cpu));
+        if let Some(slot) = table.slots.get(waiter.index()) {
+            let cpu = slot.cpu.load(Ordering::Relaxed);
+            table.cpu_waiters.set_ready(&slot.ready, Some(cpu));
         }
     }
 }
 
-/// Whether threads that wait for I/O like this are ready on this CPU, and come by soon. Any
+/// Whether threads that wait for I/O like this are ready on this CPU, and arrive soon. Any
 /// context, with preemption off.
 #[inline]
 pub(crate) fn is_crowded() -> bool {
     table().is_some_and(|table| table.cpu_waiters.is_crowded())
 }
 
-/// The running thread's place.
-fn own_place() -> Option<&'static Place> {
+/// The running thread's slot.
+fn own_slot() -> Option<&'static WaitSlot> {
     let (table, thread) = (table()?, Thread::at(hiops_this_thread())?);
-    table.places.get(table.waiters.place(thread)?.index())
+    table.slots.get(table.waiters.slot(thread)?.index())
 }
 
-/// Whether the running thread was the last that waited in its place. Any context, with preemption
+/// Whether the running thread was the last that waited in its slot. Any context, with preemption
 /// off.
 pub(crate) fn interrupts_waiter() -> bool {
-    own_place().is_some_and(|place| place.was_last(hiops_this_pid()))
+    own_slot().is_some_and(|slot| slot.was_last(hiops_this_pid()))
 }
 
 /// An interrupt or a tick, before it ends anything, looks whom it interrupts. With preemption off.
@@ -286,7 +287,7 @@ impl Drop for Threads {
         if let Some(table) = table() {
             // TIMEOUT: none: who sleeps is woken, and looks for itself; all callers of
             // io_schedule() do.
-            while (table.places.iter()).any(|place| place.inside.load(Ordering::Acquire) != 0) {
+            while (table.slots.iter()).any(|slot| slot.inside.load(Ordering::Acquire) != 0) {
                 for waiter in table.waiters.iter().filter(|waiter| waiter.is_asleep()) {
                     let _stay = PreemptOff::new();
                     wake(waiter);
@@ -306,8 +307,8 @@ impl Drop for Threads {
     }
 }
 
-/// What a place is to the hook.
-struct Place {
+/// A waiter's slot, as the hook knows it.
+struct WaitSlot {
     /// Threads between the hook's entry and its end.
     inside: AtomicU32,
     /// Whether what a thread here waited for was over after it had yielded: 0 or 1;
@@ -315,7 +316,7 @@ struct Place {
     yielded: AtomicU8,
     /// When a thread here last yielded, as a [`stamp`](crate::platform::stamp).
     yielded_at: AtomicU64,
-    /// Who last waited here, by its number: the address by which it falls on this place may be
+    /// Who last waited here, by its number: the address by which it falls on this slot may be
     /// another's that has begun since. [`NOBODY`]: nobody has.
     last: AtomicU32,
     /// The CPU that the thread here came to sleep on.
@@ -332,8 +333,8 @@ const NOT_YIELDED: u8 = u8::MAX;
 /// No thread's number; 0 is the idle threads'.
 const NOBODY: u32 = u32::MAX;
 
-impl Place {
-    /// A place where nobody has waited yet.
+impl WaitSlot {
+    /// A slot where nobody has waited yet.
     fn new() -> Self {
         Self {
             inside: AtomicU32::new(0),
@@ -364,7 +365,7 @@ impl Place {
     }
 }
 
-/// What a place is to who naps there. The owner of the place writes all but what is expected.
+/// The naps of a slot's thread. The owner of the slot writes all but what is expected.
 #[derive(Default)]
 struct Naps {
     /// The latest of what was foretold; 0: nothing was.
@@ -379,9 +380,9 @@ struct Naps {
     vain: AtomicBool,
     /// How the last nap ended: a [`Nap`]; [`TOLD`]: that was told.
     ended: AtomicU8,
-    /// How late that was, and on which way.
+    /// How late that was, and on which queue.
     late_ns: AtomicU64,
-    way: AtomicPtr<Way>,
+    queue_ref: AtomicPtr<QueueRef>,
 }
 
 /// A nap that was told of.
@@ -390,7 +391,7 @@ const TOLD: u8 = 0;
 const NAPS: [Nap; 4] = [Nap::Hit, Nap::Late, Nap::Vain, Nap::Woken];
 
 impl Naps {
-    /// Something is foretold of one that is enlisted here, the only one or one of several. Any
+    /// Something is foretold of one that is tracked here, the only one or one of several. Any
     /// context.
     #[inline]
     fn expect(&self, what: Expected, only: bool) {
@@ -427,10 +428,10 @@ impl Naps {
 
     /// A nap begins.
     #[inline]
-    fn begin(&self, until_ns: u64, for_ns: u64, way: *mut Way) {
+    fn begin(&self, until_ns: u64, for_ns: u64, queue_ref: *mut QueueRef) {
         self.until_ns.store(until_ns, Ordering::Relaxed);
         self.for_ns.store(for_ns, Ordering::Relaxed);
-        self.way.store(way, Ordering::Relaxed);
+        self.queue_ref.store(queue_ref, Ordering::Relaxed);
     }
 
     /// Whether a nap was in vain, and a sleep follows; once.
@@ -439,9 +440,9 @@ impl Naps {
         self.vain.load(Ordering::Relaxed) && self.vain.swap(false, Ordering::Relaxed)
     }
 
-    /// How the last nap ended, and how late, if it was one on `way` that was not told of.
+    /// How the last nap ended, and how late, if it was one on `queue_ref` that was not told of.
     #[inline]
-    fn take_ended(&self, way: *mut Way) -> Option<(Nap, u64)> {
+    fn take_ended(&self, queue_ref: *mut QueueRef) -> Option<(Nap, u64)> {
         let ended = self.ended.load(Ordering::Relaxed);
         if ended == TOLD {
             return None;
@@ -449,25 +450,27 @@ impl Naps {
         self.ended.store(TOLD, Ordering::Relaxed);
         let at = usize::from(ended).checked_sub(1)?;
         let late_ns = self.late_ns.load(Ordering::Relaxed);
-        let same = self.way.load(Ordering::Relaxed) == way;
+        let same = self.queue_ref.load(Ordering::Relaxed) == queue_ref;
         (NAPS.get(at).copied())
             .filter(|_| same)
             .map(|nap| (nap, late_ns))
     }
 
-    /// `thread`'s nap here, in the place of `waiter`, is over: it was `woken` before its time, or
+    /// `thread`'s nap here, in the slot of `waiter`, is over: it was `woken` before its time, or
     /// looks now, if there is anything to look for still, and may. With preemption off.
-    fn end(&self, waiter: &Waiter<Offer, Way>, thread: Thread, woken: bool, may_drain: bool) {
+    fn end(&self, waiter: &Waiter<Offer, QueueRef>, thread: Thread, woken: bool, may_drain: bool) {
         let until_ns = self.until_ns.load(Ordering::Relaxed);
-        let way = match may_drain && !woken {
-            true => waiter.way(thread),
+        let queue_ref = match may_drain && !woken {
+            true => waiter.queue_ref(thread),
             false => null_mut(),
         };
-        // SAFETY: the way is this thread's own, and something is outstanding on it: its adapter is
-        // there, and stays for as long as preemption is off.
-        if let Some(way) = unsafe { way.as_ref() } {
+        // SAFETY: the queue is this thread's own, and something is outstanding on it: its adapter
+        // is there, and stays for as long as preemption is off.
+        if let Some(queue_ref) = unsafe { queue_ref.as_ref() } {
             let for_ns = self.for_ns.load(Ordering::Relaxed);
-            let nap = way.queue().look_again(waiter, thread, until_ns, for_ns);
+            let nap = queue_ref
+                .queue()
+                .look_again(waiter, thread, until_ns, for_ns);
             self.vain.store(nap == Nap::Vain, Ordering::Relaxed);
             return;
         }
@@ -519,27 +522,27 @@ trait Sleepers: Send + Sync {
 
 /// The timer of those who sleep with a time-out.
 struct Timeouts {
-    timer: KBox<Retry>,
+    timer: KBox<CoarseTimer>,
     on: AtomicBool,
-    sleepers: Aim<dyn Sleepers>,
+    sleepers: Target<dyn Sleepers>,
 }
 
 impl Timeouts {
     /// A timer that wakes nobody yet.
     fn new() -> Result<Self, Error> {
         Ok(Self {
-            timer: Retry::new().map_err(|_| Error::NoMemory)?,
+            timer: CoarseTimer::new().map_err(|_| Error::NoMemory)?,
             on: AtomicBool::new(false),
-            sleepers: Aim::new(),
+            sleepers: Target::new(),
         })
     }
 
     /// From now on it wakes those who sleep in `table`, of which it is a part; once.
     /// [`Timeouts::shutdown`] silences it.
-    fn aim<T: Sleepers + 'static>(table: Stays<T>, this: fn(&T) -> &Self) {
-        let this = table.seen_as(this);
-        this.get().sleepers.set(table.seen_as(|table| table));
-        this.get().timer.aim(this);
+    fn set_target<T: Sleepers + 'static>(table: Pinned<T>, this: fn(&T) -> &Self) {
+        let this = table.map(this);
+        this.get().sleepers.set(table.map(|table| table));
+        this.get().timer.set_target(this);
     }
 
     /// The caller, awake so far, is about to sleep for up to `ticks`. Whether the time-out is
@@ -582,8 +585,8 @@ impl Timeouts {
     }
 }
 
-impl Kicked for Timeouts {
-    fn kicked(&self) {
+impl CoarseExpired for Timeouts {
+    fn coarse_expired(&self) {
         let Some(sleepers) = self.sleepers.get() else {
             return;
         };
@@ -600,14 +603,14 @@ impl Kicked for Timeouts {
 }
 
 /// A thread that came to sleep, and its CPU.
-pub(crate) struct Here {
+pub(crate) struct CurrentTask {
     /// It has not yielded for this wait, and its CPU is shared by threads like it.
     pub(crate) may_yield: bool,
     /// When what it waits for is over.
     pub(crate) expected: Option<Expected>,
 }
 
-impl Waiting for Here {
+impl Waiting for CurrentTask {
     #[inline]
     fn is_awake(&self) -> bool {
         hiops_is_awake()
@@ -631,8 +634,8 @@ impl Waiting for Here {
 
 /// A thread that has napped, and is not about to sleep.
 pub(crate) struct NapTask<'a> {
-    /// Where its I/O is enlisted.
-    pub(crate) waiter: &'a Waiter<Offer, Way>,
+    /// Where its I/O is tracked.
+    pub(crate) waiter: &'a Waiter<Offer, QueueRef>,
     /// Itself.
     pub(crate) thread: Thread,
 }

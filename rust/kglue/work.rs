@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Work items: what must sleep is begun here from a context that must not. And whom a work item or
-//! a timer calls, which stays where it is until they were silenced ([`Stays`], [`Aim`]).
+//! a timer calls, which stays where it is until they were silenced ([`Pinned`], [`Target`]).
 //!
 //! The kernel crate's (`kernel::workqueue`, Linux 7.2 and 7.3) owns what it runs, and lets go of it
 //! no more. Here an owner that goes away takes its work with it, and keeps it off for a while; so
@@ -23,25 +23,25 @@ pub(crate) trait Job: 'static {
 
 /// An adapter is recovered.
 pub(crate) enum Recover {}
-/// A port that has called is attended.
-pub(crate) enum Tend {}
-/// An adapter's controller is attended: that waits for recoveries.
-pub(crate) enum Attend {}
-/// Drives are exchanged: that ends all of the above, and is not ended by it.
-pub(crate) enum Exchange {}
+/// The events of a port that has called are handled.
+pub(crate) enum PortEvents {}
+/// The events of an adapter's controller are handled: that waits for recoveries.
+pub(crate) enum ControllerEvents {}
+/// Drives come and go: that ends all of the above, and is not ended by it.
+pub(crate) enum Hotplug {}
 /// All that ports are part of is reset: that ends all other work of it.
 pub(crate) enum ResetAll {}
 
 impl Job for Recover {
     const RANK: u32 = 0;
 }
-impl Job for Tend {
+impl Job for PortEvents {
     const RANK: u32 = 0;
 }
-impl Job for Attend {
+impl Job for ControllerEvents {
     const RANK: u32 = 1;
 }
-impl Job for Exchange {
+impl Job for Hotplug {
     const RANK: u32 = 2;
 }
 impl Job for ResetAll {
@@ -66,7 +66,7 @@ pub(crate) struct Work<J: Job> {
 #[repr(C)]
 struct Item<J: Job> {
     work: Opaque<bindings::work_struct>,
-    target: Aim<dyn Run<J>>,
+    target: Target<dyn Run<J>>,
 }
 
 // SAFETY: work may be queued from any context.
@@ -79,7 +79,7 @@ impl<J: Job> Work<J> {
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
         let item = Item {
             work: Opaque::uninit(),
-            target: Aim::new(),
+            target: Target::new(),
         };
         let item = KBox::new(item, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: it stays in its box until no work is pending. This may sleep.
@@ -94,8 +94,8 @@ impl<J: Job> Work<J> {
 
     /// From now on it is `target`'s; once. [`Work::disable`] silences it, as does [`Work::cancel`]
     /// if it is not begun again.
-    pub(crate) fn aim<T: Run<J> + 'static>(&self, target: Stays<T>) {
-        self.item.target.set(target.seen_as(|target| target));
+    pub(crate) fn set_target<T: Run<J> + 'static>(&self, target: Pinned<T>) {
+        self.item.target.set(target.map(|target| target));
     }
 
     /// Begins it, unless it is waiting to begin, or is nobody's: then `false`. Any context.
@@ -142,9 +142,9 @@ impl<J: Job> Work<J> {
     }
 
     /// It does not run until the result is dropped. Sleeps.
-    pub(crate) fn keep_off(&self) -> KeptOff<'_, J> {
+    pub(crate) fn disable_scoped(&self) -> DisabledWork<'_, J> {
         self.disable();
-        KeptOff(self)
+        DisabledWork(self)
     }
 
     /// # Safety
@@ -167,9 +167,9 @@ impl<J: Job> Drop for Work<J> {
 }
 
 /// Work that does not run while this lives.
-pub(crate) struct KeptOff<'a, J: Job>(&'a Work<J>);
+pub(crate) struct DisabledWork<'a, J: Job>(&'a Work<J>);
 
-impl<J: Job> Drop for KeptOff<'_, J> {
+impl<J: Job> Drop for DisabledWork<'_, J> {
     fn drop(&mut self) {
         self.0.enable();
     }
@@ -179,23 +179,23 @@ impl<J: Job> Drop for KeptOff<'_, J> {
 /// Copies lead to the same object.
 ///
 /// # Invariants
-/// The object is valid for as long as anybody asks for it, by the promise given to [`Stays::new`].
-pub(crate) struct Stays<T: ?Sized>(NonNull<T>);
+/// The object is valid for as long as anybody asks for it, by the promise given to [`Pinned::new`].
+pub(crate) struct Pinned<T: ?Sized>(NonNull<T>);
 
-impl<T: ?Sized> Clone for Stays<T> {
+impl<T: ?Sized> Clone for Pinned<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T: ?Sized> Copy for Stays<T> {}
+impl<T: ?Sized> Copy for Pinned<T> {}
 
 // SAFETY: all that is got of it is a shared reference.
-unsafe impl<T: ?Sized + Sync> Send for Stays<T> {}
+unsafe impl<T: ?Sized + Sync> Send for Pinned<T> {}
 // SAFETY: as above.
-unsafe impl<T: ?Sized + Sync> Sync for Stays<T> {}
+unsafe impl<T: ?Sized + Sync> Sync for Pinned<T> {}
 
-impl<T> Stays<T> {
+impl<T> Pinned<T> {
     /// # Safety
     /// `it` stays where it is, and alive, with all of its that is not behind a lock, until
     /// everybody whom the result is handed to was silenced for good; each of them says how that is
@@ -206,20 +206,20 @@ impl<T> Stays<T> {
     }
 }
 
-impl<T: ?Sized> Stays<T> {
+impl<T: ?Sized> Pinned<T> {
     /// Likewise of what `f` finds of it, if it does.
     pub(crate) fn part<U>(
         self,
         f: impl for<'a> FnOnce(&'a T) -> Option<&'a U>,
-    ) -> Option<Stays<U>> {
+    ) -> Option<Pinned<U>> {
         // INVARIANT: what `f` returns is borrowed from the object, hence as valid.
-        f(self.get()).map(|part| Stays(NonNull::from(part)))
+        f(self.get()).map(|part| Pinned(NonNull::from(part)))
     }
 
     /// Likewise of what `f` sees in it, a trait that it has.
-    pub(crate) fn seen_as<U: ?Sized>(self, f: for<'a> fn(&'a T) -> &'a U) -> Stays<U> {
+    pub(crate) fn map<U: ?Sized>(self, f: for<'a> fn(&'a T) -> &'a U) -> Pinned<U> {
         // INVARIANT: as in `part`.
-        Stays(NonNull::from(f(self.get())))
+        Pinned(NonNull::from(f(self.get())))
     }
 
     /// The object. Any context.
@@ -231,21 +231,21 @@ impl<T: ?Sized> Stays<T> {
 }
 
 /// An object that is named once, when it has found its place, and called for ever after.
-pub(crate) struct Aim<T: ?Sized>(SetOnce<Stays<T>>);
+pub(crate) struct Target<T: ?Sized>(SetOnce<Pinned<T>>);
 
-impl<T: ?Sized> Aim<T> {
+impl<T: ?Sized> Target<T> {
     pub(crate) const fn new() -> Self {
         Self(SetOnce::new())
     }
 
     /// Names it; the first one counts.
-    pub(crate) fn set(&self, target: Stays<T>) {
+    pub(crate) fn set(&self, target: Pinned<T>) {
         self.0.populate(target);
     }
 
     /// It, if it was named. Any context.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
-        self.0.as_ref().map(Stays::get)
+        self.0.as_ref().map(Pinned::get)
     }
 }

@@ -44,16 +44,16 @@ fn a_nap_and_a_sleep_beside_an_offer() {
         let woken = loom::sync::atomic::AtomicBool::new(false);
         let world = Arc::new((waiters, AtomicUsize::new(0), woken));
         let (waiters, ended, woken) = &*world;
-        let place = waiters.place(owner).unwrap();
-        assert!(place.track(owner, null_mut()));
-        place.sleep(owner);
+        let slot = waiters.slot(owner).unwrap();
+        assert!(slot.track(owner, null_mut()));
+        slot.sleep(owner);
         let drainer = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
                 let (waiters, ended, woken) = &*world;
-                let place = waiters.place(owner).unwrap();
-                let counted = match place.is_asleep() {
-                    true => waiters.offer(place, 1),
+                let slot = waiters.slot(owner).unwrap();
+                let counted = match slot.is_asleep() {
+                    true => waiters.offer(slot, 1),
                     false => Err(Some(1)),
                 };
                 match counted {
@@ -68,7 +68,7 @@ fn a_nap_and_a_sleep_beside_an_offer() {
             })
         };
         let claim = || {
-            if place.wake(owner).is_some() {
+            if slot.wake(owner).is_some() {
                 ended.fetch_add(1, SeqCst);
             }
         };
@@ -76,7 +76,7 @@ fn a_nap_and_a_sleep_beside_an_offer() {
         // It makes itself wakeable: what woke it before is forgotten.
         woken.swap(false, SeqCst);
         if ended.load(SeqCst) == 0 {
-            place.sleep(owner);
+            slot.sleep(owner);
         }
         drainer.join().unwrap();
         let over = ended.load(SeqCst) != 0;

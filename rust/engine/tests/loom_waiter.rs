@@ -38,8 +38,8 @@ impl World {
             woken: AtomicUsize::new(0),
             sweeping: AtomicBool::new(false),
         };
-        let place = world.waiters.place(owner()).unwrap();
-        assert!(place.track(owner(), null_mut()));
+        let slot = world.waiters.slot(owner()).unwrap();
+        assert!(slot.track(owner(), null_mut()));
         Arc::new(world)
     }
 
@@ -49,11 +49,11 @@ impl World {
 
     /// What a drainer does with a completion of the owner's.
     fn complete(&self) {
-        let place = self.waiters.place(owner()).unwrap();
-        if !place.is_asleep() {
+        let slot = self.waiters.slot(owner()).unwrap();
+        if !slot.is_asleep() {
             return self.end();
         }
-        match self.waiters.offer(place, 1) {
+        match self.waiters.offer(slot, 1) {
             Ok(woken) => {
                 assert_eq!(woken, owner());
                 self.woken.fetch_add(1, SeqCst);
@@ -65,7 +65,7 @@ impl World {
 
     /// What the hook does after the sleep.
     fn wake(&self) {
-        if self.waiters.place(owner()).unwrap().wake(owner()).is_some() {
+        if self.waiters.slot(owner()).unwrap().wake(owner()).is_some() {
             self.end();
         }
     }
@@ -77,7 +77,7 @@ impl World {
 fn an_offer_beside_a_waking_owner() {
     check(3, || {
         let world = World::new();
-        world.waiters.place(owner()).unwrap().sleep(owner());
+        world.waiters.slot(owner()).unwrap().sleep(owner());
         let drainer = {
             let world = Arc::clone(&world);
             thread::spawn(move || world.complete())
@@ -98,7 +98,7 @@ fn an_offer_beside_an_owner_falling_asleep() {
             let world = Arc::clone(&world);
             thread::spawn(move || world.complete())
         };
-        world.waiters.place(owner()).unwrap().sleep(owner());
+        world.waiters.slot(owner()).unwrap().sleep(owner());
         drainer.join().unwrap();
         let (ended, woken) = (world.ended.load(SeqCst), world.woken.load(SeqCst));
         assert_eq!(ended + woken, 1, "neither ended nor woken, or both");
@@ -112,7 +112,7 @@ fn an_offer_beside_an_owner_falling_asleep() {
 fn an_offer_is_claimed_once() {
     check(3, || {
         let world = World::new();
-        world.waiters.place(owner()).unwrap().sleep(owner());
+        world.waiters.slot(owner()).unwrap().sleep(owner());
         world.complete();
         let sweeper = {
             let world = Arc::clone(&world);
@@ -130,7 +130,7 @@ fn an_offer_is_claimed_once() {
 fn of_two_sweeps_one_is_told_of_the_other() {
     check(2, || {
         let world = World::new();
-        world.waiters.place(owner()).unwrap().sleep(owner());
+        world.waiters.slot(owner()).unwrap().sleep(owner());
         world.complete();
         let sweeper = {
             let world = Arc::clone(&world);
@@ -154,12 +154,12 @@ fn of_two_sweeps_one_is_told_of_the_other() {
 fn the_sweep_rests_beside_an_offer() {
     check(3, || {
         let world = World::new();
-        let place = world.waiters.place(owner()).unwrap();
-        place.sleep(owner());
+        let slot = world.waiters.slot(owner()).unwrap();
+        slot.sleep(owner());
         // An offer was made and claimed: its mark is there still.
         world.complete();
         world.wake();
-        place.sleep(owner());
+        slot.sleep(owner());
         world.sweeping.store(true, Ordering::Relaxed);
         let sweeper = {
             let world = Arc::clone(&world);
@@ -183,33 +183,33 @@ fn the_sweep_rests_beside_an_offer() {
     });
 }
 
-/// A thread whose I/O has just ended goes to sleep while another takes its place: the sleeper is
-/// never taken for the new owner, and a place that is slept in not given away.
+/// A thread whose I/O has just ended goes to sleep while another takes its slot: the sleeper is
+/// never taken for the new owner, and a slot that is slept in not given away.
 #[test]
 fn a_sleeper_beside_a_new_owner() {
     check(3, || {
         let world = World::new();
         let other = Thread::at(128).unwrap();
-        world.waiters.place(owner()).unwrap().ended();
+        world.waiters.slot(owner()).unwrap().ended();
         let taker = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                let place = world.waiters.place(other).unwrap();
-                let taken = place.track(other, null_mut());
+                let slot = world.waiters.slot(other).unwrap();
+                let taken = slot.track(other, null_mut());
                 if taken {
-                    assert_eq!(place.sleeper(), None, "it is awake");
+                    assert_eq!(slot.sleeper(), None, "it is awake");
                 }
                 taken
             })
         };
-        let place = world.waiters.place(owner()).unwrap();
-        place.sleep(owner());
-        let slept = place.sleeper();
+        let slot = world.waiters.slot(owner()).unwrap();
+        slot.sleep(owner());
+        let slept = slot.sleeper();
         assert_ne!(slept, Some(other));
         let taken = taker.join().unwrap();
-        assert_eq!(taken, slept.is_none(), "the place is one's or the other's");
-        assert_eq!(place.sleeper(), slept);
-        assert!(place.wake(owner()).is_none());
-        assert_eq!(place.sleeper(), None);
+        assert_eq!(taken, slept.is_none(), "the slot is one's or the other's");
+        assert_eq!(slot.sleeper(), slept);
+        assert!(slot.wake(owner()).is_none());
+        assert_eq!(slot.sleeper(), None);
     });
 }

@@ -52,10 +52,10 @@ pub trait Bus: Send + Sync + 'static {
         false
     }
     /// Undoes [`Bus::cut_off`], before the controller, which is stopped, is started again.
-    /// [`Error::Timeout`]: others that share its way to memory are cut off still. Sleeps.
+    /// [`Error::Timeout`]: others that share its path to memory are cut off still. Sleeps.
     fn restore(&self) -> Result<(), Error>;
     /// For a controller that can't be stopped, although all that it is part of was just reset:
-    /// others that share its way to memory go on. Its memory is kept by the caller until nothing
+    /// others that share its path to memory go on. Its memory is kept by the caller until nothing
     /// of them all gets there any more. Sleeps.
     fn give_up(&self) {}
     /// How an operator takes its disk off and back, and nothing else of what the controller is part

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! An adapter while it serves: its interrupts, its disks' files, and the way of tools' commands to
+//! An adapter while it serves: its interrupts, its disks' files, and how tools' commands get to
 //! the controller's control path, which they have for a while.
 
 use core::any::Any;
@@ -19,19 +19,21 @@ use crate::adapter::config::{Bus, Reason};
 use crate::adapter::queue;
 use crate::adapter::queue::{HwQueue, Io};
 use crate::adapter::state::Adapter;
-use crate::blk::ioctl::{AdminPath, ControlPath, ControllerCounts, Gate, Ioctl, Owner, Way};
+use crate::blk::ioctl::{
+    AdminPath, ControlPath, ControllerAccess, ControllerCounts, Gate, Ioctl, Owner,
+};
 use crate::caller::TakeOff;
 use crate::platform::{stamp, NoIo};
 use crate::text::log_warn;
 
-/// The way of ioctls to the adapter behind a gate, which is an `A`: one only opens it, and has
-/// given the function that comes this way.
-struct GateWay<'a, A> {
+/// How ioctls reach the adapter behind a gate, which is an `A`: one only opens it, and has given
+/// the function that comes by it.
+struct GateAccess<'a, A> {
     gate: &'a Gate,
     adapter: PhantomData<A>,
 }
 
-impl<'a, A> GateWay<'a, A> {
+impl<'a, A> GateAccess<'a, A> {
     pub(super) fn new(gate: &'a Gate) -> Self {
         Self {
             gate,
@@ -40,7 +42,7 @@ impl<'a, A> GateWay<'a, A> {
     }
 }
 
-impl<C: AdminPath, B: Bus> Way<C> for GateWay<'_, Adapter<C, B>> {
+impl<C: AdminPath, B: Bus> ControllerAccess<C> for GateAccess<'_, Adapter<C, B>> {
     type Control = Adapter<C, B>;
 
     fn with<R>(
@@ -320,8 +322,8 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     fn set_write_cache(&self, on: bool) -> Result<(), Error> {
         let turn = || self.hold_at_rest(|| self.controller.set_write_cache(on));
         self.change_disks_by_file(turn)?.map_err(|why| {
-            let way = if on { "on" } else { "off" };
-            log_warn!(self, "its write cache is not turned {}: {}\n", way, why);
+            let access = if on { "on" } else { "off" };
+            log_warn!(self, "its write cache is not turned {}: {}\n", access, why);
             Error::Unsupported
         })
     }
@@ -344,8 +346,8 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn ioctls(&self) -> Ioctl {
         |gate, disk, cmd, arg| {
-            let way = GateWay::<Self>::new(gate);
-            C::ioctl(disk, cmd, arg, &way)
+            let access = GateAccess::<Self>::new(gate);
+            C::ioctl(disk, cmd, arg, &access)
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::work::{Recover, Run};
 
 /// How a restart ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum Restarted {
     /// It serves.
     Back,
     /// All that it is part of is reset ([`Bus::reset_all`]); it is suspended until then.
@@ -208,11 +208,11 @@ impl<C: Controller, B: Bus> Run<Recover> for Adapter<C, B> {
         }
         self.resets.fetch_add(1, Ordering::Release);
         match self.restart(CmdError::Timeout.again(), Then::Start) {
-            Ok(Ended::Waits) => crate::text::log_err!(
+            Ok(Restarted::Waits) => crate::text::log_err!(
                 self,
                 "it can't be stopped: all that it is part of is reset, and the others go on then\n"
             ),
-            Ok(Ended::Back) => {
+            Ok(Restarted::Back) => {
                 crate::text::log_warn!(self, "it is back\n");
                 // What it would have called for meanwhile.
                 self.call();
@@ -263,7 +263,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// Lays the queues to rest, stops the controller, ends what it had as `why` says; then brings
     /// it back, or closes the gate for good. An error: it could not be brought back, and the gate
     /// is closed. Sleeps.
-    pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<Ended, Error> {
+    pub(crate) fn restart(&self, why: Failure, then: Then) -> Result<Restarted, Error> {
         let _control = self.control_now();
         self.keep_out();
         let (result, suspended) = self.restart_quiesced(why, then);
@@ -277,7 +277,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// Returns, too, whether this has suspended it, which whoever resumes it ends.
-    fn restart_quiesced(&self, why: Failure, then: Then) -> (Result<Ended, Error>, bool) {
+    fn restart_quiesced(&self, why: Failure, then: Then) -> (Result<Restarted, Error>, bool) {
         let mut quiesced = self.quiesced.lock();
         self.halt(&mut quiesced, why, then);
         let started = match then {
@@ -289,12 +289,12 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 (self.state).compare_exchange(LIVE, SUSPENDED, Ordering::AcqRel, Ordering::Acquire);
             // Whoever resets has suspended it already, perhaps, and waits for this to end.
             if matches!(begun, Ok(_) | Err(SUSPENDED)) {
-                return (Ok(Ended::Waits), begun.is_ok());
+                return (Ok(Restarted::Waits), begun.is_ok());
             }
         }
         let started = started.map_err(|down| down.why);
         self.go_on(&mut quiesced, started);
-        (started.map(|()| Ended::Back), false)
+        (started.map(|()| Restarted::Back), false)
     }
 
     /// The device is gone for good: what it has fails, and so does what comes, until the adapter is

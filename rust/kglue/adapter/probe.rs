@@ -21,7 +21,7 @@ use crate::blk::MapKind;
 use crate::platform::KernelPlatform;
 use crate::shims;
 use crate::wait::hook::Hook;
-use crate::work::{Recover, Stays, Work};
+use crate::work::{Pinned, Recover, Work};
 
 /// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the
 /// FIFO holds the rest. Enough that who has 256 in flight never sleeps for one of blk-mq's tags,
@@ -132,7 +132,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     ) -> Result<KBox<Self>, Error> {
         match Self::allocate(platform, controller, bus, config) {
             Ok(mut adapter) => {
-                adapter.aim();
+                adapter.set_target();
                 adapter.create_queues()?;
                 adapter.allocate_set()?;
                 Ok(adapter)
@@ -203,17 +203,17 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     }
 
     /// Its work items and its timer are its own from here on.
-    fn aim(&self) {
-        let adapter = self.stays();
-        self.recovery.aim(adapter);
-        self.attention.aim(adapter);
+    fn set_target(&self) {
+        let adapter = self.pinned();
+        self.recovery.set_target(adapter);
+        self.attention.set_target(adapter);
     }
 
-    pub(super) fn stays(&self) -> Stays<Self> {
+    pub(super) fn pinned(&self) -> Pinned<Self> {
         // SAFETY: it does not move any more (invariant). Before it goes (`put_away`) the gate is
         // closed, and disks are gone with their attributes; the recovery is cancelled, and as the
         // state is `DEAD` then not begun again; attention is disabled, and the queues are quiet.
-        unsafe { Stays::new(self) }
+        unsafe { Pinned::new(self) }
     }
 
     pub(super) fn depth(&self) -> u16 {
@@ -257,12 +257,12 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         self.own_vectors = in_a_row(self.queues.iter().filter_map(|queue| queue.vector));
         (self.quiesced.lock().reserve(self.queues.len(), GFP_KERNEL))
             .map_err(|_| Error::NoMemory)?;
-        let adapter = self.stays();
+        let adapter = self.pinned();
         for at in 0..self.queues.len() {
             let Some(queue) = adapter.part(|adapter| adapter.queues.get(at)) else {
                 continue;
             };
-            HwQueue::settle(queue, adapter);
+            HwQueue::set_targets(queue, adapter);
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             C::wake_by(queue.get().io.hardware(), queue.get().alarm.clone());
         }

@@ -9,14 +9,14 @@ use kernel::sync::SetOnce;
 use strategy::Selected;
 
 use crate::adapter::config::Bus;
-use crate::blk::hctx::{Arrival, Offer, Rq, Waited, Way};
+use crate::blk::hctx::{Offer, QueueRef, Rq, WaitStart, Waited};
 use crate::blk::ioctl::ControllerCounts;
 use crate::blk::upper::BlkUpper;
 use crate::platform::{stamp, stamps_to_ns, KernelPlatform, PreemptOff};
-use crate::timers::{Expired, Kicked, Polled};
+use crate::timers::{CoarseExpired, Expired, Polled};
 use crate::wait;
-use crate::wait::{Here, NapTask};
-use crate::work::{Aim, Stays};
+use crate::wait::{CurrentTask, NapTask};
+use crate::work::{Pinned, Target};
 
 /// Completions that answer nothing, after which the controller is not trusted any more.
 const MOST_VIOLATIONS: u64 = 16;
@@ -47,13 +47,13 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     pub(crate) vector: Option<u16>,
     #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
     pub(crate) alarm: crate::faults::Alarm,
-    /// The queue as the wait hook knows it, once it has found its place.
-    pub(crate) way: SetOnce<Way>,
-    ops: Aim<dyn AdapterOps>,
+    /// The queue as the wait hook knows it, once it does not move any more.
+    pub(crate) queue_ref: SetOnce<QueueRef>,
+    ops: Target<dyn AdapterOps>,
     /// In a box: queues are made on the stack.
     stats: KBox<QueueStats>,
-    /// Violations that a reset has settled.
-    settled: AtomicU64,
+    /// Violations from before the last reset, which count no more.
+    forgiven: AtomicU64,
     /// That requests wait for long was told.
     told_to_wait: AtomicBool,
 }
@@ -76,23 +76,24 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             vector,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             alarm: crate::faults::Alarm::new()?,
-            way: SetOnce::new(),
-            ops: Aim::new(),
+            queue_ref: SetOnce::new(),
+            ops: Target::new(),
             stats,
-            settled: AtomicU64::new(0),
+            forgiven: AtomicU64::new(0),
             told_to_wait: AtomicBool::new(false),
         })
     }
 
-    /// `queue` has found its place, in `ops`. [`HwQueue::quiet`] silences its timers.
-    pub(super) fn settle<K: AdapterOps + 'static>(queue: Stays<Self>, ops: Stays<K>) {
+    /// `queue` does not move any more: its timers and the wait hook call it from now on, and it
+    /// calls `ops`. [`HwQueue::quiet`] silences its timers.
+    pub(super) fn set_targets<K: AdapterOps + 'static>(queue: Pinned<Self>, ops: Pinned<K>) {
         let this = queue.get();
-        this.ops.set(ops.seen_as(|ops| ops));
-        this.io.upper().retry.aim(queue);
-        this.io.upper().poller.aim(queue);
+        this.ops.set(ops.map(|ops| ops));
+        this.io.upper().retry.set_target(queue);
+        this.io.upper().poller.set_target(queue);
         #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
-        this.alarm.aim(queue);
-        this.way.populate(Way::new(queue));
+        this.alarm.set_target(queue);
+        this.queue_ref.populate(QueueRef::new(queue));
     }
 
     /// Changes how completions are noticed, with the queue at rest for a moment. Sleeps; one caller
@@ -122,7 +123,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
 
     /// The controller was reset: its earlier violations count no more.
     pub(crate) fn trust_again(&self) {
-        self.settled.store(self.io.violations(), Ordering::Relaxed);
+        self.forgiven.store(self.io.violations(), Ordering::Relaxed);
     }
 
     /// No timer of it runs any more, nor will.
@@ -160,8 +161,8 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     /// has neither, and a time-out. Whoever else drains leaves it to them.
     #[inline]
     pub(crate) fn judge(&self) {
-        let settled = self.settled.load(Ordering::Relaxed);
-        if self.io.violations().saturating_sub(settled) > MOST_VIOLATIONS {
+        let forgiven = self.forgiven.load(Ordering::Relaxed);
+        if self.io.violations().saturating_sub(forgiven) > MOST_VIOLATIONS {
             self.report_violation();
         }
     }
@@ -211,22 +212,22 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
 }
 
 impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
-    fn wait(&self, come: Arrival) -> Next {
-        let here = Here {
-            may_yield: come.calm && come.yielded.is_none_or(|found| found),
-            expected: come.expected,
+    fn wait(&self, start: WaitStart) -> Next {
+        let task = CurrentTask {
+            may_yield: start.calm && start.yielded.is_none_or(|found| found),
+            expected: start.expected,
         };
-        if let Some((nap, late_ns)) = come.napped {
+        if let Some((nap, late_ns)) = start.napped {
             self.stats.nap(nap);
             self.io.note_nap(nap, late_ns);
         }
-        let ended = (come.yielded).and_then(|found| self.io.yielded(found, &here));
-        self.io.wait(&here, ended)
+        let ended = (start.yielded).and_then(|found| self.io.yielded(found, &task));
+        self.io.wait(&task, ended)
     }
 
     fn look_again(
         &self,
-        waiter: &Waiter<Offer, Way>,
+        waiter: &Waiter<Offer, QueueRef>,
         thread: Thread,
         until_ns: u64,
         for_ns: u64,
@@ -269,8 +270,8 @@ impl<C: Controller, B: Bus> Polled for HwQueue<C, B> {
     }
 }
 
-impl<C: Controller, B: Bus> Kicked for HwQueue<C, B> {
-    fn kicked(&self) {
+impl<C: Controller, B: Bus> CoarseExpired for HwQueue<C, B> {
+    fn coarse_expired(&self) {
         self.io.kick();
     }
 }

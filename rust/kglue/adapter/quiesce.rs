@@ -50,7 +50,7 @@ pub(crate) enum Then {
 #[derive(Clone, Copy)]
 pub(crate) struct Down {
     pub(crate) why: Error,
-    /// Nor could it be stopped, or one that it shares its way to memory with: it is cut off.
+    /// Nor could it be stopped, or one that it shares its path to memory with: it is cut off.
     pub(crate) is_stuck: bool,
 }
 

@@ -4,10 +4,10 @@
 //! namespace that comes or goes, a cache that is turned off).
 //!
 //! # Attention
-//! A thread that no disk waits for attends the controller. What the controller says goes to the log
-//! and, as a uevent of its device, to programs; what it wishes is done: its disks are looked at
-//! anew, it is recovered, or it is attended with its queues at rest. An unasked look at the disks
-//! disturbs nobody as long as they are what they were.
+//! A thread that no disk waits for handles the controller's events. What the controller says goes
+//! to the log and, as a uevent of its device, to programs; what it wishes is done: its disks are
+//! looked at anew, it is recovered, or its events are handled with its queues at rest. An unasked
+//! look at the disks disturbs nobody as long as they are what they were.
 //!
 //! # A change
 //! ```text
@@ -43,7 +43,7 @@ use crate::platform::NoIo;
 use crate::text::{log_err, log_info, log_warn, write_quirks, Text};
 use crate::timers::Expired;
 use crate::wait::hook::{is_hooked, Hook};
-use crate::work::{Attend, Run, Stays};
+use crate::work::{ControllerEvents, Pinned, Run};
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Names the controller's disks and shows them; returns how many there are. After the interrupt
@@ -128,8 +128,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     }
 
     /// It, as its disks' files have it.
-    fn owner(&self) -> Stays<dyn Owner> {
-        self.stays().seen_as(|adapter| adapter)
+    fn owner(&self) -> Pinned<dyn Owner> {
+        self.pinned().map(|adapter| adapter)
     }
 
     pub(crate) fn add_disk(&self, unit: Unit) -> Result<(), Error> {
@@ -141,7 +141,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 unit: unit.id,
                 format: Format::new(&unit),
                 max_retries: self.config.begin.max_retries,
-                way: queue.way.as_ref().ok_or(Error::Invalid)?,
+                queue_ref: queue.queue_ref.as_ref().ok_or(Error::Invalid)?,
                 switches: Toggles::new(self.switches(), queue.useful_switches()),
                 stats: Default::default(),
             };
@@ -276,7 +276,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                     Err(error) => advice(error),
                 }
             }
-            // Another one in its place: it is exchanged.
+            // Another one in its place: this disk goes, and that one comes.
             Some(Ok(_)) | None => return disk.close(),
             Some(Err(refused)) => refused.why,
         };
@@ -389,7 +389,7 @@ const EVENT_LINE: usize = 256;
 const VARIABLE: usize = 48;
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// The controller is attended soon. Any context.
+    /// The controller's events are handled soon. Any context.
     pub(crate) fn call(&self) {
         self.attention.begin();
     }
@@ -401,7 +401,7 @@ impl<C: AdminPath, B: Bus> Expired for Adapter<C, B> {
     }
 }
 
-impl<C: AdminPath, B: Bus> Run<Attend> for Adapter<C, B> {
+impl<C: AdminPath, B: Bus> Run<ControllerEvents> for Adapter<C, B> {
     fn run(&self) {
         if self.attention.take_look() {
             // What went wrong is told there.
@@ -443,7 +443,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     /// Sees to one wish; whether there may be more.
     fn attend(&self) -> bool {
-        // One that sleeps is attended when it is awake, one that recovers when it is back.
+        // Events of one that sleeps are handled when it is awake, of one that recovers when it is
+        // back.
         if self.state.load(Ordering::Acquire) != LIVE
             || self.recovering.load(Ordering::Acquire) != WELL
         {

@@ -7,7 +7,7 @@
 //! in between has less to undo than the others. So it is counted here, under the lock of the list,
 //! and whoever joins or leaves is made even.
 //!
-//! [`Attention`]: how the controller is attended, and what was seen last.
+//! [`Attention`]: how the controller's events are handled, and what was seen last.
 //!
 //! [`TagSet`]: what blk-mq has of the queues. The kernel crate's (`kernel::block::mq::TagSet`,
 //! Linux 7.2 and 7.3) is of operations that lack what is needed here (`blk/ops.rs`), has one map of
@@ -31,7 +31,7 @@ use crate::blk::upper::BlkUpper;
 use crate::platform::KernelPlatform;
 use crate::timers::{Expired, HrTimer};
 use crate::wait::hook::Hook;
-use crate::work::{Attend, Recover, Run, Stays, Work};
+use crate::work::{ControllerEvents, Pinned, Recover, Run, Work};
 
 pub(crate) const LIVE: u8 = 0;
 pub(crate) const DEAD: u8 = 1;
@@ -98,7 +98,7 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) misses: AtomicBool,
     /// How long the command that is the reason may have taken, in milliseconds.
     pub(super) late_ms: AtomicU64,
-    /// The way here for those who may outlive it.
+    /// The gate to it, for what may outlive it.
     pub(super) gate: Arc<Gate>,
     /// How often it was reset, by request or for a reason.
     pub(super) resets: AtomicU64,
@@ -302,9 +302,9 @@ impl Deref for Shown {
 /// What the controller says of its disks.
 pub(crate) type Found = KVec<core::result::Result<Unit, Refused>>;
 
-/// How the controller is attended: the work item of that, and the timer that puts it off.
+/// How the controller's events are handled: the work item of that, and the timer that puts it off.
 pub(crate) struct Attention {
-    work: Work<Attend>,
+    work: Work<ControllerEvents>,
     timer: KBox<HrTimer>,
     /// The disks are to be looked at anew, whatever the controller says.
     look: AtomicBool,
@@ -327,12 +327,15 @@ impl Attention {
 
     /// From now on it is `adapter`'s, who begins it when the timer has expired; once.
     /// [`Attention::disable`] silences it.
-    pub(super) fn aim<A: Run<Attend> + Expired + 'static>(&self, adapter: Stays<A>) {
-        self.work.aim(adapter);
-        self.timer.target().set(adapter.seen_as(|adapter| adapter));
+    pub(super) fn set_target<A: Run<ControllerEvents> + Expired + 'static>(
+        &self,
+        adapter: Pinned<A>,
+    ) {
+        self.work.set_target(adapter);
+        self.timer.target().set(adapter.map(|adapter| adapter));
     }
 
-    /// The controller is attended soon. Any context.
+    /// The controller's events are handled soon. Any context.
     pub(super) fn begin(&self) {
         self.work.begin();
     }
@@ -348,12 +351,12 @@ impl Attention {
         self.look.swap(false, Ordering::AcqRel)
     }
 
-    /// The controller is attended in `us` microseconds. By the work itself.
+    /// The controller's events are handled in `us` microseconds. By the work itself.
     pub(super) fn put_off(&self, us: u32) {
         self.timer.start(us);
     }
 
-    /// Nothing is attended any more, whoever calls. Sleeps.
+    /// No events are handled any more, whoever calls. Sleeps.
     pub(crate) fn disable(&self) {
         self.work.disable();
         // Nobody starts it any more.

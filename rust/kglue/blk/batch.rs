@@ -22,7 +22,7 @@ use crate::shims;
 use crate::shims_safe::{hiops_bh_off, hiops_bh_on};
 
 /// Requests that one context has ended, by what becomes of them.
-pub(crate) struct Ended {
+pub(crate) struct EndedRequests {
     /// Those that blk-mq ends as a batch.
     batch: Batch,
     /// Those that it ends one by one, with the status in their PDU.
@@ -35,7 +35,7 @@ pub(crate) struct Ended {
     pub(super) wakes: bool,
 }
 
-impl Default for Ended {
+impl Default for EndedRequests {
     // Inline and field by field: one is made for every drain, and the derived one is a copy.
     #[inline(always)]
     fn default() -> Self {
@@ -49,7 +49,7 @@ impl Default for Ended {
     }
 }
 
-impl Ended {
+impl EndedRequests {
     /// Takes `rq`, which is over.
     #[inline(always)]
     pub(super) fn put(&mut self, rq: Rq) {
@@ -140,7 +140,7 @@ pub(crate) fn is_worth_a_try(rq: &Rq, failure: Failure) -> bool {
 }
 
 /// Gives `rq`, of which [`is_worth_a_try`] holds, back to blk-mq: unmapped, and with nobody
-/// enlisted. Any context, no token held save by a `engine::Quiesced`.
+/// waiting for it. Any context, no token held save by a `engine::Quiesced`.
 #[cold]
 pub(crate) fn requeue(rq: Rq) {
     rq.hctx().stats.retried();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A request's data as the controller is to see it, mapped and undone exactly once: not at all for
-//! a controller made of software ([`DirectMap`]), and by DMA for all others ([`DmaMap`]), piece by
-//! piece as the controller asks for the next.
+//! a controller made of software ([`DirectMap`]), and by DMA for all others ([`DmaMap`]), one
+//! segment after the other as the controller asks for it.
 //!
 //! `kernel::dma` (Linux 7.2 and 7.3) has memory that a driver allocates for itself, and
 //! scatterlists, but neither `dma_map_phys` nor blk-mq's iterator over a request's data.
@@ -28,7 +28,7 @@ pub trait MapKind: Send + Sync + 'static {
     /// What is kept in the request for as long as it is mapped; all zeroes means "not mapped".
     type Mapped: 'static;
 
-    /// Maps the data of `rq`, a read or a write: all of it, or piece by piece as the pieces are
+    /// Maps the data of `rq`, a read or a write: all of it, or segment by segment as these are
     /// taken. [`MapKind::unmap`] undoes what was mapped so far, at any moment.
     fn data<'a>(
         &'a self,
@@ -95,8 +95,8 @@ pub struct DmaMapped {
     mmio: bool,
     /// Bytes mapped, for the IOMMU's range.
     total: u32,
-    one: Piece,
-    list: Pieces,
+    one: MappedSegment,
+    list: MappedSegments,
     iova: bindings::dma_iova_state,
     /// Where blk-mq's iterator is; here so that the segments' own is small and moves cheaply.
     iter: shims::blk_dma_iter,
@@ -134,10 +134,10 @@ impl DmaMap {
     }
 
     #[inline]
-    fn unmap_piece(&self, rq: &Rq, piece: Piece, mmio: bool) {
+    fn unmap_segment(&self, rq: &Rq, segment: MappedSegment, mmio: bool) {
         // SAFETY: mapped for this device and in this request's direction, and not unmapped since.
         unsafe {
-            shims::hiops_unmap_one(self.device, piece.addr, piece.len, rq.as_raw(), mmio);
+            shims::hiops_unmap_one(self.device, segment.addr, segment.len, rq.as_raw(), mmio);
         }
     }
 
@@ -156,10 +156,10 @@ impl DmaMap {
         let (one, mmio) = (mapped.one, mapped.mmio);
         match core::mem::replace(&mut mapped.how, How::Nothing) {
             How::Nothing => {}
-            How::Single => self.unmap_piece(rq, one, false),
+            How::Single => self.unmap_segment(rq, one, false),
             How::Each => {
-                while let Some(piece) = self.mapped(rq).list.pop() {
-                    self.unmap_piece(rq, piece, mmio);
+                while let Some(segment) = self.mapped(rq).list.pop() {
+                    self.unmap_segment(rq, segment, mmio);
                 }
             }
             How::Range => self.unmap_range(rq),
@@ -226,7 +226,7 @@ enum At {
     End,
 }
 
-/// Maps data that is not one segment, piece by piece.
+/// Maps data that is not one segment, segment by segment.
 struct DmaSegments<'a> {
     map: &'a DmaMap,
     rq: &'a mut Rq,
@@ -286,17 +286,17 @@ impl DmaSegments<'_> {
     #[inline(never)]
     fn note(&mut self, seg: Segment) -> Result<Segment, CmdError> {
         let Segment { addr, len } = seg;
-        let piece = Piece { addr, len };
+        let segment = MappedSegment { addr, len };
         let room = usize::from(self.rq.view().segments());
         let mapped = self.map.mapped(self.rq);
         let noted = match mapped.list.count() < room {
-            true => mapped.list.push(piece).map_err(|_| CmdError::NotReady),
+            true => mapped.list.push(segment).map_err(|_| CmdError::NotReady),
             false => Err(CmdError::Invalid),
         };
         if noted.is_err() {
             self.at = At::End;
             let mmio = mapped.mmio;
-            self.map.unmap_piece(self.rq, piece, mmio);
+            self.map.unmap_segment(self.rq, segment, mmio);
         }
         noted.map(|()| seg)
     }
@@ -336,7 +336,7 @@ impl MapKind for DmaMap {
         if self.unmaps() {
             let mapped = self.mapped(rq);
             mapped.how = How::Single;
-            mapped.one = Piece { addr, len };
+            mapped.one = MappedSegment { addr, len };
         }
         Data::One(Segment { addr, len })
     }
@@ -349,38 +349,38 @@ impl MapKind for DmaMap {
     }
 }
 
-/// One mapped piece.
+/// One mapped segment.
 #[derive(Clone, Copy, Zeroable)]
-pub(crate) struct Piece {
+pub(crate) struct MappedSegment {
     pub(crate) addr: u64,
     pub(crate) len: u32,
 }
 
-/// How many pieces lie together: most requests have fewer.
+/// How many segments lie together: most requests have fewer.
 const TOGETHER: usize = 31;
 
-/// Any number of pieces. All zeroes: none.
+/// Any number of mapped segments. All zeroes: none.
 #[derive(Zeroable)]
-pub(crate) struct Pieces {
+pub(crate) struct MappedSegments {
     last: Option<KBox<Chunk>>,
     count: usize,
 }
 
 #[derive(Zeroable)]
 struct Chunk {
-    pieces: [Piece; TOGETHER],
+    segments: [MappedSegment; TOGETHER],
     /// What came before them.
     before: Option<KBox<Chunk>>,
 }
 
-impl Pieces {
+impl MappedSegments {
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Notes `piece`. Any context.
-    pub(crate) fn push(&mut self, piece: Piece) -> Result<(), AllocError> {
+    /// Notes `segment`. Any context.
+    pub(crate) fn push(&mut self, segment: MappedSegment) -> Result<(), AllocError> {
         let at = self.count % TOGETHER;
         if at == 0 {
             let mut chunk =
@@ -388,22 +388,22 @@ impl Pieces {
             chunk.before = self.last.take();
             self.last = Some(chunk);
         }
-        if let Some(place) = (self.last.as_mut()).and_then(|chunk| chunk.pieces.get_mut(at)) {
-            *place = piece;
+        if let Some(place) = (self.last.as_mut()).and_then(|chunk| chunk.segments.get_mut(at)) {
+            *place = segment;
         }
         self.count = self.count.wrapping_add(1);
         Ok(())
     }
 
     /// Takes the last one out.
-    pub(crate) fn pop(&mut self) -> Option<Piece> {
+    pub(crate) fn pop(&mut self) -> Option<MappedSegment> {
         let count = self.count.checked_sub(1)?;
         let at = count % TOGETHER;
-        let piece = self.last.as_ref()?.pieces.get(at).copied();
+        let segment = self.last.as_ref()?.segments.get(at).copied();
         if at == 0 {
             self.last = self.last.take().and_then(|mut chunk| chunk.before.take());
         }
         self.count = count;
-        piece
+        segment
     }
 }

@@ -38,7 +38,7 @@ use crate::shims::HIOPS_DISK_MINORS;
 use crate::shims_safe::{
     hiops_disk_number_get, hiops_disk_number_put, hiops_major_get, hiops_major_put,
 };
-use crate::work::Stays;
+use crate::work::Pinned;
 
 /// A disk of hiops to look at, and to tell of changes.
 ///
@@ -306,10 +306,10 @@ pub(crate) struct DiskShared {
     /// `None`: the block layer numbers the disk.
     pub(crate) number: Option<Number>,
     pub(crate) hctxs: KVec<HctxData>,
-    /// The way to the adapter, closed when that goes.
+    /// The gate to the adapter, closed when that goes.
     pub(crate) gate: Arc<Gate>,
     /// The adapter itself, for the disk's attributes: they go before it does.
-    pub(crate) owner: Stays<dyn Owner>,
+    pub(crate) owner: Pinned<dyn Owner>,
 }
 
 impl DiskShared {
@@ -318,7 +318,7 @@ impl DiskShared {
         unit: Unit,
         hctxs: KVec<HctxData>,
         gate: Arc<Gate>,
-        owner: Stays<dyn Owner>,
+        owner: Pinned<dyn Owner>,
     ) -> Result<KBox<Self>, Error> {
         let names = Names::take(&unit)?;
         let number = Number::take(&unit)?;
@@ -505,7 +505,7 @@ impl Drop for Major {
     }
 }
 
-/// A SATA disk's place among all of them, which goes back with the drop: when nobody has the disk
+/// A SATA disk's number among all of them, which goes back with the drop: when nobody has the disk
 /// any more.
 pub(crate) struct Number(i32);
 

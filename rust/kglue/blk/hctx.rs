@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What blk-mq's hardware context of a disk points to ([`HctxData`]): the disk's way to one
-//! hardware queue, with its switches and what is counted there; and what goes that way: a request
-//! ([`Rq`]), and a thread that waits for one and finds the queue by [`Way`].
+//! What blk-mq's hardware context of a disk points to ([`HctxData`]): the disk on one hardware
+//! queue, with its switches and what is counted there; and what leads to that queue: a request
+//! ([`Rq`]), and a [`QueueRef`], by which a thread that waits for a request finds the queue.
 //!
 //! What can be done with a request is in `request.rs`, which reads it by way of its hctx.
 
@@ -12,7 +12,7 @@ use hal::Unit;
 use kernel::bindings;
 use kernel::ffi::c_void;
 
-use crate::work::Stays;
+use crate::work::Pinned;
 
 /// A request that blk-mq handed to hiops, to be ended exactly once: by what takes it by value.
 ///
@@ -62,8 +62,8 @@ impl Rq {
 pub(crate) struct HctxData {
     /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request of the hctx.
     pub(crate) queue: *const c_void,
-    /// Likewise, for who does not know the type.
-    pub(crate) way: *const Way,
+    /// The same queue, for code that does not know the type.
+    pub(crate) queue_ref: *const QueueRef,
     pub(crate) switches: Toggles,
     /// [`hal::Unit::id`] of the disk.
     pub(crate) unit: u32,
@@ -253,9 +253,9 @@ impl HctxStats {
 /// A finished request on its way to the thread that waits for it; its status is in its PDU.
 pub(crate) struct Offer(pub(crate) Rq);
 
-/// A thread that comes to wait.
+/// What a thread knows as it begins to wait.
 #[derive(Clone, Copy)]
-pub(crate) struct Arrival {
+pub(crate) struct WaitStart {
     /// Whether what it waits for was over after it last yielded, if it has.
     pub(crate) yielded: Option<bool>,
     /// It may do so on this CPU.
@@ -270,12 +270,12 @@ pub(crate) struct Arrival {
 pub(crate) trait Waited: Send + Sync {
     /// Takes completions for a while, and says what the caller, who waits for I/O of its own on the
     /// queue, does next.
-    fn wait(&self, come: Arrival) -> Next;
+    fn wait(&self, start: WaitStart) -> Next;
     /// `thread`, the caller, has napped until `until_ns`: looks for I/O of its own on the queue,
-    /// for up to `for_ns`. `waiter`: where that is enlisted.
+    /// for up to `for_ns`. `waiter`: where that is tracked.
     fn look_again(
         &self,
-        waiter: &Waiter<Offer, Way>,
+        waiter: &Waiter<Offer, QueueRef>,
         thread: Thread,
         until_ns: u64,
         for_ns: u64,
@@ -284,18 +284,18 @@ pub(crate) trait Waited: Send + Sync {
     fn end(&self, rq: Rq, by: Context);
 }
 
-/// The way to a hardware queue, for which a thin pointer has room. Who takes it is silenced when
-/// nothing that was enlisted with it is outstanding any more, and nobody has preemption off who
-/// saw that it was.
-pub(crate) struct Way(Stays<dyn Waited>);
+/// What leads to a hardware queue, in the room of a thin pointer. A thread that uses it is silenced
+/// when nothing that was tracked with it is outstanding any more, and no thread has preemption off
+/// that saw that something was.
+pub(crate) struct QueueRef(Pinned<dyn Waited>);
 
-impl Way {
-    /// The way to `queue`.
-    pub(crate) fn new<Q: Waited + 'static>(queue: Stays<Q>) -> Self {
-        Self(queue.seen_as(|queue| queue))
+impl QueueRef {
+    /// A reference to `queue`.
+    pub(crate) fn new<Q: Waited + 'static>(queue: Pinned<Q>) -> Self {
+        Self(queue.map(|queue| queue))
     }
 
-    /// The queue. By whoever has something enlisted with it that is outstanding.
+    /// The queue. For a thread that has something outstanding which was tracked with it.
     #[inline(always)]
     pub(crate) fn queue(&self) -> &dyn Waited {
         self.0.get()

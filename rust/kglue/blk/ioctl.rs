@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The way from a disk's files and ioctls to its controller: what passes through ([`AdminPath`]),
-//! what the adapter does for them ([`Owner`]), and the gate on the way there ([`Gate`]), for those
+//! How a disk's files and ioctls reach its controller: what passes through ([`AdminPath`]), what
+//! the adapter does for them ([`Owner`]), and the gate on the way there ([`Gate`]), for those
 //! who may outlive the adapter: a program that has the disk open.
 //!
 //! Who is inside the gate holds no lock, so any number are. Nobody touches user memory inside: a
@@ -16,7 +16,7 @@ use kernel::sync::{Arc, CondVar, Mutex};
 use kernel::{bindings, static_lock_class};
 
 use crate::caller::TakeOff;
-use crate::work::Stays;
+use crate::work::Pinned;
 
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../../../kunit/gate.rs"]
@@ -35,7 +35,7 @@ pub struct OfDisk {
     /// It was asked of one of its partitions, for which a controller's commands are too much: they
     /// reach all of the disk.
     pub is_partition: bool,
-    /// Its place among all disks of hiops that have a major of its own, of which no two have the
+    /// Its number among all disks of hiops that have a major of its own, of which no two have the
     /// same; 0 of others.
     pub number: u32,
 }
@@ -46,18 +46,18 @@ pub trait AdminPath: hal::Controller {
     /// itself, on behalf of the calling task, which could open the disk; what takes more than that,
     /// [`Right`] tells. ENOTTY for a command that it does not know. Sleeps.
     ///
-    /// User memory is touched here and not within `way`: a page of it may have to be read from this
-    /// very disk, or from a program that never answers.
+    /// User memory is touched here and not within `access`: a page of it may have to be read from
+    /// this very disk, or from a program that never answers.
     fn ioctl(
         disk: Option<OfDisk>,
         cmd: u32,
         arg: usize,
-        way: &impl Way<Self>,
+        access: &impl ControllerAccess<Self>,
     ) -> kernel::error::Result<i32>
     where
         Self: Sized,
     {
-        let _ = (disk, cmd, arg, way);
+        let _ = (disk, cmd, arg, access);
         Err(ENOTTY)
     }
 
@@ -68,8 +68,8 @@ pub trait AdminPath: hal::Controller {
     }
 }
 
-/// The way to a controller that may be taken away at any time.
-pub trait Way<C> {
+/// Access to a controller that may be taken away at any time.
+pub trait ControllerAccess<C> {
     /// Its control path.
     type Control: ControlPath;
 
@@ -81,7 +81,7 @@ pub trait Way<C> {
     ) -> kernel::error::Result<R>;
 }
 
-/// The way to a controller's control path, which takes one caller at a time. Who finds the
+/// A controller's control path, which takes one caller at a time. Who finds the
 /// controller going away gets [`hal::Error::Gone`], and `work` is not done.
 pub trait ControlPath {
     /// Has `work` done with the control path to itself. [`hal::Error::Timeout`] of it makes the
@@ -247,7 +247,7 @@ pub(crate) struct GateTo<O: ?Sized> {
 
 struct State<O: ?Sized> {
     /// `None`: the gate is closed.
-    owner: Option<Stays<O>>,
+    owner: Option<Pinned<O>>,
     /// How many are inside.
     inside: usize,
 }
@@ -267,7 +267,7 @@ impl<O: ?Sized> GateTo<O> {
     }
 
     /// Opens it. [`Gate::close`] silences who comes.
-    pub(crate) fn open(&self, owner: Stays<O>) {
+    pub(crate) fn open(&self, owner: Pinned<O>) {
         self.state.lock().owner = Some(owner);
     }
 
@@ -295,7 +295,7 @@ impl<O: ?Sized> GateTo<O> {
 /// Somebody inside a gate.
 struct Visit<'a, O: ?Sized> {
     gate: &'a GateTo<O>,
-    owner: Stays<O>,
+    owner: Pinned<O>,
 }
 
 impl<'a, O: ?Sized> Visit<'a, O> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One request of the block layer, and what hiops keeps behind it: what is read of it ([`RqRef`]),
-//! what its owner does with it ([`Rq`]), and what it is made of: bios, and the pieces of memory or
-//! of the disk that those are about. Several are in a row ([`Chain`]), linked by the field that
+//! what its owner does with it ([`Rq`]), and what it is made of: bios, and the segments of memory
+//! or of the disk that those are about. Several are in a row ([`Chain`]), linked by the field that
 //! blk-mq has for it (`rq_next`), or end together ([`Batch`]).
 //!
 //! `kernel::block::mq::Request` (Linux 7.2 and 7.3) tells neither operation nor sector, size,
@@ -25,7 +25,7 @@ use kernel::bindings;
 use kernel::str::CStr;
 
 use crate::blk::gendisk::GenDisk;
-use crate::blk::hctx::{HctxData, Offer, Rq, Way};
+use crate::blk::hctx::{HctxData, Offer, QueueRef, Rq};
 use crate::compat::zeroed;
 use crate::shims;
 
@@ -50,8 +50,8 @@ pub(crate) struct Head {
 
 /// What concerns the request's owner alone: reached by [`Rq`] only, which no two threads share.
 pub(crate) struct Own {
-    /// The thread that waits for it, with which it is enlisted; `None`: that is not certain.
-    waiter: Cell<Option<&'static Waiter<Offer, Way>>>,
+    /// The thread that waits for it, with which it is tracked; `None`: that is not certain.
+    waiter: Cell<Option<&'static Waiter<Offer, QueueRef>>>,
     /// The `blk_status_t` with which it ends.
     status: Cell<u8>,
     /// How often it was tried again.
@@ -137,7 +137,7 @@ impl<'a> RqRef<'a> {
         }
     }
 
-    /// The disk's way to its hardware queue.
+    /// Its disk on its hardware queue.
     #[inline(always)]
     pub(crate) fn hctx(self) -> &'a HctxData {
         self.fields().hctx
@@ -166,7 +166,7 @@ impl<'a> RqRef<'a> {
         self.fields().bytes
     }
 
-    /// Pieces of memory that its data is in, at most; of a discard, of the disk.
+    /// Segments of memory that its data is in, at most; of a discard, of the disk.
     #[inline(always)]
     pub(crate) fn segments(self) -> u16 {
         self.fields().segments
@@ -260,7 +260,7 @@ impl Rq {
         RqRef::of(self.ptr())
     }
 
-    /// The disk's way to its hardware queue.
+    /// Its disk on its hardware queue.
     #[inline(always)]
     pub(crate) fn hctx(&self) -> &HctxData {
         self.view().hctx()
@@ -278,15 +278,15 @@ impl Rq {
         &self.view().fields().head.own
     }
 
-    /// The thread that it is enlisted with.
+    /// The thread that it is tracked with.
     #[inline(always)]
-    pub(crate) fn waiter(&self) -> Option<&'static Waiter<Offer, Way>> {
+    pub(crate) fn waiter(&self) -> Option<&'static Waiter<Offer, QueueRef>> {
         self.own().waiter.get()
     }
 
-    /// Notes that it is enlisted with `waiter`; `None`: with nobody.
+    /// Notes that it is tracked with `waiter`; `None`: with nobody.
     #[inline(always)]
-    pub(crate) fn set_waiter(&self, waiter: Option<&'static Waiter<Offer, Way>>) {
+    pub(crate) fn set_waiter(&self, waiter: Option<&'static Waiter<Offer, QueueRef>>) {
         self.own().waiter.set(waiter);
     }
 
@@ -449,7 +449,7 @@ impl Iterator for Ranges<'_> {
     }
 }
 
-/// The data of a request as the CPU sees it, piece by piece.
+/// The data of a request as the CPU sees it, segment by segment.
 pub(crate) struct Vecs<'a> {
     bios: Bios<'a>,
     /// Where it is; of no meaning while nothing is left of `at`.
@@ -458,7 +458,7 @@ pub(crate) struct Vecs<'a> {
 }
 
 impl<'a> Vecs<'a> {
-    /// The pieces of all of `bios`.
+    /// The segments of all of `bios`.
     #[inline(always)]
     pub(crate) fn new(bios: Bios<'a>) -> Self {
         Self {

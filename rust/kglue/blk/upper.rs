@@ -6,20 +6,20 @@ use hal::{CmdError, Command, Error, Failure, Op, Outcome, Segment};
 use kernel::prelude::*;
 
 use crate::blk::batch;
-use crate::blk::batch::Ended;
+use crate::blk::batch::EndedRequests;
 use crate::blk::dma::MapKind;
 use crate::blk::hctx::{Offer, Rq};
 use crate::blk::request::Ranges;
 use crate::errno::status;
 use crate::platform::{now_ms, now_ns};
 use crate::shims_safe::hiops_on_idle_cpu;
-use crate::timers::{Poller, Retry};
+use crate::timers::{CoarseTimer, Poller};
 
 /// One hardware queue's upper layer.
 pub(crate) struct BlkUpper<M: MapKind> {
     map: M,
     /// Looks again at a queue whose first request could not be mapped.
-    pub(crate) retry: KBox<Retry>,
+    pub(crate) retry: KBox<CoarseTimer>,
     /// Looks for completions while the interrupt is off.
     pub(crate) poller: KBox<Poller>,
 }
@@ -30,14 +30,14 @@ impl<M: MapKind> BlkUpper<M> {
         let no_memory = |_| Error::NoMemory;
         Ok(Self {
             map,
-            retry: Retry::new().map_err(no_memory)?,
+            retry: CoarseTimer::new().map_err(no_memory)?,
             poller: Poller::new().map_err(no_memory)?,
         })
     }
 
     /// Unmaps `rq`, which is over, and puts it to those that end with `ended`.
     #[inline]
-    fn conclude(&self, ended: &mut Ended, mut rq: Rq) {
+    fn conclude(&self, ended: &mut EndedRequests, mut rq: Rq) {
         self.map.unmap(&mut rq);
         if cfg!(CONFIG_FAIL_IO_TIMEOUT) {
             rq = match rq.swallow() {
@@ -54,7 +54,7 @@ impl<M: MapKind> BlkUpper<M> {
 
     /// `rq` failed: it is over, or is tried again.
     #[cold]
-    fn fail(&self, ended: &mut Ended, mut rq: Rq, failure: Failure) {
+    fn fail(&self, ended: &mut EndedRequests, mut rq: Rq, failure: Failure) {
         if !batch::is_worth_a_try(&rq, failure) {
             return self.conclude(ended, rq);
         }
@@ -68,7 +68,7 @@ impl<M: MapKind> BlkUpper<M> {
     /// Offers each of those that are to be to the thread that waits for it; what is not taken is
     /// the caller's to end, in `ended`.
     #[inline]
-    fn offer(&self, ended: &mut Ended) {
+    fn offer(&self, ended: &mut EndedRequests) {
         let mut offers = core::mem::take(&mut ended.offers);
         while let Some(rq) = offers.pop() {
             let back = match rq.waiter() {
@@ -85,7 +85,7 @@ impl<M: MapKind> BlkUpper<M> {
     /// that it was for, [`Context::Sweep`] for anybody else. With preemption off.
     #[inline]
     pub(crate) fn end_claimed(&self, rq: Rq, by: Context) {
-        let mut ended = Ended::default();
+        let mut ended = EndedRequests::default();
         self.conclude(&mut ended, rq);
         self.finish(&mut ended, by);
     }
@@ -95,7 +95,7 @@ impl<M: MapKind> BlkUpper<M> {
 enum Beside<'a, D> {
     /// Its data, mapped.
     Data(D),
-    /// Pieces of the disk.
+    /// MappedSegments of the disk.
     Ranges(Ranges<'a>),
 }
 
@@ -113,7 +113,7 @@ impl<D: Iterator<Item = Result<Segment, CmdError>>> Iterator for Beside<'_, D> {
 
 impl<M: MapKind> Upper for BlkUpper<M> {
     type Request = Rq;
-    type Ended = Ended;
+    type Ended = EndedRequests;
 
     #[inline(always)]
     fn command(&self, rq: &Rq) -> Command {
@@ -173,7 +173,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline]
-    fn end_cmd(&self, ended: &mut Ended, rq: Rq, outcome: Outcome) {
+    fn end_cmd(&self, ended: &mut EndedRequests, rq: Rq, outcome: Outcome) {
         rq.set_status(status(outcome));
         if let Err(failure) = outcome {
             rq.stop_waiting();
@@ -189,7 +189,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline]
-    fn finish(&self, ended: &mut Ended, by: Context) {
+    fn finish(&self, ended: &mut EndedRequests, by: Context) {
         if !ended.offers.is_empty() {
             self.offer(ended);
         }
@@ -201,7 +201,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline]
-    fn wakes(&self, ended: &Ended) -> bool {
+    fn wakes(&self, ended: &EndedRequests) -> bool {
         ended.wakes
     }
 

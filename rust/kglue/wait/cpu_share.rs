@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What threads that wait for I/O know of the CPU that they share.
 //!
-//! Each runs for some microseconds, and comes by here. One that computes keeps the CPU for a slice
-//! of the scheduler's, which is longer than most I/O takes; a thread that sleeps would have had the
-//! CPU back at its completion. So nobody yields but to threads that were counted where they wait,
-//! and a turn that took long all the same is lost to one that computes: after it nobody yields
-//! there for a while. How many threads are ready otherwise is not asked.
+//! Each runs for some microseconds, and says so here as it arrives. One that computes keeps the CPU
+//! for a slice of the scheduler's, which is longer than most I/O takes; a thread that sleeps would
+//! have had the CPU back at its completion. So nobody yields but to threads that were counted where
+//! they wait, and a turn that took long all the same is lost to one that computes: after it nobody
+//! yields there for a while. How many threads are ready otherwise is not asked.
 //!
 //! A program that starts threads computes, too, and with hundreds of them costs several turns. So
 //! interrupts and ticks note whom they interrupt while waiters are ready, and a turn that was lost
@@ -23,7 +23,7 @@ use crate::shims_safe::{
 };
 
 #[cfg(CONFIG_KUNIT = "y")]
-#[path = "../../../kunit/share.rs"]
+#[path = "../../../kunit/cpu_share.rs"]
 mod kunit;
 
 /// CPUs that are told apart.
@@ -51,7 +51,7 @@ pub(crate) struct Share {
     turns: Account,
     /// Who was interrupted last while waiters were ready, by its number; and
     seen: AtomicU32,
-    /// when a waiter had come by before that, as a [`stamp`]: that tells in which turn it was.
+    /// when a waiter had arrived before that, as a [`stamp`]: that tells in which turn it was.
     seen_in: AtomicU64,
     /// Whom the last turn was lost to; 0: nobody was seen in it.
     taker: AtomicU32,
@@ -84,17 +84,17 @@ impl CpuWaiters {
         self.cpus.get(cpu() % CPUS)
     }
 
-    /// A thread that waits comes by: whether one that yields here has its turn again soon. With
+    /// A thread that waits arrives: whether one that yields here has its turn again soon. With
     /// preemption off.
     #[inline]
-    pub(crate) fn come_by(&self) -> bool {
+    pub(crate) fn arrive(&self) -> bool {
         self.here().is_some_and(|share| {
             share.last.store(stamp(), Ordering::Relaxed);
             share.is_crowded()
         })
     }
 
-    /// Whether threads are ready on this CPU that come by soon. Any context, with preemption off.
+    /// Whether threads are ready on this CPU that arrive soon. Any context, with preemption off.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
         self.here().is_some_and(Share::is_crowded)

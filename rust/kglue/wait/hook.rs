@@ -2,8 +2,8 @@
 //! The hook in the kernel's waits: what a thread does as it enters one and as it leaves it
 //! (`c_shims/wait.c` is what redirects it here).
 
-use super::{end, table, Place};
-use crate::blk::hctx::{Arrival, Offer, Way};
+use super::{end, table, WaitSlot};
+use crate::blk::hctx::{Offer, QueueRef, WaitStart};
 use crate::platform::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
 use crate::shims_safe::{hiops_may_drain, hiops_may_nap, hiops_this_pid};
@@ -23,7 +23,7 @@ unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
     let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
         return false;
     };
-    (table.waiters.place(thread)).is_some_and(|waiter| waiter.waits(thread))
+    (table.waiters.slot(thread)).is_some_and(|waiter| waiter.waits(thread))
 }
 
 /// # Safety
@@ -38,45 +38,43 @@ unsafe extern "C" fn hiops_wait_enter(
     let (Some(table), Some(thread)) = (table(), Thread::at(this)) else {
         return null_mut();
     };
-    let Some(waiter) = table.waiters.place(thread) else {
+    let Some(waiter) = table.waiters.slot(thread) else {
         return null_mut();
     };
-    let Some(place) = table.places.get(waiter.index()) else {
+    let Some(slot) = table.slots.get(waiter.index()) else {
         return null_mut();
     };
-    place.inside.fetch_add(1, Ordering::Relaxed);
-    place.last.store(hiops_this_pid(), Ordering::Relaxed);
+    slot.inside.fetch_add(1, Ordering::Relaxed);
+    slot.last.store(hiops_this_pid(), Ordering::Relaxed);
     let _stay = PreemptOff::new();
-    table.cpu_waiters.set_ready(&place.ready, None);
-    let calm = table.cpu_waiters.come_by();
+    table.cpu_waiters.set_ready(&slot.ready, None);
+    let calm = table.cpu_waiters.arrive();
     let mut until = 0;
-    let code = match come(place, waiter, thread, calm) {
+    let code = match wait_on_queue(slot, waiter, thread, calm) {
         Next::Sleep => {
             // CAST: a number of a CPU.
-            place.cpu.store(cpu() as u32, Ordering::Relaxed);
-            // The place is the thread's own from the one to the other.
-            match waiter.sleep(thread) && table.timeouts.begin(&place.timeout, ticks) {
+            slot.cpu.store(cpu() as u32, Ordering::Relaxed);
+            // The slot is the thread's own from the one to the other.
+            match waiter.sleep(thread) && table.timeouts.begin(&slot.timeout, ticks) {
                 true => shims::HIOPS_SLEEP_WATCHED,
                 false => shims::HIOPS_SLEEP,
             }
         }
         Next::Yield => {
-            place.yielded_at.store(stamp(), Ordering::Relaxed);
+            slot.yielded_at.store(stamp(), Ordering::Relaxed);
             // CAST: as above.
-            table
-                .cpu_waiters
-                .set_ready(&place.ready, Some(cpu() as u32));
+            table.cpu_waiters.set_ready(&slot.ready, Some(cpu() as u32));
             shims::HIOPS_YIELD
         }
         Next::GoOn => {
-            place.naps.forget();
+            slot.naps.forget();
             shims::HIOPS_GO_ON
         }
         Next::Nap { until_ns, for_ns } => {
             // CAST: as above.
-            place.cpu.store(cpu() as u32, Ordering::Relaxed);
+            slot.cpu.store(cpu() as u32, Ordering::Relaxed);
             until = until_ns.min(end_of(ticks));
-            place.naps.begin(until, for_ns, waiter.way(thread));
+            slot.naps.begin(until, for_ns, waiter.queue_ref(thread));
             waiter.sleep(thread);
             shims::HIOPS_NAP
         }
@@ -91,21 +89,26 @@ unsafe extern "C" fn hiops_wait_enter(
 /// Has the queue drained that has the I/O of `thread`, the caller, if that may be: what it does
 /// next. `calm`: it may yield on this CPU. With preemption off.
 #[inline]
-fn come(place: &Place, waiter: &Waiter<Offer, Way>, thread: Thread, calm: bool) -> Next {
-    if place.naps.take_vain() || !waiter.waits(thread) || !hiops_may_drain() {
+fn wait_on_queue(
+    slot: &WaitSlot,
+    waiter: &Waiter<Offer, QueueRef>,
+    thread: Thread,
+    calm: bool,
+) -> Next {
+    if slot.naps.take_vain() || !waiter.waits(thread) || !hiops_may_drain() {
         return Next::Sleep;
     }
-    let way = waiter.way(thread);
-    let come = Arrival {
-        yielded: place.take_yielded(),
+    let queue_ref = waiter.queue_ref(thread);
+    let start = WaitStart {
+        yielded: slot.take_yielded(),
         calm,
-        expected: (place.naps.expected(waiter.outstanding())).filter(|_| hiops_may_nap()),
-        napped: place.naps.take_ended(way),
+        expected: (slot.naps.expected(waiter.outstanding())).filter(|_| hiops_may_nap()),
+        napped: slot.naps.take_ended(queue_ref),
     };
-    // SAFETY: the way is this thread's own, and all that is enlisted here is outstanding on it: its
-    // adapter is there, and stays for as long as preemption is off.
-    match unsafe { way.as_ref() } {
-        Some(way) => way.queue().wait(come),
+    // SAFETY: the queue is this thread's own, and all that is tracked here is outstanding on it:
+    // its adapter is there, and stays for as long as preemption is off.
+    match unsafe { queue_ref.as_ref() } {
+        Some(queue_ref) => queue_ref.queue().wait(start),
         None => Next::Sleep,
     }
 }
@@ -128,17 +131,17 @@ unsafe extern "C" fn hiops_wait_leave(
 ) {
     // SAFETY: the hook's own.
     let (done, woken) = unsafe { ((*wait).next, (*wait).woken) };
-    // SAFETY: null or a place of the table, which lives while somebody is inside.
-    let Some(waiter) = (unsafe { waiter.cast::<Waiter<Offer, Way>>().as_ref() }) else {
+    // SAFETY: null or a slot of the table, which lives while somebody is inside.
+    let Some(waiter) = (unsafe { waiter.cast::<Waiter<Offer, QueueRef>>().as_ref() }) else {
         return;
     };
     let Some(table) = table() else { return };
-    let place = table.places.get(waiter.index());
-    if let Some(place) = place {
-        table.cpu_waiters.set_ready(&place.ready, None);
+    let slot = table.slots.get(waiter.index());
+    if let Some(slot) = slot {
+        table.cpu_waiters.set_ready(&slot.ready, None);
     }
-    if let (Some(place), shims::HIOPS_SLEEP_WATCHED) = (place, done) {
-        place.timeout.end();
+    if let (Some(slot), shims::HIOPS_SLEEP_WATCHED) = (slot, done) {
+        slot.timeout.end();
     }
     let slept = done == shims::HIOPS_SLEEP || done == shims::HIOPS_SLEEP_WATCHED;
     if slept || done == shims::HIOPS_NAP {
@@ -147,23 +150,23 @@ unsafe extern "C" fn hiops_wait_leave(
             let _stay = PreemptOff::new();
             end(offer, Context::Lazy);
         }
-        if let (Some(place), Some(thread)) = (place, Thread::at(this)) {
-            place.naps.forget();
+        if let (Some(slot), Some(thread)) = (slot, Thread::at(this)) {
+            slot.naps.forget();
             if done == shims::HIOPS_NAP {
                 let _stay = PreemptOff::new();
-                place.naps.end(waiter, thread, woken, hiops_may_drain());
+                slot.naps.end(waiter, thread, woken, hiops_may_drain());
             }
         }
     } else if done == shims::HIOPS_YIELD {
-        if let (Some(place), Some(thread)) = (place, Thread::at(this)) {
-            let since = place.yielded_at.load(Ordering::Relaxed);
+        if let (Some(slot), Some(thread)) = (slot, Thread::at(this)) {
+            let since = slot.yielded_at.load(Ordering::Relaxed);
             let found = table.is_over(waiter, thread, since);
-            place.yielded.store(u8::from(found), Ordering::Relaxed);
+            slot.yielded.store(u8::from(found), Ordering::Relaxed);
         }
     }
-    if let Some(place) = place {
-        // Release: whoever waits for the place to be empty sees all of the above.
-        place.inside.fetch_sub(1, Ordering::Release);
+    if let Some(slot) = slot {
+        // Release: whoever waits for the slot to be empty sees all of the above.
+        slot.inside.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -185,7 +188,7 @@ impl Hook {
             if !TOLD.swap(true, Ordering::Relaxed) {
                 pr_warn!(
                     "io_schedule() can't be hooked (error {}): I/O is finished by whoever finds it \
-                     complete; `lazy` is unavailable. Is a live patch in place?\n",
+                     complete; `lazy` is unavailable. Is a live patch in slot?\n",
                     failed
                 );
             }

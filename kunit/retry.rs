@@ -3,8 +3,8 @@
 
 use kernel::prelude::*;
 
-#[kunit_tests(hiops_again)]
-mod again_suite {
+#[kunit_tests(hiops_retry)]
+mod retry_suite {
     use crate::blk::batch::is_worth_a_try;
     use crate::blk::hctx::Rq;
     use crate::blk::hctx::{Format, HctxData, Toggles};
@@ -41,7 +41,7 @@ mod again_suite {
     fn rig(max_retries: u8) -> Result<Rig> {
         let data = HctxData {
             queue: null(),
-            way: null(),
+            queue_ref: null(),
             switches: Toggles::new(0, 0),
             unit: 1,
             format: Format::new(&crate::kunit::unit::unit()),

@@ -57,21 +57,21 @@ fn renice(nice: c_long) {
 }
 
 /// What `then` answers, with preemption off, on a CPU where a waiter is ready, or none, and one has
-/// just come by.
+/// just arrived.
 fn where_one_came_by<T>(is_ready: bool, then: impl FnOnce(&CpuWaiters) -> T) -> Result<T, Error> {
     let cpu_waiters = CpuWaiters::new(&KernelPlatform::without_device())?;
     let ready = Ready::default();
     let _stay = PreemptOff::new();
     // CAST: the number of a CPU.
     cpu_waiters.set_ready(&ready, is_ready.then_some(cpu() as u32));
-    cpu_waiters.come_by();
+    cpu_waiters.arrive();
     let answer = then(&cpu_waiters);
     cpu_waiters.set_ready(&ready, None);
     Ok(answer)
 }
 
-#[kunit_tests(hiops_share)]
-mod share_suite {
+#[kunit_tests(hiops_cpu_share)]
+mod cpu_share_suite {
     use super::*;
 
     #[test]

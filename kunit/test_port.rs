@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What KUnit suites have for a port: a bay, with a drive of memory or without.
+//! What KUnit suites have for a port: one with a drive of memory, or without.
 
 use crate::blk::ioctl::AdminPath;
 use crate::hotplug::{PortEvent, SlotPort};
@@ -10,14 +10,14 @@ use hal::{Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdow
 use kernel::sync::Arc;
 use lld_ram::{Latency, Ram};
 
-/// What is in the bays, one bit each.
+/// The drives of a host's ports, and how they are: one bit a port.
 #[derive(Default)]
-pub(crate) struct Bays {
+pub(crate) struct Drives {
     /// A drive is there.
     pub(crate) there: AtomicU32,
     /// It can't be started.
     pub(crate) broken: AtomicU32,
-    /// It hangs: it can't be stopped either, until the shelf is restarted.
+    /// It hangs: it can't be stopped either, until the host is restarted.
     pub(crate) stuck: AtomicU32,
     /// It hangs even then.
     pub(crate) stays_stuck: AtomicU32,
@@ -25,22 +25,22 @@ pub(crate) struct Bays {
     pub(crate) torn_out: AtomicU32,
     /// Its port runs: it may write to memory whose addresses it has.
     pub(crate) running: AtomicU32,
-    /// What its port is asked takes a while: to be attended, or to be started.
+    /// What its port is asked takes a while: to handle events, or to start.
     pub(crate) slow: AtomicU32,
     /// It ran when it was cut off, and was neither stopped nor reset since.
     pub(crate) loose: AtomicU32,
-    /// The shelf masters the bus no more.
+    /// The host masters the bus no more.
     pub(crate) cut: AtomicBool,
     /// How often a loose port could have written to memory.
     pub(crate) strays: AtomicU32,
     /// Commands have a second.
     pub(crate) hurries: AtomicBool,
-    /// How often a port was attended, and started, all in all.
+    /// How often the ports handled events, and were started, all in all.
     pub(crate) attended: AtomicU32,
     pub(crate) starts: AtomicU32,
-    /// The shelf can't be restarted.
-    pub(crate) shelf_broken: AtomicBool,
-    /// How often the shelf was restarted.
+    /// The host can't be restarted.
+    pub(crate) host_broken: AtomicBool,
+    /// How often the host was restarted.
     pub(crate) restarts: AtomicU32,
     /// Its port may interrupt.
     pub(crate) listening: AtomicU32,
@@ -57,8 +57,8 @@ fn bit(number: u8) -> u32 {
     1u32.wrapping_shl(number.into())
 }
 
-impl Bays {
-    /// The bus is taken away, for bay `number`.
+impl Drives {
+    /// The bus is taken away, for port `number`.
     pub(crate) fn cut_off(&self, number: u8) {
         let running = self.running.load(Ordering::SeqCst) & bit(number);
         self.loose.fetch_or(running, Ordering::SeqCst);
@@ -80,19 +80,19 @@ impl Bays {
     }
 }
 
-/// A port that serves a RAM drive, if one is in its bay when it is started.
-pub(crate) struct Port {
+/// A port that serves a RAM drive, if it has one when it is started.
+pub(crate) struct TestPort {
     ram: RamController,
-    bays: Arc<Bays>,
+    drives: Arc<Drives>,
     number: u8,
     served: AtomicBool,
 }
 
-impl Port {
-    /// That of bay `number`.
+impl TestPort {
+    /// Port `number`.
     pub(crate) fn new(
         platform: &KernelPlatform,
-        bays: &Arc<Bays>,
+        drives: &Arc<Drives>,
         number: u8,
     ) -> Result<Self, Error> {
         let world = RamWorld::new(lld_ram::Config {
@@ -106,53 +106,53 @@ impl Port {
             bytes: 1 << 20,
             block_shift: 9,
         })?;
-        bays.made.fetch_add(1, Ordering::SeqCst);
-        bays.ports.fetch_add(1, Ordering::SeqCst);
+        drives.made.fetch_add(1, Ordering::SeqCst);
+        drives.ports.fetch_add(1, Ordering::SeqCst);
         Ok(Self {
             ram: Ram::new(platform.clone(), world, 0),
-            bays: bays.clone(),
+            drives: drives.clone(),
             number,
             served: AtomicBool::new(false),
         })
     }
 
     fn is_there(&self) -> bool {
-        has(&self.bays.there, self.number)
+        has(&self.drives.there, self.number)
     }
 
     fn take_time(&self, us: u64) {
-        if has(&self.bays.slow, self.number) {
+        if has(&self.drives.slow, self.number) {
             KernelPlatform::without_device().sleep_us(us);
         }
     }
 
     fn works(&self) -> Result<(), Error> {
-        match has(&self.bays.stuck, self.number) {
+        match has(&self.drives.stuck, self.number) {
             true => Err(Error::Timeout),
             false => Ok(()),
         }
     }
 }
 
-impl Drop for Port {
+impl Drop for TestPort {
     fn drop(&mut self) {
         self.ram.world().silence();
         // Its memory is freed.
-        if has(&self.bays.running, self.number) && !self.bays.cut.load(Ordering::SeqCst) {
-            self.bays.strays.fetch_add(1, Ordering::SeqCst);
+        if has(&self.drives.running, self.number) && !self.drives.cut.load(Ordering::SeqCst) {
+            self.drives.strays.fetch_add(1, Ordering::SeqCst);
         }
-        self.bays.ports.fetch_sub(1, Ordering::SeqCst);
+        self.drives.ports.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl AdminPath for Port {}
+impl AdminPath for TestPort {}
 
-impl SlotPort for Port {
-    fn attend(&self) -> Result<PortEvent, Error> {
+impl SlotPort for TestPort {
+    fn handle_events(&self) -> Result<PortEvent, Error> {
         let served = self.served.load(Ordering::SeqCst);
-        self.bays.attended.fetch_add(1, Ordering::SeqCst);
+        self.drives.attended.fetch_add(1, Ordering::SeqCst);
         self.take_time(3_000_000);
-        if served && has(&self.bays.torn_out, self.number) {
+        if served && has(&self.drives.torn_out, self.number) {
             return Ok(PortEvent::Gone);
         }
         self.works()?;
@@ -168,18 +168,18 @@ impl SlotPort for Port {
     }
 }
 
-impl Controller for Port {
+impl Controller for TestPort {
     type Queue = <RamController as Controller>::Queue;
 
     fn start(&self) -> Result<(), Error> {
         self.works()?;
-        self.bays.starts.fetch_add(1, Ordering::SeqCst);
+        self.drives.starts.fetch_add(1, Ordering::SeqCst);
         self.take_time(500_000);
-        if has(&self.bays.broken, self.number) {
+        if has(&self.drives.broken, self.number) {
             return Err(Error::Timeout);
         }
         self.served.store(self.is_there(), Ordering::SeqCst);
-        (self.bays.running).fetch_or(bit(self.number), Ordering::SeqCst);
+        (self.drives.running).fetch_or(bit(self.number), Ordering::SeqCst);
         self.ram.start()
     }
 
@@ -206,7 +206,7 @@ impl Controller for Port {
 
     fn stop(&self) -> Result<(), Error> {
         self.works()?;
-        self.bays.rest(bit(self.number));
+        self.drives.rest(bit(self.number));
         self.ram.stop()
     }
 
@@ -228,8 +228,8 @@ impl Controller for Port {
     fn set_interrupt(&self, _vector: u16, enabled: bool) {
         let bit = bit(self.number);
         match enabled {
-            true => self.bays.listening.fetch_or(bit, Ordering::SeqCst),
-            false => self.bays.listening.fetch_and(!bit, Ordering::SeqCst),
+            true => self.drives.listening.fetch_or(bit, Ordering::SeqCst),
+            false => self.drives.listening.fetch_and(!bit, Ordering::SeqCst),
         };
     }
 }

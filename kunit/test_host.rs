@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What KUnit suites have for a host of slots: a shelf whose bays hold drives of memory.
+//! What KUnit suites have for a host of slots: ports whose drives are of memory.
 
-use super::bay::{Bays, Port};
+use super::test_port::{Drives, TestPort};
 use crate::adapter::{Begin, Bus, Config, Naming, Number};
 use crate::blk::disk::Disk;
 use crate::blk::DirectMap;
@@ -20,15 +20,15 @@ use kernel::prelude::*;
 use kernel::sync::Arc;
 
 /// The bus of memory, whose completions are polled for.
-pub(crate) struct ShelfBus {
-    bays: Arc<Bays>,
+pub(crate) struct TestBus {
+    drives: Arc<Drives>,
     call: HostResetCall,
     mastering: Arc<Mastering>,
     take_off: TakeOff,
     number: u8,
 }
 
-impl Bus for ShelfBus {
+impl Bus for TestBus {
     type Map = DirectMap;
 
     fn map(&self) -> DirectMap {
@@ -54,8 +54,8 @@ impl Bus for ShelfBus {
     fn set_interrupt(&self, _vector: u16, _on: bool) {}
 
     fn cut_off(&self) {
-        let (bays, number) = (&self.bays, self.number);
-        self.mastering.cut_off(number, || bays.cut_off(number));
+        let (drives, number) = (&self.drives, self.number);
+        self.mastering.cut_off(number, || drives.cut_off(number));
     }
 
     fn reset_all(&self) -> bool {
@@ -67,7 +67,7 @@ impl Bus for ShelfBus {
 
     fn restore(&self) -> Result<(), Error> {
         let master = || {
-            self.bays.master();
+            self.drives.master();
             Ok(())
         };
         self.mastering.restore(self.number, master)
@@ -75,7 +75,7 @@ impl Bus for ShelfBus {
 
     fn give_up(&self) {
         let master = || {
-            self.bays.master();
+            self.drives.master();
             Ok(())
         };
         let _ = self.mastering.give_up(self.number, master);
@@ -88,8 +88,8 @@ impl Bus for ShelfBus {
     fn synchronize(&self) {}
 }
 
-pub(crate) struct Shelf {
-    bays: Arc<Bays>,
+pub(crate) struct TestHost {
+    drives: Arc<Drives>,
     platform: KernelPlatform,
     number: Number,
     host_reset: HostReset,
@@ -97,9 +97,9 @@ pub(crate) struct Shelf {
     taken_off: TakenOff,
 }
 
-impl Host for Shelf {
-    type Port = Port;
-    type Bus = ShelfBus;
+impl Host for TestHost {
+    type TestPort = TestPort;
+    type Bus = TestBus;
 
     fn platform(&self) -> &KernelPlatform {
         &self.platform
@@ -109,13 +109,13 @@ impl Host for Shelf {
         self.number.get()
     }
 
-    fn port(&self, number: u8, _caller: Caller) -> Result<Port, Error> {
-        Port::new(&self.platform, &self.bays, number)
+    fn port(&self, number: u8, _caller: Caller) -> Result<TestPort, Error> {
+        TestPort::new(&self.platform, &self.drives, number)
     }
 
-    fn bus(&self, number: u8, caller: Caller) -> ShelfBus {
-        ShelfBus {
-            bays: self.bays.clone(),
+    fn bus(&self, number: u8, caller: Caller) -> TestBus {
+        TestBus {
+            drives: self.drives.clone(),
             call: HostResetCall::new(self.host_reset.clone()),
             mastering: self.mastering.clone(),
             take_off: TakeOff::new(self.taken_off.clone(), caller, number),
@@ -134,27 +134,27 @@ impl Host for Shelf {
     }
 
     fn restart(&self) -> Result<(), Error> {
-        self.bays.restarts.fetch_add(1, Ordering::SeqCst);
-        if self.bays.shelf_broken.load(Ordering::SeqCst) {
+        self.drives.restarts.fetch_add(1, Ordering::SeqCst);
+        if self.drives.host_broken.load(Ordering::SeqCst) {
             return Err(Error::Timeout);
         }
-        let stuck = self.bays.stays_stuck.load(Ordering::SeqCst);
-        self.bays.stuck.store(stuck, Ordering::SeqCst);
-        self.bays.rest(u32::MAX);
+        let stuck = self.drives.stays_stuck.load(Ordering::SeqCst);
+        self.drives.stuck.store(stuck, Ordering::SeqCst);
+        self.drives.rest(u32::MAX);
         self.mastering.renew(|| {
-            self.bays.master();
+            self.drives.master();
             Ok(())
         })
     }
 
     fn sever(&self) {
-        self.bays.cut.store(true, Ordering::SeqCst);
+        self.drives.cut.store(true, Ordering::SeqCst);
     }
 
     fn config(&self) -> Result<Config, Error> {
         Ok(Config {
-            naming: Naming::Port(self.number.get()),
-            timeout_ms: match self.bays.hurries.load(Ordering::SeqCst) {
+            naming: Naming::TestPort(self.number.get()),
+            timeout_ms: match self.drives.hurries.load(Ordering::SeqCst) {
                 true => 1_000,
                 false => 30_000,
             },
@@ -174,34 +174,34 @@ impl Host for Shelf {
     }
 }
 
-/// Bays 0 and 1, with a drive where `there` has a bit.
-pub(crate) fn shelf(there: u32) -> Result<(Arc<Bays>, KBox<Slots<Shelf>>), Error> {
-    shelf_of(Bays {
+/// Ports 0 and 1, with a drive where `there` has a bit.
+pub(crate) fn test_host(there: u32) -> Result<(Arc<Drives>, KBox<Slots<TestHost>>), Error> {
+    test_host_of(Drives {
         there: there.into(),
         ..Default::default()
     })
 }
 
-/// Likewise those that are like `bays`.
-pub(crate) fn shelf_of(bays: Bays) -> Result<(Arc<Bays>, KBox<Slots<Shelf>>), Error> {
-    let bays = Arc::new(bays, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+/// Ports 0 and 1, whose drives are as `drives` says.
+pub(crate) fn test_host_of(drives: Drives) -> Result<(Arc<Drives>, KBox<Slots<TestHost>>), Error> {
+    let drives = Arc::new(drives, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
     let number = Number::new()?;
-    let shelf = Shelf {
-        bays: bays.clone(),
+    let test_host = TestHost {
+        drives: drives.clone(),
         platform: KernelPlatform::without_device(),
         host_reset: HostReset::new(number.get())?,
         mastering: Mastering::new()?,
         taken_off: TakenOff::new()?,
         number,
     };
-    Ok((bays, Slots::new(shelf, 0b11)?))
+    Ok((drives, Slots::new(test_host, 0b11)?))
 }
 
 impl<H: Host> Slots<H> {
     /// Disks that are shown.
     pub(crate) fn disks(&self) -> usize {
-        let still = self.still();
-        let shown = |slot: &Slot<H>| match still.occupant(slot) {
+        let locked = self.lock_slots();
+        let shown = |slot: &Slot<H>| match locked.occupant(slot) {
             Some(Occupant::Served(adapter)) => adapter.disks().lock().len(),
             _ => 0,
         };
@@ -210,8 +210,8 @@ impl<H: Host> Slots<H> {
 
     /// The slots whose disk was not given up, one bit each.
     pub(crate) fn live(&self) -> u32 {
-        let still = self.still();
-        let bit = |slot: &Slot<H>| match still.occupant(slot) {
+        let locked = self.lock_slots();
+        let bit = |slot: &Slot<H>| match locked.occupant(slot) {
             Some(Occupant::Served(adapter)) if adapter.is_live() => slot.mask(),
             _ => 0,
         };
@@ -221,9 +221,9 @@ impl<H: Host> Slots<H> {
     /// Writes zeroes to the disk of slot `number`; `false`: in vain. Sleeps.
     pub(crate) fn zeroes(&self, number: u8) -> bool {
         // What wants to be shown or taken waits: the disk stays.
-        let still = self.still();
+        let locked = self.lock_slots();
         let slot = self.slots.iter().find(|slot| slot.number == number);
-        let Some(Occupant::Served(adapter)) = slot.and_then(|slot| still.occupant(slot)) else {
+        let Some(Occupant::Served(adapter)) = slot.and_then(|slot| locked.occupant(slot)) else {
             return false;
         };
         let disk = adapter.disks().lock().first().map(|disk| disk.as_raw());
@@ -236,9 +236,9 @@ impl<H: Host> Slots<H> {
 
     /// What `f` finds of who is served in slot `number`. None comes or goes meanwhile. Sleeps.
     pub(crate) fn of<R>(&self, number: u8, f: impl FnOnce(&SlotAdapter<H>) -> R) -> Option<R> {
-        let still = self.still();
+        let locked = self.lock_slots();
         let slot = self.slots.iter().find(|slot| slot.number == number)?;
-        match still.occupant(slot) {
+        match locked.occupant(slot) {
             Some(Occupant::Served(adapter)) => Some(f(adapter)),
             _ => None,
         }
@@ -257,10 +257,10 @@ impl<H: Host> Slots<H> {
             .fold(0, i32::wrapping_add)
     }
 
-    /// An exchange of slot `number` is called for.
+    /// Hot-plug work is called for in slot `number`.
     pub(crate) fn want(&self, number: u8) {
         let wanted = self.slots.iter().filter(|slot| slot.number == number);
-        wanted.for_each(Slot::call_for_exchange);
+        wanted.for_each(Slot::request_hotplug);
     }
 
     /// The port of slot `number` calls for attention.
