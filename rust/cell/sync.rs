@@ -36,6 +36,17 @@ pub(crate) fn swap_and_fence(at: &AtomicU8, value: u8) -> u8 {
     before
 }
 
+/// As `compare_exchange`, and a full fence follows where it succeeds.
+#[inline(always)]
+pub fn exchange_and_fence(at: &AtomicU64, from: u64, to: u64) -> bool {
+    let done = (at.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)).is_ok();
+    // As above.
+    if cfg!(any(not(target_arch = "x86_64"), loom, miri)) {
+        fence(Ordering::SeqCst);
+    }
+    done
+}
+
 /// `UnsafeCell` with loom's access-tracking shape, so that one text serves all faces.
 #[cfg(not(loom))]
 pub(crate) struct Cell<T>(core::cell::UnsafeCell<T>);

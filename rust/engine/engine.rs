@@ -10,8 +10,8 @@
 //! * **Issue token, drain token**: the right to the issuing and to the draining side of the
 //!   hardware queue ([`cell::TryLock`]). Nobody waits for a token: who finds it held *knocks*, and
 //!   the holder looks once more before it leaves.
-//! * **Slot**: the request that a tag is bound to. Who takes it out of its [`cell::Slot`] ends it;
-//!   there is no second arbiter.
+//! * **Slot**: the request that a tag is bound to. Who takes it out of its place ([`cell::Handover`]) ends
+//!   it; there is no second arbiter.
 //! * **Gate**: open, quiesced ([`Quiesced`] holds both tokens) or dead.
 //! * **Strategy**: who decides when and how much is done ([`Strategy`]); the engine does it.
 //! * **Mode**: how completions are noticed when nobody passes by: by interrupt, by a timer, or by
@@ -28,8 +28,9 @@
 //!
 //! # The two hand-overs
 //! *Submitter and drainer.* A submitter that finds no tag leaves its request in the FIFO; a drainer
-//! that releases tags looks there. Each first writes, then passes a `SeqCst` fence, then reads what
-//! the other writes, so at least one of them sees the other (`submit.rs`, `complete.rs`).
+//! that releases tags looks there. Each first writes, then passes a full fence, then reads what the
+//! other writes, so at least one of them sees the other (`submit.rs`, `complete.rs`). So do an
+//! issuer and the timer ([`OnDemand`]).
 //!
 //! *Holder and knocker.* What a knocker wrote is seen by the holder after its `release`, which told
 //! it to look again.
@@ -40,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod complete;
+mod on_demand;
 mod policy;
 mod predict;
 mod queue;
@@ -50,6 +52,7 @@ mod timer;
 mod wait;
 mod waiter;
 
+pub use on_demand::OnDemand;
 pub use policy::{
     Alone, Batching, Context, Costs, Cpu, Drained, Due, Expected, Interrupted, Learned, Mode, Nap,
     Next, Polling, Predicted, Prediction, Predictor, Seen, Selectable, Staged, Strategy, Switches,

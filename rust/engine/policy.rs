@@ -33,6 +33,8 @@
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::Op;
 
+use crate::on_demand::OnDemand;
+
 /// Decisions about one queue. As it comes it decides as the in-tree drivers do: see
 /// `strategy::Plain`.
 pub trait Strategy: Send + Sync + 'static {
@@ -293,8 +295,8 @@ pub struct Polling {
     pub(crate) interval_us: AtomicU32,
     /// The interrupt is off. Written by the drain token's holder.
     pub(crate) on: AtomicBool,
-    /// The timer is armed, or its tick is under way.
-    pub(crate) armed: AtomicBool,
+    /// The timer is armed, or its tick is under way, while anything is outstanding.
+    pub(crate) timer: OnDemand,
     /// When the timer expires, by the clock of [`Cpu::now_ns`]: an interval after the last look
     /// that left nothing, at the latest.
     pub(crate) due_ns: AtomicU64,
@@ -307,7 +309,7 @@ impl Polling {
             mode: AtomicU8::new(Mode::Irq as u8),
             interval_us: AtomicU32::new(DEFAULT_POLL_INTERVAL_US),
             on: AtomicBool::new(false),
-            armed: AtomicBool::new(false),
+            timer: OnDemand::default(),
             due_ns: AtomicU64::new(0),
         }
     }

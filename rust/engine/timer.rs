@@ -8,9 +8,10 @@
 //!
 //! # The hand-over between issuer and timer
 //! An issuer counts its commands as issued, gives its token back, which is a fence, and looks
-//! whether the timer is armed; a tick that finds nothing outstanding disarms the timer, passes a fence, and looks at the count
-//! again. One of the two sees the other (`tests/loom_poll.rs`). What was counted before the queue
-//! became polled is found by the context that switches, in the same way.
+//! whether the timer is armed; a tick that finds nothing outstanding disarms the timer
+//! ([`OnDemand`](crate::OnDemand)) and looks at the count again. One of the two sees the other
+//! (`tests/loom_poll.rs`). What was counted before the queue became polled is found by the context
+//! that switches, in the same way.
 //!
 //! When it fires where it is predicted when commands are over: `predict.rs`.
 
@@ -44,14 +45,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if self.leftover.take_requests() {
             self.issue_again(&mut IssueBudget::new());
         }
-        if self.is_watched() {
-            return self.come_again();
-        }
-        self.polling.armed.store(false, Ordering::Relaxed);
-        // The hand-over with the issuer, see above. The one that switches to polling does as the
-        // issuer does.
-        fence(Ordering::SeqCst);
-        if self.is_watched() && self.claim_timer() {
+        // Whoever switches to polling does as the issuer does.
+        if self.is_watched() || self.polling.timer.stop(|| self.is_watched()) {
             self.come_again();
         }
     }
@@ -108,7 +103,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// it, nor before what is deferred has to go; unless something is left to it.
     #[inline]
     pub(crate) fn put_off_tick(&self, now: u64) -> Option<u64> {
-        if !self.polling.armed.load(Ordering::Relaxed) || self.leftover.is_any() {
+        if !self.polling.timer.is_on() || self.leftover.is_any() {
             return None;
         }
         if self.polling.is_poll_due(now) {
@@ -152,10 +147,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             .arm_poll(u32::try_from(us).unwrap_or(u32::MAX).max(1));
     }
 
-    fn claim_timer(&self) -> bool {
-        !self.polling.armed.swap(true, Ordering::AcqRel)
-    }
-
     /// Gives the issue token back, which is a fence, and sees to it that the timer runs for what was
     /// issued. Whether somebody has knocked.
     #[inline(always)]
@@ -175,7 +166,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     #[inline(never)]
     fn start_timer(&self) {
-        if !self.polling.armed.load(Ordering::Relaxed) && self.claim_timer() {
+        if self.polling.timer.start() {
             self.come_again();
         } else if self.is_predicting() {
             self.aim_tick();
@@ -293,7 +284,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         self.polling.turn(polled);
         if polled {
             fence(Ordering::SeqCst);
-            if self.is_watched() && self.claim_timer() {
+            if self.is_watched() && self.polling.timer.start() {
                 self.come_again();
             }
         }

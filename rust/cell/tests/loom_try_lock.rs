@@ -112,24 +112,3 @@ fn one_holder_at_a_time() {
         drop(value);
     });
 }
-
-/// Two that say something, release a lock each, and look what the other has said: one of the two
-/// sees it.
-#[test]
-fn who_has_released_is_seen_or_sees() {
-    loom::model(|| {
-        let said = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
-        let threads = [0, 1].map(|me| {
-            let said = Arc::clone(&said);
-            thread::spawn(move || {
-                let lock = TryLock::new(());
-                let guard = lock.try_lock().expect("it is free");
-                said[me].store(1, Ordering::Relaxed);
-                let _ = guard.release();
-                said[1 - me].load(Ordering::Relaxed)
-            })
-        });
-        let seen = threads.map(|thread| thread.join().unwrap());
-        assert_ne!(seen, [0, 0]);
-    });
-}
