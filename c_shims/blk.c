@@ -13,6 +13,7 @@
 #include <linux/math64.h>
 #include <linux/memremap.h>
 #include <linux/module.h>
+#include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/mm.h>
@@ -29,6 +30,46 @@ void hiops_preempt_disable(void)
 void hiops_preempt_enable(void)
 {
 	preempt_enable();
+}
+
+struct hiops_counts *hiops_counts_alloc(void)
+{
+	return (struct hiops_counts __force *)alloc_percpu(struct hiops_counts);
+}
+
+void hiops_counts_free(struct hiops_counts *counts)
+{
+	free_percpu((struct hiops_counts __percpu __force *)counts);
+}
+
+void hiops_count(struct hiops_counts *counts, unsigned int which, u64 n)
+{
+	struct hiops_counts __percpu *all =
+		(struct hiops_counts __percpu __force *)counts;
+
+	this_cpu_add(all->n[which], n);
+}
+
+u64 hiops_counted(struct hiops_counts *counts, unsigned int which)
+{
+	struct hiops_counts __percpu *all =
+		(struct hiops_counts __percpu __force *)counts;
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(all, cpu)->n[which]);
+	return sum;
+}
+
+void hiops_counts_reset(struct hiops_counts *counts)
+{
+	struct hiops_counts __percpu *all =
+		(struct hiops_counts __percpu __force *)counts;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(all, cpu), 0, sizeof(struct hiops_counts));
 }
 
 bool hiops_bh_off(void)

@@ -41,6 +41,22 @@ static const u32 HIOPS_MAX_BLOCK = BLK_MAX_BLOCK_SIZE;
 
 void hiops_preempt_disable(void);
 void hiops_preempt_enable(void);
+
+/*
+ * What is counted for a disk, on each CPU by itself: from any context, without an exchange. `which`
+ * is below HIOPS_COUNTS.
+ */
+#define HIOPS_COUNTS 10
+struct hiops_counts {
+	u64 n[HIOPS_COUNTS];
+};
+struct hiops_counts *hiops_counts_alloc(void);
+void hiops_counts_free(struct hiops_counts *counts);
+void hiops_count(struct hiops_counts *counts, unsigned int which, u64 n);
+/* The sum of all CPUs. */
+u64 hiops_counted(struct hiops_counts *counts, unsigned int which);
+void hiops_counts_reset(struct hiops_counts *counts);
+
 /* Bottom halves off, where that can be: false in a hard interrupt, which needs it not. */
 bool hiops_bh_off(void);
 void hiops_bh_on(void);

@@ -7,13 +7,14 @@ use kernel::prelude::*;
 mod retry_suite {
     use crate::blk::batch::is_worth_a_try;
     use crate::blk::hctx::Rq;
-    use crate::blk::hctx::{Format, HctxData, Toggles};
+    use crate::blk::hctx::{DiskStats, Format, HctxData, Toggles};
     use crate::blk::request::Pdu;
     use core::ptr::{null, NonNull};
     use hal::{CmdError, Failure, RetryHint};
     use kernel::alloc::flags::{GFP_KERNEL, __GFP_ZERO};
     use kernel::bindings;
     use kernel::prelude::*;
+    use kernel::sync::Arc;
 
     /// A request with what hiops has behind it.
     #[repr(C)]
@@ -46,7 +47,7 @@ mod retry_suite {
             unit: 1,
             format: Format::new(&crate::kunit::unit::unit()),
             max_retries,
-            stats: Default::default(),
+            stats: Arc::new(DiskStats::new().map_err(|_| ENOMEM)?, GFP_KERNEL)?,
         };
         let data = KBox::new(data, GFP_KERNEL)?;
         // SAFETY: structures of C, and a PDU that blk-mq zeroes as well.

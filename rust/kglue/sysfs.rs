@@ -132,14 +132,14 @@ fn store_reset(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 
 fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     let counts = owner(disk).counts();
-    write_stats(to, &disk.sums(), &counts)
+    write_stats(to, &disk.stats.sums(), &counts)
 }
 
 fn store_stats(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     if text != b"reset" {
         return Err(EINVAL);
     }
-    disk.hctxs.iter().for_each(|hctx| hctx.stats.reset());
+    disk.stats.reset();
     owner(disk).reset_counts();
     Ok(())
 }

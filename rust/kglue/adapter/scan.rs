@@ -29,12 +29,13 @@ use kernel::device::Device;
 use kernel::prelude::*;
 use kernel::sync::lock::mutex::MutexBackend;
 use kernel::sync::lock::Guard;
+use kernel::sync::Arc;
 
 use crate::adapter::config::{Bus, Reason};
 use crate::adapter::state::{Adapter, Found, LIVE, LOOK_AGAIN_US, WELL};
 use crate::blk::disk::Disk;
 use crate::blk::gendisk::{refusal, DiskShared};
-use crate::blk::hctx::{Format, HctxData, Toggles};
+use crate::blk::hctx::{DiskStats, Format, HctxData, Toggles};
 use crate::blk::ioctl::{AdminPath, Owner};
 use crate::errno::advice;
 use crate::hwmon::Thermometer;
@@ -135,6 +136,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     pub(crate) fn add_disk(&self, unit: Unit) -> Result<(), Error> {
         let no_memory = |_| Error::NoMemory;
         let mut hctxs = KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(no_memory)?;
+        let stats = Arc::new(DiskStats::new()?, GFP_KERNEL).map_err(no_memory)?;
         for queue in &self.queues {
             let hctx = HctxData {
                 queue: core::ptr::from_ref(queue).cast(),
@@ -143,11 +145,11 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 max_retries: self.config.begin.max_retries,
                 queue_ref: queue.queue_ref.as_ref().ok_or(Error::Invalid)?,
                 switches: Toggles::new(self.switches(), queue.useful_switches()),
-                stats: Default::default(),
+                stats: stats.clone(),
             };
             hctxs.push(hctx, GFP_KERNEL).map_err(no_memory)?;
         }
-        let shared = DiskShared::new(unit, hctxs, self.gate.clone(), self.owner())?;
+        let shared = DiskShared::new(unit, hctxs, stats, self.gate.clone(), self.owner())?;
         if *shared.names.ids() != unit.ids {
             crate::text::log_warn!(
                 self,

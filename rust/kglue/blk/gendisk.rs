@@ -30,7 +30,7 @@ use kernel::sync::Arc;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
-use crate::blk::hctx::{HctxData, Sums};
+use crate::blk::hctx::{DiskStats, HctxData};
 use crate::blk::ioctl::{Gate, Owner};
 use crate::compat::synchronize_rcu;
 use crate::shims;
@@ -306,6 +306,7 @@ pub(crate) struct DiskShared {
     /// `None`: the block layer numbers the disk.
     pub(crate) number: Option<Number>,
     pub(crate) hctxs: KVec<HctxData>,
+    pub(crate) stats: Arc<DiskStats>,
     /// The gate to the adapter, closed when that goes.
     pub(crate) gate: Arc<Gate>,
     /// The adapter itself, for the disk's attributes: they go before it does.
@@ -317,6 +318,7 @@ impl DiskShared {
     pub(crate) fn new(
         unit: Unit,
         hctxs: KVec<HctxData>,
+        stats: Arc<DiskStats>,
         gate: Arc<Gate>,
         owner: Pinned<dyn Owner>,
     ) -> Result<KBox<Self>, Error> {
@@ -328,6 +330,7 @@ impl DiskShared {
             names,
             number,
             hctxs,
+            stats,
             gate,
             owner,
         };
@@ -342,15 +345,6 @@ impl DiskShared {
     /// Turns `which` on or off.
     pub(crate) fn turn(&self, which: u8, on: bool) {
         (self.hctxs.iter()).for_each(|hctx| hctx.switches.turn(which, on));
-    }
-
-    /// What was counted on all hctxs.
-    pub(crate) fn sums(&self) -> Sums {
-        let mut sums = Sums::default();
-        for hctx in &self.hctxs {
-            hctx.stats.add_to(&mut sums);
-        }
-        sums
     }
 }
 

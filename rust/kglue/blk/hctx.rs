@@ -6,12 +6,14 @@
 //! What can be done with a request is in `request.rs`, which reads it by way of its hctx.
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU8, Ordering};
 use engine::{Context, Expected, Nap, Next, Switches, Thread, Waiter};
-use hal::Unit;
+use hal::{Error, Unit};
 use kernel::bindings;
 use kernel::ffi::c_void;
+use kernel::sync::Arc;
 
+use crate::shims;
 use crate::work::Pinned;
 
 /// A request that blk-mq handed to hiops, to be ended exactly once: by what takes it by value.
@@ -70,7 +72,8 @@ pub(crate) struct HctxData {
     pub(crate) format: Format,
     /// How often a request is tried again.
     pub(crate) max_retries: u8,
-    pub(crate) stats: HctxStats,
+    /// Of the disk, all its hctxs together.
+    pub(crate) stats: Arc<DiskStats>,
 }
 
 // SAFETY: the pointer is to a value that is shared between all contexts anyway (the strategy's
@@ -152,20 +155,20 @@ impl Format {
     }
 }
 
-/// What is counted for one disk on one hardware queue. Anybody counts; sums are taken when somebody
-/// reads them.
-#[derive(Default)]
-pub(crate) struct HctxStats {
-    submitted: AtomicU64,
-    /// By [`Context`].
-    completed: [AtomicU64; 5],
-    deferred: AtomicU64,
-    errors: AtomicU64,
-    retried: AtomicU64,
-    timeouts: AtomicU64,
+/// What is counted for one disk. Each CPU counts by itself; sums are taken when somebody reads them.
+///
+/// # Invariants
+/// `counts` is from `hiops_counts_alloc`.
+pub(crate) struct DiskStats {
+    counts: NonNull<shims::hiops_counts>,
 }
 
-/// Sums over the hctxs of a disk.
+// SAFETY: any context may count, and take sums.
+unsafe impl Send for DiskStats {}
+// SAFETY: as above.
+unsafe impl Sync for DiskStats {}
+
+/// The sums of a disk.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) submitted: u64,
@@ -177,76 +180,110 @@ pub(crate) struct Sums {
     pub(crate) timeouts: u64,
 }
 
-#[inline(always)]
-fn count(counter: &AtomicU64, n: u64) {
-    counter.fetch_add(n, Ordering::Relaxed);
+/// Which of the counts.
+#[derive(Clone, Copy)]
+enum Count {
+    Submitted = 0,
+    Irq = 1,
+    Lazy = 2,
+    Coop = 3,
+    Poll = 4,
+    Sweep = 5,
+    Deferred = 6,
+    Errors = 7,
+    Retried = 8,
+    Timeouts = 9,
 }
 
-impl HctxStats {
+const _: () = assert!(Count::Timeouts as u32 + 1 == shims::HIOPS_COUNTS);
+
+impl DiskStats {
+    /// All of them 0. Sleeps.
+    pub(crate) fn new() -> Result<Self, Error> {
+        // SAFETY: may sleep.
+        let counts = NonNull::new(unsafe { shims::hiops_counts_alloc() });
+        // INVARIANT: just allocated.
+        let counts = counts.ok_or(Error::NoMemory)?;
+        Ok(Self { counts })
+    }
+
+    #[inline(always)]
+    fn add(&self, which: Count, n: u64) {
+        // SAFETY: by the invariant; `which` is one of them.
+        unsafe { shims::hiops_count(self.counts.as_ptr(), which as u32, n) };
+    }
+
+    fn sum(&self, which: Count) -> u64 {
+        // SAFETY: as in `add`.
+        unsafe { shims::hiops_counted(self.counts.as_ptr(), which as u32) }
+    }
+
     #[inline(always)]
     pub(crate) fn submitted(&self, n: u64) {
-        count(&self.submitted, n);
+        self.add(Count::Submitted, n);
     }
 
     /// One that was counted as submitted has not been.
     pub(crate) fn not_submitted(&self) {
-        self.submitted.fetch_sub(1, Ordering::Relaxed);
+        self.add(Count::Submitted, 1u64.wrapping_neg());
     }
 
     #[inline(always)]
     pub(crate) fn completed(&self, n: u64, by: Context) {
-        let place = match by {
-            Context::Irq => &self.completed[0],
-            Context::Lazy => &self.completed[1],
-            Context::Coop => &self.completed[2],
-            Context::Poll => &self.completed[3],
-            Context::Sweep => &self.completed[4],
+        let which = match by {
+            Context::Irq => Count::Irq,
+            Context::Lazy => Count::Lazy,
+            Context::Coop => Count::Coop,
+            Context::Poll => Count::Poll,
+            Context::Sweep => Count::Sweep,
         };
-        count(place, n);
+        self.add(which, n);
     }
 
     #[inline]
     pub(crate) fn deferred(&self) {
-        count(&self.deferred, 1);
+        self.add(Count::Deferred, 1);
     }
 
     #[cold]
     pub(crate) fn error(&self) {
-        count(&self.errors, 1);
+        self.add(Count::Errors, 1);
     }
 
     #[cold]
     pub(crate) fn retried(&self) {
-        count(&self.retried, 1);
+        self.add(Count::Retried, 1);
     }
 
     #[cold]
     pub(crate) fn timeout(&self) {
-        count(&self.timeouts, 1);
+        self.add(Count::Timeouts, 1);
     }
 
-    /// Adds what was counted here to `sums`.
-    pub(crate) fn add_to(&self, sums: &mut Sums) {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        sums.submitted = sums.submitted.wrapping_add(get(&self.submitted));
-        for (sum, counter) in sums.completed.iter_mut().zip(&self.completed) {
-            *sum = sum.wrapping_add(get(counter));
+    /// What was counted so far.
+    pub(crate) fn sums(&self) -> Sums {
+        use Count::{Coop, Irq, Lazy, Poll, Sweep};
+        Sums {
+            submitted: self.sum(Count::Submitted),
+            completed: [Irq, Lazy, Coop, Poll, Sweep].map(|which| self.sum(which)),
+            deferred: self.sum(Count::Deferred),
+            errors: self.sum(Count::Errors),
+            retried: self.sum(Count::Retried),
+            timeouts: self.sum(Count::Timeouts),
         }
-        sums.deferred = sums.deferred.wrapping_add(get(&self.deferred));
-        sums.errors = sums.errors.wrapping_add(get(&self.errors));
-        sums.retried = sums.retried.wrapping_add(get(&self.retried));
-        sums.timeouts = sums.timeouts.wrapping_add(get(&self.timeouts));
     }
 
     /// Begins at zero again.
     pub(crate) fn reset(&self) {
-        let zero = |counter: &AtomicU64| counter.store(0, Ordering::Relaxed);
-        zero(&self.submitted);
-        self.completed.iter().for_each(zero);
-        zero(&self.deferred);
-        zero(&self.errors);
-        zero(&self.retried);
-        zero(&self.timeouts);
+        // SAFETY: by the invariant.
+        unsafe { shims::hiops_counts_reset(self.counts.as_ptr()) };
+    }
+}
+
+impl Drop for DiskStats {
+    fn drop(&mut self) {
+        // SAFETY: by the invariant; nobody counts any more.
+        unsafe { shims::hiops_counts_free(self.counts.as_ptr()) };
     }
 }
 
