@@ -13,10 +13,24 @@
 #include <linux/jiffies.h>
 #include <linux/mutex.h>
 #include <linux/module.h>
+#include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 
 #include "wait.h"
+
+/*
+ * The thread that has submitted to hiops last on this CPU, by its number, if the
+ * table of waiters does not know it; 0: none. Only a hint: the thread may go on on
+ * another CPU.
+ */
+static DEFINE_PER_CPU(pid_t, hiops_submitter);
+
+void hiops_submit_begin(void)
+{
+	preempt_disable();
+	this_cpu_write(hiops_submitter, current->pid);
+}
 
 u64 hiops_waiter_of(struct request *rq)
 {
@@ -29,6 +43,8 @@ u64 hiops_waiter_of(struct request *rq)
 	if (!op_is_sync(rq->cmd_flags) ||
 	    (rq->cmd_flags & (REQ_NOWAIT | REQ_POLLED)))
 		return 0;
+	/* Its sleep is the table's. */
+	this_cpu_write(hiops_submitter, 0);
 	return (u64)(uintptr_t)current;
 }
 
@@ -208,6 +224,16 @@ static long hiops_io_schedule_timeout(long timeout)
 	return timeout;
 }
 
+/* For a thread that has a bed: that is all there is to it. */
+static long hiops_sleep_watched(long timeout)
+{
+	unsigned long until = jiffies + timeout;
+
+	hiops_io_sleep(MAX_SCHEDULE_TIMEOUT);
+	hiops_sleep_end(hiops_this_thread());
+	return hiops_left(timeout, until);
+}
+
 static void hiops_io_schedule(void)
 {
 	hiops_io_schedule_timeout(MAX_SCHEDULE_TIMEOUT);
@@ -227,6 +253,12 @@ static unsigned long hiops_hooked[] = {
  */
 #define HIOPS_SHORTEST_WAIT (HZ / 2)
 
+/* The call to the tracer is at the function's beginning, behind its landing pad. */
+static __always_inline bool hiops_is_timed(unsigned long ip)
+{
+	return ip - (unsigned long)io_schedule_timeout < 16;
+}
+
 /*
  * It calls nothing that it is hooked to, so it can't recurse, and needs no check
  * of that (FTRACE_OPS_FL_RECURSION), which costs as much as all the rest of it
@@ -239,12 +271,23 @@ static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
 {
 	void *to = hiops_io_schedule;
 
+	/* It waits for what it has just submitted, most likely: that needs no timer of its own. */
+	if (this_cpu_read(hiops_submitter) == current->pid) {
+		/* What is plugged has to be submitted first, which the original does. */
+		if (!hiops_is_timed(ip) || current->plug)
+			return;
+		/* Now, and not where it sleeps: who leaves the module waits for all beds. */
+		if (hiops_sleep_begin(hiops_this_thread(),
+				      ftrace_regs_get_argument(fregs, 0)))
+			ftrace_regs_set_instruction_pointer(
+				fregs, (unsigned long)hiops_sleep_watched);
+		return;
+	}
 	if (!hiops_wait_wanted(hiops_this_thread()))
 		return;
 	if (within_module_mem_type(parent_ip, THIS_MODULE, MOD_TEXT))
 		return;
-	/* The call to the tracer is at the function's beginning, behind its landing pad. */
-	if (ip - (unsigned long)io_schedule_timeout < 16) {
+	if (hiops_is_timed(ip)) {
 		if ((long)ftrace_regs_get_argument(fregs, 0) <
 		    HIOPS_SHORTEST_WAIT)
 			return;

@@ -17,6 +17,11 @@ bool hiops_hook_put(void);
  */
 void hiops_hook_left(void);
 
+/*
+ * Preemption off, for a thread that submits: it is known to, should it go to sleep
+ * on this CPU.
+ */
+void hiops_submit_begin(void);
 /* The thread that waits for rq, as its address; 0 where that is not certain. */
 u64 hiops_waiter_of(struct request *rq);
 /* The running thread, likewise. */
@@ -71,6 +76,8 @@ struct hiops_wait {
 };
 
 /* Implemented in Rust. */
+bool hiops_sleep_begin(u64 thread, long timeout);
+void hiops_sleep_end(u64 thread);
 bool hiops_wait_wanted(u64 thread);
 void *hiops_wait_enter(u64 thread, long timeout, struct hiops_wait *wait);
 void hiops_wait_leave(void *place, u64 thread, const struct hiops_wait *wait);

@@ -4,7 +4,7 @@
 use super::hook::Hook;
 use super::{interrupts_waiter, own_slot, table};
 use crate::blk::hctx::{self, Offer, QueueRef, WaitStart};
-use crate::platform::now_ns;
+use crate::platform::{now_ns, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
 use crate::work::Pinned;
@@ -86,12 +86,10 @@ impl hctx::Waited for Fake {
     fn end(&self, _: crate::blk::hctx::Rq, _: Context) {}
 }
 
-/// A thread that has I/O outstanding waits for it, for `ticks` at most.
-fn wait(ends: Ends, ticks: c_ulong) -> Option<Waited> {
-    let _hook = Hook::new()?;
-    let mut over = MaybeUninit::<bindings::completion>::zeroed();
+/// Something that is not over, in its place, which is not moved until the end.
+fn begin(over: &mut MaybeUninit<bindings::completion>) -> *mut bindings::completion {
     let completion = over.as_mut_ptr();
-    // SAFETY: zeroed is not done; its queue is made here. It is not moved until the end.
+    // SAFETY: zeroed, as its makers do, is not done; its queue is made here.
     unsafe {
         bindings::__init_swait_queue_head(
             &raw mut (*completion).wait,
@@ -99,6 +97,25 @@ fn wait(ends: Ends, ticks: c_ulong) -> Option<Waited> {
             kernel::static_lock_class!().as_ptr(),
         );
     }
+    completion
+}
+
+/// A thread that has just submitted, and that no slot is taken for, waits for something that never
+/// comes, for `ticks`. What is left of these.
+fn wait_untracked(ticks: c_ulong) -> Option<c_ulong> {
+    let _hook = Hook::new()?;
+    let mut over = MaybeUninit::<bindings::completion>::zeroed();
+    let completion = begin(&mut over);
+    drop(PreemptOff::of_submitter());
+    // SAFETY: may sleep; the completion is this function's.
+    Some(unsafe { bindings::wait_for_completion_io_timeout(completion, ticks) })
+}
+
+/// A thread that has I/O outstanding waits for it, for `ticks` at most.
+fn wait(ends: Ends, ticks: c_ulong) -> Option<Waited> {
+    let _hook = Hook::new()?;
+    let mut over = MaybeUninit::<bindings::completion>::zeroed();
+    let completion = begin(&mut over);
     let queue = Fake {
         ends,
         visits: AtomicU32::new(0),
@@ -119,7 +136,7 @@ fn wait(ends: Ends, ticks: c_ulong) -> Option<Waited> {
         visits: queue.visits.load(Ordering::Relaxed),
         looks: queue.looks.load(Ordering::Relaxed),
         left,
-        watched: table()?.timeouts.is_on(),
+        watched: table()?.sleepers.state().1,
     })
 }
 
@@ -175,6 +192,26 @@ mod wait_suite {
         // It was what woke, so it comes once more.
         let waited = wait(Ends::Never, 5 * HZ);
         assert!(waited.is_some_and(|it| it.visits == 1 && it.left == 0 && it.watched));
-        assert!(table().is_some_and(|table| !table.places.iter().any(|p| p.timeout.is_set())));
+        assert!(table().is_some_and(|table| !table.sleepers.state().0));
+    }
+
+    #[test]
+    fn who_has_just_submitted_needs_no_timer() {
+        // Unless it goes on on another CPU, where it is not known to have submitted.
+        let mut tries = (0..3).map(|_| {
+            let left = wait_untracked(5 * HZ);
+            assert!(
+                left == Some(0),
+                "woken, and not before the time-out is over"
+            );
+            table().map(|table| table.sleepers.state())
+        });
+        assert!(tries.any(|state| state == Some((false, true))));
+    }
+
+    #[test]
+    fn a_pause_of_who_has_just_submitted_keeps_its_length() {
+        let left = wait_untracked(HZ / 5);
+        assert!(left == Some(0));
     }
 }

@@ -138,6 +138,14 @@ impl PreemptOff {
         shims_safe::hiops_preempt_disable();
         Self(())
     }
+
+    /// For a thread that submits: should it go to sleep, that needs no timer of its own
+    /// (`wait/sleepers.rs`).
+    #[inline(always)]
+    pub(crate) fn of_submitter() -> Self {
+        shims_safe::hiops_submit_begin();
+        Self(())
+    }
 }
 
 impl Drop for PreemptOff {

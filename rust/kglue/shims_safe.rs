@@ -12,6 +12,8 @@ use crate::shims;
 unsafe extern "C" {
     /// Nests. Whoever calls it calls the other one.
     pub(crate) safe fn hiops_preempt_disable();
+    /// As it, for a thread that submits. Whoever calls it calls the other one.
+    pub(crate) safe fn hiops_submit_begin();
     /// Undoes it.
     pub(crate) safe fn hiops_preempt_enable();
     /// Bottom halves wait, if interrupts do not already; whether they do now. Whoever is answered
@@ -67,7 +69,9 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_get_params() -> shims::hiops_params;
 }
 
-const _: [unsafe extern "C" fn(); 6] = [
+const _: [unsafe extern "C" fn(); 8] = [
+    shims::hiops_submit_begin,
+    hiops_submit_begin,
     shims::hiops_bh_on,
     hiops_bh_on,
     shims::hiops_preempt_disable,

@@ -2,7 +2,7 @@
 //! Threads that wait: one that waits for hiops I/O of its own drains before it sleeps, and ends
 //! after it was woken what came for it meanwhile. Here is the table of them, and what the data path
 //! says of them; [`hook`] is what such a thread does itself; `cpu_share` what they know of the CPU
-//! that they share.
+//! that they share; `sleepers` how they sleep without a timer each.
 //!
 //! # Who keeps what alive
 //! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until
@@ -18,31 +18,17 @@
 //! how its last nap ended ([`Naps`]). The queue can be told of that only while something is
 //! outstanding on it, as it is there for no longer. So of a nap after which nothing is, it is told
 //! when the thread next waits for it.
-//!
-//! # Time-outs
-//! blk_io_schedule() sleeps with half of kernel.hung_task_timeout_secs as its time-out, so that a
-//! thread whose I/O takes minutes is seen alive. schedule_timeout() would set a timer up for that
-//! and delete it again, for each I/O: 370 instructions, a fiftieth of a read. Here a sleeper writes
-//! down when its time-out is over, and one timer for all of them ([`Timeouts`]), which comes twice
-//! a second while anybody sleeps so, wakes who is due.
-//!
-//! No sleeper is forgotten: the sleeper writes, passes a fence, and looks whether the timer is on.
-//! A timer that has found nobody says that it is off, passes a fence, and looks again. One of the
-//! two sees the other.
 
 use core::ptr::null_mut;
-use core::sync::atomic::{
-    fence, AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering,
-};
-use engine::{Context, Expected, Nap, Thread, Waiter, Waiters, Waiting};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
+use engine::{Context, Expected, Nap, OnDemand, Thread, Waiter, Waiters, Waiting};
 use hal::{Error, Platform};
-use kernel::ffi::{c_long, c_ulong};
 use kernel::prelude::*;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
 use crate::blk::hctx::{Offer, QueueRef, Rq};
-use crate::platform::{jiffies, now_ns, KernelPlatform, PreemptOff};
+use crate::platform::{now_ns, KernelPlatform, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{
     hiops_is_awake, hiops_may_yield, hiops_pause, hiops_pause_awake, hiops_this_pid,
@@ -50,13 +36,15 @@ use crate::shims_safe::{
 };
 use crate::timers::{CoarseExpired, CoarseTimer};
 use crate::wait::cpu_share::{CpuWaiters, Ready};
-use crate::work::{Pinned, Target};
+use crate::wait::sleepers::Sleepers;
+use crate::work::Pinned;
 
 mod cpu_share;
 pub(crate) mod hook;
 #[cfg(CONFIG_KUNIT = "y")]
 #[path = "../../kunit/wait.rs"]
 mod kunit;
+mod sleepers;
 
 /// As a power of two, the slots in the table: several times as many as threads wait at once.
 const SLOTS: u32 = 10;
@@ -69,8 +57,8 @@ struct Table {
     /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse
     /// timer: who is offered something comes, as a rule.
     sweeper: KBox<CoarseTimer>,
-    sweeping: AtomicBool,
-    timeouts: Timeouts,
+    sweeping: OnDemand,
+    sleepers: Sleepers,
 }
 
 /// The one table; null before the module has begun and after it has ended.
@@ -91,14 +79,16 @@ impl Table {
             slots: platform.table(slots, |_| WaitSlot::new())?,
             cpu_waiters: CpuWaiters::new(&platform)?,
             sweeper: CoarseTimer::new().map_err(|_| Error::NoMemory)?,
-            sweeping: AtomicBool::new(false),
-            timeouts: Timeouts::new()?,
+            sweeping: OnDemand::default(),
+            sleepers: Sleepers::new(&platform)?,
         };
         let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: the table stays in its box, and cancels the timer before it goes.
         table.sweeper.set_target(unsafe { Pinned::new(&*table) });
         // SAFETY: as above.
-        Timeouts::set_target(unsafe { Pinned::new(&*table) }, |table| &table.timeouts);
+        table
+            .sleepers
+            .begin(unsafe { Pinned::new(&table.sleepers) });
         Ok(table)
     }
 
@@ -111,10 +101,21 @@ impl Table {
         !waiter.waits(thread)
     }
 
+    /// Wakes all that sleep in the hook. Whether anybody is there still.
+    fn wake_all(&self) -> bool {
+        for waiter in self.waiters.iter().filter(|waiter| waiter.is_asleep()) {
+            let _stay = PreemptOff::new();
+            wake(waiter);
+        }
+        let is_inside = |slot: &WaitSlot| slot.inside.load(Ordering::Acquire) != 0;
+        let _stay = PreemptOff::new();
+        self.sleepers.wake_all() | self.slots.iter().any(is_inside)
+    }
+
     /// Something was offered: it is looked after.
     #[inline]
     fn watch(&self) {
-        if !self.sweeping.load(Ordering::Relaxed) && !self.sweeping.swap(true, Ordering::AcqRel) {
+        if self.sweeping.start() {
             self.sweeper.arm();
         }
     }
@@ -125,28 +126,9 @@ impl CoarseExpired for Table {
         let left = self
             .waiters
             .sweep(false, |offer| end(offer, Context::Sweep));
-        if left.unwrap_or(true) {
-            return self.sweeper.arm();
+        if left.unwrap_or(true) || self.sweeping.stop(|| self.waiters.is_marked()) {
+            self.sweeper.arm();
         }
-        self.sweeping.store(false, Ordering::Relaxed);
-        core::sync::atomic::fence(Ordering::SeqCst);
-        // Who offered meanwhile saw the sweeper at work.
-        if self.waiters.is_marked() {
-            self.watch();
-        }
-    }
-}
-
-impl Sleepers for Table {
-    fn wake_due(&self) -> bool {
-        let mut any = false;
-        for (waiter, slot) in self.waiters.iter().zip(self.slots.iter()) {
-            any |= slot.timeout.is_set();
-            if slot.timeout.is_over() {
-                wake(waiter);
-            }
-        }
-        any
     }
 }
 
@@ -287,15 +269,11 @@ impl Drop for Threads {
         if let Some(table) = table() {
             // TIMEOUT: none: who sleeps is woken, and looks for itself; all callers of
             // io_schedule() do.
-            while (table.slots.iter()).any(|slot| slot.inside.load(Ordering::Acquire) != 0) {
-                for waiter in table.waiters.iter().filter(|waiter| waiter.is_asleep()) {
-                    let _stay = PreemptOff::new();
-                    wake(waiter);
-                }
+            while table.wake_all() {
                 fsleep(Delta::from_millis(1));
             }
             table.sweeper.shutdown();
-            table.timeouts.shutdown();
+            table.sleepers.shutdown();
         }
         // SAFETY: may sleep. Nobody enters the hook any more; who has just left it is waited for.
         unsafe { shims::hiops_hook_left() };
@@ -323,8 +301,6 @@ struct WaitSlot {
     cpu: AtomicU32,
     /// Where the thread here is counted as ready.
     ready: Ready,
-    /// When the time-out is over that the thread here sleeps with.
-    timeout: Timeout,
     /// What the thread here expects, and its naps.
     naps: Naps,
 }
@@ -343,7 +319,6 @@ impl WaitSlot {
             last: AtomicU32::new(NOBODY),
             cpu: AtomicU32::new(0),
             ready: Ready::default(),
-            timeout: Timeout::default(),
             naps: Naps::default(),
         }
     }
@@ -481,124 +456,6 @@ impl Naps {
         // CAST: one of four.
         self.ended
             .store(at.map_or(TOLD, |at| at as u8 + 1), Ordering::Relaxed);
-    }
-}
-
-/// The timer's interval, in ticks: so late a sleeper may be woken. CAST: a small constant.
-const INTERVAL: c_ulong = shims::HIOPS_HZ as c_ulong / 2;
-/// A shorter time-out has a timer of its own: a tenth of it is all that one may be late.
-const SHORTEST: c_ulong = 10 * INTERVAL;
-
-/// When a sleeper's time-out is over, in ticks; 0: it has none, or nobody sleeps.
-#[derive(Default)]
-struct Timeout(AtomicUsize);
-
-impl Timeout {
-    /// The sleeper is awake again.
-    #[inline]
-    fn end(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-
-    /// Somebody sleeps with one.
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    /// It is over.
-    fn is_over(&self) -> bool {
-        let until = self.0.load(Ordering::Relaxed);
-        // CAST: ticks wrap around; the sign of what is left tells.
-        until != 0 && (until.wrapping_sub(jiffies()) as isize) <= 0
-    }
-}
-
-/// Those who sleep with a time-out.
-trait Sleepers: Send + Sync {
-    /// Wakes those whose time-out is over. Returns whether anybody sleeps with one. With preemption
-    /// off.
-    fn wake_due(&self) -> bool;
-}
-
-/// The timer of those who sleep with a time-out.
-struct Timeouts {
-    timer: KBox<CoarseTimer>,
-    on: AtomicBool,
-    sleepers: Target<dyn Sleepers>,
-}
-
-impl Timeouts {
-    /// A timer that wakes nobody yet.
-    fn new() -> Result<Self, Error> {
-        Ok(Self {
-            timer: CoarseTimer::new().map_err(|_| Error::NoMemory)?,
-            on: AtomicBool::new(false),
-            sleepers: Target::new(),
-        })
-    }
-
-    /// From now on it wakes those who sleep in `table`, of which it is a part; once.
-    /// [`Timeouts::shutdown`] silences it.
-    fn set_target<T: Sleepers + 'static>(table: Pinned<T>, this: fn(&T) -> &Self) {
-        let this = table.map(this);
-        this.get().sleepers.set(table.map(|table| table));
-        this.get().timer.set_target(this);
-    }
-
-    /// The caller, awake so far, is about to sleep for up to `ticks`. Whether the time-out is
-    /// looked after here: then it says [`Timeout::end`] when it is awake again.
-    #[inline]
-    fn begin(&self, timeout: &Timeout, ticks: c_long) -> bool {
-        // The longest is for good.
-        let Ok(ticks) = c_ulong::try_from(ticks) else {
-            return false;
-        };
-        if ticks < SHORTEST || ticks == c_long::MAX.unsigned_abs() {
-            return false;
-        }
-        // Never 0: a tick more or less is nothing here.
-        let until = jiffies().wrapping_add(ticks) | 1;
-        timeout.0.store(until, Ordering::Relaxed);
-        // The hand-over with the timer, see above.
-        fence(Ordering::SeqCst);
-        self.watch();
-        true
-    }
-
-    /// Somebody sleeps: the timer comes.
-    #[inline]
-    fn watch(&self) {
-        if !self.on.load(Ordering::Relaxed) && !self.on.swap(true, Ordering::AcqRel) {
-            self.timer.arm_in(INTERVAL);
-        }
-    }
-
-    /// Whether it comes.
-    #[cfg(CONFIG_KUNIT = "y")]
-    fn is_on(&self) -> bool {
-        self.on.load(Ordering::Relaxed)
-    }
-
-    /// Never comes again; returns when it is over. Sleeps.
-    fn shutdown(&self) {
-        self.timer.shutdown();
-    }
-}
-
-impl CoarseExpired for Timeouts {
-    fn coarse_expired(&self) {
-        let Some(sleepers) = self.sleepers.get() else {
-            return;
-        };
-        if sleepers.wake_due() {
-            return self.timer.arm_in(INTERVAL);
-        }
-        self.on.store(false, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        // Who went to sleep meanwhile saw the timer on.
-        if sleepers.wake_due() {
-            self.watch();
-        }
     }
 }
 

@@ -120,7 +120,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         if rq.view().op().is_none() {
             return shims::HIOPS_STS_NOTSUPP;
         }
-        let stay = PreemptOff::new();
+        let stay = PreemptOff::of_submitter();
         let (queue, switches) = (Self::io(data, &stay), data.switches.get());
         if rq.view().is_scheduled() {
             return scheduled(data, queue, rq, last);
@@ -143,7 +143,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
     unsafe extern "C" fn queue_rqs(list: *mut bindings::rq_list) {
         // SAFETY: blk-mq's list, ours for this call, and so are its requests.
         let mut rest = unsafe { Chain::take(&mut *list) };
-        let stay = PreemptOff::new();
+        let stay = PreemptOff::of_submitter();
         while let Some((data, left)) = rest.iter().run() {
             data.stats.submitted(left as u64);
             let (queue, switches) = (Self::io(data, &stay), data.switches.get());

@@ -27,6 +27,23 @@ unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
 }
 
 /// # Safety
+/// Called by the hook's callback, in the thread `this`, which is about to sleep for up to so many
+/// ticks; `hiops_sleep_end` follows, if the answer is that the time-out is looked after.
+#[no_mangle]
+unsafe extern "C" fn hiops_sleep_begin(this: u64, ticks: c_long) -> bool {
+    table().is_some_and(|table| table.sleepers.lie_down(this, ticks))
+}
+
+/// # Safety
+/// Called by the hook in the thread `this`, which is awake again.
+#[no_mangle]
+unsafe extern "C" fn hiops_sleep_end(this: u64) {
+    if let Some(table) = table() {
+        table.sleepers.rise(this);
+    }
+}
+
+/// # Safety
 /// Called by the hook in the thread `this`, which is about to sleep for up to so many ticks and
 /// wakeable already; `hiops_wait_leave` follows with what is returned.
 #[no_mangle]
@@ -55,7 +72,7 @@ unsafe extern "C" fn hiops_wait_enter(
             // CAST: a number of a CPU.
             slot.cpu.store(cpu() as u32, Ordering::Relaxed);
             // The slot is the thread's own from the one to the other.
-            match waiter.sleep(thread) && table.timeouts.begin(&slot.timeout, ticks) {
+            match waiter.sleep(thread) && table.sleepers.lie_down(this, ticks) {
                 true => shims::HIOPS_SLEEP_WATCHED,
                 false => shims::HIOPS_SLEEP,
             }
@@ -140,8 +157,8 @@ unsafe extern "C" fn hiops_wait_leave(
     if let Some(slot) = slot {
         table.cpu_waiters.set_ready(&slot.ready, None);
     }
-    if let (Some(slot), shims::HIOPS_SLEEP_WATCHED) = (slot, done) {
-        slot.timeout.end();
+    if done == shims::HIOPS_SLEEP_WATCHED {
+        table.sleepers.rise(this);
     }
     let slept = done == shims::HIOPS_SLEEP || done == shims::HIOPS_SLEEP_WATCHED;
     if slept || done == shims::HIOPS_NAP {

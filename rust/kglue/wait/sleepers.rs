@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Threads that sleep with a long time-out, and the one timer that wakes them.
+//!
+//! blk_io_schedule() sleeps with half of kernel.hung_task_timeout_secs as its time-out, so that a
+//! thread whose I/O takes minutes is seen alive. schedule_timeout() would set a timer up for that
+//! and delete it again, for each I/O: 370 instructions, a fiftieth of a read. Here a sleeper writes
+//! down when its time-out is over, and one timer for all of them, which comes twice a second while
+//! anybody sleeps so, wakes those that are due.
+//!
+//! So sleep threads that pass through the hook, and those that have just submitted to hiops on the
+//! same CPU and do not: for these it is all that the hook does.
+//!
+//! # Who keeps a sleeper alive
+//! A thread is there for an RCU grace period after it has left its bed, and the timer's handler is
+//! a read side. One that has left meanwhile is woken for nothing, as any sleeper may be.
+
+use cell::sync::exchange_and_fence;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use engine::OnDemand;
+use hal::{Error, Platform};
+use kernel::ffi::{c_long, c_ulong};
+use kernel::prelude::*;
+
+use crate::platform::{jiffies, KernelPlatform};
+use crate::shims;
+use crate::timers::{CoarseExpired, CoarseTimer};
+use crate::work::Pinned;
+
+/// The timer's interval, in ticks: so late a sleeper may be woken. CAST: a small constant.
+const INTERVAL: c_ulong = shims::HIOPS_HZ as c_ulong / 2;
+/// A shorter time-out has a timer of its own: a tenth of it is all that one may be late.
+const SHORTEST: c_ulong = 10 * INTERVAL;
+/// As a power of two, the beds: several times as many as threads wait at once.
+const BEDS: u32 = 10;
+/// Nobody.
+const EMPTY: u64 = 0;
+
+/// One that sleeps with a time-out.
+#[derive(Default)]
+struct Bed {
+    /// The address of its record, or [`EMPTY`].
+    sleeper: AtomicU64,
+    /// When it is to be woken, in ticks; 0: that is not written down yet. By the sleeper.
+    until: AtomicUsize,
+}
+
+impl Bed {
+    fn is_taken(&self) -> bool {
+        self.sleeper.load(Ordering::Relaxed) != EMPTY
+    }
+
+    /// The time-out of the sleeper is over.
+    fn is_due(&self) -> bool {
+        let until = self.until.load(Ordering::Relaxed);
+        // CAST: ticks wrap around; the sign of what is left tells.
+        until != 0 && (until.wrapping_sub(jiffies()) as isize) <= 0
+    }
+
+    /// Wakes the sleeper. With preemption off.
+    fn wake(&self) {
+        let sleeper = self.sleeper.load(Ordering::Acquire);
+        if sleeper != EMPTY {
+            // SAFETY: it was in its bed a moment ago, with preemption off.
+            unsafe { shims::hiops_wake(sleeper) };
+        }
+    }
+}
+
+/// The beds, and their timer.
+pub(super) struct Sleepers {
+    beds: <KernelPlatform as Platform>::Table<Bed>,
+    timer: KBox<CoarseTimer>,
+    on: OnDemand,
+}
+
+impl Sleepers {
+    /// A timer that wakes nobody yet.
+    pub(super) fn new(platform: &KernelPlatform) -> Result<Self, Error> {
+        Ok(Self {
+            beds: platform.table(1 << BEDS, |_| Bed::default())?,
+            timer: CoarseTimer::new().map_err(|_| Error::NoMemory)?,
+            on: OnDemand::default(),
+        })
+    }
+
+    /// From now on it wakes those who sleep in `this`, which is itself; once.
+    /// [`Sleepers::shutdown`] silences it.
+    pub(super) fn begin(&self, this: Pinned<Self>) {
+        self.timer.set_target(this);
+    }
+
+    /// The bed that `thread` falls on.
+    #[inline]
+    fn bed(&self, thread: u64) -> Option<&Bed> {
+        // Fibonacci hashing: the upper bits of the product depend on all bits of the address.
+        let hash = thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BEDS);
+        // CAST: that many bits.
+        self.beds.get(hash as usize)
+    }
+
+    /// `thread`, the caller, awake so far, is about to sleep for up to `ticks`. Whether the
+    /// time-out is looked after here: then it calls [`Sleepers::rise`] when it is awake again.
+    #[inline]
+    pub(super) fn lie_down(&self, thread: u64, ticks: c_long) -> bool {
+        // The longest is for good.
+        let (Ok(ticks), Some(bed)) = (c_ulong::try_from(ticks), self.bed(thread)) else {
+            return false;
+        };
+        if ticks < SHORTEST || ticks == c_long::MAX.unsigned_abs() || bed.is_taken() {
+            return false;
+        }
+        // The hand-over with the timer: a bed is taken, a fence, the timer is looked at.
+        if !exchange_and_fence(&bed.sleeper, EMPTY, thread) {
+            return false;
+        }
+        // Never 0: a tick more or less is nothing here.
+        bed.until
+            .store(jiffies().wrapping_add(ticks) | 1, Ordering::Relaxed);
+        if self.on.start() {
+            self.timer.arm_in(INTERVAL);
+        }
+        true
+    }
+
+    /// `thread`, the caller, is awake again.
+    #[inline]
+    pub(super) fn rise(&self, thread: u64) {
+        if let Some(bed) = self.bed(thread) {
+            bed.until.store(0, Ordering::Relaxed);
+            // Release: who takes the bed next writes after this.
+            bed.sleeper.store(EMPTY, Ordering::Release);
+        }
+    }
+
+    /// Wakes all, whatever their time-outs. Whether anybody was there. With preemption off.
+    pub(super) fn wake_all(&self) -> bool {
+        self.wake(|_| true)
+    }
+
+    fn wake(&self, is_due: impl Fn(&Bed) -> bool) -> bool {
+        let mut any = false;
+        for bed in self.beds.iter().filter(|bed| bed.is_taken()) {
+            any = true;
+            if is_due(bed) {
+                bed.wake();
+            }
+        }
+        any
+    }
+
+    /// Whether anybody sleeps, and the timer comes.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(super) fn state(&self) -> (bool, bool) {
+        (self.beds.iter().any(Bed::is_taken), self.on.is_on())
+    }
+
+    /// The timer never comes again; returns when it is over. Sleeps.
+    pub(super) fn shutdown(&self) {
+        self.timer.shutdown();
+    }
+}
+
+impl CoarseExpired for Sleepers {
+    fn coarse_expired(&self) {
+        if self.wake(Bed::is_due) || self.on.stop(|| self.wake(Bed::is_due)) {
+            self.timer.arm_in(INTERVAL);
+        }
+    }
+}
