@@ -32,7 +32,7 @@ SLICE_NS = 100_000
 # Buffered writes between two fsync.
 WRITES_A_SYNC = 16
 # The neighbours that a suffix of a name stands for; bench/hog knows the classes.
-NEIGHBOURS = {"": (), "hog": ("normal",), "hog2": ("normal", "normal"),
+NEIGHBOURS = {"": (), "hog": ("normal",), "hog2": ("normal",) * 2, "hog3": ("normal",) * 3,
               "idlehog": ("idle",), "nicehog": ("nice",), "shorthog": ("normal",)}
 
 
@@ -118,12 +118,13 @@ class Load:
 
 def _all():
     """Every load, in the order of the table."""
-    psync = {n: Load(f"psync-{n}", jobs=n) for n in (1, 2, 4, 8, 16, 32, 64, 256)}
-    uring = {n: Load(f"uring-{n}", depth=n, engine="io_uring") for n in (1, 8, 32, 64, 128)}
+    psync = {n: Load(f"psync-{n}", jobs=n) for n in (1, 2, 3, 4, 8, 16, 32, 64, 256)}
+    uring = {n: Load(f"uring-{n}", depth=n, engine="io_uring")
+             for n in (1, 2, 4, 5, 6, 8, 32, 64, 128)}
     mix = Load("mix-16", jobs=16, rw="randrw")
     write = Load("write-fsync", rw="write")
     yield from psync.values()
-    yield from (uring[n] for n in (1, 8, 32, 128))
+    yield from uring.values()
     yield Load("uring-4x32", jobs=4, depth=32, engine="io_uring")
     yield from (mix, write)
     for load in (*(psync[n] for n in (1, 4, 16, 64)), *(uring[n] for n in (1, 32, 64)), mix, write):
@@ -131,6 +132,8 @@ def _all():
     for beside in ("hog2", "idlehog", "nicehog"):
         for load in (psync[1], psync[16], psync[64], uring[32]):
             yield load.named(beside)
+    yield uring[64].named("hog2")
+    yield psync[8].named("hog3")
     yield Load("two-disks-16", jobs=16, disks=2)
 
 
@@ -145,12 +148,18 @@ def _beside_it():
 
 LOADS = {load.name: load for load in _all()}
 KNOWN = {**LOADS, **{load.name: load for load in _beside_it()}}
+# What stands for several loads of the matrix. "few": at most eight reads in flight and no
+# neighbours, where a fast drive and the driver's path are of one length.
+SETS = {"few": [name for name, load in LOADS.items()
+                if load.jobs * load.depth <= 8 and not load.beside and not load.writes]}
 
 
 def chosen(text):
-    """The loads that a text like "psync-1,psync-16+hog" names; the matrix's without a text."""
-    names = [n for n in text.split(",") if n]
+    """The loads that a text like "psync-1,psync-16+hog" names, or "few,psync-16", which has a set
+    of SETS in it; the matrix's without a text."""
+    names = [name for word in text.split(",") if word for name in SETS.get(word, [word])]
     unknown = [n for n in names if n not in KNOWN]
     if unknown:
-        raise Wrong(f"there is no load {', '.join(unknown)}; the loads are {', '.join(KNOWN)}")
+        raise Wrong(f"there is no load {', '.join(unknown)}; the loads are {', '.join(KNOWN)}, "
+                    f"and for several of them {', '.join(SETS)}")
     return [KNOWN[n] for n in names] or list(LOADS.values())

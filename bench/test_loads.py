@@ -22,9 +22,21 @@ class Chosen(unittest.TestCase):
 
     def test_unknown_is_named_and_the_known_listed(self):
         with self.assertRaises(Wrong) as what:
-            loads.chosen("psync-1,psync-3")
-        self.assertIn("psync-3;", str(what.exception))
+            loads.chosen("psync-1,psync-7")
+        self.assertIn("psync-7;", str(what.exception))
         self.assertIn("uring-4x32", str(what.exception))
+        self.assertIn("few", str(what.exception))
+
+    def test_a_set_stands_for_its_loads(self):
+        names = [load.name for load in loads.chosen("few,uring-32")]
+        self.assertEqual(names, ["psync-1", "psync-2", "psync-3", "psync-4", "psync-8", "uring-1",
+                                 "uring-2", "uring-4", "uring-5", "uring-6", "uring-8",
+                                 "uring-32"])
+
+    def test_what_is_asked_of_a_fast_drive_is_of_the_matrix(self):
+        for name in ("psync-3", "uring-2", "uring-4", "uring-5", "uring-6", "uring-64",
+                     "uring-64+hog2", "psync-8+hog3"):
+            self.assertIn(name, LOADS)
 
 
 class Sizes(unittest.TestCase):
@@ -50,6 +62,7 @@ class Sizes(unittest.TestCase):
         self.assertEqual(LOADS["psync-1"].neighbours, ())
         self.assertEqual(LOADS["psync-1+hog2"].neighbours, ("normal", "normal"))
         self.assertEqual(LOADS["psync-16+idlehog"].neighbours, ("idle",))
+        self.assertEqual(LOADS["psync-8+hog3"].neighbours, ("normal",) * 3)
 
 
 class Fio(unittest.TestCase):

@@ -152,8 +152,14 @@ class Shipped(unittest.TestCase):
 
     def test_all(self):
         found = models.known()
-        for name in ("instant", "lowlat", "tlc", "sata", "worn", "contended"):
+        for name in ("instant", "fast", "lowlat", "tlc", "sata", "worn", "contended"):
             self.assertIn(name, found)
         for name in found:
             with self.subTest(name=name):
                 models.load(name)
+
+    def test_nothing_of_the_fast_drive_varies(self):
+        fast = models.load("fast")
+        self.assertEqual((fast.spread_percent, fast.tail_permille), (0, 0))
+        self.assertEqual(fast.mean_ns(), models.SCALE * 5_000)
+        self.assertEqual(models.varied(fast, "latency_ns=7000").latency_ns, 7_000)
