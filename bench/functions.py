@@ -10,6 +10,7 @@ import collections
 import os
 import subprocess
 
+import barriers
 import counting
 import points
 import record
@@ -42,33 +43,48 @@ class Symbols:
         return (self.names[i], addr - self.addrs[i]) if i >= 0 else ("?", addr)
 
 
+# What the plugin counts of each block.
+COUNTS = ("insns", "runs", *barriers.COUNTS)
+NONE = (0,) * len(COUNTS)
+
+
 def by_block(symbols, lines):
-    """{(function, offset): (instructions, runs)} of a region's block lines."""
+    """{(function, offset): its COUNTS} of a region's block lines."""
     blocks = {}
     for line in lines:
         words = dict(w.split("=") for w in line.split()[1:])
-        blocks[symbols.at(int(words["addr"], 16))] = (int(words["insns"]), int(words["runs"]))
+        blocks[symbols.at(int(words["addr"], 16))] = tuple(int(words[key]) for key in COUNTS)
     return blocks
 
 
 def profile(counter, symbols, drive, point):
-    """Per I/O: {(function, offset): (instructions, runs)}; user space as one."""
+    """Per I/O: {(function, offset): its COUNTS}; user space as one."""
     runs = []
     for ios in (counting.SHORT, counting.LONG):
         counts, _, lines = counting.counted(counter, drive, point, ios)
-        runs.append({**by_block(symbols, lines), ("(user space)", 0): (counts["user"], 0)})
+        user = (counts["user"], *NONE[1:])
+        runs.append({**by_block(symbols, lines), ("(user space)", 0): user})
     n = counting.LONG - counting.SHORT
     short, long = runs
-    return {k: tuple((b - a) / n for a, b in zip(short.get(k, (0, 0)), long[k])) for k in long}
+    return {k: tuple((b - a) / n for a, b in zip(short.get(k, NONE), long[k])) for k in long}
 
 
 def by_function(blocks):
     """{function: [instructions, calls]}"""
     total = collections.defaultdict(lambda: [0, 0])
-    for (name, offset), (insns, runs) in blocks.items():
+    for (name, offset), (insns, runs, *_) in blocks.items():
         total[name][0] += insns
         total[name][1] += runs if offset == 0 else 0
     return total
+
+
+def barriers_of(blocks):
+    """[[function, its barriers.COUNTS...]], of the functions that have any."""
+    total = collections.defaultdict(lambda: [0] * len(barriers.COUNTS))
+    for (name, _), (_, _, *counts) in blocks.items():
+        total[name] = [a + b for a, b in zip(total[name], counts)]
+    return [[name, *counts] for name, counts in sorted(total.items())
+            if max(counts) >= barriers.FEW]
 
 
 def options(parser):
@@ -88,8 +104,10 @@ def run(args):
     rows = [[n] + [v for p in profiles for v in p.get(n, (0, 0))] for n in names]
     record.save(args.json, indent=0, load=str(args.load), drivers=[d.driver for d in drives],
                  columns=["function", "insns", "calls", "insns", "calls"], rows=rows,
+                 barriers=[barriers_of(b) for b in blocks],
                  # Modules by block, to lay beside their disassembly.
-                 blocks=[[*k, *v] for b in blocks for k, v in sorted(b.items()) if "]" in k[0]])
+                 blocks=[[*k, *v[:2]] for b in blocks for k, v in sorted(b.items())
+                         if "]" in k[0]])
     print(f"{os.cpu_count()} vCPU, {args.load}: instructions and calls per I/O")
     print("".join(f"{d.driver:>20}" for d in drives) + f"{'difference':>12}  function")
     everything = ["(all)"] + [sum(r[i] for r in rows) if i % 2 else 0 for i in range(1, 5)]

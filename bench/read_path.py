@@ -85,9 +85,9 @@ def functions(module):
 
 
 class Read:
-    """What ran of the module for each read."""
+    """What ran of the module for each read, or at least in the part `often` of all reads."""
 
-    def __init__(self, profile, module):
+    def __init__(self, profile, module, often=OFTEN):
         self.functions = functions(module)
         names = list(self.functions)
         plain = subprocess.run(["c++filt", "-s", "rust"], input="\n".join(names), text=True,
@@ -98,7 +98,7 @@ class Read:
         self.files = collections.defaultdict(set)
         self.calls = collections.defaultdict(set)
         for name, offset, insns, runs in record.load(profile)["blocks"]:
-            if not name.endswith(" [hiops]") or runs < OFTEN:
+            if not name.endswith(" [hiops]") or runs < often:
                 continue
             ran = name.removesuffix(" [hiops]")
             if ran not in by_plain:

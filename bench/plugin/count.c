@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A QEMU TCG plugin that counts what a guest executes between two marks: instructions (kernel
- * and user), accesses to device registers, and, with profile=on, instructions and entries by
- * translated block, which a reader adds up to functions with the guest's /proc/kallsyms.
+ * and user), accesses to device registers, and, with profile=on, instructions, entries and what
+ * orders or reads a clock by translated block, which a reader adds up to functions with the guest's
+ * /proc/kallsyms.
  *
  * A guest marks by executing a NOP with an immediate, `0f 1f 84 c0 imm32` (see ../mark.c):
  * MARK_MAGIC in the top byte, the kind in the next four bits, the region's number in the rest.
@@ -10,7 +11,9 @@
  * Arguments: out=FILE, profile=on. For each stop of a region a line of "name=value" words in FILE:
  *   region=N kernel=I user=I idle=I vcpu0=I ... mmio:DEVICE=READS,WRITES ...
  * where idle is the idle tasks' part of kernel; and before it, with profile=on, for every block:
- *   block region=N addr=0x... insns=I runs=R
+ *   block region=N addr=0x... insns=I runs=R locked=L mfence=M rdtsc=T
+ * where locked are instructions with a lock prefix, and xchg with memory, which needs none. (A
+ * kernel with one CPU has overwritten the prefixes of its C code.)
  *
  * A block is counted when it is entered; one that a fault ends early still counts whole.
  *
@@ -56,7 +59,7 @@ struct vcpu {
 };
 
 struct block {
-	uint64_t insns, runs;
+	uint64_t insns, runs, locked, mfence, rdtsc;
 };
 
 static struct qemu_plugin_scoreboard *vcpus;
@@ -84,13 +87,16 @@ static bool is_kernel(uint64_t vaddr)
 /* The sum over all vCPUs of one block's counters. */
 static struct block block_sum(uint32_t slot)
 {
-	struct block sum = { 0, 0 };
+	struct block sum = { 0 };
 
 	for (int i = 0; i < qemu_plugin_num_vcpus(); i++) {
 		const struct block *b = qemu_plugin_scoreboard_find(blocks, (unsigned int)i);
 
 		sum.insns += b[slot].insns;
 		sum.runs += b[slot].runs;
+		sum.locked += b[slot].locked;
+		sum.mfence += b[slot].mfence;
+		sum.rdtsc += b[slot].rdtsc;
 	}
 	return sum;
 }
@@ -117,8 +123,11 @@ static void print_blocks(uint32_t region)
 		struct block now = block_sum(i), then = blocks_at_start[i];
 
 		if (now.runs != then.runs)
-			fprintf(out, "block region=%u addr=0x%lx insns=%lu runs=%lu\n", region,
-				block_addr[i], now.insns - then.insns, now.runs - then.runs);
+			fprintf(out, "block region=%u addr=0x%lx insns=%lu runs=%lu locked=%lu "
+				"mfence=%lu rdtsc=%lu\n", region, block_addr[i],
+				now.insns - then.insns, now.runs - then.runs,
+				now.locked - then.locked, now.mfence - then.mfence,
+				now.rdtsc - then.rdtsc);
 	}
 }
 
@@ -279,6 +288,51 @@ static bool may_touch_device(const uint8_t *code, size_t len)
 	return !((code[i + 1] & 7) == 4 && i + 2 < len && code[i + 2] == 0x24);
 }
 
+static bool is_prefix(uint8_t byte)
+{
+	switch (byte) {
+	case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65: /* segments */
+	case 0x66: case 0x67: /* sizes */
+	case 0xf0: case 0xf2: case 0xf3: /* lock, repeat */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether an instruction has a lock prefix; `at` becomes the place of its opcode. */
+static bool has_lock(const uint8_t *code, size_t len, size_t *at)
+{
+	bool lock = false;
+
+	for (*at = 0; *at < len && is_prefix(code[*at]); ++*at)
+		lock |= code[*at] == 0xf0;
+	if (*at < len && (code[*at] & 0xf0) == 0x40) /* REX */
+		++*at;
+	return lock;
+}
+
+/* Adds an instruction to what a run of its block counts. */
+static void weigh(struct block *b, const uint8_t *code, size_t len)
+{
+	size_t at;
+	bool lock = has_lock(code, len, &at);
+
+	if (at + 1 >= len)
+		return;
+	code += at;
+	len -= at;
+	/* xchg locks by itself where its ModRM names memory. */
+	if (lock || ((code[0] & 0xfe) == 0x86 && code[1] >> 6 != 3))
+		b->locked++;
+	else if (code[0] == 0x0f && code[1] == 0x31)
+		b->rdtsc++;
+	else if (len == 3 && !memcmp(code, "\x0f\xae\xf0", 3))
+		b->mfence++;
+	else if (len == 3 && !memcmp(code, "\x0f\x01\xf9", 3)) /* rdtscp */
+		b->rdtsc++;
+}
+
 /* The counters' slot of the block at `vaddr`. */
 static uint32_t block_slot(uint64_t vaddr)
 {
@@ -333,10 +387,33 @@ static void watch_idle(struct qemu_plugin_insn *insn, uint64_t vaddr, const uint
 	qemu_plugin_register_vcpu_insn_exec_cb(insn, on_idle, QEMU_PLUGIN_CB_NO_REGS, (void *)what);
 }
 
+/* Has each run of the block add what is in `run` to the counters of the block at `vaddr`. */
+static void profile(struct qemu_plugin_tb *tb, uint64_t vaddr, const struct block *run)
+{
+	const struct {
+		size_t offset;
+		uint64_t n;
+	} adds[] = {
+		{ offsetof(struct block, insns), run->insns },
+		{ offsetof(struct block, runs), run->runs },
+		{ offsetof(struct block, locked), run->locked },
+		{ offsetof(struct block, mfence), run->mfence },
+		{ offsetof(struct block, rdtsc), run->rdtsc },
+	};
+	size_t at = block_slot(vaddr) * sizeof(struct block);
+
+	for (size_t i = 0; i < sizeof(adds) / sizeof(adds[0]); i++)
+		if (adds[i].n)
+			qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
+				tb, QEMU_PLUGIN_INLINE_ADD_U64,
+				(qemu_plugin_u64){ blocks, at + adds[i].offset }, adds[i].n);
+}
+
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	uint64_t vaddr = qemu_plugin_tb_vaddr(tb);
 	size_t n = qemu_plugin_tb_n_insns(tb), len;
+	struct block run = { .insns = n, .runs = 1 };
 	bool kernel = is_kernel(vaddr);
 
 	(void)id;
@@ -344,16 +421,6 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		tb, QEMU_PLUGIN_INLINE_ADD_U64,
 		(qemu_plugin_u64){ vcpus, kernel ? offsetof(struct vcpu, kernel) :
 						   offsetof(struct vcpu, user) }, n);
-	if (blocks && kernel) {
-		size_t at = block_slot(vaddr) * sizeof(struct block);
-
-		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
-			tb, QEMU_PLUGIN_INLINE_ADD_U64,
-			(qemu_plugin_u64){ blocks, at + offsetof(struct block, insns) }, n);
-		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(
-			tb, QEMU_PLUGIN_INLINE_ADD_U64,
-			(qemu_plugin_u64){ blocks, at + offsetof(struct block, runs) }, 1);
-	}
 	for (size_t i = 0; i < n; i++, vaddr += len) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint8_t code[16];
@@ -370,7 +437,10 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 							 QEMU_PLUGIN_MEM_RW, NULL);
 		if (kernel)
 			watch_idle(insn, vaddr, code, len);
+		weigh(&run, code, len);
 	}
+	if (blocks && kernel)
+		profile(tb, qemu_plugin_tb_vaddr(tb), &run);
 }
 
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
