@@ -11,6 +11,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 REPO = os.path.dirname(HERE)
 
 
+def hiops_is_loaded():
+    """Whether the module is, and with it its hook of every sleep for I/O."""
+    return os.path.exists("/sys/module/hiops")
+
+
 def find(where, name):
     """The drive at PCI address `where`, handed to driver `name`; or the disk /dev/..., which goes
     by that name."""

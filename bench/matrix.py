@@ -10,6 +10,7 @@ import sys
 
 import account
 import counting
+import drives
 import loads
 import models
 import neighbours
@@ -135,4 +136,6 @@ def options(parser):
 def run(args):
     switches = dict(word.split("=", 1) for word in args.hiops.split())
     ways = sides.ways_of(args.ways)
-    record.save(args.json, hiops=switches, ways=ways, rows=measure(args, switches, ways))
+    rows_of_all = measure(args, switches, ways)
+    record.save(args.json, hiops=switches, ways=ways, hiops_is_loaded=drives.hiops_is_loaded(),
+                rows=rows_of_all)

@@ -14,7 +14,7 @@ import sys
 import counting
 import points
 import record
-from drives import REPO
+from drives import REPO, hiops_is_loaded
 
 sys.path.append(os.path.join(REPO, "ci"))
 
@@ -59,8 +59,9 @@ def compare(counter, drives, point, ios, rounds, limit):
             "ratio": statistics.median(map(ratio, done))}
 
 
-def table(measured, cpus, rounds):
-    yield f"{cpus} vCPU{'s' * (cpus > 1)}: random reads (fio), counts per I/O, median of {rounds}"
+def table(measured, cpus, rounds, loaded):
+    yield (f"{cpus} vCPU{'s' * (cpus > 1)}: random reads (fio), counts per I/O, "
+           f"median of {rounds}; hiops is {'' if loaded else 'not '}loaded")
     yield f"{'load':<32}  {'driver':<12}{'IOPS':>8}" + "".join(f"{k:>14}" for k in KEYS)
     for r in measured:
         for i, (driver, c) in enumerate(zip(r["drivers"], r["per_io"])):
@@ -102,8 +103,9 @@ def run(args):
     counter, drives = counting.prepare(args)
     measured = [compare(counter, drives, point, ios, args.rounds, args.limit)
                 for point in points.of(args.points, args.jobs)]
-    record.save(args.json, results=measured)
+    loaded = hiops_is_loaded()
+    record.save(args.json, hiops_is_loaded=loaded, results=measured)
     if args.limit is not None:
         return asserted(measured, cpus, args.limit)
-    print(*table(measured, cpus, args.rounds), sep="\n")
+    print(*table(measured, cpus, args.rounds, loaded), sep="\n")
     return 0

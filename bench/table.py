@@ -67,7 +67,8 @@ def title(result):
     kind = {"nvme": "NVMe", "sata": "SATA"}[result["kind"]]
     cpus = f"{result['cpus']} vCPU{'s' * (result['cpus'] > 1)}"
     switches = "".join(f", {key}={value}" for key, value in result["hiops"].items())
-    return f"{result['model']}, {kind}, {cpus}{switches}"
+    without = "" if result.get("hiops_is_loaded", True) else ", hiops is not loaded"
+    return f"{result['model']}, {kind}, {cpus}{switches}{without}"
 
 
 def line(cell, first):

@@ -117,6 +117,13 @@ class Table(unittest.TestCase):
     def test_what_tells_no_scale_is_real_already(self):
         self.assertEqual(table.real({"rows": [cell("a", 5)]}), {"rows": [cell("a", 5)]})
 
+    def test_without_hiops_it_is_said(self):
+        result = {"kind": "nvme", "cpus": 2, "model": "m", "hiops": {}}
+        self.assertEqual(table.title(result), "m, NVMe, 2 vCPUs")
+        self.assertEqual(table.title({**result, "hiops_is_loaded": True}), "m, NVMe, 2 vCPUs")
+        self.assertEqual(table.title({**result, "hiops_is_loaded": False}),
+                         "m, NVMe, 2 vCPUs, hiops is not loaded")
+
     def test_no_neighbour_no_number(self):
         full = dict.fromkeys([key for key, *_ in table.COLUMNS], 1.0)
         self.assertNotIn("None", table.line({**full, **cell("a", 5), "neighbour": None}, True))
