@@ -80,9 +80,10 @@ fn ask<T>(
     answer.map_err(to_errno)
 }
 
-/// Has `what` done with `disk`.
-fn change(disk: &DiskShared, what: Reserve) -> c_int {
-    told(ask(disk, |owner, unit| owner.reserve(unit, &what)), |()| {})
+/// Has `what` done with `disk`, if it can be asked for.
+fn change(disk: &DiskShared, what: Result<Reserve, Error>) -> c_int {
+    let answer = what.and_then(|what| ask(disk, |owner, unit| owner.reserve(unit, &what)));
+    told(answer, |()| {})
 }
 
 /// Whether the key that is there is of no account. EOPNOTSUPP: another flag is set, too.
@@ -105,79 +106,45 @@ fn told<T>(answer: Result<Answer<T>, Error>, with: impl FnOnce(T)) -> c_int {
     }
 }
 
-/// # Safety
-/// Called by way of [`TABLE`] for a disk of ours that is open, or a partition of it: as in tree,
-/// who is in the kernel and asks for a partition gets its disk.
-unsafe extern "C" fn register(bdev: *mut block_device, old: u64, new: u64, flags: u32) -> c_int {
-    // SAFETY: by the caller's promise.
-    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
-    match ignores_key(flags) {
-        Ok(ignore) => change(disk.shared(), Reserve::Register { old, new, ignore }),
-        Err(error) => error.to_errno(),
-    }
-}
-
-/// # Safety
-/// As of [`register`].
-unsafe extern "C" fn reserve(
-    bdev: *mut block_device,
-    key: u64,
-    kind: shims::pr_type,
-    flags: u32,
-) -> c_int {
-    // SAFETY: by the caller's promise.
-    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
-    let access = access(kind);
-    match ignores_key(flags) {
-        Ok(ignore) => change(
-            disk.shared(),
-            Reserve::Acquire {
-                key,
-                access,
-                ignore,
-            },
-        ),
-        Err(error) => error.to_errno(),
-    }
-}
-
-/// # Safety
-/// As of [`register`].
-unsafe extern "C" fn release(bdev: *mut block_device, key: u64, kind: shims::pr_type) -> c_int {
-    // SAFETY: by the caller's promise.
-    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
-    let access = access(kind);
-    change(disk.shared(), Reserve::Release { key, access })
-}
-
-/// The block layer's old key is this host's, its new one that of who is preempted.
-///
-/// # Safety
-/// As of [`register`].
-unsafe extern "C" fn preempt(
-    bdev: *mut block_device,
-    key: u64,
-    victim: u64,
-    kind: shims::pr_type,
-    abort: bool,
-) -> c_int {
-    // SAFETY: by the caller's promise.
-    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
-    let what = Reserve::Preempt {
-        key,
-        victim,
-        access: access(kind),
-        abort,
+/// A callback of [`TABLE`] that has something changed: what, its arguments say.
+macro_rules! changes {
+    ($(#[$doc:meta])* $name:ident($($arg:ident: $kind:ty),*) => $what:expr) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Called by way of [`TABLE`] for a disk of ours that is open, or a partition of it: as in
+        /// tree, a caller in the kernel that asks for a partition gets its disk.
+        unsafe extern "C" fn $name(bdev: *mut block_device, $($arg: $kind),*) -> c_int {
+            // SAFETY: by the caller's promise.
+            let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
+            change(disk.shared(), $what)
+        }
     };
-    change(disk.shared(), what)
 }
 
-/// # Safety
-/// As of [`register`].
-unsafe extern "C" fn clear(bdev: *mut block_device, key: u64) -> c_int {
-    // SAFETY: by the caller's promise.
-    let disk = unsafe { GenDisk::from_raw((*bdev).bd_disk) };
-    change(disk.shared(), Reserve::Clear { key })
+changes! {
+    /// This host's key is `new` from now on.
+    register(old: u64, new: u64, flags: u32) =>
+        ignores_key(flags).map(|ignore| Reserve::Register { old, new, ignore })
+}
+changes! {
+    /// This host, whose key is `key`, has the disk for itself.
+    reserve(key: u64, kind: shims::pr_type, flags: u32) =>
+        ignores_key(flags).map(|ignore| Reserve::Acquire { key, access: access(kind), ignore })
+}
+changes! {
+    /// Undoes it.
+    release(key: u64, kind: shims::pr_type) =>
+        Ok(Reserve::Release { key, access: access(kind) })
+}
+changes! {
+    /// The block layer's old key is this host's, its new one that of the host that is preempted.
+    preempt(key: u64, victim: u64, kind: shims::pr_type, abort: bool) =>
+        Ok(Reserve::Preempt { key, victim, access: access(kind), abort })
+}
+changes! {
+    /// Nobody has a key any more, nor the disk.
+    clear(key: u64) => Ok(Reserve::Clear { key })
 }
 
 /// The caller's array has room for as many keys as it says; afterwards it says how many there are.
