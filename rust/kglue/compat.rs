@@ -18,12 +18,8 @@ pub(crate) fn eopnotsupp() -> Error {
     Error::from_errno(-(bindings::EOPNOTSUPP as kernel::ffi::c_int))
 }
 
-/// Returns when nobody reads by RCU any more who did when this was called. Sleeps.
 #[cfg(linux_7_2)]
-pub(crate) fn synchronize_rcu() {
-    // SAFETY: asks for nothing but a thread that may sleep.
-    unsafe { bindings::synchronize_rcu() };
-}
+pub(crate) use crate::shims_safe::synchronize_rcu;
 #[cfg(not(linux_7_2))]
 pub(crate) use kernel::sync::rcu::synchronize_rcu;
 

@@ -16,14 +16,54 @@
 use core::ops::Deref;
 use core::ptr::from_ref;
 use hal::{Error, Messages};
-use kernel::bindings;
+use kernel::device::Bound;
 use kernel::ffi::{c_int, c_uint, c_void};
 use kernel::prelude::*;
+use kernel::{bindings, pci};
 
 use crate::compat::{HANDLED, NOT_OURS};
 use crate::pci::Function;
 
-/// Whoever serves the interrupts of a device.
+#[allow(
+    improper_ctypes,
+    reason = "the crate's type is the kernel's own structure"
+)]
+// SAFETY: the interrupt core leaves a number alone that is nobody's. The others ask for a function
+// whose driver calls, which the crate's type says. Each is as its header says it: see the constants
+// below.
+unsafe extern "C" {
+    safe fn enable_irq(irq: c_uint);
+    safe fn disable_irq_nosync(irq: c_uint);
+    /// Returns when no handler runs any more. Sleeps.
+    safe fn synchronize_irq(irq: c_uint);
+    /// The number of vector `nr`; negative: it has none.
+    safe fn pci_irq_vector(function: &pci::Device<Bound>, nr: c_uint) -> c_int;
+    /// Allocates `least` to `most` vectors: how many; negative: none. `spread` is read. Sleeps.
+    safe fn pci_alloc_irq_vectors_affinity(
+        function: &pci::Device<Bound>,
+        least: c_uint,
+        most: c_uint,
+        kind: c_uint,
+        spread: Option<&mut bindings::irq_affinity>,
+    ) -> c_int;
+}
+
+const _: [unsafe extern "C" fn(c_uint); 3] = [
+    bindings::enable_irq,
+    bindings::disable_irq_nosync,
+    bindings::synchronize_irq,
+];
+const _: [unsafe extern "C" fn(*mut bindings::pci_dev, c_uint) -> c_int; 1] =
+    [bindings::pci_irq_vector];
+const _: [unsafe extern "C" fn(
+    *mut bindings::pci_dev,
+    c_uint,
+    c_uint,
+    c_uint,
+    *mut bindings::irq_affinity,
+) -> c_int; 1] = [bindings::pci_alloc_irq_vectors_affinity];
+
+/// What serves the interrupts of a device.
 pub(crate) trait Interrupt: Send + Sync + 'static {
     /// `vector` fired. `true`: it was this device. Hard interrupt context.
     fn interrupt(&self, vector: u16) -> bool;
@@ -251,8 +291,7 @@ impl Vectors {
             pin: granted.pin,
         };
         let number = |vector| {
-            // SAFETY: the function has this vector.
-            let irq = unsafe { bindings::pci_irq_vector(function.as_raw(), u32::from(vector)) };
+            let irq = pci_irq_vector(function, u32::from(vector));
             c_uint::try_from(irq).map_err(|_| Error::Unsupported)
         };
         for vector in (first..).take(usize::from(granted.count)) {
@@ -297,15 +336,15 @@ impl Vectors {
             return;
         };
         match on {
-            true => tell(irq, bindings::enable_irq),
-            false => tell(irq, bindings::disable_irq_nosync),
+            true => enable_irq(irq),
+            false => disable_irq_nosync(irq),
         }
     }
 
     /// Waits until no handler runs that was running when this was called. Sleeps.
     pub fn synchronize(&self) {
         for &irq in Iterator::chain(self.irqs.iter(), &self.admin) {
-            tell(irq, bindings::synchronize_irq);
+            synchronize_irq(irq);
         }
     }
 
@@ -328,20 +367,8 @@ fn allocate(
     kind: u32,
     spread: Option<&mut bindings::irq_affinity>,
 ) -> Option<u16> {
-    let spread = spread.map_or(core::ptr::null_mut(), core::ptr::from_mut);
-    // SAFETY: the function's driver is bound; `spread` is only read, and may be null.
-    let had = unsafe {
-        bindings::pci_alloc_irq_vectors_affinity(function.as_raw(), least, most, kind, spread)
-    };
+    let had = pci_alloc_irq_vectors_affinity(function, least, most, kind, spread);
     u16::try_from(had).ok()
-}
-
-/// Does with interrupt `irq` what `verb` is for: one of those of the interrupt core, which ask for
-/// nothing but a number, and leave one alone that is nobody's.
-#[inline(always)]
-fn tell(irq: c_uint, verb: unsafe extern "C" fn(c_uint)) {
-    // SAFETY: asks for nothing.
-    unsafe { verb(irq) };
 }
 
 impl Drop for Vectors {

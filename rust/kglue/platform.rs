@@ -14,6 +14,7 @@
 use core::mem::size_of;
 use core::ops::Deref;
 use core::ptr::{read_volatile, write_volatile, NonNull};
+use core::sync::atomic::Ordering;
 use engine::Costs;
 use hal::{DmaMem, Error, Mmio, Platform};
 use kernel::alloc::flags::__GFP_NOWARN;
@@ -28,7 +29,7 @@ use kernel::sync::Arc;
 use kernel::time::delay::fsleep;
 use kernel::time::{ClockSource, Delta, Instant, Monotonic};
 
-use crate::device::{raw, BoundDevice};
+use crate::device::BoundDevice;
 use crate::pci::Region;
 use crate::{shims, shims_safe};
 
@@ -115,8 +116,7 @@ impl Platform for KernelPlatform {
 /// sleeps.
 pub(crate) fn measure_costs() -> Costs {
     let mut found = shims::hiops_costs::default();
-    // SAFETY: may sleep; the place is this function's.
-    unsafe { shims::hiops_measure_costs(&mut found) };
+    shims_safe::hiops_measure_costs(&mut found);
     let or = |ns: u64, assumed: u64| if ns == 0 { assumed } else { ns };
     let tick_ns = or(found.tick_ns, Costs::ASSUMED.tick_ns);
     Costs {
@@ -207,8 +207,7 @@ pub(crate) fn stamps_of(ns: u64) -> u64 {
 /// The kernel's tick count, wrapping.
 #[inline]
 pub(crate) fn jiffies() -> kernel::ffi::c_ulong {
-    // SAFETY: a word that the tick advances; read once, and any value is a valid one.
-    unsafe { core::ptr::read_volatile(&raw const bindings::jiffies) }
+    shims_safe::jiffies.load(Ordering::Relaxed)
 }
 
 /// The step of [`now_ms`].
@@ -231,13 +230,9 @@ pub(crate) enum Mapping {
 
 /// Most bytes that are mapped for `device` at once, whose driver has set its DMA mask.
 pub(crate) fn mapping(device: &Device<Bound>, how: Mapping) -> u64 {
-    let device = raw(device);
-    // SAFETY: it is bound.
-    let bytes = unsafe {
-        match how {
-            Mapping::AtAll => bindings::dma_max_mapping_size(device),
-            Mapping::Well => bindings::dma_opt_mapping_size(device),
-        }
+    let bytes = match how {
+        Mapping::AtAll => shims_safe::dma_max_mapping_size(device),
+        Mapping::Well => shims_safe::dma_opt_mapping_size(device),
     };
     // CAST: a `usize` has 64 bits at most.
     bytes as u64

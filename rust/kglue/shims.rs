@@ -6,6 +6,7 @@
     non_upper_case_globals,
     dead_code,
     improper_ctypes,
+    clashing_extern_declarations,
     clippy::all,
     clippy::ptr_as_ptr,
     clippy::ref_as_ptr,

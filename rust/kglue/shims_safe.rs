@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Those functions of `c_shims/` that take and give nothing but values, and ask nothing of whoever
-//! calls them: in a context that is not theirs they do harm to what the caller does, not to memory.
+//! Those functions of `c_shims/`, and of the kernel's, that ask for no more than the types of their
+//! parameters say: in a context that is not theirs they do harm to what the caller does, not to
+//! memory. Those that ask for a type of this crate's are declared beside that type.
 //!
 //! bindgen takes every function for one that has to be called with care, so these are declared by
 //! hand, and held against what it has read.
 
+use core::sync::atomic::AtomicUsize;
+use kernel::bindings;
+use kernel::device::{Bound, Device};
+use kernel::ffi::c_int;
+
 use crate::shims;
 
 #[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
-// Each is as its header says it: see the constants below.
+#[allow(
+    improper_ctypes,
+    reason = "the crate's type is the kernel's own structure"
+)]
+// SAFETY: they ask for nothing else, as above. Each is as its header says it: see the constants
+// below.
 unsafe extern "C" {
     /// Nests. Whoever calls it calls the other one.
     pub(crate) safe fn hiops_preempt_disable();
@@ -67,7 +78,38 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_major_put(major: i32);
     /// The module's parameters that are numbers. Any context.
     pub(crate) safe fn hiops_get_params() -> shims::hiops_params;
+    /// What things cost on this CPU; 0: it could not be measured. Milliseconds; sleeps.
+    pub(crate) safe fn hiops_measure_costs(found: &mut shims::hiops_costs);
+    /// A workqueue that memory pressure can't stall, with that number in its name; null: there is no
+    /// memory. Sleeps.
+    pub(crate) safe fn hiops_alloc_wq(number: c_int) -> *mut bindings::workqueue_struct;
+    /// Returns when all threads have left the wait hook that were in it. Sleeps.
+    pub(crate) safe fn hiops_hook_left();
+    /// The kernel's tick count: a word that the tick advances.
+    pub(crate) safe static jiffies: AtomicUsize;
+    /// Most bytes that are mapped for the device at once.
+    pub(crate) safe fn dma_max_mapping_size(device: &Device<Bound>) -> usize;
+    /// Most that are mapped well.
+    pub(crate) safe fn dma_opt_mapping_size(device: &Device<Bound>) -> usize;
+    /// Whether the calling thread has that capability, one of `CAP_`.
+    pub(crate) safe fn capable(capability: c_int) -> bool;
+    /// Returns when nobody reads by RCU any more who did when this was called. Sleeps.
+    #[cfg(linux_7_2)]
+    pub(crate) safe fn synchronize_rcu();
 }
+
+const _: [unsafe extern "C" fn(*mut shims::hiops_costs); 1] = [shims::hiops_measure_costs];
+const _: [unsafe extern "C" fn(c_int) -> *mut bindings::workqueue_struct; 2] =
+    [shims::hiops_alloc_wq, hiops_alloc_wq];
+const _: [unsafe extern "C" fn(); 2] = [shims::hiops_hook_left, hiops_hook_left];
+const _: *const kernel::ffi::c_ulong = &raw const bindings::jiffies;
+const _: [unsafe extern "C" fn(*mut bindings::device) -> usize; 2] = [
+    bindings::dma_max_mapping_size,
+    bindings::dma_opt_mapping_size,
+];
+const _: [unsafe extern "C" fn(c_int) -> bool; 2] = [bindings::capable, capable];
+#[cfg(linux_7_2)]
+const _: [unsafe extern "C" fn(); 2] = [bindings::synchronize_rcu, synchronize_rcu];
 
 const _: [unsafe extern "C" fn(); 8] = [
     shims::hiops_submit_begin,

@@ -14,14 +14,44 @@
 
 use kernel::bindings;
 use kernel::error::Error;
-use kernel::ffi::c_ulong;
+use kernel::ffi::{c_int, c_ulong};
 use kernel::prelude::*;
-use kernel::types::Opaque;
 
 use crate::compat::NORESTART;
 use crate::platform::{jiffies, PreemptOff};
 use crate::shims;
-use crate::work::{Pinned, Target};
+use crate::work::{Pinned, SetUp, Target};
+
+// SAFETY: they ask for a timer that was set up, which the type says. Each is as its header says it:
+// see the constants below.
+unsafe extern "C" {
+    /// It expires at `ns`, and up to `delta_ns` later, as `mode` says; and not when it would have.
+    /// Any context.
+    safe fn hrtimer_start_range_ns(
+        timer: &SetUp<bindings::hrtimer>,
+        ns: bindings::ktime_t,
+        delta_ns: u64,
+        mode: bindings::hrtimer_mode,
+    );
+    /// It does not expire any more; waits for a handler that runs.
+    safe fn hrtimer_cancel(timer: &SetUp<bindings::hrtimer>) -> c_int;
+    /// It expires at that tick, unless it was shut down. Any context.
+    safe fn mod_timer(timer: &SetUp<bindings::timer_list>, at: c_ulong) -> c_int;
+    /// It never expires again; waits for a handler that runs. Sleeps.
+    safe fn timer_shutdown_sync(timer: &SetUp<bindings::timer_list>) -> c_int;
+}
+
+const _: [unsafe extern "C" fn(
+    *mut bindings::hrtimer,
+    bindings::ktime_t,
+    u64,
+    bindings::hrtimer_mode,
+); 1] = [bindings::hrtimer_start_range_ns];
+const _: [unsafe extern "C" fn(*mut bindings::hrtimer) -> c_int; 1] = [bindings::hrtimer_cancel];
+const _: [unsafe extern "C" fn(*mut bindings::timer_list, c_ulong) -> c_int; 1] =
+    [bindings::mod_timer];
+const _: [unsafe extern "C" fn(*mut bindings::timer_list) -> c_int; 1] =
+    [bindings::timer_shutdown_sync];
 
 /// What a high-resolution timer is for.
 pub(crate) trait Expired: Send + Sync {
@@ -40,12 +70,9 @@ impl Expired for Target<dyn Expired> {
 
 /// A timer with what its handler is called for. It lives in its own allocation: the timer queue
 /// points into it. Dropped, it is cancelled.
-///
-/// # Invariants
-/// `timer` is set up, and stays where it is.
 #[repr(C)]
 pub(crate) struct HrTimer<T: Expired = Target<dyn Expired>> {
-    timer: Opaque<bindings::hrtimer>,
+    timer: SetUp<bindings::hrtimer>,
     target: T,
 }
 
@@ -66,20 +93,20 @@ impl<T: Expired> HrTimer<T> {
     pub(crate) fn of(target: T) -> Result<KBox<Self>, Error> {
         // The memory first: a value that is none yet is never dropped, and so never cancelled.
         let memory = KBox::new_uninit(GFP_KERNEL)?;
-        let timer = Opaque::uninit();
-        let timer = KBox::write(memory, Self { timer, target });
-        // SAFETY: it stays where it is until the drop has cancelled it (`KBox`, never moved out
-        // of).
-        unsafe {
+        // SAFETY: set up at once, and it stays where it is until the drop has cancelled it (`KBox`,
+        // never moved out of).
+        let timer = unsafe {
+            let timer = SetUp::promised();
+            let timer = KBox::write(memory, Self { timer, target });
             bindings::hrtimer_setup(
-                timer.timer.get(),
+                timer.timer.as_raw(),
                 Some(Self::handler),
                 // CAST: 1.
                 bindings::CLOCK_MONOTONIC as bindings::clockid_t,
                 bindings::hrtimer_mode_HRTIMER_MODE_REL_PINNED,
             );
-        }
-        // INVARIANT: set up.
+            timer
+        };
         Ok(timer)
     }
 
@@ -104,15 +131,14 @@ impl<T: Expired> HrTimer<T> {
 
     #[inline(always)]
     fn expire(&self, ns: i64, mode: bindings::hrtimer_mode) {
-        // SAFETY: set up.
-        unsafe { bindings::hrtimer_start_range_ns(self.timer.get(), ns, 0, mode) };
+        hrtimer_start_range_ns(&self.timer, ns, 0, mode);
     }
 
     /// Does not expire any more unless started again; waits for a handler that runs. Sleeps or
     /// spins for that long.
     pub(crate) fn cancel(&self) {
-        // SAFETY: set up; the caller holds nothing that the handler takes.
-        unsafe { bindings::hrtimer_cancel(self.timer.get()) };
+        // The caller holds nothing that the handler takes.
+        hrtimer_cancel(&self.timer);
     }
 
     /// # Safety
@@ -139,13 +165,10 @@ pub(crate) trait CoarseExpired: Send + Sync {
 }
 
 /// A coarse timer of one target. It lives in its own allocation: the timer wheel points into it.
-///
-/// # Invariants
-/// `timer` is set up.
 #[repr(C)]
 pub(crate) struct CoarseTimer {
-    timer: Opaque<bindings::timer_list>,
-    queue: Target<dyn CoarseExpired>,
+    timer: SetUp<bindings::timer_list>,
+    target: Target<dyn CoarseExpired>,
 }
 
 // SAFETY: timers may be armed from any context, and run in any.
@@ -156,22 +179,21 @@ unsafe impl Sync for CoarseTimer {}
 impl CoarseTimer {
     /// A timer that has no target yet.
     pub(crate) fn new() -> Result<KBox<Self>, Error> {
-        let retry = KBox::new(
-            Self {
-                timer: Opaque::uninit(),
-                queue: Target::new(),
-            },
-            GFP_KERNEL,
-        )?;
-        // SAFETY: it stays where it is until it is shut down (`KBox`, never moved out of).
-        unsafe { shims::hiops_timer_setup(retry.timer.get(), Some(Self::expired)) };
-        // INVARIANT: set up.
-        Ok(retry)
+        let memory = KBox::new_uninit(GFP_KERNEL)?;
+        // SAFETY: set up at once, and it stays where it is until it is shut down (`KBox`, never
+        // moved out of).
+        let timer = unsafe {
+            let (timer, target) = (SetUp::promised(), Target::new());
+            let timer = KBox::write(memory, Self { timer, target });
+            shims::hiops_timer_setup(timer.timer.as_raw(), Some(Self::expired));
+            timer
+        };
+        Ok(timer)
     }
 
     /// From now on it calls `target`; once. [`CoarseTimer::shutdown`] silences it.
-    pub(crate) fn set_target<Q: CoarseExpired + 'static>(&self, queue: Pinned<Q>) {
-        self.queue.set(queue.map(|queue| queue));
+    pub(crate) fn set_target<T: CoarseExpired + 'static>(&self, target: Pinned<T>) {
+        self.target.set(target.map(|target| target));
     }
 
     /// Expires in about two ticks. Any context.
@@ -181,24 +203,23 @@ impl CoarseTimer {
 
     /// Expires in about `ticks` ticks. Any context.
     pub(crate) fn arm_in(&self, ticks: c_ulong) {
-        // SAFETY: set up. After a shutdown it does nothing.
-        unsafe { bindings::mod_timer(self.timer.get(), jiffies().wrapping_add(ticks)) };
+        mod_timer(&self.timer, jiffies().wrapping_add(ticks));
     }
 
     /// Never expires again; returns when its target is not being called any more. Sleeps.
     pub(crate) fn shutdown(&self) {
-        // SAFETY: set up; no lock is held that the target takes.
-        unsafe { bindings::timer_shutdown_sync(self.timer.get()) };
+        // No lock is held that the target takes.
+        timer_shutdown_sync(&self.timer);
     }
 
     /// # Safety
     /// Called by the timer wheel with the timer of a `CoarseTimer`.
     unsafe extern "C" fn expired(timer: *mut bindings::timer_list) {
         // SAFETY: `timer` is the first field (`repr(C)`) of a `CoarseTimer` that is not shut down.
-        let retry = unsafe { &*timer.cast::<Self>() };
-        if let Some(queue) = retry.queue.get() {
+        let this = unsafe { &*timer.cast::<Self>() };
+        if let Some(target) = this.target.get() {
             let _stay = PreemptOff::new();
-            queue.coarse_expired();
+            target.coarse_expired();
         }
     }
 }

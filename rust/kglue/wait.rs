@@ -31,8 +31,8 @@ use crate::blk::hctx::{Offer, QueueRef, Rq};
 use crate::platform::{now_ns, KernelPlatform, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{
-    hiops_is_awake, hiops_may_yield, hiops_pause, hiops_pause_awake, hiops_this_pid,
-    hiops_this_thread,
+    hiops_hook_left, hiops_is_awake, hiops_may_yield, hiops_pause, hiops_pause_awake,
+    hiops_this_pid, hiops_this_thread,
 };
 use crate::timers::{CoarseExpired, CoarseTimer};
 use crate::wait::cpu_share::{CpuWaiters, Ready};
@@ -83,12 +83,10 @@ impl Table {
             sleepers: Sleepers::new(&platform)?,
         };
         let table = KBox::new(table, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-        // SAFETY: the table stays in its box, and cancels the timer before it goes.
-        table.sweeper.set_target(unsafe { Pinned::new(&*table) });
-        // SAFETY: as above.
-        table
-            .sleepers
-            .begin(unsafe { Pinned::new(&table.sleepers) });
+        // SAFETY: the table stays in its box, and shuts both timers down before it goes.
+        let pinned = unsafe { Pinned::new(&*table) };
+        table.sweeper.set_target(pinned);
+        table.sleepers.begin(pinned.map(|table| &table.sleepers));
         Ok(table)
     }
 
@@ -275,8 +273,8 @@ impl Drop for Threads {
             table.sweeper.shutdown();
             table.sleepers.shutdown();
         }
-        // SAFETY: may sleep. Nobody enters the hook any more; who has just left it is waited for.
-        unsafe { shims::hiops_hook_left() };
+        // Nobody enters the hook any more; threads that are just leaving it are waited for.
+        hiops_hook_left();
         let table = TABLE.swap(null_mut(), Ordering::AcqRel);
         if !table.is_null() {
             // SAFETY: from `into_raw` in `new`; nobody uses it any more.

@@ -14,6 +14,7 @@ use kernel::sync::SetOnce;
 use kernel::types::Opaque;
 
 use crate::shims;
+use crate::shims_safe::hiops_alloc_wq;
 
 /// What a work item is for.
 pub(crate) trait Job: 'static {
@@ -54,10 +55,52 @@ pub(crate) trait Run<J: Job>: Send + Sync {
     fn run(&self);
 }
 
+/// A structure of the kernel's, a timer or a work item, that may be given to the kernel's functions
+/// for it.
+///
+/// # Invariants
+/// It was set up, and stays where it is until whatever may be pending of it was cancelled.
+#[repr(transparent)]
+pub(crate) struct SetUp<T>(Opaque<T>);
+
+impl<T> SetUp<T> {
+    /// # Safety
+    /// The caller has it set up, before anything else is done with it, in the place where it stays.
+    pub(crate) unsafe fn promised() -> Self {
+        // INVARIANT: the caller's promise.
+        Self(Opaque::uninit())
+    }
+
+    /// Where it is.
+    pub(crate) fn as_raw(&self) -> *mut T {
+        self.0.get()
+    }
+}
+
+// SAFETY: they ask for work that was set up, which the type says. Each is as its header says it: see
+// the constants below.
+unsafe extern "C" {
+    /// Returns when what was begun is over. Sleeps.
+    safe fn flush_work(work: &SetUp<bindings::work_struct>) -> bool;
+    /// It does not run any more, nor will unless begun again. Sleeps.
+    safe fn cancel_work_sync(work: &SetUp<bindings::work_struct>) -> bool;
+    /// It does not run any more, nor will until it was enabled as often. Sleeps.
+    safe fn disable_work_sync(work: &SetUp<bindings::work_struct>) -> bool;
+    /// Undoes that once.
+    safe fn enable_work(work: &SetUp<bindings::work_struct>) -> bool;
+}
+
+const _: [unsafe extern "C" fn(*mut bindings::work_struct) -> bool; 4] = [
+    bindings::flush_work,
+    bindings::cancel_work_sync,
+    bindings::disable_work_sync,
+    bindings::enable_work,
+];
+
 /// A work item with a queue of its own that memory pressure can't stall.
 ///
 /// # Invariants
-/// The item's `work` is set up, and stays where it is; it and `queue` are valid until the drop.
+/// `queue` is valid until the drop.
 pub(crate) struct Work<J: Job> {
     item: KBox<Item<J>>,
     queue: NonNull<bindings::workqueue_struct>,
@@ -65,7 +108,7 @@ pub(crate) struct Work<J: Job> {
 
 #[repr(C)]
 struct Item<J: Job> {
-    work: Opaque<bindings::work_struct>,
+    work: SetUp<bindings::work_struct>,
     target: Target<dyn Run<J>>,
 }
 
@@ -77,18 +120,16 @@ unsafe impl<J: Job> Sync for Work<J> {}
 impl<J: Job> Work<J> {
     /// Work of nobody yet, whose queue has `number` in its name. Sleeps.
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
-        let item = Item {
-            work: Opaque::uninit(),
-            target: Target::new(),
+        let memory = KBox::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+        // SAFETY: set up at once, and it stays in its box until no work is pending.
+        let item = unsafe {
+            let (work, target) = (SetUp::promised(), Target::new());
+            let item = KBox::write(memory, Item { work, target });
+            shims::hiops_init_work(item.work.as_raw(), Some(Self::work), J::RANK);
+            item
         };
-        let item = KBox::new(item, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-        // SAFETY: it stays in its box until no work is pending. This may sleep.
-        let queue = unsafe {
-            shims::hiops_init_work(item.work.get(), Some(Self::work), J::RANK);
-            shims::hiops_alloc_wq(number)
-        };
-        let queue = NonNull::new(queue).ok_or(Error::NoMemory)?;
-        // INVARIANT: set up, and just allocated.
+        let queue = NonNull::new(hiops_alloc_wq(number)).ok_or(Error::NoMemory)?;
+        // INVARIANT: just allocated.
         Ok(Self { item, queue })
     }
 
@@ -103,42 +144,35 @@ impl<J: Job> Work<J> {
         if self.item.target.get().is_none() {
             return false;
         }
-        // SAFETY: both are valid by the invariants.
+        // SAFETY: both are valid, by their invariants.
         unsafe {
             bindings::queue_work_on(
                 // CAST: the number of CPUs, a small constant.
                 bindings::wq_misc_consts_WORK_CPU_UNBOUND as i32,
                 self.queue.as_ptr(),
-                self.item.work.get(),
+                self.item.work.as_raw(),
             )
         }
     }
 
-    /// Does with it what `verb` is for: one of those of the workqueue that ask for nothing but work
-    /// that is set up.
-    fn tell(&self, verb: unsafe extern "C" fn(*mut bindings::work_struct) -> bool) {
-        // SAFETY: set up and valid, by the invariants.
-        unsafe { verb(self.item.work.get()) };
-    }
-
     /// Returns when what was begun is over. Sleeps.
     pub(crate) fn flush(&self) {
-        self.tell(bindings::flush_work);
+        flush_work(&self.item.work);
     }
 
     /// It does not run any more, nor will unless begun again. Sleeps.
     pub(crate) fn cancel(&self) {
-        self.tell(bindings::cancel_work_sync);
+        cancel_work_sync(&self.item.work);
     }
 
     /// It does not run any more, nor will, whoever wants to begin it. Sleeps.
     pub(crate) fn disable(&self) {
-        self.tell(bindings::disable_work_sync);
+        disable_work_sync(&self.item.work);
     }
 
     /// Undoes one [`Work::disable`].
     pub(crate) fn enable(&self) {
-        self.tell(bindings::enable_work);
+        enable_work(&self.item.work);
     }
 
     /// It does not run until the result is dropped. Sleeps.

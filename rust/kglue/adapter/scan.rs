@@ -352,13 +352,15 @@ impl<'a, C: AdminPath, B: Bus> Frozen<'a, C, B> {
     fn new(adapter: &'a Adapter<C, B>) -> Self {
         // All at once, then all waited for. Without an owner, as in tree for the same purpose: the
         // limits' lock is taken within.
-        adapter.each_disk(|disk| tell(disk.queue(), bindings::blk_freeze_queue_start_non_owner));
+        adapter.each_disk(|disk| disk.freeze());
         let mut at = 0usize;
         loop {
             // A recovery that fails takes the lock.
-            let queue = adapter.disks.lock().get(at).map(|disk| disk.queue());
+            let queue = adapter.disks.lock().get(at).map(|disk| disk.queue_raw());
             let Some(queue) = queue else { break };
-            tell(queue, bindings::blk_mq_freeze_queue_wait);
+            // SAFETY: the disks, and their queues with them, are the same until `change` is given
+            // back, by its holder's promise.
+            unsafe { bindings::blk_mq_freeze_queue_wait(queue) };
             at = at.saturating_add(1);
         }
         // INVARIANT: just done.
@@ -366,20 +368,9 @@ impl<'a, C: AdminPath, B: Bus> Frozen<'a, C, B> {
     }
 }
 
-/// Does with a disk's `queue`, as part of [`Frozen`], what `verb` is for.
-fn tell(
-    queue: *mut bindings::request_queue,
-    verb: unsafe extern "C" fn(*mut bindings::request_queue),
-) {
-    // SAFETY: the disks, and their queues with them, are there as long as `Frozen` is, by its
-    // invariant, and it thaws what it has frozen, once.
-    unsafe { verb(queue) };
-}
-
 impl<C: AdminPath, B: Bus> Drop for Frozen<'_, C, B> {
     fn drop(&mut self) {
-        let thaw = bindings::blk_mq_unfreeze_queue_non_owner;
-        self.0.each_disk(|disk| tell(disk.queue(), thaw));
+        self.0.each_disk(|disk| disk.thaw());
     }
 }
 

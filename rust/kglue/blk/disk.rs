@@ -10,7 +10,11 @@ use kernel::prelude::*;
 
 use crate::adapter::Naming;
 use crate::blk::fops;
-use crate::blk::gendisk::{check, queue_limits, sectors, DiskShared, GenDisk, MINORS};
+use crate::blk::gendisk::{
+    blk_freeze_queue_start_non_owner, blk_mq_kick_requeue_list, blk_mq_quiesce_queue_nowait,
+    blk_mq_unfreeze_queue_non_owner, blk_mq_unquiesce_queue, check, queue_limits, sectors,
+    DiskShared, GenDisk, MINORS,
+};
 use crate::errno::from_errno;
 use crate::text::Text;
 use crate::{shims, sysfs};
@@ -91,9 +95,9 @@ impl Disk {
         self.disk.as_raw()
     }
 
-    /// Its queue.
-    pub(crate) fn queue(&self) -> *mut bindings::request_queue {
-        self.gendisk().queue()
+    /// The kernel's structure of its queue.
+    pub(crate) fn queue_raw(&self) -> *mut bindings::request_queue {
+        self.gendisk().queue_raw()
     }
 
     fn shared(&self) -> &DiskShared {
@@ -139,20 +143,19 @@ impl Disk {
     /// blk-mq gives no more of its requests to the driver, once what is being given is, until one
     /// [`Disk::unquiesce`] for each.
     pub(crate) fn quiesce(&self) {
-        self.gendisk().tell(bindings::blk_mq_quiesce_queue_nowait);
+        blk_mq_quiesce_queue_nowait(self.gendisk().queue());
     }
 
     /// Undoes one [`Disk::quiesce`].
     pub(crate) fn unquiesce(&self) {
-        self.gendisk().tell(bindings::blk_mq_unquiesce_queue);
+        blk_mq_unquiesce_queue(self.gendisk().queue());
     }
 
     /// Begins to freeze it: what is under way goes on, what comes waits, before it has a tag of the
     /// block layer's, until one [`Disk::thaw`] for each. Sleeps. Without an owner, as another
     /// thread may thaw it.
     pub(crate) fn freeze(&self) {
-        self.gendisk()
-            .tell(bindings::blk_freeze_queue_start_non_owner);
+        blk_freeze_queue_start_non_owner(self.gendisk().queue());
     }
 
     /// Nothing of it is under way: since [`Disk::freeze`] that stays so. May sleep.
@@ -162,13 +165,12 @@ impl Disk {
 
     /// Undoes one [`Disk::freeze`]. Sleeps.
     pub(crate) fn thaw(&self) {
-        self.gendisk()
-            .tell(bindings::blk_mq_unfreeze_queue_non_owner);
+        blk_mq_unfreeze_queue_non_owner(self.gendisk().queue());
     }
 
     /// What waits to be tried again is submitted now.
     pub(crate) fn hurry(&self) {
-        self.gendisk().tell(bindings::blk_mq_kick_requeue_list);
+        blk_mq_kick_requeue_list(self.gendisk().queue());
     }
 
     /// Takes it away from user space; returns when all its I/O has ended. Sleeps.

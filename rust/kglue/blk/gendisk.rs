@@ -25,6 +25,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use hal::{Error, Limits, Unit, UnitIds, UnitKind};
 use kernel::bindings;
+use kernel::ffi::{c_int, c_ulong};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kernel::time::delay::fsleep;
@@ -46,10 +47,61 @@ use crate::work::Pinned;
 /// `disk` was made by [`Disk::new`](crate::blk::disk::Disk::new), so its `private_data` and its
 /// queue's `queuedata` are its [`DiskShared`]; and it is there for `'a`.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub(crate) struct GenDisk<'a> {
     disk: *mut bindings::gendisk,
     alive: PhantomData<&'a bindings::gendisk>,
 }
+
+/// A disk's queue, to be told of changes.
+///
+/// # Invariants
+/// `queue` is that of a [`GenDisk`], and is there for `'a`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct DiskQueue<'a> {
+    queue: *mut bindings::request_queue,
+    alive: PhantomData<&'a bindings::request_queue>,
+}
+
+#[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
+#[allow(
+    improper_ctypes,
+    reason = "each type is a pointer to the kernel's own structure"
+)]
+// SAFETY: they ask for a disk or a queue that is there, which the types' invariants say. Out of
+// turn (a thaw that no freeze was before) they warn, and harm what the disk does, not memory. Each
+// is as its header says it: see the constants below.
+unsafe extern "C" {
+    /// Nothing gets through to the disk any more.
+    safe fn blk_mark_disk_dead(disk: GenDisk<'_>);
+    /// Capacity in sectors, and whether it is read-only. Sleeps.
+    safe fn hiops_resize(disk: GenDisk<'_>, sectors: u64, read_only: bool);
+    /// Begins to freeze the queue, by nobody in particular. Sleeps.
+    pub(super) safe fn blk_freeze_queue_start_non_owner(queue: DiskQueue<'_>);
+    /// Undoes it.
+    pub(super) safe fn blk_mq_unfreeze_queue_non_owner(queue: DiskQueue<'_>);
+    /// Waits for that for `timeout` ticks; 0: it is not.
+    safe fn blk_mq_freeze_queue_wait_timeout(queue: DiskQueue<'_>, timeout: c_ulong) -> c_int;
+    /// Nothing more is given to the driver. Any context.
+    pub(super) safe fn blk_mq_quiesce_queue_nowait(queue: DiskQueue<'_>);
+    /// Undoes it.
+    pub(super) safe fn blk_mq_unquiesce_queue(queue: DiskQueue<'_>);
+    /// What is to be submitted anew is submitted now. Any context.
+    pub(super) safe fn blk_mq_kick_requeue_list(queue: DiskQueue<'_>);
+}
+
+const _: [unsafe extern "C" fn(*mut bindings::gendisk); 1] = [bindings::blk_mark_disk_dead];
+const _: [unsafe extern "C" fn(*mut bindings::gendisk, u64, bool); 1] = [shims::hiops_resize];
+const _: [unsafe extern "C" fn(*mut bindings::request_queue); 5] = [
+    bindings::blk_freeze_queue_start_non_owner,
+    bindings::blk_mq_unfreeze_queue_non_owner,
+    bindings::blk_mq_quiesce_queue_nowait,
+    bindings::blk_mq_unquiesce_queue,
+    bindings::blk_mq_kick_requeue_list,
+];
+const _: [unsafe extern "C" fn(*mut bindings::request_queue, c_ulong) -> c_int; 1] =
+    [bindings::blk_mq_freeze_queue_wait_timeout];
 
 /// What the block layer says of a disk.
 struct Fields<'a> {
@@ -96,8 +148,15 @@ impl<'a> GenDisk<'a> {
         self.disk
     }
 
-    /// Its queue.
-    pub(crate) fn queue(self) -> *mut bindings::request_queue {
+    /// Its queue, to be told of changes.
+    pub(super) fn queue(self) -> DiskQueue<'a> {
+        let (queue, alive) = (self.fields().queue, PhantomData);
+        // INVARIANT: the disk's, which is there for as long.
+        DiskQueue { queue, alive }
+    }
+
+    /// The kernel's structure of its queue.
+    pub(super) fn queue_raw(self) -> *mut bindings::request_queue {
         self.fields().queue
     }
 
@@ -150,28 +209,17 @@ impl<'a> GenDisk<'a> {
             Some(unit) => (sectors(unit, unit.blocks), unit.read_only),
             None => (0, true),
         };
-        // SAFETY: it is there, by the invariant.
-        unsafe { shims::hiops_resize(self.as_raw(), size, read_only) };
+        hiops_resize(self, size, read_only);
     }
 
     /// Nothing more gets through to it: what waits for it fails. At any time, and again.
     pub(crate) fn mark_dead(self) {
-        // SAFETY: it is there, by the invariant.
-        unsafe { bindings::blk_mark_disk_dead(self.as_raw()) };
+        blk_mark_disk_dead(self);
     }
 
     /// Whether nothing of it is under way that has begun to be frozen. May sleep.
     pub(super) fn is_frozen(self) -> bool {
-        // SAFETY: it is there, by the invariant, and its queue with it.
-        let left = unsafe { bindings::blk_mq_freeze_queue_wait_timeout(self.queue(), 0) };
-        left != 0
-    }
-
-    /// Does with its queue what `verb` is for: one of those of blk-mq that ask for nothing but a
-    /// queue. Any context that `verb` may be called from.
-    pub(super) fn tell(self, verb: unsafe extern "C" fn(*mut bindings::request_queue)) {
-        // SAFETY: it is there, by the invariant, and its queue with it.
-        unsafe { verb(self.queue()) };
+        blk_mq_freeze_queue_wait_timeout(self.queue(), 0) != 0
     }
 }
 

@@ -16,6 +16,7 @@ use kernel::sync::{Arc, CondVar, Mutex};
 use kernel::{bindings, static_lock_class};
 
 use crate::caller::TakeOff;
+use crate::shims_safe::capable;
 use crate::work::Pinned;
 
 #[cfg(CONFIG_KUNIT = "y")]
@@ -129,8 +130,7 @@ impl Right {
             Self::RawIo => bindings::CAP_SYS_RAWIO,
         };
         // CAST: both are below 64.
-        // SAFETY: asks about the calling task.
-        unsafe { bindings::capable(capability as i32) }
+        capable(capability as i32)
     }
 }
 

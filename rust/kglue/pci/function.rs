@@ -26,6 +26,43 @@ use crate::device::{raw, BoundDevice, BoundRef};
 #[derive(Clone)]
 pub struct Function(BoundRef<pci::Device>);
 
+#[allow(
+    improper_ctypes,
+    reason = "the crate's type is the kernel's own structure"
+)]
+// SAFETY: they ask for a function that is there and whose driver calls, which the crate's type
+// says. Each is as its header says it: see the constants below.
+unsafe extern "C" {
+    /// Lets the function master the bus. Sleeps.
+    safe fn pci_set_master(function: &pci::Device<Bound>);
+    /// It masters the bus no more. Sleeps.
+    safe fn pci_clear_master(function: &pci::Device<Bound>);
+    /// Whether it answers. Any context.
+    safe fn pci_device_is_present(function: &pci::Device<Bound>) -> bool;
+    /// Wakes it, and lets its registers be reached; not 0: it can't be. Sleeps.
+    safe fn pci_enable_device_mem(function: &pci::Device<Bound>) -> c_int;
+    /// Undoes it.
+    safe fn pci_disable_device(function: &pci::Device<Bound>);
+    /// Keeps its configuration for [`pci_restore_state`]. Sleeps.
+    pub(super) safe fn pci_save_state(function: &pci::Device<Bound>) -> c_int;
+    /// Gives it back the configuration that was kept. Sleeps.
+    pub(super) safe fn pci_restore_state(function: &pci::Device<Bound>);
+    /// Lets it signal by its INTx pin, or not.
+    safe fn pci_intx(function: &pci::Device<Bound>, on: c_int);
+}
+
+const _: [unsafe extern "C" fn(*mut bindings::pci_dev); 4] = [
+    bindings::pci_set_master,
+    bindings::pci_clear_master,
+    bindings::pci_disable_device,
+    bindings::pci_restore_state,
+];
+const _: [unsafe extern "C" fn(*mut bindings::pci_dev) -> bool; 1] =
+    [bindings::pci_device_is_present];
+const _: [unsafe extern "C" fn(*mut bindings::pci_dev) -> c_int; 2] =
+    [bindings::pci_enable_device_mem, bindings::pci_save_state];
+const _: [unsafe extern "C" fn(*mut bindings::pci_dev, c_int); 1] = [bindings::pci_intx];
+
 impl Deref for Function {
     type Target = pci::Device<Bound>;
 
@@ -73,28 +110,20 @@ impl Function {
         }
     }
 
-    /// Does with it what `verb` is for: one of those of the PCI core that ask for nothing but a
-    /// function of the caller's.
-    pub(super) fn tell<R>(&self, verb: unsafe extern "C" fn(*mut bindings::pci_dev) -> R) -> R {
-        // SAFETY: alive, and its driver ours, by the reference's invariant.
-        unsafe { verb(self.as_raw()) }
-    }
-
     /// Lets it signal by its INTx pin, or not.
     fn set_pin(&self, on: bool) {
-        // SAFETY: as in `tell`.
-        unsafe { bindings::pci_intx(self.as_raw(), on.into()) };
+        pci_intx(self, on.into());
     }
 
     /// Lets it master the bus. Sleeps.
     pub(super) fn set_master(&self) {
-        self.tell(bindings::pci_set_master);
+        pci_set_master(self);
     }
 
     /// Whether it is in its place, by its configuration space and by what its slot has said. Any
     /// context.
     pub(super) fn is_present(&self) -> bool {
-        self.tell(bindings::pci_device_is_present)
+        pci_device_is_present(self)
     }
 
     /// Lets it master the bus again, if it is there. Sleeps.
@@ -109,7 +138,7 @@ impl Function {
     /// It masters the bus no more: nothing of it reaches memory. In configuration space, so a hung
     /// device obeys, too.
     pub(super) fn cut_off(&self) {
-        self.tell(bindings::pci_clear_master);
+        pci_clear_master(self);
     }
 
     /// Turns on `ports` of an HBA of Intel's, one bit each, in its register PCS: what its reset may
@@ -221,7 +250,7 @@ fn set_dma(function: &Function, bits: u32, align_mask: u32) -> Result<u32, Error
 
 impl Enabled {
     fn new(function: &Function) -> Result<Self, Error> {
-        if function.tell(bindings::pci_enable_device_mem) != 0 {
+        if pci_enable_device_mem(function) != 0 {
             return Err(Error::Gone);
         }
         // No level on a line that nobody serves: the pin is silent until it is a vector.
@@ -235,7 +264,7 @@ impl Drop for Enabled {
     fn drop(&mut self) {
         // The pin is as a driver finds it after a reset.
         self.0.set_pin(true);
-        self.0.tell(bindings::pci_disable_device);
+        pci_disable_device(&self.0);
     }
 }
 

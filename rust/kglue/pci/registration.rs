@@ -20,16 +20,18 @@
 use core::marker::PhantomData;
 use core::pin::Pin;
 use hal::Error;
-use kernel::bindings;
+use kernel::device::Bound;
 use kernel::error::{from_result, to_result};
 use kernel::ffi::c_int;
 use kernel::prelude::*;
 use kernel::types::Opaque;
+use kernel::{bindings, pci};
 use pin_init::zeroed;
 
 use crate::adapter::Suspend;
 use crate::device::raw;
 use crate::errno::{advice, to_errno};
+use crate::pci::function::{pci_restore_state, pci_save_state};
 use crate::pci::Function;
 use crate::shims;
 
@@ -136,7 +138,7 @@ unsafe extern "C" fn probe<B: Binding>(
                 let bound = KBox::into_raw(bound).cast();
                 // What a reset by the core's error recovery gives back (`slot_reset`): the one that
                 // the core has saved is of before it was enabled.
-                function.tell(bindings::pci_save_state);
+                pci_save_state(&function);
                 // SAFETY: the driver's data is this driver's to set while it is bound.
                 unsafe { bindings::dev_set_drvdata(raw(&device), bound) };
                 Ok(0)
@@ -291,14 +293,15 @@ unsafe extern "C" fn slot_reset<B: Binding>(
     pdev: *mut bindings::pci_dev,
 ) -> bindings::pci_ers_result_t {
     // SAFETY: bound, and so it stays while the core holds the device's lock.
-    let bound = unsafe { bound::<B>(&raw mut (*pdev).dev) };
+    let (function, bound) = unsafe {
+        let function: &pci::Device<Bound> = &*pdev.cast();
+        (function, bound::<B>(&raw mut (*pdev).dev))
+    };
     // The reset may have been for another's sake: then this one was not put to rest before.
     bound.suspend(Suspend::Frozen);
-    // SAFETY: as above. What is restored is the state that the probe has saved.
-    unsafe {
-        bindings::pci_restore_state(pdev);
-        bindings::pci_save_state(pdev);
-    }
+    // To the state that the probe has saved.
+    pci_restore_state(function);
+    pci_save_state(function);
     match bound.resume() {
         Ok(()) => bindings::pci_ers_result_PCI_ERS_RESULT_RECOVERED,
         Err(_) => bindings::pci_ers_result_PCI_ERS_RESULT_DISCONNECT,
