@@ -22,6 +22,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use engine::Waiter;
 use hal::{CmdError, Command, Op, Segment};
 use kernel::bindings;
+use kernel::ffi::c_uint;
 use kernel::str::CStr;
 
 use crate::blk::gendisk::GenDisk;
@@ -88,10 +89,34 @@ struct Fields<'a> {
 /// # Invariants
 /// `rq` is as that of an [`Rq`], or is over, but stays a request of that tag set for `'a`.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub(crate) struct RqRef<'a> {
     rq: NonNull<bindings::request>,
     alive: PhantomData<&'a bindings::request>,
 }
+
+#[allow(
+    improper_ctypes,
+    reason = "of the kernel's structures only the address goes"
+)]
+// SAFETY: they ask for a request that is there, and the last two for the right to end it, which the
+// types say. Each is as its header says it: see the constants below.
+unsafe extern "C" {
+    /// Whether its queue is going away. Any context.
+    safe fn hiops_is_dying(rq: RqRef<'_>) -> bool;
+    /// Whether the kernel's fault injection wants its completion to get lost.
+    safe fn hiops_fake_timeout(rq: RqRef<'_>) -> bool;
+    /// Ends it. Any context.
+    safe fn blk_mq_end_request(rq: Rq, status: bindings::blk_status_t);
+    /// blk-mq submits it anew in so many milliseconds, or earlier. Any context.
+    safe fn hiops_requeue(rq: Rq, delay_ms: c_uint);
+}
+
+const _: [unsafe extern "C" fn(*const bindings::request) -> bool; 1] = [shims::hiops_is_dying];
+const _: [unsafe extern "C" fn(*mut bindings::request) -> bool; 1] = [shims::hiops_fake_timeout];
+const _: [unsafe extern "C" fn(*mut bindings::request, bindings::blk_status_t); 1] =
+    [bindings::blk_mq_end_request];
+const _: [unsafe extern "C" fn(*mut bindings::request, c_uint); 1] = [shims::hiops_requeue];
 
 impl<'a> RqRef<'a> {
     /// A view of `rq`.
@@ -352,8 +377,7 @@ impl Rq {
     /// Whether its queue is going away.
     #[cold]
     pub(crate) fn is_dying(&self) -> bool {
-        // SAFETY: owned, so its queue is there.
-        unsafe { shims::hiops_is_dying(self.as_raw()) }
+        hiops_is_dying(self.view())
     }
 
     /// The name of its disk.
@@ -365,24 +389,21 @@ impl Rq {
     /// Ends it with the status that was noted. Any context.
     pub(crate) fn end(self) {
         let status = self.status();
-        // SAFETY: owned, hence over and ended only here.
-        unsafe { bindings::blk_mq_end_request(self.into_raw(), status) };
+        blk_mq_end_request(self, status);
     }
 
     /// Gives it back to blk-mq, which submits it anew in `delay_ms`, or earlier. Any context.
     #[cold]
     pub(crate) fn requeue(self, delay_ms: u32) {
         self.set_again(true);
-        // SAFETY: owned until here; not over, and blk-mq's from here on.
-        unsafe { shims::hiops_requeue(self.into_raw(), delay_ms) };
+        hiops_requeue(self, delay_ms);
     }
 
     /// Lets it go, if the kernel's fault injection wants its completion to get lost: its time-out
     /// takes it ([`RqRef::take_swallowed`]).
     #[cold]
     pub(crate) fn swallow(self) -> Result<(), Self> {
-        // SAFETY: owned, so its queue is there.
-        if !unsafe { shims::hiops_fake_timeout(self.as_raw()) } {
+        if !hiops_fake_timeout(self.view()) {
             return Err(self);
         }
         // The last that is done with it.
