@@ -26,7 +26,7 @@ use crate::pci::Function;
 
 #[allow(
     improper_ctypes,
-    reason = "the crate's type is the kernel's own structure"
+    reason = "of the kernel's structures only the address goes"
 )]
 // SAFETY: the interrupt core leaves a number alone that is nobody's. The others ask for a function
 // whose driver calls, which the crate's type says. Each is as its header says it: see the constants

@@ -16,7 +16,7 @@ use crate::shims;
 #[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
 #[allow(
     improper_ctypes,
-    reason = "the crate's type is the kernel's own structure"
+    reason = "of the kernel's structures only the address goes"
 )]
 // SAFETY: they ask for nothing else, as above. Each is as its header says it: see the constants
 // below.
@@ -80,8 +80,8 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_get_params() -> shims::hiops_params;
     /// What things cost on this CPU; 0: it could not be measured. Milliseconds; sleeps.
     pub(crate) safe fn hiops_measure_costs(found: &mut shims::hiops_costs);
-    /// A workqueue that memory pressure can't stall, with that number in its name; null: there is no
-    /// memory. Sleeps.
+    /// A workqueue that memory pressure can't stall, with that number in its name; null: there is
+    /// no memory. Sleeps.
     pub(crate) safe fn hiops_alloc_wq(number: c_int) -> *mut bindings::workqueue_struct;
     /// Returns when all threads have left the wait hook that were in it. Sleeps.
     pub(crate) safe fn hiops_hook_left();

@@ -133,9 +133,22 @@ impl CoarseExpired for Table {
 /// Wakes the thread that sleeps in the slot of `waiter`, if one does. With preemption off.
 fn wake(waiter: &Waiter<Offer, QueueRef>) {
     if let Some(sleeper) = waiter.sleeper() {
-        // SAFETY: asleep in the hook when last looked at, with preemption off.
-        unsafe { shims::hiops_wake(sleeper.address()) };
+        wake_thread(sleeper);
     }
+}
+
+/// Wakes `thread`, which was asleep in the hook a moment ago. With preemption off since then.
+fn wake_thread(thread: Thread) {
+    // SAFETY: it was asleep there, and preemption is off: its task structure is still there.
+    unsafe { shims::hiops_wake(thread.address()) };
+}
+
+/// What leads to the queue on which `thread`, the caller, has something outstanding that is tracked
+/// with `waiter`, and takes completions. With preemption off, for as long as the result is used.
+fn queue_of(waiter: &Waiter<Offer, QueueRef>, thread: Thread) -> Option<&QueueRef> {
+    // SAFETY: null, or the thread's own: what is tracked here is outstanding on it. So its adapter
+    // is there, and stays for as long as preemption is off.
+    unsafe { waiter.queue_ref(thread).as_ref() }
 }
 
 /// Ends an offer that this context has claimed. With preemption off.
@@ -183,9 +196,7 @@ pub(crate) fn offer(waiter: &'static Waiter<Offer, QueueRef>, offer: Offer) -> O
     match table.waiters.offer(waiter, offer) {
         Ok(owner) => {
             table.watch();
-            // SAFETY: it was asleep in the hook a moment ago, and preemption is off: its task
-            // structure is still there.
-            unsafe { shims::hiops_wake(owner.address()) };
+            wake_thread(owner);
             None
         }
         Err(back) => back,
@@ -434,12 +445,10 @@ impl Naps {
     fn end(&self, waiter: &Waiter<Offer, QueueRef>, thread: Thread, woken: bool, may_drain: bool) {
         let until_ns = self.until_ns.load(Ordering::Relaxed);
         let queue_ref = match may_drain && !woken {
-            true => waiter.queue_ref(thread),
-            false => null_mut(),
+            true => queue_of(waiter, thread),
+            false => None,
         };
-        // SAFETY: the queue is this thread's own, and something is outstanding on it: its adapter
-        // is there, and stays for as long as preemption is off.
-        if let Some(queue_ref) = unsafe { queue_ref.as_ref() } {
+        if let Some(queue_ref) = queue_ref {
             let for_ns = self.for_ns.load(Ordering::Relaxed);
             let nap = queue_ref
                 .queue()

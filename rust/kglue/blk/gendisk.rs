@@ -67,7 +67,7 @@ pub(super) struct DiskQueue<'a> {
 #[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
 #[allow(
     improper_ctypes,
-    reason = "each type is a pointer to the kernel's own structure"
+    reason = "of the kernel's structures only the address goes"
 )]
 // SAFETY: they ask for a disk or a queue that is there, which the types' invariants say. Out of
 // turn (a thaw that no freeze was before) they warn, and harm what the disk does, not memory. Each

@@ -28,7 +28,7 @@ pub struct Function(BoundRef<pci::Device>);
 
 #[allow(
     improper_ctypes,
-    reason = "the crate's type is the kernel's own structure"
+    reason = "of the kernel's structures only the address goes"
 )]
 // SAFETY: they ask for a function that is there and whose driver calls, which the crate's type
 // says. Each is as its header says it: see the constants below.

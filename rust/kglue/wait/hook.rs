@@ -2,7 +2,7 @@
 //! The hook in the kernel's waits: what a thread does as it enters one and as it leaves it
 //! (`c_shims/wait.c` is what redirects it here).
 
-use super::{end, table, WaitSlot};
+use super::{end, queue_of, table, WaitSlot};
 use crate::blk::hctx::{Offer, QueueRef, WaitStart};
 use crate::platform::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
@@ -115,17 +115,17 @@ fn wait_on_queue(
     if slot.naps.take_vain() || !waiter.waits(thread) || !hiops_may_drain() {
         return Next::Sleep;
     }
-    let queue_ref = waiter.queue_ref(thread);
+    let queue = queue_of(waiter, thread);
     let start = WaitStart {
         yielded: slot.take_yielded(),
         calm,
         expected: (slot.naps.expected(waiter.outstanding())).filter(|_| hiops_may_nap()),
-        napped: slot.naps.take_ended(queue_ref),
+        napped: slot
+            .naps
+            .take_ended(queue.map_or(null_mut(), |queue| from_ref(queue).cast_mut())),
     };
-    // SAFETY: the queue is this thread's own, and all that is tracked here is outstanding on it:
-    // its adapter is there, and stays for as long as preemption is off.
-    match unsafe { queue_ref.as_ref() } {
-        Some(queue_ref) => queue_ref.queue().wait(start),
+    match queue {
+        Some(queue) => queue.queue().wait(start),
         None => Next::Sleep,
     }
 }
