@@ -13,6 +13,11 @@
 //! trial when ticks would cost less. It goes back when they cost more than interrupts did, some
 //! windows together, as an [`Account`] has it: loads come in bursts. A failed trial is followed by
 //! a rest, unless the load has become a deeper one meanwhile.
+//!
+//! What a tick finds late on an idle CPU is only estimated, and with a fast device most of an
+//! interval is lost: it answers at once, and nobody looks. So a polled window in which the CPU was
+//! idle, and which took longer than one of interrupts, has saved nothing, and spends what those
+//! took.
 
 use engine::{Costs, View};
 
@@ -32,6 +37,8 @@ const TRIAL: u64 = 2;
 /// A load more than so many times as deep as the one that the last trial began on is another load;
 /// and so is one that is so much less deep, where an idle CPU shows that all of it is outstanding.
 const DEEPER: u64 = 2;
+/// Windows differ by less than that part of their length where the load is the same.
+const SLOWER: u64 = 32;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// How completions were noticed.
@@ -89,8 +96,12 @@ pub struct LoadWindow {
     drains: u64,
     /// Commands outstanding at these, summed up.
     depth: u64,
+    /// A tick found commands over on an idle CPU.
+    idled: bool,
     /// What interrupts took in the window before the trial: what polling has to undercut.
     price_ns: u64,
+    /// How long that window was.
+    length_ns: u64,
     /// How deep the load was when the last trial began.
     tried_at: u64,
 }
@@ -107,6 +118,7 @@ impl LoadWindow {
         (self.ended, self.noticed, self.late_ns) = (0, 0, 0);
         (self.idle, self.found) = (0, 0);
         (self.drains, self.depth) = (0, 0);
+        self.idled = false;
     }
 
     /// Notes a drain, and says whether the queue is to be polled, by what `polling` saves.
@@ -150,7 +162,10 @@ impl LoadWindow {
                 return;
             }
             // The CPU, once; each that sleeps.
-            Cpu::Idle => 1,
+            Cpu::Idle => {
+                self.idled = true;
+                1
+            }
             Cpu::Other => ended,
         };
         let late = late_ns(interval_ns).saturating_mul(kept);
@@ -185,6 +200,14 @@ impl LoadWindow {
         ticks.saturating_mul(costs.tick_ns).saturating_add(late)
     }
 
+    /// The CPU was idle now and then in this polled window, which took `ns`, and commands were slower
+    /// than with interrupts: whatever CPU time was saved, nobody had a use for it.
+    fn is_slower(&self, ns: u64) -> bool {
+        let usual = self.length_ns.saturating_add(self.length_ns / SLOWER);
+        let ended = usual.saturating_mul(u64::from(self.ended)) / u64::from(WINDOW);
+        self.idled && ns > ended
+    }
+
     fn stakes(&self) -> Stakes {
         Stakes {
             most_ns: self.price_ns.saturating_mul(MOST_SAVED),
@@ -206,9 +229,13 @@ impl LoadWindow {
     fn evaluate(&mut self, polled: bool, polling: &Account, view: &impl View) -> bool {
         let (costs, now_ns) = (view.costs(), view.now_ns());
         let now_ms = now_ns / NS_PER_MS;
+        let length_ns = now_ns.saturating_sub(self.since_ns);
         let depth = self.depth.checked_div(self.drains).unwrap_or(0);
         let poll = if polled {
-            let took = self.polled_ns(&costs, view.polling().interval_ns());
+            let took = match self.is_slower(length_ns) {
+                true => self.price_ns.saturating_mul(2),
+                false => self.polled_ns(&costs, view.polling().interval_ns()),
+            };
             let stakes = self.stakes();
             // Up to here it has taken the time of a window, or less.
             match took.checked_sub(self.price_ns) {
@@ -223,12 +250,11 @@ impl LoadWindow {
             if depth > self.tried_at.saturating_mul(DEEPER) {
                 polling.hasten();
             }
-            let took = now_ns.saturating_sub(self.since_ns);
             let price = self.noticed.saturating_mul(costs.interrupt_ns);
-            let instead = self.ticks_instead_ns(&costs, view.polling().interval_ns(), took);
+            let instead = self.ticks_instead_ns(&costs, view.polling().interval_ns(), length_ns);
             let poll = price > instead && polling.is_open(now_ms);
             if poll {
-                (self.tried_at, self.price_ns) = (depth, price);
+                (self.tried_at, self.price_ns, self.length_ns) = (depth, price, length_ns);
             }
             poll
         };

@@ -132,6 +132,21 @@ fn interrupts_that_come_faster_than_ticks_are_turned_off() {
     assert!(!line(DEAR_NS).interrupts(400 * US, Cpu::Io, 8));
 }
 
+/// Interrupts are dear, and the CPU is idle now and then: ticks save CPU time, but nobody waits for
+/// that.
+#[test]
+fn who_polls_is_no_slower_beside_an_idle_cpu() {
+    let windows = |cpu, after_ns| {
+        let mut line = polled(DEAR_NS);
+        let ticks = 2 * WINDOW / 4;
+        (0..ticks).all(|_| line.drain(after_ns, Source::Tick, 4, cpu, 8))
+    };
+    let usual_ns = 4 * 12 * US;
+    assert!(windows(Cpu::Idle, usual_ns));
+    assert!(!windows(Cpu::Idle, usual_ns + usual_ns / 16));
+    assert!(windows(Cpu::Io, usual_ns + usual_ns / 16), "the load's own");
+}
+
 #[test]
 fn an_idle_cpu_is_interrupted() {
     assert!(!line(COSTS.interrupt_ns).interrupts(12 * US, Cpu::Idle, 8));
