@@ -98,7 +98,7 @@ pub(crate) struct TestHost {
 }
 
 impl Host for TestHost {
-    type TestPort = TestPort;
+    type Port = TestPort;
     type Bus = TestBus;
 
     fn platform(&self) -> &KernelPlatform {
@@ -153,7 +153,7 @@ impl Host for TestHost {
 
     fn config(&self) -> Result<Config, Error> {
         Ok(Config {
-            naming: Naming::TestPort(self.number.get()),
+            naming: Naming::Port(self.number.get()),
             timeout_ms: match self.drives.hurries.load(Ordering::SeqCst) {
                 true => 1_000,
                 false => 30_000,
@@ -249,7 +249,7 @@ impl<H: Host> Slots<H> {
         let depth = |adapter: &SlotAdapter<H>| {
             let disks = adapter.disks().lock();
             // SAFETY: the queue of a disk that is there.
-            let depth = |disk: &Disk| unsafe { (*disk.queue()).quiesce_depth };
+            let depth = |disk: &Disk| unsafe { (*disk.queue_raw()).quiesce_depth };
             disks.iter().map(depth).fold(0, i32::wrapping_add)
         };
         (0..2)

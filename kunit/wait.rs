@@ -125,7 +125,7 @@ fn wait(ends: Ends, ticks: c_ulong) -> Option<Waited> {
     // SAFETY: it stays where it is until all is over that is tracked below.
     let queue_ref = QueueRef::new(unsafe { Pinned::new(&queue) });
     let this = Thread::at(hiops_this_thread())?;
-    let waiter = table()?.waiters.place(this)?;
+    let waiter = table()?.waiters.slot(this)?;
     if !waiter.track(this, from_ref(&queue_ref).cast_mut()) {
         return None;
     }
@@ -163,8 +163,8 @@ mod wait_suite {
         assert!(wait(Ends::AtOnce, HZ / 2).is_some());
         assert!(interrupts_waiter());
         // As if one that has ended had been at the same address.
-        let place = own_slot().ok_or(hal::Error::Invalid)?;
-        place.last.store(hiops_this_pid() ^ 1, Ordering::Relaxed);
+        let slot = own_slot().ok_or(hal::Error::Invalid)?;
+        slot.last.store(hiops_this_pid() ^ 1, Ordering::Relaxed);
         assert!(!interrupts_waiter());
         Ok(())
     }

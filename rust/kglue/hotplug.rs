@@ -262,10 +262,12 @@ impl<'a> SlotsLocked<'a> {
     /// Who is in `slot`, which is one of them.
     pub(crate) fn occupant<'s, H: Host>(&'s self, slot: &'s Slot<H>) -> Option<&'s Occupant<H>> {
         let hotplug_work = slot.hotplug_work.get()?;
+        if !core::ptr::eq(hotplug_work, self.hotplug_work) {
+            return None;
+        }
         // SAFETY: only the hot-plug work takes what is there, which holds the lock, and borrows
         // what it holds it by for itself.
-        core::ptr::eq(hotplug_work, self.hotplug_work)
-            .then(|| unsafe { slot.occupant().as_ref() })?
+        unsafe { slot.occupant().as_ref() }
     }
 }
 

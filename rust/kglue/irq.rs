@@ -28,9 +28,9 @@ use crate::pci::Function;
     improper_ctypes,
     reason = "of the kernel's structures only the address goes"
 )]
-// SAFETY: the interrupt core leaves a number alone that is nobody's. The others ask for a function
-// whose driver calls, which the crate's type says. Each is as its header says it: see the constants
-// below.
+// Safe to call: the interrupt core leaves a number alone that is nobody's. The others ask for a
+// function whose driver calls, which the crate's type says. Each is as its header says it: see the
+// constants below.
 unsafe extern "C" {
     safe fn enable_irq(irq: c_uint);
     safe fn disable_irq_nosync(irq: c_uint);

@@ -18,8 +18,8 @@ use crate::shims;
     improper_ctypes,
     reason = "of the kernel's structures only the address goes"
 )]
-// SAFETY: they ask for nothing else, as above. Each is as its header says it: see the constants
-// below.
+// Safe to call: they ask for nothing else, as above. Each is as its header says it: see the
+// constants below.
 unsafe extern "C" {
     /// Nests. Whoever calls it calls the other one.
     pub(crate) safe fn hiops_preempt_disable();

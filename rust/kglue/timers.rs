@@ -22,8 +22,8 @@ use crate::platform::{jiffies, PreemptOff};
 use crate::shims;
 use crate::work::{Pinned, SetUp, Target};
 
-// SAFETY: they ask for a timer that was set up, which the type says. Each is as its header says it:
-// see the constants below.
+// Safe to call: they ask for a timer that was set up, which the type says. Each is as its header
+// says it: see the constants below.
 unsafe extern "C" {
     /// It expires at `ns`, and up to `delta_ns` later, as `mode` says; and not when it would have.
     /// Any context.

@@ -77,8 +77,8 @@ impl<T> SetUp<T> {
     }
 }
 
-// SAFETY: they ask for work that was set up, which the type says. Each is as its header says it:
-// see the constants below.
+// Safe to call: they ask for work that was set up, which the type says. Each is as its header says
+// it: see the constants below.
 unsafe extern "C" {
     /// Returns when what was begun is over. Sleeps.
     safe fn flush_work(work: &SetUp<bindings::work_struct>) -> bool;

@@ -69,9 +69,9 @@ pub(super) struct DiskQueue<'a> {
     improper_ctypes,
     reason = "of the kernel's structures only the address goes"
 )]
-// SAFETY: they ask for a disk or a queue that is there, which the types' invariants say. Out of
-// turn (a thaw that no freeze was before) they warn, and harm what the disk does, not memory. Each
-// is as its header says it: see the constants below.
+// Safe to call: they ask for a disk or a queue that is there, which the types' invariants say. Out
+// of turn (a thaw that no freeze was before) they warn, and harm what the disk does, not memory.
+// Each is as its header says it: see the constants below.
 unsafe extern "C" {
     /// Nothing gets through to the disk any more.
     safe fn blk_mark_disk_dead(disk: GenDisk<'_>);

@@ -99,8 +99,8 @@ pub(crate) struct RqRef<'a> {
     improper_ctypes,
     reason = "of the kernel's structures only the address goes"
 )]
-// SAFETY: they ask for a request that is there, and the last two for the right to end it, which the
-// types say. Each is as its header says it: see the constants below.
+// Safe to call: they ask for a request that is there, and the last two for the right to end it,
+// which the types say. Each is as its header says it: see the constants below.
 unsafe extern "C" {
     /// Whether its queue is going away. Any context.
     safe fn hiops_is_dying(rq: RqRef<'_>) -> bool;

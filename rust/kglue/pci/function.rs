@@ -30,8 +30,8 @@ pub struct Function(BoundRef<pci::Device>);
     improper_ctypes,
     reason = "of the kernel's structures only the address goes"
 )]
-// SAFETY: they ask for a function that is there and whose driver calls, which the crate's type
-// says. Each is as its header says it: see the constants below.
+// Safe to call: they ask for a function that is there and whose driver calls, which the crate's
+// type says. Each is as its header says it: see the constants below.
 unsafe extern "C" {
     /// Lets the function master the bus. Sleeps.
     safe fn pci_set_master(function: &pci::Device<Bound>);
