@@ -9,6 +9,7 @@ use core::ops::{Deref, DerefMut};
 const FREE: u8 = 0;
 const HELD: u8 = 1;
 const KNOCKED: u8 = 2;
+const PARKED: u8 = 4;
 
 /// A lock that is only ever tried. All of it happens on one atomic, so its transitions have one
 /// order: either a knock finds the holder still inside, and [`Guard::release`] reports it, or it
@@ -17,7 +18,7 @@ const KNOCKED: u8 = 2;
 ///
 /// # Invariants
 /// `value` is accessed only by the owner of the one [`Guard`] that exists while `state` has `HELD`
-/// set.
+/// set and `PARKED` not; while it has both, there is none.
 pub struct TryLock<T> {
     state: AtomicU8,
     value: Cell<T>,
@@ -54,6 +55,14 @@ impl<T> TryLock<T> {
             }
         }
     }
+
+    /// The guard that was parked ([`Guard::park`]), if one is; one caller gets it. Any context.
+    pub fn unpark(&self) -> Option<Guard<'_, T>> {
+        let unpark = |state| (state & PARKED != 0).then_some(state & !PARKED);
+        // Acquire: what the guard that was parked wrote is there for this one.
+        let unparked = self.state.fetch_update(Acquire, Relaxed, unpark);
+        unparked.is_ok().then(|| Guard(self, PhantomData))
+    }
 }
 
 /// The right to the value of a [`TryLock`]; shared and sent like a `&mut T`.
@@ -66,6 +75,12 @@ impl<T> Guard<'_, T> {
     #[must_use = "who knocked relies on another look"]
     pub fn release(self) -> bool {
         swap_and_fence(&ManuallyDrop::new(self).0.state, FREE) & KNOCKED != 0
+    }
+
+    /// Leaves the lock held, with nobody to reach the value until [`TryLock::unpark`]. Knocks are
+    /// kept for the guard that comes of that.
+    pub fn park(self) {
+        ManuallyDrop::new(self).0.state.fetch_or(PARKED, Release);
     }
 }
 

@@ -32,6 +32,18 @@ struct Tokens<'a, Q: Queue, S: Strategy> {
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
+    /// The right to the queue that was left closed ([`Quiesced::keep_closed`]), if it was; one
+    /// caller gets it.
+    pub fn kept_closed(&self) -> Option<Quiesced<'_, P, Q, U, S>> {
+        // In the order in which they were parked: with the first, the other one is there, too.
+        let drain = self.drain.unpark()?;
+        let issue = self.issue.unpark()?;
+        Some(Quiesced {
+            queue: self,
+            tokens: Some(Tokens { issue, drain }),
+        })
+    }
+
     /// Closes the gate: returns when nobody issues or drains any more, and all tags that nothing is
     /// bound to are the controller's again. Sleeps; one caller at a time, or the second sleeps
     /// until the first resumes.
@@ -156,6 +168,14 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'a, P, Q, U, S> 
 
     /// Opens the gate, and issues what has gathered before it.
     pub fn unquiesce(self) {}
+
+    /// Leaves the gate closed with nobody to hold it, until [`IoQueue::kept_closed`].
+    pub fn keep_closed(mut self) {
+        if let Some(Tokens { issue, drain }) = self.tokens.take() {
+            issue.park();
+            drain.park();
+        }
+    }
 
     /// Closes the gate for ever: everything in the FIFO and everything submitted later ends with
     /// [`CmdError::Gone`]. What holds a tag is not touched: [`Quiesced::reap`] first.

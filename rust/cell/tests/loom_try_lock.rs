@@ -112,3 +112,32 @@ fn one_holder_at_a_time() {
         drop(value);
     });
 }
+
+#[test]
+fn a_parked_lock_is_taken_over_once_with_its_knocks() {
+    loom::model(|| {
+        let shared = Arc::new((TryLock::new(0), AtomicUsize::new(0)));
+        let mut guard = shared.0.try_lock().expect("it is free");
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.1.store(1, Ordering::Relaxed);
+                assert!(shared.0.lock_or_knock().is_none(), "it is held, or parked");
+                let unparked = shared.0.unpark();
+                unparked.map(|value| {
+                    assert_eq!(*value, 1, "what the parked guard wrote");
+                    value.park();
+                });
+            })
+        };
+        *guard = 1;
+        guard.park();
+        let mut had = shared.0.unpark();
+        other.join().unwrap();
+        // It was the other's for a moment.
+        had = had.or_else(|| shared.0.unpark());
+        assert!(shared.0.unpark().is_none(), "two have it");
+        assert!(had.expect("it is parked").release(), "the knock is lost");
+        assert_eq!(shared.1.load(Ordering::Relaxed), 1);
+    });
+}

@@ -59,6 +59,22 @@ fn dropping_a_pause_resumes() {
 }
 
 #[test]
+fn a_gate_that_is_kept_closed_is_taken_over_once() {
+    let rig = Rig::new(4, 16);
+    assert!(rig.queue.kept_closed().is_none(), "it is open");
+    let quiesced = rig.queue.quiesce(&rig.platform);
+    assert!(rig.queue.kept_closed().is_none(), "it is another's");
+    quiesced.keep_closed();
+    rig.submit([0]);
+    rig.queue.kick();
+    assert_eq!((rig.at_device(), rig.queue.queued()), (vec![], 1));
+    let kept = rig.queue.kept_closed().expect("it was kept closed");
+    assert!(rig.queue.kept_closed().is_none(), "two have it");
+    kept.unquiesce();
+    assert_eq!(rig.at_device(), [0]);
+}
+
+#[test]
 fn a_reset_fails_what_was_issued_and_issues_what_waited() {
     let rig = Rig::new(4, 16);
     rig.submit(0..6);

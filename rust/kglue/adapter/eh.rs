@@ -4,7 +4,7 @@
 //!
 //! The command's completion is looked for ([`Adapter::late`]); the device is asked to give the
 //! command up; the controller is stopped, reaped and brought back ([`Adapter::restart`]); it is
-//! dead. Each rung has its time, and who asks for a higher one meanwhile gets it.
+//! dead. Each rung has its time, and a call for a higher one meanwhile is heard.
 
 use core::sync::atomic::Ordering;
 use engine::{Context, Overdue};
@@ -44,9 +44,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// Sleeps.
     #[cold]
     pub(crate) fn late(&self, queue: &HwQueue<C, B>, rq: RqRef<'_>) {
-        // Held on: whoever wants them to rest waits until this has looked.
+        // Held on: a caller that wants them to rest waits until this has looked.
         let quiesced = self.quiesced.lock();
-        if !quiesced.is_empty() {
+        if *quiesced {
             return;
         }
         // Both clocks tick alike, but the block layer's began a moment earlier.
@@ -151,7 +151,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         done.is_ok()
     }
 
-    /// Likewise of one queue: the oldest first, until `until_ms` by the clock of [`now_ms`].
+    /// Aborts what is late on one queue: the oldest first, until `until_ms` by the clock of
+    /// [`now_ms`].
     fn abort_late(&self, queue: &HwQueue<C, B>, limit_ms: u64, until_ms: u64) -> bool {
         while let Some(late) = queue.io.overdue(now_ms(), limit_ms) {
             let left_us = until_ms.saturating_sub(now_ms()).saturating_mul(US_PER_MS);
@@ -254,7 +255,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             ),
         }
         if before != WELL {
-            // Whoever works on it climbs on.
+            // The recovery at work climbs on.
             return;
         }
         self.recovery.begin();
@@ -267,7 +268,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         let _control = self.control_now();
         self.keep_out();
         let (result, suspended) = self.restart_quiesced(why, then);
-        // With the control path still held: whoever finds something wrong from here on begins
+        // With the control path still held: what goes wrong from here on begins
         // another.
         self.recovering.store(WELL, Ordering::Release);
         if !suspended {
@@ -276,7 +277,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         result
     }
 
-    /// Returns, too, whether this has suspended it, which whoever resumes it ends.
+    /// Returns, too, whether this has suspended it, which the one that resumes it ends.
     fn restart_quiesced(&self, why: Failure, then: Then) -> (Result<Restarted, Error>, bool) {
         let mut quiesced = self.quiesced.lock();
         self.halt(&mut quiesced, why, then);
@@ -287,7 +288,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if started.is_err_and(|down| down.is_stuck) && self.bus.reset_all() {
             let begun =
                 (self.state).compare_exchange(LIVE, SUSPENDED, Ordering::AcqRel, Ordering::Acquire);
-            // Whoever resets has suspended it already, perhaps, and waits for this to end.
+            // The reset has suspended it already, perhaps, and waits for this to end.
             if matches!(begun, Ok(_) | Err(SUSPENDED)) {
                 return (Ok(Restarted::Waits), begun.is_ok());
             }

@@ -13,7 +13,7 @@ use kernel::{bindings, c_str, static_lock_class};
 
 use crate::adapter::config::{Bus, Config, Naming, Number};
 use crate::adapter::queue::HwQueue;
-use crate::adapter::state::{Adapter, Attention, PausedQueues, Shown, TagSet, LIVE, WELL};
+use crate::adapter::state::{Adapter, Attention, Shown, TagSet, LIVE, WELL};
 use crate::blk::ioctl::{AdminPath, Gate};
 use crate::blk::ops::Ops;
 use crate::blk::request::Pdu;
@@ -24,8 +24,8 @@ use crate::wait::hook::Hook;
 use crate::work::{Pinned, Recover, Work};
 
 /// Requests that may be outstanding on a queue by default, where the controller has fewer tags: the
-/// FIFO holds the rest. Enough that who has 256 in flight never sleeps for one of blk-mq's tags,
-/// which come back a little later than the I/O is over.
+/// FIFO holds the rest. Enough that a program with 256 in flight never sleeps for one of blk-mq's
+/// tags, which come back a little later than the I/O is over.
 const LEAST_DEPTH: u16 = 512;
 /// blk-mq takes no more.
 const MOST_DEPTH: u16 = 10_240;
@@ -76,7 +76,7 @@ struct Parts<C: AdminPath, B: Bus> {
     disks: Pin<KBox<Mutex<Shown>>>,
     change: Pin<KBox<Mutex<bool>>>,
     control: Pin<KBox<Mutex<()>>>,
-    quiesced: PausedQueues<C, B>,
+    quiesced: Pin<KBox<Mutex<bool>>>,
     hook: Pin<KBox<Mutex<Option<Hook>>>>,
     recovery: Work<Recover>,
     attention: Attention,
@@ -98,7 +98,7 @@ impl<C: AdminPath, B: Bus> Parts<C, B> {
         let disks = boxed(lock(Shown::new(), NAMES.disks, static_lock_class!()))?;
         let change = boxed(lock(false, NAMES.change, static_lock_class!()))?;
         let control = boxed(lock((), NAMES.control, static_lock_class!()))?;
-        let quiesced = boxed(lock(KVec::new(), NAMES.quiesced, static_lock_class!()))?;
+        let quiesced = boxed(lock(false, NAMES.quiesced, static_lock_class!()))?;
         let hook = boxed(lock(None, NAMES.hook, static_lock_class!()))?;
         let recovery = Work::new(number)?;
         let attention = Attention::new(number)?;
@@ -255,8 +255,6 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             self.add_queue(index, vector, depth, costs)?;
         }
         self.own_vectors = in_a_row(self.queues.iter().filter_map(|queue| queue.vector));
-        (self.quiesced.lock().reserve(self.queues.len(), GFP_KERNEL))
-            .map_err(|_| Error::NoMemory)?;
         let adapter = self.pinned();
         for at in 0..self.queues.len() {
             let Some(queue) = adapter.part(|adapter| adapter.queues.get(at)) else {

@@ -4,8 +4,9 @@
 //! First stand the steps that all of these and recoveries are made of: queues at rest, and a
 //! controller that is stopped. Then what puts it to rest for a while, with its disks staying:
 //! between [`Adapter::suspend`] and [`Adapter::resume`] the queues are at rest, and blk-mq gives
-//! them nothing. No thread holds a lock meanwhile, as another one may resume: who wants the control
-//! path waits in [`Adapter::control`]. Last the way out: unbind, surprise removal, reboot.
+//! them nothing. No thread holds a lock meanwhile, as another one may resume: a caller that wants
+//! the control path waits in [`Adapter::control`]. Last the way out: unbind, surprise removal,
+//! reboot.
 //!
 //! # Sleep
 //! A machine that sleeps takes its CPUs down, and blk-mq waits for the requests of each
@@ -16,7 +17,7 @@
 
 use core::fmt;
 use core::sync::atomic::Ordering;
-use engine::{Context, View};
+use engine::{Context, Quiesced, View};
 use hal::{CmdError, Controller, Error, Failure, Platform, Shutdown};
 use kernel::bindings;
 use kernel::prelude::*;
@@ -24,10 +25,11 @@ use kernel::sync::lock::mutex::MutexBackend;
 use kernel::sync::lock::Guard;
 
 use crate::adapter::config::{Bus, Suspend};
-use crate::adapter::queue::HwQueue;
-use crate::adapter::state::{Adapter, PausedQueue, DEAD, LIVE, LOOK_AGAIN_US, SUSPENDED, WELL};
+use crate::adapter::queue::{HwQueue, Strategy};
+use crate::adapter::state::{Adapter, DEAD, LIVE, LOOK_AGAIN_US, SUSPENDED, WELL};
+use crate::blk::upper::BlkUpper;
 use crate::compat::synchronize_rcu;
-use crate::platform::{NoIo, PreemptOff};
+use crate::platform::{KernelPlatform, NoIo, PreemptOff};
 use crate::text::Text;
 
 /// Bytes of a line of the log.
@@ -42,7 +44,7 @@ pub(crate) enum Then {
     Rest,
     /// Nothing gets through to it any more.
     Die,
-    /// Likewise, and it is told first that power may go away.
+    /// It rests, and is told first that power may go away.
     PowerOff,
 }
 
@@ -61,17 +63,21 @@ impl Down {
     }
 }
 
+/// A hardware queue at rest.
+type ClosedQueue<'a, C, B> =
+    Quiesced<'a, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
+
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// Lays the queues to rest, in `quiesced`, stops the controller, and ends what it had as `why`
-    /// says. Under `control`, which `quiesced` is locked under; [`Adapter::go_on`] follows. Sleeps.
-    pub(crate) fn halt(&self, quiesced: &mut KVec<PausedQueue<C, B>>, why: Failure, then: Then) {
+    /// Lays the queues to rest, which `quiesced` says then, stops the controller, and ends what it
+    /// had as `why` says. Under `control`, which `quiesced` is locked under; [`Adapter::go_on`]
+    /// follows. Sleeps.
+    pub(crate) fn halt(&self, quiesced: &mut bool, why: Failure, then: Then) {
         // Those of a controller that waits for a reset are at rest.
-        let run = quiesced.is_empty();
-        if run {
-            self.pause_all(quiesced);
+        if !*quiesced {
+            self.quiesce_all(quiesced);
         }
         if self.misses.swap(false, Ordering::Relaxed) && then == Then::Start {
-            self.tell_silence(quiesced);
+            self.tell_silence();
         }
         for vector in self.queues.iter().filter_map(|queue| queue.vector) {
             self.controller.set_interrupt(vector, false);
@@ -83,24 +89,31 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.bus.synchronize();
         // A reset does not wait for the owners of what came before it.
         crate::wait::take_all();
-        for queue in quiesced {
+        for queue in &self.queues {
             let _stay = PreemptOff::new();
-            queue.reap(why);
-            queue.rewind();
+            if let Some(mut closed) = queue.io.kept_closed() {
+                closed.reap(why);
+                closed.rewind();
+                closed.keep_closed();
+            }
         }
     }
 
-    /// Lays all queues to rest, in `quiesced`, which is the adapter's own. Sleeps.
-    fn pause_all(&self, quiesced: &mut KVec<PausedQueue<C, B>>) {
+    /// Lays all queues to rest, which `quiesced`, the adapter's own, says then. Sleeps.
+    fn quiesce_all(&self, quiesced: &mut bool) {
         for queue in &self.queues {
-            // SAFETY: the queue neither moves nor goes before `quiesced` is empty, by the adapter's
-            // invariants. Who has called this empties it within the same call, or it is emptied at
-            // the end of the suspension (`end_suspension`), which the adapter's drop brings about
-            // before anything else.
-            let queue: &'static HwQueue<C, B> = unsafe { &*core::ptr::from_ref(queue) };
-            // Room for all was reserved when they were made.
-            let _ = quiesced.push_within_capacity(queue.io.quiesce(&self.platform));
+            queue.io.quiesce(&self.platform).keep_closed();
         }
+        *quiesced = true;
+    }
+
+    /// Has `end` done with each queue, after [`Adapter::quiesce_all`].
+    fn end_quiesce(&self, quiesced: &mut bool, end: impl Fn(ClosedQueue<'_, C, B>)) {
+        for queue in &self.queues {
+            let _stay = PreemptOff::new();
+            queue.io.kept_closed().into_iter().for_each(&end);
+        }
+        *quiesced = false;
     }
 
     /// Starts the controller, after [`Adapter::halt`]; one that fails is stopped. Sleeps.
@@ -142,7 +155,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// Lets the queues of a controller that was `started` go on, or closes the gate for good, after
     /// [`Adapter::halt`]. Sleeps.
-    pub(crate) fn go_on(&self, quiesced: &mut KVec<PausedQueue<C, B>>, started: Result<(), Error>) {
+    pub(crate) fn go_on(&self, quiesced: &mut bool, started: Result<(), Error>) {
         if started.is_ok() {
             for queue in &self.queues {
                 queue.trust_again();
@@ -153,13 +166,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         } else {
             self.state.store(DEAD, Ordering::Release);
         }
-        while let Some(queue) = quiesced.pop() {
-            let _stay = PreemptOff::new();
-            match started {
-                Ok(()) => queue.unquiesce(),
-                Err(_) => queue.kill(),
-            }
-        }
+        self.end_quiesce(quiesced, |closed| match started {
+            Ok(()) => closed.unquiesce(),
+            Err(_) => closed.kill(),
+        });
         if started.is_err() {
             // What waits to be tried again learns now that it is in vain.
             self.disks.lock().iter().for_each(|disk| disk.hurry());
@@ -167,7 +177,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     }
 
     /// Tells the operator what the device was doing, before anything is done about it.
-    fn tell_silence(&self, quiesced: &KVec<PausedQueue<C, B>>) {
+    fn tell_silence(&self) {
         let tell = |say: &dyn Fn(&mut dyn fmt::Write) -> fmt::Result| {
             let mut line = [0u8; LINE];
             let mut text = Text::new(&mut line);
@@ -181,9 +191,12 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         };
         tell(&|to| self.controller.silence(to));
         // Those without commands say nothing.
-        quiesced
-            .iter()
-            .for_each(|queue| tell(&|to| queue.silence(to)));
+        for queue in &self.queues {
+            if let Some(closed) = queue.io.kept_closed() {
+                tell(&|to| closed.silence(to));
+                closed.keep_closed();
+            }
+        }
     }
 
     /// Has `work` done by the controller while its queues are at rest; afterwards they go on, and
@@ -192,7 +205,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.at_rest_under(self.control(), work)
     }
 
-    /// Likewise, unless the controller is suspended: whoever suspends it waits for the caller.
+    /// The same, unless the controller is suspended: what suspends it waits for the caller.
     pub(crate) fn at_rest_if_awake<R>(&self, work: impl FnOnce(&C) -> R) -> Option<R> {
         let control = self.control_if_awake()?;
         Some(self.at_rest_under(control, work))
@@ -204,12 +217,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         work: impl FnOnce(&C) -> R,
     ) -> R {
         let mut quiesced = self.quiesced.lock();
-        self.pause_all(&mut quiesced);
+        self.quiesce_all(&mut quiesced);
         let done = work(&self.controller);
-        while let Some(queue) = quiesced.pop() {
-            let _stay = PreemptOff::new();
-            queue.unquiesce();
-        }
+        self.end_quiesce(&mut quiesced, |closed| closed.unquiesce());
         for queue in &self.queues {
             let _stay = PreemptOff::new();
             queue.io.drain(Context::Sweep);
@@ -274,12 +284,12 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
     }
 
-    /// Likewise, unless the controller is suspended, or is so while this waits. Sleeps.
+    /// The control path, unless the controller is suspended, or is so while this waits. Sleeps.
     fn control_if_awake(&self) -> Option<Guard<'_, (), MutexBackend>> {
         loop {
             let control = self.control.lock();
             // Whatever its state is by now: with their tokens kept, the queues can't be quiesced.
-            if !self.quiesced.lock().is_empty() {
+            if *self.quiesced.lock() {
                 return None;
             }
             let others_turn = match self.state.load(Ordering::Acquire) {
@@ -363,8 +373,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     fn end_suspension(&self, start: impl FnOnce() -> Result<(), Down>) -> Result<(), Error> {
         let _control = self.control_now();
         let mut quiesced = self.quiesced.lock();
-        // Not by the state: who has given it up meanwhile has left it at rest.
-        if quiesced.is_empty() {
+        // Not by the state: one that was given up meanwhile was left at rest.
+        if !*quiesced {
             drop(quiesced);
             self.thaw();
             return Ok(());
@@ -499,7 +509,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.take_disks();
         *self.hook.lock() = None;
         self.retire(Shutdown::Dead);
-        // Who was in the hook, or passed by, has left the queues.
+        // Threads that were in the hook, or polled in passing, have left the queues.
         synchronize_rcu();
         // No disk uses it any more.
         self.set = None;

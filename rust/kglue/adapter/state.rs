@@ -5,7 +5,7 @@
 //! [`Shown`]: the disks, from all of which requests are kept away together. blk-mq would quiesce a
 //! whole tag set at once (`blk_mq_quiesce_tagset`), and count that by queue: one that joins the set
 //! in between has less to undo than the others. So it is counted here, under the lock of the list,
-//! and whoever joins or leaves is made even.
+//! and a disk that joins or leaves is made even.
 //!
 //! [`Attention`]: how the controller's events are handled, and what was seen last.
 //!
@@ -15,7 +15,6 @@
 
 use core::ops::Deref;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
-use engine::Quiesced;
 use hal::{Controller, Error, Limits, Refused, Unit};
 use kernel::bindings;
 use kernel::device::Device;
@@ -24,10 +23,9 @@ use kernel::sync::{new_mutex, Arc, Mutex};
 use kernel::types::Opaque;
 
 use crate::adapter::config::{Bus, Config, Label, Number};
-use crate::adapter::queue::{HwQueue, Strategy};
+use crate::adapter::queue::HwQueue;
 use crate::blk::disk::Disk;
 use crate::blk::ioctl::Gate;
-use crate::blk::upper::BlkUpper;
 use crate::platform::KernelPlatform;
 use crate::timers::{Expired, HrTimer};
 use crate::wait::hook::Hook;
@@ -47,23 +45,12 @@ pub(crate) const RESET: u8 = 2;
 /// Between two looks at what is waited for.
 pub(crate) const LOOK_AGAIN_US: u64 = 1_000;
 
-/// The hardware queues at rest. They borrow from `Adapter::queues`, for which Rust has no lifetime:
-/// see the adapter's invariants.
-pub(super) type PausedQueues<C, B> = Pin<KBox<Mutex<KVec<PausedQueue<C, B>>>>>;
-pub(crate) type PausedQueue<C, B> = Quiesced<
-    'static,
-    KernelPlatform,
-    <C as Controller>::Queue,
-    BlkUpper<<B as Bus>::Map>,
-    Strategy,
->;
-
 /// A controller being served.
 ///
 /// # Invariants
 /// It is allocated once and not moved: its tag set, its recovery and its disks' hctxs point into
 /// it. `queues` is not changed once they were made (`create_queues`), before anything points to
-/// them. `quiesced` is empty before any field is dropped.
+/// them.
 pub struct Adapter<C: Controller, B: Bus> {
     /// What recovers the controller.
     pub(super) recovery: Work<Recover>,
@@ -81,11 +68,13 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) change: Pin<KBox<Mutex<bool>>>,
     /// Held across each call of the controller's control path.
     pub(super) control: Pin<KBox<Mutex<()>>>,
-    /// How many wait for it who can't be kept waiting.
+    /// How many callers wait for it that can't be kept waiting.
     pub(super) urgent: AtomicU32,
-    /// Empty save within [`Adapter::restart`] and while it is suspended, for which room for all
-    /// queues is reserved here: a recovery can't fail for want of memory.
-    pub(super) quiesced: PausedQueues<C, B>,
+    /// Whether all queues were left closed ([`IoQueue::kept_closed`]): within [`Adapter::restart`],
+    /// and while it is suspended.
+    ///
+    /// [`IoQueue::kept_closed`]: engine::IoQueue::kept_closed
+    pub(super) quiesced: Pin<KBox<Mutex<bool>>>,
     /// [`LIVE`], [`DEAD`] or [`SUSPENDED`].
     pub(super) state: AtomicU8,
     /// Not 0: the controller was told that it goes, and is stopped.
@@ -226,7 +215,7 @@ impl Shown {
         // INVARIANT: as often as the others.
         (0..self.kept_out).for_each(|_| disk.quiesce());
         if self.frozen {
-            // Who shows it waits for its partition table as others for their I/O.
+            // The thread that shows it waits for its partition table as others for their I/O.
             disk.freeze();
         }
         (self.disks.push_within_capacity(disk)).map_err(|_| Error::NoMemory)
@@ -249,7 +238,7 @@ impl Shown {
         Some(disk)
     }
 
-    /// Likewise the last one, all of whose I/O has ended.
+    /// Takes the last one, all of whose I/O has ended.
     pub(super) fn pop(&mut self) -> Option<Disk> {
         self.disks.pop()
     }
@@ -340,7 +329,7 @@ impl Attention {
         self.work.begin();
     }
 
-    /// Likewise, and its disks are looked at whatever it says.
+    /// The controller's events are handled soon, and its disks are looked at whatever it says.
     pub(super) fn begin_look(&self) {
         self.look.store(true, Ordering::Release);
         self.begin();
@@ -356,7 +345,7 @@ impl Attention {
         self.timer.start(us);
     }
 
-    /// No events are handled any more, whoever calls. Sleeps.
+    /// No events are handled any more, whatever calls. Sleeps.
     pub(crate) fn disable(&self) {
         self.work.disable();
         // Nobody starts it any more.
