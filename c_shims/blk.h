@@ -113,7 +113,7 @@ void hiops_set_capacity_ro(struct gendisk *disk, sector_t sectors, bool ro);
 /* A disk's limits: taken, with the right to change them; and given back. */
 void hiops_limits_begin(struct gendisk *disk, struct queue_limits *lim);
 int hiops_limits_end(struct gendisk *disk, struct queue_limits *lim);
-/* Likewise of a disk that is shown: user space is told. */
+/* Sets capacity and write protection of a disk that is shown: user space is told. */
 void hiops_resize(struct gendisk *disk, sector_t sectors, bool ro);
 
 void hiops_init_work(struct work_struct *work, work_func_t fn,

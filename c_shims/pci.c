@@ -11,7 +11,7 @@ void hiops_dma_set_min_align_mask(struct device *dev, unsigned int mask)
 	dma_set_min_align_mask(dev, mask);
 }
 
-/* The function has so many virtual ones from now on: a macro where the kernel has none of them. */
+/* The function has vfs virtual ones from now on: a macro where the kernel has none of them. */
 int hiops_sriov_configure(struct pci_dev *dev, int vfs)
 {
 #ifdef CONFIG_PCI_IOV

@@ -24,7 +24,7 @@ void hiops_hook_left(void);
 void hiops_submit_begin(void);
 /* The thread that waits for rq, as its address; 0 where that is not certain. */
 u64 hiops_waiter_of(struct request *rq);
-/* The running thread, likewise. */
+/* The running thread, as its address. Any context. */
 u64 hiops_this_thread(void);
 /* Bios may end here and now. */
 bool hiops_may_drain(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! KUnit suite of what waiters know of the CPU that they share: who is taken for one that computes,
-//! and how long they do not yield there after turns were lost.
+//! KUnit suite of what waiters know of the CPU that they share: which thread is taken for one that
+//! computes, and how long they do not yield there after turns were lost.
 
 use super::{CpuWaiters, Ready, Share};
 use crate::platform::KernelPlatform;
@@ -21,8 +21,8 @@ const NOBODY: u32 = 1 << 30;
 /// The first thread, whose nice value is 0.
 const INIT: u32 = 1;
 
-/// A CPU on which turns were tried, and lost, so many times; and when the last was, in which `seen`
-/// had the CPU.
+/// A CPU on which turns were tried, and lost, `losses` times; and when the last was, in which
+/// `seen` had the CPU.
 fn after(losses: u32, seen: u32) -> (Share, u64) {
     let (share, mut now) = (Share::default(), 1_000);
     for _ in 1..losses {
@@ -39,7 +39,7 @@ fn rest(share: &Share, now: u64) -> u64 {
     (0..).find(|ms| share.has_turns(now + ms)).unwrap_or(0)
 }
 
-/// Who is noted on the present CPU. With preemption off.
+/// The thread that is noted on the present CPU. With preemption off.
 fn noted(cpu_waiters: &CpuWaiters) -> Option<u32> {
     Some(cpu_waiters.here()?.seen.load(Ordering::Relaxed))
 }

@@ -46,7 +46,7 @@ impl Caller {
         self.0.cancel();
     }
 
-    /// No events are handled any more, whoever calls. Sleeps.
+    /// No events are handled any more, whatever calls. Sleeps.
     pub(crate) fn silence(&self) {
         // Not only cancelled: an interrupt that comes meanwhile would begin it again.
         self.0.disable();
@@ -90,13 +90,13 @@ impl TakenOff {
         self.0.scan.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether who is served in `slot`, a bit, is to leave, or a scan is asked for.
+    /// Whether the drive that is served in `slot`, a bit, is to leave, or a scan is asked for.
     pub(crate) fn is_hotplug_due(&self, slot: u32) -> bool {
         self.has(slot) || self.0.scan.load(Ordering::Acquire)
     }
 }
 
-/// How who is served in a slot asks to be taken off, and for a scan.
+/// How a drive that is served in a slot is taken off, and a scan asked for.
 pub struct TakeOff {
     taken_off: TakenOff,
     caller: Caller,
@@ -161,7 +161,7 @@ impl HostReset {
         false
     }
 
-    /// It is there, with all ports suspended: who calls from now on calls for another.
+    /// It is there, with all ports suspended: a call from now on calls for another.
     pub(crate) fn came(&self) {
         self.coming.store(false, Ordering::Release);
     }
@@ -202,7 +202,7 @@ impl HostResetCall {
     }
 
     /// The port can't be stopped. Whether it waits for the reset; where it does not, its requests
-    /// end now, and their memory goes back to who uses it next. Any context.
+    /// end now, and their memory goes back to its next user. Any context.
     pub(crate) fn make(&self) -> bool {
         // 0 is never.
         let now = now_ms().max(1);

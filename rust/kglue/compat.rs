@@ -50,7 +50,7 @@ pub(crate) fn dma_address(memory: &Coherent<[u64]>) -> u64 {
     return memory.dma_handle();
 }
 
-/// So many bytes of zeroes. Sleeps.
+/// `len` bytes of zeroes. Sleeps.
 pub fn zeroes<A: Allocator>(len: usize) -> Result<Vec<u8, A>, AllocError> {
     #[cfg(not(linux_7_2))]
     return Vec::zeroed(len, GFP_KERNEL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A device that a driver of ours is bound to, for whoever serves it.
+//! A device that a driver of ours is bound to, for the code that serves it.
 //!
 //! The kernel crate (Linux 7.2 and 7.3) proves that a device is bound by a `&Device<Bound>`, which
 //! lives as long as a callback of the crate's own bus drivers. What is made of a device here lives
@@ -18,7 +18,7 @@ use kernel::sync::aref::{ARef, AlwaysRefCounted};
 /// The driver is bound for as long as the reference lives.
 pub struct BoundRef<T: AlwaysRefCounted>(ARef<T>);
 
-/// Likewise, whatever bus it is on.
+/// The same of a device, whatever bus it is on.
 pub type BoundDevice = BoundRef<Device>;
 
 impl<T: AlwaysRefCounted> Clone for BoundRef<T> {
@@ -57,7 +57,7 @@ impl Deref for BoundDevice {
 }
 
 /// The kernel's structure of `device`, whose wrapper in the kernel crate is transparent. What is
-/// done with it is up to who knows how.
+/// done with it is up to the caller.
 pub(crate) fn raw(device: &Device) -> *mut bindings::device {
     core::ptr::from_ref(device).cast_mut().cast()
 }

@@ -16,8 +16,8 @@ use crate::text::{log_err, log_warn};
 use crate::work::{ResetAll, Run};
 
 impl<H: Host> Slots<H> {
-    /// The machine sleeps, or the host is about to be reset: the ports rest, and who is in a slot
-    /// stays there until [`Slots::resume`]. `false`: something is under way that does not end,
+    /// The machine sleeps, or the host is about to be reset: the ports rest, and the occupant of a
+    /// slot stays there until [`Slots::resume`]. `false`: something is under way that does not end,
     /// which was told; the machine must not sleep, and all go on. Sleeps.
     pub(crate) fn suspend(&self, why: Suspend) -> bool {
         if self.asleep.swap(true, Ordering::AcqRel) {

@@ -11,15 +11,15 @@
 //! The hot-plug work detaches what was in the slot, makes a port anew, and serves the drive that it
 //! has, or waits for one. While slots are locked ([`SlotsLocked`]), no occupant changes.
 //!
-//! # Who changes what
+//! # What changes what
 //! * `PortEvents`, a work item of each slot, handles what the slot's port calls for. It ends the
 //!   I/O of a drive that is gone, and changes no slot: what `hotplug_work` waits for may need it.
-//! * `hotplug_work`, one work item of all slots, changes who is in a slot, under `lock`; beside it
-//!   only [`Slots::open`] shows disks, under `lock` too, and [`Slots::remove`] takes them, when
-//!   both work items are at rest.
-//! * `host_reset`, and whoever suspends and resumes all, changes no slot, and ends both work items
+//! * `hotplug_work`, one work item of all slots, changes the occupant of a slot, under `lock`;
+//!   beside it only [`Slots::open`] shows disks, under `lock` too, and [`Slots::remove`] takes
+//!   them, when both work items are at rest.
+//! * `host_reset`, and what suspends and resumes all, changes no slot, and ends both work items
 //!   for as long (`host_reset.rs`).
-//! * The interrupt handler reads who is in a slot. Nobody who was there is freed before
+//! * The interrupt handler reads the occupant of a slot. None is freed before
 //!   [`Bus::synchronize`] has returned, and `PortEvents` was cancelled.
 
 use core::ptr::null_mut;
@@ -104,7 +104,7 @@ pub(crate) trait Host: Send + Sync + 'static {
 
 pub(crate) type SlotAdapter<H> = Adapter<<H as Host>::Port, <H as Host>::Bus>;
 
-/// Who is in a slot.
+/// What is in a slot.
 pub(crate) enum Occupant<H: Host> {
     /// A port without a drive, or with one that is left alone: it tells when one comes.
     Waiting(H::Port),
@@ -121,9 +121,9 @@ pub(crate) struct Slot<H: Host> {
     occupant: AtomicPtr<Occupant<H>>,
     /// Hot-plug work is called for.
     pub(crate) wanted: AtomicBool,
-    /// Its port can't be stopped, whatever is reset: who is there stays until the slots go.
+    /// Its port can't be stopped, whatever is reset: its occupant stays until the slots go.
     pub(crate) given_up: AtomicBool,
-    /// What changes who is in it, and belongs to the slots that this is one of. They disable their
+    /// What changes its occupant, and belongs to the slots that this is one of. They disable their
     /// work before they go.
     pub(crate) hotplug_work: Target<Work<Hotplug>>,
     /// Its host's.
@@ -144,7 +144,7 @@ impl<H: Host> Slot<H> {
         }
     }
 
-    /// Who is in it: null, or a box that is valid until it is taken.
+    /// Its occupant: null, or a box that is valid until it is taken.
     #[inline]
     pub(crate) fn occupant(&self) -> *const Occupant<H> {
         self.occupant.load(Ordering::Acquire)
@@ -183,12 +183,12 @@ impl<H: Host> Drop for Slot<H> {
 impl<H: Host> Run<PortEvents> for Slot<H> {
     fn run(&self) {
         let _no_io = NoIo::new();
-        // SAFETY: who takes what is there cancels this work before it goes.
+        // SAFETY: what takes the occupant cancels this work before it goes.
         match unsafe { self.occupant().as_ref() } {
             None => {}
             Some(Occupant::Waiting(port)) => {
                 if let Ok(PortEvent::Came) = SlotPort::handle_events(port) {
-                    // Whoever was taken off has left by now.
+                    // A drive that was taken off has left by now.
                     self.taken_off.forget(self.mask());
                     self.request_hotplug();
                 }
@@ -234,7 +234,8 @@ fn handle_served_events<H: Host>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
     }
 }
 
-/// Nobody leaves a slot while it lives, save by who has it for himself alone (`Slots::detach`).
+/// No occupant leaves a slot while it lives, save by what borrows it for itself alone
+/// (`Slots::detach`).
 ///
 /// # Invariants
 /// `_why` is of the slots that `hotplug_work` is of.
@@ -254,12 +255,12 @@ pub(crate) enum LockedBy<'a> {
 impl<'a> SlotsLocked<'a> {
     /// By the slots themselves, with their hot-plug work and a reason that is theirs.
     pub(crate) fn new(hotplug_work: &'a Work<Hotplug>, why: LockedBy<'a>) -> Self {
-        // INVARIANT: by who calls this.
+        // INVARIANT: by the caller's promise.
         let _why = why;
         Self { hotplug_work, _why }
     }
 
-    /// Who is in `slot`, which is one of them.
+    /// The occupant of `slot`, which is one of them.
     pub(crate) fn occupant<'s, H: Host>(&'s self, slot: &'s Slot<H>) -> Option<&'s Occupant<H>> {
         let hotplug_work = slot.hotplug_work.get()?;
         if !core::ptr::eq(hotplug_work, self.hotplug_work) {
@@ -276,7 +277,7 @@ impl<'a> SlotsLocked<'a> {
 /// # Invariants
 /// Once shared it is not moved: the work items have its address.
 pub(crate) struct Slots<H: Host> {
-    /// What changes who is in them.
+    /// What changes their occupants.
     pub(crate) hotplug_work: Work<Hotplug>,
     /// All of them, in the order of their numbers.
     pub(crate) slots: KVec<Slot<H>>,
@@ -354,7 +355,7 @@ impl<H: Host> Slots<H> {
         let Some(slot) = slots.find(|slot| slot.number == number) else {
             return false;
         };
-        // SAFETY: who takes what is there waits for the handlers.
+        // SAFETY: what takes the occupant waits for the handlers.
         match unsafe { slot.occupant().as_ref() } {
             Some(Occupant::Served(adapter)) => adapter.interrupt(0),
             Some(Occupant::Waiting(port)) => port.interrupt(0) != Cause::None,
@@ -434,7 +435,7 @@ impl<H: Host> Slots<H> {
         )
     }
 
-    /// Who is in `slot` is served no more, by `work`, and does not interrupt either.
+    /// The occupant of `slot` is served no more, by `work`, and does not interrupt either.
     pub(crate) fn part(
         locked: &SlotsLocked<'_>,
         slot: &Slot<H>,
@@ -488,7 +489,7 @@ impl<H: Host> Run<Hotplug> for Slots<H> {
                 taken_off.forget(slot.mask());
                 slot.wanted.store(true, Ordering::Release);
             }
-            // Called for by the one before it, perhaps: nobody who is served leaves for that.
+            // Called for by the one before it, perhaps: no drive that is served leaves for that.
             let stays = is_served && !taken_off.has(slot.mask());
             if slot.wanted.swap(false, Ordering::AcqRel) && !stays {
                 if is_served {
@@ -514,7 +515,7 @@ impl<H: Host> Run<Hotplug> for Slots<H> {
 }
 
 impl<H: Host> Slots<H> {
-    /// Who is in `slot` leaves.
+    /// The occupant of `slot` leaves.
     fn detach(&self, locked: &mut SlotsLocked<'_>, slot: &Slot<H>) {
         Self::part(locked, slot, Adapter::remove);
         self.served.fetch_and(!slot.mask(), Ordering::Relaxed);

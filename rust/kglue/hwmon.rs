@@ -41,7 +41,7 @@ pub(crate) struct Thermometer {
     _shared: Pin<KBox<Shared>>,
 }
 
-// SAFETY: whoever drops it may unregister the device.
+// SAFETY: any thread that drops it may unregister the device.
 unsafe impl Send for Thermometer {}
 // SAFETY: nothing is done with a shared one.
 unsafe impl Sync for Thermometer {}
@@ -74,7 +74,7 @@ impl Thermometer {
 
 impl Drop for Thermometer {
     fn drop(&mut self) {
-        // SAFETY: registered, by the invariant. Who is reading is waited for.
+        // SAFETY: registered, by the invariant. A reader is waited for.
         unsafe { shims::hiops_hwmon_unregister(self.device.as_ptr()) };
     }
 }

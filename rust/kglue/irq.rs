@@ -211,7 +211,7 @@ pub struct Vectors {
     /// The kernel's numbers of the vectors for I/O, at least one. The PCI core tells them only
     /// where sleeping is allowed.
     irqs: KVec<c_uint>,
-    /// Likewise that of the admin queue's own.
+    /// That of the admin queue's own vector.
     admin: Option<c_uint>,
     /// The one vector is the INTx pin.
     pin: bool,

@@ -16,12 +16,13 @@
 //! * `errno`: errors at the kernel's edge. `text`: the log, and text for the kernel's buffers.
 //!   [`params`]: the module's parameters.
 //! * `compat`: what differs between kernels.
-//! * `work`: what sleeps, begun from where nothing may; and whom that, or a timer, is for.
+//! * `work`: what sleeps, begun from where nothing may; and what that, or a timer, calls.
 //!   `timers`: the timer that polls, and looks after waiters.
 //! * `faults`: faults on demand, on a kernel that is made for them.
 //! * `kunit`: tests that need a kernel, of the folder of that name (and `wait`'s and the gate's,
 //!   which have their own).
-//! * `shims`: what `c_shims/` declares; `shims_safe`: what of it asks nothing of whoever calls it.
+//! * `shims`: what `c_shims/` declares; `shims_safe`: what of it, and of the kernel's, is safe to
+//!   call.
 
 pub mod adapter;
 pub mod blk;

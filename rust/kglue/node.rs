@@ -74,8 +74,8 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // SAFETY: registered, by the invariant. Who opens it holds the core's lock until it has a
-        // reference of its own.
+        // SAFETY: registered, by the invariant. A thread that opens it holds the core's lock until
+        // it has a reference of its own.
         unsafe { bindings::misc_deregister(self.0.device.get()) };
     }
 }

@@ -21,7 +21,7 @@ use crate::shims;
 // Safe to call: they ask for nothing else, as above. Each is as its header says it: see the
 // constants below.
 unsafe extern "C" {
-    /// Nests. Whoever calls it calls the other one.
+    /// Nests. The caller calls the other one later.
     pub(crate) safe fn hiops_preempt_disable();
     /// As it, for a thread that submits. Whoever calls it calls the other one.
     pub(crate) safe fn hiops_submit_begin();
@@ -38,7 +38,7 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_noio_restore(flags: u32);
     /// A stamp for short intervals on one CPU. Any context.
     pub(crate) safe fn hiops_stamp() -> u64;
-    /// So many stamps in nanoseconds; 0: nobody knows. Any context.
+    /// `stamps` in nanoseconds; 0: it is not known. Any context.
     pub(crate) safe fn hiops_stamp_ns(stamps: u64) -> u64;
     /// The running thread, as its address. Any context.
     pub(crate) safe fn hiops_this_thread() -> u64;
@@ -68,7 +68,7 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_number_get() -> i32;
     /// Gives it back.
     pub(crate) safe fn hiops_number_put(number: i32);
-    /// Likewise, of the disks with a major of hiops' own.
+    /// The lowest that is free of the disks with a major of hiops' own. Sleeps.
     pub(crate) safe fn hiops_disk_number_get() -> i32;
     /// Gives it back.
     pub(crate) safe fn hiops_disk_number_put(number: i32);
@@ -93,7 +93,7 @@ unsafe extern "C" {
     pub(crate) safe fn dma_opt_mapping_size(device: &Device<Bound>) -> usize;
     /// Whether the calling thread has that capability, one of `CAP_`.
     pub(crate) safe fn capable(capability: c_int) -> bool;
-    /// Returns when nobody reads by RCU any more who did when this was called. Sleeps.
+    /// Returns when all readers by RCU have left that were there when this was called. Sleeps.
     #[cfg(linux_7_2)]
     pub(crate) safe fn synchronize_rcu();
 }

@@ -7,8 +7,8 @@
 //! The coarse one, behind `Upper::retry_later`, looks again at a queue whose first request could
 //! not be mapped; for waiters, it looks after offers that nobody claims, and after time-outs.
 //!
-//! The kernel crate's (`kernel::time::hrtimer`, Linux 7.2 and 7.3) is no use here: who starts it
-//! gets a handle whose drop cancels, and so waits for the handler, in which it can't be dropped
+//! The kernel crate's (`kernel::time::hrtimer`, Linux 7.2 and 7.3) is no use here: its start
+//! gives a handle whose drop cancels, and so waits for the handler, in which it can't be dropped
 //! then. A `start(&self)` of a timer whose owner cancels it is what it lacks; and it has no coarse
 //! ones.
 
@@ -248,7 +248,7 @@ impl Poller {
         Ok(KBox::new(poller, GFP_KERNEL)?)
     }
 
-    /// From now on it polls `queue`; once. [`Poller::quiet`] silences it, save for who calls it.
+    /// From now on it polls `queue`; once. [`Poller::quiet`] silences it, save for direct calls.
     pub(crate) fn set_target<Q: Polled + 'static>(&self, queue: Pinned<Q>) {
         self.queue.set(queue.map(|queue| queue));
         self.timer.target().set(queue.map(|queue| queue));

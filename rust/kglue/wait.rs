@@ -4,7 +4,7 @@
 //! says of them; [`hook`] is what such a thread does itself; `cpu_share` what they know of the CPU
 //! that they share; `sleepers` how they sleep without a timer each.
 //!
-//! # Who keeps what alive
+//! # What keeps what alive
 //! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until
 //!   nobody sleeps in the hook any more.
 //! * The queue that a waiter drains ([`QueueRef`]): its adapter, which waits for an RCU grace
@@ -55,7 +55,7 @@ struct Table {
     slots: <KernelPlatform as Platform>::Table<WaitSlot>,
     cpu_waiters: CpuWaiters,
     /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse
-    /// timer: who is offered something comes, as a rule.
+    /// timer: a thread that is offered something comes, as a rule.
     sweeper: KBox<CoarseTimer>,
     sweeping: OnDemand,
     sleepers: Sleepers,
@@ -276,7 +276,7 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(table) = table() {
-            // TIMEOUT: none: who sleeps is woken, and looks for itself; all callers of
+            // TIMEOUT: none: a thread that sleeps is woken, and looks for itself; all callers of
             // io_schedule() do.
             while table.wake_all() {
                 fsleep(Delta::from_millis(1));
@@ -303,8 +303,8 @@ struct WaitSlot {
     yielded: AtomicU8,
     /// When a thread here last yielded, as a [`stamp`](crate::platform::stamp).
     yielded_at: AtomicU64,
-    /// Who last waited here, by its number: the address by which it falls on this slot may be
-    /// another's that has begun since. [`NOBODY`]: nobody has.
+    /// The thread that last waited here, by its number: the address by which it falls on this slot
+    /// may be another's that has begun since. [`NOBODY`]: nobody has.
     last: AtomicU32,
     /// The CPU that the thread here came to sleep on.
     cpu: AtomicU32,
@@ -355,7 +355,7 @@ struct Naps {
     /// The latest of what was foretold; 0: nothing was.
     due_ns: AtomicU64,
     spread_ns: AtomicU64,
-    /// Of so many.
+    /// Of how many something was foretold.
     foretold: AtomicU64,
     /// The nap's end, and for how long the thread then looks.
     until_ns: AtomicU64,

@@ -49,7 +49,7 @@ impl Job for ResetAll {
     const RANK: u32 = 3;
 }
 
-/// Whoever does a job.
+/// What does a job.
 pub(crate) trait Run<J: Job>: Send + Sync {
     /// Does it. Sleeps.
     fn run(&self);
@@ -165,7 +165,7 @@ impl<J: Job> Work<J> {
         cancel_work_sync(&self.item.work);
     }
 
-    /// It does not run any more, nor will, whoever wants to begin it. Sleeps.
+    /// It does not run any more, nor will, whatever wants to begin it. Sleeps.
     pub(crate) fn disable(&self) {
         disable_work_sync(&self.item.work);
     }
@@ -241,7 +241,7 @@ impl<T> Pinned<T> {
 }
 
 impl<T: ?Sized> Pinned<T> {
-    /// Likewise of what `f` finds of it, if it does.
+    /// The part of it that `f` finds, if it does: as long as the whole.
     pub(crate) fn part<U>(
         self,
         f: impl for<'a> FnOnce(&'a T) -> Option<&'a U>,
@@ -250,7 +250,7 @@ impl<T: ?Sized> Pinned<T> {
         f(self.get()).map(|part| Pinned(NonNull::from(part)))
     }
 
-    /// Likewise of what `f` sees in it, a trait that it has.
+    /// The part of it, or the trait that it has, that `f` names.
     pub(crate) fn map<U: ?Sized>(self, f: for<'a> fn(&'a T) -> &'a U) -> Pinned<U> {
         // INVARIANT: as in `part`.
         Pinned(NonNull::from(f(self.get())))
@@ -264,7 +264,7 @@ impl<T: ?Sized> Pinned<T> {
     }
 }
 
-/// An object that is named once, when it has found its place, and called for ever after.
+/// An object that is named once, when it does not move any more, and called from then on.
 pub(crate) struct Target<T: ?Sized>(SetOnce<Pinned<T>>);
 
 impl<T: ?Sized> Target<T> {

@@ -102,13 +102,13 @@ pub struct Begin {
     pub mode: Mode,
     /// Finished I/O is ended by the thread that waits for it.
     pub lazy: bool,
-    /// Whoever passes by takes completions.
+    /// Threads take completions as they submit and wait.
     pub coop: bool,
     /// Microseconds between two polls.
     pub poll_interval_us: u32,
     /// It is foretold when commands are over, and threads nap by that.
     pub predict: bool,
-    /// For so many microseconds a thread looks after a nap, at most.
+    /// How many microseconds a thread looks after a nap, at most.
     pub predict_window_us: u32,
     /// How often a request is tried again.
     pub max_retries: u8,

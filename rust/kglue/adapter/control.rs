@@ -115,7 +115,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 }
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// [`Error::Gone`]: it is going away, and waits for who is inside.
+    /// [`Error::Gone`]: it is going away, and waits for callers that are inside.
     fn still_served(&self) -> Result<(), Error> {
         match self.gate.is_closing() {
             true => Err(Error::Gone),
@@ -352,7 +352,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 }
 
-/// So many queues are told of: a file of sysfs has a page.
+/// This many queues are told of: a file of sysfs has a page.
 const MOST_TOLD: usize = 16;
 
 /// Writes a line for what things take, and for each of the first `queues` that interrupt what its

@@ -27,7 +27,7 @@ pub(crate) type Strategy = Selected<KernelPlatform>;
 pub(crate) type Io<C, B> =
     IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
 
-/// Of so many interrupts the time is taken of one.
+/// Of this many interrupts the time is taken of one.
 const TIMED: u64 = 16;
 
 /// The adapter, as its queues know it.
@@ -106,7 +106,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         set
     }
 
-    /// Changes the strategy, likewise.
+    /// Changes the strategy, with the queue at rest for a moment. Sleeps; one caller at a time.
     pub(crate) fn choose(&self, platform: &KernelPlatform, which: usize) {
         let mut quiesced = self.io.quiesce(platform);
         let _stay = PreemptOff::new();
@@ -114,9 +114,9 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         quiesced.unquiesce();
     }
 
-    /// The switches that mean something on this queue. On one for polled I/O none does: whoever
-    /// submits there comes for the completions himself, finds more of them at once, and does not
-    /// sleep.
+    /// The switches that mean something on this queue. On one for polled I/O none does: a
+    /// thread that submits there comes for the completions itself, finds more of them at once, and
+    /// does not sleep.
     pub(crate) fn useful_switches(&self) -> u8 {
         self.vector.map_or(0, |_| Switches::LAZY | Switches::COOP)
     }
@@ -156,9 +156,9 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.judge();
     }
 
-    /// Has the controller reset if it has contradicted itself too often. By whoever comes for sure
-    /// while the queue is used: the interrupt, the timer where that is off, who polls a queue that
-    /// has neither, and a time-out. Whoever else drains leaves it to them.
+    /// Has the controller reset if it has contradicted itself too often. By what comes for sure
+    /// while the queue is used: the interrupt, the timer where that is off, a poll of a queue that
+    /// has neither, and a time-out. All other drainers leave it to them.
     #[inline]
     pub(crate) fn judge(&self) {
         let forgiven = self.forgiven.load(Ordering::Relaxed);
@@ -178,7 +178,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.io.set_predicting(on && self.vector.is_some());
     }
 
-    /// From now on a thread looks for so many microseconds after a nap, at most.
+    /// From now on a thread looks for `us` microseconds after a nap, at most.
     pub(super) fn set_window_us(&self, us: u32) {
         self.io.strategy().coop().foresight().set_window_us(us);
     }
@@ -290,7 +290,7 @@ struct QueueStats {
     pub(super) interrupts: AtomicU64,
     /// In units of [`stamp`].
     max_irq: AtomicU64,
-    /// The longest tick of the poll timer, likewise.
+    /// The longest tick of the poll timer, in units of [`stamp`].
     max_tick: AtomicU64,
     pub(super) ticks: AtomicU64,
     /// How often the interrupt was turned on or off.

@@ -54,7 +54,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         self.look(&mut found)?;
         self.gate.open(self.owner());
         self.begin();
-        // Who opens the first of them may ask for a change.
+        // A program that opens the first of them may ask for a change.
         let _change = self.change.lock();
         let mut added = 0usize;
         let mut last = Ok(());
@@ -111,8 +111,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         switch(lazy, Switches::LAZY) | switch(self.config.begin.coop, Switches::COOP)
     }
 
-    /// Waits are hooked and the queues go over to the mode they are to begin in; who can't poll
-    /// takes interrupts.
+    /// Waits are hooked and the queues go over to the mode they are to begin in; one that can't be
+    /// polled takes interrupts.
     fn begin(&self) {
         *self.hook.lock() = Hook::new();
         let begin = &self.config.begin;
@@ -200,8 +200,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         self.change_under(self.change.lock(), work)
     }
 
-    /// Likewise for who writes to a file of a disk that stays, whatever `work` does: who takes
-    /// disks away holds the lock, and waits until nobody is in their files.
+    /// The same for a thread that writes to a file of a disk that stays, whatever `work` does: what
+    /// takes disks away holds the lock, and waits until nobody is in their files.
     pub(crate) fn change_disks_by_file<R>(
         &self,
         work: impl FnOnce() -> core::result::Result<R, Error>,

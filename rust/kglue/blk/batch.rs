@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  end_cmd: an error --RetryCount::after--> no: it ends with that error
-//!                           +--yes---> unmapped, parted from who waits --finish--> requeue
+//!                           +--yes---> unmapped, parted from its waiter --finish--> requeue
 //! ```
 //! What is given back so is blk-mq's until it is submitted again: a reset, which quiesces the
 //! queues, finds it there afterwards; a dead controller ends it as soon as it comes; and a disk

@@ -295,7 +295,7 @@ pub(crate) fn queue_limits(limits: &Limits, unit: &Unit) -> bindings::queue_limi
 }
 
 /// Makes `queue` the limits of a disk that may have changed. What a user has set stays, but for
-/// `queue/write_cache`: whoever said that no flushes are needed said so of the cache that was.
+/// `queue/write_cache`: a user that said that no flushes are needed said so of the cache that was.
 pub(crate) fn set_limits(queue: &mut bindings::queue_limits, limits: &Limits, unit: &Unit) {
     let block = 1u32 << u32::from(unit.block_shift).min(16);
     let physical = 1u32 << u32::from(unit.physical_shift).min(16);
@@ -427,7 +427,7 @@ impl Drop for AllDisks {
         while ALIVE.load(Ordering::Acquire) != 0 {
             fsleep(Delta::from_millis(1));
         }
-        // Whoever was in `free_disk` has left this module's text after it.
+        // A thread that was in `free_disk` has left this module's text after it.
         synchronize_rcu();
     }
 }

@@ -53,7 +53,7 @@ impl Rq {
         self.rq.as_ptr()
     }
 
-    /// Gives the request back to who ends it.
+    /// Gives the request up: what takes it ends it.
     #[inline(always)]
     pub(super) fn into_raw(self) -> *mut bindings::request {
         self.rq.as_ptr()

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How a disk's files and ioctls reach its controller: what passes through ([`AdminPath`]), what
 //! the adapter does for them ([`Owner`]), and the gate on the way there ([`Gate`]), for those
-//! who may outlive the adapter: a program that has the disk open.
+//! that may outlive the adapter: a program that has the disk open.
 //!
-//! Who is inside the gate holds no lock, so any number are. Nobody touches user memory inside: a
-//! page of it may never come, and [`Gate::close`](GateTo::close) waits for all who are.
+//! A caller inside the gate holds no lock, so any number are. Nobody touches user memory inside: a
+//! page of it may never come, and [`Gate::close`](GateTo::close) waits for all that are.
 
 use core::any::Any;
 use engine::Mode;
@@ -89,9 +89,9 @@ pub trait ControlPath {
     /// controller recover. Sleeps.
     fn hold<R>(&self, work: impl FnOnce() -> Result<R, hal::Error>) -> Result<R, hal::Error>;
 
-    /// Likewise with the controller's queues at rest. After any error but [`hal::Error::Invalid`]
-    /// the controller was stopped before this returns, so it touches no memory of `work` any more,
-    /// and recovers. Sleeps.
+    /// Has a command carried out with the controller's queues at rest. After any error but
+    /// [`hal::Error::Invalid`] the controller was stopped before this returns, so it touches no
+    /// memory of `work` any more, and recovers. Sleeps.
     fn hold_at_rest<R>(
         &self,
         work: impl FnOnce() -> Result<R, hal::Error>,
@@ -144,7 +144,7 @@ pub(crate) type Ioctl = fn(&Gate, Option<OfDisk>, u32, usize) -> kernel::error::
 /// What the adapter does for a disk's files, behind one pointer: the control path's only
 /// indirection.
 pub(crate) trait Owner: Send + Sync {
-    /// Itself, for who knows of what kind it is.
+    /// Itself, for code that knows of what kind it is.
     fn as_any(&self) -> &dyn Any;
     /// Counts that belong to the controller, on top of those of the disk's hctxs.
     fn counts(&self) -> ControllerCounts;
@@ -168,7 +168,7 @@ pub(crate) trait Owner: Send + Sync {
     fn predicts(&self) -> bool;
     /// Has them do so, or not.
     fn set_predict(&self, on: bool);
-    /// For so many microseconds they look after a nap, at most.
+    /// How many microseconds they look after a nap, at most.
     fn window_us(&self) -> u32;
     /// Changes that.
     fn set_window_us(&self, us: u32);
@@ -204,11 +204,11 @@ pub(crate) trait Owner: Send + Sync {
     /// Has `what` done with the reservations of disk `unit`. [`Error::Unsupported`]: its disks have
     /// none. Sleeps.
     fn reserve(&self, unit: u32, what: &Reserve) -> Result<Answer<()>, Error>;
-    /// Writes the keys that are registered there to `keys`, likewise.
+    /// Writes the keys that are registered there to `keys`. Sleeps.
     fn registered(&self, unit: u32, keys: &mut [u64]) -> Result<Answer<Registered>, Error>;
-    /// Who holds the reservation there, likewise.
+    /// The holder of the reservation there. Sleeps.
     fn holder(&self, unit: u32) -> Result<Answer<Holder>, Error>;
-    /// Who carries out the ioctls of its disks, and of its node, that are not the block layer's
+    /// What carries out the ioctls of its disks, and of its node, that are not the block layer's
     /// own.
     fn ioctls(&self) -> Ioctl;
 }
@@ -235,7 +235,7 @@ pub(crate) struct ControllerCounts {
 /// function has one for each type.
 static NAME: &CStr = c"hiops_gate";
 
-/// The gate of one adapter, which is an `O` to those who come.
+/// The gate of one adapter, which is an `O` to its callers.
 #[pin_data]
 pub(crate) struct GateTo<O: ?Sized> {
     #[pin]
@@ -266,7 +266,7 @@ impl<O: ?Sized> GateTo<O> {
         Arc::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)
     }
 
-    /// Opens it. [`Gate::close`] silences who comes.
+    /// Opens it. [`Gate::close`] silences all callers.
     pub(crate) fn open(&self, owner: Pinned<O>) {
         self.state.lock().owner = Some(owner);
     }
@@ -280,7 +280,7 @@ impl<O: ?Sized> GateTo<O> {
         }
     }
 
-    /// It is closed, or about to be: who is inside is waited for. Sleeps.
+    /// It is closed, or about to be: callers that are inside are waited for. Sleeps.
     pub(crate) fn is_closing(&self) -> bool {
         self.state.lock().owner.is_none()
     }

@@ -29,7 +29,7 @@ struct Run<'a> {
     rest: &'a mut Chain,
     left: usize,
     switches: Switches,
-    /// It is of use to know who waits.
+    /// It is of use to know which thread waits.
     noted: bool,
 }
 
@@ -40,14 +40,14 @@ impl Iterator for Run<'_> {
     fn next(&mut self) -> Option<Rq> {
         self.left = self.left.checked_sub(1)?;
         let rq = self.rest.pop()?;
-        // Who is tried again does not come in a plug.
+        // A request that is tried again does not come in a plug.
         let _ = rq.take_again();
         track(&rq, self.switches, self.noted);
         Some(rq)
     }
 }
 
-/// Notes who waits for `rq`, if that is of use (`noted`) and certain.
+/// Notes the thread that waits for `rq`, if that is of use (`noted`) and certain.
 #[inline(always)]
 fn track(rq: &Rq, switches: Switches, noted: bool) {
     rq.set_waiter(match noted {
@@ -126,7 +126,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             return scheduled(data, queue, rq, last);
         }
         if rq.take_again() {
-            // Counted before. Whoever brings it is not who waits for it.
+            // Counted before. The thread that brings it is not the one that waits for it.
             rq.set_waiter(None);
         } else {
             data.stats.submitted(1);

@@ -2,10 +2,10 @@
 //! A disk's persistent reservations (`linux/pr.h`): the ioctls `IOC_PR_*`, and device mapper, NFS
 //! and the SCSI target, which share a disk with other hosts.
 //!
-//! Who may ask is the block layer's to say, before it comes here (`blkdev_pr_allowed` of Linux
-//! 7.3's block/ioctl.c): for the whole disk only, never for a partition; who changes anything needs
-//! CAP_SYS_ADMIN or has the disk open for writing, who reads them for reading. It copies to and
-//! from user memory itself, too: what is touched here is the kernel's.
+//! Which program may ask is the block layer's to say, before it comes here (`blkdev_pr_allowed` of
+//! Linux 7.3's block/ioctl.c): for the whole disk only, never for a partition; one that changes
+//! anything needs CAP_SYS_ADMIN or has the disk open for writing, one that reads them for reading.
+//! It copies to and from user memory itself, too: what is touched here is the kernel's.
 //!
 //! The kernel crate (Linux 7.2 and 7.3) has no reservations.
 

@@ -84,7 +84,7 @@ struct Fields<'a> {
     head: &'a Head,
 }
 
-/// A request to look at, for who does not own it, or not for as long: it can't be ended.
+/// A request to look at, for code that does not own it, or not for as long: it can't be ended.
 ///
 /// # Invariants
 /// `rq` is as that of an [`Rq`], or is over, but stays a request of that tag set for `'a`.
@@ -108,7 +108,7 @@ unsafe extern "C" {
     safe fn hiops_fake_timeout(rq: RqRef<'_>) -> bool;
     /// Ends it. Any context.
     safe fn blk_mq_end_request(rq: Rq, status: bindings::blk_status_t);
-    /// blk-mq submits it anew in so many milliseconds, or earlier. Any context.
+    /// blk-mq submits it anew in `delay_ms`, or earlier. Any context.
     safe fn hiops_requeue(rq: Rq, delay_ms: c_uint);
 }
 
@@ -129,7 +129,7 @@ impl<'a> RqRef<'a> {
         Self::of(rq)
     }
 
-    /// Likewise, of one that is known to keep the invariants.
+    /// A view of one that is known to keep the invariants.
     #[inline(always)]
     fn of(rq: NonNull<bindings::request>) -> Self {
         let alive = PhantomData;
@@ -291,7 +291,7 @@ impl Rq {
         self.view().hctx()
     }
 
-    /// What hiops keeps with the request, for who knows its type.
+    /// What hiops keeps with the request, for code that knows its type.
     #[inline(always)]
     pub(crate) fn pdu<M>(&self) -> *mut Pdu<M> {
         self.as_raw().wrapping_add(1).cast()
@@ -510,7 +510,7 @@ impl Iterator for Vecs<'_> {
     }
 }
 
-/// Requests that the chain owns. Whoever has it takes all of them out.
+/// Requests that the chain owns. Its owner takes all of them out.
 ///
 /// # Invariants
 /// The first one, if there is one, owns the next, and so on: their links are set.

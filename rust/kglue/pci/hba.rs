@@ -56,7 +56,8 @@ pub trait HbaDriver: Sized + 'static {
     /// Brings it up, with all ports idle and all interrupts off. Sleeps.
     fn start(hba: &mut Self::Hba, platform: &KernelPlatform) -> Result<(), Error>;
 
-    /// Brings it back after it lost what [`HbaDriver::start`] had set up, likewise. Sleeps.
+    /// Brings it back after it lost what [`HbaDriver::start`] had set up, with all ports idle and
+    /// all interrupts off. Sleeps.
     fn restart(hba: &Self::Hba, platform: &KernelPlatform) -> Result<(), Error>;
 
     /// Its ports, one bit each.

@@ -258,7 +258,8 @@ unsafe extern "C" fn sleeps<B: Binding, E: Event>(dev: *mut bindings::device) ->
 }
 
 /// # Safety
-/// Called by the PCI core, likewise, as all below are.
+/// Called by the PCI core, as all below are, for a function that is bound to the driver and stays
+/// so.
 unsafe extern "C" fn happens<B: Binding, E: Event>(pdev: *mut bindings::pci_dev) {
     // What is wrong is told there.
     // SAFETY: bound.

@@ -28,7 +28,7 @@ mod kunit;
 
 /// CPUs that are told apart.
 const CPUS: usize = 256;
-/// A CPU on which no waiter came by for so long was somebody's who computes: such a thread keeps it
+/// A CPU on which no waiter arrived for this long was a thread's that computes: it keeps the CPU
 /// for a slice, 0.7 ms at least (`sysctl_sched_base_slice` in Linux 7.3's kernel/sched/fair.c).
 const LONG_NS: u64 = 350_000;
 /// A lost turn is more than may be lost.
@@ -36,8 +36,8 @@ const TURNS: Stakes = Stakes {
     most_ns: 1,
     trial_ns: 1,
 };
-/// A turn that was lost to one that counts for as much as a waiter, and stays, is as so many: the
-/// next is tried after 1,024 times as long as it took, and takes a thousandth of the time.
+/// A turn that was lost to one that counts for as much as a waiter, and stays, counts as this many:
+/// the next is tried after 1,024 times as long as it took, and takes a thousandth of the time.
 const STAYS: u32 = 7;
 
 /// One CPU.
@@ -49,7 +49,7 @@ pub(crate) struct Share {
     last: AtomicU64,
     /// What turns lose.
     turns: Account,
-    /// Who was interrupted last while waiters were ready, by its number; and
+    /// The thread that was interrupted last while waiters were ready, by its number; and
     seen: AtomicU32,
     /// when a waiter had arrived before that, as a [`stamp`]: that tells in which turn it was.
     seen_in: AtomicU64,
@@ -151,7 +151,7 @@ impl Share {
         self.ready.load(Ordering::Relaxed) != 0 && self.has_turns(now_ms())
     }
 
-    /// Who yields has its turn again soon, as far as is known.
+    /// A thread that yields has its turn again soon, as far as is known.
     #[inline]
     fn has_turns(&self, now_ms: u64) -> bool {
         self.turns.is_open(now_ms)

@@ -130,7 +130,7 @@ fn wait_on_queue(
     }
 }
 
-/// When a wait of so many ticks ends, by the monotonic clock.
+/// When a wait of `ticks` ends, by the monotonic clock.
 fn end_of(ticks: c_long) -> u64 {
     let ms = ticks.unsigned_abs().saturating_mul(TICK_MS as usize);
     // CAST: as wide.
@@ -182,7 +182,7 @@ unsafe extern "C" fn hiops_wait_leave(
         }
     }
     if let Some(slot) = slot {
-        // Release: whoever waits for the slot to be empty sees all of the above.
+        // Release: the thread that waits for the slot to be empty sees all of the above.
         slot.inside.fetch_sub(1, Ordering::Release);
     }
 }
