@@ -24,27 +24,13 @@ pub fn fence(order: Ordering) {
     }
 }
 
-/// Stores `value` and returns what was there; a full fence follows, as with the kernel's `xchg()`.
+/// A full fence right after an exchange that acquires and releases, which is one itself on x86-64:
+/// the compiler keeps what was before the exchange there, and what follows it after it.
 #[inline(always)]
-pub(crate) fn swap_and_fence(at: &AtomicU8, value: u8) -> u8 {
-    // On x86-64 the instruction is the fence; the compiler keeps what is before it there, as it
-    // releases, and what is after it, as it acquires.
-    let before = at.swap(value, Ordering::AcqRel);
+pub fn fence_after_exchange() {
     if cfg!(any(not(target_arch = "x86_64"), loom, miri)) {
         fence(Ordering::SeqCst);
     }
-    before
-}
-
-/// As `compare_exchange`, and a full fence follows where it succeeds.
-#[inline(always)]
-pub fn exchange_and_fence(at: &AtomicU64, from: u64, to: u64) -> bool {
-    let done = (at.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)).is_ok();
-    // As above.
-    if cfg!(any(not(target_arch = "x86_64"), loom, miri)) {
-        fence(Ordering::SeqCst);
-    }
-    done
 }
 
 /// `UnsafeCell` with loom's access-tracking shape, so that one text serves all faces.

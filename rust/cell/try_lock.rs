@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A value with one holder at a time, for which nobody waits.
 
-use crate::sync::{swap_and_fence, AtomicU8, Cell, Ordering::*};
+use crate::sync::{fence_after_exchange, AtomicU8, Cell, Ordering::*};
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
@@ -74,7 +74,9 @@ impl<T> Guard<'_, T> {
     /// again. It is a full fence, too: what the caller looks at next is no older than this.
     #[must_use = "who knocked relies on another look"]
     pub fn release(self) -> bool {
-        swap_and_fence(&ManuallyDrop::new(self).0.state, FREE) & KNOCKED != 0
+        let before = ManuallyDrop::new(self).0.state.swap(FREE, AcqRel);
+        fence_after_exchange();
+        before & KNOCKED != 0
     }
 
     /// Leaves the lock held, with nobody to reach the value until [`TryLock::unpark`]. Knocks are

@@ -14,7 +14,7 @@
 //! A thread is there for an RCU grace period after it has left its bed, and the timer's handler is
 //! a read side. One that has left meanwhile is woken for nothing, as any sleeper may be.
 
-use cell::sync::exchange_and_fence;
+use cell::sync::fence_after_exchange;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use engine::OnDemand;
 use hal::{Error, Platform};
@@ -110,9 +110,12 @@ impl Sleepers {
             return false;
         }
         // The hand-over with the timer: a bed is taken, a fence, the timer is looked at.
-        if !exchange_and_fence(&bed.sleeper, EMPTY, thread) {
+        let sleeper = &bed.sleeper;
+        let taken = sleeper.compare_exchange(EMPTY, thread, Ordering::AcqRel, Ordering::Relaxed);
+        if taken.is_err() {
             return false;
         }
+        fence_after_exchange();
         // Never 0: a tick more or less is nothing here.
         bed.until
             .store(jiffies().wrapping_add(ticks) | 1, Ordering::Relaxed);
