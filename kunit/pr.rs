@@ -4,6 +4,7 @@
 
 use super::owner::{Fake, KEYS};
 use crate::blk::gendisk::DiskShared;
+use crate::blk::hctx::DiskStats;
 use crate::blk::ioctl::{Gate, Owner};
 use crate::blk::pr::{TABLE, TYPES};
 use crate::errno::status;
@@ -31,7 +32,9 @@ impl Rig {
         // SAFETY: the owner lives as long as the rig, which closes the gate before.
         let owner = unsafe { Pinned::new(&*fake) }.map::<dyn Owner>(|fake| fake);
         gate.open(owner);
-        let shared = DiskShared::new(super::unit::unit(), KVec::new(), gate, owner)
+        let stats = DiskStats::new().map_err(crate::errno::to_errno)?;
+        let stats = Arc::new(stats, GFP_KERNEL)?;
+        let shared = DiskShared::new(super::unit::unit(), KVec::new(), stats, gate, owner)
             .map_err(crate::errno::to_errno)?;
         let mut disk: KBox<bindings::gendisk> = KBox::new(crate::compat::zeroed(), GFP_KERNEL)?;
         disk.private_data = from_ref(&*shared).cast_mut().cast();

@@ -2,7 +2,7 @@
 //! KUnit suite of a disk's files: what is written there, in whose words.
 
 use super::unit::unit;
-use crate::blk::hctx::{HctxStats, Sums};
+use crate::blk::hctx::{DiskStats, Sums};
 use crate::sysfs::{mode_of, write_stats, write_wwid};
 use crate::text::Text;
 use hal::{Unit, UnitIds, UnitKind};
@@ -24,22 +24,21 @@ mod sysfs_suite {
     use engine::Context;
 
     #[test]
-    fn completed_is_the_sum() {
-        let stats = HctxStats::default();
-        stats.submitted(1);
+    fn completed_is_the_sum() -> Result<(), hal::Error> {
+        let stats = DiskStats::new()?;
+        stats.submitted(3);
+        stats.not_submitted();
         for (n, by) in [
-            (1, Context::Irq),
-            (2, Context::Lazy),
-            (3, Context::Coop),
-            (4, Context::Poll),
-            (5, Context::Sweep),
+            (2, Context::Irq),
+            (4, Context::Lazy),
+            (6, Context::Coop),
+            (8, Context::Poll),
+            (10, Context::Sweep),
         ] {
             stats.completed(n, by);
         }
-        (0..6).for_each(|_| stats.retried());
-        let mut sums = Sums::default();
-        stats.add_to(&mut sums);
-        stats.add_to(&mut sums);
+        (0..12).for_each(|_| stats.retried());
+        let sums = stats.sums();
         let counts = ControllerCounts {
             interrupts: 5,
             doorbell_writes: 6,
@@ -63,9 +62,8 @@ mod sysfs_suite {
             |text| write_stats(text, &sums, &counts)
         ));
         stats.reset();
-        let mut sums = Sums::default();
-        stats.add_to(&mut sums);
-        assert!(sums == Sums::default());
+        assert!(stats.sums() == Sums::default());
+        Ok(())
     }
 
     #[test]

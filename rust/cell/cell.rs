@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Interior mutability shared between contexts.
 //!
-//! The pure crates forbid `unsafe`; what they share between threads and interrupts lives in the three
-//! types of this crate, and nowhere else:
+//! The pure crates forbid `unsafe`; what they share between threads and interrupts lives in the
+//! three types of this crate, and nowhere else:
 //!
 //! * [`TryLock`]: a value with one holder at a time, for whom nobody waits: who finds it held
 //!   *knocks*.

@@ -10,8 +10,8 @@
 //! * **Issue token, drain token**: the right to the issuing and to the draining side of the
 //!   hardware queue ([`cell::TryLock`]). Nobody waits for a token: who finds it held *knocks*, and
 //!   the holder looks once more before it leaves.
-//! * **Slot**: the request that a tag is bound to. Who takes it out of its place ([`cell::Handover`]) ends
-//!   it; there is no second arbiter.
+//! * **Slot**: the request that a tag is bound to. The context that takes it out of its place
+//!   ([`cell::Handover`]) ends it; there is no second arbiter.
 //! * **Gate**: open, quiesced ([`Quiesced`] holds both tokens) or dead.
 //! * **Strategy**: who decides when and how much is done ([`Strategy`]); the engine does it.
 //! * **Mode**: how completions are noticed when nobody passes by: by interrupt, by a timer, or by

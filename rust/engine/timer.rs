@@ -147,8 +147,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             .arm_poll(u32::try_from(us).unwrap_or(u32::MAX).max(1));
     }
 
-    /// Gives the issue token back, which is a fence, and sees to it that the timer runs for what was
-    /// issued. Whether somebody has knocked.
+    /// Gives the issue token back, which is a fence, and sees to it that the timer runs for what
+    /// was issued. Whether somebody has knocked.
     #[inline(always)]
     pub(crate) fn end_issue(&self, side: Guard<'_, IssueSide<Q>>) -> bool {
         let knocked = side.release();
@@ -218,8 +218,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy + Selectable> Quiesced<'_, P, 
     }
 }
 
-/// Interrupts of a hybrid queue are mostly alike: the strategy is told of one in so many, for all of
-/// them, and so a window of load is judged a few commands later.
+/// Interrupts of a hybrid queue are mostly alike: the strategy is told of one in this number, for
+/// all of them, so a window of load is judged a few commands later.
 const ALIKE: u32 = 8;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {

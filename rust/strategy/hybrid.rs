@@ -200,8 +200,8 @@ impl LoadWindow {
         ticks.saturating_mul(costs.tick_ns).saturating_add(late)
     }
 
-    /// The CPU was idle now and then in this polled window, which took `ns`, and commands were slower
-    /// than with interrupts: whatever CPU time was saved, nobody had a use for it.
+    /// The CPU was idle now and then in this polled window, which took `ns`, and commands were
+    /// slower than with interrupts: whatever CPU time was saved, nobody had a use for it.
     fn is_slower(&self, ns: u64) -> bool {
         let usual = self.length_ns.saturating_add(self.length_ns / SLOWER);
         let ended = usual.saturating_mul(u64::from(self.ended)) / u64::from(WINDOW);

@@ -155,7 +155,8 @@ impl Format {
     }
 }
 
-/// What is counted for one disk. Each CPU counts by itself; sums are taken when somebody reads them.
+/// What is counted for one disk. Each CPU counts by itself; sums are taken when somebody reads
+/// them.
 ///
 /// # Invariants
 /// `counts` is from `hiops_counts_alloc`.
