@@ -10,7 +10,7 @@ use kglue::hotplug::{PortEvent, SlotPort};
 use kglue::pci::hba::HbaDriver;
 use kglue::platform::{KernelPlatform, Window};
 
-use lld_ahci::{AhciController, AhciQueue, Boards, Hba, News, Port, Site};
+use lld_ahci::{AhciController, AhciQueue, EhOutcome, Hba, HbaQuirks, Port, Site};
 
 use crate::inject::{self, AhciRegisters, Handle};
 use crate::params;
@@ -28,11 +28,11 @@ impl HbaDriver for HiopsAhci {
     type Registers = AhciRegisters;
 
     fn refusal(ids: &PciIds) -> Option<&'static str> {
-        Boards::of(ids).refusal()
+        HbaQuirks::of(ids).refusal()
     }
 
     fn bar(ids: &PciIds) -> u8 {
-        Boards::bar(ids)
+        HbaQuirks::bar(ids)
     }
 
     fn registers(platform: &KernelPlatform, window: Window) -> Result<AhciRegisters, Error> {
@@ -52,7 +52,7 @@ impl HbaDriver for HiopsAhci {
     }
 
     fn switched_ports(hba: &Self::Hba) -> Option<u32> {
-        hba.switched_ports()
+        hba.pcs_ports()
     }
 
     fn quirks(hba: &Self::Hba, named: &mut dyn FnMut(&'static str)) {
@@ -138,7 +138,7 @@ impl Site for Place {
         &self.0.port
     }
 
-    fn call(&self) {
+    fn schedule_eh(&self) {
         let _ = self.0.caller.call();
     }
 }
@@ -153,11 +153,11 @@ pub(crate) struct Ahci {
 
 impl SlotPort for Ahci {
     fn handle_events(&self) -> Result<PortEvent, Error> {
-        Ok(match self.controller.attend()? {
-            News::Nothing => PortEvent::Nothing,
-            News::Recovered => PortEvent::Recovered,
-            News::Left | News::Exchanged => PortEvent::Gone,
-            News::Came => PortEvent::Came,
+        Ok(match self.controller.run_eh()? {
+            EhOutcome::Nothing => PortEvent::Nothing,
+            EhOutcome::Recovered => PortEvent::Recovered,
+            EhOutcome::Detached | EhOutcome::Replaced => PortEvent::Gone,
+            EhOutcome::Attached => PortEvent::Came,
         })
     }
 

@@ -9,7 +9,7 @@ use kernel::time::{Instant, Monotonic};
 use kglue::blk::ioctl::{AdminPath, ControlPath, ControllerAccess, OfDisk, Right, SG_IO};
 use kglue::errno::to_errno;
 use kglue::platform::DmaBlock;
-use lld_ahci::sat::{self, Ask, Data, Request};
+use lld_ahci::sat::{self, Data, Query, Request};
 use lld_ahci::{AtaCommand, AtaReply, Identity, Sense, Transfer};
 
 use crate::ahci::Ahci;
@@ -100,9 +100,9 @@ fn scsi(
     match sat::decode(cdb, header.data) {
         Err(sense) => Ok((Some(sense), 0)),
         Ok(Request::Ready) => Ok((None, 0)),
-        Ok(Request::Tell { ask, room }) => tell(access, header, &ask, room),
-        Ok(Request::Ata { .. } | Request::Plain(_)) if !Right::RawIo.is_held() => Err(EPERM),
-        Ok(Request::Plain(command)) => {
+        Ok(Request::Query { query, room }) => tell(access, header, &query, room),
+        Ok(Request::Ata { .. } | Request::NonData(_)) if !Right::RawIo.is_held() => Err(EPERM),
+        Ok(Request::NonData(command)) => {
             let Some(reply) = pass(access, &command, Data::Nothing, 0, header.timeout_ms)? else {
                 return Ok((Some(Sense::INVALID_FIELD), 0));
             };
@@ -125,11 +125,11 @@ fn scsi(
     }
 }
 
-/// Copies out no more than `most` bytes of the answer to `ask`, and says how many they are.
+/// Copies out no more than `most` bytes of the answer to `query`, and says how many they are.
 fn tell(
     access: &impl ControllerAccess<Ahci>,
     header: &Header,
-    ask: &Ask,
+    query: &Query,
     most: u32,
 ) -> Result<(Option<Sense>, u32)> {
     let mut unit = None;
@@ -138,7 +138,7 @@ fn tell(
         control.hold(asked).map_err(to_errno)
     })?;
     let identity = Identity::new(identify(access)?);
-    let page = match ask.answer(&unit.ok_or(ENODEV)?, &identity) {
+    let page = match query.answer(&unit.ok_or(ENODEV)?, &identity) {
         Ok(page) => page,
         Err(sense) => return Ok((Some(sense), 0)),
     };
@@ -253,7 +253,7 @@ fn run(
     let send = || {
         control.hold_at_rest(|| (ahci.controller).command(command, transfer, timeout_ms, &wanted))
     };
-    match command.turns_cache() {
+    match command.sets_cache() {
         true => control.change(send),
         false => send(),
     }

@@ -4,7 +4,7 @@
 //! ```text
 //!  issue_tags --> issued ------------------> done (by the device) -----> fetch_event
 //!        |          ^                                                      ^
-//!        +-> deferred (until its turn)   issued --> judged (by a recovery) +
+//!        +-> deferred (until its turn)   issued --> eh_done (by a recovery) +
 //! ```
 //! Queued (NCQ) and unqueued commands must not be with the device at once (Serial ATA 3.x section
 //! 13.6.2.1), so they take turns, as libata defers the one for the other (`ata_std_qc_defer` in
@@ -12,64 +12,64 @@
 //! comes. Then all that comes is deferred until the device has nothing, and the kinds alternate.
 //!
 //! # Who writes what
-//! `turns` is not 0 unless queued commands are issued freely. The one issuer adds to `deferred`;
-//! only the holder of `turn` takes from it. The one drainer clears `issued`. Issuer and drainer
-//! meet in `issued` and `turns`: the issuer adds to `deferred` and then looks whether `issued` is
-//! empty, the drainer empties `issued` and then looks at `turns`, all of it sequentially
+//! `state` is not 0 unless queued commands are issued freely. The one issuer adds to `deferred`;
+//! only the holder of `issuing` takes from it. The one drainer clears `issued`. Issuer and drainer
+//! meet in `issued` and `state`: the issuer adds to `deferred` and then looks whether `issued` is
+//! empty, the drainer empties `issued` and then looks at `state`, all of it sequentially
 //! consistent: one of them sees that a turn is due.
 
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use cell::TryLock;
 use hal::{CmdError, Outcome};
 
-/// In `turns`: unqueued commands are with the device, or were last.
-const UNQUEUED: u64 = 1 << 32;
-/// In `turns`: the device does not look for commands.
-const HALTED: u64 = 1 << 33;
-/// In `turns`: an error is to be handled, and until then nothing is issued. A device that
+/// In `state`: unqueued commands are with the device, or were last.
+const NON_NCQ: u64 = 1 << 32;
+/// In `state`: the device does not look for commands.
+const STOPPED: u64 = 1 << 33;
+/// In `state`: an error is to be handled, and until then nothing is issued. A device that
 /// has reported an error takes no command anyhow; QEMU's takes it, and carries it out once more
 /// with each that follows, when it was answered long ago.
-const TROUBLED: u64 = 1 << 34;
+const FROZEN: u64 = 1 << 34;
 
-/// The record of a port's commands.
-pub(crate) struct Flight {
+/// A port's active tags.
+pub(crate) struct ActiveTags {
     /// With the device.
     pub(crate) issued: AtomicU32,
-    /// Deferred commands in the low half, [`UNQUEUED`], [`HALTED`], [`TROUBLED`].
-    pub(crate) turns: AtomicU64,
-    /// How often [`HALTED`] was set: for who reads a register that a halt clears.
-    halts: AtomicU32,
+    /// Deferred commands in the low half, [`NON_NCQ`], [`STOPPED`], [`FROZEN`].
+    pub(crate) state: AtomicU64,
+    /// How often [`STOPPED`] was set, for readers of a register that a stop clears.
+    stops: AtomicU32,
     /// Of which slots the bound command is a queued one.
     queued: AtomicU32,
     /// Ended by a recovery rather than by the device, as `verdicts` say.
-    judged: AtomicU32,
-    verdicts: [AtomicU8; 32],
+    eh_done: AtomicU32,
+    eh_outcomes: [AtomicU8; 32],
     /// The device has ended one of the unqueued commands issued last: its registers know of
     /// them all.
     pub(crate) answered: AtomicBool,
-    /// Held by who gives turns: whether the last one was of unqueued commands.
-    pub(crate) turn: TryLock<bool>,
+    /// The right to issue deferred commands; whether those issued last were no NCQ commands.
+    pub(crate) issuing: TryLock<bool>,
 }
 
-/// What is to be issued next.
+/// Deferred commands that are to be issued now, one bit a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    Nothing,
-    Queued(u32),
-    Unqueued(u32),
+pub(crate) enum Deferred {
+    None,
+    Ncq(u32),
+    NonNcq(u32),
 }
 
-impl Flight {
+impl ActiveTags {
     pub(crate) fn new() -> Self {
         Self {
             issued: AtomicU32::new(0),
-            turns: AtomicU64::new(HALTED),
-            halts: AtomicU32::new(0),
+            state: AtomicU64::new(STOPPED),
+            stops: AtomicU32::new(0),
             queued: AtomicU32::new(0),
-            judged: AtomicU32::new(0),
-            verdicts: core::array::from_fn(|_| AtomicU8::new(0)),
+            eh_done: AtomicU32::new(0),
+            eh_outcomes: core::array::from_fn(|_| AtomicU8::new(0)),
             answered: AtomicBool::new(false),
-            turn: TryLock::new(false),
+            issuing: TryLock::new(false),
         }
     }
 
@@ -92,59 +92,60 @@ impl Flight {
 
     /// Whether queued commands flow freely.
     #[inline]
-    pub(crate) fn is_free(&self) -> bool {
-        self.turns.load(Ordering::SeqCst) == 0
+    pub(crate) fn is_ncq_free(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == 0
     }
 
     /// Whether the device looks for commands, and has any.
     #[inline]
     pub(crate) fn has_issued(&self) -> bool {
-        self.issued.load(Ordering::SeqCst) != 0 && !self.is_halted()
+        self.issued.load(Ordering::SeqCst) != 0 && !self.is_stopped()
     }
 
     /// Whether the device looks for no commands.
     #[inline]
-    pub(crate) fn is_halted(&self) -> bool {
-        self.turns.load(Ordering::SeqCst) & HALTED != 0
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.state.load(Ordering::SeqCst) & STOPPED != 0
     }
 
     /// From now on the device looks for no commands; whether that is new. Before the list is
     /// stopped, which clears the registers that tell what is finished.
-    pub(crate) fn halt(&self) -> bool {
-        let new = self.turns.fetch_or(HALTED, Ordering::SeqCst) & HALTED == 0;
+    pub(crate) fn stop(&self) -> bool {
+        let new = self.state.fetch_or(STOPPED, Ordering::SeqCst) & STOPPED == 0;
         if new {
-            self.halts.fetch_add(1, Ordering::SeqCst);
+            self.stops.fetch_add(1, Ordering::SeqCst);
         }
         new
     }
 
-    /// To be read before those registers are, and given to [`Flight::was_halted`] afterwards.
+    /// How often the list was stopped. Read before `PxSACT` or `PxCI`, and given to
+    /// [`ActiveTags::was_stopped`] afterwards.
     #[inline]
-    pub(crate) fn halts(&self) -> u32 {
-        self.halts.load(Ordering::SeqCst)
+    pub(crate) fn stops(&self) -> u32 {
+        self.stops.load(Ordering::SeqCst)
     }
 
-    /// Whether the device was halted since [`Flight::halts`] said `before`: what a register said
-    /// meanwhile means nothing.
+    /// Whether the list was stopped since [`ActiveTags::stops`] returned `before`. Then what a
+    /// register said meanwhile means nothing.
     #[inline]
-    pub(crate) fn was_halted(&self, before: u32) -> bool {
-        self.is_halted() || self.halts() != before
+    pub(crate) fn was_stopped(&self, before: u32) -> bool {
+        self.is_stopped() || self.stops() != before
     }
 
     /// Whether the commands that the device has are unqueued.
     #[inline]
-    pub(crate) fn has_unqueued(&self) -> bool {
-        self.turns.load(Ordering::SeqCst) & UNQUEUED != 0
+    pub(crate) fn has_non_ncq(&self) -> bool {
+        self.state.load(Ordering::SeqCst) & NON_NCQ != 0
     }
 
     /// Whether the command in `slot`, which has not ended, was issued; else it waits for its turn.
     pub(crate) fn was_issued(&self, slot: u8) -> bool {
-        self.turns.load(Ordering::SeqCst) & 1u64.wrapping_shl(u32::from(slot)) == 0
+        self.state.load(Ordering::SeqCst) & 1u64.wrapping_shl(u32::from(slot)) == 0
     }
 
-    /// Lets `bits` wait for their turn.
-    pub(crate) fn hold(&self, bits: u32) {
-        self.turns.fetch_or(u64::from(bits), Ordering::SeqCst);
+    /// Defers the commands in `bits`.
+    pub(crate) fn defer(&self, bits: u32) {
+        self.state.fetch_or(u64::from(bits), Ordering::SeqCst);
     }
 
     /// The device has finished `bits`. Those of them that nobody has ended yet, and whether a turn
@@ -152,15 +153,15 @@ impl Flight {
     #[inline]
     pub(crate) fn finish(&self, bits: u32) -> (u32, bool) {
         let issued = self.issued.fetch_and(!bits, Ordering::SeqCst);
-        (issued & bits, issued & !bits == 0 && !self.is_free())
+        (issued & bits, issued & !bits == 0 && !self.is_ncq_free())
     }
 
-    /// Whose turn it is. What is returned is no longer deferred, and is to be issued at once. By
-    /// the holder of `turn`, whose value is `last`.
-    pub(crate) fn next(&self, last: &mut bool) -> Turn {
-        let turns = self.turns.load(Ordering::SeqCst);
-        if turns & (HALTED | TROUBLED) != 0 || self.issued.load(Ordering::SeqCst) != 0 {
-            return Turn::Nothing;
+    /// Takes the deferred commands that may be issued now; the caller issues them at once. By the
+    /// holder of `issuing`, whose value is `last`.
+    pub(crate) fn next_deferred(&self, last: &mut bool) -> Deferred {
+        let turns = self.state.load(Ordering::SeqCst);
+        if turns & (STOPPED | FROZEN) != 0 || self.issued.load(Ordering::SeqCst) != 0 {
+            return Deferred::None;
         }
         // CAST: the low half.
         let deferred = turns as u32;
@@ -168,31 +169,31 @@ impl Flight {
         let unqueued = deferred & !queued;
         if unqueued != 0 && (queued == 0 || !*last) {
             *last = true;
-            self.turns.fetch_or(UNQUEUED, Ordering::SeqCst);
-            self.release(unqueued);
-            return Turn::Unqueued(unqueued);
+            self.state.fetch_or(NON_NCQ, Ordering::SeqCst);
+            self.undefer(unqueued);
+            return Deferred::NonNcq(unqueued);
         }
         *last = false;
         if queued == 0 {
-            self.turns.fetch_and(!UNQUEUED, Ordering::SeqCst);
-            return Turn::Nothing;
+            self.state.fetch_and(!NON_NCQ, Ordering::SeqCst);
+            return Deferred::None;
         }
         // Should that be all, queued commands may flow freely beside these; should the issuer add
         // another one meanwhile, it knocks.
-        self.turns
-            .fetch_and(!(UNQUEUED | u64::from(queued)), Ordering::SeqCst);
-        Turn::Queued(queued)
+        self.state
+            .fetch_and(!(NON_NCQ | u64::from(queued)), Ordering::SeqCst);
+        Deferred::Ncq(queued)
     }
 
     /// `bits` are no longer deferred.
-    pub(crate) fn release(&self, bits: u32) {
-        self.turns.fetch_and(!u64::from(bits), Ordering::SeqCst);
+    pub(crate) fn undefer(&self, bits: u32) {
+        self.state.fetch_and(!u64::from(bits), Ordering::SeqCst);
     }
 
     /// A recovery ends `bits`, which the device does not have any more, with `outcome`.
-    pub(crate) fn judge(&self, bits: u32, outcome: Outcome) {
+    pub(crate) fn eh_complete(&self, bits: u32, outcome: Outcome) {
         let verdict = encode(outcome);
-        for (slot, place) in (0u32..).zip(&self.verdicts) {
+        for (slot, place) in (0u32..).zip(&self.eh_outcomes) {
             if bits & 1u32.wrapping_shl(slot) != 0 {
                 place.store(verdict, Ordering::Relaxed);
             }
@@ -200,54 +201,54 @@ impl Flight {
         // The drainer may be about to end some of them, too: each belongs to who takes it from
         // `issued`.
         let taken = self.issued.fetch_and(!bits, Ordering::SeqCst) & bits;
-        self.judged.fetch_or(taken, Ordering::Release);
+        self.eh_done.fetch_or(taken, Ordering::Release);
     }
 
-    /// Whether anything was judged and not taken yet.
+    /// Whether a recovery has ended commands that the drainer has not taken yet.
     #[inline]
-    pub(crate) fn is_judged(&self) -> bool {
-        self.judged.load(Ordering::Relaxed) != 0
+    pub(crate) fn has_eh_done(&self) -> bool {
+        self.eh_done.load(Ordering::Relaxed) != 0
     }
 
-    /// What was judged; each once. By the drainer.
+    /// Takes the commands that a recovery has ended, each once. By the drainer.
     #[cold]
-    pub(crate) fn take_judged(&self) -> u32 {
-        self.judged.swap(0, Ordering::Acquire)
+    pub(crate) fn take_eh_done(&self) -> u32 {
+        self.eh_done.swap(0, Ordering::Acquire)
     }
 
-    /// The verdict on `slot`.
+    /// How a recovery has ended the command in `slot`.
     #[cold]
-    pub(crate) fn verdict(&self, slot: u8) -> Outcome {
-        let place = self.verdicts.get(usize::from(slot));
+    pub(crate) fn eh_outcome(&self, slot: u8) -> Outcome {
+        let place = self.eh_outcomes.get(usize::from(slot));
         decode(place.map_or(u8::MAX, |place| place.load(Ordering::Relaxed)))
     }
 
-    /// From now on nothing is issued, until [`Flight::trust`].
-    pub(crate) fn suspect(&self) {
-        self.turns.fetch_or(TROUBLED, Ordering::SeqCst);
+    /// From now on nothing is issued, until [`ActiveTags::thaw`].
+    pub(crate) fn freeze(&self) {
+        self.state.fetch_or(FROZEN, Ordering::SeqCst);
     }
 
-    /// The error was handled. The caller then gives turns.
-    pub(crate) fn trust(&self) {
-        self.turns.fetch_and(!TROUBLED, Ordering::SeqCst);
+    /// The error was handled. The caller then issues what is deferred.
+    pub(crate) fn thaw(&self) {
+        self.state.fetch_and(!FROZEN, Ordering::SeqCst);
     }
 
-    /// It looks for them again.
+    /// The device looks for commands again.
     pub(crate) fn resume(&self) {
-        self.turns.fetch_and(!HALTED, Ordering::SeqCst);
+        self.state.fetch_and(!STOPPED, Ordering::SeqCst);
     }
 
-    /// Nothing is issued, deferred or judged. While it is halted, and nobody issues or drains.
+    /// Forgets all commands. Only while the list is stopped and nobody issues or drains.
     pub(crate) fn rewind(&self) {
         self.issued.store(0, Ordering::SeqCst);
-        self.judged.store(0, Ordering::SeqCst);
-        self.turns.fetch_and(HALTED, Ordering::SeqCst);
+        self.eh_done.store(0, Ordering::SeqCst);
+        self.state.fetch_and(STOPPED, Ordering::SeqCst);
         self.answered.store(false, Ordering::Relaxed);
     }
 }
 
 /// The outcomes that recoveries know, as bytes.
-const VERDICTS: [Outcome; 9] = [
+const EH_OUTCOMES: [Outcome; 9] = [
     Ok(()),
     Err(CmdError::Medium.finally()),
     Err(CmdError::Medium.again()),
@@ -260,13 +261,13 @@ const VERDICTS: [Outcome; 9] = [
 ];
 
 fn encode(outcome: Outcome) -> u8 {
-    let at = VERDICTS.iter().position(|known| *known == outcome);
+    let at = EH_OUTCOMES.iter().position(|known| *known == outcome);
     // CAST: 9 at most. An unknown one is an error of no special kind, never a success.
-    at.unwrap_or(VERDICTS.len()) as u8
+    at.unwrap_or(EH_OUTCOMES.len()) as u8
 }
 
 fn decode(verdict: u8) -> Outcome {
-    let known = VERDICTS.get(usize::from(verdict)).copied();
+    let known = EH_OUTCOMES.get(usize::from(verdict)).copied();
     known.unwrap_or(Err(CmdError::Io.finally()))
 }
 
@@ -275,55 +276,69 @@ fn decode(verdict: u8) -> Outcome {
 mod tests {
     use super::*;
 
-    fn flight(queued: u32) -> Flight {
-        let flight = Flight::new();
-        flight.resume();
-        flight.bind(queued, true);
-        flight
+    fn active_tags(queued: u32) -> ActiveTags {
+        let active_tags = ActiveTags::new();
+        active_tags.resume();
+        active_tags.bind(queued, true);
+        active_tags
     }
 
     #[test]
     fn kinds_alternate_and_then_flow_freely() {
-        let flight = flight(0b0111);
+        let active_tags = active_tags(0b0111);
         let mut last = false;
-        flight.issued.store(0b0001, Ordering::SeqCst);
-        flight.hold(0b1110);
-        assert_eq!(flight.next(&mut last), Turn::Nothing, "the device has one");
-        assert_eq!(flight.finish(0b0001), (0b0001, true));
-        assert_eq!(flight.next(&mut last), Turn::Unqueued(0b1000));
-        assert!(flight.has_unqueued());
-        flight.hold(0b1_0000);
-        assert_eq!(flight.next(&mut last), Turn::Queued(0b0110), "alternating");
-        assert!(!flight.has_unqueued() && !flight.is_free());
-        assert_eq!(flight.next(&mut last), Turn::Unqueued(0b1_0000));
-        assert_eq!(flight.next(&mut last), Turn::Nothing);
-        assert!(flight.is_free());
+        active_tags.issued.store(0b0001, Ordering::SeqCst);
+        active_tags.defer(0b1110);
+        assert_eq!(
+            active_tags.next_deferred(&mut last),
+            Deferred::None,
+            "the device has one"
+        );
+        assert_eq!(active_tags.finish(0b0001), (0b0001, true));
+        assert_eq!(
+            active_tags.next_deferred(&mut last),
+            Deferred::NonNcq(0b1000)
+        );
+        assert!(active_tags.has_non_ncq());
+        active_tags.defer(0b1_0000);
+        assert_eq!(
+            active_tags.next_deferred(&mut last),
+            Deferred::Ncq(0b0110),
+            "alternating"
+        );
+        assert!(!active_tags.has_non_ncq() && !active_tags.is_ncq_free());
+        assert_eq!(
+            active_tags.next_deferred(&mut last),
+            Deferred::NonNcq(0b1_0000)
+        );
+        assert_eq!(active_tags.next_deferred(&mut last), Deferred::None);
+        assert!(active_tags.is_ncq_free());
     }
 
     #[test]
     fn nothing_is_told_while_halted() {
-        let flight = flight(1);
+        let active_tags = active_tags(1);
         let mut last = false;
-        flight.turns.fetch_or(HALTED, Ordering::SeqCst);
-        flight.hold(1);
-        assert_eq!(flight.next(&mut last), Turn::Nothing);
-        flight.resume();
-        assert_eq!(flight.next(&mut last), Turn::Queued(1));
+        active_tags.state.fetch_or(STOPPED, Ordering::SeqCst);
+        active_tags.defer(1);
+        assert_eq!(active_tags.next_deferred(&mut last), Deferred::None);
+        active_tags.resume();
+        assert_eq!(active_tags.next_deferred(&mut last), Deferred::Ncq(1));
     }
 
     #[test]
     fn verdicts_come_back_as_they_were() {
-        let flight = flight(0);
-        for outcome in VERDICTS {
-            flight.issued.store(1 << 31, Ordering::SeqCst);
-            flight.judge(1 << 31, outcome);
-            assert_eq!(flight.finish(1 << 31).0, 0, "it was ended");
-            assert_eq!(flight.take_judged(), 1 << 31);
-            assert_eq!(flight.verdict(31), outcome);
+        let active_tags = active_tags(0);
+        for outcome in EH_OUTCOMES {
+            active_tags.issued.store(1 << 31, Ordering::SeqCst);
+            active_tags.eh_complete(1 << 31, outcome);
+            assert_eq!(active_tags.finish(1 << 31).0, 0, "it was ended");
+            assert_eq!(active_tags.take_eh_done(), 1 << 31);
+            assert_eq!(active_tags.eh_outcome(31), outcome);
         }
-        flight.judge(1, Err(CmdError::Reserved.finally()));
+        active_tags.eh_complete(1, Err(CmdError::Reserved.finally()));
         let unknown = Err(CmdError::Io.finally());
-        assert_eq!(flight.verdict(0), unknown, "never a success");
-        assert_eq!(flight.verdict(32), unknown);
+        assert_eq!(active_tags.eh_outcome(0), unknown, "never a success");
+        assert_eq!(active_tags.eh_outcome(32), unknown);
     }
 }

@@ -53,10 +53,10 @@ const LBA_END: u64 = 1 << 48;
 
 /// How a drive is spoken to: decided once, from what it says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dialect {
+pub(crate) struct CommandSet {
     /// Reads and writes are queued.
     pub(crate) ncq: bool,
-    /// So is TRIM.
+    /// TRIM is queued, too.
     pub(crate) queued_trim: bool,
     /// Writes with FUA are there.
     pub(crate) fua: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Dialect {
     /// Bytes of a logical block, log2.
     pub(crate) block_shift: u8,
     /// The first address that the HBA does not reach; 0: none.
-    pub(crate) below: u64,
+    pub(crate) dma_limit: u64,
 }
 
 /// Writes `cmd` with its `data` to `slot`, as a queued command where `ncq` (which the drive has)
@@ -75,28 +75,28 @@ pub(crate) struct Dialect {
 #[inline]
 pub(crate) fn write<P: Platform>(
     memory: &Memory<P>,
-    dialect: &Dialect,
+    cmd_set: &CommandSet,
     ncq: bool,
     slot: u8,
     cmd: &Command,
     data: impl Iterator<Item = Result<Segment, CmdError>>,
 ) -> Result<bool, CmdError> {
-    if cmd.unit != dialect.unit {
+    if cmd.unit != cmd_set.unit {
         return Err(CmdError::Invalid);
     }
     let table = memory.table(slot).ok_or(CmdError::Invalid)?;
     let write = match cmd.op {
         Op::Read => false,
         Op::Write => true,
-        _ => return write_other(memory, dialect, ncq, slot, cmd, data),
+        _ => return write_other(memory, cmd_set, ncq, slot, cmd, data),
     };
-    let bytes = bytes(cmd, dialect)?;
-    let taskfile = match (dialect.ncq, ncq) {
-        (true, true) => queued(cmd, slot, write, dialect),
-        (true, false) => singly(queued(cmd, slot, write, dialect)),
-        (false, _) => unqueued(cmd, write),
+    let bytes = bytes(cmd, cmd_set)?;
+    let taskfile = match (cmd_set.ncq, ncq) {
+        (true, true) => rw_fpdma(cmd, slot, write, cmd_set),
+        (true, false) => to_non_ncq(rw_fpdma(cmd, slot, write, cmd_set)),
+        (false, _) => rw_dma_ext(cmd, write),
     };
-    let entries = build(data, bytes, dialect.below, &table)?;
+    let entries = build(data, bytes, cmd_set.dma_limit, &table)?;
     table.write_cfis(taskfile.encode());
     memory.write_header(slot, write, entries);
     Ok(ncq)
@@ -106,7 +106,7 @@ pub(crate) fn write<P: Platform>(
 #[cold]
 fn write_other<P: Platform>(
     memory: &Memory<P>,
-    dialect: &Dialect,
+    cmd_set: &CommandSet,
     ncq: bool,
     slot: u8,
     cmd: &Command,
@@ -115,15 +115,15 @@ fn write_other<P: Platform>(
     let table = memory.table(slot).ok_or(CmdError::Invalid)?;
     let (taskfile, entries, queued) = match cmd.op {
         Op::Flush => (flush(), 0, false),
-        Op::Discard if dialect.trim_blocks != 0 => {
-            if cmd.blocks > dialect.trim_blocks {
+        Op::Discard if cmd_set.trim_blocks != 0 => {
+            if cmd.blocks > cmd_set.trim_blocks {
                 return Err(CmdError::Invalid);
             }
             write_ranges(cmd, ranges, &table)?;
             point_to_ranges(&table, SECTOR_BYTES as u32);
-            match ncq && dialect.queued_trim {
-                true => (queued_trim(slot), 1, true),
-                false => (unqueued_trim(), 1, false),
+            match ncq && cmd_set.queued_trim {
+                true => (trim_ncq(slot), 1, true),
+                false => (trim_non_ncq(), 1, false),
             }
         }
         _ => return Err(CmdError::Unsupported),
@@ -135,9 +135,9 @@ fn write_other<P: Platform>(
 
 /// The bytes of a read or write, if it can be said in one command.
 #[inline]
-fn bytes(cmd: &Command, dialect: &Dialect) -> Result<u32, CmdError> {
+fn bytes(cmd: &Command, cmd_set: &CommandSet) -> Result<u32, CmdError> {
     let fits = cmd.blocks != 0 && cmd.blocks <= BLOCKS_MAX;
-    if !fits || cmd.block_shift != dialect.block_shift {
+    if !fits || cmd.block_shift != cmd_set.block_shift {
         return Err(CmdError::Invalid);
     }
     within(cmd)?;
@@ -157,9 +157,9 @@ fn within(cmd: &Command) -> Result<(), CmdError> {
 
 /// READ or WRITE FPDMA QUEUED (7.23, 7.63): the count is in the features, the tag in the count.
 #[inline]
-fn queued(cmd: &Command, slot: u8, write: bool, dialect: &Dialect) -> Taskfile {
+fn rw_fpdma(cmd: &Command, slot: u8, write: bool, cmd_set: &CommandSet) -> Taskfile {
     let (command, fua) = match write {
-        true => (WRITE_FPDMA_QUEUED, cmd.fua && dialect.fua),
+        true => (WRITE_FPDMA_QUEUED, cmd.fua && cmd_set.fua),
         false => (READ_FPDMA_QUEUED, false),
     };
     Taskfile {
@@ -175,7 +175,7 @@ fn queued(cmd: &Command, slot: u8, write: bool, dialect: &Dialect) -> Taskfile {
 
 /// READ DMA EXT, WRITE DMA EXT (7.20, 7.58): a drive without queues has no FUA that is trusted.
 #[inline]
-fn unqueued(cmd: &Command, write: bool) -> Taskfile {
+fn rw_dma_ext(cmd: &Command, write: bool) -> Taskfile {
     Taskfile {
         command: match write {
             false => READ_DMA_EXT,
@@ -199,7 +199,7 @@ pub(crate) fn flush() -> Taskfile {
 }
 
 /// DATA SET MANAGEMENT with one sector of ranges (7.6).
-fn unqueued_trim() -> Taskfile {
+fn trim_non_ncq() -> Taskfile {
     Taskfile {
         command: DATA_SET_MANAGEMENT,
         features: TRIM,
@@ -210,7 +210,7 @@ fn unqueued_trim() -> Taskfile {
 }
 
 /// SEND FPDMA QUEUED, subcommand 0 (7.44): the same, queued.
-fn queued_trim(slot: u8) -> Taskfile {
+fn trim_ncq(slot: u8) -> Taskfile {
     Taskfile {
         command: SEND_FPDMA_QUEUED,
         features: 1,
@@ -223,7 +223,7 @@ fn queued_trim(slot: u8) -> Taskfile {
 
 /// The same command as one that is not queued, for a device that is to get commands one by one.
 /// What is no queued command stays.
-pub(crate) fn singly(queued: Taskfile) -> Taskfile {
+pub(crate) fn to_non_ncq(queued: Taskfile) -> Taskfile {
     let plain = |command| Taskfile {
         command,
         count: queued.features,
@@ -235,7 +235,7 @@ pub(crate) fn singly(queued: Taskfile) -> Taskfile {
         (READ_FPDMA_QUEUED, _) => plain(READ_DMA_EXT),
         (WRITE_FPDMA_QUEUED, 0) => plain(WRITE_DMA_EXT),
         (WRITE_FPDMA_QUEUED, _) => plain(WRITE_DMA_FUA_EXT),
-        (SEND_FPDMA_QUEUED, _) => unqueued_trim(),
+        (SEND_FPDMA_QUEUED, _) => trim_non_ncq(),
         _ => queued,
     }
 }
@@ -243,9 +243,9 @@ pub(crate) fn singly(queued: Taskfile) -> Taskfile {
 /// An H2D Register FIS, five dwords, as 64-bit words.
 type Cfis = [u64; 3];
 
-/// H2D Register FIS: its type,
+/// H2D Register FIS: its type.
 const H2D: u8 = 0x27;
-/// and that the command register was written.
+/// H2D Register FIS: the command register was written.
 const COMMAND: u64 = 1 << 15;
 
 /// ATA registers of a 48-bit command.
@@ -317,12 +317,12 @@ pub(crate) const fn count(len: u32) -> u32 {
 /// An entry, if `segment` can be one; `below` is the first address that the HBA does not reach, 0
 /// for none.
 #[inline]
-fn entry(segment: Segment, below: u64) -> Result<[u64; 2], CmdError> {
+fn entry(segment: Segment, dma_limit: u64) -> Result<[u64; 2], CmdError> {
     let odd = (segment.addr as u32 | segment.len) & ALIGN != 0;
     let end = segment.addr.checked_add(u64::from(segment.len));
-    let far = match below {
+    let far = match dma_limit {
         0 => end.is_none(),
-        below => end.is_none_or(|end| end > below),
+        dma_limit => end.is_none_or(|end| end > dma_limit),
     };
     if odd || far || segment.len == 0 || segment.len > ENTRY_MAX {
         return Err(CmdError::Invalid);
@@ -337,7 +337,7 @@ fn entry(segment: Segment, below: u64) -> Result<[u64; 2], CmdError> {
 fn build<D: DmaMem>(
     mut data: impl Iterator<Item = Result<Segment, CmdError>>,
     bytes: u32,
-    below: u64,
+    dma_limit: u64,
     table: &Table<'_, D>,
 ) -> Result<u16, CmdError> {
     let mut left = bytes;
@@ -351,14 +351,14 @@ fn build<D: DmaMem>(
                 len: ENTRY_MAX,
                 ..segment
             };
-            add(part, &mut entries, below, table)?;
+            add(part, &mut entries, dma_limit, table)?;
             let next = segment.addr.checked_add(u64::from(ENTRY_MAX));
             segment = Segment {
                 addr: next.ok_or(CmdError::Invalid)?,
                 len: segment.len.wrapping_sub(ENTRY_MAX),
             };
         }
-        add(segment, &mut entries, below, table)?;
+        add(segment, &mut entries, dma_limit, table)?;
     }
     Ok(entries)
 }
@@ -367,14 +367,14 @@ fn build<D: DmaMem>(
 fn add<D: DmaMem>(
     segment: Segment,
     entries: &mut u16,
-    below: u64,
+    dma_limit: u64,
     table: &Table<'_, D>,
 ) -> Result<(), CmdError> {
     let index = usize::from(*entries);
     if index >= ENTRIES {
         return Err(CmdError::Invalid);
     }
-    table.write_entry(index, entry(segment, below)?);
+    table.write_entry(index, entry(segment, dma_limit)?);
     *entries = entries.wrapping_add(1);
     Ok(())
 }
@@ -474,9 +474,9 @@ pub(crate) const SECTOR_BYTES: usize = 512;
 
 /// Bytes of a slot's command table with its ranges, log2: a page.
 const TABLE_SHIFT: u32 = 12;
-/// In a command table: where the PRDT begins (4.2.3),
+/// In a command table: where the PRDT begins (4.2.3).
 const PRDT: usize = 0x80;
-/// and where the ranges do.
+/// In a command table: where the ranges of a TRIM begin.
 const RANGES: usize = PRDT + ENTRIES * BYTES;
 /// Tables in one allocation, log2: 32 KiB, which a fragmented machine still has in one piece.
 const CHUNK_SHIFT: u32 = 3;
@@ -495,10 +495,10 @@ pub(crate) struct Memory<P: Platform> {
 impl<P: Platform> Memory<P> {
     /// Memory for `slots` slots. [`Error::Unsupported`]: it does not lie below `below`, the first
     /// address that the HBA does not reach; 0: it reaches all.
-    pub(crate) fn new(platform: &P, slots: u8, below: u64) -> Result<Self, Error> {
+    pub(crate) fn new(platform: &P, slots: u8, dma_limit: u64) -> Result<Self, Error> {
         let reached = |memory: P::Dma| {
             let end = memory.bus_addr().saturating_add(memory.len() as u64);
-            match below == 0 || end <= below {
+            match dma_limit == 0 || end <= dma_limit {
                 true => Ok(memory),
                 false => Err(Error::Unsupported),
             }
@@ -562,8 +562,8 @@ impl<P: Platform> Memory<P> {
     }
 
     /// Writes a command of the driver's own to slot 0, with `data` as address and length, which the
-    /// device reads if it `writes`; [`Memory::give_back`] undoes it. Returns what it replaces.
-    pub(crate) fn borrow(&self, cfis: Cfis, writes: bool, data: Option<(u64, u32)>) -> u64 {
+    /// device reads if it `writes`. Returns what it replaces, for [`Memory::unstage_internal`].
+    pub(crate) fn stage_internal(&self, cfis: Cfis, writes: bool, data: Option<(u64, u32)>) -> u64 {
         let was = self.page.read64(header(0));
         self.page.write_words(OWN_TABLE, cfis);
         if let Some((addr, len)) = data {
@@ -577,7 +577,7 @@ impl<P: Platform> Memory<P> {
     }
 
     /// Gives slot 0 back.
-    pub(crate) fn give_back(&self, was: u64) {
+    pub(crate) fn unstage_internal(&self, was: u64) {
         let table = self.table(0).map_or(0, |table| table.bus());
         // PRDBC starts from zero again.
         let words = [was & 0xffff_ffff, table];
@@ -592,7 +592,7 @@ impl<P: Platform> Memory<P> {
 
     /// Fills the sector with what no device answers: one that writes less than it says is found out
     /// by the check sums.
-    pub(crate) fn spoil_sector(&self) {
+    pub(crate) fn poison_sector(&self) {
         for at in (SECTOR..SECTOR + SECTOR_BYTES).step_by(4) {
             self.page.write32(at, 0x5a5a_a55b);
         }
@@ -628,7 +628,7 @@ impl<P: Platform> Memory<P> {
         self.page.write32(SDBFIS, 0);
     }
 
-    /// Likewise the D2H Register FIS.
+    /// Forgets the D2H Register FIS, so that the next one is noticed.
     #[inline]
     pub(crate) fn clear_rfis(&self) {
         self.page.write32(RFIS, 0);

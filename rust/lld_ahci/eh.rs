@@ -30,25 +30,25 @@ use core::fmt;
 use hal::{CmdError, Deadline, Error, Mmio, Outcome, Platform};
 
 use crate::cmd::{self, Taskfile, AMNF, ICRC, IDNF, SECTOR_BYTES, UNC};
-use crate::port::{History, Occupant, Port, State, Step, Taken, Trouble, ERRORS};
+use crate::port::{ErrorCategory, ErrorRing, Occupant, Port, SpeedDown, State, Step, ERRORS};
 use crate::regs::{
-    Reg, IS_BROKEN, IS_HOTPLUG, IS_IF, IS_TFE, SCTL_DET, SPD, STATUS_DF, STATUS_ERR,
+    Reg, IS_BUS_ERROR, IS_HOTPLUG, IS_IF, IS_TFE, SCTL_DET, SPD, STATUS_DF, STATUS_ERR,
 };
 
-/// What [`crate::AhciController::attend`] found.
+/// What [`crate::AhciController::run_eh`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum EhOutcome {
     /// Nothing that matters.
     Nothing,
     /// There were errors; what failed has failed, everything else goes on.
     Recovered,
     /// The drive is gone: its disk is to be removed. What it had has failed, and what is issued to
     /// it will not be answered.
-    Left,
+    Detached,
     /// Another drive is in its place: the disk is to be removed, and the port made anew.
-    Exchanged,
+    Replaced,
     /// A drive came to a port that has none, or none that is served: the port is to be made anew.
-    Came,
+    Attached,
 }
 
 /// How long a link that was lost may take to come back by itself, before its drive counts as gone.
@@ -57,38 +57,43 @@ const GRACE_US: u64 = 500_000;
 const ALONE_US: u64 = 30_000_000;
 /// Resets of the link after which commands are issued one by one, if each came so soon after the
 /// last.
-const STRIKES: u32 = 3;
-const SOON_US: u64 = 10_000_000;
+const LINK_RESETS_MAX: u32 = 3;
+const LINK_RESETS_WINDOW_US: u64 = 10_000_000;
 /// Commands without an answer, of those that are issued one by one, after which the drive is not
 /// tried any further.
-const PATIENCE: u32 = 2;
+const LOST_MAX: u32 = 2;
 
 impl<P: Platform, M: Mmio> Port<P, M> {
-    /// Sees to what happened. After `Ok` the port is as it was, or its drive is gone.
-    pub(crate) fn attend(&self, state: &mut State) -> Result<News, Error> {
+    /// Handles the errors and hot-plug events that the registers report. After `Ok` the port is as
+    /// it was, or its drive is gone.
+    pub(crate) fn run_eh(&self, state: &mut State) -> Result<EhOutcome, Error> {
         let status = self.regs.get(Reg::Is)?;
         let changed = status & IS_HOTPLUG != 0 || self.regs.has_changed();
         let link = self.has_link()?;
         let served = match state.occupant {
-            Occupant::Drive(_) => !self.flight.is_halted(),
+            Occupant::Drive(_) => !self.active_tags.is_stopped(),
             _ => false,
         };
         if !served {
             self.forget_errors();
-            return Ok(if link { News::Came } else { News::Nothing });
+            return Ok(if link {
+                EhOutcome::Attached
+            } else {
+                EhOutcome::Nothing
+            });
         }
         if !self.is_running() {
             // Somebody has reset the HBA: everything is to be set up anew.
             return Err(Error::Fatal);
         }
         if !link && !self.wait_link(GRACE_US)? {
-            return self.depart(News::Left);
+            return self.detach(EhOutcome::Detached);
         }
         let failed = self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) != 0;
-        if changed || !link || status & IS_BROKEN != 0 {
-            let issued = self.quiesce()?;
+        if changed || !link || status & IS_BUS_ERROR != 0 {
+            let issued = self.stop_for_eh()?;
             if status & IS_IF != 0 {
-                self.weigh(state, Trouble::Link, self.generation())?;
+                self.speed_down(state, ErrorCategory::Bus, self.generation())?;
             }
             return self.reset_link(state, issued);
         }
@@ -96,22 +101,22 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             return self.recover(state);
         }
         self.forget_errors();
-        Ok(News::Nothing)
+        Ok(EhOutcome::Nothing)
     }
 
     /// Stops the list; returns what the device has not finished.
-    fn quiesce(&self) -> Result<u32, Error> {
+    fn stop_for_eh(&self) -> Result<u32, Error> {
         self.progress.at(Step::Halt);
-        self.halt()?;
-        Ok(self.flight.issued.load(Ordering::SeqCst))
+        self.stop_engine()?;
+        Ok(self.active_tags.issued.load(Ordering::SeqCst))
     }
 
     /// The device reported an error of a command.
-    fn recover(&self, state: &mut State) -> Result<News, Error> {
-        let unqueued = self.flight.has_unqueued();
+    fn recover(&self, state: &mut State) -> Result<EhOutcome, Error> {
+        let unqueued = self.active_tags.has_non_ncq();
         let tfd = self.regs.get(Reg::Tfd)?;
-        let issued = self.quiesce()?;
-        if self.run().is_err() {
+        let issued = self.stop_for_eh()?;
+        if self.start_engine().is_err() {
             return self.reset_link(state, issued);
         }
         if unqueued && issued.is_power_of_two() {
@@ -119,13 +124,13 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 Ok(()) => Err(CmdError::Io.again()),
                 failed => failed,
             };
-            self.flight.judge(issued, outcome);
-            self.end_failure()?;
+            self.active_tags.eh_complete(issued, outcome);
+            self.clear_device_error()?;
             // CAST: the error byte.
-            return self.blame(state, trouble((tfd >> 8) as u8), 0);
+            return self.after_device_error(state, categorize((tfd >> 8) as u8), 0);
         }
         if unqueued {
-            return self.one_by_one(state, issued);
+            return self.reissue_one_by_one(state, issued);
         }
         let named = match self.read_log(NCQ_ERROR) {
             Ok(sector) => ncq_error(&sector),
@@ -135,87 +140,87 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let Some((bit, error)) = named.and_then(|error| Some((bit_of(error.tag, issued)?, error)))
         else {
             // Only the log or a reset ends the device's error state.
-            return match self.renew(state)? {
-                News::Nothing => self.one_by_one(state, issued),
+            return match self.reset_and_revalidate(state)? {
+                EhOutcome::Nothing => self.reissue_one_by_one(state, issued),
                 gone => Ok(gone),
             };
         };
         let failed = cmd::failure(error.status, error.error);
-        self.flight.judge(bit, Err(failed));
-        self.blame(state, trouble(error.error), issued & !bit)
+        self.active_tags.eh_complete(bit, Err(failed));
+        self.after_device_error(state, categorize(error.error), issued & !bit)
     }
 
-    /// Goes on with `issued` after an error of the drive, without what that costs it.
-    fn blame(
+    /// Issues `issued` again after an error of the device, sped down if there were too many.
+    fn after_device_error(
         &self,
         state: &mut State,
-        trouble: Option<Trouble>,
+        category: Option<ErrorCategory>,
         issued: u32,
-    ) -> Result<News, Error> {
-        let taken = match trouble {
-            Some(trouble) => self.weigh(state, trouble, self.generation())?,
+    ) -> Result<EhOutcome, Error> {
+        let taken = match category {
+            Some(category) => self.speed_down(state, category, self.generation())?,
             None => None,
         };
         match taken {
-            None | Some(Taken::Sleep) => self.go_on(issued),
-            Some(Taken::Queue) => self.one_by_one(state, issued),
-            Some(Taken::Speed(_)) => match self.renew(state)? {
-                News::Nothing => self.go_on(issued),
+            None | Some(SpeedDown::LpmOff) => self.reissue(issued),
+            Some(SpeedDown::NcqOff) => self.reissue_one_by_one(state, issued),
+            Some(SpeedDown::Speed(_)) => match self.reset_and_revalidate(state)? {
+                EhOutcome::Nothing => self.reissue(issued),
                 gone => Ok(gone),
             },
         }
     }
 
     /// The link or the bus failed, or the drive is not ready: resets the link.
-    fn reset_link(&self, state: &mut State, issued: u32) -> Result<News, Error> {
-        match self.renew(state)? {
-            News::Nothing => {}
+    fn reset_link(&self, state: &mut State, issued: u32) -> Result<EhOutcome, Error> {
+        match self.reset_and_revalidate(state)? {
+            EhOutcome::Nothing => {}
             gone => return Ok(gone),
         }
         let now = self.platform.now_us();
-        state.strikes = match now.saturating_sub(state.struck_us) < SOON_US {
-            true => state.strikes.saturating_add(1),
+        state.link_resets = match now.saturating_sub(state.link_reset_us) < LINK_RESETS_WINDOW_US {
+            true => state.link_resets.saturating_add(1),
             false => 1,
         };
-        state.struck_us = now;
-        let unqueued = self.flight.has_unqueued() && issued != 0;
-        match unqueued || state.strikes >= STRIKES {
-            true => self.one_by_one(state, issued),
-            false => self.go_on(issued),
+        state.link_reset_us = now;
+        let unqueued = self.active_tags.has_non_ncq() && issued != 0;
+        match unqueued || state.link_resets >= LINK_RESETS_MAX {
+            true => self.reissue_one_by_one(state, issued),
+            false => self.reissue(issued),
         }
     }
 
     /// COMRESET, and is it the same drive? Then its command list runs, with nothing issued.
-    pub(crate) fn renew(&self, state: &State) -> Result<News, Error> {
+    pub(crate) fn reset_and_revalidate(&self, state: &State) -> Result<EhOutcome, Error> {
         let Occupant::Drive(before) = state.occupant else {
             return Err(Error::Invalid);
         };
         self.progress.at(Step::Halt);
-        self.halt()?;
-        let now = match self.recognize(true)? {
-            Occupant::Drive(now) => self.as_promised(&before.id, now)?,
-            Occupant::Nobody => return self.depart(News::Left),
-            Occupant::Refused(_) => return self.depart(News::Exchanged),
+        self.stop_engine()?;
+        let now = match self.probe_drive(true)? {
+            Occupant::Drive(now) => self.revalidate(&before.id, now)?,
+            Occupant::Nobody => return self.detach(EhOutcome::Detached),
+            Occupant::Refused(_) => return self.detach(EhOutcome::Replaced),
         };
         match now.id.is_same(&before.id) {
-            true => Ok(News::Nothing),
-            false => self.depart(News::Exchanged),
+            true => Ok(EhOutcome::Nothing),
+            false => self.detach(EhOutcome::Replaced),
         }
     }
 
     /// Issues `queued` again, and then what is deferred.
-    fn go_on(&self, queued: u32) -> Result<News, Error> {
-        self.open();
+    fn reissue(&self, queued: u32) -> Result<EhOutcome, Error> {
+        self.resume_data_path();
         if queued != 0 {
-            self.issue_queued(queued);
+            self.issue_ncq(queued);
         } else {
-            self.give_turns();
+            self.issue_deferred();
         }
-        Ok(News::Recovered)
+        Ok(EhOutcome::Recovered)
     }
 
     /// Issues the commands in `issued` again, one by one and not queued, and waits for each.
-    fn one_by_one(&self, state: &State, issued: u32) -> Result<News, Error> {
+    fn reissue_one_by_one(&self, state: &State, issued: u32) -> Result<EhOutcome, Error> {
         let mut left = issued;
         let mut lost = 0u32;
         let mut last = Ok(());
@@ -224,35 +229,37 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             // CAST: below 32.
             let slot = left.trailing_zeros() as u8;
             let bit = left & left.wrapping_neg();
-            let outcome = match self.alone(slot) {
+            let outcome = match self.exec_non_ncq(slot) {
                 Ok(outcome) => outcome,
-                Err(why) if why == Error::Gone || lost >= PATIENCE => return Err(why),
+                Err(why) if why == Error::Gone || lost >= LOST_MAX => return Err(why),
                 // It takes the link along; those after it get their chance.
                 Err(why) => {
                     lost = lost.saturating_add(1);
-                    match self.renew(state)? {
-                        News::Nothing if why == Error::Timeout => Err(CmdError::Timeout.again()),
-                        News::Nothing => Err(CmdError::Io.again()),
+                    match self.reset_and_revalidate(state)? {
+                        EhOutcome::Nothing if why == Error::Timeout => {
+                            Err(CmdError::Timeout.again())
+                        }
+                        EhOutcome::Nothing => Err(CmdError::Io.again()),
                         gone => return Ok(gone),
                     }
                 }
             };
-            self.flight.judge(bit, outcome);
+            self.active_tags.eh_complete(bit, outcome);
             left &= !bit;
             last = outcome;
         }
         if last.is_err() {
-            self.end_failure()?;
+            self.clear_device_error()?;
         }
-        self.go_on(0)
+        self.reissue(0)
     }
 
     /// The outcome of the command in `slot`, issued alone.
-    fn alone(&self, slot: u8) -> Result<Outcome, Error> {
+    fn exec_non_ncq(&self, slot: u8) -> Result<Outcome, Error> {
         let table = self.memory.table(slot).ok_or(Error::Invalid)?;
-        let taskfile = cmd::singly(Taskfile::decode(table.read_cfis()));
+        let taskfile = cmd::to_non_ncq(Taskfile::decode(table.read_cfis()));
         table.write_cfis(taskfile.encode());
-        match self.run_alone(slot, Deadline::after(ALONE_US)) {
+        match self.exec_polled(slot, Deadline::after(ALONE_US)) {
             Ok(()) => Ok(Ok(())),
             Err(Error::Refused(tfd)) => Ok(match cmd::outcome(u32::from(tfd)) {
                 Ok(()) => Err(CmdError::Io.again()),
@@ -263,15 +270,16 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// The drive is gone: everything that it had, or was to have, fails.
-    fn depart(&self, news: News) -> Result<News, Error> {
-        self.departed.store(true, Ordering::SeqCst);
-        self.put_out()?;
-        let deferred = self.flight.turns.load(Ordering::SeqCst);
+    fn detach(&self, news: EhOutcome) -> Result<EhOutcome, Error> {
+        self.drive_gone.store(true, Ordering::SeqCst);
+        self.stop_port()?;
+        let deferred = self.active_tags.state.load(Ordering::SeqCst);
         // CAST: the low half.
         let deferred = deferred as u32;
-        let all = deferred | self.flight.issued.fetch_or(deferred, Ordering::SeqCst);
-        self.flight.release(all);
-        self.flight.judge(all, Err(CmdError::Gone.finally()));
+        let all = deferred | self.active_tags.issued.fetch_or(deferred, Ordering::SeqCst);
+        self.active_tags.undefer(all);
+        self.active_tags
+            .eh_complete(all, Err(CmdError::Gone.finally()));
         self.forget_errors();
         Ok(news)
     }
@@ -311,47 +319,47 @@ fn ncq_error(sector: &[u8; SECTOR_BYTES]) -> Option<NcqError> {
 
 /// How long an error counts, in microseconds: ten minutes.
 const WINDOW_US: u64 = 600_000_000;
-/// More of a kind, or of kinds that point to the same, are too many.
-const MANY: usize = 3;
-/// Likewise, of those that rather speak against the drive than against its link.
-const VERY_MANY: usize = 6;
+/// More errors than this of one category, or of categories with one cause, are too many.
+const ERRORS_MAX: usize = 3;
+/// More errors of the device than this cost speed of the link.
+const DEVICE_ERRORS_MAX: usize = 6;
 
 /// What `error` says of queue and link, as `ata_eh_categorize_error` sees it.
-fn trouble(error: u8) -> Option<Trouble> {
+fn categorize(error: u8) -> Option<ErrorCategory> {
     match error {
-        error if error & ICRC != 0 => Some(Trouble::Link),
+        error if error & ICRC != 0 => Some(ErrorCategory::Bus),
         error if error & (UNC | AMNF | IDNF) != 0 => None,
-        _ => Some(Trouble::Drive),
+        _ => Some(ErrorCategory::Device),
     }
 }
 
-impl History {
-    /// Adds one that came at `now_us`; what is to be taken for it from a drive with a queue, if it
-    /// is `queued`, and a link of `generation`.
+impl ErrorRing {
+    /// Adds an error of `category` at `now_us`. Returns how a drive with a link of `generation`,
+    /// and with NCQ if it is `queued`, is sped down for it.
     fn add(
         &mut self,
         now_us: u64,
-        trouble: Trouble,
+        category: ErrorCategory,
         queued: bool,
         generation: u32,
-    ) -> Option<Taken> {
+    ) -> Option<SpeedDown> {
         if let Some(place) = self.errors.get_mut(self.next) {
-            *place = Some((now_us, trouble));
+            *place = Some((now_us, category));
         }
         self.next = self.next.wrapping_add(1) & (ERRORS - 1);
         let since = now_us.saturating_sub(WINDOW_US);
-        let count = |wanted: &[Trouble]| {
+        let count = |wanted: &[ErrorCategory]| {
             let late = self.errors.iter().flatten();
-            late.filter(|(at, trouble)| *at >= since && wanted.contains(trouble))
+            late.filter(|(at, category)| *at >= since && wanted.contains(category))
                 .count()
         };
-        let queue = count(&[Trouble::Silence, Trouble::Drive]) > MANY;
-        let link = count(&[Trouble::Link, Trouble::Silence]) > MANY;
-        let drive = count(&[Trouble::Drive]) > VERY_MANY;
+        let queue = count(&[ErrorCategory::Timeout, ErrorCategory::Device]) > ERRORS_MAX;
+        let link = count(&[ErrorCategory::Bus, ErrorCategory::Timeout]) > ERRORS_MAX;
+        let drive = count(&[ErrorCategory::Device]) > DEVICE_ERRORS_MAX;
         let taken = if queued && queue {
-            Taken::Queue
+            SpeedDown::NcqOff
         } else if generation > 1 && (link || drive) {
-            Taken::Speed(generation.saturating_sub(1))
+            SpeedDown::Speed(generation.saturating_sub(1))
         } else {
             return None;
         };
@@ -368,40 +376,40 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         (ssts & SPD) >> SPD.trailing_zeros()
     }
 
-    /// Notes `trouble` with a link that was of `generation`, and takes from the drive what it has
-    /// too much of. Speed goes with the next reset of the link.
-    pub(crate) fn weigh(
+    /// Records an error of `category` on a link of `generation`, and speeds the drive down if there
+    /// were too many. A slower link comes with its next reset.
+    pub(crate) fn speed_down(
         &self,
         state: &mut State,
-        trouble: Trouble,
+        category: ErrorCategory,
         generation: u32,
-    ) -> Result<Option<Taken>, Error> {
+    ) -> Result<Option<SpeedDown>, Error> {
         let Occupant::Drive(about) = state.occupant else {
             return Ok(None);
         };
-        let queued = about.dialect.ncq && !self.is_unqueued();
+        let queued = about.cmd_set.ncq && !self.is_ncq_off();
         let now = self.platform.now_us();
-        let taken = state.history.add(now, trouble, queued, generation);
+        let taken = state.ering.add(now, category, queued, generation);
         match taken {
             None => return Ok(None),
-            Some(Taken::Sleep) => self.power.give_up(),
-            Some(Taken::Queue) => self.unqueued.store(true, Ordering::Relaxed),
-            Some(Taken::Speed(limit)) => {
+            Some(SpeedDown::LpmOff) => self.lpm.mark_failed(),
+            Some(SpeedDown::NcqOff) => self.ncq_off.store(true, Ordering::Relaxed),
+            Some(SpeedDown::Speed(limit)) => {
                 self.generation_max.store(limit, Ordering::Relaxed);
                 let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
                 self.regs.write(Reg::Sctl, self.limited(sctl));
             }
         }
         if let Some(taken) = taken {
-            self.tell_taken(taken);
+            self.report_speed_down(taken);
         }
         Ok(taken)
     }
 
-    /// The operator is told of the last one.
-    pub(crate) fn tell_taken(&self, taken: Taken) {
-        let _ = self.taken.take();
-        let _ = self.taken.put(taken);
+    /// Keeps `taken` for the operator's log; the last one counts.
+    pub(crate) fn report_speed_down(&self, taken: SpeedDown) {
+        let _ = self.speed_down.take();
+        let _ = self.speed_down.put(taken);
     }
 
     /// `PxSCTL` as `sctl`, with the limit of the link's speed, if there is one.
@@ -413,17 +421,17 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for SpeedDown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Taken::Queue => f.write_str(
+            SpeedDown::NcqOff => f.write_str(
                 "too many errors: its commands are queued no more (NCQ), until it is bound anew",
             ),
-            Taken::Sleep => f.write_str(
+            SpeedDown::LpmOff => f.write_str(
                 "it is lost when its link is given leave to sleep: that stays awake, until it is \
                  bound anew",
             ),
-            Taken::Speed(generation) => write!(
+            SpeedDown::Speed(generation) => write!(
                 f,
                 "too many errors: its link is limited to {} Gbit/s, until it is bound anew",
                 match generation {
@@ -441,36 +449,40 @@ mod tests {
     use std::string::ToString;
     use std::vec::Vec;
 
-    use Trouble::{Drive, Link, Silence};
+    use ErrorCategory::{Bus, Device, Timeout};
 
     use super::*;
     use crate::cmd::ABRT;
 
     const MINUTE: u64 = 60_000_000;
 
-    fn all(queued: bool, generation: u32, troubles: &[(u64, Trouble)]) -> Vec<Option<Taken>> {
-        let mut history = History::default();
-        let each = troubles.iter();
-        each.map(|(at, trouble)| history.add(at * MINUTE, *trouble, queued, generation))
+    fn all(
+        queued: bool,
+        generation: u32,
+        errors: &[(u64, ErrorCategory)],
+    ) -> Vec<Option<SpeedDown>> {
+        let mut history = ErrorRing::default();
+        let each = errors.iter();
+        each.map(|(at, category)| history.add(at * MINUTE, *category, queued, generation))
             .collect()
     }
 
     #[test]
     fn the_fourth_in_ten_minutes_is_one_too_many() {
-        for (trouble, taken) in [
-            (Link, Taken::Speed(2)),
-            (Silence, Taken::Queue),
-            (Drive, Taken::Queue),
+        for (category, taken) in [
+            (Bus, SpeedDown::Speed(2)),
+            (Timeout, SpeedDown::NcqOff),
+            (Device, SpeedDown::NcqOff),
         ] {
-            let soon: Vec<_> = (0..4).map(|at| (at, trouble)).collect();
+            let soon: Vec<_> = (0..4).map(|at| (at, category)).collect();
             let expected = [None, None, None, Some(taken)];
-            assert_eq!(all(true, 3, &soon), expected, "{trouble:?}");
-            let late: Vec<_> = (0..16).map(|at| (at * 4, trouble)).collect();
-            assert_eq!(all(true, 3, &late), [None; 16], "{trouble:?}");
+            assert_eq!(all(true, 3, &soon), expected, "{category:?}");
+            let late: Vec<_> = (0..16).map(|at| (at * 4, category)).collect();
+            assert_eq!(all(true, 3, &late), [None; 16], "{category:?}");
         }
-        let mixed = [(0, Silence), (1, Drive), (2, Silence), (3, Drive)];
-        assert_eq!(all(true, 3, &mixed)[3], Some(Taken::Queue));
-        let mixed = [(0, Link), (1, Drive), (2, Link), (3, Drive)];
+        let mixed = [(0, Timeout), (1, Device), (2, Timeout), (3, Device)];
+        assert_eq!(all(true, 3, &mixed)[3], Some(SpeedDown::NcqOff));
+        let mixed = [(0, Bus), (1, Device), (2, Bus), (3, Device)];
         assert_eq!(
             all(true, 3, &mixed)[3],
             None,
@@ -480,47 +492,45 @@ mod tests {
 
     #[test]
     fn without_a_queue_it_is_speed() {
-        let silence: Vec<_> = (0..4).map(|at| (at, Silence)).collect();
-        assert_eq!(all(false, 3, &silence)[3], Some(Taken::Speed(2)));
-        assert_eq!(all(false, 2, &silence)[3], Some(Taken::Speed(1)));
-        let drive: Vec<_> = (0..7).map(|at| (at, Drive)).collect();
+        let timeouts: Vec<_> = (0..4).map(|at| (at, Timeout)).collect();
+        assert_eq!(all(false, 3, &timeouts)[3], Some(SpeedDown::Speed(2)));
+        assert_eq!(all(false, 2, &timeouts)[3], Some(SpeedDown::Speed(1)));
+        let drive: Vec<_> = (0..7).map(|at| (at, Device)).collect();
         let mut expected = [None; 7];
-        expected[6] = Some(Taken::Speed(2));
+        expected[6] = Some(SpeedDown::Speed(2));
         assert_eq!(all(false, 3, &drive), expected);
     }
 
     #[test]
     fn the_slowest_link_stays_as_it_is() {
         for generation in [0, 1] {
-            let troubles: Vec<_> = (0..40).map(|at| (at / 8, Link)).collect();
-            assert!(all(false, generation, &troubles)
-                .iter()
-                .all(Option::is_none));
+            let errors: Vec<_> = (0..40).map(|at| (at / 8, Bus)).collect();
+            assert!(all(false, generation, &errors).iter().all(Option::is_none));
         }
     }
 
     #[test]
     fn after_a_verdict_it_is_judged_anew() {
-        let troubles: Vec<_> = (0..8).map(|at| (at / 2, Silence)).collect();
-        let taken = all(true, 3, &troubles);
-        let expected = [None, None, None, Some(Taken::Queue)];
+        let errors: Vec<_> = (0..8).map(|at| (at / 2, Timeout)).collect();
+        let taken = all(true, 3, &errors);
+        let expected = [None, None, None, Some(SpeedDown::NcqOff)];
         assert_eq!(taken[..4], expected);
         assert_eq!(taken[4..], expected);
     }
 
     #[test]
     fn medium_and_address_speak_neither_against_queue_nor_link() {
-        assert_eq!(trouble(ICRC | ABRT), Some(Trouble::Link));
-        assert_eq!(trouble(ICRC | UNC), Some(Trouble::Link));
-        assert_eq!([UNC, AMNF, IDNF, UNC | ABRT].map(trouble), [None; 4]);
-        assert_eq!([0, ABRT].map(trouble), [Some(Trouble::Drive); 2]);
+        assert_eq!(categorize(ICRC | ABRT), Some(ErrorCategory::Bus));
+        assert_eq!(categorize(ICRC | UNC), Some(ErrorCategory::Bus));
+        assert_eq!([UNC, AMNF, IDNF, UNC | ABRT].map(categorize), [None; 4]);
+        assert_eq!([0, ABRT].map(categorize), [Some(ErrorCategory::Device); 2]);
     }
 
     #[test]
     fn what_is_taken_is_said() {
-        assert!(Taken::Queue.to_string().contains("NCQ"));
-        assert!(Taken::Speed(1).to_string().contains("1.5 Gbit/s"));
-        assert!(Taken::Speed(2).to_string().contains("3.0 Gbit/s"));
+        assert!(SpeedDown::NcqOff.to_string().contains("NCQ"));
+        assert!(SpeedDown::Speed(1).to_string().contains("1.5 Gbit/s"));
+        assert!(SpeedDown::Speed(2).to_string().contains("3.0 Gbit/s"));
     }
 
     fn sector(bytes: &[u8]) -> [u8; SECTOR_BYTES] {

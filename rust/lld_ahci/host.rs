@@ -15,14 +15,14 @@ use hal::{
     TagTable, Unit,
 };
 
-use crate::eh::News;
+use crate::eh::EhOutcome;
 use crate::internal::{AtaCommand, AtaReply, Transfer};
-use crate::port::{About, Firmware, Occupant, Port, PortPlan, Site, State};
+use crate::port::{DriveConfig, Firmware, Occupant, Port, PortConfig, Site, State};
 use crate::queue::{AhciDrain, AhciQueue};
-use crate::quirks::{Boards, Surroundings};
+use crate::quirks::{HbaQuirks, QuirkContext};
 use crate::regs::{
     self, Cap, PortRegs, Reg, ABSENT, BOHC, BOHC_BB, BOHC_BOS, BOHC_OOS, CAP, CAP2, CAP2_BOH, GHC,
-    GHC_AE, GHC_HR, GHC_IE, GHC_MRSM, IS, IS_DONE, IS_TROUBLE, PI, PORTS, PORTS_MAX, PORT_SHIFT,
+    GHC_AE, GHC_HR, GHC_IE, GHC_MRSM, IS, IS_DONE, IS_ERROR, PI, PORTS, PORTS_MAX, PORT_SHIFT,
 };
 use crate::{cmd, identify};
 
@@ -33,11 +33,11 @@ const PAUSES: Backoff = Backoff::steady(100);
 
 /// One host bus adapter.
 ///
-/// `mmio` is its whole register window ([`Boards::bar`]).
+/// `mmio` is its whole register window ([`HbaQuirks::bar`]).
 pub struct Hba<M: Mmio> {
     mmio: M,
     cap: Cap,
-    board: Boards,
+    hba_quirks: HbaQuirks,
     vendor: u16,
     /// PI.
     implemented: u32,
@@ -50,16 +50,16 @@ impl<M: Mmio + Clone> Hba<M> {
     /// Looks at the capabilities of an HBA made by `ids`; the device is not touched before
     /// [`Hba::start`].
     ///
-    /// [`Error::Unsupported`]: [`Boards::refusal`] says why. [`Error::Gone`]: no device answers.
+    /// [`Error::Unsupported`]: [`HbaQuirks::refusal`] says why. [`Error::Gone`]: no device answers.
     /// [`Error::Malformed`]: it implements no port, or ports beyond the window.
     pub fn new(mmio: M, ids: &PciIds) -> Result<Self, Error> {
-        let board = Boards::of(ids);
-        if board.refusal().is_some() {
+        let hba_quirks = HbaQuirks::of(ids);
+        if hba_quirks.refusal().is_some() {
             return Err(Error::Unsupported);
         }
         let cap = regs::read(&mmio, CAP)?;
         let implemented = mmio.read32(PI);
-        let ports = board.sata_ports(implemented, ids);
+        let ports = hba_quirks.sata_ports(implemented, ids);
         // All ports implemented is possible, all capabilities as well is not.
         let last = match ports.checked_ilog2() {
             Some(last) => last,
@@ -70,8 +70,8 @@ impl<M: Mmio + Clone> Hba<M> {
             return Err(Error::Malformed);
         }
         Ok(Self {
-            cap: board.capabilities(Cap(cap)),
-            board,
+            cap: hba_quirks.capabilities(Cap(cap)),
+            hba_quirks,
             vendor: ids.vendor,
             implemented,
             ports,
@@ -84,23 +84,23 @@ impl<M: Mmio + Clone> Hba<M> {
     /// is made.
     pub fn dma_bits(&self) -> u8 {
         let said = if self.cap.has_64_bits() { 64 } else { 32 };
-        self.board.dma_bits(said)
+        self.hba_quirks.dma_bits(said)
     }
 
     /// Tells the names of what it is known for to `named`; its ports' controllers tell them, too.
     pub fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
-        self.board.each(named);
+        self.hba_quirks.each(named);
     }
 
     /// How it may interrupt.
     pub const fn messages(&self) -> Messages {
-        self.board.messages()
+        self.hba_quirks.messages()
     }
 
     /// The ports that are to be on in the register PCS of configuration space, which a reset of the
     /// HBA may have turned off; `None`: there is no such register.
-    pub const fn switched_ports(&self) -> Option<u32> {
-        match self.board.has(Boards::PCS) {
+    pub const fn pcs_ports(&self) -> Option<u32> {
+        match self.hba_quirks.has(HbaQuirks::PCS) {
             true => Some(self.ports),
             false => None,
         }
@@ -112,29 +112,29 @@ impl<M: Mmio + Clone> Hba<M> {
     }
 
     /// What makes port `number`; `None`: it is not implemented. After [`Hba::start`].
-    pub fn port(&self, number: u8) -> Option<PortPlan> {
+    pub fn port(&self, number: u8) -> Option<PortConfig> {
         let bit = 1u32.checked_shl(u32::from(number))?;
         let firmware = *self.firmware.get(usize::from(number))?;
-        (self.ports & bit != 0).then_some(PortPlan {
+        (self.ports & bit != 0).then_some(PortConfig {
             number,
             cap: self.cap,
-            board: self.board,
-            around: Surroundings {
+            hba_quirks: self.hba_quirks,
+            context: QuirkContext {
                 vendor: self.vendor,
                 fua: false,
-                sectors: self.board.sectors(),
+                sectors: self.hba_quirks.sectors(),
             },
-            below: 1u64.checked_shl(u32::from(self.dma_bits())).unwrap_or(0),
+            dma_limit: 1u64.checked_shl(u32::from(self.dma_bits())).unwrap_or(0),
             firmware,
         })
     }
 
-    /// Takes it over from the firmware, resets it and leaves all ports idle and all interrupts off.
-    /// Sleeps, for 3 s at most.
+    /// Takes the HBA over from the firmware, resets it and leaves all ports idle and all interrupts
+    /// off. Sleeps, for 3 s at most.
     ///
     /// [`Error::Timeout`]: the reset does not end. [`Error::Gone`].
     pub fn start<P: Platform>(&mut self, platform: &P) -> Result<(), Error> {
-        take_over(platform, &self.mmio)?;
+        bios_handoff(platform, &self.mmio)?;
         // Registers below GHC are defined only now (3.1.2, AE).
         self.enable_ahci()?;
         for (number, place) in (0u8..).zip(self.firmware.iter_mut()) {
@@ -146,7 +146,7 @@ impl<M: Mmio + Clone> Hba<M> {
             let esata = cmd & regs::CMD_ESP != 0 && self.cap.has_external();
             *place = Firmware {
                 cmd: cmd & regs::CMD_ALPM,
-                sctl: port.get(Reg::Sctl)? & regs::SCTL_KEPT,
+                sctl: port.get(Reg::Sctl)? & regs::SCTL_FIRMWARE,
                 external: esata || cmd & regs::CMD_HPCP != 0,
             };
         }
@@ -154,17 +154,17 @@ impl<M: Mmio + Clone> Hba<M> {
     }
 
     /// Brings back one that [`Hba::start`] had brought up, after a sleep or a reset in which its
-    /// registers were lost: likewise, with what the firmware had set up before the start. Sleeps.
+    /// registers were lost, with what the firmware had set up before the start. Sleeps.
     ///
     /// [`Error::Timeout`]: the reset does not end. [`Error::Gone`].
     pub fn restart<P: Platform>(&self, platform: &P) -> Result<(), Error> {
         // A firmware that woke the machine may have used it (10.6.3).
-        take_over(platform, &self.mmio)?;
+        bios_handoff(platform, &self.mmio)?;
         self.enable_ahci()?;
         self.reset(platform)
     }
 
-    /// Resets it, and leaves all ports idle and all interrupts off (10.4.3). Sleeps.
+    /// Resets the HBA, and leaves all ports idle and all interrupts off (10.4.3). Sleeps.
     fn reset<P: Platform>(&self, platform: &P) -> Result<(), Error> {
         self.mmio.write32(GHC, GHC_AE | GHC_HR);
         poll_until(platform, Deadline::after(RESET_US), PAUSES, || {
@@ -214,7 +214,8 @@ impl<M: Mmio + Clone> Hba<M> {
     /// 10.7.2.2). `IS` is acknowledged last, as it follows the ports' own status.
     #[inline]
     pub fn interrupt(&self, shared: bool, served: u32, mut serve: impl FnMut(u8) -> bool) -> bool {
-        let alone = !shared && served.is_power_of_two() && !self.board.has(Boards::ACK_FIRST);
+        let alone =
+            !shared && served.is_power_of_two() && !self.hba_quirks.has(HbaQuirks::ACK_FIRST);
         // CAST: below 32, or 32 of no port.
         if alone && serve(served.trailing_zeros() as u8) {
             self.mmio.write32(IS, served);
@@ -225,7 +226,7 @@ impl<M: Mmio + Clone> Hba<M> {
         if pending == 0 || (pending == regs::ABSENT && self.ports != regs::ABSENT) {
             return false;
         }
-        let first = self.board.has(Boards::ACK_FIRST);
+        let first = self.hba_quirks.has(HbaQuirks::ACK_FIRST);
         if first {
             // What comes from here on interrupts again.
             self.mmio.write32(IS, pending);
@@ -254,7 +255,7 @@ const HANDOFF_PAUSE_US: u64 = 1_000;
 
 /// Takes the HBA over. A firmware that does not let go in its time has lost it: the reset that
 /// follows takes it away.
-fn take_over<P: Platform>(platform: &P, mmio: &impl Mmio) -> Result<(), Error> {
+fn bios_handoff<P: Platform>(platform: &P, mmio: &impl Mmio) -> Result<(), Error> {
     if regs::read(mmio, CAP2)? & CAP2_BOH == 0 {
         return Ok(());
     }
@@ -294,27 +295,27 @@ impl<S: Site> AhciController<S> {
         self.0.port().step()
     }
 
-    /// Sees to what the port has called for ([`Site::call`]): errors that the device or the link
+    /// Handles what the port has called for ([`Site::schedule_eh`]): errors that device or link
     /// reported, a drive that came or went. Called as the rest of the control path is, with the
     /// queue, if there is one, at rest (`engine::Quiesced`); afterwards it is drained. Sleeps.
     ///
     /// `Err`: it could not bring the port back. Then the device has to be recovered from scratch
     /// ([`Controller::stop`], reap, start), or given up.
-    pub fn attend(&self) -> Result<News, Error> {
+    pub fn run_eh(&self) -> Result<EhOutcome, Error> {
         let port = self.0.port();
         let mut state = port.state()?;
-        port.begin();
-        let news = port.attend(&mut state);
+        port.begin_control();
+        let news = port.run_eh(&mut state);
         if news.is_err() {
             // Whatever the registers say from here on, it is about no command.
-            port.settle();
+            port.latch_finished();
         }
-        port.end();
+        port.end_control();
         news
     }
 
     /// Has the drive carry out a command of the operator's tools, alone: what it has finishes
-    /// first. Called as [`AhciController::attend`] is, with the queue at rest. `timeout_ms` of 0 is
+    /// first. Called as [`AhciController::run_eh`] is, with the queue at rest. `timeout_ms` of 0 is
     /// the driver's own, 30 s; it is up soon where `wanted` says that the control path is
     /// ([`hal::Deadline::unless`]). Sleeps. A command that failed is a reply whose status says so.
     ///
@@ -332,9 +333,9 @@ impl<S: Site> AhciController<S> {
         self.control(|port, state| port.pass(state, command, transfer, timeout_ms, wanted))
     }
 
-    /// Whether [`AhciController::attend`] is called for.
-    pub fn is_alarmed(&self) -> bool {
-        self.0.port().alarmed.load(Ordering::SeqCst)
+    /// Whether [`AhciController::run_eh`] is called for.
+    pub fn is_eh_pending(&self) -> bool {
+        self.0.port().eh_pending.load(Ordering::SeqCst)
     }
 
     fn control<R>(
@@ -343,13 +344,13 @@ impl<S: Site> AhciController<S> {
     ) -> Result<R, Error> {
         let port = self.0.port();
         let mut state = port.state()?;
-        port.begin();
+        port.begin_control();
         let done = work(port, &mut state);
-        port.end();
+        port.end_control();
         done
     }
 
-    fn about(&self) -> Option<About> {
+    fn about(&self) -> Option<DriveConfig> {
         match self.0.port().state().ok()?.occupant {
             Occupant::Drive(about) => Some(about),
             _ => None,
@@ -365,7 +366,7 @@ impl<S: Site> Controller for AhciController<S> {
             let started = port.bring_up(state);
             if started.is_err() {
                 // Not half alive.
-                let _ = port.put_out();
+                let _ = port.stop_port();
             }
             started
         })
@@ -404,9 +405,9 @@ impl<S: Site> Controller for AhciController<S> {
         }
         let tags = TagTable::new(&port.platform, u16::from(about.tags))?;
         state.has_queue = true;
-        port.depth.begin(&about);
+        port.depth.begin_control(&about);
         Ok(NewQueue {
-            queue: AhciQueue::new(self.0.clone(), tags, about.dialect),
+            queue: AhciQueue::new(self.0.clone(), tags, about.cmd_set),
             issue: (),
             drain: AhciDrain::default(),
         })
@@ -425,7 +426,7 @@ impl<S: Site> Controller for AhciController<S> {
     }
 
     fn stop(&self) -> Result<(), Error> {
-        self.control(|port, _| port.put_out())
+        self.control(|port, _| port.stop_port())
     }
 
     fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
@@ -437,12 +438,12 @@ impl<S: Site> Controller for AhciController<S> {
 
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         let port = self.0.port();
-        port.plan.board.each(named);
+        port.config.hba_quirks.each(named);
         port.quirks().each(named);
-        if port.is_unqueued() && !port.depth.is_one() {
+        if port.is_ncq_off() && !port.depth.is_one() {
             named("noncq");
         }
-        if port.power.is_given_up() {
+        if port.lpm.has_failed() {
             named("nolpm");
         }
     }
@@ -470,13 +471,13 @@ impl<S: Site> Controller for AhciController<S> {
     }
 
     /// Says what was taken from the drive. (What the port calls for is seen to by
-    /// [`AhciController::attend`].)
+    /// [`AhciController::run_eh`].)
     fn attend(
         &self,
         _queues: Queues,
         tell: &mut dyn FnMut(DeviceEvent<'_>),
     ) -> Result<EventAction, Error> {
-        if let Some(taken) = self.0.port().taken.take() {
+        if let Some(taken) = self.0.port().speed_down.take() {
             tell(DeviceEvent {
                 weight: Severity::Warning,
                 text: &taken,
@@ -488,11 +489,11 @@ impl<S: Site> Controller for AhciController<S> {
 
     fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         let port = self.0.port();
-        let silence = port.take_silence();
+        let silence = port.take_timeout_report();
         if silence.awaited != 0 {
             // The next start weighs it.
             let generation = port.generation().saturating_add(1);
-            port.silent.store(generation, Ordering::Relaxed);
+            port.timed_out_gen.store(generation, Ordering::Relaxed);
         }
         write!(to, "{silence}")
     }
@@ -500,7 +501,7 @@ impl<S: Site> Controller for AhciController<S> {
     fn alive(&self) -> Result<(), Error> {
         let port = self.0.port();
         let link = port.has_link()?;
-        match port.departed.load(Ordering::SeqCst) || (!link && !port.flight.is_halted()) {
+        match port.drive_gone.load(Ordering::SeqCst) || (!link && !port.active_tags.is_stopped()) {
             true => Err(Error::Gone),
             false => Ok(()),
         }
@@ -517,51 +518,51 @@ impl<S: Site> Controller for AhciController<S> {
         let (sdb, rfis) = port.memory.fises();
         let ended = sdb != 0 || cmd::ends_command(rfis);
         let good = ended && !cmd::is_error(sdb) && !cmd::is_error(rfis);
-        if good && port.flight.has_issued() && !port.heard.load(Ordering::Relaxed) {
-            port.heard.store(true, Ordering::Relaxed);
+        if good && port.active_tags.has_issued() && !port.irq_undrained.load(Ordering::Relaxed) {
+            port.irq_undrained.store(true, Ordering::Relaxed);
             // What else came stays in the register, and keeps the line up.
             port.regs.write(Reg::Is, IS_DONE);
             return Cause::Queues;
         }
-        self.look_closer(port)
+        self.interrupt_slow(port)
     }
 
     fn set_interrupt(&self, _vector: u16, enabled: bool) {
         let port = self.0.port();
-        port.listening.store(enabled, Ordering::SeqCst);
-        port.arm();
+        port.irq_enabled.store(enabled, Ordering::SeqCst);
+        port.update_irq_mask();
     }
 }
 
 impl<S: Site> AhciController<S> {
     #[cold]
-    fn look_closer(&self, port: &Port<S::Platform, S::Mmio>) -> Cause {
-        if port.busy.load(Ordering::SeqCst) {
+    fn interrupt_slow(&self, port: &Port<S::Platform, S::Mmio>) -> Cause {
+        if port.control_active.load(Ordering::SeqCst) {
             // The control path looks itself, and nothing may be taken away from it.
             port.regs.write(Reg::Ie, 0);
             return Cause::None;
         }
         let status = port.regs.read(Reg::Is);
         if status == ABSENT {
-            self.call(port);
+            self.request_eh(port);
             return Cause::None;
         }
         if status & IS_DONE != 0 {
             port.regs.write(Reg::Is, status & IS_DONE);
         }
-        if status & IS_TROUBLE != 0 {
-            self.call(port);
+        if status & IS_ERROR != 0 {
+            self.request_eh(port);
         }
-        match status & (regs::IS_DONE | IS_TROUBLE) {
+        match status & (regs::IS_DONE | IS_ERROR) {
             0 => Cause::None,
             _ => Cause::Queues,
         }
     }
 
     #[cold]
-    fn call(&self, port: &Port<S::Platform, S::Mmio>) {
-        if port.alarm() {
-            self.0.call();
+    fn request_eh(&self, port: &Port<S::Platform, S::Mmio>) {
+        if port.request_eh() {
+            self.0.schedule_eh();
         }
     }
 }

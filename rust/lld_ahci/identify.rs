@@ -18,7 +18,7 @@ const SLOWEST: u16 = 0x401;
 pub(crate) const TRANSFER_MAX: u32 = 65_535 << 9;
 
 /// What a drive says about itself, as far as it matters here, less what its quirks forbid
-/// ([`DriveId::spared`]).
+/// ([`DriveId::with_quirks`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DriveId {
     pub(crate) serial: [u8; 20],

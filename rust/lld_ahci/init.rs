@@ -4,15 +4,15 @@
 //!
 //! The link is brought up by spin-up or COMRESET, and the drive behind it is waited for (AHCI 1.3.1
 //! sections 10.1, 10.4.2, 10.10). What is there says its signature; a disk is asked what it is
-//! (IDENTIFY DEVICE), and decides how it is spoken to ([`Dialect`]).
+//! (IDENTIFY DEVICE), and decides how it is spoken to ([`CommandSet`]).
 
 use cell::sync::Ordering;
 use hal::{Error, Mmio, Platform};
 
-use crate::cmd::Dialect;
+use crate::cmd::CommandSet;
 use crate::identify::{self, DriveId};
-use crate::port::{About, Occupant, Port, State, Step, Trouble};
-use crate::quirks::Quirks;
+use crate::port::{DriveConfig, ErrorCategory, Occupant, Port, State, Step};
+use crate::quirks::DriveQuirks;
 use crate::regs::{
     Reg, CMD_ALPM, CMD_ICC_ACTIVE, CMD_POD, CMD_SUD, DET_READY, SCTL_DET, SCTL_GEN1, SPD,
     STATUS_BSY, STATUS_DRQ,
@@ -26,21 +26,21 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// none.
     pub(crate) fn bring_up(&self, state: &mut State) -> Result<(), Error> {
         self.progress.at(Step::Halt);
-        self.put_out()?;
-        if let Some(generation) = self.silent.swap(0, Ordering::Relaxed).checked_sub(1) {
-            self.weigh(state, Trouble::Silence, generation)?;
+        self.stop_port()?;
+        if let Some(generation) = self.timed_out_gen.swap(0, Ordering::Relaxed).checked_sub(1) {
+            self.speed_down(state, ErrorCategory::Timeout, generation)?;
         }
-        self.receive()?;
+        self.start_fis_rx()?;
         self.spin_up()?;
-        state.strikes = 0;
+        state.link_resets = 0;
         let again = matches!(state.occupant, Occupant::Drive(_));
         let found = match self.is_present()? {
-            true => self.recognize(again)?,
+            true => self.probe_drive(again)?,
             false => Occupant::Nobody,
         };
         let found = match (&state.occupant, found) {
             (Occupant::Drive(before), Occupant::Drive(now)) => {
-                Occupant::Drive(self.as_promised(&before.id, now)?)
+                Occupant::Drive(self.revalidate(&before.id, now)?)
             }
             (_, found) => found,
         };
@@ -55,13 +55,13 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
         match state.occupant {
             Occupant::Drive(_) => {
-                self.departed.store(false, Ordering::SeqCst);
-                self.open();
+                self.drive_gone.store(false, Ordering::SeqCst);
+                self.resume_data_path();
             }
             // Left alone; whoever comes or goes is noticed still.
             _ => {
-                self.put_out()?;
-                self.regs.heed_phy(true);
+                self.stop_port()?;
+                self.regs.track_phyrdy(true);
                 self.forget_errors();
             }
         }
@@ -70,43 +70,43 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// What is there. `reset`: after a reset of the link. A drive that is served is left with its
     /// command list running and nothing issued.
-    pub(crate) fn recognize(&self, reset: bool) -> Result<Occupant, Error> {
+    pub(crate) fn probe_drive(&self, reset: bool) -> Result<Occupant, Error> {
         let mut reset = reset;
         let mut last = Error::Timeout;
         for _ in 0..ASKED {
-            self.grant(self.leave_at_first())?;
-            let Some(signature) = self.awaken(reset)? else {
+            self.apply_lpm(self.initial_lpm())?;
+            let Some(signature) = self.reset_until_ready(reset)? else {
                 return Ok(Occupant::Nobody);
             };
             if let Some(why) = refusal(signature) {
                 return Ok(Occupant::Refused(why));
             }
-            match self.run().and_then(|()| self.ask()) {
+            match self.start_engine().and_then(|()| self.configure_drive()) {
                 // Once more, at the speed that it is reset to now.
-                Ok(_) if self.slow_down()? => {}
+                Ok(_) if self.limit_speed()? => {}
                 Ok(occupant) => return Ok(occupant),
                 Err(Error::Gone) => return Err(Error::Gone),
                 Err(why) => last = why,
             }
-            self.halt()?;
+            self.stop_engine()?;
             reset = true;
         }
         Err(last)
     }
 
     /// Asks the drive what it is.
-    fn ask(&self) -> Result<Occupant, Error> {
+    fn configure_drive(&self) -> Result<Occupant, Error> {
         let (id, quirks) = match self.identity()? {
             Ok(said) => said,
             Err(why) => return Ok(Occupant::Refused(why)),
         };
         self.quirks.store(quirks.bits(), Ordering::Relaxed);
-        if quirks.has(Quirks::DISABLE) {
+        if quirks.has(DriveQuirks::DISABLE) {
             return Ok(Occupant::Refused("it is the front of a box, and no disk"));
         }
-        let sleepless = quirks.is_sleepless(&id, &self.plan.around);
-        self.power.may_not(sleepless);
-        self.let_sleep(&id)?;
+        let sleepless = quirks.forbids_lpm(&id, &self.config.context);
+        self.lpm.set_forbidden(sleepless);
+        self.configure_lpm(&id)?;
         let queued_trim = match id.sends_queued && id.logs && id.trim {
             true => {
                 let asked = self.read_log(identify::NCQ_SEND);
@@ -116,11 +116,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             }
             false => false,
         };
-        let slots = self.plan.cap.slots();
-        Ok(Occupant::Drive(About {
+        let slots = self.config.cap.slots();
+        Ok(Occupant::Drive(DriveConfig {
             id,
             tags: id.depth.map_or(slots, |depth| depth.min(slots)),
-            dialect: Dialect {
+            cmd_set: CommandSet {
                 ncq: id.depth.is_some(),
                 queued_trim,
                 fua: id.fua,
@@ -130,31 +130,31 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 },
                 unit: u32::from(self.number()),
                 block_shift: id.block_shift,
-                below: self.plan.below,
+                dma_limit: self.config.dma_limit,
             },
         }))
     }
 
     /// What the drive says of itself, less what it is spared, and what it is known for.
-    pub(crate) fn identity(&self) -> Result<Result<(DriveId, Quirks), &'static str>, Error> {
+    pub(crate) fn identity(&self) -> Result<Result<(DriveId, DriveQuirks), &'static str>, Error> {
         let id = match DriveId::decode(&self.identify()?)? {
             Ok(id) => id,
             Err(why) => return Ok(Err(why)),
         };
-        let quirks = Quirks::of(&id.model, &id.firmware);
+        let quirks = DriveQuirks::of(&id.model, &id.firmware);
         let id = DriveId {
-            depth: id.depth.filter(|_| self.plan.cap.has_ncq()),
+            depth: id.depth.filter(|_| self.config.cap.has_ncq()),
             ..id
         };
-        Ok(Ok((id.spared(quirks, &self.plan.around), quirks)))
+        Ok(Ok((id.with_quirks(quirks, &self.config.context), quirks)))
     }
 
     /// Limits the link of a drive that is lost at higher speeds, from the next reset on. Whether
     /// that is to come.
-    fn slow_down(&self) -> Result<bool, Error> {
+    fn limit_speed(&self) -> Result<bool, Error> {
         let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
         let fast = self.regs.get(Reg::Ssts)? & SPD > SCTL_GEN1;
-        if !(fast && self.quirks().has(Quirks::GEN1)) || sctl & SPD == SCTL_GEN1 {
+        if !(fast && self.quirks().has(DriveQuirks::GEN1)) || sctl & SPD == SCTL_GEN1 {
             return Ok(false);
         }
         self.regs.write(Reg::Sctl, (sctl & !SPD) | SCTL_GEN1);
@@ -195,11 +195,11 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Powers the drive and brings up the link, at the speed that the firmware had. One port after
     /// the other, so drives spin up one by one where the HBA wants that (`CAP.SSS`).
     fn spin_up(&self) -> Result<(), Error> {
-        let leave = self.leave_at_first();
-        let sctl = self.limited(self.plan.firmware.sctl & SPD | leave.ipm);
-        self.regs.heed_phy(!leave.may_sleep());
+        let setting = self.initial_lpm();
+        let sctl = self.limited(self.config.firmware.sctl & SPD | setting.ipm);
+        self.regs.track_phyrdy(!setting.may_sleep());
         self.regs.write(Reg::Sctl, sctl);
-        let set = CMD_POD | CMD_SUD | CMD_ICC_ACTIVE | leave.alpm;
+        let set = CMD_POD | CMD_SUD | CMD_ICC_ACTIVE | setting.alpm;
         self.regs.change_cmd(CMD_ALPM, set)
     }
 
@@ -234,28 +234,28 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// COMRESET, with the command list stopped: the drive forgets what it has.
-    pub(crate) fn pulse(&self) -> Result<(), Error> {
+    pub(crate) fn send_comreset(&self) -> Result<(), Error> {
         let sctl = self.regs.get(Reg::Sctl)? & !SCTL_DET;
         self.regs.write(Reg::Sctl, sctl | 1);
         self.platform.sleep_us(COMRESET_US);
         self.regs.write(Reg::Sctl, sctl);
-        self.unanswered.store(false, Ordering::Relaxed);
+        self.cmd_timed_out.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     /// COMRESET, and the wait for the link. `false`: nobody answers.
-    fn comreset(&self) -> Result<bool, Error> {
+    fn hardreset(&self) -> Result<bool, Error> {
         self.progress.at(Step::Link);
-        self.pulse()?;
+        self.send_comreset()?;
         self.is_present()
     }
 
     /// The ladder: waits for a drive that is there, and resets it when it does not get ready.
     /// Returns its signature, `None` when nobody is there (any more). `reset`: begins with a reset.
-    fn awaken(&self, reset: bool) -> Result<Option<u32>, Error> {
+    fn reset_until_ready(&self, reset: bool) -> Result<Option<u32>, Error> {
         let mut last = Error::Timeout;
         for attempt in 0..ATTEMPTS {
-            if (reset || attempt != 0) && !self.comreset()? {
+            if (reset || attempt != 0) && !self.hardreset()? {
                 return Ok(None);
             }
             self.forget_errors();

@@ -2,17 +2,17 @@
 //! Commands that are issued alone, polled with sleeps, and what the driver does with the drive by
 //! itself.
 //!
-//! [`Port::run_alone`] issues one with nothing else with the device: a command of the driver's own
-//! in the place of slot 0 ([`Port::command`]), or one of the data path's in a recovery. Beside a
-//! data path that is up, [`Port::solo`] has the drive to itself: what it has finishes first, what
-//! comes waits. That serves
+//! [`Port::exec_polled`] issues one with nothing else with the device: a command of the driver's
+//! own in slot 0 ([`Port::exec_internal_data`]), or one of the data path's in a recovery. While the
+//! data path is up, [`Port::exclusive`] gives one caller the drive alone: what it has finishes
+//! first, what comes is deferred. That serves
 //! * commands of the operator's tools (IDENTIFY DEVICE, SMART, READ LOG EXT, ...), with data in
 //!   memory of the caller's;
 //! * the drive's volatile write cache: on or off, as the operator says (ACS-4 section 7.43.2).
 //!
 //! What was told of a cache that is off has to stay true: nobody flushes what has none. A drive may
 //! have its cache on again after it lost power, or even a reset, so it is turned off again before
-//! the first command of the data path ([`Port::as_promised`]).
+//! the first command of the data path ([`Port::revalidate`]).
 //!
 //! Before power goes away the write cache is flushed, and the drive parks (ACS-4 sections 7.9,
 //! 7.48).
@@ -23,10 +23,10 @@ use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Mmio, Platform};
 use crate::cmd::{
     self, Taskfile, IDENTIFY_DEVICE, READ_LOG_EXT, SECTOR_BYTES, SET_FEATURES, STANDBY_IMMEDIATE,
 };
-use crate::eh::News;
+use crate::eh::EhOutcome;
 use crate::identify::DriveId;
-use crate::port::{About, Occupant, Port, State, Step};
-use crate::regs::{Reg, IS_BROKEN, IS_HOTPLUG, IS_TFE, IS_TROUBLE, STATUS_DF, STATUS_ERR};
+use crate::port::{DriveConfig, Occupant, Port, State, Step};
+use crate::regs::{Reg, IS_BUS_ERROR, IS_ERROR, IS_HOTPLUG, IS_TFE, STATUS_DF, STATUS_ERR};
 
 /// ATA registers of a command, those of 48 bits with both halves (ACS-4 section 7.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,10 +86,10 @@ const PAUSES: Backoff = Backoff::new(20, 2_000);
 
 /// How a command has ended that was issued alone.
 #[derive(Clone, Copy)]
-enum Over {
+enum ExecEnd {
     Done,
     /// With an error that the device names.
-    Refused,
+    Failed,
     /// With the link, or the drive.
     Lost,
 }
@@ -100,15 +100,15 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     ///
     /// [`Error::Refused`]: it failed, with its error byte above its status byte; the list runs
     /// again. [`Error::Timeout`], [`Error::Fatal`]: the link has to be reset. [`Error::Gone`].
-    pub(crate) fn run_alone(&self, slot: u8, deadline: Deadline<'_>) -> Result<(), Error> {
-        let ran = self.issue_alone(slot, deadline);
+    pub(crate) fn exec_polled(&self, slot: u8, deadline: Deadline<'_>) -> Result<(), Error> {
+        let ran = self.issue_and_poll(slot, deadline);
         if matches!(ran, Err(Error::Timeout | Error::Fatal)) {
-            self.unanswered.store(true, Ordering::Relaxed);
+            self.cmd_timed_out.store(true, Ordering::Relaxed);
         }
         ran
     }
 
-    fn issue_alone(&self, slot: u8, deadline: Deadline<'_>) -> Result<(), Error> {
+    fn issue_and_poll(&self, slot: u8, deadline: Deadline<'_>) -> Result<(), Error> {
         let bit = 1u32.wrapping_shl(u32::from(slot));
         self.regs.write(Reg::Ci, bit);
         let over = poll_until(&self.platform, deadline, PAUSES, || {
@@ -116,26 +116,26 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             let ci = self.regs.read(Reg::Ci);
             let status = self.regs.get(Reg::Is)?;
             Ok(match status {
-                status if status & IS_TFE != 0 => Some(Over::Refused),
-                status if status & (IS_BROKEN | IS_HOTPLUG) != 0 => Some(Over::Lost),
+                status if status & IS_TFE != 0 => Some(ExecEnd::Failed),
+                status if status & (IS_BUS_ERROR | IS_HOTPLUG) != 0 => Some(ExecEnd::Lost),
                 _ if ci & bit != 0 => None,
                 // It was reset, or its registers are out of reach: they say nothing.
-                _ if !self.is_running() => Some(Over::Lost),
+                _ if !self.is_running() => Some(ExecEnd::Lost),
                 _ => match self.regs.get(Reg::Tfd)? & (STATUS_ERR | STATUS_DF) {
-                    0 => Some(Over::Done),
-                    _ => Some(Over::Refused),
+                    0 => Some(ExecEnd::Done),
+                    _ => Some(ExecEnd::Failed),
                 },
             })
         });
         match over {
-            Ok(Over::Done) => Ok(()),
-            Ok(Over::Refused) => self.refused(),
-            Ok(Over::Lost) => {
-                self.miss(bit);
+            Ok(ExecEnd::Done) => Ok(()),
+            Ok(ExecEnd::Failed) => self.refused(),
+            Ok(ExecEnd::Lost) => {
+                self.record_timeout(bit);
                 Err(Error::Fatal)
             }
             Err(Error::Timeout) => {
-                self.miss(bit);
+                self.record_timeout(bit);
                 Err(Error::Timeout)
             }
             Err(why) => Err(why),
@@ -145,17 +145,18 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     fn refused(&self) -> Result<(), Error> {
         // CAST: status and error byte.
         let tfd = self.regs.get(Reg::Tfd)? as u16;
-        self.run_again()?;
+        self.restart_engine()?;
         Err(Error::Refused(tfd))
     }
 
     /// A command of the driver's own, in the place of what is in slot 0.
-    fn own(&self, step: Step, taskfile: Taskfile, timeout_us: u64) -> Result<(), Error> {
-        self.command(step, taskfile, false, None, Deadline::after(timeout_us))
+    fn exec_internal(&self, step: Step, taskfile: Taskfile, timeout_us: u64) -> Result<(), Error> {
+        self.exec_internal_data(step, taskfile, false, None, Deadline::after(timeout_us))
     }
 
-    /// Likewise, with `data`, which the device reads if it `writes`.
-    pub(crate) fn command(
+    /// A command of the driver's own with `data` (address and length), which the device reads if it
+    /// `writes`.
+    pub(crate) fn exec_internal_data(
         &self,
         step: Step,
         taskfile: Taskfile,
@@ -164,9 +165,9 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         deadline: Deadline<'_>,
     ) -> Result<(), Error> {
         self.progress.at(step);
-        let was = self.memory.borrow(taskfile.encode(), writes, data);
-        let ran = self.run_alone(0, deadline);
-        self.memory.give_back(was);
+        let was = self.memory.stage_internal(taskfile.encode(), writes, data);
+        let ran = self.exec_polled(0, deadline);
+        self.memory.unstage_internal(was);
         if ran.is_err() {
             // What failed is named, not what was done about it.
             self.progress.at(step);
@@ -176,9 +177,9 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// A command that returns a sector.
     fn sector(&self, step: Step, taskfile: Taskfile) -> Result<[u8; SECTOR_BYTES], Error> {
-        self.memory.spoil_sector();
+        self.memory.poison_sector();
         let data = Some(self.memory.sector_bus());
-        self.command(step, taskfile, false, data, Deadline::after(QUICK_US))?;
+        self.exec_internal_data(step, taskfile, false, data, Deadline::after(QUICK_US))?;
         Ok(self.memory.sector())
     }
 
@@ -201,7 +202,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Ends what is left of a command that failed: until another one has worked, some drives
     /// (QEMU's) report the error anew with each queued one that they accept.
-    pub(crate) fn end_failure(&self) -> Result<(), Error> {
+    pub(crate) fn clear_device_error(&self) -> Result<(), Error> {
         self.unless_refused(self.identify().map(|_| ()))
     }
 
@@ -217,14 +218,14 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// SET FEATURES: device-initiated power management on, or off.
-    pub(crate) fn turn_dipm(&self, on: bool) -> Result<(), Error> {
+    pub(crate) fn set_dipm(&self, on: bool) -> Result<(), Error> {
         let taskfile = Taskfile {
             command: SET_FEATURES,
             features: if on { 0x10 } else { 0x90 },
             count: 3,
             ..Taskfile::default()
         };
-        self.own(Step::SetFeatures, taskfile, QUICK_US)
+        self.exec_internal(Step::SetFeatures, taskfile, QUICK_US)
     }
 }
 
@@ -239,62 +240,62 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     ///
     /// An error: the port was stopped, and has to be started again. [`Error::Gone`], too: it was
     /// not running.
-    pub(crate) fn solo<R>(
+    pub(crate) fn exclusive<R>(
         &self,
         state: &mut State,
         work: impl FnOnce(&mut State) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        if self.flight.is_halted() {
+        if self.active_tags.is_stopped() {
             return Err(Error::Gone);
         }
-        self.let_finish(FINISH_US);
-        if self.is_troubled() {
+        self.wait_idle(FINISH_US);
+        if self.has_eh_irq() {
             // First what the port has called for, or is about to: its errors are not this work's.
-            match self.attend(state)? {
-                News::Nothing | News::Recovered => self.let_finish(FINISH_US),
+            match self.run_eh(state)? {
+                EhOutcome::Nothing | EhOutcome::Recovered => self.wait_idle(FINISH_US),
                 _ => return Err(Error::Gone),
             }
         }
-        let issued = self.flight.issued.load(Ordering::SeqCst);
+        let issued = self.active_tags.issued.load(Ordering::SeqCst);
         if issued != 0 && (self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci)) & issued != 0 {
-            self.progress.at(Step::LetFinish);
-            self.miss(issued);
+            self.progress.at(Step::WaitIdle);
+            self.record_timeout(issued);
         }
-        self.settle();
-        if self.flight.issued.load(Ordering::SeqCst) != 0 {
-            self.put_out()?;
+        self.latch_finished();
+        if self.active_tags.issued.load(Ordering::SeqCst) != 0 {
+            self.stop_port()?;
             return Err(Error::Timeout);
         }
         let done = match work(state) {
             Ok(done) => done,
             Err(why) => {
                 // Memory that it was given is the caller's again.
-                self.put_out()?;
+                self.stop_port()?;
                 return Err(why);
             }
         };
-        self.open();
-        self.give_turns();
+        self.resume_data_path();
+        self.issue_deferred();
         Ok(done)
     }
 
     /// Whether there is something to attend to, a register read.
-    fn is_troubled(&self) -> bool {
-        self.regs.read(Reg::Is) & IS_TROUBLE != 0
+    fn has_eh_irq(&self) -> bool {
+        self.regs.read(Reg::Is) & IS_ERROR != 0
     }
 
     /// Waits until the device has nothing, or something to complain of, for `limit_us` at most.
-    fn let_finish(&self, limit_us: u64) {
+    fn wait_idle(&self, limit_us: u64) {
         let deadline = Deadline::after(limit_us);
         let pauses = Backoff::steady(FINISH_PAUSE_US);
         // In vain or not: the caller sees what is left.
         let _ = poll_until(&self.platform, deadline, pauses, || {
-            if self.flight.issued.load(Ordering::SeqCst) == 0 {
+            if self.active_tags.issued.load(Ordering::SeqCst) == 0 {
                 return Ok(Some(()));
             }
             let left = self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci);
             // All ones are 32 queued commands as well as an absent device, which is trouble.
-            Ok((left == 0 || self.is_troubled()).then_some(()))
+            Ok((left == 0 || self.has_eh_irq()).then_some(()))
         });
     }
 }
@@ -336,15 +337,16 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             device: command.device,
             auxiliary: 0,
         };
-        self.solo(state, |state| {
+        self.exclusive(state, |state| {
             self.memory.clear_rfis();
-            let reply = match self.command(Step::PassThrough, taskfile, write, data, deadline) {
-                Ok(()) => self.reply()?,
-                Err(Error::Refused(tfd)) => self.failure(tfd)?,
-                Err(why) => return Err(why),
-            };
-            if command.turns_cache() && !reply.is_failure() {
-                state.occupant = Occupant::Drive(self.asked_again(about)?);
+            let reply =
+                match self.exec_internal_data(Step::PassThrough, taskfile, write, data, deadline) {
+                    Ok(()) => self.reply()?,
+                    Err(Error::Refused(tfd)) => self.failure(tfd)?,
+                    Err(why) => return Err(why),
+                };
+            if command.sets_cache() && !reply.is_failure() {
+                state.occupant = Occupant::Drive(self.reread_id(about)?);
             }
             Ok(reply)
         })
@@ -363,7 +365,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let fits = bytes as usize <= memory.len() && bytes <= cmd::ENTRY_MAX;
         let even = bytes & cmd::ALIGN == 0 && memory.bus_addr() & u64::from(cmd::ALIGN) == 0;
         let end = memory.bus_addr().saturating_add(u64::from(bytes));
-        let near = self.plan.below == 0 || end <= self.plan.below;
+        let near = self.config.dma_limit == 0 || end <= self.config.dma_limit;
         match bytes != 0 && fits && even && near {
             true => Ok((write, Some((memory.bus_addr(), bytes)))),
             false => Err(Error::Invalid),
@@ -390,7 +392,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// What it answered to one that did, with its status and its error in `tfd`.
     fn failure(&self, tfd: u16) -> Result<AtaReply, Error> {
-        self.end_failure()?;
+        self.clear_device_error()?;
         let [status, error] = tfd.to_le_bytes();
         Ok(AtaReply {
             status,
@@ -408,7 +410,7 @@ const OFF_US: u64 = 30_000_000;
 
 impl AtaCommand {
     /// Turns the cache on or off.
-    fn turning_cache(on: bool) -> Self {
+    fn setting_cache(on: bool) -> Self {
         Self {
             command: SET_FEATURES,
             features: if on { ON } else { OFF },
@@ -417,7 +419,7 @@ impl AtaCommand {
     }
 
     /// Whether it turns the drive's write cache on or off.
-    pub fn turns_cache(&self) -> bool {
+    pub fn sets_cache(&self) -> bool {
         // Of the features, 28-bit commands have the lower half.
         self.command == SET_FEATURES && matches!(self.features & 0xff, ON | OFF)
     }
@@ -430,7 +432,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         state: &mut State,
         on: bool,
     ) -> Result<Result<(), &'static str>, Error> {
-        let command = AtaCommand::turning_cache(on);
+        let command = AtaCommand::setting_cache(on);
         let reply = self.pass(state, &command, &Transfer::Nothing, 0, &|| false)?;
         Ok(match reply.is_failure() {
             true => Err("the drive refuses that"),
@@ -440,27 +442,31 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// The drive that was just asked what it is, without a cache if the one `before` was told of as
     /// one without, and it is that. The command list runs, and nothing is with the device.
-    pub(crate) fn as_promised(&self, before: &DriveId, now: About) -> Result<About, Error> {
+    pub(crate) fn revalidate(
+        &self,
+        before: &DriveId,
+        now: DriveConfig,
+    ) -> Result<DriveConfig, Error> {
         let cache_is_back = now.id.write_cache && !before.write_cache;
-        if !cache_is_back || !now.id.but_for_cache(before).is_same(before) {
+        if !cache_is_back || !now.id.with_cache_of(before).is_same(before) {
             return Ok(now);
         }
-        let command = AtaCommand::turning_cache(false);
+        let command = AtaCommand::setting_cache(false);
         let taskfile = Taskfile {
             command: command.command,
             features: command.features,
             ..Taskfile::default()
         };
         // One that refuses is not what was promised.
-        self.unless_refused(self.own(Step::SetFeatures, taskfile, OFF_US))?;
-        self.asked_again(now)
+        self.unless_refused(self.exec_internal(Step::SetFeatures, taskfile, OFF_US))?;
+        self.reread_id(now)
     }
 
     /// The drive `before`, which was told to change, as it is now.
-    fn asked_again(&self, before: About) -> Result<About, Error> {
+    fn reread_id(&self, before: DriveConfig) -> Result<DriveConfig, Error> {
         let (id, _) = self.identity()?.map_err(|_| Error::Malformed)?;
-        match id.but_for_cache(&before.id).is_same(&before.id) {
-            true => Ok(About { id, ..before }),
+        match id.with_cache_of(&before.id).is_same(&before.id) {
+            true => Ok(DriveConfig { id, ..before }),
             false => Err(Error::Malformed),
         }
     }
@@ -468,7 +474,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
 impl DriveId {
     /// This one, with what `other` says of its cache.
-    fn but_for_cache(self, other: &Self) -> Self {
+    fn with_cache_of(self, other: &Self) -> Self {
         Self {
             write_cache: other.write_cache,
             ..self
@@ -490,22 +496,22 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let Occupant::Drive(about) = state.occupant else {
             return Ok(());
         };
-        if self.flight.is_halted() {
+        if self.active_tags.is_stopped() {
             return Ok(());
         }
-        self.let_finish(DRAIN_US);
+        self.wait_idle(DRAIN_US);
         self.progress.at(Step::Halt);
-        self.halt()?;
-        match self.flight.issued.load(Ordering::SeqCst) {
-            0 => self.run()?,
+        self.stop_engine()?;
+        match self.active_tags.issued.load(Ordering::SeqCst) {
+            0 => self.start_engine()?,
             // It still has something, and takes nothing else before that is over.
-            _ => match self.renew(state)? {
-                News::Nothing => {}
+            _ => match self.reset_and_revalidate(state)? {
+                EhOutcome::Nothing => {}
                 _ => return Err(Error::Gone),
             },
         }
         let flushed = match about.id.write_cache {
-            true => self.own(Step::Flush, cmd::flush(), FLUSH_US),
+            true => self.exec_internal(Step::Flush, cmd::flush(), FLUSH_US),
             false => Ok(()),
         };
         let parked = match flushed {
@@ -515,7 +521,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                     command: STANDBY_IMMEDIATE,
                     ..Taskfile::default()
                 };
-                self.own(Step::Standby, taskfile, FLUSH_US)
+                self.exec_internal(Step::Standby, taskfile, FLUSH_US)
             }
             Err(why) => Err(why),
         };

@@ -8,15 +8,15 @@
 //! of one port can be issued through another. So each implemented port becomes an
 //! [`AhciController`] with one queue and, if its drive is served, one disk whose number is the
 //! port's. The layer above serves a port as it serves an NVMe controller, with nothing new but
-//! where interrupts come from and that a port may ask to be attended ([`Site::call`],
-//! [`AhciController::attend`]).
+//! where interrupts come from and that a port may ask for error handling
+//! ([`Site::schedule_eh`], [`AhciController::run_eh`]).
 //!
 //! The ports share an [`Hba`]: brought up once before them, and afterwards only asked which port
 //! interrupted. It has no lock, because nothing in it changes. Its last resort, a reset, takes all
 //! ports along, so no port uses it.
 //!
 //! # Serving an HBA
-//! 1. [`Hba::new`] on the BAR that [`Boards::bar`] names; the DMA mask is of [`Hba::dma_bits`];
+//! 1. [`Hba::new`] on the BAR that [`HbaQuirks::bar`] names; the DMA mask is of [`Hba::dma_bits`];
 //!    [`Hba::start`].
 //! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it,
 //!    [`AhciController::new`], `start`, `units`. One with a disk gets its queue; all of them are
@@ -25,8 +25,8 @@
 //!    polls a port turns only the port's off.
 //! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there
 //!    [`hal::Controller::interrupt`], and then its queue is drained.
-//! 5. After [`Site::call`] a thread lays the queue to rest (`engine::Quiesced`), calls
-//!    [`AhciController::attend`], lets the queue go on, and does what the [`News`] say. A port
+//! 5. After [`Site::schedule_eh`] a thread quiesces the queue (`engine::Quiesced`), calls
+//!    [`AhciController::run_eh`], unquiesces it, and acts on the [`EhOutcome`]. A port
 //!    whose drive left or was exchanged is dropped with its queue, and made anew.
 //!
 //! # Vocabulary
@@ -36,19 +36,20 @@
 //!   It has a **header** and a **command table** with the command FIS and the **PRDT**, which says
 //!   where the data is.
 //! * **Queued** commands (NCQ) may be with a drive at once, **unqueued** ones may not be with them.
-//! * **Issued**: the device has the command. **Deferred**: it waits for its turn.
+//! * **Issued**: the device has the command. **Deferred**: it waits until the device has no
+//!   command of the other kind.
 //!
 //! # Files
-//! * [`regs`]: registers of the HBA and of its ports. `quirks`: what HBAs ([`Boards`]) and drives
-//!   do wrong.
+//! * [`regs`]: registers of the HBA and of its ports. `quirks`: what HBAs ([`HbaQuirks`]) and
+//!   drives do wrong.
 //! * `port`: all that a port keeps, and how it is stopped and run. What is done with it is in the
 //!   files that follow, as methods of [`Port`].
 //! * Data path: `queue` (hal's queue: issue and completion), `active` (which commands the device
 //!   has, which wait for their turn), `cmd` (a command in memory, and what its answer means).
 //! * Control path: `init` (link up, drive recognized), `identify` (what it says of itself), `eh`
-//!   (recovery, and what a drive loses that fails often), `internal` (commands that are issued
-//!   alone: the driver's own and those of tools; write cache; shutdown), `lpm` (sleep of the link),
-//!   `timeout_report` (what the log says of a command that timed out).
+//!   (recovery, and the speeding down of a drive that fails often), `internal` (commands that are
+//!   issued alone: the driver's own and those of tools; write cache; shutdown), `lpm` (sleep of the
+//!   link), `timeout_report` (what the log says of a command that timed out).
 //! * `host`, above them all: [`Hba`], and hal's controller of a port.
 //! * Tools that speak SCSI: [`sat`] decodes their commands, `sat_pages` has the answers.
 //!
@@ -83,11 +84,11 @@ pub mod sat;
 mod sat_pages;
 mod timeout_report;
 
-pub use eh::News;
+pub use eh::EhOutcome;
 pub use host::{AhciController, Hba};
 pub use internal::{AtaCommand, AtaReply, Transfer};
-pub use port::{Port, PortPlan, Site};
+pub use port::{Port, PortConfig, Site};
 pub use queue::{AhciDrain, AhciQueue};
-pub use quirks::Boards;
+pub use quirks::HbaQuirks;
 pub use sat::Sense;
 pub use sat_pages::{Identity, Page};

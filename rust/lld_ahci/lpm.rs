@@ -28,10 +28,10 @@ use cell::sync::Ordering;
 use hal::{Error, LinkPower, Mmio, Platform};
 
 use crate::identify::DriveId;
-use crate::port::{Occupant, Port, Power, State, Taken};
-use crate::quirks::Boards;
+use crate::port::{LpmState, Occupant, Port, SpeedDown, State};
+use crate::quirks::HbaQuirks;
 use crate::regs::{
-    Cap, Reg, CMD_ALPE, CMD_ALPM, CMD_ASP, CMD_ICC_ACTIVE, SCTL_AWAKE, SCTL_DET, SCTL_IPM,
+    Cap, Reg, CMD_ALPE, CMD_ALPM, CMD_ASP, CMD_ICC_ACTIVE, SCTL_DET, SCTL_IPM, SCTL_NO_LPM,
     SCTL_NO_PARTIAL, SCTL_NO_SLUMBER, SERR_PHY, SSTS_ACTIVE, SSTS_IPM,
 };
 
@@ -41,7 +41,7 @@ const WAKE_US: u64 = 10_000;
 
 /// What a link may do while there is nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Leave {
+pub(crate) struct LpmSetting {
     /// `PxSCTL.IPM`.
     pub(crate) ipm: u32,
     /// `PxCMD.ALPE` and `ASP`.
@@ -50,50 +50,50 @@ pub(crate) struct Leave {
     pub(crate) dipm: bool,
 }
 
-impl Leave {
+impl LpmSetting {
     /// None.
     const NONE: Self = Self {
-        ipm: SCTL_AWAKE,
+        ipm: SCTL_NO_LPM,
         alpm: 0,
         dipm: false,
     };
 
-    /// What `policy` gives leave to; of the firmware's, [`Leave::NONE`].
-    fn of(policy: LinkPower, means: Means) -> Self {
+    /// The setting of `policy`; of the firmware's, [`LpmSetting::NONE`].
+    fn of(policy: LinkPower, caps: LpmCaps) -> Self {
         let (deep, alpm) = match policy {
             LinkPower::Firmware | LinkPower::MaxPerformance => return Self::NONE,
             LinkPower::MediumPower => (false, CMD_ALPE),
             LinkPower::MediumPowerWithDipm | LinkPower::MinPowerWithPartial => (true, CMD_ALPE),
             // Without Slumber it is as deep as can be.
-            LinkPower::MinPower if means.slumber => (true, CMD_ALPE | CMD_ASP),
+            LinkPower::MinPower if caps.slumber => (true, CMD_ALPE | CMD_ASP),
             LinkPower::MinPower => (true, CMD_ALPE),
         };
-        let partial = if means.partial { 0 } else { SCTL_NO_PARTIAL };
-        let slumber = match deep && means.slumber {
+        let partial = if caps.partial { 0 } else { SCTL_NO_PARTIAL };
+        let slumber = match deep && caps.slumber {
             true => 0,
             false => SCTL_NO_SLUMBER,
         };
         let leads_to_partial = alpm & CMD_ASP == 0;
-        let leads_somewhere = means.partial || !leads_to_partial;
+        let leads_somewhere = caps.partial || !leads_to_partial;
         Self {
             ipm: partial | slumber,
-            alpm: match means.alpm && leads_somewhere {
+            alpm: match caps.alpm && leads_somewhere {
                 true => alpm,
                 false => 0,
             },
-            dipm: deep && means.dipm,
+            dipm: deep && caps.dipm,
         }
     }
 
     /// Whether it may go to sleep, and somebody would have it do so.
     pub(crate) const fn may_sleep(self) -> bool {
-        self.ipm & SCTL_AWAKE != SCTL_AWAKE && (self.alpm & CMD_ALPE != 0 || self.dipm)
+        self.ipm & SCTL_NO_LPM != SCTL_NO_LPM && (self.alpm & CMD_ALPE != 0 || self.dipm)
     }
 }
 
 /// What HBA and drive have of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Means {
+struct LpmCaps {
     /// Partial, Slumber.
     partial: bool,
     slumber: bool,
@@ -103,21 +103,21 @@ struct Means {
     dipm: bool,
 }
 
-impl Means {
+impl LpmCaps {
     /// Those of a drive behind an HBA of `cap`, known as `board`.
-    fn of(cap: Cap, board: Boards, id: &DriveId) -> Self {
+    fn of(cap: Cap, board: HbaQuirks, id: &DriveId) -> Self {
         let (partial, slumber) = (cap.has_partial(), cap.has_slumber());
         Self {
             partial,
             slumber,
             alpm: cap.has_alpm() && id.hipm,
             // Some drives are upset by a state that is denied to them: all or nothing.
-            dipm: id.has_dipm && partial && slumber && !board.has(Boards::NO_DIPM),
+            dipm: id.has_dipm && partial && slumber && !board.has(HbaQuirks::NO_DIPM),
         }
     }
 }
 
-impl Power {
+impl LpmState {
     fn policy(&self) -> LinkPower {
         LinkPower::of_number(self.policy.load(Ordering::Relaxed)).unwrap_or_default()
     }
@@ -128,17 +128,17 @@ impl Power {
     }
 
     /// The drive is known to be lost by it, or not.
-    pub(crate) fn may_not(&self, may_not: bool) {
-        self.may_not.store(may_not, Ordering::Relaxed);
+    pub(crate) fn set_forbidden(&self, forbidden: bool) {
+        self.forbidden.store(forbidden, Ordering::Relaxed);
     }
 
     /// The drive was lost by it.
-    pub(crate) fn give_up(&self) {
-        self.given_up.store(true, Ordering::Relaxed);
+    pub(crate) fn mark_failed(&self) {
+        self.failed.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.given_up.load(Ordering::Relaxed)
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 }
 
@@ -153,76 +153,76 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         else {
             return Err(Error::Invalid);
         };
-        if let Some(why) = self.why_awake() {
+        if let Some(why) = self.lpm_refusal() {
             return Ok(Err(why));
         }
-        let before = self.power.policy();
-        self.power.set(policy);
+        let before = self.lpm.policy();
+        self.lpm.set(policy);
         let id = about.id;
-        let set = self.solo(state, |_| self.arrange(&id, id.has_dipm || id.dipm));
+        let set = self.exclusive(state, |_| self.set_lpm(&id, id.has_dipm || id.dipm));
         if set.is_err() {
-            self.power.set(before);
+            self.lpm.set(before);
         }
         set.map(Ok)
     }
 
     /// Has link and drive sleep as the policy says, after a reset. A drive that does not survive
     /// that is not asked again.
-    pub(crate) fn let_sleep(&self, id: &DriveId) -> Result<(), Error> {
-        let arranged = self.arrange(id, id.dipm);
+    pub(crate) fn configure_lpm(&self, id: &DriveId) -> Result<(), Error> {
+        let arranged = self.set_lpm(id, id.dipm);
         let chosen = !matches!(
             self.link_power(),
             LinkPower::Firmware | LinkPower::MaxPerformance
         );
         if chosen && matches!(arranged, Err(Error::Timeout | Error::Fatal)) {
-            self.power.give_up();
-            self.tell_taken(Taken::Sleep);
+            self.lpm.mark_failed();
+            self.report_speed_down(SpeedDown::LpmOff);
         }
         arranged
     }
 
     /// `asks`: DIPM may be on. The drive does not ask while the link is changed.
-    fn arrange(&self, id: &DriveId, asks: bool) -> Result<(), Error> {
-        let means = Means::of(self.plan.cap, self.plan.board, id);
-        let leave = match self.link_power() {
-            LinkPower::Firmware => self.firmwares_leave(),
-            policy => Leave::of(policy, means),
+    fn set_lpm(&self, id: &DriveId, asks: bool) -> Result<(), Error> {
+        let caps = LpmCaps::of(self.config.cap, self.config.hba_quirks, id);
+        let setting = match self.link_power() {
+            LinkPower::Firmware => self.firmware_lpm(),
+            policy => LpmSetting::of(policy, caps),
         };
         if asks {
             // A drive that keeps it is served all the same.
-            self.unless_refused(self.turn_dipm(false))?;
+            self.unless_refused(self.set_dipm(false))?;
         }
-        self.grant(leave)?;
-        if !leave.dipm {
+        self.apply_lpm(setting)?;
+        if !setting.dipm {
             return Ok(());
         }
-        match self.turn_dipm(true) {
-            Err(Error::Refused(_)) => self.grant(Leave {
+        match self.set_dipm(true) {
+            Err(Error::Refused(_)) => self.apply_lpm(LpmSetting {
                 dipm: false,
-                ..leave
+                ..setting
             }),
             turned => turned,
         }
     }
 
-    /// Gives the link leave to sleep, or keeps it awake; the drive's part of it is the caller's. By
+    /// Applies `setting` to link and HBA; DIPM, the drive's part of it, is set by the caller. By
     /// the control path, with nothing under way. Sleeps.
-    pub(crate) fn grant(&self, leave: Leave) -> Result<(), Error> {
-        if !self.regs.heeds_phy() {
+    pub(crate) fn apply_lpm(&self, setting: LpmSetting) -> Result<(), Error> {
+        if !self.regs.tracks_phyrdy() {
             // It may be deeper asleep than it may be from now on.
-            self.rouse()?;
+            self.wake_link()?;
         }
         let sctl = self.regs.get(Reg::Sctl)? & !(SCTL_DET | SCTL_IPM);
-        self.regs.heed_phy(!leave.may_sleep());
-        self.regs.write(Reg::Sctl, sctl | leave.ipm);
-        self.regs.change_cmd(CMD_ALPM, leave.alpm)
+        self.regs.track_phyrdy(!setting.may_sleep());
+        self.regs.write(Reg::Sctl, sctl | setting.ipm);
+        self.regs.change_cmd(CMD_ALPM, setting.alpm)
     }
 
     /// Wakes up the link, and keeps it awake.
-    fn rouse(&self) -> Result<(), Error> {
+    fn wake_link(&self) -> Result<(), Error> {
         let sctl = self.regs.get(Reg::Sctl)? & !(SCTL_DET | SCTL_IPM);
         // First nothing lets it fall asleep again.
-        self.regs.write(Reg::Sctl, sctl | SCTL_AWAKE);
+        self.regs.write(Reg::Sctl, sctl | SCTL_NO_LPM);
         self.regs.change_cmd(CMD_ALPM, CMD_ICC_ACTIVE)?;
         match self.wait(Reg::Ssts, SSTS_IPM, SSTS_ACTIVE, WAKE_US) {
             // What it was until now was sleep.
@@ -231,42 +231,42 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             Err(Error::Timeout) => {}
             gone => return gone,
         }
-        self.regs.heed_phy(true);
+        self.regs.track_phyrdy(true);
         Ok(())
     }
 
     /// What the link may do before the drive was asked what it is.
-    pub(crate) fn leave_at_first(&self) -> Leave {
+    pub(crate) fn initial_lpm(&self) -> LpmSetting {
         match self.link_power() {
-            LinkPower::Firmware => self.firmwares_leave(),
-            _ => Leave::NONE,
+            LinkPower::Firmware => self.firmware_lpm(),
+            _ => LpmSetting::NONE,
         }
     }
 
     /// What the firmware of the machine had set.
-    const fn firmwares_leave(&self) -> Leave {
-        Leave {
-            ipm: self.plan.firmware.sctl & SCTL_IPM,
-            alpm: self.plan.firmware.cmd,
+    const fn firmware_lpm(&self) -> LpmSetting {
+        LpmSetting {
+            ipm: self.config.firmware.sctl & SCTL_IPM,
+            alpm: self.config.firmware.cmd,
             dipm: false,
         }
     }
 
     /// How much the link may sleep. Any context.
     pub(crate) fn link_power(&self) -> LinkPower {
-        match self.why_awake() {
+        match self.lpm_refusal() {
             Some(_) => LinkPower::MaxPerformance,
-            None => self.power.policy(),
+            None => self.lpm.policy(),
         }
     }
 
     /// Why the link stays awake, whatever anybody wants.
-    fn why_awake(&self) -> Option<&'static str> {
-        if let Some(why) = refusal(self.plan.cap, self.plan.firmware.external) {
+    fn lpm_refusal(&self) -> Option<&'static str> {
+        if let Some(why) = refusal(self.config.cap, self.config.firmware.external) {
             Some(why)
-        } else if self.power.may_not.load(Ordering::Relaxed) {
+        } else if self.lpm.forbidden.load(Ordering::Relaxed) {
             Some("the drive is known to be lost by it (see hiops/quirks)")
-        } else if self.power.is_given_up() {
+        } else if self.lpm.has_failed() {
             Some("the drive was lost by it; bind it anew to try again")
         } else {
             None
@@ -285,7 +285,7 @@ fn refusal(cap: Cap, external: bool) -> Option<&'static str> {
     }
 }
 
-const _: () = assert!(SCTL_AWAKE == SCTL_NO_PARTIAL | SCTL_NO_SLUMBER);
+const _: () = assert!(SCTL_NO_LPM == SCTL_NO_PARTIAL | SCTL_NO_SLUMBER);
 
 #[cfg(test)]
 #[cfg(not(loom))]
@@ -294,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: Means = Means {
+    const ALL: LpmCaps = LpmCaps {
         partial: true,
         slumber: true,
         alpm: true,
@@ -302,14 +302,14 @@ mod tests {
     };
 
     /// IPM, ALPE, ASP, DIPM.
-    fn leave(policy: LinkPower, means: Means) -> (u32, bool, bool, bool) {
-        let leave = Leave::of(policy, means);
-        assert_eq!(leave.ipm & !SCTL_AWAKE, 0);
-        assert!(leave.alpm & CMD_ASP == 0 || leave.alpm & CMD_ALPE != 0);
-        let sleeps = leave.ipm >> 8 != 3 && (leave.alpm != 0 || leave.dipm);
-        assert_eq!(leave.may_sleep(), sleeps);
-        let has = |bit| leave.alpm & bit != 0;
-        (leave.ipm >> 8, has(CMD_ALPE), has(CMD_ASP), leave.dipm)
+    fn setting(policy: LinkPower, caps: LpmCaps) -> (u32, bool, bool, bool) {
+        let setting = LpmSetting::of(policy, caps);
+        assert_eq!(setting.ipm & !SCTL_NO_LPM, 0);
+        assert!(setting.alpm & CMD_ASP == 0 || setting.alpm & CMD_ALPE != 0);
+        let sleeps = setting.ipm >> 8 != 3 && (setting.alpm != 0 || setting.dipm);
+        assert_eq!(setting.may_sleep(), sleeps);
+        let has = |bit| setting.alpm & bit != 0;
+        (setting.ipm >> 8, has(CMD_ALPE), has(CMD_ASP), setting.dipm)
     }
 
     #[test]
@@ -323,35 +323,38 @@ mod tests {
             (MinPower, (0, true, true, true)),
         ];
         for (policy, wanted) in cases {
-            assert_eq!(leave(policy, ALL), wanted, "{policy:?}");
+            assert_eq!(setting(policy, ALL), wanted, "{policy:?}");
         }
     }
 
     #[test]
     fn what_is_not_there_is_not_used() {
-        let no_partial = Means {
+        let no_partial = LpmCaps {
             partial: false,
             dipm: false,
             ..ALL
         };
-        assert_eq!(leave(MediumPower, no_partial), (3, false, false, false));
+        assert_eq!(setting(MediumPower, no_partial), (3, false, false, false));
         assert_eq!(
-            leave(MinPowerWithPartial, no_partial),
+            setting(MinPowerWithPartial, no_partial),
             (1, false, false, false)
         );
-        assert_eq!(leave(MinPower, no_partial), (1, true, true, false));
-        let no_slumber = Means {
+        assert_eq!(setting(MinPower, no_partial), (1, true, true, false));
+        let no_slumber = LpmCaps {
             slumber: false,
             dipm: false,
             ..ALL
         };
-        assert_eq!(leave(MediumPower, no_slumber), (2, true, false, false));
-        assert_eq!(leave(MinPower, no_slumber), (2, true, false, false));
-        let no_alpm = Means { alpm: false, ..ALL };
-        assert_eq!(leave(MediumPower, no_alpm), (2, false, false, false));
-        assert_eq!(leave(MinPower, no_alpm), (0, false, false, true));
-        let no_dipm = Means { dipm: false, ..ALL };
-        assert_eq!(leave(MediumPowerWithDipm, no_dipm), (0, true, false, false));
+        assert_eq!(setting(MediumPower, no_slumber), (2, true, false, false));
+        assert_eq!(setting(MinPower, no_slumber), (2, true, false, false));
+        let no_alpm = LpmCaps { alpm: false, ..ALL };
+        assert_eq!(setting(MediumPower, no_alpm), (2, false, false, false));
+        assert_eq!(setting(MinPower, no_alpm), (0, false, false, true));
+        let no_dipm = LpmCaps { dipm: false, ..ALL };
+        assert_eq!(
+            setting(MediumPowerWithDipm, no_dipm),
+            (0, true, false, false)
+        );
     }
 
     #[test]

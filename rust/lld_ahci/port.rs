@@ -6,23 +6,25 @@
 //! `init`, `eh`, `lpm`, `internal`, `timeout_report`), as further methods of [`Port`].
 //!
 //! # Who writes what
-//! Issuer, drainer and interrupt handler write `flight`, `heard`, `alarmed`, and the slots and the
-//! FISes in `memory`. All else is the control path's, of which the layer above makes one call at a
-//! time ([`Port::begin`], [`Port::end`]); what nobody else reads is in [`State`].
+//! Issuer, drainer and interrupt handler write `active_tags`, `irq_undrained`, `eh_pending`, and
+//! the slots and the FISes in `memory`. All else is the control path's, of which the layer above
+//! makes one call at a time ([`Port::begin_control`], [`Port::end_control`]); what nobody else
+//! reads is in [`State`].
 //!
 //! # Stopped and running
 //! The command list and the FIS receiver are started and stopped in the order of AHCI 1.3.1 section
 //! 10.3, with bounded waits. While the list is stopped `PxSACT` and `PxCI` read as if everything
-//! were finished, so what the device has finished is kept before it is stopped ([`Port::settle`]).
+//! were finished, so what the device has finished is kept before it is stopped
+//! ([`Port::latch_finished`]).
 
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use cell::{Guard, Slot, TryLock};
 use hal::{poll_until, Backoff, Deadline, Error, Mmio, Platform, Progress, Steps};
 
-use crate::active::Flight;
-use crate::cmd::{self, Dialect, Memory};
+use crate::active::ActiveTags;
+use crate::cmd::{self, CommandSet, Memory};
 use crate::identify::DriveId;
-use crate::quirks::{Boards, Quirks, Surroundings};
+use crate::quirks::{DriveQuirks, HbaQuirks, QuirkContext};
 use crate::regs::{
     self, Cap, PortRegs, Reg, CMD_CLO, CMD_CR, CMD_FR, CMD_FRE, CMD_ST, STATUS_BSY, STATUS_DF,
     STATUS_DRQ, STATUS_ERR,
@@ -39,52 +41,52 @@ pub trait Site: Clone + Send + Sync + 'static {
     /// The port. The same for every clone.
     fn port(&self) -> &Port<Self::Platform, Self::Mmio>;
 
-    /// [`crate::AhciController::attend`] is to be called soon. Any context, with tokens held: it
+    /// [`crate::AhciController::run_eh`] is to be called soon. Any context, with tokens held: it
     /// must not call the port or its queue back. Repeated wishes may be merged, a wish that comes
     /// after `attend` has begun may not.
-    fn call(&self);
+    fn schedule_eh(&self);
 }
 
 /// One port of an HBA, with the drive at it.
 pub struct Port<P: Platform, M: Mmio> {
     pub(crate) platform: P,
     pub(crate) regs: PortRegs<M>,
-    pub(crate) plan: PortPlan,
+    pub(crate) config: PortConfig,
     /// What the HBA reads and writes: command list, FIS area, command tables.
     pub(crate) memory: Memory<P>,
     /// Which commands the device has.
-    pub(crate) flight: Flight,
+    pub(crate) active_tags: ActiveTags,
     /// What the control path is doing.
     pub(crate) progress: Progress<Step>,
-    /// The bits of the drive's [`Quirks`].
+    /// The bits of the drive's [`DriveQuirks`].
     pub(crate) quirks: AtomicU64,
     /// How much the link may sleep.
-    pub(crate) power: Power,
+    pub(crate) lpm: LpmState,
     /// The layer above wants interrupts.
-    pub(crate) listening: AtomicBool,
+    pub(crate) irq_enabled: AtomicBool,
     /// Something came that the control path has to see to: no interrupts until it has.
-    pub(crate) alarmed: AtomicBool,
+    pub(crate) eh_pending: AtomicBool,
     /// An interrupt was taken for the answer that is in memory, which nobody has looked at since.
-    pub(crate) heard: AtomicBool,
+    pub(crate) irq_undrained: AtomicBool,
     /// The control path is at work, and looks at the registers itself.
-    pub(crate) busy: AtomicBool,
+    pub(crate) control_active: AtomicBool,
     /// The drive that was served is gone.
-    pub(crate) departed: AtomicBool,
+    pub(crate) drive_gone: AtomicBool,
     /// The drive has a command of the driver's own, or one that was told alone, and did not answer
     /// it in time.
-    pub(crate) unanswered: AtomicBool,
+    pub(crate) cmd_timed_out: AtomicBool,
     /// The first answer that the control path has missed.
-    pub(crate) missed: Slot<Silence>,
+    pub(crate) timeout_report: Slot<TimeoutReport>,
     /// A drive that has a queue is told everything singly.
-    pub(crate) unqueued: AtomicBool,
-    /// It is given so many commands at once.
+    pub(crate) ncq_off: AtomicBool,
+    /// How many commands the drive is given at once.
     pub(crate) depth: Depth,
     /// The link's generation is limited to this; 0: it is not.
     pub(crate) generation_max: AtomicU32,
     /// Commands were not answered in time: the link's generation at that moment, and one more.
-    pub(crate) silent: AtomicU32,
+    pub(crate) timed_out_gen: AtomicU32,
     /// What was taken, and was not told yet.
-    pub(crate) taken: Slot<Taken>,
+    pub(crate) speed_down: Slot<SpeedDown>,
     state: TryLock<State>,
 }
 
@@ -93,12 +95,12 @@ pub(crate) struct State {
     pub(crate) occupant: Occupant,
     /// The queue was created.
     pub(crate) has_queue: bool,
-    /// Errors of the link that came soon after one another,
-    pub(crate) strikes: u32,
-    /// and when the last one was.
-    pub(crate) struck_us: u64,
+    /// Resets of the link that came soon after one another.
+    pub(crate) link_resets: u32,
+    /// When the last of them was.
+    pub(crate) link_reset_us: u64,
     /// Errors that speak against queue or link.
-    pub(crate) history: History,
+    pub(crate) ering: ErrorRing,
 }
 
 /// What is at the port.
@@ -109,38 +111,38 @@ pub(crate) enum Occupant {
     /// Something that is left alone, and why.
     Refused(&'static str),
     /// A drive that is served.
-    Drive(About),
+    Drive(DriveConfig),
 }
 
 /// What a drive said about itself, and what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct About {
+pub(crate) struct DriveConfig {
     pub(crate) id: DriveId,
-    pub(crate) dialect: Dialect,
+    pub(crate) cmd_set: CommandSet,
     pub(crate) tags: u8,
 }
 
 /// What a port is told of its HBA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortPlan {
+pub struct PortConfig {
     pub(crate) number: u8,
     pub(crate) cap: Cap,
-    pub(crate) board: Boards,
-    pub(crate) around: Surroundings,
+    pub(crate) hba_quirks: HbaQuirks,
+    pub(crate) context: QuirkContext,
     /// The first address that the HBA does not reach; 0: none.
-    pub(crate) below: u64,
+    pub(crate) dma_limit: u64,
     pub(crate) firmware: Firmware,
 }
 
-impl PortPlan {
+impl PortConfig {
     /// The port's number, from 0.
     pub const fn number(&self) -> u8 {
         self.number
     }
 
-    /// Likewise, with FUA where the drive has it and is not known to break it.
+    /// The same port, with FUA where the drive has it and is not known to break it.
     pub const fn with_fua(mut self, fua: bool) -> Self {
-        self.around.fua = fua;
+        self.context.fua = fua;
         self
     }
 }
@@ -174,50 +176,50 @@ impl Depth {
 
 /// How much the link may sleep: see `lpm`. The control path alone writes it.
 #[derive(Default)]
-pub(crate) struct Power {
+pub(crate) struct LpmState {
     /// The number of a [`hal::LinkPower`].
     pub(crate) policy: AtomicU8,
     /// The drive is known to be lost by it.
-    pub(crate) may_not: AtomicBool,
+    pub(crate) forbidden: AtomicBool,
     /// It was lost by it here.
-    pub(crate) given_up: AtomicBool,
+    pub(crate) failed: AtomicBool,
 }
 
 /// The errors of late, in microseconds of the clock: see `eh`.
 #[derive(Default)]
-pub(crate) struct History {
-    pub(crate) errors: [Option<(u64, Trouble)>; ERRORS],
+pub(crate) struct ErrorRing {
+    pub(crate) errors: [Option<(u64, ErrorCategory)>; ERRORS],
     pub(crate) next: usize,
 }
 
-/// Errors that a [`History`] holds, a power of two: more than any limit that they are held to.
+/// Errors that a [`ErrorRing`] holds, a power of two: more than any limit that they are held to.
 pub(crate) const ERRORS: usize = 16;
 
 /// An error as far as it says something about queue or link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum ErrorCategory {
     /// The link spoilt something, and noticed.
-    Link,
+    Bus,
     /// A command was not answered in time.
-    Silence,
+    Timeout,
     /// The drive failed a command without a reason in medium or address.
-    Drive,
+    Device,
 }
 
 /// What was taken from a drive that fails often: see `eh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum SpeedDown {
     /// Its commands are queued no more.
-    Queue,
+    NcqOff,
     /// Its link is no faster than this generation, 1 or more.
     Speed(u32),
     /// Its link stays awake.
-    Sleep,
+    LpmOff,
 }
 
 /// Registers and FIS area of a port that has not answered: see `timeout_report`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Silence {
+pub(crate) struct TimeoutReport {
     /// What the driver was at.
     pub(crate) step: &'static str,
     /// The slots that were waited for, one bit each.
@@ -248,7 +250,7 @@ pub(crate) enum Step {
     SetFeatures,
     ReadLog,
     OneByOne,
-    LetFinish,
+    WaitIdle,
     PassThrough,
     Flush,
     Standby,
@@ -283,42 +285,42 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     ///
     /// [`Error::NoMemory`]. [`Error::Unsupported`]: the memory lies beyond the addresses of the
     /// HBA; see [`crate::Hba::dma_bits`].
-    pub fn new(platform: P, mmio: M, plan: PortPlan) -> Result<Self, Error> {
-        let memory = Memory::new(&platform, plan.cap.slots(), plan.below)?;
+    pub fn new(platform: P, mmio: M, config: PortConfig) -> Result<Self, Error> {
+        let memory = Memory::new(&platform, config.cap.slots(), config.dma_limit)?;
         Ok(Self {
             platform,
-            regs: PortRegs::blind_to(mmio, plan.number, plan.board.blind()),
-            plan,
+            regs: PortRegs::ignoring_irqs(mmio, config.number, config.hba_quirks.ignored_irqs()),
+            config,
             memory,
-            flight: Flight::new(),
+            active_tags: ActiveTags::new(),
             progress: Progress::new(Step::Probe),
             quirks: AtomicU64::new(0),
-            power: Power::default(),
-            listening: AtomicBool::new(false),
-            alarmed: AtomicBool::new(false),
-            heard: AtomicBool::new(false),
-            busy: AtomicBool::new(false),
-            departed: AtomicBool::new(false),
-            unanswered: AtomicBool::new(false),
-            missed: Slot::default(),
-            unqueued: AtomicBool::new(false),
+            lpm: LpmState::default(),
+            irq_enabled: AtomicBool::new(false),
+            eh_pending: AtomicBool::new(false),
+            irq_undrained: AtomicBool::new(false),
+            control_active: AtomicBool::new(false),
+            drive_gone: AtomicBool::new(false),
+            cmd_timed_out: AtomicBool::new(false),
+            timeout_report: Slot::default(),
+            ncq_off: AtomicBool::new(false),
             depth: Depth::new(),
             generation_max: AtomicU32::new(0),
-            silent: AtomicU32::new(0),
-            taken: Slot::default(),
+            timed_out_gen: AtomicU32::new(0),
+            speed_down: Slot::default(),
             state: TryLock::new(State {
                 occupant: Occupant::Nobody,
                 has_queue: false,
-                strikes: 0,
-                struck_us: 0,
-                history: History::default(),
+                link_resets: 0,
+                link_reset_us: 0,
+                ering: ErrorRing::default(),
             }),
         })
     }
 
     /// The port's number, from 0.
     pub const fn number(&self) -> u8 {
-        self.plan.number
+        self.config.number
     }
 
     /// What the control path was last doing: names the command or the step that an [`Error`] of it
@@ -328,8 +330,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// What the drive is known for. Any context.
-    pub(crate) fn quirks(&self) -> Quirks {
-        Quirks::from_bits(self.quirks.load(Ordering::Relaxed))
+    pub(crate) fn quirks(&self) -> DriveQuirks {
+        DriveQuirks::from_bits(self.quirks.load(Ordering::Relaxed))
     }
 
     /// The control path's state. [`Error::Invalid`]: two callers at once, against the contract.
@@ -338,40 +340,40 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// The control path begins: it looks at the registers itself, so they interrupt nobody.
-    pub(crate) fn begin(&self) {
-        self.busy.store(true, Ordering::SeqCst);
+    pub(crate) fn begin_control(&self) {
+        self.control_active.store(true, Ordering::SeqCst);
         self.regs.write(Reg::Ie, 0);
     }
 
     /// The control path is done, and so is what it was called for.
-    pub(crate) fn end(&self) {
-        self.flight.trust();
-        self.give_turns();
-        self.alarmed.store(false, Ordering::SeqCst);
-        self.busy.store(false, Ordering::SeqCst);
-        self.arm();
+    pub(crate) fn end_control(&self) {
+        self.active_tags.thaw();
+        self.issue_deferred();
+        self.eh_pending.store(false, Ordering::SeqCst);
+        self.control_active.store(false, Ordering::SeqCst);
+        self.update_irq_mask();
     }
 
     /// `PxIE` as the port's state and the layer above want it. Who silences the port at the same
     /// time may lose: then the next interrupt does it again.
-    pub(crate) fn arm(&self) {
-        let silent = !self.listening.load(Ordering::SeqCst)
-            || self.alarmed.load(Ordering::SeqCst)
-            || self.busy.load(Ordering::SeqCst);
-        let enabled = match (silent, self.flight.is_halted()) {
+    pub(crate) fn update_irq_mask(&self) {
+        let silent = !self.irq_enabled.load(Ordering::SeqCst)
+            || self.eh_pending.load(Ordering::SeqCst)
+            || self.control_active.load(Ordering::SeqCst);
+        let enabled = match (silent, self.active_tags.is_stopped()) {
             (true, _) => 0,
             (false, true) => regs::IS_HOTPLUG,
-            (false, false) => regs::IS_DONE | regs::IS_TROUBLE,
+            (false, false) => regs::IS_DONE | regs::IS_ERROR,
         };
         self.regs.write(Reg::Ie, enabled);
     }
 
-    /// Something came that the control path has to see to, and until then nothing is told. Whether
-    /// it has to be called.
+    /// Calls for error handling: until then nothing is issued, and the port does not interrupt.
+    /// Returns whether [`Site::schedule_eh`] has to be called.
     #[cold]
-    pub(crate) fn alarm(&self) -> bool {
-        self.flight.suspect();
-        let first = !self.alarmed.swap(true, Ordering::SeqCst);
+    pub(crate) fn request_eh(&self) -> bool {
+        self.active_tags.freeze();
+        let first = !self.eh_pending.swap(true, Ordering::SeqCst);
         self.regs.write(Reg::Ie, 0);
         first
     }
@@ -381,7 +383,7 @@ impl<P: Platform, M: Mmio> Drop for Port<P, M> {
     fn drop(&mut self) {
         // Its memory is not freed under an HBA that may write to it. Where the port can't be
         // stopped the caller has cut it off the bus.
-        let _ = self.put_out();
+        let _ = self.stop_port();
     }
 }
 
@@ -401,18 +403,18 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Nothing more is issued, and what the device has finished is kept: once the list is stopped,
     /// nobody can tell it from what it has not.
-    pub(crate) fn settle(&self) {
-        if !self.flight.halt() {
+    pub(crate) fn latch_finished(&self) {
+        if !self.active_tags.stop() {
             return;
         }
-        let issued = self.flight.issued.load(Ordering::SeqCst);
+        let issued = self.active_tags.issued.load(Ordering::SeqCst);
         if issued == 0 {
             return;
         }
         let (sdb, rfis) = self.memory.fises();
-        let answered = self.flight.answered.load(Ordering::Relaxed);
-        let left = match self.flight.has_unqueued() {
-            true if answered || cmd::ends_command(rfis) => self.unqueued_left(issued),
+        let answered = self.active_tags.answered.load(Ordering::Relaxed);
+        let left = match self.active_tags.has_non_ncq() {
+            true if answered || cmd::ends_command(rfis) => self.non_ncq_left(issued),
             false if sdb != 0 => self.regs.read(Reg::Sact),
             // Without a word from the drive a register says no more than that it has not heard of
             // them: what was written to it may have got lost.
@@ -420,7 +422,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         };
         // Afterwards: until then it said the truth.
         let left = if self.is_running() { left } else { issued };
-        self.flight.judge(issued & !left, Ok(()));
+        self.active_tags.eh_complete(issued & !left, Ok(()));
     }
 
     /// Whether the command list runs. One that does not, and was not stopped from here, was reset
@@ -433,7 +435,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Of the unqueued commands in `issued`, those that the device has not finished for certain.
     /// One error makes them all uncertain. All of them are in the register: nobody tells the device
     /// anything at the same time.
-    fn unqueued_left(&self, issued: u32) -> u32 {
+    fn non_ncq_left(&self, issued: u32) -> u32 {
         let ci = self.regs.read(Reg::Ci);
         let (_, rfis) = self.memory.fises();
         let status = self.regs.read(Reg::Tfd) & (STATUS_ERR | STATUS_DF);
@@ -444,19 +446,19 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// Stops the command list. After `Ok` no command is with the device.
-    pub(crate) fn halt(&self) -> Result<(), Error> {
-        self.settle();
-        self.stop_list()
+    pub(crate) fn stop_engine(&self) -> Result<(), Error> {
+        self.latch_finished();
+        self.clear_st()
     }
 
-    fn stop_list(&self) -> Result<(), Error> {
+    fn clear_st(&self) -> Result<(), Error> {
         self.regs.change_cmd(CMD_ST, 0)?;
         let stopped = || self.wait(Reg::Cmd, CMD_CR, 0, STOP_US);
         match stopped() {
             Err(Error::Timeout) => {}
             waited => return waited,
         }
-        if self.plan.cap.has_clo() {
+        if self.config.cap.has_clo() {
             // Some HBAs wait for a busy drive.
             match self.override_busy().and_then(|()| stopped()) {
                 Err(Error::Timeout) => {}
@@ -464,7 +466,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             }
         }
         // It is hung: the drive may be reset all the same (10.4.2).
-        self.pulse()?;
+        self.send_comreset()?;
         stopped()
     }
 
@@ -476,21 +478,21 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Stops the FIS receiver too: then the port touches no memory. A drive that has not finished
     /// everything is reset, lest it goes on when the port does.
-    pub(crate) fn put_out(&self) -> Result<(), Error> {
+    pub(crate) fn stop_port(&self) -> Result<(), Error> {
         self.regs.write(Reg::Ie, 0);
-        self.halt()?;
-        let issued = self.flight.issued.load(Ordering::SeqCst) != 0;
-        if issued || self.unanswered.load(Ordering::Relaxed) {
-            self.pulse()?;
+        self.stop_engine()?;
+        let issued = self.active_tags.issued.load(Ordering::SeqCst) != 0;
+        if issued || self.cmd_timed_out.load(Ordering::Relaxed) {
+            self.send_comreset()?;
         }
         self.regs.change_cmd(CMD_FRE, 0)?;
         self.wait(Reg::Cmd, CMD_FR, 0, STOP_US)?;
         // Zeroes would have said the same of a port that runs.
-        self.regs.are_there()
+        self.regs.check_present()
     }
 
     /// Gives a stopped port its memory, and lets it receive FISes.
-    pub(crate) fn receive(&self) -> Result<(), Error> {
+    pub(crate) fn start_fis_rx(&self) -> Result<(), Error> {
         self.memory.rewind();
         // CAST: the two halves.
         let (list, fis) = (self.memory.list_bus(), self.memory.fis_bus());
@@ -502,7 +504,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// Starts the command list of a port whose drive is ready; earlier errors are forgotten.
-    pub(crate) fn run(&self) -> Result<(), Error> {
+    pub(crate) fn start_engine(&self) -> Result<(), Error> {
         self.progress.at(Step::Run);
         if self.regs.get(Reg::Tfd)? & (STATUS_BSY | STATUS_DRQ) != 0 {
             return Err(Error::Timeout);
@@ -521,19 +523,19 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Starts the command list anew after a command that failed: nothing is with the device
     /// afterwards. [`Error::Timeout`]: it takes a reset of the link.
-    pub(crate) fn run_again(&self) -> Result<(), Error> {
+    pub(crate) fn restart_engine(&self) -> Result<(), Error> {
         self.progress.at(Step::Halt);
-        self.stop_list()?;
-        self.run()
+        self.clear_st()?;
+        self.start_engine()
     }
 
     /// The port is the data path's: nothing of what the control path did is announced to it.
-    pub(crate) fn open(&self) {
+    pub(crate) fn resume_data_path(&self) {
         self.memory.clear_sdb();
         self.memory.clear_rfis();
         // What was missed was mastered.
-        let _ = self.missed.take();
-        self.flight.resume();
+        let _ = self.timeout_report.take();
+        self.active_tags.resume();
     }
 
     /// Whether the link is up, a register read.

@@ -16,8 +16,8 @@
 //! comes after both, always looks at the register.
 //!
 //! An error of the link is in no FIS. Interrupts report it; a polled port, which has none, reads
-//! `PxIS` once in [`RARELY`] looks. From the moment at which an error is seen until it is handled
-//! nothing is issued.
+//! `PxIS` once in [`ERROR_POLL_INTERVAL`] polls. From the moment at which an error is seen until it
+//! is handled nothing is issued.
 //!
 //! # Proof
 //! A slot is finished when its bit is gone from the register, provided that the bit had been there:
@@ -47,19 +47,19 @@ use hal::{
     Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
 
-use crate::active::Turn;
-use crate::cmd::{self, Dialect};
-use crate::port::{About, Depth, Port, Site};
-use crate::regs::{Reg, IS_TROUBLE};
+use crate::active::Deferred;
+use crate::cmd::{self, CommandSet};
+use crate::port::{Depth, DriveConfig, Port, Site};
+use crate::regs::{Reg, IS_ERROR};
 
-/// All slots are so many batches.
+/// Batches that all slots make.
 const BATCHES: usize = 4;
 
 /// The slots of a port.
 pub struct AhciQueue<S: Site> {
     site: S,
     tags: TagTable<S::Platform>,
-    dialect: Dialect,
+    cmd_set: CommandSet,
 }
 
 /// The drainer's side.
@@ -68,24 +68,24 @@ pub struct AhciDrain {
     /// Found finished, and not fetched yet.
     done: u32,
     /// Of those, which a recovery ended.
-    judged: u32,
+    eh_done: u32,
     /// The registers were read in this drain.
-    looked: bool,
+    polled: bool,
     /// Completions that were announced, and that the registers did not show yet.
-    owed: u32,
+    announced: u32,
     /// Looks at memory, for the rare one at the registers that a polled port needs.
-    looks: u32,
+    polls: u32,
     /// Register writes of this drain.
     writes: usize,
     violations: u32,
 }
 
 impl<S: Site> AhciQueue<S> {
-    pub(crate) fn new(site: S, tags: TagTable<S::Platform>, dialect: Dialect) -> Self {
+    pub(crate) fn new(site: S, tags: TagTable<S::Platform>, cmd_set: CommandSet) -> Self {
         Self {
             site,
             tags,
-            dialect,
+            cmd_set,
         }
     }
 }
@@ -121,10 +121,10 @@ impl<S: Site> Queue for AhciQueue<S> {
         let port = self.site.port();
         // CAST: below 32.
         let slot = tag.number() as u8;
-        let ncq = self.dialect.ncq && !port.is_unqueued();
-        match cmd::write(&port.memory, &self.dialect, ncq, slot, cmd, data) {
+        let ncq = self.cmd_set.ncq && !port.is_ncq_off();
+        match cmd::write(&port.memory, &self.cmd_set, ncq, slot, cmd, data) {
             Ok(queued) => {
-                port.flight.bind(bit(u32::from(slot)), queued);
+                port.active_tags.bind(bit(u32::from(slot)), queued);
                 Ok(tag.bind())
             }
             Err(why) => Err(Unbound { tag, why }),
@@ -158,10 +158,10 @@ impl<S: Site> Queue for AhciQueue<S> {
     fn fetch_event(&self, side: &mut AhciDrain) -> Option<Event> {
         loop {
             if side.done == 0 {
-                if core::mem::replace(&mut side.looked, true) {
+                if core::mem::replace(&mut side.polled, true) {
                     return None;
                 }
-                side.done = self.look(side);
+                side.done = self.read_completions(side);
                 if side.done == 0 {
                     return None;
                 }
@@ -187,7 +187,7 @@ impl<S: Site> Queue for AhciQueue<S> {
     #[inline]
     fn release_tags(&self, side: &mut AhciDrain, tags: &mut TagBatch<Detached>) -> usize {
         self.tags.release(tags);
-        side.looked = false;
+        side.polled = false;
         core::mem::take(&mut side.writes)
     }
 
@@ -199,7 +199,7 @@ impl<S: Site> Queue for AhciQueue<S> {
         let number = self.tags.first_issued()?;
         let tag = self.tags.complete(number)?;
         // CAST: below 32.
-        let issued = self.site.port().flight.was_issued(number as u8);
+        let issued = self.site.port().active_tags.was_issued(number as u8);
         let why = CmdError::Aborted.again();
         let outcome = Err(if issued { why } else { why.not_issued() });
         Some(Event { tag, outcome })
@@ -210,7 +210,7 @@ impl<S: Site> Queue for AhciQueue<S> {
             violations: drain.violations,
             ..AhciDrain::default()
         };
-        self.site.port().flight.rewind();
+        self.site.port().active_tags.rewind();
         self.tags.rewind();
     }
 }
@@ -220,25 +220,25 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// many registers were written.
     #[inline]
     fn issue(&self, bits: u32) -> usize {
-        if self.flight.is_free() && self.flight.queued(bits) == bits {
-            return self.issue_queued(bits);
+        if self.active_tags.is_ncq_free() && self.active_tags.queued(bits) == bits {
+            return self.issue_ncq(bits);
         }
-        self.flight.hold(bits);
-        self.give_turns()
+        self.active_tags.defer(bits);
+        self.issue_deferred()
     }
 
     #[inline]
-    pub(crate) fn issue_queued(&self, bits: u32) -> usize {
+    pub(crate) fn issue_ncq(&self, bits: u32) -> usize {
         self.regs.write(Reg::Sact, bits);
-        self.flight.issued.fetch_or(bits, Ordering::SeqCst);
+        self.active_tags.issued.fetch_or(bits, Ordering::SeqCst);
         self.regs.write(Reg::Ci, bits);
         2
     }
 
-    fn issue_unqueued(&self, bits: u32) -> usize {
-        self.flight.answered.store(false, Ordering::Relaxed);
+    fn issue_non_ncq(&self, bits: u32) -> usize {
+        self.active_tags.answered.store(false, Ordering::Relaxed);
         self.memory.clear_rfis();
-        self.flight.issued.fetch_or(bits, Ordering::SeqCst);
+        self.active_tags.issued.fetch_or(bits, Ordering::SeqCst);
         self.regs.write(Reg::Ci, bits);
         1
     }
@@ -246,13 +246,13 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Issues what is deferred, as far as it is its turn. Any context. Returns how many registers
     /// were written.
     #[cold]
-    pub(crate) fn give_turns(&self) -> usize {
+    pub(crate) fn issue_deferred(&self) -> usize {
         let mut written = 0usize;
-        while let Some(mut last) = self.flight.turn.lock_or_knock() {
-            let writes = match self.flight.next(&mut last) {
-                Turn::Nothing => 0,
-                Turn::Queued(bits) => self.issue_queued(bits),
-                Turn::Unqueued(bits) => self.issue_unqueued(bits),
+        while let Some(mut last) = self.active_tags.issuing.lock_or_knock() {
+            let writes = match self.active_tags.next_deferred(&mut last) {
+                Deferred::None => 0,
+                Deferred::Ncq(bits) => self.issue_ncq(bits),
+                Deferred::NonNcq(bits) => self.issue_non_ncq(bits),
             };
             written = written.wrapping_add(writes);
             if !last.release() {
@@ -264,7 +264,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 }
 
 /// Looks of a polled port at memory, for one at its interrupt status. A power of two.
-const RARELY: u32 = 1024;
+const ERROR_POLL_INTERVAL: u32 = 1024;
 
 impl<S: Site> AhciQueue<S> {
     /// Whether a completion may be there, from memory.
@@ -272,88 +272,93 @@ impl<S: Site> AhciQueue<S> {
     fn is_announced(&self, side: &mut AhciDrain) -> bool {
         let port = self.site.port();
         let (sdb, rfis) = port.memory.fises();
-        if sdb != 0 || cmd::ends_command(rfis) || side.owed != 0 || port.flight.is_judged() {
+        if sdb != 0
+            || cmd::ends_command(rfis)
+            || side.announced != 0
+            || port.active_tags.has_eh_done()
+        {
             return true;
         }
-        side.looks = side.looks.wrapping_add(1);
+        side.polls = side.polls.wrapping_add(1);
         // Errors that no interrupt reports, as there are none.
-        if side.looks & (RARELY - 1) == 0 && !port.listening.load(Ordering::Relaxed) {
-            self.look_for_trouble();
+        if side.polls & (ERROR_POLL_INTERVAL - 1) == 0 && !port.irq_enabled.load(Ordering::Relaxed)
+        {
+            self.check_errors();
         }
         false
     }
 
     /// Reads whether there is an error, if the device has anything.
     #[cold]
-    fn look_for_trouble(&self) {
+    fn check_errors(&self) {
         let port = self.site.port();
-        let issued = port.flight.issued.load(Ordering::Relaxed) != 0;
-        if issued && !port.flight.is_halted() {
+        let issued = port.active_tags.issued.load(Ordering::Relaxed) != 0;
+        if issued && !port.active_tags.is_stopped() {
             // All ones, too: it is gone.
-            if port.regs.read(Reg::Is) & IS_TROUBLE != 0 {
-                self.alarm();
+            if port.regs.read(Reg::Is) & IS_ERROR != 0 {
+                self.request_eh();
             }
         }
     }
 
     #[cold]
-    fn alarm(&self) {
-        if self.site.port().alarm() {
-            self.site.call();
+    fn request_eh(&self) {
+        if self.site.port().request_eh() {
+            self.site.schedule_eh();
         }
     }
 
     /// What is finished, as bits; reads one register if the device has anything. By the drainer.
     #[inline]
-    fn look(&self, side: &mut AhciDrain) -> u32 {
+    fn read_completions(&self, side: &mut AhciDrain) -> u32 {
         let port = self.site.port();
-        side.judged = match port.flight.is_judged() {
-            true => port.flight.take_judged(),
+        side.eh_done = match port.active_tags.has_eh_done() {
+            true => port.active_tags.take_eh_done(),
             false => 0,
         };
-        let halts = port.flight.halts();
-        if port.flight.is_halted() {
+        let stops = port.active_tags.stops();
+        if port.active_tags.is_stopped() {
             // The registers of a stopped port say that everything is finished.
-            return side.judged;
+            return side.eh_done;
         }
-        let before = port.flight.issued.load(Ordering::SeqCst);
+        let before = port.active_tags.issued.load(Ordering::SeqCst);
         let (sdb, rfis) = port.memory.fises();
-        if before != 0 && port.flight.has_unqueued() {
-            return side.judged | self.look_unqueued(side, before, halts, sdb, rfis);
+        if before != 0 && port.active_tags.has_non_ncq() {
+            return side.eh_done | self.read_completions_non_ncq(side, before, stops, sdb, rfis);
         }
         if sdb != 0 || cmd::ends_command(rfis) {
             // The answer to an unqueued command that was issued just now stays; one from before is
             // of no use.
-            self.notice(side, sdb, rfis, before != 0);
+            self.consume_fises(side, sdb, rfis, before != 0);
         }
-        let issued = port.flight.issued.load(Ordering::SeqCst);
-        if issued == 0 || port.flight.has_unqueued() {
-            side.owed = 0;
-            return side.judged;
+        let issued = port.active_tags.issued.load(Ordering::SeqCst);
+        if issued == 0 || port.active_tags.has_non_ncq() {
+            side.announced = 0;
+            return side.eh_done;
         }
         if sdb != 0 {
-            side.owed |= port.memory.sdb_active();
+            side.announced |= port.memory.sdb_active();
         }
         let active = port.regs.read(Reg::Sact);
-        if port.flight.was_halted(halts) {
+        if port.active_tags.was_stopped(stops) {
             // By the control path, between the two: who halts keeps what was finished.
-            return side.judged;
+            return side.eh_done;
         }
         let done = issued & !active;
-        let unsaid = done & !side.owed != 0;
+        let unsaid = done & !side.announced != 0;
         if unsaid && (sdb == 0 || active == 0) && !port.is_running() {
             // Finished without a word, or with one for the last of all: the HBA was reset, or its
             // registers are out of reach.
-            self.alarm();
-            return side.judged;
+            self.request_eh();
+            return side.eh_done;
         }
-        side.owed &= active & issued;
-        side.judged | self.finish(side, done)
+        side.announced &= active & issued;
+        side.eh_done | self.finish(side, done)
     }
 
     /// Makes room for the next announcement, before the register is read.
     #[inline]
-    fn notice(&self, side: &mut AhciDrain, sdb: u32, rfis: u32, clears_rfis: bool) {
+    fn consume_fises(&self, side: &mut AhciDrain, sdb: u32, rfis: u32, clears_rfis: bool) {
         let port = self.site.port();
         if sdb != 0 {
             port.memory.clear_sdb();
@@ -362,63 +367,63 @@ impl<S: Site> AhciQueue<S> {
             port.memory.clear_rfis();
         }
         // A port that is polled keeps the line of memory to itself.
-        if port.heard.load(Ordering::Relaxed) {
-            port.heard.store(false, Ordering::Relaxed);
+        if port.irq_undrained.load(Ordering::Relaxed) {
+            port.irq_undrained.store(false, Ordering::Relaxed);
         }
         // What comes from here on is announced anew, or is in the register.
         fence(Ordering::SeqCst);
         if cmd::is_error(sdb) || cmd::is_error(rfis) {
-            self.alarm();
+            self.request_eh();
         } else if cmd::has_error_code(sdb) {
-            self.look_for_trouble();
+            self.check_errors();
         }
         if cmd::is_garbage(sdb, rfis) {
             side.violations = side.violations.saturating_add(1);
         }
     }
 
-    /// As [`AhciQueue::look`], for commands that are not queued. `rfis` was read after `issued`, so
-    /// it is an answer to one of these.
+    /// As [`AhciQueue::read_completions`], for commands that are not queued. `rfis` was read after
+    /// `issued`, so it is an answer to one of these.
     #[cold]
-    fn look_unqueued(
+    fn read_completions_non_ncq(
         &self,
         side: &mut AhciDrain,
         issued: u32,
-        halts: u32,
+        stops: u32,
         sdb: u32,
         rfis: u32,
     ) -> u32 {
         let port = self.site.port();
-        self.notice(side, sdb, rfis, true);
+        self.consume_fises(side, sdb, rfis, true);
         if cmd::ends_command(rfis) {
-            port.flight.answered.store(true, Ordering::Relaxed);
+            port.active_tags.answered.store(true, Ordering::Relaxed);
         }
-        side.owed = 0;
+        side.announced = 0;
         // After an error, whose FIS may have been cleared by an earlier look: some HBAs clear PxCI
         // of the command that failed, too.
-        let alarmed = port.alarmed.load(Ordering::SeqCst);
-        if alarmed || !port.flight.answered.load(Ordering::Relaxed) {
+        let eh_pending = port.eh_pending.load(Ordering::SeqCst);
+        if eh_pending || !port.active_tags.answered.load(Ordering::Relaxed) {
             return 0;
         }
         let ci = port.regs.read(Reg::Ci);
-        if port.flight.was_halted(halts) {
+        if port.active_tags.was_stopped(stops) {
             return 0;
         }
         let (_, after) = port.memory.fises();
         if cmd::is_error(rfis) || cmd::is_error(after) {
             // Which one failed is for the recovery to find out.
-            self.alarm();
+            self.request_eh();
             return 0;
         }
         let done = issued & !ci;
         if ci == 0 && !done.is_power_of_two() && !port.is_running() {
             // As above.
-            self.alarm();
+            self.request_eh();
             return 0;
         }
         // One FIS may have covered another, so it can't be said which are announced: from the first
         // answer on, all are.
-        side.owed = issued & ci;
+        side.announced = issued & ci;
         self.finish(side, done)
     }
 
@@ -429,9 +434,9 @@ impl<S: Site> AhciQueue<S> {
             return 0;
         }
         let port = self.site.port();
-        let (taken, due) = port.flight.finish(done);
+        let (taken, due) = port.active_tags.finish(done);
         if due {
-            side.writes = side.writes.wrapping_add(port.give_turns());
+            side.writes = side.writes.wrapping_add(port.issue_deferred());
         }
         taken
     }
@@ -439,9 +444,9 @@ impl<S: Site> AhciQueue<S> {
     /// How the command in `slot` ended.
     #[inline]
     fn outcome(&self, side: &AhciDrain, slot: u8, bit: u32) -> Outcome {
-        match side.judged & bit {
+        match side.eh_done & bit {
             0 => Ok(()),
-            _ => self.site.port().flight.verdict(slot),
+            _ => self.site.port().active_tags.eh_outcome(slot),
         }
     }
 }
@@ -454,8 +459,8 @@ const fn bit(slot: u32) -> u32 {
 
 impl Depth {
     /// The drive says that of itself.
-    pub(crate) fn begin(&self, about: &About) {
-        let most = if about.dialect.ncq { about.tags } else { 1 };
+    pub(crate) fn begin_control(&self, about: &DriveConfig) {
+        let most = if about.cmd_set.ncq { about.tags } else { 1 };
         self.most.store(u32::from(most), Ordering::Relaxed);
     }
 
@@ -475,14 +480,14 @@ impl Depth {
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// Whether a drive that has a queue gets one command at a time.
     #[inline]
-    pub(crate) fn is_unqueued(&self) -> bool {
-        self.unqueued.load(Ordering::Relaxed)
+    pub(crate) fn is_ncq_off(&self) -> bool {
+        self.ncq_off.load(Ordering::Relaxed)
     }
 
     /// The commands that the drive is given at once, at most.
     pub(crate) fn depth(&self) -> u16 {
         let most = self.depth.most.load(Ordering::Relaxed);
-        let now = match self.is_unqueued() {
+        let now = match self.is_ncq_off() {
             true => 1,
             false => self.depth.chosen.load(Ordering::Relaxed).min(most),
         };
@@ -501,7 +506,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         // Of a drive without a queue the HBA keeps the others.
         if most > 1 {
             self.depth.chosen.store(depth, Ordering::Relaxed);
-            self.unqueued.store(depth == 1, Ordering::Relaxed);
+            self.ncq_off.store(depth == 1, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ use crate::regs::{Cap, IS_IF};
 
 hal::quirk_set! {
     /// What a drive is known for. The names are libata's, as far as it has them.
-    pub(crate) struct Quirks {
+    pub(crate) struct DriveQuirks {
         /// It is no disk, but a box that shows itself as one.
         DISABLE = "disable",
         /// Native command queuing is broken, or slow.
@@ -112,7 +112,7 @@ const TRIM_BYTES: u32 = 128 << 20;
 
 /// What surrounds the drive, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Surroundings {
+pub(crate) struct QuirkContext {
     /// The PCI vendor of the HBA.
     pub(crate) vendor: u16,
     /// The operator wants FUA.
@@ -121,29 +121,32 @@ pub(crate) struct Surroundings {
     pub(crate) sectors: u32,
 }
 
-impl Quirks {
+impl DriveQuirks {
     /// What is known of the drive that names itself so (IDENTIFY DEVICE).
-    pub(crate) fn of(model: &[u8], firmware: &[u8]) -> Quirks {
+    pub(crate) fn of(model: &[u8], firmware: &[u8]) -> DriveQuirks {
         let (model, firmware) = (model.trim_ascii_end(), firmware.trim_ascii_end());
         let is = |row: &&DriveRow| {
             matches(row.0.as_bytes(), model) && matches(row.1.as_bytes(), firmware)
         };
-        let good = KNOWN_GOOD.iter().find(is).map_or(Quirks::NONE, |row| row.2);
+        let good = KNOWN_GOOD
+            .iter()
+            .find(is)
+            .map_or(DriveQuirks::NONE, |row| row.2);
         let bad = KNOWN_BAD.iter().filter(is);
         bad.fold(good, |sum, row| sum.with(row.2))
     }
 
     /// Whether the link has to stay awake.
-    pub(crate) fn is_sleepless(self, id: &DriveId, around: &Surroundings) -> bool {
+    pub(crate) fn forbids_lpm(self, id: &DriveId, context: &QuirkContext) -> bool {
         self.has(Self::NO_LPM)
             || (self.has(Self::WD_BROKEN_LPM) && id.gen1_only)
-            || (self.has(Self::NO_LPM_ON_ATI_AND_AMD) && matches!(around.vendor, ATI | AMD))
+            || (self.has(Self::NO_LPM_ON_ATI_AND_AMD) && matches!(context.vendor, ATI | AMD))
     }
 
     /// Most bytes of a command.
-    fn max_transfer(self, around: &Surroundings) -> u32 {
+    fn max_transfer(self, context: &QuirkContext) -> u32 {
         let limit = |is: bool, sectors: u32| if is { sectors } else { u32::MAX };
-        let hba = limit(around.sectors != 0, around.sectors);
+        let hba = limit(context.sectors != 0, context.sectors);
         let drive = limit(self.has(Self::MAX_SEC_1024), 1024);
         let drive = drive.min(limit(self.has(Self::MAX_SEC_8191), 8191));
         hba.min(drive).saturating_mul(512)
@@ -152,55 +155,55 @@ impl Quirks {
 
 impl DriveId {
     /// What is left of what the drive says once `quirks` are known: all that it is used for.
-    pub(crate) fn spared(mut self, quirks: Quirks, around: &Surroundings) -> Self {
-        let ati = quirks.has(Quirks::NO_NCQ_ON_ATI) && around.vendor == ATI;
-        if quirks.has(Quirks::NO_NCQ) || ati {
+    pub(crate) fn with_quirks(mut self, quirks: DriveQuirks, context: &QuirkContext) -> Self {
+        let ati = quirks.has(DriveQuirks::NO_NCQ_ON_ATI) && context.vendor == ATI;
+        if quirks.has(DriveQuirks::NO_NCQ) || ati {
             self.depth = None;
         }
-        let good = quirks.has(Quirks::NCQ_TRIM) && !quirks.has(Quirks::NO_NCQ_TRIM);
+        let good = quirks.has(DriveQuirks::NCQ_TRIM) && !quirks.has(DriveQuirks::NO_NCQ_TRIM);
         self.sends_queued &= good && self.depth.is_some();
-        self.trim &= !quirks.has(Quirks::NO_TRIM);
-        if !quirks.has(Quirks::ZERO_AFTER_TRIM) || quirks.has(Quirks::MAX_TRIM_128M) {
+        self.trim &= !quirks.has(DriveQuirks::NO_TRIM);
+        if !quirks.has(DriveQuirks::ZERO_AFTER_TRIM) || quirks.has(DriveQuirks::MAX_TRIM_128M) {
             let most = TRIM_BYTES.wrapping_shr(u32::from(self.block_shift));
             self.trim_blocks = self.trim_blocks.min(most);
         }
         // Drives without queues are older than FUA that works.
-        self.fua &= around.fua && self.depth.is_some() && !quirks.has(Quirks::NO_FUA);
+        self.fua &= context.fua && self.depth.is_some() && !quirks.has(DriveQuirks::NO_FUA);
         // Whole blocks.
         let block = 1u32.wrapping_shl(u32::from(self.block_shift));
-        let most = quirks.max_transfer(around) & !block.wrapping_sub(1);
+        let most = quirks.max_transfer(context) & !block.wrapping_sub(1);
         self.max_transfer = self.max_transfer.min(most);
         self
     }
 }
 
 /// Patterns of a model and of a firmware revision, and what that drive is known for.
-type DriveRow = (&'static str, &'static str, Quirks);
+type DriveRow = (&'static str, &'static str, DriveQuirks);
 
 const ANY: &str = "*";
 
-const NO_NCQ: Quirks = Quirks::NO_NCQ;
-const NO_NCQ_TRIM: Quirks = Quirks::NO_NCQ_TRIM;
-const NO_LPM: Quirks = Quirks::NO_LPM;
-const WD_BROKEN_LPM: Quirks = Quirks::WD_BROKEN_LPM;
-const NO_FUA: Quirks = Quirks::NO_FUA;
+const NO_NCQ: DriveQuirks = DriveQuirks::NO_NCQ;
+const NO_NCQ_TRIM: DriveQuirks = DriveQuirks::NO_NCQ_TRIM;
+const NO_LPM: DriveQuirks = DriveQuirks::NO_LPM;
+const WD_BROKEN_LPM: DriveQuirks = DriveQuirks::WD_BROKEN_LPM;
+const NO_FUA: DriveQuirks = DriveQuirks::NO_FUA;
 /// Seagate's firmware of 2008: queued commands and a flush between them.
-const OUTDATED: Quirks = NO_NCQ.with(Quirks::FIRMWARE_WARN);
+const OUTDATED: DriveQuirks = NO_NCQ.with(DriveQuirks::FIRMWARE_WARN);
 /// Samsung's: queued TRIM, and much beside HBAs of ATI's and AMD's.
-const SAMSUNG: Quirks = NO_NCQ_TRIM
-    .with(Quirks::NO_NCQ_ON_ATI)
-    .with(Quirks::NO_LPM_ON_ATI_AND_AMD);
+const SAMSUNG: DriveQuirks = NO_NCQ_TRIM
+    .with(DriveQuirks::NO_NCQ_ON_ATI)
+    .with(DriveQuirks::NO_LPM_ON_ATI_AND_AMD);
 
 const KNOWN_BAD: &[DriveRow] = &[
     // Boxes and port multipliers that show themselves.
-    ("Config  Disk", ANY, Quirks::DISABLE),
-    ("ASMT109x- Config", ANY, Quirks::DISABLE),
+    ("Config  Disk", ANY, DriveQuirks::DISABLE),
+    ("ASMT109x- Config", ANY, DriveQuirks::DISABLE),
     // Long commands.
-    ("ST380013AS", "3.20", Quirks::MAX_SEC_1024),
-    ("LITEON CX1-JB*-HP", ANY, Quirks::MAX_SEC_1024),
-    ("LITEON EP1-*", ANY, Quirks::MAX_SEC_1024),
-    ("DELLBOSS VD", "MV.R00-0", Quirks::MAX_SEC_8191),
-    ("INTEL SSDSC2KG480G8", "XCV10120", Quirks::MAX_SEC_8191),
+    ("ST380013AS", "3.20", DriveQuirks::MAX_SEC_1024),
+    ("LITEON CX1-JB*-HP", ANY, DriveQuirks::MAX_SEC_1024),
+    ("LITEON EP1-*", ANY, DriveQuirks::MAX_SEC_1024),
+    ("DELLBOSS VD", "MV.R00-0", DriveQuirks::MAX_SEC_8191),
+    ("INTEL SSDSC2KG480G8", "XCV10120", DriveQuirks::MAX_SEC_8191),
     // Queues.
     ("WDC WD740ADFD-00", ANY, NO_NCQ),
     ("WDC WD740ADFD-00NLR1", ANY, NO_NCQ),
@@ -228,15 +231,15 @@ const KNOWN_BAD: &[DriveRow] = &[
     ("Crucial_CT*MX100*", "MU01", NO_NCQ_TRIM),
     ("FCCT*M500*", ANY, NO_NCQ_TRIM),
     ("Samsung SSD 840*", ANY, NO_NCQ_TRIM),
-    ("Samsung SSD 840 EVO*", ANY, Quirks::NO_DMA_LOG),
+    ("Samsung SSD 840 EVO*", ANY, DriveQuirks::NO_DMA_LOG),
     ("Samsung SSD 850*", ANY, NO_NCQ_TRIM),
     ("Samsung SSD 860*", ANY, SAMSUNG),
     ("Samsung SSD 870*", ANY, SAMSUNG),
     ("SAMSUNG*MZ7LH*", ANY, SAMSUNG),
     // TRIM.
-    ("SuperSSpeed S238*", ANY, Quirks::NO_TRIM),
-    ("M88V29*", ANY, Quirks::NO_TRIM),
-    ("SanDisk SD[789]*", ANY, Quirks::MAX_TRIM_128M),
+    ("SuperSSpeed S238*", ANY, DriveQuirks::NO_TRIM),
+    ("M88V29*", ANY, DriveQuirks::NO_TRIM),
+    ("SanDisk SD[789]*", ANY, DriveQuirks::MAX_TRIM_128M),
     // FUA.
     ("Maxtor", "BANC1G10", NO_FUA),
     ("WDC*WD2500J*", ANY, NO_FUA),
@@ -272,23 +275,23 @@ const KNOWN_BAD: &[DriveRow] = &[
     ("WDC WD3000JD-*", ANY, WD_BROKEN_LPM),
     ("WDC WD3200JD-*", ANY, WD_BROKEN_LPM),
     // A link that is too fast.
-    ("WD My Book", ANY, Quirks::GEN1),
-    ("Seagate FreeAgent GoFlex", ANY, Quirks::GEN1),
+    ("WD My Book", ANY, DriveQuirks::GEN1),
+    ("Seagate FreeAgent GoFlex", ANY, DriveQuirks::GEN1),
     // What is not asked of any drive.
-    ("ST1000LM024 HN-M101MBB", ANY, Quirks::BROKEN_FPDMA_AA),
-    ("VB0250EAVER", "HPG7", Quirks::BROKEN_FPDMA_AA),
-    ("HDS724040KLSA80", "KFAOA20N", Quirks::BROKEN_HPA),
-    ("OCZ-VERTEX", "1.30", Quirks::BROKEN_HPA),
-    ("SATADOM-ML 3ME", ANY, Quirks::NO_LOG_DIR),
+    ("ST1000LM024 HN-M101MBB", ANY, DriveQuirks::BROKEN_FPDMA_AA),
+    ("VB0250EAVER", "HPG7", DriveQuirks::BROKEN_FPDMA_AA),
+    ("HDS724040KLSA80", "KFAOA20N", DriveQuirks::BROKEN_HPA),
+    ("OCZ-VERTEX", "1.30", DriveQuirks::BROKEN_HPA),
+    ("SATADOM-ML 3ME", ANY, DriveQuirks::NO_LOG_DIR),
 ];
 
-const ZEROES: Quirks = Quirks::ZERO_AFTER_TRIM;
+const ZEROES: DriveQuirks = DriveQuirks::ZERO_AFTER_TRIM;
 /// The families whose queued TRIM was mended by the firmware after the one that is known bad.
-const MENDED: Quirks = ZEROES.with(Quirks::NCQ_TRIM);
+const MENDED: DriveQuirks = ZEROES.with(DriveQuirks::NCQ_TRIM);
 
 const KNOWN_GOOD: &[DriveRow] = &[
     // The 510, unlike Intel's others.
-    ("INTEL*SSDSC2MH*", ANY, Quirks::NONE),
+    ("INTEL*SSDSC2MH*", ANY, DriveQuirks::NONE),
     ("Micron_M500IT_*", ANY, MENDED),
     ("Micron_M5[15]0_*", ANY, MENDED),
     ("Crucial_CT*M550*", ANY, MENDED),
@@ -307,7 +310,7 @@ const KNOWN_GOOD: &[DriveRow] = &[
 
 hal::quirk_set! {
     /// What an HBA is known to do wrong.
-    pub struct Boards {
+    pub struct HbaQuirks {
         /// Addresses of more than 32 bits come out wrong.
         DMA_32 = "dma32",
         /// Likewise of more than 43 bits.
@@ -336,7 +339,7 @@ hal::quirk_set! {
 }
 
 /// Functions of one vendor from the first ID to the last, and what is known of them.
-type BoardRow = (u16, u16, u16, Boards);
+type BoardRow = (u16, u16, u16, HbaQuirks);
 
 const ANY_DEVICE: (u16, u16) = (0, u16::MAX);
 
@@ -355,38 +358,40 @@ const ASMEDIA: u16 = 0x1b21;
 const ENMOTUS: u16 = 0x1c44;
 const INTEL: u16 = 0x8086;
 
-const MV: Boards = Boards::NO_NCQ
-    .with(Boards::NO_MSI)
-    .with(Boards::SATA_PORTS)
-    .with(Boards::ACK_FIRST);
+const MV: HbaQuirks = HbaQuirks::NO_NCQ
+    .with(HbaQuirks::NO_MSI)
+    .with(HbaQuirks::SATA_PORTS)
+    .with(HbaQuirks::ACK_FIRST);
 
-const MCP: Boards = Boards::YES_NCQ.with(Boards::NO_DIPM);
+const MCP: HbaQuirks = HbaQuirks::YES_NCQ.with(HbaQuirks::NO_DIPM);
 
 const ROWS: &[BoardRow] = &[
     // JMB582, JMB585; all of JMicron's
-    (JMICRON, 0x0582, 0x0582, Boards::DMA_32),
-    (JMICRON, 0x0585, 0x0585, Boards::DMA_32),
-    (JMICRON, ANY_DEVICE.0, ANY_DEVICE.1, Boards::IGNORE_IFS),
+    (JMICRON, 0x0582, 0x0582, HbaQuirks::DMA_32),
+    (JMICRON, 0x0585, 0x0585, HbaQuirks::DMA_32),
+    (JMICRON, ANY_DEVICE.0, ANY_DEVICE.1, HbaQuirks::IGNORE_IFS),
     // ULi M5288
-    (0x10b9, 0x5288, 0x5288, Boards::IGNORE_IFS),
+    (0x10b9, 0x5288, 0x5288, HbaQuirks::IGNORE_IFS),
     // ASM1060, ASM1061, ASM1062 and what is made of them
-    (ASMEDIA, 0x0601, 0x0602, Boards::DMA_43),
-    (ASMEDIA, 0x0611, 0x0612, Boards::DMA_43),
-    (ASMEDIA, 0x0621, 0x0622, Boards::DMA_43),
-    (ASMEDIA, 0x0624, 0x0624, Boards::DMA_43),
+    (ASMEDIA, 0x0601, 0x0602, HbaQuirks::DMA_43),
+    (ASMEDIA, 0x0611, 0x0612, HbaQuirks::DMA_43),
+    (ASMEDIA, 0x0621, 0x0622, HbaQuirks::DMA_43),
+    (ASMEDIA, 0x0624, 0x0624, HbaQuirks::DMA_43),
     // SB600
     (
         ATI,
         0x4380,
         0x4380,
-        Boards::DMA_32.with(Boards::NO_MSI).with(Boards::SECT_255),
+        HbaQuirks::DMA_32
+            .with(HbaQuirks::NO_MSI)
+            .with(HbaQuirks::SECT_255),
     ),
     // 88SE6121, 88SE6145
     (MARVELL, 0x6121, 0x6121, MV),
     (MARVELL, 0x6145, 0x6145, MV),
     // VT8251
-    (VIA, 0x3349, 0x3349, Boards::NEEDS_SRST),
-    (VIA, 0x6287, 0x6287, Boards::NEEDS_SRST),
+    (VIA, 0x3349, 0x3349, HbaQuirks::NEEDS_SRST),
+    (VIA, 0x6287, 0x6287, HbaQuirks::NEEDS_SRST),
     // MCP65, MCP67, MCP73
     (NVIDIA, 0x044c, 0x044f, MCP),
     (NVIDIA, 0x045c, 0x045f, MCP),
@@ -394,13 +399,13 @@ const ROWS: &[BoardRow] = &[
     (NVIDIA, 0x0580, 0x058f, MCP),
     (NVIDIA, 0x07f0, 0x07fb, MCP),
     // Annapurna Labs; SSDs of Samsung's that are their own HBA
-    (0x1c36, 0x0031, 0x0031, Boards::NO_MSI),
-    (SAMSUNG_PCI, 0x1600, 0x1600, Boards::NO_MSI),
-    (SAMSUNG_PCI, 0xa800, 0xa800, Boards::NO_MSI),
+    (0x1c36, 0x0031, 0x0031, HbaQuirks::NO_MSI),
+    (SAMSUNG_PCI, 0x1600, 0x1600, HbaQuirks::NO_MSI),
+    (SAMSUNG_PCI, 0xa800, 0xa800, HbaQuirks::NO_MSI),
 ];
 
-/// Intel's with [`Boards::PCS`], from ICH6 to Cannon Lake and some later; from the first ID to the
-/// last.
+/// Intel's with [`HbaQuirks::PCS`], from ICH6 to Cannon Lake and some later; from the first ID to
+/// the last.
 const WITH_PCS: &[(u16, u16)] = &[
     (0x02d3, 0x02d3),
     (0x02d7, 0x02d7),
@@ -485,7 +490,7 @@ const WITH_PCS: &[(u16, u16)] = &[
 /// Revisions of NVIDIA's first AHCI function that lose messages.
 const NVIDIA_WITHOUT_MSI: [u8; 2] = [0xa1, 0xa2];
 
-impl Boards {
+impl HbaQuirks {
     /// What is known of the function `ids`.
     pub fn of(ids: &PciIds) -> Self {
         let rows = ROWS
@@ -511,7 +516,7 @@ impl Boards {
     }
 
     /// Bits of `PxIS` that say nothing.
-    pub(crate) const fn blind(self) -> u32 {
+    pub(crate) const fn ignored_irqs(self) -> u32 {
         match self.has(Self::IGNORE_IFS) {
             true => IS_IF,
             false => 0,
@@ -644,7 +649,7 @@ mod tests {
 
     #[test]
     fn a_command_is_of_whole_blocks_and_of_what_the_least_takes() {
-        let most = |quirks: Quirks, sectors, shift| {
+        let most = |quirks: DriveQuirks, sectors, shift| {
             let mut sector = [0; 512];
             let mut put = |at: usize, word: u16| {
                 sector[at * 2..at * 2 + 2].copy_from_slice(&word.to_le_bytes());
@@ -656,24 +661,24 @@ mod tests {
                 put(106, 0x5000);
                 put(117, 1u16 << (shift - 1));
             }
-            let around = Surroundings {
+            let context = QuirkContext {
                 vendor: 0,
                 fua: false,
                 sectors,
             };
             let id = DriveId::decode(&sector).unwrap().unwrap();
-            id.spared(quirks, &around).max_transfer
+            id.with_quirks(quirks, &context).max_transfer
         };
-        assert_eq!(most(Quirks::NONE, 0, 9), 65_535 * 512);
-        assert_eq!(most(Quirks::MAX_SEC_8191, 0, 9), 8191 * 512);
-        assert_eq!(most(Quirks::NONE, 255, 9), 255 * 512);
-        assert_eq!(most(Quirks::NONE, 255, 12), 31 * 4096);
-        assert_eq!(most(Quirks::MAX_SEC_1024, 255, 9), 255 * 512);
-        assert_eq!(most(Quirks::MAX_SEC_1024, 0, 12), 512 << 10);
+        assert_eq!(most(DriveQuirks::NONE, 0, 9), 65_535 * 512);
+        assert_eq!(most(DriveQuirks::MAX_SEC_8191, 0, 9), 8191 * 512);
+        assert_eq!(most(DriveQuirks::NONE, 255, 9), 255 * 512);
+        assert_eq!(most(DriveQuirks::NONE, 255, 12), 31 * 4096);
+        assert_eq!(most(DriveQuirks::MAX_SEC_1024, 255, 9), 255 * 512);
+        assert_eq!(most(DriveQuirks::MAX_SEC_1024, 0, 12), 512 << 10);
     }
 
-    fn quirks(model: &str, firmware: &str) -> Quirks {
-        Quirks::of(
+    fn quirks(model: &str, firmware: &str) -> DriveQuirks {
+        DriveQuirks::of(
             std::format!("{model:<40}").as_bytes(),
             std::format!("{firmware:<8}").as_bytes(),
         )
@@ -682,9 +687,9 @@ mod tests {
     #[test]
     fn a_drive_has_all_that_is_known_of_it() {
         let evo = quirks("Samsung SSD 840 EVO 250GB", "EXT0BB0Q");
-        assert_eq!(evo, NO_NCQ_TRIM.with(Quirks::NO_DMA_LOG).with(ZEROES));
+        assert_eq!(evo, NO_NCQ_TRIM.with(DriveQuirks::NO_DMA_LOG).with(ZEROES));
         let vertex = quirks("OCZ-VERTEX", "1.30");
-        assert_eq!(vertex, NO_FUA.with(Quirks::BROKEN_HPA));
+        assert_eq!(vertex, NO_FUA.with(DriveQuirks::BROKEN_HPA));
         let crucial = quirks("Crucial_CT512MX100SSD1", "MU01");
         assert_eq!(crucial, MENDED.with(NO_NCQ_TRIM).with(NO_LPM));
     }
@@ -692,14 +697,14 @@ mod tests {
     #[test]
     fn firmware_matters_where_the_table_says_so() {
         assert!(quirks("ST31500341AS", "SD17").has(OUTDATED));
-        assert_eq!(quirks("ST31500341AS", "SD1A"), Quirks::NONE);
+        assert_eq!(quirks("ST31500341AS", "SD1A"), DriveQuirks::NONE);
         assert!(!quirks("Micron_M510_MTFDDAK256", "MU02").has(NO_NCQ_TRIM));
         assert!(quirks("Micron_M510_MTFDDAK256", "MU02").has(MENDED));
     }
 
     #[test]
     fn the_exception_among_the_good_comes_first() {
-        assert_eq!(quirks("INTEL SSDSC2MH120A2", "PPG4"), Quirks::NONE);
+        assert_eq!(quirks("INTEL SSDSC2MH120A2", "PPG4"), DriveQuirks::NONE);
         assert_eq!(quirks("INTEL SSDSC2BW240A4", "DC12"), ZEROES);
     }
 
@@ -712,7 +717,7 @@ mod tests {
             "Samsung SS",
             "OCZ-VERTE",
         ] {
-            assert_eq!(quirks(model, "2.5+"), Quirks::NONE, "{model}");
+            assert_eq!(quirks(model, "2.5+"), DriveQuirks::NONE, "{model}");
         }
     }
 
@@ -736,7 +741,7 @@ mod tests {
         };
         for row in KNOWN_BAD {
             let quirks = quirks(&filled(row.0), &filled(row.1));
-            assert!(quirks.has(row.2) && row.2 != Quirks::NONE, "{}", row.0);
+            assert!(quirks.has(row.2) && row.2 != DriveQuirks::NONE, "{}", row.0);
         }
         for row in KNOWN_GOOD {
             assert!(quirks(&filled(row.0), "").has(row.2), "{}", row.0);
@@ -753,12 +758,12 @@ mod tests {
 
     #[test]
     fn addresses_and_commands_end_where_the_board_gets_them_wrong() {
-        let bits = |vendor, device, said| Boards::of(&ids(vendor, device)).dma_bits(said);
+        let bits = |vendor, device, said| HbaQuirks::of(&ids(vendor, device)).dma_bits(said);
         assert_eq!(bits(0x197b, 0x0585, 64), 32);
         assert_eq!(bits(0x197b, 0x0582, 64), 32);
         assert_eq!(bits(0x1002, 0x4380, 64), 32);
-        assert_eq!(Boards::of(&ids(0x1002, 0x4380)).sectors(), 255);
-        assert_eq!(Boards::of(&ids(0x1002, 0x4391)).sectors(), 0);
+        assert_eq!(HbaQuirks::of(&ids(0x1002, 0x4380)).sectors(), 255);
+        assert_eq!(HbaQuirks::of(&ids(0x1002, 0x4391)).sectors(), 0);
         assert_eq!(bits(0x1b21, 0x0612, 64), 43);
         assert_eq!(bits(0x1b21, 0x0612, 32), 32);
         for (vendor, device) in [(0x197b, 0x2363), (0x1b21, 0x1166), (0x8086, 0x2922)] {
@@ -768,49 +773,49 @@ mod tests {
 
     #[test]
     fn ranges_end_where_they_do() {
-        let of = |vendor, device| Boards::of(&ids(vendor, device));
-        assert_eq!(of(0x8086, 0x2922), Boards::PCS);
-        assert_eq!(of(0x8086, 0x2928), Boards::NONE);
-        assert_eq!(of(0x8086, 0x19b0), Boards::NONE);
+        let of = |vendor, device| HbaQuirks::of(&ids(vendor, device));
+        assert_eq!(of(0x8086, 0x2922), HbaQuirks::PCS);
+        assert_eq!(of(0x8086, 0x2928), HbaQuirks::NONE);
+        assert_eq!(of(0x8086, 0x19b0), HbaQuirks::NONE);
         assert_eq!(of(0x10de, 0x0550), MCP);
-        assert_eq!(of(0x10de, 0x055c), Boards::NONE);
-        assert_eq!(of(0x1022, 0x7901), Boards::NONE);
+        assert_eq!(of(0x10de, 0x055c), HbaQuirks::NONE);
+        assert_eq!(of(0x1022, 0x7901), HbaQuirks::NONE);
         let late = PciIds {
             revision: 0xa2,
             ..ids(0x10de, 0x044c)
         };
-        assert_eq!(Boards::of(&late).messages(), Messages::NONE);
+        assert_eq!(HbaQuirks::of(&late).messages(), Messages::NONE);
         let good = PciIds {
             revision: 0xa3,
             ..late
         };
-        assert_eq!(Boards::of(&good).messages(), Messages::ALL);
+        assert_eq!(HbaQuirks::of(&good).messages(), Messages::ALL);
     }
 
     #[test]
     fn other_ports_than_those_of_sata_are_left_alone() {
         let ports = |device| {
             let ids = ids(0x11ab, device);
-            Boards::of(&ids).sata_ports(0xff, &ids)
+            HbaQuirks::of(&ids).sata_ports(0xff, &ids)
         };
         assert_eq!((ports(0x6121), ports(0x6145)), (0x3, 0xf));
         let other = ids(0x8086, 0x2922);
-        assert_eq!(Boards::of(&other).sata_ports(0xff, &other), 0xff);
+        assert_eq!(HbaQuirks::of(&other).sata_ports(0xff, &other), 0xff);
     }
 
     #[test]
     fn who_needs_what_is_not_there_is_refused_with_the_way_out() {
-        let refused = |vendor, device| Boards::of(&ids(vendor, device)).refusal();
+        let refused = |vendor, device| HbaQuirks::of(&ids(vendor, device)).refusal();
         assert!(refused(0x1106, 0x3349).is_some_and(|why| why.contains("leave")));
         assert_eq!(refused(0x8086, 0x2922), None);
     }
 
     #[test]
     fn the_registers_are_behind_bar_5_but_for_some() {
-        assert_eq!(Boards::bar(&ids(0x8086, 0x2922)), 5);
-        assert_eq!(Boards::bar(&ids(0x1c44, 0x8000)), 2);
-        assert_eq!(Boards::bar(&ids(0x177d, 0xa084)), 4);
-        assert_eq!(Boards::bar(&ids(0x0014, 0x7a08)), 0);
+        assert_eq!(HbaQuirks::bar(&ids(0x8086, 0x2922)), 5);
+        assert_eq!(HbaQuirks::bar(&ids(0x1c44, 0x8000)), 2);
+        assert_eq!(HbaQuirks::bar(&ids(0x177d, 0xa084)), 4);
+        assert_eq!(HbaQuirks::bar(&ids(0x0014, 0x7a08)), 0);
     }
 
     fn is(pattern: &str, text: &str) -> bool {

@@ -204,9 +204,9 @@ pub const IS_DONE: u32 = IS_DHR | IS_SDB;
 /// What tells of a drive that came or went.
 pub const IS_HOTPLUG: u32 = IS_PC | IS_PRC;
 /// What a transfer did not survive, other than an error that the device reports itself.
-pub const IS_BROKEN: u32 = IS_OF | IS_IF | IS_HBD | IS_HBF;
+pub const IS_BUS_ERROR: u32 = IS_OF | IS_IF | IS_HBD | IS_HBF;
 /// What the control path has to see to.
-pub const IS_TROUBLE: u32 = IS_HOTPLUG | IS_BROKEN | IS_TFE;
+pub const IS_ERROR: u32 = IS_HOTPLUG | IS_BUS_ERROR | IS_TFE;
 
 /// ATA status bits, as in [`Reg::Tfd`].
 pub const STATUS_ERR: u32 = 1;
@@ -220,7 +220,7 @@ pub const STATUS_BSY: u32 = 1 << 7;
 /// `PxSCTL.DET`, the field.
 pub const SCTL_DET: u32 = 0xf;
 /// `PxSCTL.SPD` and `IPM`: what the firmware set and a reset of the HBA clears.
-pub const SCTL_KEPT: u32 = 0xff0;
+pub const SCTL_FIRMWARE: u32 = 0xff0;
 /// `PxSCTL.SPD` = 1: no more than 1.5 Gbit/s.
 pub const SCTL_GEN1: u32 = 1 << 4;
 /// `PxSCTL.SPD` and `PxSSTS.SPD`, the field.
@@ -232,7 +232,7 @@ pub const SCTL_NO_PARTIAL: u32 = 1 << 8;
 /// `PxSCTL.IPM`: not to Slumber.
 pub const SCTL_NO_SLUMBER: u32 = 1 << 9;
 /// `PxSCTL.IPM` = 3: the link goes neither to Partial nor to Slumber.
-pub const SCTL_AWAKE: u32 = SCTL_NO_PARTIAL | SCTL_NO_SLUMBER;
+pub const SCTL_NO_LPM: u32 = SCTL_NO_PARTIAL | SCTL_NO_SLUMBER;
 /// `PxSSTS.IPM`, the field: 2 is Partial, 6 Slumber.
 pub const SSTS_IPM: u32 = 0xf << 8;
 /// `PxSSTS.IPM` = 1: the link is active.
@@ -249,7 +249,7 @@ pub struct PortRegs<M> {
     mmio: M,
     base: usize,
     /// Bits of `PxIS` that say nothing. By the control path.
-    blind: AtomicU32,
+    ignored_irqs: AtomicU32,
 }
 
 impl<M: Mmio> PortRegs<M> {
@@ -259,38 +259,39 @@ impl<M: Mmio> PortRegs<M> {
         Self {
             mmio,
             base,
-            blind: AtomicU32::new(0),
+            ignored_irqs: AtomicU32::new(0),
         }
     }
 
-    /// Likewise, where the bits `blind` of `PxIS` say nothing.
-    pub(crate) fn blind_to(mmio: M, number: u8, blind: u32) -> Self {
+    /// The registers of port `number`, where the bits `ignored_irqs` of `PxIS` say nothing.
+    pub(crate) fn ignoring_irqs(mmio: M, number: u8, ignored_irqs: u32) -> Self {
         Self {
-            blind: AtomicU32::new(blind),
+            ignored_irqs: AtomicU32::new(ignored_irqs),
             ..Self::new(mmio, number)
         }
     }
 
-    fn blind(&self) -> u32 {
-        self.blind.load(Ordering::Relaxed)
+    fn ignored_irqs(&self) -> u32 {
+        self.ignored_irqs.load(Ordering::Relaxed)
     }
 
     /// Whether a change of PhyRdy says that a drive came or went: not where the link goes to sleep
     /// and wakes up by itself, as that is such a change, too.
-    pub(crate) fn heeds_phy(&self) -> bool {
-        self.blind() & IS_PRC == 0
+    pub(crate) fn tracks_phyrdy(&self) -> bool {
+        self.ignored_irqs() & IS_PRC == 0
     }
 
     /// Says so; `PxIE` follows when it is next written. By the control path.
-    pub(crate) fn heed_phy(&self, heeds: bool) {
-        let blind = self.blind() & !IS_PRC;
+    pub(crate) fn track_phyrdy(&self, heeds: bool) {
+        let ignored_irqs = self.ignored_irqs() & !IS_PRC;
         let phy = if heeds { 0 } else { IS_PRC };
-        self.blind.store(blind | phy, Ordering::Relaxed);
+        self.ignored_irqs
+            .store(ignored_irqs | phy, Ordering::Relaxed);
     }
 
     /// Whether a drive came or went, as far as `PxSERR` says.
     pub(crate) fn has_changed(&self) -> bool {
-        let heeded = match self.heeds_phy() {
+        let heeded = match self.tracks_phyrdy() {
             true => SERR_CHANGED,
             false => SERR_CHANGED & !SERR_PHY,
         };
@@ -303,14 +304,14 @@ impl<M: Mmio> PortRegs<M> {
         // CAST: the enum is a byte.
         let value = self.mmio.read32(self.base.wrapping_add(reg as usize));
         match reg {
-            Reg::Is if value != ABSENT => value & !self.blind(),
+            Reg::Is if value != ABSENT => value & !self.ignored_irqs(),
             _ => value,
         }
     }
 
     /// [`Error::Gone`]: the HBA's registers say nothing, as its memory space is off or it is not
     /// there. Its capabilities are never all zeroes or all ones.
-    pub fn are_there(&self) -> Result<(), Error> {
+    pub fn check_present(&self) -> Result<(), Error> {
         match read(&self.mmio, CAP)? {
             0 => Err(Error::Gone),
             _ => Ok(()),
@@ -321,7 +322,7 @@ impl<M: Mmio> PortRegs<M> {
     #[inline]
     pub fn write(&self, reg: Reg, value: u32) {
         let value = match reg {
-            Reg::Ie => value & !self.blind(),
+            Reg::Ie => value & !self.ignored_irqs(),
             _ => value,
         };
         // CAST: the enum is a byte.
@@ -362,7 +363,7 @@ mod tests {
         let none = Cap(0);
         assert_eq!(none.slots(), 1);
         assert!(!(none.has_clo() || none.is_staggered() || none.has_ncq() || none.has_64_bits()));
-        assert_eq!(IS_TROUBLE & IS_DONE, 0);
-        assert_eq!(IS_TROUBLE, 0x7940_0040);
+        assert_eq!(IS_ERROR & IS_DONE, 0);
+        assert_eq!(IS_ERROR, 0x7940_0040);
     }
 }

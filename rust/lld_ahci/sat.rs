@@ -5,7 +5,7 @@
 //!
 //! [`decode`] says what a command descriptor block asks for: a command of the drive's (ATA
 //! PASS-THROUGH, SAT-4 sections 12.2.2 and 12.2.3, and what has an ATA command of its own), or
-//! what is known of the drive, told by [`Ask::answer`]. What did not simply work is answered with
+//! what is known of the drive, told by [`Query::answer`]. What did not simply work is answered with
 //! [`Sense`] data in descriptor format (SPC-5 section 4.4.2), with the ATA registers in a
 //! descriptor (SAT-4 section 12.2.6).
 
@@ -38,16 +38,16 @@ impl Data {
 pub enum Request {
     /// TEST UNIT READY.
     Ready,
-    /// No more than `room` bytes of the answer to `ask`.
-    Tell {
+    /// No more than `room` bytes of the answer to `query`.
+    Query {
         /// What it asks for.
-        ask: Ask,
+        query: Query,
         /// Its allocation length.
         room: u32,
     },
     /// SYNCHRONIZE CACHE (the whole cache, whatever part of it is meant) or START STOP UNIT: by
     /// this command, which has no data.
-    Plain(AtaCommand),
+    NonData(AtaCommand),
     /// ATA PASS-THROUGH: all of the caller's data is the command's.
     Ata {
         /// The command.
@@ -61,13 +61,13 @@ pub enum Request {
 
 /// What a command wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum Query {
     /// INQUIRY: the standard data, or a page of vital product data.
     Inquiry(Option<u8>),
     /// READ CAPACITY (10).
     Capacity,
     /// READ CAPACITY (16).
-    LongCapacity,
+    Capacity16,
     /// MODE SENSE.
     Mode(Mode),
     /// REQUEST SENSE, in descriptor format or not.
@@ -120,7 +120,7 @@ const LBA_MODE: u8 = 1 << 6;
 pub fn decode(cdb: &[u8], data: Data) -> Result<Request, Sense> {
     match *cdb {
         [TEST_UNIT_READY, ..] => Ok(Request::Ready),
-        [SYNCHRONIZE_CACHE_10 | SYNCHRONIZE_CACHE_16, ..] => Ok(Request::Plain(AtaCommand {
+        [SYNCHRONIZE_CACHE_10 | SYNCHRONIZE_CACHE_16, ..] => Ok(Request::NonData(AtaCommand {
             command: FLUSH_CACHE_EXT,
             device: LBA_MODE,
             ..AtaCommand::default()
@@ -139,7 +139,7 @@ fn start_stop(how: u8) -> Result<Request, Sense> {
     if how & (LOEJ | POWER_CONDITION) != 0 {
         return Err(Sense::INVALID_FIELD);
     }
-    Ok(Request::Plain(match how & START {
+    Ok(Request::NonData(match how & START {
         0 => AtaCommand {
             command: STANDBY_IMMEDIATE,
             ..AtaCommand::default()
@@ -155,12 +155,12 @@ fn start_stop(how: u8) -> Result<Request, Sense> {
 
 /// A command that is answered from what is known of the drive.
 fn question(cdb: &[u8]) -> Result<Request, Sense> {
-    let tell = |ask, room| Ok(Request::Tell { ask, room });
+    let tell = |query, room| Ok(Request::Query { query, room });
     let word = |high, low| u32::from(u16::from_be_bytes([high, low]));
     match *cdb {
-        [REQUEST_SENSE, how, _, _, room, ..] => tell(Ask::Sense(how & 1 != 0), room.into()),
-        [INQUIRY, 0, 0, high, low, ..] => tell(Ask::Inquiry(None), word(high, low)),
-        [INQUIRY, 1, page, high, low, ..] => tell(Ask::Inquiry(Some(page)), word(high, low)),
+        [REQUEST_SENSE, how, _, _, room, ..] => tell(Query::Sense(how & 1 != 0), room.into()),
+        [INQUIRY, 0, 0, high, low, ..] => tell(Query::Inquiry(None), word(high, low)),
+        [INQUIRY, 1, page, high, low, ..] => tell(Query::Inquiry(Some(page)), word(high, low)),
         // A page code without EVPD.
         [INQUIRY, ..] => Err(Sense::INVALID_FIELD),
         [MODE_SENSE_6, how, page, subpage, room, ..] => {
@@ -170,7 +170,7 @@ fn question(cdb: &[u8]) -> Result<Request, Sense> {
                 page,
                 subpage,
             };
-            tell(Ask::Mode(mode), room.into())
+            tell(Query::Mode(mode), room.into())
         }
         [MODE_SENSE_10, how, page, subpage, _, _, _, high, low, ..] => {
             let mode = Mode {
@@ -179,17 +179,17 @@ fn question(cdb: &[u8]) -> Result<Request, Sense> {
                 page,
                 subpage,
             };
-            tell(Ask::Mode(mode), word(high, low))
+            tell(Query::Mode(mode), word(high, low))
         }
-        [READ_CAPACITY_10, _, _, _, _, _, _, _, _, _, ..] => tell(Ask::Capacity, 8),
+        [READ_CAPACITY_10, _, _, _, _, _, _, _, _, _, ..] => tell(Query::Capacity, 8),
         [SERVICE_ACTION_IN, action, _, _, _, _, _, _, _, _, a, b, c, d, _, _, ..]
             if action & 0x1f == READ_CAPACITY_16 =>
         {
-            tell(Ask::LongCapacity, u32::from_be_bytes([a, b, c, d]))
+            tell(Query::Capacity16, u32::from_be_bytes([a, b, c, d]))
         }
         [SERVICE_ACTION_IN, ..] => Err(Sense::INVALID_FIELD),
         [REPORT_LUNS, _, _, _, _, _, a, b, c, d, ..] => {
-            tell(Ask::Luns, u32::from_be_bytes([a, b, c, d]))
+            tell(Query::Luns, u32::from_be_bytes([a, b, c, d]))
         }
         _ => Err(Sense::UNKNOWN_COMMAND),
     }
@@ -479,9 +479,9 @@ mod tests {
         assert!(ata(&cdb, Data::FromDevice(65_535 * 512)).is_ok());
     }
 
-    fn told(cdb: &[u8]) -> Result<(Ask, u32), Sense> {
+    fn told(cdb: &[u8]) -> Result<(Query, u32), Sense> {
         match decode(cdb, SECTOR)? {
-            Request::Tell { ask, room } => Ok((ask, room)),
+            Request::Query { query, room } => Ok((query, room)),
             other => panic!("{other:?}"),
         }
     }
@@ -489,7 +489,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_and_how_much_of_it() {
         let mode = |long, bare, page, subpage| {
-            Ask::Mode(Mode {
+            Query::Mode(Mode {
                 long,
                 bare,
                 page,
@@ -498,15 +498,18 @@ mod tests {
         };
         assert_eq!(
             told(&[0x12, 0, 0, 1, 2, 0]),
-            Ok((Ask::Inquiry(None), 0x102))
+            Ok((Query::Inquiry(None), 0x102))
         );
         assert_eq!(
             told(&[0x12, 1, 0x83, 0, 252, 0]),
-            Ok((Ask::Inquiry(Some(0x83)), 252))
+            Ok((Query::Inquiry(Some(0x83)), 252))
         );
         assert_eq!(told(&[0x12, 0, 0x83, 0, 252, 0]), Err(Sense::INVALID_FIELD));
-        assert_eq!(told(&[0x03, 1, 0, 0, 18, 0]), Ok((Ask::Sense(true), 18)));
-        assert_eq!(told(&[0x03, 0, 0, 0, 252, 0]), Ok((Ask::Sense(false), 252)));
+        assert_eq!(told(&[0x03, 1, 0, 0, 18, 0]), Ok((Query::Sense(true), 18)));
+        assert_eq!(
+            told(&[0x03, 0, 0, 0, 252, 0]),
+            Ok((Query::Sense(false), 252))
+        );
         assert_eq!(
             told(&[0x1a, 8, 0x3f, 0xff, 4, 0]),
             Ok((mode(false, true, 0x3f, 0xff), 4))
@@ -516,11 +519,11 @@ mod tests {
         assert_eq!(told(&long[..8]), Err(Sense::UNKNOWN_COMMAND));
         assert_eq!(
             told(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-            Ok((Ask::Capacity, 8))
+            Ok((Query::Capacity, 8))
         );
         let mut capacity = [0; 16];
         (capacity[0], capacity[1], capacity[12], capacity[13]) = (0x9e, 0x10, 1, 2);
-        assert_eq!(told(&capacity), Ok((Ask::LongCapacity, 0x102)));
+        assert_eq!(told(&capacity), Ok((Query::Capacity16, 0x102)));
         capacity[1] = 0x12;
         assert_eq!(told(&capacity), Err(Sense::INVALID_FIELD));
     }
@@ -530,14 +533,14 @@ mod tests {
         let none = Data::Nothing;
         assert_eq!(decode(&[0; 6], none), Ok(Request::Ready));
         for opcode in [0x35, 0x91] {
-            let Ok(Request::Plain(command)) = decode(&[opcode, 0, 0, 0, 0, 0], none) else {
+            let Ok(Request::NonData(command)) = decode(&[opcode, 0, 0, 0, 0, 0], none) else {
                 panic!("{opcode:#x}");
             };
             assert_eq!((command.command, command.device), (0xea, 0x40));
         }
         // Stop, start; with the tray, a power condition.
         for (how, is) in [(0, (0xe0, 0, 0)), (1, (0x40, 1, 0x40))] {
-            let Ok(Request::Plain(command)) = decode(&[0x1b, 1, 0, 0, how, 0], none) else {
+            let Ok(Request::NonData(command)) = decode(&[0x1b, 1, 0, 0, how, 0], none) else {
                 panic!("{how:#x}");
             };
             assert_eq!((command.command, command.count, command.device), is);
@@ -547,7 +550,7 @@ mod tests {
             assert_eq!(refused, Err(Sense::INVALID_FIELD));
         }
         let luns = [0xa0, 0, 2, 0, 0, 0, 0, 0, 1, 2, 0, 0];
-        assert_eq!(told(&luns), Ok((Ask::Luns, 0x102)));
+        assert_eq!(told(&luns), Ok((Query::Luns, 0x102)));
         // READ (10), LOG SENSE, ATA PASS-THROUGH (32), nothing at all.
         for opcode in [0x28, 0x4d, 0x7f] {
             assert_eq!(decode(&[opcode; 16], none), Err(Sense::UNKNOWN_COMMAND));

@@ -10,7 +10,7 @@
 
 use hal::Unit;
 
-use crate::sat::{Ask, Mode, Sense};
+use crate::sat::{Mode, Query, Sense};
 
 /// The data of IDENTIFY DEVICE.
 pub struct Identity([u8; 512]);
@@ -38,14 +38,14 @@ impl Identity {
     }
 }
 
-impl Ask {
+impl Query {
     /// The answer, by what is known of the drive and what it says itself.
     pub fn answer(&self, unit: &Unit, identity: &Identity) -> Result<Page, Sense> {
         match self {
             Self::Inquiry(None) => Ok(standard(unit, identity)),
             Self::Inquiry(Some(page)) => vital(*page, unit, identity),
             Self::Capacity => Ok(capacity(unit)),
-            Self::LongCapacity => Ok(long_capacity(unit)),
+            Self::Capacity16 => Ok(long_capacity(unit)),
             Self::Mode(mode) => mode_sense(mode, unit, identity),
             Self::Luns => Ok(luns()),
             Self::Sense(true) => Ok(sense_descriptors()),
@@ -406,17 +406,17 @@ mod tests {
         Identity::new(sector)
     }
 
-    fn bytes(ask: Ask) -> std::vec::Vec<u8> {
+    fn bytes(ask: Query) -> std::vec::Vec<u8> {
         ask.answer(&unit(), &identity()).unwrap().first(4096).into()
     }
 
     fn vital(page: u8) -> std::vec::Vec<u8> {
-        bytes(Ask::Inquiry(Some(page)))
+        bytes(Query::Inquiry(Some(page)))
     }
 
     #[test]
     fn a_drive_says_what_it_is() {
-        let page = bytes(Ask::Inquiry(None));
+        let page = bytes(Query::Inquiry(None));
         assert_eq!(page[..8], [0, 0, 5, 2, 91, 0, 0, 2]);
         assert_eq!(page[8..36], *b"ATA     A DRIVE WITH A L2.5+");
         assert_eq!(page[36..58], [0; 22]);
@@ -433,7 +433,7 @@ mod tests {
                 firmware: *firmware,
                 ..unit()
             };
-            let page = Ask::Inquiry(None).answer(&other, &identity()).unwrap();
+            let page = Query::Inquiry(None).answer(&other, &identity()).unwrap();
             assert_eq!(page.first(36)[32..], *revision, "{firmware:?}");
             assert_eq!(page.first(5).len(), 5);
         }
@@ -448,7 +448,7 @@ mod tests {
             ..unit()
         };
         let page = |page| {
-            let told = Ask::Inquiry(page).answer(&odd, &identity()).unwrap();
+            let told = Query::Inquiry(page).answer(&odd, &identity()).unwrap();
             told.first(4096).to_vec()
         };
         assert_eq!(page(None)[16..32], odd.model[..16]);
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn there_is_one_unit() {
-        let luns = bytes(Ask::Luns);
+        let luns = bytes(Query::Luns);
         assert_eq!(luns, [0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     }
 
@@ -490,14 +490,14 @@ mod tests {
         assert_eq!(vital(0xb0)[..8], [0, 0xb0, 0, 60, 0, 0, 0, 8]);
         assert_eq!(vital(0xb1)[..8], [0, 0xb1, 0, 60, 0x1c, 0x20, 0, 2]);
         assert_eq!(vital(0xb2), [0, 0xb2, 0, 4, 0, 0, 0, 0]);
-        let unknown = Ask::Inquiry(Some(0x84)).answer(&unit(), &identity());
+        let unknown = Query::Inquiry(Some(0x84)).answer(&unit(), &identity());
         assert_eq!(unknown.unwrap_err(), Sense::INVALID_FIELD);
     }
 
     #[test]
     fn capacity_in_ten_and_in_sixteen_bytes() {
-        assert_eq!(bytes(Ask::Capacity), [1, 2, 3, 3, 0, 0, 2, 0]);
-        let long = bytes(Ask::LongCapacity);
+        assert_eq!(bytes(Query::Capacity), [1, 2, 3, 3, 0, 0, 2, 0]);
+        let long = bytes(Query::Capacity16);
         assert_eq!(long.len(), 32);
         assert_eq!(long[..16], [0, 0, 0, 0, 1, 2, 3, 3, 0, 0, 2, 0, 0, 3, 0, 1]);
         let lasts = [
@@ -516,9 +516,9 @@ mod tests {
                 }),
                 ..unit()
             };
-            let page = Ask::Capacity.answer(&large, &identity()).unwrap();
+            let page = Query::Capacity.answer(&large, &identity()).unwrap();
             assert_eq!(page.first(4), last.to_be_bytes(), "{blocks}");
-            let page = Ask::LongCapacity.answer(&large, &identity()).unwrap();
+            let page = Query::Capacity16.answer(&large, &identity()).unwrap();
             assert_eq!(page.first(8), blocks.saturating_sub(1).to_be_bytes());
             assert_eq!(page.first(16)[14], 0x80);
         }
@@ -527,7 +527,7 @@ mod tests {
     #[test]
     fn mode_pages() {
         let mode = |long, bare, page, subpage| {
-            Ask::Mode(Mode {
+            Query::Mode(Mode {
                 long,
                 bare,
                 page,
@@ -565,8 +565,8 @@ mod tests {
 
     #[test]
     fn there_is_nothing_more_to_be_said() {
-        assert_eq!(bytes(Ask::Sense(true)), [0x72, 0, 0, 0, 0, 0, 0, 0]);
-        let fixed = bytes(Ask::Sense(false));
+        assert_eq!(bytes(Query::Sense(true)), [0x72, 0, 0, 0, 0, 0, 0, 0]);
+        let fixed = bytes(Query::Sense(false));
         assert_eq!((fixed[0], fixed[7], fixed.len()), (0x70, 10, 18));
         assert!(fixed[1..7].iter().chain(&fixed[8..]).all(|byte| *byte == 0));
     }

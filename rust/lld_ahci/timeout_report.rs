@@ -9,14 +9,14 @@ use cell::sync::Ordering;
 use core::fmt;
 use hal::{Mmio, Platform};
 
-use crate::port::{Port, Silence};
+use crate::port::{Port, TimeoutReport};
 use crate::regs::{
-    self, Reg, ABSENT, CMD_ST, IS_BROKEN, IS_TFE, STATUS_BSY, STATUS_DF, STATUS_DRQ, STATUS_ERR,
+    self, Reg, ABSENT, CMD_ST, IS_BUS_ERROR, IS_TFE, STATUS_BSY, STATUS_DF, STATUS_DRQ, STATUS_ERR,
 };
 
-impl Silence {
+impl TimeoutReport {
     /// What follows from the registers, the worst first.
-    pub(crate) fn verdict(&self) -> &'static str {
+    pub(crate) fn eh_outcome(&self) -> &'static str {
         if self.ssts == ABSENT {
             return "the HBA is gone";
         }
@@ -26,7 +26,7 @@ impl Silence {
         if self.cmd & CMD_ST == 0 {
             return "the command list does not run: it was stopped, or somebody has reset the HBA";
         }
-        if self.is & IS_BROKEN != 0 {
+        if self.is & IS_BUS_ERROR != 0 {
             return "the link or the bus has failed, and nobody has seen to it";
         }
         if self.is & IS_TFE != 0 || self.tfd & (STATUS_ERR | STATUS_DF) != 0 {
@@ -45,7 +45,7 @@ impl Silence {
     }
 }
 
-impl fmt::Display for Silence {
+impl fmt::Display for TimeoutReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [sdb, active] = self.sdb;
         write!(
@@ -53,7 +53,7 @@ impl fmt::Display for Silence {
             "{} ({}): waited for {:#010x}, PxCI {:#010x}, PxSACT {:#010x}, PxTFD {:#06x}, \
              PxIS {:#010x}, PxSERR {:#010x}, PxSSTS {:#05x}, PxCMD {:#010x}; \
              FIS area: Set Device Bits {sdb:#010x} {active:#010x}, D2H {:#010x}",
-            self.verdict(),
+            self.eh_outcome(),
             self.step,
             self.awaited,
             self.ci,
@@ -70,9 +70,9 @@ impl fmt::Display for Silence {
 
 impl<P: Platform, M: Mmio> Port<P, M> {
     /// The port as it is now, at `step`, waiting for the slots in `awaited`.
-    fn silence(&self, step: &'static str, awaited: u32) -> Silence {
+    fn snapshot(&self, step: &'static str, awaited: u32) -> TimeoutReport {
         let (sdb, rfis) = self.memory.fises();
-        Silence {
+        TimeoutReport {
             step,
             awaited,
             tfd: self.regs.read(Reg::Tfd),
@@ -90,16 +90,18 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// The control path has waited for `awaited` in vain: keeps what the registers say, before it
     /// does anything about it. The first time counts, until the port is the data path's again.
     #[cold]
-    pub(crate) fn miss(&self, awaited: u32) {
+    pub(crate) fn record_timeout(&self, awaited: u32) {
         // One that is kept is the earlier one.
-        let _ = self.missed.put(self.silence(self.progress.name(), awaited));
+        let _ = self
+            .timeout_report
+            .put(self.snapshot(self.progress.name(), awaited));
     }
 
     /// What there is to say of an answer that was missed: by the control path, or now, by the data
     /// path.
-    pub(crate) fn take_silence(&self) -> Silence {
-        let now = || self.silence("I/O", self.flight.issued.load(Ordering::SeqCst));
-        self.missed.take().unwrap_or_else(now)
+    pub(crate) fn take_timeout_report(&self) -> TimeoutReport {
+        let now = || self.snapshot("I/O", self.active_tags.issued.load(Ordering::SeqCst));
+        self.timeout_report.take().unwrap_or_else(now)
     }
 }
 
@@ -110,7 +112,7 @@ mod tests {
     use super::*;
 
     /// A drive that is at work on what was issued.
-    const LATE: Silence = Silence {
+    const LATE: TimeoutReport = TimeoutReport {
         step: "a command passed through",
         awaited: 0b11,
         tfd: 0x50,
@@ -128,9 +130,12 @@ mod tests {
     fn registers_tell_late_from_lost() {
         let cases = [
             (LATE, "the drive has taken it, and is late"),
-            (Silence { tfd: 0xd0, ..LATE }, "the drive is busy, and late"),
             (
-                Silence {
+                TimeoutReport { tfd: 0xd0, ..LATE },
+                "the drive is busy, and late",
+            ),
+            (
+                TimeoutReport {
                     ci: 0b01,
                     sact: 0b01,
                     ..LATE
@@ -138,7 +143,7 @@ mod tests {
                 "the drive has finished something: its completion was lost on its way",
             ),
             (
-                Silence {
+                TimeoutReport {
                     ci: 0,
                     sact: 0b01,
                     ..LATE
@@ -146,45 +151,45 @@ mod tests {
                 "the drive has finished something: its completion was lost on its way",
             ),
             (
-                Silence {
+                TimeoutReport {
                     tfd: 0x0451,
                     ..LATE
                 },
                 "the drive has reported an error, and nobody has seen to it",
             ),
             (
-                Silence { cmd: 6, ..LATE },
+                TimeoutReport { cmd: 6, ..LATE },
                 "the command list does not run: it was stopped, or somebody has reset the HBA",
             ),
-            (Silence { ssts: 1, ..LATE }, "the link is down"),
+            (TimeoutReport { ssts: 1, ..LATE }, "the link is down"),
             (
-                Silence {
+                TimeoutReport {
                     ssts: ABSENT,
                     ..LATE
                 },
                 "the HBA is gone",
             ),
             (
-                Silence {
+                TimeoutReport {
                     is: regs::IS_IF,
                     ..LATE
                 },
                 "the link or the bus has failed, and nobody has seen to it",
             ),
             (
-                Silence { awaited: 0, ..LATE },
+                TimeoutReport { awaited: 0, ..LATE },
                 "the drive has nothing to do",
             ),
         ];
         for (silence, verdict) in cases {
-            assert_eq!(silence.verdict(), verdict, "{silence:?}");
+            assert_eq!(silence.eh_outcome(), verdict, "{silence:?}");
         }
     }
 
     #[test]
     fn a_queued_command_that_was_accepted_is_late_and_not_lost() {
-        let accepted = Silence { ci: 0, ..LATE };
-        assert_eq!(accepted.verdict(), LATE.verdict());
+        let accepted = TimeoutReport { ci: 0, ..LATE };
+        assert_eq!(accepted.eh_outcome(), LATE.eh_outcome());
     }
 
     #[test]

@@ -10,7 +10,7 @@
 #[path = "../active.rs"]
 mod active;
 
-use active::Flight;
+use active::ActiveTags;
 use hal::CmdError;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
@@ -22,18 +22,18 @@ const OPEN: u32 = 2;
 
 /// A port with two commands. The list's stop clears the register of those that the device has.
 struct Port {
-    flight: Flight,
+    active_tags: ActiveTags,
     stopped: AtomicBool,
 }
 
 impl Port {
     fn new() -> Self {
-        let flight = Flight::new();
-        flight.resume();
-        flight.bind(OVER | OPEN, true);
-        flight.issued.store(OVER | OPEN, Ordering::SeqCst);
+        let active_tags = ActiveTags::new();
+        active_tags.resume();
+        active_tags.bind(OVER | OPEN, true);
+        active_tags.issued.store(OVER | OPEN, Ordering::SeqCst);
         Self {
-            flight,
+            active_tags,
             stopped: AtomicBool::new(false),
         }
     }
@@ -46,33 +46,35 @@ impl Port {
         }
     }
 
-    /// What a drain ends, in the order of `AhciQueue::look`: judged, and finished by the device.
+    /// What a drain ends, in the order of `AhciQueue::read_completions`: judged, and finished by
+    /// the device.
     fn drain(&self) -> (u32, u32) {
-        let judged = self.flight.take_judged();
-        let halts = self.flight.halts();
-        if self.flight.is_halted() {
+        let judged = self.active_tags.take_eh_done();
+        let stops = self.active_tags.stops();
+        if self.active_tags.is_stopped() {
             return (judged, 0);
         }
-        let issued = self.flight.issued.load(Ordering::SeqCst);
+        let issued = self.active_tags.issued.load(Ordering::SeqCst);
         let active = self.active();
-        if self.flight.was_halted(halts) {
+        if self.active_tags.was_stopped(stops) {
             return (judged, 0);
         }
-        (judged, self.flight.finish(issued & !active).0)
+        (judged, self.active_tags.finish(issued & !active).0)
     }
 
-    /// A recovery that fails what the device has not finished, in the order of `Port::settle`,
-    /// `Port::stop_list` and `Port::recover`.
+    /// A recovery that fails what the device has not finished, in the order of
+    /// `Port::latch_finished`, `Port::clear_st` and `Port::recover`.
     fn recover(&self) {
-        if self.flight.halt() {
-            let issued = self.flight.issued.load(Ordering::SeqCst);
+        if self.active_tags.stop() {
+            let issued = self.active_tags.issued.load(Ordering::SeqCst);
             // It reads the register, too; loom would lose sight of the drain's look behind this
             // one.
-            self.flight.judge(issued & !OPEN, Ok(()));
+            self.active_tags.eh_complete(issued & !OPEN, Ok(()));
         }
         self.stopped.store(true, Ordering::SeqCst);
-        let issued = self.flight.issued.load(Ordering::SeqCst);
-        self.flight.judge(issued, Err(CmdError::Medium.finally()));
+        let issued = self.active_tags.issued.load(Ordering::SeqCst);
+        self.active_tags
+            .eh_complete(issued, Err(CmdError::Medium.finally()));
     }
 }
 
@@ -98,9 +100,12 @@ fn a_drain_beside_a_recovery() {
             0,
             "finished by a register that was cleared"
         );
-        assert_eq!(port.flight.verdict(1), Err(CmdError::Medium.finally()));
+        assert_eq!(
+            port.active_tags.eh_outcome(1),
+            Err(CmdError::Medium.finally())
+        );
         if judged & OVER != 0 {
-            assert_eq!(port.flight.verdict(0), Ok(()), "it was finished");
+            assert_eq!(port.active_tags.eh_outcome(0), Ok(()), "it was finished");
         }
     });
 }

@@ -316,7 +316,7 @@ fn gone_at_every_register_access() {
         if went.is_err() {
             let at = rig.machine.now_us();
             stays_gone(&rig.machine, &rig.ahci[0]);
-            assert_eq!(rig.ahci[0].attend(), Err(Error::Gone));
+            assert_eq!(rig.ahci[0].run_eh(), Err(Error::Gone));
             assert_eq!(rig.machine.now_us(), at, "access {n}");
         }
         rig.model.check();

@@ -4,10 +4,10 @@
 use crate::model::config::Bad;
 use crate::model::{Config, Drive};
 use crate::rig::{read, reads, Queue, Rig};
-use crate::whole::attend;
+use crate::whole::run_eh;
 use engine::Context;
 use hal::{CmdError, Controller, RetryHint};
-use lld_ahci::News;
+use lld_ahci::EhOutcome;
 use std::sync::Arc;
 use testkit::{Ended, Host, Job};
 
@@ -49,8 +49,8 @@ pub fn serve(rig: &Rig, queue: &Queue) -> usize {
         if rig.places[0].calls() == 0 {
             return calls;
         }
-        assert!(rig.ahci[0].is_alarmed());
-        assert_eq!(attend(rig, queue), Ok(News::Recovered));
+        assert!(rig.ahci[0].is_eh_pending());
+        assert_eq!(run_eh(rig, queue), Ok(EhOutcome::Recovered));
     }
     panic!("it never gets well");
 }
@@ -106,11 +106,11 @@ fn an_error_that_a_later_answer_covers_is_seen_by_its_code() {
     let bus = rig.machine.bus();
     bus.write32(fis, 0x0040_40a1).unwrap();
     queue.drain(Context::Poll);
-    assert!(!rig.ahci[0].is_alarmed(), "it says nothing of an error");
+    assert!(!rig.ahci[0].is_eh_pending(), "it says nothing of an error");
     bus.write32(fis, 0x0440_40a1).unwrap();
     queue.drain(Context::Poll);
-    assert!(rig.ahci[0].is_alarmed());
-    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    assert!(rig.ahci[0].is_eh_pending());
+    assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Recovered));
     queue.drain(Context::Poll);
     only(host.outcomes(), 1, &[(0, CmdError::Medium)]);
 }
@@ -266,7 +266,7 @@ fn errors_are_found_without_interrupts() {
         for _ in 0..5 {
             queue.drain(Context::Poll);
             if rig.places[0].calls() != 0 {
-                assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+                assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Recovered));
             }
         }
         assert!(!rig.model.line());
@@ -294,7 +294,7 @@ fn a_broken_link_is_found_without_interrupts() {
     assert!(ticks.is_some(), "not noticed");
     let spent = rig.model.state().accesses - before;
     assert!(spent < 8, "{spent} accesses of registers");
-    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Recovered));
     only(host.outcomes(), 6, &[]);
     rig.model.check();
 }
@@ -329,7 +329,7 @@ fn a_recovery_does_not_touch_the_other_ports() {
         bad.submit(read(0, 0), true);
         assert_eq!(rig.ahci[0].interrupt(0), hal::Cause::Queues);
         bad.drain(Context::Irq);
-        assert_eq!(attend(&rig, &bad), Ok(News::Recovered));
+        assert_eq!(run_eh(&rig, &bad), Ok(EhOutcome::Recovered));
         rig.model.state().ports[1].queue = held;
     }
     let port = &rig.model.state().ports[1];
@@ -341,7 +341,7 @@ fn a_recovery_does_not_touch_the_other_ports() {
 fn an_alarm_without_a_cause_changes_nothing() {
     let (rig, host, queue) = reading(Config::with(with_bad(Vec::new())), 4);
     let before = rig.model.state().log.len();
-    assert_eq!(attend(&rig, &queue), Ok(News::Nothing));
+    assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Nothing));
     assert_eq!(rig.model.state().log.len(), before);
     serve(&rig, &queue);
     only(host.outcomes(), 4, &[]);
@@ -364,7 +364,7 @@ fn an_hba_that_was_reset_by_somebody_else_has_finished_nothing() {
             host.take().is_empty(),
             "the registers say so, and nobody else"
         );
-        assert_eq!(attend(&rig, &queue), Err(hal::Error::Fatal));
+        assert_eq!(run_eh(&rig, &queue), Err(hal::Error::Fatal));
         assert_eq!(rig.model.state().ports[0].ie, 0x0040_0040, "it is at rest");
         let mut quiesced = queue.quiesce(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));

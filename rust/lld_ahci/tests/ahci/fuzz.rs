@@ -7,7 +7,7 @@ use crate::model::{Config, Drive, Model, State, KNOWN_GOOD};
 use crate::rig::{Ahci, Rig};
 use hal::mock::{MockDma, MockPlatform};
 use hal::{Cause, Controller, Error, EventAction, LinkPower, Platform, Queues};
-use lld_ahci::{AtaCommand, News, Transfer};
+use lld_ahci::{AtaCommand, EhOutcome, Transfer};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use testkit::{Fuzz, Input, Target};
@@ -52,9 +52,11 @@ impl Target for Fuzzed {
         if queues == Queues::Live {
             return Ok(EventAction::Rest);
         }
-        match self.rig.ahci[0].attend()? {
-            News::Nothing | News::Recovered | News::Came => Ok(EventAction::Nothing),
-            News::Left | News::Exchanged => Err(Error::Gone),
+        match self.rig.ahci[0].run_eh()? {
+            EhOutcome::Nothing | EhOutcome::Recovered | EhOutcome::Attached => {
+                Ok(EventAction::Nothing)
+            }
+            EhOutcome::Detached | EhOutcome::Replaced => Err(Error::Gone),
         }
     }
 

@@ -6,11 +6,11 @@ use crate::errors::{bad, MEDIUM};
 use crate::model::config::Bad;
 use crate::model::{Config, Drive, Model, State};
 use crate::rig::{command, read, reads, Rig};
-use crate::whole::attend;
+use crate::whole::run_eh;
 use engine::Context;
 use hal::mock::{MockMapping, MockPlatform};
 use hal::{CmdError, Controller, Error, Mmio, NewQueue, Op, PciIds, Platform, Queue};
-use lld_ahci::{AhciController, Hba, News, Port, Site};
+use lld_ahci::{AhciController, EhOutcome, Hba, Port, Site};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use testkit::Dice;
@@ -74,8 +74,8 @@ fn fises_that_are_none_are_counted() {
             let number = told.unwrap();
             assert_eq!(line.drain(), [(number, Ok(()))], "by the register");
             // What looks like an error is to be seen to before anything more is told.
-            if rig.ahci[0].is_alarmed() {
-                assert_eq!(rig.ahci[0].attend(), Ok(News::Nothing));
+            if rig.ahci[0].is_eh_pending() {
+                assert_eq!(rig.ahci[0].run_eh(), Ok(EhOutcome::Nothing));
             }
         }
         assert!(line.violations() >= 20, "{}", line.violations());
@@ -147,7 +147,7 @@ fn a_device_that_falls_silent_in_a_recovery_is_given_up_in_bounded_time() {
         queue.submit_many((0..8).map(|id| read(id, 7 - id as u64)));
         rig.model.state().config.deaf = true;
         let before = rig.machine.now_us();
-        assert!(attend(&rig, &queue).is_err());
+        assert!(run_eh(&rig, &queue).is_err());
         let took = rig.machine.now_us() - before;
         assert!(took < 60_000_000, "{took}");
         // The layer above: everything from scratch, and in the end nothing is lost.
@@ -179,7 +179,7 @@ fn a_link_that_breaks_for_ever_ends_in_bounded_time() {
         rig.interrupts(|_| {
             queue.drain(Context::Irq);
         });
-        attend(&rig, &queue).err()
+        run_eh(&rig, &queue).err()
     });
     assert_eq!(gave_up, Some(Error::Fatal));
     assert!(rig.machine.now_us() - before < 1_000_000);
@@ -206,7 +206,7 @@ fn a_log_that_names_what_was_not_told_is_not_believed() {
         if let Some((at, _)) = &mut rig.model.state().ports[0].failed {
             *at = tag;
         }
-        assert!(attend(&rig, &queue).is_ok());
+        assert!(run_eh(&rig, &queue).is_ok());
         let ended = host.take();
         assert_eq!(ended.len(), 3, "tag {tag}");
         for (job, outcome) in ended {
@@ -260,7 +260,7 @@ impl Site for ChaosPlace {
         &self.0
     }
 
-    fn call(&self) {}
+    fn schedule_eh(&self) {}
 }
 
 type ChaosAhci = AhciController<ChaosPlace>;
@@ -359,7 +359,7 @@ fn chaos(seed: u64, one_in: u64) -> Result<bool, Error> {
         }
         let _ = ahci.interrupt(0);
         queue.drain();
-        if dice.roll(6) == 0 && ahci.attend().is_err() {
+        if dice.roll(6) == 0 && ahci.run_eh().is_err() {
             break;
         }
     }
@@ -402,6 +402,6 @@ fn a_command_table_that_the_hba_overwrote_is_told_again_as_it_is() {
     for word in 0..5 {
         let _ = rig.machine.bus().write32(memory + word * 4, u32::MAX);
     }
-    assert!(attend(&rig, &queue).is_ok());
+    assert!(run_eh(&rig, &queue).is_ok());
     assert_eq!(host.take().len(), 1);
 }

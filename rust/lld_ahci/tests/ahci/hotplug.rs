@@ -3,10 +3,10 @@
 
 use crate::model::{Config, Drive};
 use crate::rig::{command, reads, Rig};
-use crate::whole::attend;
+use crate::whole::run_eh;
 use engine::Context;
 use hal::{CmdError, Controller, Error, Op, Platform};
-use lld_ahci::News;
+use lld_ahci::EhOutcome;
 use testkit::Job;
 
 #[test]
@@ -23,7 +23,7 @@ fn a_drive_that_goes_fails_its_io_and_its_port_stays_quiet() {
     assert!(host.take().is_empty(), "nothing is finished by that");
     let before = rig.machine.now_us();
     let quiesced = queue.quiesce(&rig.machine);
-    assert_eq!(rig.ahci[0].attend(), Ok(News::Left));
+    assert_eq!(rig.ahci[0].run_eh(), Ok(EhOutcome::Detached));
     assert_eq!(rig.ahci[0].alive(), Err(Error::Gone));
     assert!(rig.machine.now_us() - before < 2_000_000);
     quiesced.unquiesce();
@@ -60,7 +60,7 @@ fn a_link_that_comes_back_in_time_costs_nobody_anything() {
         state.begin_link(0);
         state.hold = false;
     }
-    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Recovered));
     let ended = host.take();
     assert_eq!(ended.len(), 8);
     assert!(ended.iter().all(|(_, outcome)| *outcome == Ok(())));
@@ -88,7 +88,7 @@ fn another_drive_in_its_place_is_not_taken_for_it() {
         rig.model.state().unplug(0);
         rig.model.state().plug(0, other);
         rig.model.state().hold = false;
-        assert_eq!(attend(&rig, &queue), Ok(News::Exchanged));
+        assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Replaced));
         let ended = host.take();
         assert_eq!(ended.len(), 8);
         let gone = |(_, outcome): &(Job, _)| *outcome == Err(CmdError::Gone);
@@ -115,7 +115,7 @@ fn a_drive_that_comes_is_told_of_and_served_by_a_port_made_anew() {
     });
     assert!(served);
     assert_eq!(rig.places[0].calls(), 1);
-    assert_eq!(rig.ahci[0].attend(), Ok(News::Came));
+    assert_eq!(rig.ahci[0].run_eh(), Ok(EhOutcome::Attached));
     assert_eq!(rig.ahci[0].start(), Ok(()));
     assert!(rig.units(0)[0].is_ok());
     let mut line = rig.queue();
@@ -139,7 +139,7 @@ fn a_port_whose_drive_never_gets_ready_waits_for_another() {
     assert!(rig.model.line());
     assert_eq!(rig.ahci[0].interrupt(0), hal::Cause::Queues);
     assert_eq!(rig.places[0].calls(), 1);
-    assert_eq!(rig.ahci[0].attend(), Ok(News::Came));
+    assert_eq!(rig.ahci[0].run_eh(), Ok(EhOutcome::Attached));
     assert_eq!(rig.ahci[0].start(), Ok(()));
     rig.model.check();
 }
@@ -150,7 +150,7 @@ fn a_device_that_is_left_alone_may_go() {
     rig.model.state().unplug(0);
     assert_eq!(rig.ahci[0].interrupt(0), hal::Cause::Queues);
     assert_eq!(rig.places[0].calls(), 1);
-    assert_eq!(rig.ahci[0].attend(), Ok(News::Nothing));
+    assert_eq!(rig.ahci[0].run_eh(), Ok(EhOutcome::Nothing));
     assert!(!rig.model.line());
     rig.model.check();
 }

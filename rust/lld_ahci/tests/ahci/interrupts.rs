@@ -183,7 +183,7 @@ fn errors_silence_the_port_until_they_are_attended() {
     // Turning its interrupt on does not open it.
     rig.ahci[0].set_interrupt(0, true);
     assert_eq!(rig.model.state().ports[0].ie, 0);
-    rig.ahci[0].attend().unwrap();
+    rig.ahci[0].run_eh().unwrap();
     assert_eq!(rig.model.state().ports[0].ie, 0x0040_0040, "hot-plug");
     rig.model.check();
 }

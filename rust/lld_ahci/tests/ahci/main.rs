@@ -12,27 +12,27 @@
     reason = "shifts of register fields, as everybody writes them"
 )]
 
-mod alone;
 mod bringup;
 mod data;
-mod decline;
+mod defer;
 mod depth;
 mod errors;
+mod exclusive;
 mod fuzz;
 mod hostile;
 mod hotplug;
 mod interrupts;
 mod io;
+mod lpm;
+mod lpm_policies;
 mod model;
-mod policies;
 mod quirks;
 mod races;
 mod rig;
 mod shutdown;
-mod silence;
-mod sleep;
+mod speed_down;
 mod threads;
+mod timeout_report;
 mod tools;
-mod turns;
 mod unreachable;
 mod whole;

@@ -279,14 +279,14 @@ fn an_hba_is_told_as_much_as_it_gets_right() {
     assert_eq!(marvell.ports(), 3);
     assert_eq!(marvell.hba.messages(), Messages::NONE);
     assert_eq!(opcodes(&marvell)[0], 0x35);
-    assert_eq!(marvell.hba.switched_ports(), None);
+    assert_eq!(marvell.hba.pcs_ports(), None);
     let intel = Rig::started(Config {
         ids: ids(0x8086, 0x2922),
         ports: 7,
         drives: drives(),
         ..Config::default()
     });
-    assert_eq!(intel.hba.switched_ports(), Some(7));
+    assert_eq!(intel.hba.pcs_ports(), Some(7));
 }
 
 #[test]

@@ -173,7 +173,7 @@ impl Site for Place {
         &self.0
     }
 
-    fn call(&self) {}
+    fn schedule_eh(&self) {}
 }
 
 type Line = AhciQueue<Place>;

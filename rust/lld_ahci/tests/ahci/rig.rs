@@ -26,7 +26,7 @@ impl Site for Place {
         &self.0.port
     }
 
-    fn call(&self) {
+    fn schedule_eh(&self) {
         self.0.calls.fetch_add(1, Ordering::SeqCst);
     }
 }

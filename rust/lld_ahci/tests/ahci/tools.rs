@@ -5,10 +5,10 @@ use crate::errors::{bad, MEDIUM};
 use crate::model::config::Bad;
 use crate::model::{Config, Drive};
 use crate::rig::{command, flush, reads, Rig};
-use crate::whole::attend;
+use crate::whole::run_eh;
 use engine::Context;
 use hal::{Controller, DmaMem, Error, Op, Platform};
-use lld_ahci::{AtaCommand, AtaReply, News, Transfer};
+use lld_ahci::{AtaCommand, AtaReply, EhOutcome, Transfer};
 
 fn identify() -> AtaCommand {
     AtaCommand {
@@ -298,8 +298,8 @@ fn a_cache_that_is_turned_off_and_on_is_told_of() {
         let unit = rig.units(0)[0].unwrap();
         (unit.write_cache, unit.fua)
     };
-    assert!(cache(0x82).turns_cache() && cache(0x02).turns_cache());
-    assert!(!cache(0x90).turns_cache() && !identify().turns_cache());
+    assert!(cache(0x82).sets_cache() && cache(0x02).sets_cache());
+    assert!(!cache(0x90).sets_cache() && !identify().sets_cache());
     assert_eq!(told(0x82), (false, false));
     // What it is then is what has to be there after a reset.
     rig.ahci[0].stop().unwrap();
@@ -326,7 +326,7 @@ fn a_cache_that_is_turned_off_and_on_is_told_of() {
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
     });
-    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Recovered));
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
     });

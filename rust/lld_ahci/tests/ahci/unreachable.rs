@@ -5,7 +5,7 @@
 use crate::errors::with_bad;
 use crate::model::{Config, Drive};
 use crate::rig::{reads, Rig};
-use crate::whole::attend;
+use crate::whole::run_eh;
 use engine::Context;
 use hal::{CmdError, Controller, Error};
 use lld_ahci::{AtaCommand, Transfer};
@@ -33,7 +33,7 @@ fn an_hba_whose_registers_read_as_zero_has_finished_nothing_that_it_did_not_say(
         rig.model.state().out_of_reach = true;
         queue.drain(Context::Irq);
         assert!(host.take().is_empty(), "it may not have: {depth:?}");
-        assert_eq!(attend(&rig, &queue), Err(Error::Fatal));
+        assert_eq!(run_eh(&rig, &queue), Err(Error::Fatal));
         assert_eq!(rig.ahci[0].stop(), Err(Error::Gone), "it is cut off");
         rig.model.state().out_of_reach = false;
         assert_eq!(rig.ahci[0].stop(), Ok(()));

@@ -6,19 +6,19 @@ use crate::model::{Config, Drive, KNOWN_GOOD};
 use crate::rig::{read, Queue, Rig, UNIT};
 use engine::Context;
 use hal::{CmdError, Controller, Op};
-use lld_ahci::News;
+use lld_ahci::EhOutcome;
 use testkit::{Dice, Mix};
 
 /// Blocks of the random test's disk.
 const BLOCKS: u64 = 256;
 
 /// What the glue does when a port calls.
-pub fn attend(rig: &Rig, queue: &Queue) -> Result<News, hal::Error> {
+pub fn run_eh(rig: &Rig, queue: &Queue) -> Result<EhOutcome, hal::Error> {
     let quiesced = queue.quiesce(&rig.machine);
-    let news = rig.ahci[0].attend();
+    let outcome = rig.ahci[0].run_eh();
     quiesced.unquiesce();
     while queue.drain(Context::Irq) != 0 {}
-    news
+    outcome
 }
 
 fn drives(shift: u8) -> impl Iterator<Item = Drive> {

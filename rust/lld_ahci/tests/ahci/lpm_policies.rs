@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Policies of link power management.
 
+use crate::lpm::{is_phy_heeded, serves_asleep, state_of_link};
 use crate::model::{Config, Drive, Model, State};
 use crate::rig::Rig;
-use crate::sleep::{is_phy_heeded, serves_asleep, state_of_link};
-use crate::whole::attend;
+use crate::whole::run_eh;
 use engine::Context;
 use hal::mock::MockPlatform;
 use hal::LinkPower::{self, *};
 use hal::{Controller, Error, Queues};
-use lld_ahci::News;
+use lld_ahci::EhOutcome;
 use testkit::tries_until_well;
 
 /// One that has all of it.
@@ -73,7 +73,7 @@ fn a_policy_is_obeyed_by_both_and_lasts() {
                 queue.drain(Context::Irq);
             });
             assert_eq!(rig.places[0].calls(), 1);
-            assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+            assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Recovered));
             rig.interrupts(|_| {
                 queue.drain(Context::Irq);
             });
@@ -128,7 +128,7 @@ fn one_policy_follows_another_with_io_before_and_after() {
         queue.drain(Context::Irq);
     });
     let _paused = queue.quiesce(&rig.machine);
-    assert_eq!(rig.ahci[0].attend(), Ok(News::Left));
+    assert_eq!(rig.ahci[0].run_eh(), Ok(EhOutcome::Detached));
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn a_drive_that_went_while_its_link_slept_is_missed_when_that_is_woken() {
         queue.drain(Context::Irq);
     });
     assert_eq!(rig.places[0].calls(), 1);
-    assert_eq!(attend(&rig, &queue), Ok(News::Left));
+    assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Detached));
     rig.model.check();
 }
 

@@ -4,9 +4,9 @@
 use crate::errors::{bad, only, reading, serve, with_bad, MEDIUM};
 use crate::model::{Config, Drive, KNOWN_GOOD};
 use crate::rig::{command, read, Rig};
-use crate::whole::attend;
+use crate::whole::run_eh;
 use hal::{CmdError, Error, Op, Platform};
-use lld_ahci::News;
+use lld_ahci::EhOutcome;
 
 #[test]
 fn without_the_log_all_are_told_one_by_one() {
@@ -85,7 +85,10 @@ fn one_by_one_means_the_same_as_queued() {
 
 #[test]
 fn one_that_is_not_answered_alone_fails_and_the_others_get_their_chance() {
-    for (mute, expected) in [(3, Ok(News::Recovered)), (200, Ok(News::Recovered))] {
+    for (mute, expected) in [
+        (3, Ok(EhOutcome::Recovered)),
+        (200, Ok(EhOutcome::Recovered)),
+    ] {
         let drive = Drive {
             names_errors: false,
             mute: Some(mute),
@@ -93,7 +96,7 @@ fn one_that_is_not_answered_alone_fails_and_the_others_get_their_chance() {
         };
         let (rig, host, queue) = reading(Config::with(drive), 8);
         let before = rig.machine.now_us();
-        assert_eq!(attend(&rig, &queue), expected);
+        assert_eq!(run_eh(&rig, &queue), expected);
         assert!(rig.machine.now_us() - before < 31_000_000);
         let mut failed = vec![(5, CmdError::Medium)];
         if mute == 3 {
@@ -118,7 +121,7 @@ fn a_drive_that_answers_nothing_alone_is_given_up_in_bounded_time() {
     rig.model.run();
     rig.model.state().ports[0].drive.as_mut().unwrap().mute = Some(0);
     let before = rig.machine.now_us();
-    assert_eq!(attend(&rig, &queue), Err(Error::Timeout));
+    assert_eq!(run_eh(&rig, &queue), Err(Error::Timeout));
     let took = rig.machine.now_us() - before;
     assert!((90_000_000..92_000_000).contains(&took), "{took}");
     assert_eq!(

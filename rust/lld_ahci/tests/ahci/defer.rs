@@ -4,10 +4,10 @@
 use crate::errors::{bad, only, reading, serve, with_bad, MEDIUM};
 use crate::model::{Config, Drive};
 use crate::rig::{command, read, Rig};
-use crate::whole::attend;
+use crate::whole::run_eh;
 use engine::Context;
 use hal::{CmdError, Controller, Op, RetryHint};
-use lld_ahci::News;
+use lld_ahci::EhOutcome;
 
 #[test]
 fn queued_and_other_commands_take_turns() {
@@ -85,7 +85,7 @@ fn nothing_is_told_between_an_error_and_its_recovery() {
     rig.interrupts(|_| {
         queue.drain(Context::Irq);
     });
-    assert!(rig.ahci[0].is_alarmed());
+    assert!(rig.ahci[0].is_eh_pending());
     queue.submit_many([read(1, 1)].into_iter());
     let told = |rig: &Rig| {
         let state = rig.model.state();
@@ -93,7 +93,7 @@ fn nothing_is_told_between_an_error_and_its_recovery() {
     };
     assert_eq!(told(&rig).count_ones(), 1, "the one that failed");
     rig.places[0].calls();
-    assert_eq!(attend(&rig, &queue), Ok(News::Recovered));
+    assert_eq!(run_eh(&rig, &queue), Ok(EhOutcome::Recovered));
     assert_eq!(serve(&rig, &queue), 0);
     only(host.outcomes(), 2, &[(0, CmdError::Medium)]);
 }

@@ -6,7 +6,7 @@ use crate::rig::{reads, Queue, Rig};
 use engine::Context;
 use hal::mock::MockPlatform;
 use hal::Controller;
-use lld_ahci::News;
+use lld_ahci::EhOutcome;
 use testkit::Host;
 
 const ALPE: u32 = 1 << 26;
@@ -59,7 +59,7 @@ pub fn serves_asleep(rig: &Rig, host: &Host, queue: &Queue, sleep: u32) {
     assert_eq!(rig.ahci[0].alive(), Ok(()));
     let resets = rig.model.state().ports[0].resets;
     let quiesced = queue.quiesce(&rig.machine);
-    assert_eq!(rig.ahci[0].attend(), Ok(News::Nothing));
+    assert_eq!(rig.ahci[0].run_eh(), Ok(EhOutcome::Nothing));
     quiesced.unquiesce();
     assert_eq!(rig.model.state().ports[0].resets, resets);
     rig.model.check();
@@ -99,7 +99,7 @@ fn where_no_link_sleeps_a_drive_that_goes_is_noticed_at_once() {
     assert!(rig.model.line());
     rig.interrupts(|_| ());
     assert_eq!(rig.places[0].calls(), 1);
-    assert_eq!(rig.ahci[0].attend(), Ok(News::Left));
+    assert_eq!(rig.ahci[0].run_eh(), Ok(EhOutcome::Detached));
     rig.model.check();
 }
 
@@ -120,6 +120,6 @@ fn a_drive_that_comes_in_place_of_one_whose_link_sleeps_is_noticed() {
     assert!(rig.model.line());
     rig.interrupts(|_| ());
     assert_eq!(rig.places[0].calls(), 1);
-    assert_eq!(rig.ahci[0].attend(), Ok(News::Exchanged));
+    assert_eq!(rig.ahci[0].run_eh(), Ok(EhOutcome::Replaced));
     rig.model.check();
 }
