@@ -81,11 +81,11 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'a, P, Q, U, S> 
     }
 
     /// Says what the controller's queue is like, if commands are outstanding: see
-    /// [`hal::Queue::silence`].
-    pub fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+    /// [`hal::Queue::timeout_report`].
+    pub fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         match &self.tokens {
             Some(Tokens { issue, drain }) if self.queue.in_flight() != 0 => {
-                self.queue.hw.silence(&issue.hw, &drain.hw, to)
+                self.queue.hw.timeout_report(&issue.hw, &drain.hw, to)
             }
             _ => Ok(()),
         }

@@ -421,8 +421,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             }
             if side.free.is_empty() && !side.dead {
                 // The hand-over with the drainer. There: tags are released, then the token, which
-                // is a fence, and the FIFO is looked at. Here: a request is in the FIFO, a fence, the
-                // tags are looked at. One of the two finds what the other left.
+                // is a fence, and the FIFO is looked at. Here: a request is in the FIFO, a fence,
+                // the tags are looked at. One of the two finds what the other left.
                 fence(Ordering::SeqCst);
                 self.refill(side);
                 if side.free.is_empty() {

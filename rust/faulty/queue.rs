@@ -214,13 +214,13 @@ where
         own.saturating_add(side.doubled)
     }
 
-    fn silence(
+    fn timeout_report(
         &self,
         issue: &Q::Issue,
         drain: &Self::Drain,
         to: &mut dyn fmt::Write,
     ) -> fmt::Result {
-        self.inner.silence(issue, &drain.inner, to)
+        self.inner.timeout_report(issue, &drain.inner, to)
     }
 
     /// First what got lost on its way: for all that is known above, the device never finished it.

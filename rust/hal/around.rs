@@ -61,8 +61,8 @@ impl<T: Around> Controller for T {
         self.within().quirks(named);
     }
 
-    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        self.within().silence(to)
+    fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        self.within().timeout_report(to)
     }
 
     fn attend(

@@ -101,9 +101,9 @@ pub struct Unit {
     pub ids: UnitIds,
     /// Serial number, ASCII, padded with blanks or zeroes.
     pub serial: [u8; 20],
-    /// Model, likewise.
+    /// Model, ASCII, padded with blanks or zeroes.
     pub model: [u8; 40],
-    /// Firmware revision, likewise.
+    /// Firmware revision, ASCII, padded with blanks or zeroes.
     pub firmware: [u8; 8],
 }
 
@@ -133,7 +133,7 @@ pub enum Cause {
     None,
     /// Look at the queues of this vector.
     Queues,
-    /// Likewise; and [`Controller::attend`] is to be called soon.
+    /// Look at the queues of this vector, and call [`Controller::attend`] soon.
     Attention,
 }
 
@@ -183,7 +183,7 @@ pub trait Controller: Send + Sync + 'static {
     /// Says in one line, for the operator's log, what the device was doing when a command timed
     /// out, so that a device that is slow is told from a completion that was lost. Before
     /// [`Controller::stop`], with the queues at rest; says nothing if there is nothing to say.
-    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+    fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         let _ = to;
         Ok(())
     }
@@ -397,7 +397,7 @@ pub enum LinkPower {
     MaxPerformance,
     /// It sleeps lightly, where the host has it do so.
     MediumPower,
-    /// Likewise, and as deep as the device asks for.
+    /// It sleeps lightly, where the host has it do so, and as deep as the device asks for.
     MediumPowerWithDipm,
     /// It sleeps as deep as the device asks for, and lightly where the host has it sleep.
     MinPowerWithPartial,

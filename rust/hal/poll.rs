@@ -26,8 +26,8 @@ impl<'a> Deadline<'a> {
         Self { us, wanted: None }
     }
 
-    /// Likewise, or [`GRACE_US`] after `wanted` said for the first time that the control path is
-    /// wanted: a reset must not wait for a tool's command. `wanted` may sleep.
+    /// `us` after its beginning, or [`GRACE_US`] after `wanted` said for the first time that the
+    /// control path is wanted: a reset must not wait for a tool's command. `wanted` may sleep.
     pub const fn unless(us: u64, wanted: &'a dyn Fn() -> bool) -> Self {
         Self {
             us,

@@ -108,8 +108,8 @@ pub trait Queue: Send + Sync + 'static {
     /// a reason to reset.
     fn violations(&self, side: &Self::Drain) -> u32;
 
-    /// Likewise [`crate::Controller::silence`], of a queue that has commands outstanding.
-    fn silence(
+    /// As [`crate::Controller::timeout_report`], of one queue that has commands outstanding.
+    fn timeout_report(
         &self,
         issue: &Self::Issue,
         drain: &Self::Drain,

@@ -487,15 +487,15 @@ impl<S: Site> Controller for AhciController<S> {
         Ok(EventAction::Nothing)
     }
 
-    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+    fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         let port = self.0.port();
-        let silence = port.take_timeout_report();
-        if silence.awaited != 0 {
+        let report = port.take_timeout_report();
+        if report.awaited != 0 {
             // The next start weighs it.
             let generation = port.generation().saturating_add(1);
             port.timed_out_gen.store(generation, Ordering::Relaxed);
         }
-        write!(to, "{silence}")
+        write!(to, "{report}")
     }
 
     fn alive(&self) -> Result<(), Error> {

@@ -16,7 +16,7 @@ use crate::regs::{
 
 impl TimeoutReport {
     /// What follows from the registers, the worst first.
-    pub(crate) fn eh_outcome(&self) -> &'static str {
+    pub(crate) fn diagnosis(&self) -> &'static str {
         if self.ssts == ABSENT {
             return "the HBA is gone";
         }
@@ -53,7 +53,7 @@ impl fmt::Display for TimeoutReport {
             "{} ({}): waited for {:#010x}, PxCI {:#010x}, PxSACT {:#010x}, PxTFD {:#06x}, \
              PxIS {:#010x}, PxSERR {:#010x}, PxSSTS {:#05x}, PxCMD {:#010x}; \
              FIS area: Set Device Bits {sdb:#010x} {active:#010x}, D2H {:#010x}",
-            self.eh_outcome(),
+            self.diagnosis(),
             self.step,
             self.awaited,
             self.ci,
@@ -181,15 +181,15 @@ mod tests {
                 "the drive has nothing to do",
             ),
         ];
-        for (silence, verdict) in cases {
-            assert_eq!(silence.eh_outcome(), verdict, "{silence:?}");
+        for (report, diagnosis) in cases {
+            assert_eq!(report.diagnosis(), diagnosis, "{report:?}");
         }
     }
 
     #[test]
     fn a_queued_command_that_was_accepted_is_late_and_not_lost() {
         let accepted = TimeoutReport { ci: 0, ..LATE };
-        assert_eq!(accepted.eh_outcome(), LATE.eh_outcome());
+        assert_eq!(accepted.diagnosis(), LATE.diagnosis());
     }
 
     #[test]

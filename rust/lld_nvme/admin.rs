@@ -20,7 +20,7 @@ use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Mmio, Platform, Steps};
 use crate::cqe::{AdminReply, Cqe};
 use crate::queue::paged;
 use crate::sqe::Sqe;
-use crate::timeout_report::Silence;
+use crate::timeout_report::QueueReport;
 use crate::{cqe, regs, sqe, timeout_report};
 
 /// Entries of each of the two queues; 2 would do.
@@ -270,14 +270,14 @@ impl<P: Platform> Admin<P> {
     }
 
     /// The queue as it is, for the log.
-    pub(crate) fn silence(&self) -> Silence {
+    pub(crate) fn timeout_report(&self) -> QueueReport {
         let state = self.head.load(Ordering::Acquire);
         // CAST: the low half is the index.
         let head = state as u16;
         let phase = state & SECOND_PASS == 0;
         let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
         let last = second_half(head.checked_sub(1).unwrap_or(ENTRIES - 1));
-        Silence {
+        QueueReport {
             qid: 0,
             tail: self.tail.load(Ordering::Relaxed),
             fetched: timeout_report::fetched(last, head, phase),

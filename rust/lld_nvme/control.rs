@@ -123,11 +123,11 @@ where
         self.attend_events(&mut state, queues, tell)
     }
 
-    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+    fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         let registers = Registers {
             csts: self.mmio.read32(regs::CSTS),
             cc: self.mmio.read32(regs::CC),
-            admin: self.admin.is_lost().then(|| self.admin.silence()),
+            admin: self.admin.is_lost().then(|| self.admin.timeout_report()),
         };
         write!(to, "{registers}")
     }

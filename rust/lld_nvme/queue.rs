@@ -36,7 +36,7 @@ use hal::{
 use crate::cqe::{AdminReply, Cids, Cqe, RetryDelays};
 use crate::regs::DOORBELLS;
 use crate::sqe::{Layout, Lists, Page, Sqe, SQE_BYTES};
-use crate::timeout_report::Silence;
+use crate::timeout_report::QueueReport;
 use crate::{cqe, regs, sqe, timeout_report};
 
 /// A submission queue and its completion queue.
@@ -234,13 +234,13 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         side.violations
     }
 
-    fn silence(
+    fn timeout_report(
         &self,
         issue: &NvmeIssue,
         drain: &NvmeDrain,
         to: &mut dyn fmt::Write,
     ) -> fmt::Result {
-        write!(to, "{}", self.last_words(issue.tail, drain))
+        write!(to, "{}", self.queue_report(issue.tail, drain))
     }
 
     fn reap_tag(&self, _side: &mut NvmeDrain) -> Option<Event> {
@@ -517,10 +517,10 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
     }
 
     /// The queue as it is, for the log; `tail`: of which the controller knows.
-    fn last_words(&self, tail: u16, side: &NvmeDrain) -> Silence {
+    fn queue_report(&self, tail: u16, side: &NvmeDrain) -> QueueReport {
         let second_half = |at: u16| Cqe(self.cq.read64(cqe::offset(at) | cqe::SECOND_HALF));
         let last = second_half(self.before(side.head));
-        Silence {
+        QueueReport {
             qid: self.qid,
             tail,
             fetched: timeout_report::fetched(last, side.head, side.phase),

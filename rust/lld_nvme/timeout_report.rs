@@ -13,7 +13,7 @@ pub(crate) struct Registers {
     pub(crate) csts: u32,
     pub(crate) cc: u32,
     /// The admin queue, if it has a command outstanding or was given up.
-    pub(crate) admin: Option<Silence>,
+    pub(crate) admin: Option<QueueReport>,
 }
 
 impl Registers {
@@ -40,7 +40,7 @@ impl fmt::Display for Registers {
 
 /// A queue pair of which commands are outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Silence {
+pub(crate) struct QueueReport {
     /// Queue identifier; 0: the admin queue.
     pub(crate) qid: u16,
     /// The submission queue's tail as of the last doorbell.
@@ -61,7 +61,7 @@ pub(crate) fn fetched(last: Cqe, head: u16, phase: bool) -> Option<u16> {
     (last.0 != 0 && last.phase() == taken).then(|| last.sq_head())
 }
 
-impl Silence {
+impl QueueReport {
     fn verdict(&self) -> &'static str {
         if self.entry.phase() == self.phase {
             return "a completion is there that nobody has taken: its interrupt was lost";
@@ -75,7 +75,7 @@ impl Silence {
     }
 }
 
-impl fmt::Display for Silence {
+impl fmt::Display for QueueReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (qid, verdict) = (self.qid, self.verdict());
         write!(f, "queue {qid}: {verdict}; tail {}, ", self.tail)?;
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    const LATE: Silence = Silence {
+    const LATE: QueueReport = QueueReport {
         qid: 1,
         tail: 5,
         fetched: Some(5),
@@ -108,19 +108,19 @@ mod tests {
         assert!(LATE
             .verdict()
             .contains("fetched, no completion is there: it is late"));
-        let lost = Silence {
+        let lost = QueueReport {
             entry: Cqe(1 << 48),
             ..LATE
         };
         assert!(lost.verdict().contains("interrupt was lost"));
-        let second_pass = Silence {
+        let second_pass = QueueReport {
             phase: false,
             entry: Cqe(1 << 48),
             ..LATE
         };
         assert!(second_pass.verdict().contains("it is late"));
         for fetched in [None, Some(4)] {
-            let unheard = Silence { fetched, ..LATE };
+            let unheard = QueueReport { fetched, ..LATE };
             assert!(unheard.verdict().contains("has not heard"));
         }
     }
@@ -146,7 +146,7 @@ mod tests {
         let registers = Registers {
             csts: 1,
             cc: 1,
-            admin: Some(Silence { qid: 0, ..LATE }),
+            admin: Some(QueueReport { qid: 0, ..LATE }),
         };
         let line = registers.to_string();
         for part in [

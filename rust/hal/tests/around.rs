@@ -58,8 +58,8 @@ impl Controller for Noting {
         self.note("quirks");
         named("odd");
     }
-    fn silence(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        self.note("silence");
+    fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {
+        self.note("timeout_report");
         to.write_str("silent")
     }
     fn attend(&self, _: Queues, _: &mut dyn FnMut(DeviceEvent<'_>)) -> Result<EventAction, Error> {
@@ -142,7 +142,7 @@ fn whatever_is_asked_gets_to_the_one_within() {
     let new = shell.create_queue(0, None).ok().unwrap();
     assert_eq!(shell.units(&mut |unit| assert!(unit.is_ok())), Ok(()));
     shell.quirks(&mut |name| assert_eq!(name, "odd"));
-    assert_eq!(shell.silence(&mut text), Ok(()));
+    assert_eq!(shell.timeout_report(&mut text), Ok(()));
     assert_eq!(text, "silent");
     assert_eq!(
         shell.attend(Queues::Live, &mut |_| {}),
@@ -172,7 +172,7 @@ fn whatever_is_asked_gets_to_the_one_within() {
             "wrap",
             "units",
             "quirks",
-            "silence",
+            "timeout_report",
             "attend",
             "temperature",
             "reservations",

@@ -189,11 +189,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
                 _ => {}
             }
         };
-        tell(&|to| self.controller.silence(to));
+        tell(&|to| self.controller.timeout_report(to));
         // Those without commands say nothing.
         for queue in &self.queues {
             if let Some(closed) = queue.io.kept_closed() {
-                tell(&|to| closed.silence(to));
+                tell(&|to| closed.timeout_report(to));
                 closed.keep_closed();
             }
         }

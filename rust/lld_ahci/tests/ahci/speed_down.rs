@@ -150,7 +150,7 @@ fn reset(rig: &Rig, line: &mut Line, missed: bool) {
     rig.model.state().hold = true;
     line.start(&command(Op::Flush, 0, 0), &[]).unwrap();
     if missed {
-        rig.ahci[0].silence(&mut String::new()).unwrap();
+        rig.ahci[0].timeout_report(&mut String::new()).unwrap();
     }
     rig.ahci[0].stop().unwrap();
     rig.model.state().hold = false;

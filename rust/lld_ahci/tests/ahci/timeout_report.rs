@@ -10,7 +10,7 @@ use lld_ahci::{AtaCommand, Transfer};
 
 fn says(rig: &Rig) -> String {
     let mut line = String::new();
-    rig.ahci[0].silence(&mut line).unwrap();
+    rig.ahci[0].timeout_report(&mut line).unwrap();
     line
 }
 

@@ -202,7 +202,7 @@ fn a_command_that_is_not_answered_leaves_the_port_stopped() {
     assert_eq!(rig.ahci[0].step(), "a command passed through");
     // The log has what the registers said before the port was stopped.
     let mut line = String::new();
-    rig.ahci[0].silence(&mut line).unwrap();
+    rig.ahci[0].timeout_report(&mut line).unwrap();
     assert!(
         line.starts_with(
             "the drive has taken it, and is late (a command passed through): \

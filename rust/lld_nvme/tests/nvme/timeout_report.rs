@@ -9,7 +9,7 @@ use hal::{Controller, Error, Op, Queue};
 
 fn says(rig: &Rig) -> String {
     let mut line = String::new();
-    rig.nvme.silence(&mut line).unwrap();
+    rig.nvme.timeout_report(&mut line).unwrap();
     line
 }
 
@@ -28,7 +28,7 @@ fn a_queue_whose_controller_is_late() {
     }
     let quiesced = queue.quiesce(&rig.machine);
     let mut line = String::new();
-    quiesced.silence(&mut line).unwrap();
+    quiesced.timeout_report(&mut line).unwrap();
     assert_eq!(
         line,
         "queue 1: no completion is there: it is late, or has not heard of all that it was told; \
@@ -48,7 +48,7 @@ fn a_queue_with_completions_that_nobody_has_taken() {
     }
     let quiesced = queue.quiesce(&rig.machine);
     let mut line = String::new();
-    quiesced.silence(&mut line).unwrap();
+    quiesced.timeout_report(&mut line).unwrap();
     assert!(
         line.starts_with(
             "queue 1: a completion is there that nobody has taken: its interrupt was lost; \
@@ -65,7 +65,7 @@ fn a_queue_without_commands_says_nothing() {
     let whole = rig.whole(1);
     let quiesced = whole.queues[0].quiesce(&rig.machine);
     let mut line = String::new();
-    quiesced.silence(&mut line).unwrap();
+    quiesced.timeout_report(&mut line).unwrap();
     assert_eq!(line, "");
     quiesced.unquiesce();
 }
@@ -83,7 +83,7 @@ fn the_last_completion_is_found_in_every_pass() {
         let mut text = String::new();
         let new = &line.0;
         new.queue
-            .silence(&new.issue, &new.drain, &mut text)
+            .timeout_report(&new.issue, &new.drain, &mut text)
             .unwrap();
         let at = round % 5;
         let fetched = format!("tail {at}, fetched up to {at}, head {at},");
