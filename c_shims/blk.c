@@ -32,28 +32,30 @@ void hiops_preempt_enable(void)
 	preempt_enable();
 }
 
+static struct hiops_counts __percpu *hiops_percpu(struct hiops_counts *counts)
+{
+	return (struct hiops_counts __percpu __force *)(unsigned long)counts;
+}
+
 struct hiops_counts *hiops_counts_alloc(void)
 {
-	return (struct hiops_counts __force *)alloc_percpu(struct hiops_counts);
+	/* By way of a number: to some compilers percpu is an address space. */
+	return (struct hiops_counts *)(unsigned long __force)alloc_percpu(struct hiops_counts);
 }
 
 void hiops_counts_free(struct hiops_counts *counts)
 {
-	free_percpu((struct hiops_counts __percpu __force *)counts);
+	free_percpu(hiops_percpu(counts));
 }
 
 void hiops_count(struct hiops_counts *counts, unsigned int which, u64 n)
 {
-	struct hiops_counts __percpu *all =
-		(struct hiops_counts __percpu __force *)counts;
-
-	this_cpu_add(all->n[which], n);
+	this_cpu_add(hiops_percpu(counts)->n[which], n);
 }
 
 u64 hiops_counted(struct hiops_counts *counts, unsigned int which)
 {
-	struct hiops_counts __percpu *all =
-		(struct hiops_counts __percpu __force *)counts;
+	struct hiops_counts __percpu *all = hiops_percpu(counts);
 	u64 sum = 0;
 	int cpu;
 
@@ -64,8 +66,7 @@ u64 hiops_counted(struct hiops_counts *counts, unsigned int which)
 
 void hiops_counts_reset(struct hiops_counts *counts)
 {
-	struct hiops_counts __percpu *all =
-		(struct hiops_counts __percpu __force *)counts;
+	struct hiops_counts __percpu *all = hiops_percpu(counts);
 	int cpu;
 
 	for_each_possible_cpu(cpu)

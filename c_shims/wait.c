@@ -21,7 +21,7 @@
 
 /*
  * The thread that has submitted to hiops last on this CPU, by its number, if the
- * table of waiters does not know it; 0: none. Only a hint: the thread may go on on
+ * table of waiters does not know it; 0: none. Only a hint: the thread may go to
  * another CPU.
  */
 static DEFINE_PER_CPU(pid_t, hiops_submitter);

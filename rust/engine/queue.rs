@@ -188,7 +188,7 @@ pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
 pub(crate) struct Alike {
     pub(crate) drains: u32,
     /// Commands that they have ended.
-    pub(crate) ended: usize,
+    pub(crate) ended: u32,
 }
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {

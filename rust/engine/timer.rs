@@ -239,7 +239,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
         if by == Context::Irq && !self.polling.is_on() && !self.is_predicting() {
             side.interrupts.drains = side.interrupts.drains.wrapping_add(1);
-            side.interrupts.ended = side.interrupts.ended.wrapping_add(ended.count());
+            // CAST: a batch is far below that.
+            let ended = ended.count() as u32;
+            side.interrupts.ended = side.interrupts.ended.wrapping_add(ended);
             if side.interrupts.drains < ALIKE {
                 return false;
             }
@@ -267,7 +269,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let drained = Drained {
             by,
             depth,
-            ended: alike.ended.max(ended.count()),
+            ended: (alike.ended as usize).max(ended.count()),
             wakes: ended.wakes(&self.upper),
             drains: alike.drains.max(1),
         };

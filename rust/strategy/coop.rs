@@ -198,7 +198,7 @@ impl<P: Platform> Strategy for Coop<P> {
             cpu: Self::interrupted(view, by, drained.wakes),
             ended: drained.ended,
             depth: drained.depth,
-            drains: u64::from(drained.drains),
+            drains: drained.drains,
         };
         watch.note(sample, &self.polling, view)
     }

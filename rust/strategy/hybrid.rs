@@ -76,7 +76,7 @@ pub(crate) struct Sample {
     /// of so many that were outstanding.
     pub(crate) depth: u64,
     /// It stands for so many drains.
-    pub(crate) drains: u64,
+    pub(crate) drains: u32,
 }
 
 /// What was seen since the last judgement. Kept under the drain token.
@@ -85,15 +85,15 @@ pub struct LoadWindow {
     since_ns: u64,
     ended: u32,
     /// Interrupts, or ticks,
-    noticed: u64,
+    noticed: u32,
     /// and what ticks kept an idle CPU, or one that others had, from.
     late_ns: u64,
     /// Interrupts that came to such a CPU.
-    idle: u64,
+    idle: u32,
     /// Commands that ticks ended while a thread had the CPU.
-    found: u64,
+    found: u32,
     /// Drains that ended something.
-    drains: u64,
+    drains: u32,
     /// Commands outstanding at these, summed up.
     depth: u64,
     /// A tick found commands over on an idle CPU.
@@ -143,7 +143,7 @@ impl LoadWindow {
             let drains = sample.drains;
             self.idle = self.idle.wrapping_add(if idle { drains } else { 0 });
             self.drains = self.drains.wrapping_add(drains);
-            let depth = sample.depth.saturating_mul(drains);
+            let depth = sample.depth.saturating_mul(u64::from(drains));
             self.depth = self.depth.saturating_add(depth);
         }
         let over = polled && sample.by == Source::Tick && self.is_dear(polling, view);
@@ -158,7 +158,8 @@ impl LoadWindow {
     fn note_late(&mut self, cpu: Cpu, ended: u64, interval_ns: u64) {
         let kept = match cpu {
             Cpu::Io => {
-                self.found = self.found.wrapping_add(ended);
+                // CAST: a batch at most.
+                self.found = self.found.wrapping_add(ended as u32);
                 return;
             }
             // The CPU, once; each that sleeps.
@@ -180,9 +181,11 @@ impl LoadWindow {
 
     /// What ticks have taken, and what was late by them.
     fn polled_ns(&self, costs: &Costs, interval_ns: u64) -> u64 {
-        let ticks = self.noticed.saturating_mul(costs.tick_ns);
-        let late = late_ns(interval_ns).saturating_mul(self.found);
-        let late = late.saturating_mul(self.drains).checked_div(self.depth);
+        let ticks = u64::from(self.noticed).saturating_mul(costs.tick_ns);
+        let late = late_ns(interval_ns).saturating_mul(u64::from(self.found));
+        let late = late
+            .saturating_mul(u64::from(self.drains))
+            .checked_div(self.depth);
         ticks
             .saturating_add(self.late_ns)
             .saturating_add(late.unwrap_or(0))
@@ -195,7 +198,7 @@ impl LoadWindow {
         let ticks = ns.checked_div(interval_ns).unwrap_or(u64::MAX);
         let late = late_ns(interval_ns);
         let together = late.saturating_mul(u64::from(self.ended)).checked_div(ns);
-        let idle = self.idle / together.unwrap_or(0).saturating_add(1);
+        let idle = u64::from(self.idle) / together.unwrap_or(0).saturating_add(1);
         let late = late.saturating_mul(idle);
         ticks.saturating_mul(costs.tick_ns).saturating_add(late)
     }
@@ -230,7 +233,7 @@ impl LoadWindow {
         let (costs, now_ns) = (view.costs(), view.now_ns());
         let now_ms = now_ns / NS_PER_MS;
         let length_ns = now_ns.saturating_sub(self.since_ns);
-        let depth = self.depth.checked_div(self.drains).unwrap_or(0);
+        let depth = self.depth.checked_div(u64::from(self.drains)).unwrap_or(0);
         let poll = if polled {
             let took = match self.is_slower(length_ns) {
                 true => self.price_ns.saturating_mul(2),
@@ -250,7 +253,7 @@ impl LoadWindow {
             if depth > self.tried_at.saturating_mul(DEEPER) {
                 polling.hasten();
             }
-            let price = self.noticed.saturating_mul(costs.interrupt_ns);
+            let price = u64::from(self.noticed).saturating_mul(costs.interrupt_ns);
             let instead = self.ticks_instead_ns(&costs, view.polling().interval_ns(), length_ns);
             let poll = price > instead && polling.is_open(now_ms);
             if poll {

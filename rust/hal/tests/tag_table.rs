@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     reason = "a test states what it expects by failing loudly"
 )]
 

@@ -277,10 +277,11 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         costs: Costs,
     ) -> Result<(), Error> {
         let queue = self.make_queue(index, vector, depth)?;
-        queue.io.set_costs(costs);
         // There is room, so nothing that was pushed before moves. This `push` gives nothing back,
         // so there is one copy less on the stack.
-        (self.queues.push(queue, GFP_KERNEL)).map_err(|_| Error::NoMemory)
+        (self.queues.push(queue, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
+        (self.queues.last().iter()).for_each(|queue| queue.io.set_costs(costs));
+        Ok(())
     }
 
     /// Allocates the tag set of the queues, which are there. Sleeps.
