@@ -27,6 +27,19 @@ void hiops_preempt_disable(void)
 	preempt_disable();
 }
 
+/*
+ * The thread that has submitted to hiops last on this CPU, by its number, if the
+ * table of waiters does not know it; 0: none. Only a hint: the thread may go to
+ * another CPU.
+ */
+DEFINE_PER_CPU(pid_t, hiops_submitter);
+
+void hiops_submit_begin(void)
+{
+	preempt_disable();
+	this_cpu_write(hiops_submitter, current->pid);
+}
+
 void hiops_preempt_enable(void)
 {
 	preempt_enable();

@@ -40,6 +40,8 @@ static const unsigned int HIOPS_HZ = HZ;
 static const u32 HIOPS_MAX_BLOCK = BLK_MAX_BLOCK_SIZE;
 
 void hiops_preempt_disable(void);
+/* As hiops_preempt_disable, by a thread that submits: should it sleep, see wait.c. */
+void hiops_submit_begin(void);
 void hiops_preempt_enable(void);
 
 /*

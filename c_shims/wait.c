@@ -19,18 +19,8 @@
 
 #include "wait.h"
 
-/*
- * The thread that has submitted to hiops last on this CPU, by its number, if the
- * table of waiters does not know it; 0: none. Only a hint: the thread may go to
- * another CPU.
- */
-static DEFINE_PER_CPU(pid_t, hiops_submitter);
-
-void hiops_submit_begin(void)
-{
-	preempt_disable();
-	this_cpu_write(hiops_submitter, current->pid);
-}
+/* As a thread submits (blk.c). */
+DECLARE_PER_CPU(pid_t, hiops_submitter);
 
 u64 hiops_waiter_of(struct request *rq)
 {

@@ -17,11 +17,6 @@ bool hiops_hook_put(void);
  */
 void hiops_hook_left(void);
 
-/*
- * Preemption off, for a thread that submits: it is known to, should it go to sleep
- * on this CPU.
- */
-void hiops_submit_begin(void);
 /* The thread that waits for rq, as its address; 0 where that is not certain. */
 u64 hiops_waiter_of(struct request *rq);
 /* The running thread, as its address. Any context. */
