@@ -3,7 +3,7 @@
 
 use super::unit::unit;
 use crate::blk::gendisk::queue_limits;
-use hal::{Discard, Limits, Shape, Unit};
+use hal::{Discard, Limits, Topology, Unit};
 use kernel::prelude::*;
 
 fn limits() -> Limits {
@@ -99,14 +99,14 @@ mod limits_suite {
     fn what_is_best_for_a_disk() {
         let mut whole = unit();
         whole.max_write_zeroes = 8;
-        whole.shape = Shape {
-            atomic: 6,
-            least: 2,
-            best: 4,
-            stripe: 32,
-            aligned_at: 1,
+        whole.topology = Topology {
+            atomic_write_max: 6,
+            io_min: 2,
+            io_opt: 4,
+            chunk: 32,
+            alignment_offset: 1,
             zeroes_unmap: true,
-            ..Shape::default()
+            ..Topology::default()
         };
         let mut queue = queue_limits(&limits(), &whole);
         assert_eq!(queue.atomic_write_hw_max, 24_576);
@@ -139,7 +139,7 @@ mod limits_suite {
             0
         );
         let mut unmaps = unit();
-        unmaps.shape.zeroes_unmap = true;
+        unmaps.topology.zeroes_unmap = true;
         format.set(&unmaps);
         assert_eq!(format.block_shift(), 12);
         assert!(format.unmaps());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What several KUnit suites have for a disk.
 
-use hal::{Shape, Unit, UnitIds, UnitKind};
+use hal::{Topology, Unit, UnitIds, UnitKind};
 
 /// A disk of blocks of 4 KiB with a write cache.
 pub(crate) fn unit() -> Unit {
@@ -15,7 +15,7 @@ pub(crate) fn unit() -> Unit {
         fua: true,
         discard: None,
         max_write_zeroes: 0,
-        shape: Shape::default(),
+        topology: Topology::default(),
         read_only: false,
         rotational: false,
         ids: UnitIds::default(),

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The control path of a controller: bring it up, name its disks, stop it, bring it back, shut it
-//! down; its limits, what it reports beside its I/O ([`DeviceEvent`]: disks that come, go or
-//! change, warnings about its health, firmware that it activates), its temperature, and how much
-//! its link may sleep.
+//! The control path of a controller: start it, scan for its disks, stop it, start it again, shut it
+//! down; its limits, its asynchronous events ([`DeviceEvent`]: disks that are added, removed or
+//! changed, health warnings, firmware activation), its temperature, and its link power management
+//! policy.
 //!
 //! Everything here except `limits`, `alive` and the interrupt verbs may sleep, is bounded in time
 //! by the device's specification, and is called by one thread at a time (the glue holds a mutex
-//! across each call). [`Cause::Attention`] calls for [`Controller::attend`], which a thread makes.
+//! across each call). On [`Cause::AsyncEvent`] the glue schedules work that calls
+//! [`Controller::handle_events`].
 
 use core::fmt;
 
 use crate::{Error, Queue, Reservations};
 
-/// Names by which a disk is known for ever, as far as it has them.
+/// A disk's worldwide unique identifiers; `None` where it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitIds {
     /// IEEE EUI-64.
@@ -25,34 +26,35 @@ pub struct UnitIds {
     pub wwn: Option<u64>,
 }
 
-/// How much a disk lets one discard, and in which grain.
+/// Discard limits of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discard {
     /// Most logical blocks of one command.
     pub max_blocks: u32,
     /// Most ranges of one command, at least 1.
     pub max_ranges: u16,
-    /// Preferred grain, in logical blocks, at least 1.
+    /// Preferred granularity, in logical blocks, at least 1.
     pub granularity: u32,
 }
 
-/// How I/O to a disk is best cut, and what of it is whole: in logical blocks, 0 where nothing is
-/// said.
+/// I/O topology of a disk, as in the block layer's `queue_limits`: in logical blocks, 0 where the
+/// device reports nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
-    /// Most that is written all or nothing, even when power fails.
-    pub atomic: u32,
-    /// Such a write does not cross a multiple of this, a power of two no less than `atomic`.
-    pub atomic_boundary: u32,
-    /// The least that is written well.
-    pub least: u32,
-    /// What is written best.
-    pub best: u32,
-    /// I/O that crosses a multiple of this, a power of two, is slow.
-    pub stripe: u32,
-    /// The first block at which a physical block begins.
-    pub aligned_at: u32,
-    /// Zeroes may be written by giving the blocks' space back.
+pub struct Topology {
+    /// Largest write that is atomic, also across a power failure.
+    pub atomic_write_max: u32,
+    /// An atomic write does not cross a multiple of this, a power of two of at least
+    /// `atomic_write_max`.
+    pub atomic_write_boundary: u32,
+    /// Minimum I/O size without a read-modify-write penalty (`io_min`).
+    pub io_min: u32,
+    /// Optimal I/O size (`io_opt`).
+    pub io_opt: u32,
+    /// I/O that crosses a multiple of this, a power of two, is slow (`chunk_sectors`).
+    pub chunk: u32,
+    /// First logical block that is aligned to a physical block.
+    pub alignment_offset: u32,
+    /// Write-zeroes may deallocate the blocks, which then read as zeroes.
     pub zeroes_unmap: bool,
 }
 
@@ -75,7 +77,7 @@ pub enum UnitKind {
 pub struct Unit {
     /// What it is.
     pub kind: UnitKind,
-    /// The number that commands carry.
+    /// Number that addresses the disk in a [`Command`](crate::Command).
     pub id: u32,
     /// Bytes of a logical block, as a power of two (9 or more).
     pub block_shift: u8,
@@ -91,13 +93,13 @@ pub struct Unit {
     pub discard: Option<Discard>,
     /// Most logical blocks of one write-zeroes; 0: the device has none.
     pub max_write_zeroes: u32,
-    /// What is best for it.
-    pub shape: Shape,
+    /// I/O topology.
+    pub topology: Topology,
     /// Writes are refused by the device.
     pub read_only: bool,
     /// The medium rotates: seeks cost time.
     pub rotational: bool,
-    /// Lasting names.
+    /// Worldwide unique identifiers.
     pub ids: UnitIds,
     /// Serial number, ASCII, padded with blanks or zeroes.
     pub serial: [u8; 20],
@@ -107,7 +109,7 @@ pub struct Unit {
     pub firmware: [u8; 8],
 }
 
-/// A disk that is there but is not served, and why.
+/// A disk that the driver does not support, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Its [`Unit::id`].
@@ -116,46 +118,47 @@ pub struct Refused {
     pub why: &'static str,
 }
 
-/// A queue fresh from the controller, with the two sides' first states.
+/// A newly created queue, with the initial states of its two sides.
 pub struct NewQueue<Q: Queue> {
-    /// The shared part.
+    /// The part that issuer and drainer share.
     pub queue: Q,
-    /// For the issue token.
+    /// State that the issue token protects.
     pub issue: Q::Issue,
-    /// For the drain token.
+    /// State that the drain token protects.
     pub drain: Q::Drain,
 }
 
-/// What an interrupt was about.
+/// What an interrupt signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Not this device (a shared line).
+    /// Nothing: another device on the shared line raised it.
     None,
-    /// Look at the queues of this vector.
+    /// Completions: the queues of this vector are to be polled.
     Queues,
-    /// Look at the queues of this vector, and call [`Controller::attend`] soon.
-    Attention,
+    /// Completions, and an asynchronous event, for which [`Controller::handle_events`] is to be
+    /// called.
+    AsyncEvent,
 }
 
-/// How the machine goes on after a shutdown.
+/// How a controller is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// There is time to flush and to notify the device: unbind, reboot, poweroff.
+    /// Orderly: caches are flushed and the device is notified, before unbind, reboot or poweroff.
     Normal,
-    /// The device is gone or hung: only host-side state is put away.
+    /// The device is gone or hung: only host-side state is torn down.
     Dead,
 }
 
-/// One device function. What has a default here is passed on by [`Around`](crate::Around), too.
+/// One device function. What has a default here is passed on by [`Wrapper`](crate::Wrapper), too.
 pub trait Controller: Send + Sync + 'static {
-    /// Its data path.
+    /// Queue type of its data path.
     type Queue: Queue;
 
-    /// Resets the device and brings it to where it takes commands; re-creates the queues that exist
-    /// already. From any state. Sleeps.
+    /// Resets the device from any state until it accepts commands, and re-creates the queues that
+    /// were created before. Sleeps.
     fn start(&self) -> Result<(), Error>;
 
-    /// What it can do; meaningful after the first `start`.
+    /// Returns its limits, which are valid after the first `start`.
     fn limits(&self) -> Limits;
 
     /// Creates queue `index` (from 0, in order) whose completions interrupt on `vector`; `None`:
@@ -163,8 +166,8 @@ pub trait Controller: Send + Sync + 'static {
     fn create_queue(&self, index: u16, vector: Option<u16>)
         -> Result<NewQueue<Self::Queue>, Error>;
 
-    /// Names the disks to `found`, one by one; one that can't be served comes as [`Refused`], the
-    /// others still come. Sleeps.
+    /// Scans for disks and passes each to `found`; one that the driver does not support is passed
+    /// as [`Refused`], and the scan continues. Sleeps.
     fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error>;
 
     /// Stops the device: when this returns `Ok` it does not touch memory any more. On `Err` the
@@ -174,120 +177,121 @@ pub trait Controller: Send + Sync + 'static {
     /// Tells the device that power may go away, within its own bound. Sleeps.
     fn shutdown(&self, how: Shutdown) -> Result<(), Error>;
 
-    /// Tells the names of the device's quirks to `named`, those that it was made with and, after
-    /// [`Controller::start`], those of what it named itself. Any context.
+    /// Passes the name of each of the device's quirks to `named`: those of the PCI function and,
+    /// after [`Controller::start`], those of the model that it identified as. Any context.
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
         let _ = named;
     }
 
-    /// Says in one line, for the operator's log, what the device was doing when a command timed
-    /// out, so that a device that is slow is told from a completion that was lost. Before
-    /// [`Controller::stop`], with the queues at rest; says nothing if there is nothing to say.
+    /// Writes one line for the log about the state of the device when a command timed out, which
+    /// tells a slow device from a lost completion. Called before [`Controller::stop`], with the
+    /// queues quiesced; writes nothing if there is nothing to report.
     fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {
         let _ = to;
         Ok(())
     }
 
-    /// Handles what the device has called for ([`Cause::Attention`]), or would have called for
-    /// while it was stopped, and reports it to `tell`. A spurious call is harmless. Bounded work,
-    /// however often the device calls ([`EventAction::Later`]). An error: it has to be recovered.
-    /// Sleeps.
-    fn attend(
+    /// Handles the asynchronous events that are pending ([`Cause::AsyncEvent`]) or that a stop has
+    /// lost, and passes each to `report`. A spurious call is harmless. The rate is limited,
+    /// however many events the device raises ([`EventAction::Defer`]). An error: the controller
+    /// has to be recovered. Sleeps.
+    fn handle_events(
         &self,
         queues: Queues,
-        tell: &mut dyn FnMut(DeviceEvent<'_>),
+        report: &mut dyn FnMut(DeviceEvent<'_>),
     ) -> Result<EventAction, Error> {
-        let _ = (queues, tell);
-        Ok(EventAction::Nothing)
+        let _ = (queues, report);
+        Ok(EventAction::None)
     }
 
-    /// How hot it is; `None`: it does not say. An error that is none of [`Error::Refused`]: it has
-    /// to be recovered. Sleeps.
+    /// Reads the temperature sensors; `None`: it reports none. An error other than
+    /// [`Error::Refused`]: the controller has to be recovered. Sleeps.
     fn temperature(&self) -> Result<Option<Temperature>, Error> {
         Ok(None)
     }
 
-    /// The way to its disks' reservations; `None`: disks of this kind have none. Any context.
+    /// Returns its persistent reservations interface; `None`: its disks support none. Any context.
     fn reservations(&self) -> Option<&dyn Reservations> {
         None
     }
 
-    /// How much its link may sleep; `None`: it has none that could. Any context.
+    /// Returns the link power management policy; `None`: its link has no power management. Any
+    /// context.
     fn link_power(&self) -> Option<LinkPower> {
         None
     }
 
-    /// Has its link sleep as much as `policy` says, from now on, whatever is stopped and started;
-    /// with its queues at rest. The inner error: that can't be, and why. [`Error::Invalid`]: a
-    /// policy that is not to be chosen. Any other error: it has to be recovered, and keeps to the
-    /// policy before. Sleeps.
+    /// Sets the link power management policy, which holds across stop and start. The queues are
+    /// quiesced. The inner error: the policy is not supported, and why. [`Error::Invalid`]: a
+    /// policy that can't be chosen. Any other error: the controller has to be recovered, and keeps
+    /// its former policy. Sleeps.
     fn set_link_power(&self, policy: LinkPower) -> Result<Result<(), &'static str>, Error> {
         let _ = policy;
         Ok(Err("it has no link that could sleep"))
     }
 
-    /// How many commands the device is given at once at most; `None`: that is not for an operator
-    /// to say. Any context.
+    /// Returns the queue depth of the device; `None`: it is not adjustable. Any context.
     fn depth(&self) -> Option<u16> {
         None
     }
 
-    /// Limits the commands that the device is given at once to `depth`, over stops and starts.
-    /// The queues are at rest. [`Error::Invalid`]: none, or more than it takes.
+    /// Sets the queue depth of the device, which holds across stop and start. The queues are
+    /// quiesced. [`Error::Invalid`]: 0, or more than the device accepts.
     fn set_depth(&self, depth: u16) -> Result<(), Error> {
         let _ = depth;
         Err(Error::Invalid)
     }
 
-    /// Whether [`Controller::set_write_cache`] may help.
-    const TURNS_CACHE: bool = false;
+    /// Whether [`Controller::set_write_cache`] is implemented.
+    const SETS_WRITE_CACHE: bool = false;
 
-    /// Turns the volatile write cache of its disks on or off, with no I/O under way on any of them
-    /// and its queues at rest. Its disks are then asked for anew, and what they say holds, whatever
-    /// is stopped and started. The inner error: that can't be, and why. An error: it has to be
-    /// recovered. Sleeps.
+    /// Enables or disables the volatile write cache of its disks, which are frozen, with its queues
+    /// quiesced; the setting holds across stop and start. The caller scans the disks again
+    /// afterwards. The inner error: the device does not support it, and why. An error: the
+    /// controller has to be recovered. Sleeps.
     fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
         let _ = on;
         Ok(Err("it has no write cache that could be turned on and off"))
     }
 
-    /// Whether [`Controller::abort`] may help.
+    /// Whether [`Controller::abort`] is implemented.
     const ABORTS: bool = false;
 
-    /// Asks the device to give up the command that `tag` of `queue` is bound to, and waits for its
-    /// word, `limit_us` at most. `true`: it has, and the command's completion is to be drained, now
-    /// or within a moment; `false`: it has not, or has no such command any more. The queues are
-    /// live. An error: it has to be recovered. Sleeps.
+    /// Asks the device to abort the command that `tag` of `queue` is bound to, and waits for the
+    /// answer for at most `limit_us`. `true`: the command was aborted, and its completion is posted
+    /// now or shortly; `false`: it was not, or it has completed already. The queues are live. An
+    /// error: the controller has to be recovered. Sleeps.
     fn abort(&self, queue: &Self::Queue, tag: usize, limit_us: u64) -> Result<bool, Error> {
         let _ = (queue, tag, limit_us);
         Ok(false)
     }
 
-    /// Whether and how the device is alive: a cheap register read. `Err(Gone | Fatal)` is a reason
-    /// to recover. Any context.
+    /// Checks whether the device is alive, by one register read. [`Error::Gone`], [`Error::Fatal`]:
+    /// it has to be recovered. Any context.
     fn alive(&self) -> Result<(), Error>;
 
-    /// Called first in every interrupt on `vector`, before the queues are drained. Any context.
+    /// Acknowledges an interrupt on `vector` and returns its cause; called in every interrupt,
+    /// before the queues are drained. Any context.
     fn interrupt(&self, vector: u16) -> Cause;
 
-    /// Lets `vector` interrupt, or not, at the device. For message-signalled vectors that the bus
-    /// masks it does nothing. Any context.
+    /// Unmasks (`enabled`) or masks `vector` at the device. Does nothing for message-signalled
+    /// vectors, which the bus masks. Any context.
     fn set_interrupt(&self, vector: u16, enabled: bool);
 }
 
-/// What a controller can do, known after [`Controller::start`]. The engine and the layer
-/// above keep to it.
+/// Limits of a controller, valid after [`Controller::start`]. The engine and the layer above keep
+/// to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Queues that can be created, at least 1.
+    /// Maximum number of queues, at least 1.
     pub queues: u16,
     /// Tags of each queue, at least 1.
     pub tags: u16,
-    /// Most bytes that one command moves.
+    /// Maximum bytes of one command.
     pub max_transfer: u32,
-    /// Most data segments of one command.
+    /// Maximum data segments of one command.
     pub max_segments: u16,
-    /// Most bytes of one segment.
+    /// Maximum bytes of one segment.
     pub max_segment: u32,
     /// No segment boundary inside a command may fall elsewhere than where `address & mask == 0`; 0:
     /// anywhere.
@@ -300,8 +304,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// These limits on a machine that maps at most `bytes` at once for the device: where that is
-    /// less, whole pages of it, and never less than one.
+    /// Returns these limits reduced to the `bytes` that the machine can map for the device at once:
+    /// whole pages, and at least one.
     pub fn within(self, bytes: u64) -> Self {
         let most = match u32::try_from(bytes) {
             Ok(bytes) => (bytes & !PAGE_MASK).max(PAGE_MASK.saturating_add(1)),
@@ -315,98 +319,97 @@ impl Limits {
     }
 }
 
-/// Of the least that every disk has to move at once, 4 KiB.
+/// Offset bits of a page of 4 KiB, which every device can transfer with one command.
 const PAGE_MASK: u32 = 0xfff;
 
-/// How the controller's queues are while it is attended.
+/// State of the queues while asynchronous events are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queues {
-    /// I/O goes on.
+    /// Commands are issued and completions drained.
     Live,
-    /// Nothing is issued or drained; what was issued stays with the device.
-    AtRest,
+    /// Nothing is issued or drained; commands in flight stay with the device.
+    Quiesced,
 }
 
-/// What a controller that was attended wishes of the layer above. Unless it is
-/// [`EventAction::Nothing`] or [`EventAction::Later`] it is attended again afterwards: there may be
-/// more.
+/// What the layer above has to do about the events that were handled. After any action but
+/// [`EventAction::None`] and [`EventAction::Defer`] it calls [`Controller::handle_events`] again,
+/// as more events may be pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventAction {
     /// Nothing.
-    Nothing,
-    /// The disks may have come, gone or changed: see [`Controller::units`].
-    LookAnew,
-    /// It has to be attended with its queues at rest.
-    Rest,
-    /// It has to be recovered.
+    None,
+    /// Scan for disks again ([`Controller::units`]): some may be new, changed or removed.
+    Rescan,
+    /// Handle the events with [`Queues::Quiesced`].
+    Quiesce,
+    /// Recover the controller.
     Recover,
-    /// It has called too often: it is attended in so many microseconds.
-    Later(u32),
+    /// Handle the events after this many microseconds: the rate limit is exceeded.
+    Defer(u32),
 }
 
-/// How much a [`DeviceEvent`] matters to the operator.
+/// Log level of a [`DeviceEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Good to know.
+    /// `KERN_INFO`.
     Info,
-    /// It should be looked after.
+    /// `KERN_WARNING`.
     Warning,
-    /// Something has failed.
+    /// `KERN_ERR`.
     Error,
 }
 
-/// Something that the device has said, for the operator's log.
+/// An asynchronous event of the device, for the log.
 #[derive(Clone, Copy)]
 pub struct DeviceEvent<'a> {
-    /// How much it matters.
-    pub weight: Severity,
-    /// One line, without its end.
+    /// Log level.
+    pub severity: Severity,
+    /// One line, without the newline.
     pub text: &'a dyn fmt::Display,
-    /// Programs are told, too: by a variable of this name and value in a uevent of the device.
+    /// Name and value of a variable, with which a uevent of the device is sent, too.
     pub uevent: Option<(&'static str, u32)>,
 }
 
-/// Places in a device that have a sensor of their own, at most.
+/// Maximum number of temperature sensors of a device.
 pub const SENSORS: usize = 8;
 
-/// Temperatures, in thousandths of a degree Celsius.
+/// Temperatures, in millidegrees Celsius, as hwmon has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Temperature {
-    /// The device as a whole.
+    /// Composite temperature of the device.
     pub composite: i32,
-    /// From where on that is too hot to work as it should, where the device says so.
+    /// Warning threshold of the composite temperature, where the device has one.
     pub warning: Option<i32>,
-    /// From where on it is too hot to work.
+    /// Critical threshold of the composite temperature, where the device has one.
     pub critical: Option<i32>,
-    /// The device itself says that it is too hot, or too cold.
+    /// The device reports that a temperature is beyond a threshold.
     pub alarm: bool,
-    /// The places that have a sensor.
+    /// Readings of the sensors.
     pub sensors: [Option<i32>; SENSORS],
 }
 
-/// A policy, from none to most that is saved. What each comes to on a certain link is the driver's
-/// to say; the names are those of the in-tree drivers (Linux 7.3).
+/// A link power management policy (`enum ata_lpm_policy`), from most performance to most power
+/// saved. The driver decides which states of its link each policy permits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum LinkPower {
-    /// As the firmware of the machine has set it. It is where a link begins, and nothing to be
-    /// chosen.
+    /// The machine's firmware settings, which hold until a policy is chosen.
     #[default]
     Firmware,
-    /// It stays awake.
+    /// No power saving.
     MaxPerformance,
-    /// It sleeps lightly, where the host has it do so.
+    /// Partial, initiated by the host.
     MediumPower,
-    /// It sleeps lightly, where the host has it do so, and as deep as the device asks for.
+    /// Partial, initiated by the host, and any state that the device initiates.
     MediumPowerWithDipm,
-    /// It sleeps as deep as the device asks for, and lightly where the host has it sleep.
+    /// Any state that the device initiates, and partial, initiated by the host.
     MinPowerWithPartial,
-    /// It sleeps deep.
+    /// Slumber.
     MinPower,
 }
 
 impl LinkPower {
-    /// All of them.
+    /// All policies, in the order of their numbers.
     pub const ALL: [Self; 6] = [
         Self::Firmware,
         Self::MaxPerformance,
@@ -416,7 +419,7 @@ impl LinkPower {
         Self::MinPower,
     ];
 
-    /// What an operator calls it.
+    /// Returns its name in sysfs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Firmware => "keep_firmware_settings",
@@ -428,14 +431,14 @@ impl LinkPower {
         }
     }
 
-    /// The one of this name that can be chosen.
-    pub fn of_name(name: &[u8]) -> Option<Self> {
+    /// Returns the policy of this name, if it can be chosen.
+    pub fn from_name(name: &[u8]) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|policy| policy.name().as_bytes() == name && *policy != Self::Firmware)
     }
 
-    /// The one of this number, from 0, in the order of [`LinkPower::ALL`].
-    pub fn of_number(number: u8) -> Option<Self> {
+    /// Returns the policy of this number, from 0, in the order of [`LinkPower::ALL`].
+    pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 }
@@ -476,12 +479,12 @@ mod tests {
     #[test]
     fn names_and_numbers_lead_back() {
         for (number, policy) in (0u8..).zip(LinkPower::ALL) {
-            assert_eq!(LinkPower::of_number(number), Some(policy));
+            assert_eq!(LinkPower::from_number(number), Some(policy));
             assert_eq!(policy as u8, number);
             let chosen = Some(policy).filter(|policy| *policy != LinkPower::Firmware);
-            assert_eq!(LinkPower::of_name(policy.name().as_bytes()), chosen);
+            assert_eq!(LinkPower::from_name(policy.name().as_bytes()), chosen);
         }
-        assert_eq!(LinkPower::of_number(6), None);
+        assert_eq!(LinkPower::from_number(6), None);
         for nonsense in [
             "",
             "min",
@@ -489,7 +492,11 @@ mod tests {
             "MIN_POWER",
             "min_power_with_partial_",
         ] {
-            assert_eq!(LinkPower::of_name(nonsense.as_bytes()), None, "{nonsense}");
+            assert_eq!(
+                LinkPower::from_name(nonsense.as_bytes()),
+                None,
+                "{nonsense}"
+            );
         }
     }
 }

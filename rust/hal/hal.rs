@@ -37,7 +37,6 @@
 #[cfg(any(test, feature = "mock"))]
 extern crate std;
 
-mod around;
 mod controller;
 mod error;
 #[cfg(any(test, feature = "mock"))]
@@ -48,11 +47,11 @@ mod queue;
 mod quirks;
 mod reservation;
 mod tag;
+mod wrapper;
 
-pub use around::Around;
 pub use controller::{
     Cause, Controller, DeviceEvent, Discard, EventAction, Limits, LinkPower, NewQueue, Queues,
-    Refused, Severity, Shape, Shutdown, Temperature, Unit, UnitIds, UnitKind, SENSORS,
+    Refused, Severity, Shutdown, Temperature, Topology, Unit, UnitIds, UnitKind, SENSORS,
 };
 pub use error::{CmdError, Error, Failure, Outcome, RetryHint};
 pub use platform::{DmaMem, Mmio, Platform};
@@ -61,3 +60,4 @@ pub use queue::{Command, Event, Op, Queue, Segment, Unbound};
 pub use quirks::{Messages, PciIds};
 pub use reservation::{Access, Answer, Denied, Holder, Registered, Reservations, Reserve};
 pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch, TagTable};
+pub use wrapper::Wrapper;

@@ -173,7 +173,7 @@ pub struct Command {
     /// Force unit access: the data of a write is durable when it completes.
     pub fua: bool,
     /// Of [`Op::WriteZeroes`]: the device may give the blocks' space back, as long as they read as
-    /// zeroes. Only where [`crate::Shape::zeroes_unmap`].
+    /// zeroes. Only where [`crate::Topology::zeroes_unmap`].
     pub unmap: bool,
 }
 

@@ -8,8 +8,8 @@ use crate::Error;
 pub type Answer<T> = Result<T, Denied>;
 
 /// The control path to the reservations of a controller's disks, named by [`crate::Unit::id`].
-/// Sleeps; under the same mutex as the control path. `wanted` says that somebody waits for that
-/// ([`crate::Deadline::unless`]).
+/// Sleeps; under the same mutex as the control path. `wanted` returns whether another thread waits
+/// for that mutex ([`crate::Deadline::preemptible`]).
 ///
 /// [`Error::Unsupported`]: the device has nothing left by which it could be asked.
 /// [`Error::Invalid`]: it is asked for more than it transfers at once.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver `hiops_ahci`: lld_ahci on the PCI bus. Its tools' ioctls are in `ata_passthru`.
 
-use hal::{Around, Error, Messages, NewQueue, PciIds};
+use hal::{Error, Messages, NewQueue, PciIds, Wrapper};
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kglue::adapter::{Config, Naming};
@@ -166,12 +166,12 @@ impl SlotPort for Ahci {
     }
 }
 
-impl Around for Ahci {
-    type Within = AhciController<Place>;
+impl Wrapper for Ahci {
+    type Inner = AhciController<Place>;
     type Outer = inject::Queue<AhciQueue<Place>>;
 
     #[inline(always)]
-    fn within(&self) -> &Self::Within {
+    fn inner(&self) -> &Self::Inner {
         &self.controller
     }
 
@@ -179,7 +179,7 @@ impl Around for Ahci {
         self.handle.queue(&self.platform, new)
     }
 
-    fn inner(queue: &Self::Outer) -> &AhciQueue<Place> {
+    fn inner_queue(queue: &Self::Outer) -> &AhciQueue<Place> {
         inject::inner(queue)
     }
 }

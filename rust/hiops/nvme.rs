@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The driver `hiops_nvme`: lld_nvme on the PCI bus. Its tools' ioctls are in `nvme_passthru`.
 
-use hal::{Around, Error, Messages, NewQueue, PciIds};
+use hal::{Error, Messages, NewQueue, PciIds, Wrapper};
 use kernel::prelude::*;
 use kglue::adapter::{Config, Naming};
 use kglue::pci::driver::PciDriver;
@@ -73,12 +73,12 @@ pub(crate) struct Nvme {
     handle: Handle,
 }
 
-impl Around for Nvme {
-    type Within = NvmeController<KernelPlatform, NvmeRegisters>;
+impl Wrapper for Nvme {
+    type Inner = NvmeController<KernelPlatform, NvmeRegisters>;
     type Outer = inject::Queue<NvmeQueue<KernelPlatform, NvmeRegisters>>;
 
     #[inline(always)]
-    fn within(&self) -> &Self::Within {
+    fn inner(&self) -> &Self::Inner {
         &self.controller
     }
 
@@ -89,7 +89,7 @@ impl Around for Nvme {
         self.handle.queue(&self.platform, new)
     }
 
-    fn inner(queue: &Self::Outer) -> &NvmeQueue<KernelPlatform, NvmeRegisters> {
+    fn inner_queue(queue: &Self::Outer) -> &NvmeQueue<KernelPlatform, NvmeRegisters> {
         inject::inner(queue)
     }
 }

@@ -157,7 +157,7 @@ fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
 }
 
 fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
-    let policy = LinkPower::of_name(text).ok_or(EINVAL)?;
+    let policy = LinkPower::from_name(text).ok_or(EINVAL)?;
     let set = disk.owner.get().set_link_power(policy);
     set.map_err(to_errno)
 }

@@ -29,7 +29,7 @@ use crate::{cmd, identify};
 /// How long `GHC.HR` may stay set: beyond it the HBA is hung (10.4.3).
 const RESET_US: u64 = 1_000_000;
 /// Between two reads of the register.
-const PAUSES: Backoff = Backoff::steady(100);
+const PAUSES: Backoff = Backoff::constant(100);
 
 /// One host bus adapter.
 ///
@@ -317,7 +317,8 @@ impl<S: Site> AhciController<S> {
     /// Has the drive carry out a command of the operator's tools, alone: what it has finishes
     /// first. Called as [`AhciController::run_eh`] is, with the queue at rest. `timeout_ms` of 0 is
     /// the driver's own, 30 s; it is up soon where `wanted` says that the control path is
-    /// ([`hal::Deadline::unless`]). Sleeps. A command that failed is a reply whose status says so.
+    /// ([`hal::Deadline::preemptible`]). Sleeps. A command that failed is a reply whose status says
+    /// so.
     ///
     /// [`Error::Invalid`]: no drive is served; a command that would take the drive from under the
     /// driver; data that can't be described. [`Error::Gone`], [`Error::Timeout`], [`Error::Fatal`]:
@@ -464,7 +465,7 @@ impl<S: Site> Controller for AhciController<S> {
         self.0.port().set_depth(depth)
     }
 
-    const TURNS_CACHE: bool = true;
+    const SETS_WRITE_CACHE: bool = true;
 
     fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
         self.control(|port, state| port.set_write_cache(state, on))
@@ -472,19 +473,19 @@ impl<S: Site> Controller for AhciController<S> {
 
     /// Says what was taken from the drive. (What the port calls for is seen to by
     /// [`AhciController::run_eh`].)
-    fn attend(
+    fn handle_events(
         &self,
         _queues: Queues,
         tell: &mut dyn FnMut(DeviceEvent<'_>),
     ) -> Result<EventAction, Error> {
         if let Some(taken) = self.0.port().speed_down.take() {
             tell(DeviceEvent {
-                weight: Severity::Warning,
+                severity: Severity::Warning,
                 text: &taken,
                 uevent: None,
             });
         }
-        Ok(EventAction::Nothing)
+        Ok(EventAction::None)
     }
 
     fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {

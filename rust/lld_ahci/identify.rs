@@ -2,7 +2,7 @@
 //! What a drive says about itself: IDENTIFY DEVICE (ACS-4 section 7.13.6), and of its logs what
 //! can be sent queued (section 9.16), decoded from copies of what the device wrote.
 
-use hal::{Discard, Error, Shape, Unit, UnitIds, UnitKind};
+use hal::{Discard, Error, Topology, Unit, UnitIds, UnitKind};
 
 use crate::cmd::{self, SECTOR_BYTES};
 
@@ -127,9 +127,9 @@ impl DriveId {
                 )),
             }),
             max_write_zeroes: 0,
-            shape: Shape {
-                aligned_at: self.aligned_at,
-                ..Shape::default()
+            topology: Topology {
+                alignment_offset: self.aligned_at,
+                ..Topology::default()
             },
             read_only: false,
             rotational: self.rotational,
@@ -324,7 +324,7 @@ mod tests {
         assert!(id.sends_queued && id.hipm && id.has_dipm);
         let unit = id.unit(3);
         assert_eq!(unit.discard.unwrap().granularity, 8);
-        assert_eq!(unit.shape.aligned_at, 7);
+        assert_eq!(unit.topology.alignment_offset, 7);
         assert!(unit.fua && unit.write_cache);
     }
 

@@ -287,7 +287,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Waits until the device has nothing, or something to complain of, for `limit_us` at most.
     fn wait_idle(&self, limit_us: u64) {
         let deadline = Deadline::after(limit_us);
-        let pauses = Backoff::steady(FINISH_PAUSE_US);
+        let pauses = Backoff::constant(FINISH_PAUSE_US);
         // In vain or not: the caller sees what is left.
         let _ = poll_until(&self.platform, deadline, pauses, || {
             if self.active_tags.issued.load(Ordering::SeqCst) == 0 {
@@ -328,7 +328,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             0 => TIMEOUT_US,
             ms => u64::from(ms).saturating_mul(1000),
         };
-        let deadline = Deadline::unless(timeout_us, wanted);
+        let deadline = Deadline::preemptible(timeout_us, wanted);
         let taskfile = Taskfile {
             command: command.command,
             features: command.features,

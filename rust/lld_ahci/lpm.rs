@@ -119,7 +119,7 @@ impl LpmCaps {
 
 impl LpmState {
     fn policy(&self) -> LinkPower {
-        LinkPower::of_number(self.policy.load(Ordering::Relaxed)).unwrap_or_default()
+        LinkPower::from_number(self.policy.load(Ordering::Relaxed)).unwrap_or_default()
     }
 
     fn set(&self, policy: LinkPower) {

@@ -271,8 +271,8 @@ fn long_capacity(unit: &Unit) -> Page {
     const LBPRZ: u16 = 1 << 14;
     let exponent = unit.physical_shift.saturating_sub(unit.block_shift) & 0xf;
     // CAST: fourteen bits.
-    let aligned = (unit.shape.aligned_at & 0x3fff) as u16;
-    let gives_back = match (unit.discard, unit.shape.zeroes_unmap) {
+    let aligned = (unit.topology.alignment_offset & 0x3fff) as u16;
+    let gives_back = match (unit.discard, unit.topology.zeroes_unmap) {
         (None, _) => 0,
         (Some(_), false) => LBPME,
         (Some(_), true) => LBPME | LBPRZ,
@@ -381,9 +381,9 @@ mod tests {
             fua: true,
             discard: None,
             max_write_zeroes: 0,
-            shape: hal::Shape {
-                aligned_at: 1,
-                ..hal::Shape::default()
+            topology: hal::Topology {
+                alignment_offset: 1,
+                ..hal::Topology::default()
             },
             read_only: false,
             rotational: false,

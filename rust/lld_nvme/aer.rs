@@ -4,7 +4,7 @@
 //!
 //! An event answers the one request that is outstanding (`admin` has it). Its log page is read,
 //! which has the controller report the next of that kind; the operator is told; and the next
-//! request is sent. What the layer above has to do about it is its wish ([`EventAction`]). What
+//! request is sent. What the layer above has to do about it is its action ([`EventAction`]). What
 //! each event leads to is what the in-tree driver makes of it (`nvme_complete_async_event`, Linux
 //! 7.3); beyond that the pages of health and errors (sections 5.16.1.2 and 5.16.1.3) are read.
 //!
@@ -37,7 +37,7 @@ const CHANGED_BYTES: usize = 4096;
 /// How programs know the event (`nvme_aen_uevent` in tree).
 const UEVENT: &str = "NVME_AEN";
 /// Between two polls of whether new firmware runs.
-const PAUSES: Backoff = Backoff::steady(100_000);
+const PAUSES: Backoff = Backoff::constant(100_000);
 /// How long that may take of a controller that does not say (MTFA).
 const ACTIVATION_US: u64 = 60_000_000;
 /// The longest that is granted, tenths of a second.
@@ -112,7 +112,7 @@ where
         vector == 0 && self.admin.is_called()
     }
 
-    /// See [`hal::Controller::attend`].
+    /// See [`hal::Controller::handle_events`].
     pub(crate) fn attend_events(
         &self,
         state: &mut State<P, M>,
@@ -121,26 +121,26 @@ where
     ) -> Result<EventAction, Error> {
         self.admin.collect(&self.mmio);
         if let Some(lent) = state.lent.take() {
-            let weight = match lent {
+            let severity = match lent {
                 Lent::Bytes(..) => Severity::Info,
                 _ => Severity::Warning,
             };
-            say(tell, weight, format_args!("{lent}"));
+            say(tell, severity, format_args!("{lent}"));
         }
         if core::mem::take(&mut state.events.missed) {
-            return Ok(EventAction::LookAnew);
+            return Ok(EventAction::Rescan);
         }
         if state.events.firmware {
             return self.attend_firmware(state, queues, tell);
         }
         if !self.admin.event.has_come() {
-            return Ok(EventAction::Nothing);
+            return Ok(EventAction::None);
         }
         if let Err(us) = state.events.pace.admit(self.platform.now_us()) {
-            return Ok(EventAction::Later(us));
+            return Ok(EventAction::Defer(us));
         }
         let Some((dword, status)) = self.admin.event.take() else {
-            return Ok(EventAction::Nothing);
+            return Ok(EventAction::None);
         };
         if status != 0 {
             // Another one would fare no better.
@@ -152,16 +152,16 @@ where
                      not noticed until the controller is asked (hiops/rescan_controller)"
                 ),
             );
-            return Ok(EventAction::Nothing);
+            return Ok(EventAction::None);
         }
-        let wish = self.attend_event(state, dword, tell)?;
-        match wish {
+        let action = self.attend_event(state, dword, tell)?;
+        match action {
             // The reset sends the next request. The firmware takes no commands.
-            EventAction::Recover => return Ok(wish),
-            EventAction::Rest => state.events.firmware = true,
+            EventAction::Recover => return Ok(action),
+            EventAction::Quiesce => state.events.firmware = true,
             _ => self.request(),
         }
-        Ok(wish)
+        Ok(action)
     }
 
     fn attend_event(
@@ -173,7 +173,7 @@ where
         let uevent = Some((UEVENT, dword));
         let mut warn = |text: fmt::Arguments<'_>| {
             tell(DeviceEvent {
-                weight: Severity::Warning,
+                severity: Severity::Warning,
                 text: &text,
                 uevent,
             });
@@ -182,9 +182,9 @@ where
             Event::Namespaces => {
                 // All of it is read, so that it is reported anew; the list itself is not needed.
                 self.log_page(CHANGED_LOG, CHANGED_BYTES)?;
-                return Ok(EventAction::LookAnew);
+                return Ok(EventAction::Rescan);
             }
-            Event::Firmware => return Ok(EventAction::Rest),
+            Event::Firmware => return Ok(EventAction::Quiesce),
             Event::Doorbell => {
                 warn(format_args!("it reports a doorbell that is none"));
                 return Ok(EventAction::Recover);
@@ -212,7 +212,7 @@ where
             }
             Event::Other => warn(format_args!("it reports an event ({dword:#010x})")),
         }
-        Ok(EventAction::Nothing)
+        Ok(EventAction::None)
     }
 
     /// New firmware begins: no command is processed until it runs (Base 2.0 section 3.11).
@@ -222,8 +222,8 @@ where
         queues: Queues,
         tell: Tell<'_>,
     ) -> Result<EventAction, Error> {
-        if queues != Queues::AtRest {
-            return Ok(EventAction::Rest);
+        if queues != Queues::Quiesced {
+            return Ok(EventAction::Quiesce);
         }
         state.events.firmware = false;
         self.progress.at(Step::Activation);
@@ -256,7 +256,7 @@ where
             Severity::Info,
             format_args!("it has activated new firmware; I/O goes on"),
         );
-        Ok(EventAction::LookAnew)
+        Ok(EventAction::Rescan)
     }
 
     /// Reads the log page `id` into the second page, which has the controller report the next event
@@ -275,9 +275,9 @@ where
     }
 }
 
-fn say(tell: Tell<'_>, weight: Severity, text: fmt::Arguments<'_>) {
+fn say(tell: Tell<'_>, severity: Severity, text: fmt::Arguments<'_>) {
     tell(DeviceEvent {
-        weight,
+        severity,
         text: &text,
         uevent: None,
     });

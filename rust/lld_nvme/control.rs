@@ -114,7 +114,7 @@ where
         self.quirk_set().each(named);
     }
 
-    fn attend(
+    fn handle_events(
         &self,
         queues: Queues,
         tell: &mut dyn FnMut(DeviceEvent<'_>),
@@ -167,7 +167,7 @@ where
             regs::mask(&self.mmio, vector);
         }
         match self.is_called(vector) {
-            true => Cause::Attention,
+            true => Cause::AsyncEvent,
             false => Cause::Queues,
         }
     }

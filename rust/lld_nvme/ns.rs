@@ -8,7 +8,7 @@
 
 use cell::sync::Ordering;
 use core::ops::RangeInclusive;
-use hal::{Discard, DmaMem, Error, Mmio, Platform, Refused, Shape, Unit, UnitIds, UnitKind};
+use hal::{Discard, DmaMem, Error, Mmio, Platform, Refused, Topology, Unit, UnitIds, UnitKind};
 
 use crate::admin::{Cns, Step, IDENTIFY_BYTES};
 use crate::ctrl::{About, NvmeController, View};
@@ -266,7 +266,7 @@ where
             fua: controller.write_cache,
             discard,
             max_write_zeroes: self.max_write_zeroes(about, limits, id, discard),
-            shape: id.shape(stripe),
+            topology: id.topology(stripe),
             read_only: id.write_protected,
             rotational: false,
             ids: match quirks.has(Quirks::BOGUS_NID) {
@@ -384,7 +384,7 @@ impl NamespaceId {
     }
 
     /// How I/O is best cut.
-    fn shape(&self, stripe: Option<u32>) -> Shape {
+    fn topology(&self, stripe: Option<u32>) -> Topology {
         let blocks = |less_one: u16| u32::from(less_one).saturating_add(1);
         let boundary = match self.nabspf {
             blocks if self.nawupf == 0 || blocks == 0 => 0,
@@ -398,13 +398,13 @@ impl NamespaceId {
         let fits = |within: u32| within == 0 || atomic <= within;
         let whole = boundary == 0 || boundary.is_power_of_two();
         let said = self.nabo == 0 && whole && fits(boundary) && fits(stripe);
-        Shape {
-            atomic: if said { atomic } else { 0 },
-            atomic_boundary: if said { boundary } else { 0 },
-            least: self.npwg.map_or(0, blocks),
-            best: self.nows.map_or(0, blocks),
-            stripe,
-            aligned_at: 0,
+        Topology {
+            atomic_write_max: if said { atomic } else { 0 },
+            atomic_write_boundary: if said { boundary } else { 0 },
+            io_min: self.npwg.map_or(0, blocks),
+            io_opt: self.nows.map_or(0, blocks),
+            chunk: stripe,
+            alignment_offset: 0,
             zeroes_unmap: self.zeroes_unmap,
         }
     }
@@ -603,17 +603,21 @@ mod tests {
                 (44, (noiob << 16) | nabspf),
                 (128, 9 << 16),
             ]);
-            let shape = id.shape(None);
-            let said = (shape.atomic, shape.atomic_boundary, shape.stripe);
+            let topology = id.topology(None);
+            let said = (
+                topology.atomic_write_max,
+                topology.atomic_write_boundary,
+                topology.chunk,
+            );
             assert_eq!(said, told, "{id:?}");
         }
         let id = namespace(&[(24, 0x12), (32, 0x0900), (64, 7), (72, 63)]);
-        let shape = id.shape(None);
-        assert_eq!((shape.least, shape.best), (8, 64));
-        assert!(shape.zeroes_unmap);
+        let topology = id.topology(None);
+        assert_eq!((topology.io_min, topology.io_opt), (8, 64));
+        assert!(topology.zeroes_unmap);
         // Reads as zeroes, but may not; may, but does not read so.
         for dlfeat in [0x01, 0x08, 0x0a] {
-            assert!(!namespace(&[(32, dlfeat << 8)]).shape(None).zeroes_unmap);
+            assert!(!namespace(&[(32, dlfeat << 8)]).topology(None).zeroes_unmap);
         }
     }
 }

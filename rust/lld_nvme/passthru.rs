@@ -72,7 +72,7 @@ where
     /// Sends the admin command `sqe`, all of whose `data` (a multiple of 4 bytes, up to 2 MiB) the
     /// device may read or write. CID, data pointer and metadata pointer are filled in. `timeout_ms`
     /// of 0 is the driver's own, a minute; it is up soon where `wanted` says that the control path
-    /// is ([`Deadline::unless`]). Sleeps; under the same mutex as the control path.
+    /// is ([`Deadline::preemptible`]). Sleeps; under the same mutex as the control path.
     ///
     /// A status other than success is in the reply. [`Error::Invalid`]: a command that would take
     /// queues or memory from under the driver, or too much data. [`Error::Timeout`]: the controller
@@ -189,8 +189,8 @@ where
     /// Sends the I/O command `sqe` to namespace `nsid`, which it names; the device may read or
     /// write all of `data` (a multiple of 4 bytes). CID, data pointer and metadata pointer are
     /// filled in. `timeout_ms` of 0 is the driver's own, 30 s; it is up soon where `wanted` says
-    /// that the control path is ([`Deadline::unless`]). Sleeps; under the same mutex as the control
-    /// path, while the namespace's format does not change.
+    /// that the control path is ([`Deadline::preemptible`]). Sleeps; under the same mutex as the
+    /// control path, while the namespace's format does not change.
     ///
     /// A status other than success is in the reply. [`Error::Invalid`]: it names another namespace,
     /// transfers more than `data`, or that is more than a command may have. [`Error::Unsupported`]:
@@ -229,7 +229,7 @@ fn deadline(timeout_ms: u32, usual_us: u64, wanted: &dyn Fn() -> bool) -> Deadli
         0 => usual_us,
         ms => u64::from(ms).saturating_mul(1000),
     };
-    Deadline::unless(timeout_us, wanted)
+    Deadline::preemptible(timeout_us, wanted)
 }
 
 /// Bytes that the device transfers for `sqe`, in blocks of `1 << shift` bytes; `None`: not known.

@@ -4,8 +4,8 @@
 use crate::device::{World, MAX_SEGMENTS};
 use crate::queue::RamQueue;
 use hal::{
-    Cause, Controller, Discard, Error, Limits, NewQueue, Platform, Refused, Shape, Shutdown, Unit,
-    UnitIds, UnitKind,
+    Cause, Controller, Discard, Error, Limits, NewQueue, Platform, Refused, Shutdown, Topology,
+    Unit, UnitIds, UnitKind,
 };
 
 /// Bytes that one command moves at most.
@@ -69,7 +69,7 @@ impl<P: Platform, W: World> Ram<P, W> {
                 granularity: 1,
             }),
             max_write_zeroes: 1 << 11,
-            shape: Shape::default(),
+            topology: Topology::default(),
             read_only: false,
             rotational: false,
             ids: UnitIds::default(),

@@ -47,14 +47,14 @@ pub trait Target {
     fn controller(&self) -> &Self::Controller;
     /// Its registers that can be lied about.
     fn registers(&self) -> &'static [usize];
-    /// [`Controller::attend`], or what stands for it.
-    fn attend(&self, queues: Queues) -> Result<EventAction, Error>;
-    /// An interrupt of every vector; whether the device calls for attention.
+    /// [`Controller::handle_events`], or what stands for it.
+    fn handle_events(&self, queues: Queues) -> Result<EventAction, Error>;
+    /// Raises an interrupt of every vector; whether one was [`Cause::AsyncEvent`](hal::Cause).
     fn interrupt(&self) -> bool;
     /// Bus mastering is turned off, and on again: what it was doing it has forgotten.
     fn cut_off(&self);
     /// Something of its own, as the input says, and what is to be done about it:
-    /// [`EventAction::LookAnew`] or nothing. An error: it has to be reset.
+    /// [`EventAction::Rescan`] or nothing. An error: it has to be reset.
     fn act(&self, input: &Input) -> Result<EventAction, Error>;
     /// It is well from now on, as far as it can be.
     fn recover(&self);
@@ -125,7 +125,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
             }),
             10 => self.at_once(|fuzz| fuzz.queues.iter().for_each(|queue| queue.commit())),
             11..=13 => self.interrupt(),
-            14 => self.controlled(|fuzz| fuzz.attend()),
+            14 => self.controlled(|fuzz| fuzz.handle_events()),
             15 => {
                 let hold = self.input.coin();
                 self.target.model().state().hold = hold;
@@ -156,7 +156,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
                 self.target.machine().fail_allocations_after(left);
             }
             _ => self.controlled(|fuzz| match fuzz.target.act(fuzz.input) {
-                Ok(EventAction::LookAnew) => fuzz.look(),
+                Ok(EventAction::Rescan) => fuzz.look(),
                 Ok(_) => {}
                 Err(_) => fuzz.reset(),
             }),
@@ -173,7 +173,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
             }
         });
         if calls {
-            self.controlled(|fuzz| fuzz.attend());
+            self.controlled(|fuzz| fuzz.handle_events());
         }
     }
 
@@ -276,7 +276,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
                 queue.drain(Context::Poll);
             }
             self.target.interrupt();
-            self.attend();
+            self.handle_events();
         }
         let left: Vec<_> = (self.queues.iter())
             .map(|queue| (queue.in_flight(), queue.queued()))
@@ -300,29 +300,29 @@ impl<'a, F: Target> Fuzz<'a, F> {
 
 impl<F: Target> Fuzz<'_, F> {
     /// Does what the device calls for.
-    fn attend(&mut self) {
+    fn handle_events(&mut self) {
         for _ in 0..ROUNDS {
             if self.dead {
                 return;
             }
-            let live = self.target.attend(Queues::Live);
-            let wish = match live {
-                Ok(EventAction::Rest) => {
+            let live = self.target.handle_events(Queues::Live);
+            let action = match live {
+                Ok(EventAction::Quiesce) => {
                     let machine = self.target.machine();
                     let quiesced: Vec<_> = self.queues.iter().map(|q| q.quiesce(machine)).collect();
-                    let wish = self.target.attend(Queues::AtRest);
+                    let action = self.target.handle_events(Queues::Quiesced);
                     quiesced
                         .into_iter()
                         .for_each(|quiesced| quiesced.unquiesce());
                     for queue in &self.queues {
                         queue.drain(Context::Coop);
                     }
-                    wish
+                    action
                 }
                 other => other,
             };
-            match wish {
-                Ok(EventAction::LookAnew) => self.look(),
+            match action {
+                Ok(EventAction::Rescan) => self.look(),
                 Ok(EventAction::Recover) | Err(_) => return self.reset(),
                 Ok(_) => return,
             }

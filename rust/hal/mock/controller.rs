@@ -66,7 +66,7 @@ impl<P: Platform> MockController<P> {
             fua: false,
             discard: None,
             max_write_zeroes: 0,
-            shape: crate::Shape::default(),
+            topology: crate::Topology::default(),
             read_only: false,
             rotational: false,
             ids: UnitIds::default(),

@@ -133,7 +133,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         match self.controller.interrupt(vector) {
             Cause::None => return false,
             Cause::Queues => {}
-            Cause::Attention => self.call(),
+            Cause::AsyncEvent => self.call(),
         }
         if let Some(queue) = self.queue_of(vector) {
             queue.serve(begin);
@@ -306,7 +306,7 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn turns_cache(&self) -> bool {
-        C::TURNS_CACHE
+        C::SETS_WRITE_CACHE
     }
 
     fn has_cache(&self, unit: u32) -> Result<bool, Error> {

@@ -402,7 +402,7 @@ impl<C: AdminPath, B: Bus> Run<ControllerEvents> for Adapter<C, B> {
         }
         let _no_io = NoIo::new();
         for _ in 0..ROUNDS {
-            if !self.attend() {
+            if !self.handle_events() {
                 return;
             }
         }
@@ -434,8 +434,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         }
     }
 
-    /// Sees to one wish; whether there may be more.
-    fn attend(&self) -> bool {
+    /// Handles the pending events and does what they ask for; whether there may be more.
+    fn handle_events(&self) -> bool {
         // Events of one that sleeps are handled when it is awake, of one that recovers when it is
         // back.
         if self.state.load(Ordering::Acquire) != LIVE
@@ -446,20 +446,20 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         let live = {
             let _control = self.control();
             let mut tell = |notice: DeviceEvent<'_>| self.tell(&notice);
-            self.controller.attend(Queues::Live, &mut tell)
+            self.controller.handle_events(Queues::Live, &mut tell)
         };
-        let wish = match live {
-            Ok(EventAction::Rest) => self.at_rest(|controller| {
-                controller.attend(Queues::AtRest, &mut |notice| self.tell(&notice))
+        let action = match live {
+            Ok(EventAction::Quiesce) => self.at_rest(|controller| {
+                controller.handle_events(Queues::Quiesced, &mut |notice| self.tell(&notice))
             }),
             other => other,
         };
-        match wish {
-            Ok(EventAction::LookAnew) => {
+        match action {
+            Ok(EventAction::Rescan) => {
                 self.look_if_changed();
                 true
             }
-            Ok(EventAction::Later(us)) => {
+            Ok(EventAction::Defer(us)) => {
                 self.attention.put_off(us);
                 false
             }
@@ -467,7 +467,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
                 self.recover_from(Reason::Asked);
                 false
             }
-            Ok(EventAction::Nothing | EventAction::Rest) => false,
+            Ok(EventAction::None | EventAction::Quiesce) => false,
             // What is wrong is told there.
             Err(_) => {
                 self.recover_from(Reason::Unanswered);
@@ -504,7 +504,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         let mut text = Text::new(&mut line);
         // What does not fit is cut.
         let _ = write!(text, "{}", notice.text);
-        match notice.weight {
+        match notice.severity {
             Severity::Info => log_info!(self, "{}\n", text.as_str()),
             Severity::Warning => log_warn!(self, "{}\n", text.as_str()),
             Severity::Error => log_err!(self, "{}\n", text.as_str()),

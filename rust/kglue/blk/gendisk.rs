@@ -281,7 +281,7 @@ fn features(unit: &Unit) -> u32 {
     if unit.rotational {
         features |= shims::HIOPS_FEAT_ROTATIONAL;
     }
-    if unit.shape.atomic != 0 {
+    if unit.topology.atomic_write_max != 0 {
         features |= shims::HIOPS_FEAT_ATOMIC_WRITES;
     }
     features
@@ -300,15 +300,15 @@ pub(crate) fn set_limits(queue: &mut bindings::queue_limits, limits: &Limits, un
     let block = 1u32 << u32::from(unit.block_shift).min(16);
     let physical = 1u32 << u32::from(unit.physical_shift).min(16);
     let bytes = |blocks: u32| blocks.saturating_mul(block);
-    let shape = &unit.shape;
+    let topology = &unit.topology;
     queue.features = (queue.features & !FEATURES) | features(unit);
     queue.flags &= !shims::HIOPS_FLAG_WRITE_CACHE_DISABLED;
     queue.logical_block_size = block;
     queue.physical_block_size = physical;
-    queue.alignment_offset = bytes(shape.aligned_at);
-    queue.io_min = bytes(shape.least);
-    queue.io_opt = bytes(shape.best);
-    queue.chunk_sectors = sectors32(unit, shape.stripe);
+    queue.alignment_offset = bytes(topology.alignment_offset);
+    queue.io_min = bytes(topology.io_min);
+    queue.io_opt = bytes(topology.io_opt);
+    queue.chunk_sectors = sectors32(unit, topology.chunk);
     queue.max_hw_sectors = limits.max_transfer >> 9;
     queue.max_segments = limits.max_segments;
     // With a virtual boundary the block layer wants segments of any size.
@@ -322,14 +322,14 @@ pub(crate) fn set_limits(queue: &mut bindings::queue_limits, limits: &Limits, un
     // 0 would mean the block layer's default of a sector.
     queue.dma_alignment = limits.dma_align.max(3);
     queue.max_write_zeroes_sectors = sectors32(unit, unit.max_write_zeroes);
-    queue.max_hw_wzeroes_unmap_sectors = match shape.zeroes_unmap {
+    queue.max_hw_wzeroes_unmap_sectors = match topology.zeroes_unmap {
         true => queue.max_write_zeroes_sectors,
         false => 0,
     };
-    queue.atomic_write_hw_max = bytes(shape.atomic);
-    queue.atomic_write_hw_boundary = bytes(shape.atomic_boundary);
+    queue.atomic_write_hw_max = bytes(topology.atomic_write_max);
+    queue.atomic_write_hw_boundary = bytes(topology.atomic_write_boundary);
     queue.atomic_write_hw_unit_min = block;
-    queue.atomic_write_hw_unit_max = match shape.atomic.checked_ilog2() {
+    queue.atomic_write_hw_unit_max = match topology.atomic_write_max.checked_ilog2() {
         Some(shift) => bytes(1u32.wrapping_shl(shift)),
         None => block,
     };

@@ -127,7 +127,11 @@ impl Format {
     }
 
     fn of(unit: &Unit) -> u8 {
-        let unmaps = if unit.shape.zeroes_unmap { UNMAPS } else { 0 };
+        let unmaps = if unit.topology.zeroes_unmap {
+            UNMAPS
+        } else {
+            0
+        };
         (unit.block_shift & !UNMAPS) | unmaps
     }
 
@@ -148,7 +152,7 @@ impl Format {
         self.0.load(Ordering::Relaxed) & !UNMAPS
     }
 
-    /// [`hal::Shape::zeroes_unmap`].
+    /// [`hal::Topology::zeroes_unmap`].
     #[inline]
     pub(crate) fn unmaps(&self) -> bool {
         self.0.load(Ordering::Relaxed) & UNMAPS != 0

@@ -48,13 +48,13 @@ impl Target for Fuzzed {
         &REGISTERS
     }
 
-    fn attend(&self, queues: Queues) -> Result<EventAction, Error> {
+    fn handle_events(&self, queues: Queues) -> Result<EventAction, Error> {
         if queues == Queues::Live {
-            return Ok(EventAction::Rest);
+            return Ok(EventAction::Quiesce);
         }
         match self.rig.ahci[0].run_eh()? {
             EhOutcome::Nothing | EhOutcome::Recovered | EhOutcome::Attached => {
-                Ok(EventAction::Nothing)
+                Ok(EventAction::None)
             }
             EhOutcome::Detached | EhOutcome::Replaced => Err(Error::Gone),
         }
@@ -64,7 +64,7 @@ impl Target for Fuzzed {
         let mut calls = false;
         self.rig.hba.interrupt(true, self.rig.ports(), |port| {
             let cause = self.rig.ahci[usize::from(port)].interrupt(0);
-            calls |= cause == Cause::Attention;
+            calls |= cause == Cause::AsyncEvent;
             cause != Cause::None
         });
         calls | (self.rig.places[0].calls() != 0)
@@ -115,7 +115,7 @@ impl Target for Fuzzed {
                 return self.pass(input);
             }
         }
-        Ok(EventAction::Nothing)
+        Ok(EventAction::None)
     }
 }
 
@@ -127,12 +127,12 @@ impl Fuzzed {
             let policy = LinkPower::ALL[usize::from(input.byte()) % LinkPower::ALL.len()];
             return match self.rig.ahci[0].set_link_power(policy) {
                 Err(error) if error != Error::Invalid => Err(error),
-                _ => Ok(EventAction::Nothing),
+                _ => Ok(EventAction::None),
             };
         }
         let bytes = 4096 * (1 + u32::from(how >> 6));
         let Ok(data) = self.rig.machine.dma(bytes as usize) else {
-            return Ok(EventAction::Nothing);
+            return Ok(EventAction::None);
         };
         let (opcode, transfer) = match how & 7 {
             0 => (0xec, Transfer::FromDevice(&data, 512)),
@@ -163,7 +163,7 @@ impl Fuzzed {
                 self.kept.lock().unwrap().push(data);
                 Err(error)
             }
-            _ => Ok(EventAction::LookAnew),
+            _ => Ok(EventAction::Rescan),
         }
     }
 }

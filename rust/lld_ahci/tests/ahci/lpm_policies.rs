@@ -318,7 +318,7 @@ fn a_drive_that_is_lost_by_it_after_a_reset_is_served_awake_from_then_on() {
     assert_eq!(found(&rig), (3, 0, false, 1));
     let mut told = Vec::new();
     let mut tell = |notice: hal::DeviceEvent<'_>| told.push(notice.text.to_string());
-    Controller::attend(&rig.ahci[0], Queues::Live, &mut tell).unwrap();
+    Controller::handle_events(&rig.ahci[0], Queues::Live, &mut tell).unwrap();
     assert!(
         told.len() == 1 && told[0].contains("stays awake"),
         "{told:?}"

@@ -144,7 +144,7 @@ impl Rig {
                 let at = usize::from(port);
                 match self.ahci[at].interrupt(0) {
                     Cause::None => false,
-                    Cause::Queues | Cause::Attention => {
+                    Cause::Queues | Cause::AsyncEvent => {
                         drain(at);
                         true
                     }

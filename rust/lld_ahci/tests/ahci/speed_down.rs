@@ -17,8 +17,8 @@ const FUA_SINGLY: u8 = 0x3d;
 fn told(rig: &Rig) -> Vec<String> {
     let mut all = Vec::new();
     let mut tell = |notice: hal::DeviceEvent<'_>| all.push(notice.text.to_string());
-    let wish = Controller::attend(&rig.ahci[0], Queues::Live, &mut tell);
-    assert!(matches!(wish, Ok(EventAction::Nothing)));
+    let wish = Controller::handle_events(&rig.ahci[0], Queues::Live, &mut tell);
+    assert!(matches!(wish, Ok(EventAction::None)));
     all
 }
 

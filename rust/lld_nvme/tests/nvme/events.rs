@@ -12,25 +12,25 @@ const HEALTH: u32 = 0x0002_0101;
 const ERROR: u32 = 0x0001_0200;
 const PERSISTENT: u32 = 0x0001_0300;
 
-/// What was told: its weight, its text, its uevent.
+/// What was told: its severity, its text, its uevent.
 type Told = Vec<(Severity, String, Option<u32>)>;
 
-fn attend(rig: &Rig, queues: Queues) -> (Result<EventAction, Error>, Told) {
+fn handle_events(rig: &Rig, queues: Queues) -> (Result<EventAction, Error>, Told) {
     let mut told = Told::new();
-    let wish = rig.nvme.attend(queues, &mut |notice| {
+    let wish = rig.nvme.handle_events(queues, &mut |notice| {
         assert!(notice.uevent.is_none_or(|(name, _)| name == "NVME_AEN"));
         let uevent = notice.uevent.map(|(_, value)| value);
-        told.push((notice.weight, notice.text.to_string(), uevent));
+        told.push((notice.severity, notice.text.to_string(), uevent));
     });
     (wish, told)
 }
 
 fn live(rig: &Rig) -> (Result<EventAction, Error>, Told) {
-    attend(rig, Queues::Live)
+    handle_events(rig, Queues::Live)
 }
 
 fn quiet() -> (Result<EventAction, Error>, Told) {
-    (Ok(EventAction::Nothing), Told::new())
+    (Ok(EventAction::None), Told::new())
 }
 
 /// Log pages that were read.
@@ -65,9 +65,9 @@ fn changed_namespaces_are_a_reason_to_look_anew() {
     assert_eq!(rig.nvme.interrupt(0), Cause::Queues);
     for _ in 0..20 {
         rig.model.state().raise(NAMESPACES);
-        assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
-        assert_eq!(rig.nvme.interrupt(0), Cause::Attention, "nobody came yet");
-        assert_eq!(live(&rig), (Ok(EventAction::LookAnew), Told::new()));
+        assert_eq!(rig.nvme.interrupt(0), Cause::AsyncEvent);
+        assert_eq!(rig.nvme.interrupt(0), Cause::AsyncEvent, "nobody came yet");
+        assert_eq!(live(&rig), (Ok(EventAction::Rescan), Told::new()));
         assert_eq!(rig.nvme.interrupt(0), Cause::Queues);
         assert_eq!(live(&rig), quiet());
     }
@@ -92,8 +92,8 @@ fn an_event_beside_commands_is_not_lost() {
     // The threads that wait for these take it.
     assert_eq!(rig.units().len(), 1);
     assert_eq!(rig.units().len(), 1);
-    assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
-    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
+    assert_eq!(rig.nvme.interrupt(0), Cause::AsyncEvent);
+    assert_eq!(live(&rig).0, Ok(EventAction::Rescan));
     rig.model.check();
 }
 
@@ -112,8 +112,8 @@ fn a_pin_comes_down_and_calls() {
         rig.machine.advance(100_000_000);
         rig.model.state().raise(HEALTH);
         assert!(rig.model.line());
-        assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
-        assert_eq!(live(&rig).0, Ok(EventAction::Nothing));
+        assert_eq!(rig.nvme.interrupt(0), Cause::AsyncEvent);
+        assert_eq!(live(&rig).0, Ok(EventAction::None));
         rig.nvme.set_interrupt(0, true);
         assert!(!rig.model.line());
     }
@@ -128,7 +128,7 @@ fn critical_warnings_are_told_by_name_when_they_change() {
     });
     rig.model.state().raise(HEALTH);
     let (wish, told) = live(&rig);
-    assert_eq!(wish, Ok(EventAction::Nothing));
+    assert_eq!(wish, Ok(EventAction::None));
     let [(Severity::Warning, text, Some(HEALTH))] = &told[..] else {
         panic!("{told:?}");
     };
@@ -151,7 +151,7 @@ fn an_error_is_told_with_the_newest_entry_of_its_log() {
     let rig = Rig::started(Config::default());
     rig.model.state().raise(ERROR);
     let (wish, told) = live(&rig);
-    assert_eq!((wish, told.len()), (Ok(EventAction::Nothing), 1));
+    assert_eq!((wish, told.len()), (Ok(EventAction::None), 1));
     // The log is a counting pattern.
     let text = "its diagnosis found an error; the newest of its log, number 506097522914230528: \
         queue 2312, CID 0xb0a, status 0x686, LBA 1663540288323457296, namespace 454695192 \
@@ -174,7 +174,7 @@ fn what_only_a_reset_helps_against_is_a_reason_for_one() {
         rig.nvme.start().unwrap();
         assert_eq!(rig.model.state().reporter.requests.len(), 1);
         // What it would have reported meanwhile.
-        assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
+        assert_eq!(live(&rig).0, Ok(EventAction::Rescan));
         assert_eq!(live(&rig), quiet());
         rig.model.check();
     }
@@ -186,7 +186,7 @@ fn what_nothing_is_done_about_goes_to_programs() {
     for dword in [0x0007_0202, 0x00c0_0107, 0x0010_0006] {
         rig.model.state().raise(dword);
         let (wish, told) = live(&rig);
-        assert_eq!(wish, Ok(EventAction::Nothing));
+        assert_eq!(wish, Ok(EventAction::None));
         assert_eq!(told[0].2, Some(dword));
         assert_eq!(rig.model.state().reporter.requests.len(), 1);
     }
@@ -199,12 +199,12 @@ fn new_firmware_is_waited_for_with_the_queues_at_rest() {
     let rig = Rig::started(Config::default());
     rig.model.state().paused_until = u64::MAX;
     rig.model.state().raise(FIRMWARE);
-    assert_eq!(live(&rig).0, Ok(EventAction::Rest));
-    assert_eq!(live(&rig).0, Ok(EventAction::Rest), "until they are");
+    assert_eq!(live(&rig).0, Ok(EventAction::Quiesce));
+    assert_eq!(live(&rig).0, Ok(EventAction::Quiesce), "until they are");
     let now = rig.machine.now_us();
     rig.model.state().paused_until = now + 900_000;
-    let (wish, told) = attend(&rig, Queues::AtRest);
-    assert_eq!((wish, told.len()), (Ok(EventAction::LookAnew), 1));
+    let (wish, told) = handle_events(&rig, Queues::Quiesced);
+    assert_eq!((wish, told.len()), (Ok(EventAction::Rescan), 1));
     assert!(rig.machine.now_us() >= now + 900_000);
     assert_eq!(pages(&rig), [3]);
     assert_eq!(rig.model.state().reporter.requests.len(), 1);
@@ -217,16 +217,16 @@ fn firmware_that_does_not_run_in_its_time_is_a_reason_for_a_reset() {
     let rig = Rig::started(Config::default());
     rig.model.state().paused_until = u64::MAX;
     rig.model.state().raise(FIRMWARE);
-    assert_eq!(live(&rig).0, Ok(EventAction::Rest));
+    assert_eq!(live(&rig).0, Ok(EventAction::Quiesce));
     let start = rig.machine.now_us();
-    let (wish, told) = attend(&rig, Queues::AtRest);
+    let (wish, told) = handle_events(&rig, Queues::Quiesced);
     assert_eq!((wish, told.len()), (Ok(EventAction::Recover), 1));
     let waited = rig.machine.now_us() - start;
     assert!((1_000_000..1_500_000).contains(&waited), "MTFA: {waited}");
     rig.model.state().paused_until = 0;
     rig.nvme.stop().unwrap();
     rig.nvme.start().unwrap();
-    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
+    assert_eq!(live(&rig).0, Ok(EventAction::Rescan));
     assert_eq!(live(&rig), quiet());
     rig.model.check();
 }
@@ -236,9 +236,9 @@ fn a_controller_that_takes_no_request_is_asked_once() {
     let rig = Rig::new(Config::default()).unwrap();
     rig.model.state().reporter.requests = vec![7];
     rig.nvme.start().unwrap();
-    assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
+    assert_eq!(rig.nvme.interrupt(0), Cause::AsyncEvent);
     let (wish, told) = live(&rig);
-    assert_eq!((wish, told.len()), (Ok(EventAction::Nothing), 1));
+    assert_eq!((wish, told.len()), (Ok(EventAction::None), 1));
     assert!(told[0].1.contains("rescan_controller"), "{}", told[0].1);
     assert_eq!(live(&rig), quiet());
     let log = rig.model.state().admin_log.clone();
@@ -262,7 +262,7 @@ fn a_log_page_that_is_refused_or_never_comes() {
     assert_eq!(live(&rig).0, Err(Error::Timeout));
     rig.nvme.stop().unwrap();
     rig.nvme.start().unwrap();
-    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew), "not lost");
+    assert_eq!(live(&rig).0, Ok(EventAction::Rescan), "not lost");
     rig.model.check();
 }
 
@@ -280,13 +280,13 @@ fn events_without_end_make_bounded_work() {
             let (wish, lines) = live(&rig);
             told += lines.len();
             match wish.unwrap() {
-                EventAction::Nothing if rig.nvme.interrupt(0) != Cause::Attention => {
+                EventAction::None if rig.nvme.interrupt(0) != Cause::AsyncEvent => {
                     // Types are masked until their page is read; those without one for good.
                     rig.model.state().reporter.masked.clear();
                     rig.model.state().raise(dword);
                 }
-                EventAction::Nothing | EventAction::LookAnew => {}
-                EventAction::Later(us) => {
+                EventAction::None | EventAction::Rescan => {}
+                EventAction::Defer(us) => {
                     assert!(us <= 64_000_000);
                     rig.machine.advance(u64::from(us));
                 }
@@ -313,8 +313,8 @@ fn an_event_told_twice_is_one_and_nonsense_is_none() {
     }));
     for _ in 0..10 {
         rig.model.state().raise(HEALTH);
-        assert_eq!(rig.nvme.interrupt(0), Cause::Attention);
-        assert_eq!(live(&rig).0, Ok(EventAction::Nothing));
+        assert_eq!(rig.nvme.interrupt(0), Cause::AsyncEvent);
+        assert_eq!(live(&rig).0, Ok(EventAction::None));
         assert_eq!(rig.model.state().reporter.requests.len(), 1);
         assert_eq!(rig.units().len(), 1);
     }
@@ -331,7 +331,7 @@ fn many_commands_never_take_the_requests_number() {
     assert_eq!(live(&rig), quiet());
     assert_eq!(rig.model.state().reporter.requests.len(), 1);
     rig.model.state().raise(NAMESPACES);
-    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
+    assert_eq!(live(&rig).0, Ok(EventAction::Rescan));
     rig.model.check();
 }
 
@@ -343,7 +343,7 @@ fn a_stopped_controller_is_not_attended() {
     let _ = live(&rig);
     rig.nvme.start().unwrap();
     assert_eq!(rig.model.state().reporter.requests.len(), 1);
-    assert_eq!(live(&rig).0, Ok(EventAction::LookAnew));
+    assert_eq!(live(&rig).0, Ok(EventAction::Rescan));
     assert_eq!(live(&rig), quiet());
     rig.model.check();
 }

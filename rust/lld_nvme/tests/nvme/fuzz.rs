@@ -42,13 +42,13 @@ impl Target for Fuzzed {
         &REGISTERS
     }
 
-    fn attend(&self, queues: Queues) -> Result<EventAction, Error> {
-        self.rig.nvme.attend(queues, &mut |_| {})
+    fn handle_events(&self, queues: Queues) -> Result<EventAction, Error> {
+        self.rig.nvme.handle_events(queues, &mut |_| {})
     }
 
     fn interrupt(&self) -> bool {
         let vectors = 0..=QUEUES;
-        let calls = vectors.filter(|vector| self.rig.nvme.interrupt(*vector) == Cause::Attention);
+        let calls = vectors.filter(|vector| self.rig.nvme.interrupt(*vector) == Cause::AsyncEvent);
         calls.count() != 0
     }
 
@@ -116,7 +116,7 @@ impl Target for Fuzzed {
                 return self.pass(input);
             }
         }
-        Ok(EventAction::Nothing)
+        Ok(EventAction::None)
     }
 }
 
@@ -137,15 +137,15 @@ impl Fuzzed {
         let needed = lld_nvme::admin_bytes(&sqe).unwrap_or(0);
         // Nothing is under way when a disk is formatted.
         if sqe[0] as u8 == FORMAT {
-            return Ok(EventAction::Nothing);
+            return Ok(EventAction::None);
         }
         let through = input.coin();
         if !through && matches!(sqe[0] as u8, 0x0d | 0x0e | 0x11 | 0x15) {
-            return self.reserve(&sqe).map(|()| EventAction::LookAnew);
+            return self.reserve(&sqe).map(|()| EventAction::Rescan);
         }
         let answer = match through {
             false => nvme.io(UNIT, sqe, data.as_ref(), timeout_ms, &|| false),
-            true if needed > bytes as u64 => return Ok(EventAction::Nothing),
+            true if needed > bytes as u64 => return Ok(EventAction::None),
             true => nvme.admin(sqe, data.as_ref(), timeout_ms, &|| false),
         };
         match answer {
@@ -153,7 +153,7 @@ impl Fuzzed {
                 self.kept.lock().unwrap().extend(data);
                 Err(error)
             }
-            _ => Ok(EventAction::LookAnew),
+            _ => Ok(EventAction::Rescan),
         }
     }
 }

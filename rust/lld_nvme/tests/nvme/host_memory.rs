@@ -31,7 +31,7 @@ fn of(config: Config, limit: u64, largest: usize) -> Rig {
 fn told(rig: &Rig) -> String {
     let mut all = Vec::new();
     let mut tell = |notice: DeviceEvent<'_>| all.push(notice.text.to_string());
-    rig.nvme.attend(Queues::Live, &mut tell).unwrap();
+    rig.nvme.handle_events(Queues::Live, &mut tell).unwrap();
     all.join("|")
 }
 

@@ -202,15 +202,15 @@ fn stripes_are_what_the_namespace_says_or_the_largest_transfer() {
         }],
         ..known(0x8086, 0x0a55, Frail::default())
     };
-    assert_eq!(unit(striped(5, 0)).shape.stripe, 256);
-    assert_eq!(unit(striped(5, 64)).shape.stripe, 256);
+    assert_eq!(unit(striped(5, 0)).topology.chunk, 256);
+    assert_eq!(unit(striped(5, 64)).topology.chunk, 256);
     let plain = |noiob| Config {
         ids: PciIds::default(),
         ..striped(5, noiob)
     };
-    assert_eq!(unit(plain(0)).shape.stripe, 0);
-    assert_eq!(unit(plain(64)).shape.stripe, 64);
-    assert_eq!(unit(plain(65)).shape.stripe, 0);
+    assert_eq!(unit(plain(0)).topology.chunk, 0);
+    assert_eq!(unit(plain(64)).topology.chunk, 64);
+    assert_eq!(unit(plain(65)).topology.chunk, 0);
 }
 
 #[test]

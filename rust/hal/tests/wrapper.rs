@@ -4,8 +4,8 @@
 
 use hal::mock::{MockController, MockPlatform, MockQueue};
 use hal::{
-    Around, Cause, Controller, DeviceEvent, Error, EventAction, Limits, LinkPower, NewQueue,
-    Queues, Refused, Reservations, Shutdown, Temperature, Unit,
+    Cause, Controller, DeviceEvent, Error, EventAction, Limits, LinkPower, NewQueue, Queues,
+    Refused, Reservations, Shutdown, Temperature, Unit, Wrapper,
 };
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +27,7 @@ impl Noting {
 
 impl Controller for Noting {
     type Queue = MockQueue<MockPlatform>;
-    const TURNS_CACHE: bool = true;
+    const SETS_WRITE_CACHE: bool = true;
     const ABORTS: bool = true;
 
     fn start(&self) -> Result<(), Error> {
@@ -62,9 +62,13 @@ impl Controller for Noting {
         self.note("timeout_report");
         to.write_str("silent")
     }
-    fn attend(&self, _: Queues, _: &mut dyn FnMut(DeviceEvent<'_>)) -> Result<EventAction, Error> {
-        self.note("attend");
-        Ok(EventAction::LookAnew)
+    fn handle_events(
+        &self,
+        _: Queues,
+        _: &mut dyn FnMut(DeviceEvent<'_>),
+    ) -> Result<EventAction, Error> {
+        self.note("handle_events");
+        Ok(EventAction::Rescan)
     }
     fn temperature(&self) -> Result<Option<Temperature>, Error> {
         self.note("temperature");
@@ -76,7 +80,7 @@ impl Controller for Noting {
     }
     fn link_power(&self) -> Option<LinkPower> {
         self.note("link_power");
-        LinkPower::of_number(1)
+        LinkPower::from_number(1)
     }
     fn set_link_power(&self, _: LinkPower) -> Result<Result<(), &'static str>, Error> {
         self.note("set_link_power");
@@ -104,7 +108,7 @@ impl Controller for Noting {
     }
     fn interrupt(&self, _: u16) -> Cause {
         self.note("interrupt");
-        Cause::Attention
+        Cause::AsyncEvent
     }
     fn set_interrupt(&self, _: u16, _: bool) {
         self.note("set_interrupt");
@@ -113,18 +117,18 @@ impl Controller for Noting {
 
 struct Shell(Noting);
 
-impl Around for Shell {
-    type Within = Noting;
+impl Wrapper for Shell {
+    type Inner = Noting;
     type Outer = MockQueue<MockPlatform>;
 
-    fn within(&self) -> &Noting {
+    fn inner(&self) -> &Noting {
         &self.0
     }
     fn wrap(&self, new: NewQueue<Self::Outer>) -> Result<NewQueue<Self::Outer>, Error> {
         self.0.note("wrap");
         Ok(new)
     }
-    fn inner(queue: &Self::Outer) -> &Self::Outer {
+    fn inner_queue(queue: &Self::Outer) -> &Self::Outer {
         queue
     }
 }
@@ -145,8 +149,8 @@ fn whatever_is_asked_gets_to_the_one_within() {
     assert_eq!(shell.timeout_report(&mut text), Ok(()));
     assert_eq!(text, "silent");
     assert_eq!(
-        shell.attend(Queues::Live, &mut |_| {}),
-        Ok(EventAction::LookAnew)
+        shell.handle_events(Queues::Live, &mut |_| {}),
+        Ok(EventAction::Rescan)
     );
     assert_eq!(shell.temperature(), Err(Error::Fatal));
     assert!(shell.reservations().is_none());
@@ -157,11 +161,11 @@ fn whatever_is_asked_gets_to_the_one_within() {
     assert_eq!(shell.set_write_cache(true), Ok(Ok(())));
     assert_eq!(shell.abort(&new.queue, 3, 4), Ok(true));
     assert_eq!(shell.alive(), Ok(()));
-    assert_eq!(shell.interrupt(0), Cause::Attention);
+    assert_eq!(shell.interrupt(0), Cause::AsyncEvent);
     shell.set_interrupt(0, true);
     assert_eq!(shell.shutdown(Shutdown::Normal), Ok(()));
     assert_eq!(shell.stop(), Ok(()));
-    const { assert!(Shell::TURNS_CACHE && Shell::ABORTS) };
+    const { assert!(Shell::SETS_WRITE_CACHE && Shell::ABORTS) };
     let asked = shell.0.asked.lock().unwrap();
     assert_eq!(
         *asked,
@@ -173,7 +177,7 @@ fn whatever_is_asked_gets_to_the_one_within() {
             "units",
             "quirks",
             "timeout_report",
-            "attend",
+            "handle_events",
             "temperature",
             "reservations",
             "link_power",
@@ -206,7 +210,7 @@ fn no_method_of_a_controller_is_left_out() {
         names
     };
     let wanted = of(include_str!("../controller.rs"), "pub trait Controller");
-    let given = of(include_str!("../around.rs"), "Controller for T {");
+    let given = of(include_str!("../wrapper.rs"), "Controller for T {");
     assert!(wanted.len() > 18);
     assert_eq!(given, wanted);
 }

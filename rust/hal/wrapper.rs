@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A controller around another one, that differs from it in its queues alone.
+//! A controller that wraps another one and differs from it in its queues alone.
 
 use crate::{
     Cause, Controller, DeviceEvent, Error, EventAction, Limits, LinkPower, NewQueue, Queue, Queues,
@@ -9,32 +9,32 @@ use core::fmt;
 
 type QueueOf<C> = <C as Controller>::Queue;
 
-/// A controller that does what the one within does, with queues that are made of that one's.
-pub trait Around: Send + Sync + 'static {
-    /// The controller within.
-    type Within: Controller;
-    /// Its data path, as it is outside.
+/// A controller that passes every call on to an inner one, and wraps its queues.
+pub trait Wrapper: Send + Sync + 'static {
+    /// Type of the inner controller.
+    type Inner: Controller;
+    /// Type of the wrapped queues.
     type Outer: Queue;
 
-    /// The controller within. Any context.
-    fn within(&self) -> &Self::Within;
+    /// Returns the inner controller. Any context.
+    fn inner(&self) -> &Self::Inner;
 
-    /// A queue of the one within, as it is outside. Sleeps.
-    fn wrap(&self, new: NewQueue<QueueOf<Self::Within>>) -> Result<NewQueue<Self::Outer>, Error>;
+    /// Wraps a queue of the inner controller. Sleeps.
+    fn wrap(&self, new: NewQueue<QueueOf<Self::Inner>>) -> Result<NewQueue<Self::Outer>, Error>;
 
-    /// The queue that `queue` was made of.
-    fn inner(queue: &Self::Outer) -> &QueueOf<Self::Within>;
+    /// Returns the inner controller's queue that `queue` wraps. Any context.
+    fn inner_queue(queue: &Self::Outer) -> &QueueOf<Self::Inner>;
 }
 
-impl<T: Around> Controller for T {
+impl<T: Wrapper> Controller for T {
     type Queue = T::Outer;
 
     fn start(&self) -> Result<(), Error> {
-        self.within().start()
+        self.inner().start()
     }
 
     fn limits(&self) -> Limits {
-        self.within().limits()
+        self.inner().limits()
     }
 
     fn create_queue(
@@ -42,85 +42,85 @@ impl<T: Around> Controller for T {
         index: u16,
         vector: Option<u16>,
     ) -> Result<NewQueue<Self::Queue>, Error> {
-        self.wrap(self.within().create_queue(index, vector)?)
+        self.wrap(self.inner().create_queue(index, vector)?)
     }
 
     fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
-        self.within().units(found)
+        self.inner().units(found)
     }
 
     fn stop(&self) -> Result<(), Error> {
-        self.within().stop()
+        self.inner().stop()
     }
 
     fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
-        self.within().shutdown(how)
+        self.inner().shutdown(how)
     }
 
     fn quirks(&self, named: &mut dyn FnMut(&'static str)) {
-        self.within().quirks(named);
+        self.inner().quirks(named);
     }
 
     fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {
-        self.within().timeout_report(to)
+        self.inner().timeout_report(to)
     }
 
-    fn attend(
+    fn handle_events(
         &self,
         queues: Queues,
-        tell: &mut dyn FnMut(DeviceEvent<'_>),
+        report: &mut dyn FnMut(DeviceEvent<'_>),
     ) -> Result<EventAction, Error> {
-        self.within().attend(queues, tell)
+        self.inner().handle_events(queues, report)
     }
 
     fn temperature(&self) -> Result<Option<Temperature>, Error> {
-        self.within().temperature()
+        self.inner().temperature()
     }
 
     fn reservations(&self) -> Option<&dyn Reservations> {
-        self.within().reservations()
+        self.inner().reservations()
     }
 
     fn link_power(&self) -> Option<LinkPower> {
-        self.within().link_power()
+        self.inner().link_power()
     }
 
     fn set_link_power(&self, policy: LinkPower) -> Result<Result<(), &'static str>, Error> {
-        self.within().set_link_power(policy)
+        self.inner().set_link_power(policy)
     }
 
     fn depth(&self) -> Option<u16> {
-        self.within().depth()
+        self.inner().depth()
     }
 
     fn set_depth(&self, depth: u16) -> Result<(), Error> {
-        self.within().set_depth(depth)
+        self.inner().set_depth(depth)
     }
 
-    const TURNS_CACHE: bool = T::Within::TURNS_CACHE;
+    const SETS_WRITE_CACHE: bool = T::Inner::SETS_WRITE_CACHE;
 
     fn set_write_cache(&self, on: bool) -> Result<Result<(), &'static str>, Error> {
-        self.within().set_write_cache(on)
+        self.inner().set_write_cache(on)
     }
 
-    const ABORTS: bool = T::Within::ABORTS;
+    const ABORTS: bool = T::Inner::ABORTS;
 
     fn abort(&self, queue: &Self::Queue, tag: usize, limit_us: u64) -> Result<bool, Error> {
-        self.within().abort(T::inner(queue), tag, limit_us)
+        self.inner().abort(T::inner_queue(queue), tag, limit_us)
     }
 
     #[inline]
     fn alive(&self) -> Result<(), Error> {
-        self.within().alive()
+        self.inner().alive()
     }
 
     #[inline]
     fn interrupt(&self, vector: u16) -> Cause {
-        self.within().interrupt(vector)
+        self.inner().interrupt(vector)
     }
 
     #[inline]
     fn set_interrupt(&self, vector: u16, enabled: bool) {
-        self.within().set_interrupt(vector, enabled);
+        self.inner().set_interrupt(vector, enabled);
     }
 }
