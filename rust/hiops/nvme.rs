@@ -35,7 +35,7 @@ impl PciDriver for HiopsNvme {
         let registers = handle.nvme(window);
         let controller = NvmeController::new(platform.clone(), registers, ids)?;
         controller.serve_shared(params::nvme_shared()?);
-        controller.lend_at_most(params::nvme_hmb_bytes()?);
+        controller.set_hmb_limit(params::nvme_hmb_bytes()?);
         Ok(Nvme {
             controller,
             platform: platform.clone(),

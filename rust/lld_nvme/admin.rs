@@ -51,7 +51,7 @@ pub(crate) struct Admin<P: Platform> {
     /// The entry to look at next, and whether its pass is an even one: see [`SECOND_PASS`].
     head: AtomicU32,
     /// The head that the controller knows.
-    rung: AtomicU16,
+    acked_head: AtomicU16,
     /// The CID that is waited for.
     cid: AtomicU16,
     /// The reply: written before `answered`.
@@ -77,9 +77,9 @@ pub(crate) struct AdminBase {
 pub(crate) struct EventSlot {
     /// The request is with the controller.
     armed: AtomicBool,
-    /// An answer is there that nobody has taken.
-    come: AtomicBool,
-    /// Dword 0 of the answer, and above it the status; written before `come`.
+    /// An event has been reported and was not taken yet.
+    pending: AtomicBool,
+    /// Dword 0 of the answer, and above it the status; written before `pending`.
     answer: AtomicU64,
 }
 
@@ -102,7 +102,7 @@ impl<P: Platform> Admin<P> {
             },
             tail: AtomicU16::new(0),
             head: AtomicU32::new(0),
-            rung: AtomicU16::new(0),
+            acked_head: AtomicU16::new(0),
             cid: AtomicU16::new(0),
             result: AtomicU64::new(0),
             status: AtomicU16::new(0),
@@ -116,7 +116,7 @@ impl<P: Platform> Admin<P> {
     pub(crate) fn rewind(&self) -> AdminBase {
         self.cq.zero(0, self.cq.len());
         self.tail.store(0, Ordering::Relaxed);
-        self.rung.store(0, Ordering::Relaxed);
+        self.acked_head.store(0, Ordering::Relaxed);
         self.head.store(0, Ordering::Relaxed);
         self.answered.store(false, Ordering::Relaxed);
         self.event.forget();
@@ -236,7 +236,7 @@ impl<P: Platform> Admin<P> {
                 .head
                 .compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok();
-            // Before the next entry is looked at: see `is_called`.
+            // Before the next entry is looked at: see `has_event`.
             fence(Ordering::SeqCst);
             // One that nobody waits for is dropped.
             let cid = self.cid.load(Ordering::Acquire);
@@ -257,11 +257,11 @@ impl<P: Platform> Admin<P> {
         (entry.phase() != (state & SECOND_PASS != 0)).then_some(entry)
     }
 
-    /// Whether an event has come that nobody has seen to. For a handler of messages, which takes
+    /// Whether an event is pending that was not handled yet. For a handler of messages, which takes
     /// nothing: an entry that it does not see here is behind one that a thread is about to take,
     /// and that thread looks at it afterwards.
-    pub(crate) fn is_called(&self) -> bool {
-        if self.event.has_come() {
+    pub(crate) fn has_event(&self) -> bool {
+        if self.event.is_pending() {
             return true;
         }
         let next = || self.next(self.head.load(Ordering::SeqCst));
@@ -293,14 +293,14 @@ impl<P: Platform> Admin<P> {
     fn ring_head<M: Mmio>(&self, mmio: &M) {
         // CAST: the low half is the index.
         let head = self.head.load(Ordering::Acquire) as u16;
-        if self.rung.load(Ordering::Acquire) != head {
+        if self.acked_head.load(Ordering::Acquire) != head {
             mmio.write32(
                 regs::DOORBELLS.wrapping_add(regs::cq_doorbell(0, self.stride)),
                 u32::from(head),
             );
             // Afterwards, so that a handler that comes between does it again rather than not at
             // all.
-            self.rung.store(head, Ordering::Release);
+            self.acked_head.store(head, Ordering::Release);
         }
     }
 }
@@ -316,7 +316,7 @@ impl EventSlot {
     fn new() -> Self {
         Self {
             armed: AtomicBool::new(false),
-            come: AtomicBool::new(false),
+            pending: AtomicBool::new(false),
             answer: AtomicU64::new(0),
         }
     }
@@ -335,26 +335,26 @@ impl EventSlot {
         if self.armed.swap(false, Ordering::AcqRel) {
             let said = (result & u64::from(u32::MAX)) | (u64::from(status) << 32);
             self.answer.store(said, Ordering::Relaxed);
-            self.come.store(true, Ordering::Release);
+            self.pending.store(true, Ordering::Release);
         }
     }
 
-    pub(crate) fn has_come(&self) -> bool {
-        self.come.load(Ordering::Acquire)
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.load(Ordering::Acquire)
     }
 
     /// The answer, once: dword 0 and the status.
     pub(crate) fn take(&self) -> Option<(u32, u16)> {
-        let come = self.come.swap(false, Ordering::AcqRel);
+        let pending = self.pending.swap(false, Ordering::AcqRel);
         let said = self.answer.load(Ordering::Relaxed);
         // CAST: the halves as they were put there.
-        come.then_some((said as u32, (said >> 32) as u16))
+        pending.then_some((said as u32, (said >> 32) as u16))
     }
 
     /// The controller was disabled: it has no request any more.
     fn forget(&self) {
         self.armed.store(false, Ordering::Relaxed);
-        self.come.store(false, Ordering::Release);
+        self.pending.store(false, Ordering::Release);
     }
 }
 
@@ -427,7 +427,7 @@ pub(crate) fn async_event() -> Sqe {
 }
 
 /// Asynchronous Event Configuration: the controller reports what `events` says.
-pub(crate) fn report(events: u32) -> Sqe {
+pub(crate) fn configure_events(events: u32) -> Sqe {
     let dword10 = EVENTS | (u64::from(events) << 32);
     [SET_FEATURES, 0, 0, 0, 0, dword10, 0, 0]
 }
@@ -444,8 +444,8 @@ pub(crate) fn log_page(id: u8, bytes: usize, to: u64) -> Sqe {
 /// RAE, Retain Asynchronous Event.
 const RETAIN_EVENT: u64 = 1 << 15;
 
-/// [`log_page`], of which the events go on being reported as if it had not been read.
-pub(crate) fn look_at_log(id: u8, bytes: usize, to: u64) -> Sqe {
+/// [`log_page`] with RAE: the read does not clear the log's events.
+pub(crate) fn log_page_retaining_event(id: u8, bytes: usize, to: u64) -> Sqe {
     let mut sqe = log_page(id, bytes, to);
     sqe[5] |= RETAIN_EVENT;
     sqe
@@ -468,7 +468,7 @@ pub(crate) fn granted(result: u64) -> u16 {
 }
 
 /// Autonomous Power State Transition off; at `table` are 256 bytes of zeroes.
-pub(crate) fn stay_awake(table: u64) -> Sqe {
+pub(crate) fn disable_apst(table: u64) -> Sqe {
     [SET_FEATURES, 0, 0, table, 0, POWER_STATES, 0, 0]
 }
 
@@ -483,9 +483,9 @@ pub(crate) fn host_behavior(from: u64) -> Sqe {
     [SET_FEATURES, 0, 0, from, 0, HOST_BEHAVIOR, 0, 0]
 }
 
-/// Host Memory Buffer: `pages` of memory are the controller's, in the `count` pieces of the list at
-/// `list`; `again`: they are as it left them.
-pub(crate) fn lend(pages: u32, list: u64, count: u32, again: bool) -> Sqe {
+/// Host Memory Buffer (5.27.1.10): enables a buffer of `pages`, in the `count` chunks of the
+/// descriptor list at `list`; `again`: the contents are those of before the reset.
+pub(crate) fn enable_hmb(pages: u32, list: u64, count: u32, again: bool) -> Sqe {
     let dword11 = ENABLE_MEMORY | if again { MEMORY_RETURN } else { 0 };
     let dword10 = HOST_MEMORY_BUFFER | (dword11 << 32);
     let low = u64::from(pages) | (list << 32);
@@ -524,9 +524,9 @@ fn sized(qid: u16, entries: u16) -> u64 {
     u64::from(qid) | (u64::from(entries.saturating_sub(1)) << 16)
 }
 
-/// Whether a command from outside may pass. Those may not that give the device memory to keep,
-/// change the queues under the driver, or are not answered until something happens.
-pub(crate) fn may_pass(sqe: &Sqe) -> bool {
+/// Whether a tool's admin command may be passed through. Not allowed are commands that give the
+/// device memory to keep, that change the driver's queues, or that wait for an event.
+pub(crate) fn is_passthru_allowed(sqe: &Sqe) -> bool {
     let (first, dword10) = (sqe[0] & 0xff, sqe[5] & 0xff);
     !match first {
         DELETE_SQ | CREATE_SQ | DELETE_CQ | CREATE_CQ | ASYNC_EVENT | DOORBELL_BUFFER_CONFIG => {
@@ -547,7 +547,7 @@ pub(crate) enum Step {
     IdentifyController,
     PowerStates,
     HostBehavior,
-    HostMemory,
+    HostMemoryBuffer,
     NumberOfQueues,
     DoorbellBuffer,
     CreateCompletionQueue,
@@ -623,21 +623,25 @@ mod tests {
     fn what_would_take_memory_or_queues_away_does_not_pass() {
         let sqe = |opcode, dword10| [opcode, 0, 0, 0, 0, dword10, 0, 0];
         for opcode in [0x00, 0x01, 0x04, 0x05, 0x0c, 0x7c] {
-            assert!(!may_pass(&sqe(opcode, 0)));
+            assert!(!is_passthru_allowed(&sqe(opcode, 0)));
         }
-        assert!(!may_pass(&sqe(0x09, 0x07)) && !may_pass(&sqe(0x09, 0x0d)));
-        assert!(may_pass(&sqe(0x09, 0x06)) && may_pass(&sqe(0x06, 1)) && may_pass(&sqe(0x02, 2)));
+        assert!(!is_passthru_allowed(&sqe(0x09, 0x07)) && !is_passthru_allowed(&sqe(0x09, 0x0d)));
+        assert!(
+            is_passthru_allowed(&sqe(0x09, 0x06))
+                && is_passthru_allowed(&sqe(0x06, 1))
+                && is_passthru_allowed(&sqe(0x02, 2))
+        );
     }
 
     #[test]
     fn an_answer_is_taken_once_and_only_when_it_was_asked_for() {
         let slot = EventSlot::new();
         slot.answer(1, 0);
-        assert_eq!((slot.has_come(), slot.take()), (false, None));
+        assert_eq!((slot.is_pending(), slot.take()), (false, None));
         assert!(slot.arm() && !slot.arm(), "one at a time");
         slot.answer(0xffff_ffff_0004_0002, 0x7fff);
         slot.answer(9, 9);
-        assert!(slot.has_come() && !slot.is_armed());
+        assert!(slot.is_pending() && !slot.is_armed());
         assert_eq!(slot.take(), Some((0x0004_0002, 0x7fff)));
         assert_eq!(slot.take(), None);
         assert!(slot.arm());

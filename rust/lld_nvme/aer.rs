@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a controller reports by itself: its asynchronous events (Base 2.0 section 5.2), and how hot
-//! it is.
+//! Asynchronous events (Base 2.0 section 5.2), and the temperature.
 //!
-//! An event answers the one request that is outstanding (`admin` has it). Its log page is read,
-//! which has the controller report the next of that kind; the operator is told; and the next
-//! request is sent. What the layer above has to do about it is its action ([`EventAction`]). What
-//! each event leads to is what the in-tree driver makes of it (`nvme_complete_async_event`, Linux
-//! 7.3); beyond that the pages of health and errors (sections 5.16.1.2 and 5.16.1.3) are read.
+//! An event completes the one Asynchronous Event Request that is outstanding (`admin` sends it).
+//! Its log page is read, which clears the event; it is logged; and the next request is sent. What
+//! the layer above has to do is returned ([`EventAction`]), and is what the in-tree driver does
+//! (`nvme_complete_async_event`, Linux 7.3); beyond that the health and error logs (sections
+//! 5.16.1.2 and 5.16.1.3) are read.
 //!
-//! A device is listened to as often as it likes for a while, then at longer and longer intervals,
-//! until it has been quiet: its events are bounded work.
+//! Events are rate limited ([`RateLimit`]): a burst is handled at once, then one an interval, which
+//! doubles until the device has been quiet.
 
 use core::fmt;
 use hal::{
@@ -18,7 +17,9 @@ use hal::{
 };
 
 use crate::admin::Step;
-use crate::ctrl::{Bounds, ControllerId, Events, Lent, NvmeController, Pace, State, View};
+use crate::ctrl::{
+    Bounds, ControllerId, Events, HmbOutcome, NvmeController, RateLimit, State, View,
+};
 use crate::regs::{CSTS, CSTS_PP};
 use crate::{admin, regs};
 
@@ -85,44 +86,45 @@ impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
     P::Dma: Clone,
 {
-    /// Has the controller report events: what it offers, of what is of use here. That it refuses is
-    /// no reason to do without it.
-    pub(crate) fn listen(&self, id: &ControllerId) -> Result<(), Error> {
-        let report = admin::report(wanted(id.events));
+    /// Enables the asynchronous events that this driver handles and the controller supports (OAES).
+    /// A controller that refuses is served all the same.
+    pub(crate) fn enable_async_events(&self, id: &ControllerId) -> Result<(), Error> {
+        let report = admin::configure_events(wanted(id.events));
         match self.command(Step::EventConfiguration, report) {
             Ok(_) | Err(Error::Refused(_)) => {}
             Err(why) => return Err(why),
         }
-        self.request();
+        self.arm_async_event();
         Ok(())
     }
 
-    /// The next event may come.
-    fn request(&self) {
+    /// Sends the next Asynchronous Event Request.
+    fn arm_async_event(&self) {
         self.admin.arm(&self.mmio, admin::async_event());
     }
 
-    /// Whether an interrupt on `vector`, a pin or the admin queue's, finds an event. Any context.
+    /// Whether an asynchronous event is pending at an interrupt on `vector`, a pin or that of the
+    /// admin queue. Any context.
     #[inline]
-    pub(crate) fn is_called(&self, vector: u16) -> bool {
+    pub(crate) fn has_event(&self, vector: u16) -> bool {
         if self.is_pin() {
             // An entry that nobody takes keeps the line up.
-            return self.admin.collect(&self.mmio) || self.admin.event.has_come();
+            return self.admin.collect(&self.mmio) || self.admin.event.is_pending();
         }
-        vector == 0 && self.admin.is_called()
+        vector == 0 && self.admin.has_event()
     }
 
     /// See [`hal::Controller::handle_events`].
-    pub(crate) fn attend_events(
+    pub(crate) fn handle_async_events(
         &self,
         state: &mut State<P, M>,
         queues: Queues,
         tell: Tell<'_>,
     ) -> Result<EventAction, Error> {
         self.admin.collect(&self.mmio);
-        if let Some(lent) = state.lent.take() {
+        if let Some(lent) = state.hmb_outcome.take() {
             let severity = match lent {
-                Lent::Bytes(..) => Severity::Info,
+                HmbOutcome::Enabled(..) => Severity::Info,
                 _ => Severity::Warning,
             };
             say(tell, severity, format_args!("{lent}"));
@@ -131,12 +133,12 @@ where
             return Ok(EventAction::Rescan);
         }
         if state.events.firmware {
-            return self.attend_firmware(state, queues, tell);
+            return self.handle_firmware_activation(state, queues, tell);
         }
-        if !self.admin.event.has_come() {
+        if !self.admin.event.is_pending() {
             return Ok(EventAction::None);
         }
-        if let Err(us) = state.events.pace.admit(self.platform.now_us()) {
+        if let Err(us) = state.events.rate_limit.admit(self.platform.now_us()) {
             return Ok(EventAction::Defer(us));
         }
         let Some((dword, status)) = self.admin.event.take() else {
@@ -154,17 +156,17 @@ where
             );
             return Ok(EventAction::None);
         }
-        let action = self.attend_event(state, dword, tell)?;
+        let action = self.handle_event(state, dword, tell)?;
         match action {
             // The reset sends the next request. The firmware takes no commands.
             EventAction::Recover => return Ok(action),
             EventAction::Quiesce => state.events.firmware = true,
-            _ => self.request(),
+            _ => self.arm_async_event(),
         }
         Ok(action)
     }
 
-    fn attend_event(
+    fn handle_event(
         &self,
         state: &mut State<P, M>,
         dword: u32,
@@ -215,8 +217,8 @@ where
         Ok(EventAction::None)
     }
 
-    /// New firmware begins: no command is processed until it runs (Base 2.0 section 3.11).
-    fn attend_firmware(
+    /// Waits until new firmware is active: no command is processed before (Base 2.0 section 3.11).
+    fn handle_firmware_activation(
         &self,
         state: &mut State<P, M>,
         queues: Queues,
@@ -250,7 +252,7 @@ where
         }
         self.log_page(FIRMWARE_LOG, FIRMWARE_BYTES)?;
         state.effects = None;
-        self.request();
+        self.arm_async_event();
         say(
             tell,
             Severity::Info,
@@ -295,22 +297,22 @@ fn wanted(offered: u32) -> u32 {
 }
 
 impl Events {
-    /// The controller was started, perhaps not for the first time: what it would have reported
-    /// before is missed, and no firmware is waited for.
-    pub(crate) fn begin_again(&mut self) {
+    /// Notes a start of the controller: with every one but the first, events may have been lost,
+    /// and a firmware activation is over.
+    pub(crate) fn on_start(&mut self) {
         self.missed = core::mem::replace(&mut self.begun, true);
         self.firmware = false;
     }
 }
 
-/// How many events are seen to at once.
+/// Number of events that are handled without delay.
 const BURST: u8 = 32;
 /// The first and the longest interval after those, in microseconds.
 const INTERVAL_US: (u32, u32) = (1_000_000, 64_000_000);
 /// After so long without an event the device gets a burst again.
 const QUIET_US: u64 = 60_000_000;
 
-impl Default for Pace {
+impl Default for RateLimit {
     fn default() -> Self {
         Self {
             left: BURST,
@@ -321,8 +323,8 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
-    /// Whether what came is seen to `now_us`; else, in how many microseconds it is.
+impl RateLimit {
+    /// Whether an event may be handled at `now_us`. `Err`: in how many microseconds it may be.
     fn admit(&mut self, now_us: u64) -> Result<(), u32> {
         let since = now_us.saturating_sub(self.last_us);
         // One that had to wait does not show that the device was quiet.
@@ -424,14 +426,14 @@ where
     P::Dma: Clone,
 {
     /// See [`hal::Controller::temperature`]. What the log says besides is reported all the same.
-    pub(crate) fn read_heat(&self) -> Result<Option<Temperature>, Error> {
+    pub(crate) fn read_temperature(&self) -> Result<Option<Temperature>, Error> {
         let state = self.state()?;
         let bounds = state
             .about
             .map_or(Bounds::default(), |about| about.id.temperature);
         let base = self.page();
         let to = self.pages.bus_addr().wrapping_add(base as u64);
-        let read = admin::look_at_log(HEALTH_LOG, HEALTH_BYTES, to);
+        let read = admin::log_page_retaining_event(HEALTH_LOG, HEALTH_BYTES, to);
         match self.command(Step::HealthLog, read) {
             Ok(_) => {}
             Err(Error::Refused(_)) => return Ok(None),
@@ -494,27 +496,27 @@ mod tests {
 
     #[test]
     fn who_never_stops_is_listened_to_ever_more_rarely() {
-        let mut pace = Pace::default();
+        let mut rate_limit = RateLimit::default();
         let mut now = 5;
-        (0..BURST).for_each(|_| assert_eq!(pace.admit(now), Ok(())));
+        (0..BURST).for_each(|_| assert_eq!(rate_limit.admit(now), Ok(())));
         for interval in [1, 2, 4, 8, 16, 32, 64, 64, 64] {
-            assert_eq!(pace.admit(now), Err(interval * 1_000_000));
+            assert_eq!(rate_limit.admit(now), Err(interval * 1_000_000));
             now += u64::from(interval) * 1_000_000 - 1;
-            assert_eq!(pace.admit(now), Err(1));
+            assert_eq!(rate_limit.admit(now), Err(1));
             now += 1;
-            assert_eq!(pace.admit(now), Ok(()));
+            assert_eq!(rate_limit.admit(now), Ok(()));
         }
         // Quiet, and as at first.
         now += QUIET_US;
-        (0..BURST).for_each(|_| assert_eq!(pace.admit(now), Ok(())));
-        assert_eq!(pace.admit(now), Err(1_000_000));
+        (0..BURST).for_each(|_| assert_eq!(rate_limit.admit(now), Ok(())));
+        assert_eq!(rate_limit.admit(now), Err(1_000_000));
     }
 
     #[test]
     fn a_clock_that_goes_back_is_no_panic() {
-        let mut pace = Pace::default();
-        (0..BURST).for_each(|_| assert_eq!(pace.admit(u64::MAX), Ok(())));
-        assert_eq!(pace.admit(0), Err(1_000_000));
+        let mut rate_limit = RateLimit::default();
+        (0..BURST).for_each(|_| assert_eq!(rate_limit.admit(u64::MAX), Ok(())));
+        assert_eq!(rate_limit.admit(0), Err(1_000_000));
     }
 
     #[test]

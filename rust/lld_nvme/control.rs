@@ -14,7 +14,7 @@ use hal::{
 };
 
 use crate::admin::Step;
-use crate::ctrl::{Kept, NvmeController};
+use crate::ctrl::{DeferredFrees, NvmeController};
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue};
 use crate::timeout_report::Registers;
 use crate::{admin, init, regs};
@@ -62,13 +62,19 @@ where
     ) -> Result<NewQueue<Self::Queue>, Error> {
         let mut state = self.state()?;
         let about = state.about.ok_or(Error::Invalid)?;
-        let place = self.made.get(usize::from(index)).ok_or(Error::Invalid)?;
-        if index != state.queues || index >= about.limits.queues || state.kept.tools.is_some() {
+        let place = self
+            .live_pairs
+            .get(usize::from(index))
+            .ok_or(Error::Invalid)?;
+        if index != state.queues
+            || index >= about.limits.queues
+            || state.deferred.passthru.is_some()
+        {
             return Err(Error::Invalid);
         }
         let qid = index.saturating_add(1);
-        let pair = self.make_pair(&mut state, qid, about.limits.tags, vector);
-        if state.kept.queue.is_some() {
+        let pair = self.create_queue_pair(&mut state, qid, about.limits.tags, vector);
+        if state.deferred.queue.is_some() {
             let _ = self.disable_quietly();
         }
         let (queue, made) = pair?;
@@ -92,7 +98,7 @@ where
     fn stop(&self) -> Result<(), Error> {
         let mut state = self.state()?;
         self.disable()?;
-        state.kept = Kept::nothing();
+        state.deferred = DeferredFrees::nothing();
         Ok(())
     }
 
@@ -120,7 +126,7 @@ where
         tell: &mut dyn FnMut(DeviceEvent<'_>),
     ) -> Result<EventAction, Error> {
         let mut state = self.state()?;
-        self.attend_events(&mut state, queues, tell)
+        self.handle_async_events(&mut state, queues, tell)
     }
 
     fn timeout_report(&self, to: &mut dyn fmt::Write) -> fmt::Result {
@@ -133,7 +139,7 @@ where
     }
 
     fn temperature(&self) -> Result<Option<Temperature>, Error> {
-        self.read_heat()
+        self.read_temperature()
     }
 
     fn reservations(&self) -> Option<&dyn Reservations> {
@@ -166,7 +172,7 @@ where
         if self.is_pin() {
             regs::mask(&self.mmio, vector);
         }
-        match self.is_called(vector) {
+        match self.has_event(vector) {
             true => Cause::AsyncEvent,
             false => Cause::Queues,
         }

@@ -39,8 +39,8 @@ where
     pub(crate) admin: Admin<P>,
     /// Three pages: namespace list, other structures, PRP list of a command passed through.
     pub(crate) pages: P::Dma,
-    /// The queues that exist, for the start after a reset.
-    pub(crate) made: P::Table<TryLock<Option<Made<P::Dma>>>>,
+    /// The I/O queue pairs that exist, which a start after a reset creates again.
+    pub(crate) live_pairs: P::Table<TryLock<Option<LiveQueuePair<P::Dma>>>>,
     pub(crate) progress: hal::Progress<Step>,
     /// The bits of [`Quirks`]: the function's, and once it is identified the model's.
     pub(crate) quirks: AtomicU64,
@@ -48,8 +48,8 @@ where
     pin: AtomicBool,
     /// Namespaces that other controllers have, too, are disks.
     pub(crate) shared: AtomicBool,
-    /// Most bytes of memory that it may borrow.
-    pub(crate) lendable: AtomicU64,
+    /// Maximum bytes of the host memory buffer; 0: it is disabled.
+    pub(crate) hmb_limit: AtomicU64,
     /// The device may touch memory.
     pub(crate) enabled: AtomicBool,
     /// One, apart from the rest, which is made on a thread's stack.
@@ -64,15 +64,15 @@ pub(crate) struct State<P: Platform, M: Mmio> {
     pub(crate) effects: Option<Log>,
     /// What is known of the events that it has reported.
     pub(crate) events: Events,
-    /// Memory that it has borrowed, and what is to be told of that.
-    pub(crate) host_memory: Option<HostMemory<P>>,
-    pub(crate) lent: Option<Lent>,
+    /// The host memory buffer, and what became of it, which is yet to be logged.
+    pub(crate) hmb: Option<HostMemoryBuffer<P>>,
+    pub(crate) hmb_outcome: Option<HmbOutcome>,
     /// The shadow doorbells, once they exist.
     pub(crate) shadow: Option<Shadow<P::Dma>>,
     /// How many queues exist.
     pub(crate) queues: u16,
-    /// Memory that the device may still touch.
-    pub(crate) kept: Kept<P, M>,
+    /// Memory that the device may still access, freed when it is next disabled.
+    pub(crate) deferred: DeferredFrees<P, M>,
 }
 
 /// What the controller said about itself, and what follows.
@@ -108,8 +108,8 @@ pub(crate) struct ControllerId {
     pub(crate) kind: u8,
     /// How hot it may be.
     pub(crate) temperature: Bounds,
-    /// The memory that it wants.
-    pub(crate) appetite: Appetite,
+    /// Requirements of a host memory buffer.
+    pub(crate) hmb: HmbRequirements,
     /// CRDT1 to CRDT3; all zero: it asks for no delays.
     pub(crate) retry_delays: RetryDelays,
     pub(crate) has_doorbell_buffer: bool,
@@ -141,22 +141,22 @@ pub(crate) struct Bounds {
     pub(crate) critical: u16,
 }
 
-/// What memory of the machine a controller would like to have, in bytes.
+/// A controller's requirements of a host memory buffer, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Appetite {
-    /// HMPRE; 0: it has no such buffer.
+pub(crate) struct HmbRequirements {
+    /// HMPRE: preferred size; 0: the feature is not supported.
     pub(crate) preferred: u64,
-    /// HMMIN: with less it is no use.
-    pub(crate) least: u64,
-    /// HMMINDS: the smallest piece.
-    pub(crate) least_piece: u64,
-    /// HMMAXD: most pieces; 0: not said.
-    pub(crate) pieces: u16,
+    /// HMMIN: minimum size.
+    pub(crate) min: u64,
+    /// HMMINDS: minimum size of a chunk.
+    pub(crate) min_chunk: u64,
+    /// HMMAXD: maximum number of chunks; 0: no limit is reported.
+    pub(crate) max_chunks: u16,
 }
 
-/// A queue pair as the controller knows it, with handles of its memory: whatever becomes of the
-/// queue, the device knows of no memory that is gone.
-pub(crate) struct Made<D> {
+/// A queue pair that was created at the controller, with handles of its memory, which keep it
+/// allocated for as long as the device may access it.
+pub(crate) struct LiveQueuePair<D> {
     pub(crate) sq: D,
     pub(crate) cq: D,
     pub(crate) entries: u16,
@@ -164,20 +164,20 @@ pub(crate) struct Made<D> {
     pub(crate) vector: Option<u16>,
 }
 
-/// Memory that the device may touch though no layer above uses it. It is freed when the device is
-/// next disabled, which proves that the device touches none any more.
-pub(crate) struct Kept<P: Platform, M: Mmio> {
+/// Memory that no layer above uses any more but the device may still access. It is freed when the
+/// controller is next disabled, which proves that the device accesses none of it.
+pub(crate) struct DeferredFrees<P: Platform, M: Mmio> {
     /// Data of an admin command that was not answered.
     pub(crate) data: Option<P::Dma>,
     /// A queue that the controller was not seen to delete.
     pub(crate) queue: Option<NvmeQueue<P, M>>,
-    /// The queue pair of I/O commands passed through, once there was one.
-    pub(crate) tools: Option<ToolQueue<P, M>>,
+    /// The queue pair of passthrough I/O commands, once there was one.
+    pub(crate) passthru: Option<PassthruQueue<P, M>>,
 }
 
-/// A queue pair for I/O commands of the operator's tools, made when the first of them comes. It has
-/// one command at a time.
-pub(crate) struct ToolQueue<P: Platform, M: Mmio> {
+/// A queue pair for passthrough I/O commands, created for the first of them. It has one command in
+/// flight at a time.
+pub(crate) struct PassthruQueue<P: Platform, M: Mmio> {
     pub(crate) queue: NvmeQueue<P, M>,
     pub(crate) issue: NvmeIssue,
     pub(crate) drain: NvmeDrain,
@@ -187,52 +187,52 @@ pub(crate) struct ToolQueue<P: Platform, M: Mmio> {
     pub(crate) data: Option<P::Dma>,
 }
 
-/// The host memory buffer, which is lent to the controller, or will be with its next start.
-pub(crate) struct HostMemory<P: Platform> {
-    /// The pieces of it, which this driver neither reads nor writes.
-    pub(crate) _pieces: P::Table<Option<P::Dma>>,
-    /// The list of its pieces, for the controller.
+/// A host memory buffer, which the controller owns, or will own with its next start.
+pub(crate) struct HostMemoryBuffer<P: Platform> {
+    /// Its chunks, which this driver neither reads nor writes.
+    pub(crate) _chunks: P::Table<Option<P::Dma>>,
+    /// Descriptor list of the chunks, for the controller.
     pub(crate) list: P::Dma,
-    /// How many pieces it is, and bytes of them all.
+    /// Number of chunks, and bytes of all of them.
     pub(crate) count: u32,
     pub(crate) bytes: u64,
 }
 
-/// What became of the controller's wish for memory, for the operator.
+/// Result of setting up the host memory buffer, for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lent {
-    /// It has so many bytes in so many pieces.
-    Bytes(u64, u32),
-    /// It wants more than `least` bytes, which the limit does not allow.
-    Limited(u64),
-    /// The machine does not have so many bytes.
-    Short(u64),
-    /// The controller did not take it.
+pub(crate) enum HmbOutcome {
+    /// Enabled, with this many bytes in this many chunks.
+    Enabled(u64, u32),
+    /// The controller requires at least this many bytes, which the limit does not allow.
+    OverLimit(u64),
+    /// The machine could not allocate this many bytes.
+    NoMemory(u64),
+    /// The controller failed Set Features with this status.
     Refused(u16),
 }
 
-/// What is known of the asynchronous events so far. It stays across resets.
+/// State of the asynchronous events, which stays across resets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Events {
-    pub(crate) pace: Pace,
-    /// The controller was started before.
+    pub(crate) rate_limit: RateLimit,
+    /// The controller was started at least once.
     pub(crate) begun: bool,
-    /// The controller was reset: what it would have reported was lost.
+    /// The controller was reset: events may have been lost.
     pub(crate) missed: bool,
-    /// The firmware's event, which waits for the queues to rest.
+    /// A firmware activation has begun, which is handled with the queues quiesced.
     pub(crate) firmware: bool,
     /// The critical warnings reported last.
     pub(crate) warnings: u8,
 }
 
-/// How often events are seen to: a burst of them, then one an interval that grows.
+/// Rate limit of asynchronous events: a burst, then one an interval, which doubles.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    /// How many more are seen to at once.
+pub(crate) struct RateLimit {
+    /// Events left of the burst.
     pub(crate) left: u8,
-    /// The interval after those.
+    /// Microseconds between two events once the burst is used up.
     pub(crate) interval_us: u32,
-    /// When the last was seen to.
+    /// When the last event was handled.
     pub(crate) last_us: u64,
     /// One was deferred.
     pub(crate) waits: bool,
@@ -274,14 +274,14 @@ where
         Ok(Self {
             admin: Admin::new(&platform, cap.stride(), page, quirks.has_small_cids())?,
             pages: queue::paged(&platform, page.saturating_mul(3), page)?,
-            made: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
+            live_pairs: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
             mmio,
             cap,
             progress: hal::Progress::new(Step::Probe),
             quirks: AtomicU64::new(quirks.bits()),
             pin: AtomicBool::new(false),
             shared: AtomicBool::new(false),
-            lendable: AtomicU64::new(0),
+            hmb_limit: AtomicU64::new(0),
             enabled: AtomicBool::new(false),
             state: platform.table(1, |_| TryLock::new(State::new()))?,
             platform,
@@ -363,21 +363,21 @@ impl<P: Platform, M: Mmio> State<P, M> {
             about: None,
             effects: None,
             events: Events::default(),
-            host_memory: None,
-            lent: None,
+            hmb: None,
+            hmb_outcome: None,
             shadow: None,
             queues: 0,
-            kept: Kept::nothing(),
+            deferred: DeferredFrees::nothing(),
         }
     }
 }
 
-impl<P: Platform, M: Mmio> Kept<P, M> {
+impl<P: Platform, M: Mmio> DeferredFrees<P, M> {
     pub(crate) fn nothing() -> Self {
         Self {
             data: None,
             queue: None,
-            tools: None,
+            passthru: None,
         }
     }
 }
@@ -402,7 +402,7 @@ impl ControllerId {
                 warning: at.u16(266),
                 critical: at.u16(268),
             },
-            appetite: Appetite::new(at.u32(272), at.u32(276), at.u32(332), at.u16(336)),
+            hmb: HmbRequirements::new(at.u32(272), at.u32(276), at.u32(332), at.u16(336)),
             retry_delays: [at.u16(128), at.u16(130), at.u16(132)],
             has_doorbell_buffer: at.u16(256) & (1 << 8) != 0,
             has_effects_log: at.u8(261) & (1 << 1) != 0,
@@ -438,15 +438,15 @@ impl Sgls {
 /// Log2 of the bytes that HMPRE, HMMIN and HMMINDS count.
 const UNIT_SHIFT: u32 = 12;
 
-impl Appetite {
+impl HmbRequirements {
     /// From the fields of Identify Controller.
     fn new(hmpre: u32, hmmin: u32, hmminds: u32, hmmaxd: u16) -> Self {
         let bytes = |units: u32| u64::from(units).wrapping_shl(UNIT_SHIFT);
         Self {
             preferred: bytes(hmpre),
-            least: bytes(hmmin),
-            least_piece: bytes(hmminds),
-            pieces: hmmaxd,
+            min: bytes(hmmin),
+            min_chunk: bytes(hmminds),
+            max_chunks: hmmaxd,
         }
     }
 }

@@ -13,7 +13,9 @@ use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Limits, Mmio, Platform};
 
 use crate::admin::{AdminBase, Cns, Step};
 use crate::cqe::Cids;
-use crate::ctrl::{About, ControllerId, Kept, Made, NvmeController, State, QUEUES_MAX};
+use crate::ctrl::{
+    About, ControllerId, DeferredFrees, LiveQueuePair, NvmeController, State, QUEUES_MAX,
+};
 use crate::queue::{NvmeQueue, Plan, Shadow};
 use crate::quirks::Quirks;
 use crate::regs::{
@@ -43,8 +45,8 @@ enum Patience {
     Over,
 }
 
-/// A queue pair that the controller knows.
-type Pair<P, M> = (NvmeQueue<P, M>, Made<<P as Platform>::Dma>);
+/// A queue pair that was created at the controller.
+type Pair<P, M> = (NvmeQueue<P, M>, LiveQueuePair<<P as Platform>::Dma>);
 
 impl<P: Platform, M: Mmio + Clone> NvmeController<P, M>
 where
@@ -54,18 +56,18 @@ where
     pub(crate) fn bring_up(&self, state: &mut State<P, M>) -> Result<(), Error> {
         self.disable()?;
         // Now it touches no memory.
-        state.kept = Kept::nothing();
+        state.deferred = DeferredFrees::nothing();
         state.effects = None;
         self.enable()?;
         if self.is_pin() {
-            // Nobody may listen yet.
+            // The handler may not be registered yet.
             regs::mask(&self.mmio, 0);
         }
         let id = self.identify_controller()?;
-        self.keep_awake(&id)?;
-        self.ask_for_retry_delays(&id)?;
-        self.lend(state, &id)?;
-        let queues = self.agree_on_queues(state.queues)?;
+        self.disable_apst(&id)?;
+        self.enable_retry_delays(&id)?;
+        self.setup_hmb(state, &id)?;
+        let queues = self.set_queue_count(state.queues)?;
         let about = self.about(id, queues)?;
         match state.about {
             // What was promised to the layers above still has to hold.
@@ -75,13 +77,13 @@ where
         }
         self.set_up_shadow(state, &about)?;
         for qid in 1..=state.queues {
-            let place = self.made.get(usize::from(qid.saturating_sub(1)));
+            let place = self.live_pairs.get(usize::from(qid.saturating_sub(1)));
             let made = place.and_then(TryLock::try_lock);
             let made = made.as_ref().and_then(|made| made.as_ref());
             self.announce(qid, made.ok_or(Error::Invalid)?)?;
         }
-        state.events.begin_again();
-        self.listen(&about.id)
+        state.events.on_start();
+        self.enable_async_events(&about.id)
     }
 
     /// What the controller says of itself. The quirks of its model are added to those of its
@@ -100,14 +102,14 @@ where
 
     /// Turns autonomous power state transitions off, where they are known to end badly. A
     /// controller that refuses keeps them: it is no worse off than before.
-    fn keep_awake(&self, id: &ControllerId) -> Result<(), Error> {
+    fn disable_apst(&self, id: &ControllerId) -> Result<(), Error> {
         if !(id.has_apst && self.quirk_set().stays_awake()) {
             return Ok(());
         }
         let base = self.page();
         self.pages.zero(base, admin::IDENTIFY_BYTES);
         let table = self.pages.bus_addr().wrapping_add(base as u64);
-        match self.command(Step::PowerStates, admin::stay_awake(table)) {
+        match self.command(Step::PowerStates, admin::disable_apst(table)) {
             Ok(_) | Err(Error::Refused(_)) => Ok(()),
             Err(why) => Err(why),
         }
@@ -116,7 +118,7 @@ where
     /// Has the controller say with a failure how long to wait before the next try, where it has
     /// such delays (Base 2.0 section 5.27.1.18). That it refuses is no reason to do without it:
     /// then it names none.
-    fn ask_for_retry_delays(&self, id: &ControllerId) -> Result<(), Error> {
+    fn enable_retry_delays(&self, id: &ControllerId) -> Result<(), Error> {
         if id.retry_delays == [0; 3] {
             return Ok(());
         }
@@ -130,8 +132,9 @@ where
         }
     }
 
-    /// Number of Queues: at least those that `exist`.
-    fn agree_on_queues(&self, exist: u16) -> Result<u16, Error> {
+    /// Negotiates the number of I/O queue pairs (Set Features, Number of Queues).
+    /// [`Error::Malformed`]: fewer are granted than `exist`.
+    fn set_queue_count(&self, exist: u16) -> Result<u16, Error> {
         let wanted = self.quirk_set().queues(self.queues_wanted());
         let result = self.command(Step::NumberOfQueues, admin::number_of_queues(wanted))?;
         let queues = admin::granted(result).min(wanted);
@@ -227,12 +230,12 @@ where
         Ok(Shadow { memory, events })
     }
 
-    /// Makes queue pair `qid` of `tags` tags, and tells the controller of it.
+    /// Allocates queue pair `qid` of `tags` tags, and creates it at the controller.
     ///
     /// [`Error::Refused`]: the controller does not take it. Where the controller may have it all
-    /// the same, its memory is kept in `state.kept.queue` until the controller is disabled; no
+    /// the same, its memory is kept in `state.deferred.queue` until the controller is disabled; no
     /// other is made before.
-    pub(crate) fn make_pair(
+    pub(crate) fn create_queue_pair(
         &self,
         state: &mut State<P, M>,
         qid: u16,
@@ -240,7 +243,7 @@ where
         vector: Option<u16>,
     ) -> Result<Pair<P, M>, Error> {
         let about = state.about.ok_or(Error::Invalid)?;
-        if state.kept.queue.is_some() {
+        if state.deferred.queue.is_some() {
             return Err(Error::Timeout);
         }
         let quirks = self.quirk_set();
@@ -259,7 +262,7 @@ where
         let queue = NvmeQueue::new(&self.platform, plan, self.page())?;
         let (sq, cq) = queue.memory();
         let entries = queue.entries();
-        let made = Made {
+        let made = LiveQueuePair {
             sq,
             cq,
             entries,
@@ -269,14 +272,15 @@ where
             Ok(()) => Ok((queue, made)),
             Err(why @ Error::Refused(_)) => Err(why),
             Err(why) => {
-                state.kept.queue = Some(queue);
+                state.deferred.queue = Some(queue);
                 Err(why)
             }
         }
     }
 
-    /// Tells the controller of queue `qid`.
-    fn announce(&self, qid: u16, made: &Made<P::Dma>) -> Result<(), Error> {
+    /// Creates completion and submission queue `qid` at the controller (Base 2.0 sections 5.5 and
+    /// 5.6).
+    fn announce(&self, qid: u16, made: &LiveQueuePair<P::Dma>) -> Result<(), Error> {
         let create = admin::create_cq(qid, made.entries, made.cq.bus_addr(), made.vector);
         self.command(Step::CreateCompletionQueue, create)?;
         let medium = self.quirk_set().has(Quirks::MEDIUM_PRIO_SQ);
@@ -296,16 +300,16 @@ where
     /// After `Ok` the device touches no memory.
     pub(crate) fn disable(&self) -> Result<(), Error> {
         self.progress.at(Step::Disable);
-        self.put_out(Patience::Full)
+        self.disable_after(Patience::Full)
     }
 
     /// Disables it after a failure; what failed stays the step that is named.
     pub(crate) fn disable_quietly(&self) -> Result<(), Error> {
-        self.put_out(Patience::Over)
+        self.disable_after(Patience::Over)
     }
 
     /// Disables it, and notes that it touches no memory.
-    fn put_out(&self, patience: Patience) -> Result<(), Error> {
+    fn disable_after(&self, patience: Patience) -> Result<(), Error> {
         self.admin.close();
         let delay_us = self.quirk_set().delay_us();
         disable(&self.platform, &self.mmio, self.cap, patience, delay_us)?;

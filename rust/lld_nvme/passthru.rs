@@ -20,7 +20,7 @@ use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Mmio, Platform, Queue, T
 
 use crate::admin::{Cns, Step, IDENTIFY_BYTES, TIMEOUT_US};
 use crate::cqe::AdminReply;
-use crate::ctrl::{Log, NvmeController, State, ToolQueue, View};
+use crate::ctrl::{Log, NvmeController, PassthruQueue, State, View};
 use crate::ns::NamespaceId;
 use crate::queue::{NvmeDrain, NvmeIssue};
 use crate::sqe::Sqe;
@@ -86,15 +86,15 @@ where
         wanted: &dyn Fn() -> bool,
     ) -> Result<AdminReply, Error> {
         let mut state = self.state()?;
-        if !admin::may_pass(&sqe) {
+        if !admin::is_passthru_allowed(&sqe) {
             return Err(Error::Invalid);
         }
         self.progress.at(Step::PassThrough);
         self.fill_in(&mut sqe, data)?;
         let deadline = deadline(timeout_ms, TIMEOUT_US, wanted);
         let reply = self.admin.submit(&self.platform, &self.mmio, sqe, deadline);
-        if reply.is_err() && state.kept.data.is_none() {
-            state.kept.data = data.cloned();
+        if reply.is_err() && state.deferred.data.is_none() {
+            state.deferred.data = data.cloned();
         }
         reply
     }
@@ -215,7 +215,7 @@ where
         if needed > room || room > u64::from(about.limits.max_transfer) {
             return Err(Error::Invalid);
         }
-        let queue = self.tool_queue(&mut state)?;
+        let queue = self.passthru_queue(&mut state)?;
         self.progress.at(Step::IoPassThrough);
         self.fill_in(&mut sqe, data)?;
         let deadline = deadline(timeout_ms, IO_TIMEOUT_US, wanted);
@@ -270,25 +270,28 @@ where
     ///
     /// [`Error::Unsupported`]: the controller grants no pair that the layers above leave.
     /// [`Error::Timeout`]: it is not known what the controller has; it has to be stopped.
-    fn tool_queue<'a>(&self, state: &'a mut State<P, M>) -> Result<&'a mut ToolQueue<P, M>, Error> {
-        if state.kept.tools.is_none() {
-            self.make_tool_queue(state)?;
+    fn passthru_queue<'a>(
+        &self,
+        state: &'a mut State<P, M>,
+    ) -> Result<&'a mut PassthruQueue<P, M>, Error> {
+        if state.deferred.passthru.is_none() {
+            self.create_passthru_queue(state)?;
         }
-        state.kept.tools.as_mut().ok_or(Error::Unsupported)
+        state.deferred.passthru.as_mut().ok_or(Error::Unsupported)
     }
 
-    fn make_tool_queue(&self, state: &mut State<P, M>) -> Result<(), Error> {
+    fn create_passthru_queue(&self, state: &mut State<P, M>) -> Result<(), Error> {
         let about = state.about.ok_or(Error::Invalid)?;
         if state.queues >= about.limits.queues {
             return Err(Error::Unsupported);
         }
-        let pair = self.make_pair(state, state.queues.saturating_add(1), 1, None);
-        if state.kept.queue.is_some() {
+        let pair = self.create_queue_pair(state, state.queues.saturating_add(1), 1, None);
+        if state.deferred.queue.is_some() {
             // The device may have the queue: it is to be disabled.
             return Err(Error::Timeout);
         }
         let (queue, _) = pair?;
-        state.kept.tools = Some(ToolQueue {
+        state.deferred.passthru = Some(PassthruQueue {
             queue,
             issue: NvmeIssue::default(),
             drain: NvmeDrain::new(),
@@ -299,7 +302,7 @@ where
     }
 }
 
-impl<P: Platform, M: Mmio> ToolQueue<P, M>
+impl<P: Platform, M: Mmio> PassthruQueue<P, M>
 where
     P::Dma: Clone,
 {
@@ -324,7 +327,7 @@ where
         self.queue.get_free_tags(&mut self.issue, 1, &mut free);
         let mut bound = TagBatch::default();
         (free.pop())
-            .and_then(|tag| self.queue.bind_entry(&mut self.issue, tag, sqe))
+            .and_then(|tag| self.queue.bind_sqe(&mut self.issue, tag, sqe))
             .and_then(|tag| bound.push(tag).ok())
             .ok_or(Error::Fatal)?;
         (self.busy, self.data) = (true, data.cloned());

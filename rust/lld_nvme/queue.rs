@@ -193,7 +193,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         if side.next != side.tail {
             let mut kept = TagBatch::default();
             for tag in tags.drain() {
-                self.withdraw(side, &tag);
+                self.unstage(side, &tag);
                 // As many as there were.
                 let _ = kept.push(tag);
             }
@@ -305,7 +305,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
     /// Takes the entry of `tag`, which was bound, and is given back unissued, out of the staged
     /// ones; its list is free.
     #[cold]
-    fn withdraw(&self, side: &mut NvmeIssue, tag: &Tag<Free>) {
+    fn unstage(&self, side: &mut NvmeIssue, tag: &Tag<Free>) {
         if let Some(slot) = self.slots.get(tag.index()) {
             self.lists.give_back(slot.end(slot.cid()));
         }
@@ -487,7 +487,7 @@ const fn crossed(event: u16, old: u16, new: u16) -> bool {
 impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
     /// Writes `sqe`, whose CID is filled in, where the device will look for it. `None`: the tag is
     /// none of this queue.
-    pub(crate) fn bind_entry(
+    pub(crate) fn bind_sqe(
         &self,
         side: &mut NvmeIssue,
         tag: Tag<Free>,

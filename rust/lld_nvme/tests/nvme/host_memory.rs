@@ -22,7 +22,7 @@ fn of(config: Config, limit: u64, largest: usize) -> Rig {
     let machine = MockPlatform::new();
     let model = Model::new(State::new(&machine, config));
     let rig = Rig::on(machine, model).unwrap();
-    rig.nvme.lend_at_most(limit);
+    rig.nvme.set_hmb_limit(limit);
     rig.machine.fragment(largest);
     rig.nvme.start().unwrap();
     rig
@@ -44,7 +44,7 @@ fn pieces(rig: &Rig) -> Vec<u64> {
 fn it_gets_what_it_prefers_in_large_pieces() {
     let rig = rig(9, 1, 128 * MIB, usize::MAX);
     assert_eq!(pieces(&rig), [4 * MIB, 4 * MIB, MIB]);
-    assert!(told(&rig).starts_with("9216 KiB of memory are lent to it, in 3 pieces"));
+    assert!(told(&rig).starts_with("9216 KiB of memory are lent to it, in 3 chunks"));
     assert_eq!(told(&rig), "", "once");
     rig.model.check();
 }
@@ -130,7 +130,7 @@ fn a_controller_that_refuses_it_does_without() {
     };
     let model = Model::new(State::new(&machine, config));
     let rig = Rig::on(machine, model).unwrap();
-    rig.nvme.lend_at_most(MIB);
+    rig.nvme.set_hmb_limit(MIB);
     // Behind Identify Controller.
     rig.model.state().refuse = Some((1, 0x4002));
     let before = rig.machine.bus().blocks_alive();
