@@ -226,11 +226,11 @@ impl<H: Host> Slots<H> {
         let Some(Occupant::Served(adapter)) = slot.and_then(|slot| locked.occupant(slot)) else {
             return false;
         };
-        let disk = adapter.disks().lock().first().map(|disk| disk.as_raw());
+        let disk = adapter.disks().lock().first().cloned();
         // SAFETY: an added disk, whose whole is its first part.
         disk.is_some_and(|disk| unsafe {
             use kernel::bindings::{blkdev_issue_zeroout, GFP_KERNEL};
-            blkdev_issue_zeroout((*disk).part0, 0, 8, GFP_KERNEL, 0) == 0
+            blkdev_issue_zeroout((*disk.gendisk().as_raw()).part0, 0, 8, GFP_KERNEL, 0) == 0
         })
     }
 
@@ -249,8 +249,8 @@ impl<H: Host> Slots<H> {
         let depth = |adapter: &SlotAdapter<H>| {
             let disks = adapter.disks().lock();
             // SAFETY: the queue of a disk that is there.
-            let depth = |disk: &Disk| unsafe { (*disk.queue_raw()).quiesce_depth };
-            disks.iter().map(depth).fold(0, i32::wrapping_add)
+            let depth = |disk: &Disk| unsafe { (*(*disk.gendisk().as_raw()).queue).quiesce_depth };
+            (disks.iter().map(|disk| depth(disk))).fold(0, i32::wrapping_add)
         };
         (0..2)
             .filter_map(|number| self.of(number, depth))

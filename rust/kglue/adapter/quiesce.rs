@@ -19,7 +19,6 @@ use core::fmt;
 use core::sync::atomic::Ordering;
 use engine::{Context, Quiesced, View};
 use hal::{CmdError, Controller, Error, Failure, Platform, Shutdown};
-use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::lock::mutex::MutexBackend;
 use kernel::sync::lock::Guard;
@@ -478,14 +477,10 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         *closed = true;
         // One by one and without the lock: a recovery that fails meanwhile takes it.
         loop {
-            let raw = self.disks.lock().last().map(|disk| disk.as_raw());
-            let Some(raw) = raw else { return };
-            // SAFETY: in the list, out of which only the holder of `change` takes disks.
-            unsafe { bindings::del_gendisk(raw) };
-            let disk = self.disks.lock().pop();
-            if let Some(mut disk) = disk {
-                disk.mark_not_added();
-            }
+            let disk = self.disks.lock().last().cloned();
+            let Some(disk) = disk else { return };
+            disk.remove();
+            self.disks.lock().pop();
         }
     }
 

@@ -166,27 +166,15 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             self.config.naming,
             self.number,
         )?;
-        let raw = disk.as_raw();
+        let disk = Arc::new(disk, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // In the list before it is shown: a recovery that fails meanwhile must find it.
-        {
-            let mut disk = disk;
-            disk.mark_added();
-            self.disks.lock().add(disk)?;
+        self.disks.lock().add(disk.clone())?;
+        let shown = disk.show(self.device());
+        if shown.is_err() {
+            let is_it = |other: &Disk| core::ptr::eq(other, &*disk);
+            self.disks.lock().take(is_it);
         }
-        let parent = self.device().map_or(null_mut(), crate::device::raw);
-        // SAFETY: in the list, which only `remove` empties, after this.
-        let added = unsafe { crate::blk::disk::add(raw, parent) };
-        if added.is_err() {
-            self.forget_disk(raw);
-        }
-        added
-    }
-
-    fn forget_disk(&self, raw: *mut bindings::gendisk) {
-        let forgotten = self.disks.lock().take(|disk| disk.as_raw() == raw);
-        if let Some(mut disk) = forgotten {
-            disk.mark_not_added();
-        }
+        shown
     }
 }
 
@@ -328,8 +316,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     }
 
     /// Calls `f` for each disk. None comes or goes meanwhile: the caller holds `change`.
-    fn each_disk(&self, f: impl FnMut(&Disk)) {
-        self.disks.lock().iter().for_each(f);
+    fn each_disk(&self, mut f: impl FnMut(&Disk)) {
+        self.disks.lock().iter().for_each(|disk| f(disk));
     }
 }
 
@@ -356,11 +344,9 @@ impl<'a, C: AdminPath, B: Bus> Frozen<'a, C, B> {
         let mut at = 0usize;
         loop {
             // A recovery that fails takes the lock.
-            let queue = adapter.disks.lock().get(at).map(|disk| disk.queue_raw());
-            let Some(queue) = queue else { break };
-            // SAFETY: the disks, and their queues with them, are the same until `change` is given
-            // back, by its holder's promise.
-            unsafe { bindings::blk_mq_freeze_queue_wait(queue) };
+            let disk = adapter.disks.lock().get(at).cloned();
+            let Some(disk) = disk else { break };
+            disk.wait_until_frozen();
             at = at.saturating_add(1);
         }
         // INVARIANT: just done.

@@ -193,7 +193,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 /// Each disk's queue was quiesced `kept_out` times by this, and not undone; and frozen once where
 /// `frozen` says so.
 pub(crate) struct Shown {
-    disks: KVec<Disk>,
+    disks: KVec<Arc<Disk>>,
     kept_out: u32,
     frozen: bool,
 }
@@ -210,7 +210,7 @@ impl Shown {
     }
 
     /// `disk` is one of them from now on; nobody has I/O for it yet. Sleeps.
-    pub(super) fn add(&mut self, disk: Disk) -> Result<(), Error> {
+    pub(super) fn add(&mut self, disk: Arc<Disk>) -> Result<(), Error> {
         (self.disks.reserve(1, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
         // INVARIANT: as often as the others.
         (0..self.kept_out).for_each(|_| disk.quiesce());
@@ -223,13 +223,13 @@ impl Shown {
 
     /// The name of the first one.
     pub(super) fn first_name(&self) -> Option<&str> {
-        self.disks.iter().next().map(Disk::name)
+        self.disks.iter().next().map(|disk| disk.name())
     }
 
     /// The first disk of which `is_meant` is one of them no more; what it has still to do gets
     /// through.
-    pub(super) fn take(&mut self, is_meant: impl FnMut(&Disk) -> bool) -> Option<Disk> {
-        let at = self.disks.iter().position(is_meant)?;
+    pub(super) fn take(&mut self, mut is_meant: impl FnMut(&Disk) -> bool) -> Option<Arc<Disk>> {
+        let at = self.disks.iter().position(|disk| is_meant(disk))?;
         let disk = self.disks.remove(at).ok()?;
         (0..self.kept_out).for_each(|_| disk.unquiesce());
         if self.frozen {
@@ -239,7 +239,7 @@ impl Shown {
     }
 
     /// Takes the last one, all of whose I/O has ended.
-    pub(super) fn pop(&mut self) -> Option<Disk> {
+    pub(super) fn pop(&mut self) -> Option<Arc<Disk>> {
         self.disks.pop()
     }
 
@@ -247,27 +247,27 @@ impl Shown {
     /// through.
     pub(super) fn keep_out(&mut self) {
         self.kept_out = self.kept_out.saturating_add(1);
-        self.disks.iter().for_each(Disk::quiesce);
+        self.disks.iter().for_each(|disk| disk.quiesce());
     }
 
     /// What is under way for any of them goes on, and what comes waits and holds nothing of the
     /// block layer's, until [`Shown::thaw`]. Once frozen they stay so. Sleeps.
     pub(super) fn freeze(&mut self) {
         if !core::mem::replace(&mut self.frozen, true) {
-            self.disks.iter().for_each(Disk::freeze);
+            self.disks.iter().for_each(|disk| disk.freeze());
         }
     }
 
     /// Nothing that [`Shown::freeze`] waits for is under way any more; or they were thawed
     /// meanwhile, as their device is gone, and all that comes fails.
     pub(super) fn is_frozen(&self) -> bool {
-        !self.frozen || self.disks.iter().all(Disk::is_frozen)
+        !self.frozen || self.disks.iter().all(|disk| disk.is_frozen())
     }
 
     /// Undoes [`Shown::freeze`]; without that, does nothing. Sleeps.
     pub(super) fn thaw(&mut self) {
         if core::mem::take(&mut self.frozen) {
-            self.disks.iter().for_each(Disk::thaw);
+            self.disks.iter().for_each(|disk| disk.thaw());
         }
     }
 
@@ -275,15 +275,15 @@ impl Shown {
     pub(super) fn let_in(&mut self) {
         if let Some(left) = self.kept_out.checked_sub(1) {
             self.kept_out = left;
-            self.disks.iter().for_each(Disk::unquiesce);
+            self.disks.iter().for_each(|disk| disk.unquiesce());
         }
     }
 }
 
 impl Deref for Shown {
-    type Target = [Disk];
+    type Target = [Arc<Disk>];
 
-    fn deref(&self) -> &[Disk] {
+    fn deref(&self) -> &[Arc<Disk>] {
         &self.disks
     }
 }

@@ -2,18 +2,20 @@
 //! One disk: made, shown, and taken away.
 
 use core::fmt::Write;
-use core::ptr::from_ref;
+use core::ptr::{from_ref, null_mut};
+use core::sync::atomic::{AtomicBool, Ordering};
 use hal::{Error, Limits, Unit};
 use kernel::bindings;
+use kernel::device::Device;
 use kernel::error::{from_err_ptr, to_result};
 use kernel::prelude::*;
 
 use crate::adapter::Naming;
 use crate::blk::fops;
 use crate::blk::gendisk::{
-    blk_freeze_queue_start_non_owner, blk_mq_kick_requeue_list, blk_mq_quiesce_queue_nowait,
-    blk_mq_unfreeze_queue_non_owner, blk_mq_unquiesce_queue, check, queue_limits, sectors,
-    DiskShared, GenDisk, MINORS,
+    blk_freeze_queue_start_non_owner, blk_mq_freeze_queue_wait, blk_mq_kick_requeue_list,
+    blk_mq_quiesce_queue_nowait, blk_mq_unfreeze_queue_non_owner, blk_mq_unquiesce_queue, check,
+    queue_limits, sectors, DiskShared, GenDisk, MINORS,
 };
 use crate::errno::from_errno;
 use crate::text::Text;
@@ -25,11 +27,14 @@ use crate::{shims, sysfs};
 /// It holds the driver's reference to `disk`, which stays for as long, and no longer.
 pub(crate) struct Disk {
     disk: GenDisk<'static>,
-    added: bool,
+    /// User space sees it: [`Disk::show`] has succeeded, and [`Disk::remove`] was not called.
+    added: AtomicBool,
 }
 
 // SAFETY: a gendisk belongs to no thread.
 unsafe impl Send for Disk {}
+// SAFETY: the block layer orders what is done to a gendisk, and `added` is atomic.
+unsafe impl Sync for Disk {}
 
 /// A disk's name for `naming`.
 fn name(naming: Naming, controller: i32, unit: u32) -> [u8; 32] {
@@ -77,11 +82,12 @@ impl Disk {
             GenDisk::from_raw(made)
         };
         // INVARIANT: the reference came with it.
-        Ok(Self { disk, added: false })
+        let added = AtomicBool::new(false);
+        Ok(Self { disk, added })
     }
 
     /// The kernel's structure, to look at.
-    fn gendisk(&self) -> GenDisk<'_> {
+    pub(crate) fn gendisk(&self) -> GenDisk<'_> {
         self.disk
     }
 
@@ -91,13 +97,8 @@ impl Disk {
     }
 
     /// The kernel's structure.
-    pub(crate) fn as_raw(&self) -> *mut bindings::gendisk {
+    fn as_raw(&self) -> *mut bindings::gendisk {
         self.disk.as_raw()
-    }
-
-    /// The kernel's structure of its queue.
-    pub(crate) fn queue_raw(&self) -> *mut bindings::request_queue {
-        self.gendisk().queue_raw()
     }
 
     fn shared(&self) -> &DiskShared {
@@ -123,16 +124,6 @@ impl Disk {
     pub(crate) fn close(&self) {
         (self.shared().hctxs.iter()).for_each(|hctx| hctx.format.forget());
         self.gendisk().resize(None);
-    }
-
-    /// It was taken away already, or never shown.
-    pub(crate) fn mark_not_added(&mut self) {
-        self.added = false;
-    }
-
-    /// Notes that `add` is under way, after which `remove` has to take the disk away again.
-    pub(crate) fn mark_added(&mut self) {
-        self.added = true;
     }
 
     /// Nothing more gets through to it: what waits for it fails.
@@ -163,6 +154,11 @@ impl Disk {
         self.gendisk().is_frozen()
     }
 
+    /// Waits until nothing of it is under way, after [`Disk::freeze`]. Sleeps.
+    pub(crate) fn wait_until_frozen(&self) {
+        blk_mq_freeze_queue_wait(self.gendisk().queue());
+    }
+
     /// Undoes one [`Disk::freeze`]. Sleeps.
     pub(crate) fn thaw(&self) {
         blk_mq_unfreeze_queue_non_owner(self.gendisk().queue());
@@ -173,27 +169,28 @@ impl Disk {
         blk_mq_kick_requeue_list(self.gendisk().queue());
     }
 
+    /// Shows it to user space, with its attributes, under `parent`, once. The block layer reads its
+    /// partition table. Sleeps.
+    pub(crate) fn show(&self, parent: Option<&Device>) -> Result<(), Error> {
+        if self.gendisk().is_shown() {
+            return Err(Error::Invalid);
+        }
+        let parent = parent.map_or(null_mut(), crate::device::raw);
+        // SAFETY: the disk is there, by the invariant, and not shown yet; the parent is null or
+        // alive, and the groups are static.
+        let failed = unsafe { bindings::device_add_disk(parent, self.as_raw(), sysfs::groups()) };
+        to_result(failed).map_err(from_errno)?;
+        self.added.store(true, Ordering::Release);
+        Ok(())
+    }
+
     /// Takes it away from user space; returns when all its I/O has ended. Sleeps.
-    pub(crate) fn remove(&mut self) {
-        if core::mem::take(&mut self.added) {
-            // SAFETY: added, and removed once.
+    pub(crate) fn remove(&self) {
+        if self.added.swap(false, Ordering::AcqRel) {
+            // SAFETY: shown, and removed once.
             unsafe { bindings::del_gendisk(self.as_raw()) };
         }
     }
-}
-
-/// Shows `disk`, with its attributes, under `parent` (which may be null). It reads the partition
-/// table. Sleeps.
-///
-/// # Safety
-/// `disk` comes from a live [`Disk`], `parent` is alive.
-pub(crate) unsafe fn add(
-    disk: *mut bindings::gendisk,
-    parent: *mut bindings::device,
-) -> Result<(), Error> {
-    // SAFETY: by the caller's promise; the groups are static.
-    let failed = unsafe { bindings::device_add_disk(parent, disk, sysfs::groups()) };
-    to_result(failed).map_err(from_errno)
 }
 
 impl Drop for Disk {

@@ -79,9 +79,11 @@ unsafe extern "C" {
     safe fn hiops_resize(disk: GenDisk<'_>, sectors: u64, read_only: bool);
     /// Begins to freeze the queue, by nobody in particular. Sleeps.
     pub(super) safe fn blk_freeze_queue_start_non_owner(queue: DiskQueue<'_>);
-    /// Undoes it.
+    /// Waits until it is frozen. Sleeps.
+    pub(super) safe fn blk_mq_freeze_queue_wait(queue: DiskQueue<'_>);
+    /// Undoes one freeze.
     pub(super) safe fn blk_mq_unfreeze_queue_non_owner(queue: DiskQueue<'_>);
-    /// Waits for that for `timeout` ticks; 0: it is not.
+    /// Waits until it is frozen, for `timeout` ticks at most; 0: it is not.
     safe fn blk_mq_freeze_queue_wait_timeout(queue: DiskQueue<'_>, timeout: c_ulong) -> c_int;
     /// Nothing more is given to the driver. Any context.
     pub(super) safe fn blk_mq_quiesce_queue_nowait(queue: DiskQueue<'_>);
@@ -93,8 +95,9 @@ unsafe extern "C" {
 
 const _: [unsafe extern "C" fn(*mut bindings::gendisk); 1] = [bindings::blk_mark_disk_dead];
 const _: [unsafe extern "C" fn(*mut bindings::gendisk, u64, bool); 1] = [shims::hiops_resize];
-const _: [unsafe extern "C" fn(*mut bindings::request_queue); 5] = [
+const _: [unsafe extern "C" fn(*mut bindings::request_queue); 6] = [
     bindings::blk_freeze_queue_start_non_owner,
+    bindings::blk_mq_freeze_queue_wait,
     bindings::blk_mq_unfreeze_queue_non_owner,
     bindings::blk_mq_quiesce_queue_nowait,
     bindings::blk_mq_unquiesce_queue,
@@ -153,11 +156,6 @@ impl<'a> GenDisk<'a> {
         let (queue, alive) = (self.fields().queue, PhantomData);
         // INVARIANT: the disk's, which is there for as long.
         DiskQueue { queue, alive }
-    }
-
-    /// The kernel's structure of its queue.
-    pub(super) fn queue_raw(self) -> *mut bindings::request_queue {
-        self.fields().queue
     }
 
     /// Its name.
