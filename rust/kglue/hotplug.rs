@@ -112,7 +112,10 @@ pub(crate) enum Occupant<H: Host> {
 }
 
 /// # Invariants
-/// `occupant` is null, or a box that only the slot's drop and `Slots::detach` take.
+/// `occupant` is null, or a box that only the slot's drop and `Slots::detach` take. The box is not
+/// freed while a reader has it: `detach` borrows the [`SlotsLocked`] for itself alone, and between
+/// the taking and the freeing it waits for the interrupt handlers and cancels the work of
+/// `caller`; these three are all the readers there are ([`Slot::occupant`]).
 pub(crate) struct Slot<H: Host> {
     /// Its port's.
     pub(crate) number: u8,
@@ -144,10 +147,12 @@ impl<H: Host> Slot<H> {
         }
     }
 
-    /// Its occupant: null, or a box that is valid until it is taken.
+    /// Its occupant. Called by an interrupt handler that [`Bus::synchronize`] waits for, by the
+    /// work of `caller`, and by the holder of a [`SlotsLocked`].
     #[inline]
-    pub(crate) fn occupant(&self) -> *const Occupant<H> {
-        self.occupant.load(Ordering::Acquire)
+    fn occupant(&self) -> Option<&Occupant<H>> {
+        // SAFETY: null, or a box that stays while these readers have it, by the invariant.
+        unsafe { self.occupant.load(Ordering::Acquire).as_ref() }
     }
 
     pub(crate) fn mask(&self) -> u32 {
@@ -159,7 +164,8 @@ impl<H: Host> Slot<H> {
             .store(KBox::into_raw(occupant), Ordering::Release);
     }
 
-    pub(crate) fn take(&self) -> Option<KBox<Occupant<H>>> {
+    /// By `Slots::detach` and the drop.
+    fn take(&self) -> Option<KBox<Occupant<H>>> {
         let occupant = self.occupant.swap(null_mut(), Ordering::AcqRel);
         // SAFETY: a box, which nobody takes twice.
         (!occupant.is_null()).then(|| unsafe { KBox::from_raw(occupant) })
@@ -183,8 +189,7 @@ impl<H: Host> Drop for Slot<H> {
 impl<H: Host> Run<PortEvents> for Slot<H> {
     fn run(&self) {
         let _no_io = NoIo::new();
-        // SAFETY: what takes the occupant cancels this work before it goes.
-        match unsafe { self.occupant().as_ref() } {
+        match self.occupant() {
             None => {}
             Some(Occupant::Waiting(port)) => {
                 if let Ok(PortEvent::Came) = SlotPort::handle_events(port) {
@@ -266,9 +271,7 @@ impl<'a> SlotsLocked<'a> {
         if !core::ptr::eq(hotplug_work, self.hotplug_work) {
             return None;
         }
-        // SAFETY: only the hot-plug work takes what is there, which holds the lock, and borrows
-        // what it holds it by for itself.
-        unsafe { slot.occupant().as_ref() }
+        slot.occupant()
     }
 }
 
@@ -355,8 +358,7 @@ impl<H: Host> Slots<H> {
         let Some(slot) = slots.find(|slot| slot.number == number) else {
             return false;
         };
-        // SAFETY: what takes the occupant waits for the handlers.
-        match unsafe { slot.occupant().as_ref() } {
+        match slot.occupant() {
             Some(Occupant::Served(adapter)) => adapter.interrupt(0),
             Some(Occupant::Waiting(port)) => port.interrupt(0) != Cause::None,
             None => false,
