@@ -21,18 +21,18 @@ use crate::shims;
 // Safe to call: they ask for nothing else, as above. Each is as its header says it: see the
 // constants below.
 unsafe extern "C" {
-    /// Nests. The caller calls the other one later.
+    /// Nests. The caller calls [`hiops_preempt_enable`] later.
     pub(crate) safe fn hiops_preempt_disable();
-    /// As it, for a thread that submits. Whoever calls it calls the other one.
+    /// Turns preemption off for a thread that submits, which calls [`hiops_preempt_enable`] later.
     pub(crate) safe fn hiops_submit_begin();
-    /// Undoes it.
+    /// Undoes either.
     pub(crate) safe fn hiops_preempt_enable();
-    /// Bottom halves wait, if interrupts do not already; whether they do now. Whoever is answered
-    /// `true` calls the other one. Any context.
+    /// Bottom halves wait, if interrupts do not already; whether they do now. A caller that is
+    /// answered `true` calls [`hiops_bh_on`] later. Any context.
     pub(crate) safe fn hiops_bh_off() -> bool;
     /// Undoes it.
     pub(crate) safe fn hiops_bh_on();
-    /// What the calling thread allocates starts no I/O. The result is for the other one.
+    /// What the calling thread allocates starts no I/O. The result is for [`hiops_noio_restore`].
     pub(crate) safe fn hiops_noio_save() -> u32;
     /// Undoes it, in the same thread.
     pub(crate) safe fn hiops_noio_restore(flags: u32);
@@ -83,6 +83,8 @@ unsafe extern "C" {
     /// A workqueue that memory pressure can't stall, with that number in its name; null: there is
     /// no memory. Sleeps.
     pub(crate) safe fn hiops_alloc_wq(number: c_int) -> *mut bindings::workqueue_struct;
+    /// Hooks the kernel's waits: 0, or an errno. Counted; each success is undone once. Sleeps.
+    pub(crate) safe fn hiops_hook_get() -> c_int;
     /// Returns when all threads have left the wait hook that were in it. Sleeps.
     pub(crate) safe fn hiops_hook_left();
     /// The kernel's tick count: a word that the tick advances.
@@ -159,7 +161,9 @@ const _: [unsafe extern "C" fn() -> bool; 16] = [
     shims::hiops_on_idle_cpu,
     hiops_on_idle_cpu,
 ];
-const _: [unsafe extern "C" fn() -> i32; 6] = [
+const _: [unsafe extern "C" fn() -> i32; 8] = [
+    shims::hiops_hook_get,
+    hiops_hook_get,
     shims::hiops_number_get,
     hiops_number_get,
     shims::hiops_disk_number_get,

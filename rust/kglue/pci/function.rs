@@ -49,6 +49,9 @@ unsafe extern "C" {
     pub(super) safe fn pci_restore_state(function: &pci::Device<Bound>);
     /// Lets it signal by its INTx pin, or not.
     safe fn pci_intx(function: &pci::Device<Bound>, on: c_int);
+    /// Gives back those windows of it that are bits of `windows`; one that was not reserved is
+    /// told.
+    safe fn pci_release_selected_regions(function: &pci::Device<Bound>, windows: c_int);
 }
 
 const _: [unsafe extern "C" fn(*mut bindings::pci_dev); 4] = [
@@ -61,7 +64,8 @@ const _: [unsafe extern "C" fn(*mut bindings::pci_dev) -> bool; 1] =
     [bindings::pci_device_is_present];
 const _: [unsafe extern "C" fn(*mut bindings::pci_dev) -> c_int; 2] =
     [bindings::pci_enable_device_mem, bindings::pci_save_state];
-const _: [unsafe extern "C" fn(*mut bindings::pci_dev, c_int); 1] = [bindings::pci_intx];
+const _: [unsafe extern "C" fn(*mut bindings::pci_dev, c_int); 2] =
+    [bindings::pci_intx, bindings::pci_release_selected_regions];
 
 impl Deref for Function {
     type Target = pci::Device<Bound>;
@@ -210,8 +214,7 @@ impl Claim {
     }
 
     /// Lets the function master the bus. After its device was stopped: one that runs still, with
-    /// the addresses of whoever had it before, would write to memory that is somebody else's by
-    /// now. Sleeps.
+    /// the addresses of its last driver, would write to memory that has another use by now. Sleeps.
     pub fn set_master(&self) {
         self.region.function.set_master();
     }
@@ -299,10 +302,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: reserved, by the invariant.
-        unsafe {
-            bindings::pci_release_selected_regions(self.function.as_raw(), mask(self.bar));
-        }
+        // Reserved, by the invariant.
+        pci_release_selected_regions(&self.function, mask(self.bar));
     }
 }
 

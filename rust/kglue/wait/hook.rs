@@ -6,7 +6,7 @@ use super::{end, queue_of, table, WaitSlot};
 use crate::blk::hctx::{Offer, QueueRef, WaitStart};
 use crate::platform::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
-use crate::shims_safe::{hiops_may_drain, hiops_may_nap, hiops_this_pid};
+use crate::shims_safe::{hiops_hook_get, hiops_may_drain, hiops_may_nap, hiops_this_pid};
 use core::ptr::{from_ref, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
 use engine::{Context, Next, Thread, Waiter};
@@ -199,8 +199,7 @@ impl Hook {
     /// Hooks the waits of the machine; `None`, said once: it can't be done here. Sleeps.
     pub(crate) fn new() -> Option<Self> {
         static TOLD: AtomicBool = AtomicBool::new(false);
-        // SAFETY: may sleep; undone in `drop`.
-        let failed = unsafe { shims::hiops_hook_get() };
+        let failed = hiops_hook_get();
         if failed != 0 {
             if !TOLD.swap(true, Ordering::Relaxed) {
                 pr_warn!(
