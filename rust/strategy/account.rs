@@ -17,12 +17,12 @@
 
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// After what was lost, so many times as long passes until the next trial: 50 ms after a slice of
-/// 3 ms. With 256 a slice that fio took to start 256 threads cost psync-256 a third of its window,
+/// How many times as long as what was lost passes until the next trial: 50 ms after a slice of 3
+/// ms. With 256 a slice that fio took to start 256 threads cost psync-256 a third of its window,
 const REST: u64 = 16;
-/// and twice as long for each trial that has failed in a row, up to so many.
+/// The pause doubles for each trial that has failed in a row, up to this many times.
 const MOST_DOUBLINGS: u32 = 10;
-/// What was open for so many times as long as what it lost in the end begins anew: it fails so
+/// What was open for this many times as long as what it lost in the end begins anew: it fails so
 /// seldom that it does not matter.
 const HELD: u64 = 4096;
 const NS_PER_MS: u64 = 1_000_000;
@@ -30,9 +30,9 @@ const NS_PER_MS: u64 = 1_000_000;
 /// How much of an account's time may be at stake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stakes {
-    /// What was saved counts up to so much: as much may be lost before it is given up.
+    /// The most that savings add up to: as much may be lost before it is given up.
     pub most_ns: u64,
-    /// So much may be lost by a trial.
+    /// How much may be lost by a trial.
     pub trial_ns: u64,
 }
 
@@ -134,8 +134,8 @@ impl Account {
         self.failed.load(Ordering::Relaxed) != 0
     }
 
-    /// What made the last trial fail, just now, stays: the next begins as if so many had failed in
-    /// a row.
+    /// What made the last trial fail, just now, stays: the next begins as if `failed` had failed
+    /// in a row.
     pub fn persist(&self, failed: u32, now_ms: u64) {
         let rest = (self.soonest_ms.load(Ordering::Relaxed)).saturating_sub(now_ms);
         let before = failed.saturating_sub(1).min(MOST_DOUBLINGS);

@@ -6,14 +6,14 @@
 //! # What is deferred
 //! Commands that are no whole batch, while the device has work enough: no more than a batch less
 //! than it has tags. On a CPU that others wait for, who come by soon, a batch is enough: there the
-//! CPU is what is short, and whoever comes next has commands to add. There, as long as yielding
+//! CPU is what is short, and the next thread has commands to add. There, as long as yielding
 //! pays, a polled queue defers even what the device could begin with: a device that is told of
-//! three answers three, and so whoever drains for them tells of three again.
+//! three answers three, and so the thread that drains them tells of three again.
 //!
-//! # Who passes by
-//! Where the queue interrupts, what has come is announced anyway, and nobody looks for it in
-//! passing. Where it is polled, whoever passes by looks, when nobody has for most of the
-//! interval of the ticks, which puts the next tick off: while threads pass by, there are none.
+//! # Polling on submission
+//! Where the queue interrupts, a completion is announced anyway, and no thread polls for it as it
+//! submits. Where it is polled, a thread that submits polls, when none has for most of the timer's
+//! interval, which puts the next tick off: while threads submit, there are none.
 //!
 //! # What pays
 //! Each way to wait is taken only while it pays: an [`Account`] of each queue's says so, of what it
@@ -29,12 +29,12 @@ use crate::hybrid::{Cpu, LoadWindow, Sample, Source};
 use crate::predict::{Carried, Foresight, Planned};
 use crate::{Account, Stakes};
 
-/// How many requests one visit ends. It has its CPU for itself meanwhile, and issues as many in
-/// their place: with SATA some 25,000 instructions, where the longest interrupt handler of libata
-/// takes 40,000 (`bench/run handlers-sata`).
+/// How many requests one drain on submission ends. It has its CPU for itself meanwhile, and issues
+/// as many in their place: with SATA some 25,000 instructions, where the longest interrupt handler
+/// of libata takes 40,000 (`bench/run handlers-sata`).
 const VISIT: usize = 8;
-/// A command is deferred for so many intervals of the ticks at most: however long the device takes,
-/// a batch is there by then, or the threads have something else to do.
+/// For how many intervals of the ticks a command is deferred at most: however long the device
+/// takes, a batch is there by then, or the threads have something else to do.
 const MOST_DEFERRED: u64 = 2;
 /// What may be lost before a way to wait is given up, in sleeps,
 const MOST: u64 = if cfg!(loom) { 2 } else { 64 };
@@ -57,7 +57,7 @@ pub struct Coop<P: Platform> {
     foresight: Foresight<P>,
 }
 
-/// What is at stake where a sleep is to be saved, and a trial may take so many.
+/// What is at stake where a sleep is to be saved, and a trial may take `trial` of them.
 #[inline]
 fn stakes(costs: &Costs, trial: u64) -> Stakes {
     Stakes {
@@ -203,8 +203,8 @@ impl<P: Platform> Strategy for Coop<P> {
         watch.note(sample, &self.polling, view)
     }
 
-    /// Where the CPU is short of time, those come first who are ready: whoever polls then finds
-    /// more.
+    /// Where the CPU is short of time, the threads that are ready run first: a thread that polls
+    /// after them finds more.
     #[inline]
     fn waits(&self, view: &impl View, expected: Option<Expected>) -> WaitPlan {
         let spins = || self.spinning.is_open(view.now_ms());

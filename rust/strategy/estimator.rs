@@ -22,8 +22,9 @@
 //! mostly is, and a class that was not seen yet, if others of its depth were.
 //!
 //! Several commands share one link, so what counts is how much goes over it before a command is
-//! over: its own bytes, and those of the commands that were issued before it. Who knows both gives
-//! their sum; who does not gives its own, and what the others take is in what its class takes.
+//! over: its own bytes, and those of the commands that were issued before it. A caller that knows
+//! both gives their sum; one that does not gives its own, and what the others take is in what its
+//! class takes.
 //!
 //! # Writers
 //! Any number at a time, in any context: everything is relaxed, values may be of different
@@ -47,9 +48,9 @@
 //!
 //! What was there at the first look took as long at most. It pulls the value down by as much as a
 //! measurement would; when four in a row were there, it is the value, and each one more takes off
-//! that twice as much as the one before. Whoever comes too late each time never measures, and comes
-//! sooner so: were it by what the look was early, which is little where the device is regular, a
-//! device that became much faster would be noticed after hundreds of commands.
+//! that twice as much as the one before. A thread that comes too late each time never measures, and
+//! comes sooner so: were it by what the look was early, which is little where the device is
+//! regular, a device that became much faster would be noticed after hundreds of commands.
 //!
 //! Where anything counts, as the spread is as wide as the value, nothing is far. So eight in a row
 //! that took less than half of the value are the value, too.
@@ -77,16 +78,17 @@ use core::fmt;
 use engine::{Due, Seen};
 use hal::{Error, Op, Platform};
 
-/// So many commands of a class must have been measured before it speaks for itself,
+/// How many commands of a class must have been measured before it speaks for itself.
 const ENOUGH: u32 = 2;
-/// and so many of a depth before their line speaks for a class of which there are fewer.
+/// How many of a depth must have been before their line speaks for a class of which there are
+/// fewer.
 const ENOUGH_OF_LINE: u32 = 8;
 /// What is read off the line may be wrong by that part of what it adds or takes away, as a power of
 /// two.
 const OFF_LINE: u32 = 3;
-/// The first so many commands of each class are for the line, too, and then
+/// How many commands of each class, the first ones, are for the line, too.
 const ALL_FOR_LINE: u32 = 64;
-/// one in 2 to the power of so many.
+/// After those, one in 2 to the power of this is.
 const ONE_FOR_LINE: u32 = 2;
 
 /// What is known of a class.
@@ -240,7 +242,7 @@ const SIZES: usize = 4;
 /// 1, 2, up to 4, 8 and 16 outstanding, and more.
 const DEPTHS: usize = 6;
 
-/// The smallest size's commands have so many bytes at most, as a power of two.
+/// How many bytes the smallest size's commands have at most, as a power of two.
 const SMALL: u32 = 12;
 
 /// What a class's code has that no other byte has.
@@ -270,8 +272,8 @@ fn bits(n: u64) -> u32 {
 }
 
 impl Class {
-    /// Of a command of so many bytes, its own alone, with which so many are outstanding, itself
-    /// counted. `None`: it can't be foretold.
+    /// The class of a command of `bytes`, its own alone, with which `outstanding` are outstanding,
+    /// itself counted. `None`: it can't be predicted.
     #[inline]
     pub fn of(op: Op, bytes: u64, outstanding: u64) -> Option<Self> {
         let op = match op {
@@ -359,19 +361,20 @@ impl fmt::Display for Class {
 
 /// A measurement moves value and spread by its part of 2 to the power of so much.
 const WEIGHT: u32 = 3;
-/// One of the first [`EARLY`] moves them by so much.
+/// How much one of the first [`EARLY`] moves them.
 const WEIGHT_EARLY: u32 = 2;
-/// It counts as no further away than so many spreads, as a power of two,
+/// How many spreads a measurement counts as away at most, as a power of two.
 const FAR: u32 = 2;
-/// and that part of the value, as such a power: where there was no spread it has to begin.
+/// The same limit as a part of the value, as such a power: where there was no spread it has to
+/// begin.
 const LEAST: u32 = 5;
 /// Two are alike that differ by that part of how far they are off, as a power of two.
 const ALIKE: u32 = 2;
-/// So many in a row that were there at the first look: the value is too high.
+/// After how many in a row that were there at the first look the value is too high.
 const LATE: u32 = 4;
-/// So many in a row that took less than half of it: likewise, however far the spread lets them
-/// count. An eighth of the way each, a value of seconds takes 126 commands to come down to 2 us.
-/// Where a command takes less than half as often as not, eight in a row are chance once in 256.
+/// The same for those that took less than half of it, however far the spread lets them count. An
+/// eighth of the way each, a value of seconds takes 126 commands to come down to 2 us. Where a
+/// command takes less than half as often as not, eight in a row are chance once in 256.
 const MUCH_SOONER: u32 = 8;
 /// However many there were, it is lowered by that part of it at most, as a power of two: what the
 /// device takes now may have been passed by as much, and a nap is too short by no more.
@@ -383,13 +386,13 @@ const SOONER: u32 = 2;
 const MOST_DOUBLED: u32 = 16;
 /// The spread of what was seen once is that part of it, as a power of two.
 const FIRST: u32 = 2;
-/// One of the first so many measurements that is less than a quarter of those before begins anew:
+/// One of the first `EARLY` measurements that is less than a quarter of those before begins anew:
 /// they were of a command that took long for reasons of its own.
 const EARLY: u32 = 4;
-/// Bytes are counted up to so many, which is more than any one command has.
+/// The most bytes that are counted, which is more than any one command has.
 const MOST_BYTES: u64 = 32 << 20;
-/// Durations up to so many, some 2 s: nobody naps for longer, and how far one is off another fits
-/// the 32 signed bits that it is kept in.
+/// The longest duration that is counted, some 2 s: nobody naps for longer, and how far one is off
+/// another fits the 32 signed bits that it is kept in.
 const MOST_NS: u32 = i32::MAX.unsigned_abs();
 
 /// Of one class, or of several together.
@@ -397,9 +400,9 @@ const MOST_NS: u32 = i32::MAX.unsigned_abs();
 /// Each value is kept in 32 bits and computed in 64, so no sum of two overflows.
 #[derive(Debug, Default)]
 pub(crate) struct Estimate {
-    /// What a command takes of
+    /// What a command of `bytes` takes.
     expected_ns: AtomicU32,
-    /// so many bytes, which is what they mostly have.
+    /// How many bytes commands mostly have.
     bytes: AtomicU32,
     /// How far measurements are from what was expected.
     spread_ns: AtomicU32,
@@ -415,9 +418,9 @@ pub(crate) struct Estimate {
 /// A measurement beside what was expected, as far as it counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Off {
-    /// So many more bytes than mostly.
+    /// How many more bytes it had than commands mostly have.
     pub(crate) bytes: i64,
-    /// So much longer than expected of so many.
+    /// How much longer it took than is expected of those.
     pub(crate) ns: i64,
 }
 
@@ -598,15 +601,15 @@ impl Estimate {
 const SECTOR: u32 = 9;
 /// The fraction of a slope, in bits.
 const FRACTION: u32 = 8;
-/// A new pair goes into the averages with its part of 2 to the power of so much.
+/// A new pair has a part of 2 to the power of this in the averages.
 const LINE_WEIGHT: u32 = 5;
-/// So many commands until the slope is made anew, once there were as many,
+/// After how many commands the slope is made anew, once there were as many.
 const EACH: u32 = 16;
-/// and before.
+/// The same before.
 const EACH_EARLY: u32 = 4;
-/// So far apart must sizes be, squared, in sectors: 2 KiB.
+/// How far apart sizes must be, squared, in sectors: 2 KiB.
 const APART: u64 = 16;
-/// The line is good up to so many times as far from the middle as sizes mostly are, squared.
+/// The line is good up to this many times as far from the middle as sizes mostly are, squared.
 const REACH: u64 = 16;
 
 /// Nanoseconds a sector, with [`FRACTION`].
@@ -617,7 +620,7 @@ impl Slope {
     /// Of what has no size.
     const FLAT: Self = Self(0);
 
-    /// What the link takes for so many bytes more, or less.
+    /// What the link takes for `bytes` more, or less.
     #[inline(always)]
     pub(crate) fn of(self, bytes: i64) -> i64 {
         bytes.saturating_mul(i64::from(self.0)) >> (SECTOR + FRACTION)
@@ -637,7 +640,7 @@ pub(crate) struct Line {
     slope: AtomicU32,
 }
 
-/// So many bytes in sectors, rounded.
+/// `bytes` in sectors, rounded.
 #[inline(always)]
 fn sectors(bytes: i64) -> i64 {
     bytes.saturating_add(1 << SECTOR >> 1) >> SECTOR

@@ -29,12 +29,12 @@ mod tests;
 
 /// Completions after which the load is judged.
 const WINDOW: u32 = 256;
-/// What ticks save in one window may be spent in later ones: no more than so many windows'
-/// interrupts at once,
+/// What ticks save in one window may be spent in later ones: no more at once than the interrupts
+/// of this many windows.
 const MOST_SAVED: u64 = 4;
-/// and by a trial, for which nothing was saved yet, half as many.
+/// The same for a trial, for which nothing was saved yet.
 const TRIAL: u64 = 2;
-/// A load more than so many times as deep as the one that the last trial began on is another load;
+/// A load more than this many times as deep as the one that the last trial began on is another one;
 /// and so is one that is so much less deep, where an idle CPU shows that all of it is outstanding.
 const DEEPER: u64 = 2;
 /// A window counts as slower from that part of its length on. The project's own choice: with it a
@@ -72,9 +72,9 @@ pub(crate) struct Sample {
     pub(crate) by: Source,
     /// Who had its CPU, if it interrupted anybody.
     pub(crate) cpu: Cpu,
-    /// Commands that were ended,
+    /// Commands that were ended.
     pub(crate) ended: usize,
-    /// of so many that were outstanding.
+    /// How many were outstanding before.
     pub(crate) depth: u64,
     /// How many drains it stands for.
     pub(crate) drains: u32,
@@ -192,9 +192,9 @@ impl LoadWindow {
             .saturating_add(late.unwrap_or(0))
     }
 
-    /// What ticks would have taken in a window of interrupts that was `ns` long, likewise. On an
+    /// What ticks would have taken in a window of interrupts that was `ns` long. On an
     /// idle CPU one tick would have found what came within half an interval; where threads do I/O,
-    /// those who pass by may find it all, as the trial will tell.
+    /// those that submit may find it all, as the trial will tell.
     fn ticks_instead_ns(&self, costs: &Costs, interval_ns: u64, ns: u64) -> u64 {
         let ticks = ns.checked_div(interval_ns).unwrap_or(u64::MAX);
         let late = late_ns(interval_ns);

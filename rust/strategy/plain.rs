@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the in-tree drivers do: the device is told at once, and whoever notices completions, which
-//! is the interrupt (or the timer, where an operator wants that), ends all that are there. No
+//! What the in-tree drivers do: the device is told at once, and what notices completions, which is
+//! the interrupt (or the timer, where an operator wants that), ends all that are there. No
 //! thread does anything for another, or before it sleeps.
 
 use engine::Strategy;

@@ -23,8 +23,8 @@
 //! * It is due sooner than a sleep takes: the thread spins for it, while that pays.
 //! * It is due sooner than the lead and a sleep take.
 //! * It is due so late that nobody would notice a wake-up.
-//! * Others are outstanding on its queue: whoever is woken for those finds its, and there is enough
-//!   to do for the CPU without looking for what has not come.
+//! * Others are outstanding on its queue: the thread that is woken for those finds its, and there
+//!   is enough to do for the CPU without looking for what has not come.
 //! * It does not pay: an [`Account`] of what the looks have saved, and what they and the timers
 //!   took, and slices that a thread was kept waiting for. Beside one that computes a napper, which
 //!   uses more of the CPU than a sleeper, is kept waiting more often.
@@ -70,37 +70,37 @@ use hal::{Error, Op, Platform};
 use crate::estimator::{is_one_of, Class, Delay, Forecast, Known};
 use crate::{Account, Stakes};
 
-/// A thread looks for so many microseconds after a nap, at most, where nothing else is said.
+/// For how many microseconds a thread polls after a nap, at most, where nothing else is said.
 const DEFAULT_WINDOW_US: u8 = 16;
 
 /// What is looked out for is alone on its queue.
 const ALONE: u64 = 1;
-/// A wait that is so many times as long as a sleep takes, as a power of two, is slept through:
+/// A wait that is this many times as long as a sleep takes, as a power of two, is slept through:
 /// what a nap hides of it is a thousandth at most.
 const MOST_SLEEPS: u32 = 10;
 /// What may be lost before naps are given up, in sleeps,
 const MOST: u64 = 64;
 /// and by a trial: some naps are vain until the forecast and the lead are known.
 const TRIAL: u64 = 16;
-/// What is so many spreads late does not come as expected.
+/// By how many spreads a completion is late that does not come as expected.
 const SPREADS: u64 = 2;
-/// Where something comes of fewer than one in so many commands, it is of no use to foretell,
+/// Where something comes of fewer than one in this many commands, predicting is of no use.
 const USED: u8 = 32;
-/// as is seen after so many,
+/// After how many commands that is seen.
 const USELESS: u8 = u8::MAX;
-/// and is not done for so many,
+/// For how many commands nothing is predicted then.
 const PAUSE: u16 = 1024;
-/// and then for so many again: a sixteenth of them all, so that of the 2 to 3 % that it costs two
-/// thousandths are left (docs/results.md, "Where it does not pay").
+/// For how many it is tried after that: a sixteenth of them all, so that of the 2 to 3 % that it
+/// costs two thousandths are left (docs/results.md, "Where it does not pay").
 const TRIED: u8 = 64;
-/// Of naps that the lead seems too long for, one of 2 to the power of so many is taken: threads may
+/// Of naps that the lead seems too long for, one of 2 to the power of this is taken: threads may
 /// have been kept waiting, and nothing but a nap measures it again. A nap takes up to a third more
 /// CPU time than a sleep (docs/results.md, "Threads that nap"), so that is a hundredth of it.
 const ONE_TOO_SHORT: u32 = 5;
-/// A thread that looks so many sleeps after its timer was kept waiting by another's slice: that is
-/// no lead, and can't be slept around. It is a loss: who naps uses more of the CPU, and so has its
-/// share of it used up sooner: 5 of 100 reads waited for a slice instead of 2 (docs/results.md,
-/// "Where it does not pay"). (Not on a polled queue: who sleeps there waits for a tick, longer.)
+/// A thread that polls this many sleeps after its timer was kept waiting by another's slice: that
+/// is no lead, and can't be slept around. It is a loss: a napper uses more of the CPU, and so has
+/// its share of it used up sooner: 5 of 100 reads waited for a slice instead of 2 (docs/results.md,
+/// "Where it does not pay"). (Not on a polled queue: a sleeper there waits for a tick, longer.)
 const MOST_LEAD: u64 = 4;
 
 /// What is foretold of one queue's commands, and whether threads nap by it.
@@ -147,7 +147,7 @@ fn stakes(view: &impl View) -> Stakes {
 }
 
 impl<P: Platform> Foresight<P> {
-    /// From now on a thread looks for so many microseconds after a nap, at most.
+    /// From now on a thread polls for `us` microseconds after a nap, at most.
     pub fn set_window_us(&self, us: u32) {
         let us = u8::try_from(us).unwrap_or(u8::MAX);
         self.window_us.store(us, Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl<P: Platform> Foresight<P> {
         &self.napping
     }
 
-    /// Whether it is of use to know who waits for the command that is issued next.
+    /// Whether it is of use to know which thread waits for the command that is issued next.
     #[inline]
     pub(crate) fn tracks(&self, view: &impl View) -> bool {
         view.outstanding() < ALONE
@@ -321,7 +321,7 @@ impl<P: Platform> Predictor for Foresight<P> {
 pub(crate) enum Planned {
     /// As if nothing were known of it.
     Any,
-    /// Likewise, but that it does not spin: that would be in vain.
+    /// As if nothing were known of it, but that it does not spin: that would be in vain.
     NoSpin,
     /// As [`engine::WaitPlan::Nap`].
     Nap { until_ns: u64, for_ns: u64 },
@@ -329,10 +329,10 @@ pub(crate) enum Planned {
     Spin { for_ns: u64 },
 }
 
-/// After so many naps in a row that were of use they do without the interrupt.
+/// After this many naps in a row that were of use they do without the interrupt.
 const IN_A_ROW: u8 = 32;
-/// Meanwhile the timer comes after so many nanoseconds for what is not foretold, however long the
-/// interval is: nobody is to wait for long who did not ask for this.
+/// Meanwhile the timer comes after this many nanoseconds for what is not predicted, however long
+/// the interval is: a thread that does not nap is not to wait for long.
 const UNFORETOLD_NS: u64 = DEFAULT_POLL_INTERVAL_US as u64 * 1_000;
 
 /// Whether naps carry a queue.
@@ -349,7 +349,7 @@ pub(crate) enum Carried {
 /// What one queue's naps were like of late. Small, as queues are made on a stack.
 #[derive(Default)]
 pub(crate) struct Carrying {
-    /// For so many microseconds at most the last nap was to leave its queue alone.
+    /// For how many microseconds at most the last nap was to leave its queue alone.
     reach_us: AtomicU16,
     /// Naps in a row that were neither vain nor cut short.
     row: AtomicU8,
@@ -358,7 +358,7 @@ pub(crate) struct Carrying {
 }
 
 impl Carrying {
-    /// The queue is left alone for so many nanoseconds.
+    /// The queue is left alone for `ns` nanoseconds.
     #[inline]
     fn set_reach(&self, ns: u64) {
         let us = u16::try_from(ns / 1_000).unwrap_or(u16::MAX);
@@ -387,7 +387,7 @@ impl Carrying {
         self.on.store(false, Ordering::Relaxed);
     }
 
-    /// Whether naps carry the hybrid queue, on which so many commands were outstanding when some
+    /// Whether naps carry the hybrid queue, on which `depth` commands were outstanding when some
     /// ended. With the drain token held.
     #[inline]
     pub(crate) fn carries(&self, view: &impl View, depth: u64) -> Carried {
@@ -420,18 +420,18 @@ impl Carrying {
     }
 }
 
-/// A thread looks from so many parts of a spread before what it expects until as many after, in the
-/// beginning: by then nine of ten have come, if they are off as throws of dice are.
+/// A thread polls from this many parts of a spread before what it expects until as many after, in
+/// the beginning: by then nine of ten have come, if they are off as throws of dice are.
 const MARGIN: u16 = 2 * PART;
 const PART: u16 = 64;
-/// Whoever comes too late widens that by so many parts, whoever does not narrows it by one: so one
-/// of so many and one more comes too late. With 15 a read took 1 to 8 % more CPU time, and no less
-/// of its own (docs/results.md, "Threads that nap").
+/// A thread that comes too late widens that by this many parts, one that does not narrows it by
+/// one: so one of `WIDER` + 1 comes too late. With 15 a read took 1 to 8 % more CPU time, and no
+/// less of its own (docs/results.md, "Threads that nap").
 const WIDER: u16 = 3;
 /// It is that wide at most.
 const WIDEST: u16 = 8 * PART;
 
-/// So many parts of a spread.
+/// A margin, in parts of a spread.
 struct Margin(AtomicU16);
 
 impl Default for Margin {
@@ -441,7 +441,7 @@ impl Default for Margin {
 }
 
 impl Margin {
-    /// So many nanoseconds, for that spread.
+    /// The margin in nanoseconds, for that spread.
     #[inline]
     pub(crate) fn of(&self, spread_ns: u64) -> u64 {
         let parts = u64::from(self.0.load(Ordering::Relaxed));
@@ -461,9 +461,9 @@ impl Margin {
     }
 }
 
-/// Of so many commands, as a power of two, one is measured, if the device is regular,
+/// Of how many commands, as a power of two, one is measured, if the device is regular.
 const PROBES: u32 = 4;
-/// and one of so many, if it is not known to be.
+/// The same if it is not known to be.
 const PROBES_OF_VAGUE: u32 = 2;
 
 /// In how many nanoseconds the next tick comes; `None`: after an interval.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The strategies: policy alone. What carries their decisions out is the engine
+//! The strategies: policy alone. The engine does what they decide
 //! ([`engine::Strategy`] says what it asks, and when); here is no fence, no token, no request.
 //!
 //! * [`Plain`]: what the in-tree drivers do.
-//! * [`Coop`]: the cooperative strategy of HIOPS (ATC '14): who passes by takes completions.
+//! * [`Coop`]: the cooperative strategy of HIOPS (ATC '14): every thread that comes by takes
+//!   completions.
 //! * `Random`: answers with dice, for tests.
 //! * [`Selected`]: whichever of them an operator has chosen for a queue.
 //!
