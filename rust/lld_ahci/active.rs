@@ -198,8 +198,8 @@ impl ActiveTags {
                 place.store(verdict, Ordering::Relaxed);
             }
         }
-        // The drainer may be about to end some of them, too: each belongs to who takes it from
-        // `issued`.
+        // The drainer may be about to end some of them, too: each belongs to the one that
+        // takes it from `issued`.
         let taken = self.issued.fetch_and(!bits, Ordering::SeqCst) & bits;
         self.eh_done.fetch_or(taken, Ordering::Release);
     }

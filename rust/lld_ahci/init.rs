@@ -58,7 +58,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                 self.drive_gone.store(false, Ordering::SeqCst);
                 self.resume_data_path();
             }
-            // Left alone; whoever comes or goes is noticed still.
+            // Left alone; a drive that comes or goes is noticed still.
             _ => {
                 self.stop_port()?;
                 self.regs.track_phyrdy(true);

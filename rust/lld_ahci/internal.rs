@@ -66,8 +66,8 @@ impl AtaReply {
     }
 }
 
-/// The data of such a command: the first so many bytes of contiguous memory, an even number up to 4
-/// MiB.
+/// The data of such a command: the beginning of contiguous memory, an even number of bytes up to
+/// 4 MiB.
 #[derive(Clone, Copy)]
 pub enum Transfer<'a, D> {
     /// None.

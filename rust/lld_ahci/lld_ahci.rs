@@ -21,8 +21,8 @@
 //! 2. For each port of [`Hba::ports`]: [`Port::new`], a [`Site`] around it,
 //!    [`AhciController::new`], `start`, `units`. One with a disk gets its queue; all of them are
 //!    kept, since a drive may come.
-//! 3. The handler is registered; [`Hba::set_interrupt`], and `set_interrupt` of each port. Who
-//!    polls a port turns only the port's off.
+//! 3. The handler is registered; [`Hba::set_interrupt`], and `set_interrupt` of each port. A
+//!    caller that polls a port turns only the port's off.
 //! 4. In the handler [`Hba::interrupt`] calls for each port that may be meant; there
 //!    [`hal::Controller::interrupt`], and then its queue is drained.
 //! 5. After [`Site::schedule_eh`] a thread quiesces the queue (`engine::Quiesced`), calls

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Sleep of the link (AHCI 1.3.1 section 8.3, Serial ATA 3.x section 8.4.3): who may have it go to
+//! Sleep of the link (AHCI 1.3.1 section 8.3, Serial ATA 3.x section 8.4.3): what may have it go to
 //! Partial or to Slumber while there is nothing to do.
 //!
 //! The HBA does so by itself (*ALPM*: `PxCMD.ALPE`; to Slumber with `ASP`, else to Partial), or the

@@ -233,7 +233,7 @@ pub(crate) struct TimeoutReport {
     pub(crate) cmd: u32,
     /// The first two words of the last Set Device Bits FIS, if it was not looked at yet.
     pub(crate) sdb: [u32; 2],
-    /// The first word of the last D2H Register FIS, likewise.
+    /// The first word of the last D2H Register FIS, if it was not looked at yet.
     pub(crate) rfis: u32,
 }
 
@@ -354,8 +354,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         self.update_irq_mask();
     }
 
-    /// `PxIE` as the port's state and the layer above want it. Who silences the port at the same
-    /// time may lose: then the next interrupt does it again.
+    /// `PxIE` as the port's state and the layer above want it. A thread that silences the port
+    /// at the same time may lose: then the next interrupt does it again.
     pub(crate) fn update_irq_mask(&self) {
         let silent = !self.irq_enabled.load(Ordering::SeqCst)
             || self.eh_pending.load(Ordering::SeqCst)

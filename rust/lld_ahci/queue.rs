@@ -341,7 +341,7 @@ impl<S: Site> AhciQueue<S> {
         }
         let active = port.regs.read(Reg::Sact);
         if port.active_tags.was_stopped(stops) {
-            // By the control path, between the two: who halts keeps what was finished.
+            // By the control path, between the two: a halt keeps what was finished.
             return side.eh_done;
         }
         let done = issued & !active;

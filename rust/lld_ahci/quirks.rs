@@ -10,11 +10,11 @@
 //! | `noncqtrim` | TRIM is not queued |
 //! | `notrim` | there is no TRIM |
 //! | `maxtrim128m` | a TRIM is of 128 MiB at most |
-//! | `maxsec1024`, `maxsec8191` | a command is of so many sectors at most |
+//! | `maxsec1024`, `maxsec8191` | a command is of that many sectors at most |
 //! | `nofua` | no FUA, whatever `ahci_fua` says |
 //! | `nolpm` | the link stays awake, whatever the firmware of the machine has set |
-//! | `wdbrokenlpm` | likewise, of a drive of 1.5 Gbit/s |
-//! | `nolpmonatiandamd` | likewise, behind an HBA of ATI's or AMD's |
+//! | `wdbrokenlpm` | the link of a drive of 1.5 Gbit/s stays awake |
+//! | `nolpmonatiandamd` | the link stays awake behind an HBA of ATI's or AMD's |
 //! | `1.5gbps` | the link is limited to that |
 //!
 //! Known good, and so trusted with more than an unlisted drive: `ncqtrim` may queue TRIM, if it
@@ -24,8 +24,8 @@
 //! *An unlisted drive* writes without FUA unless `ahci_fua` is 1, is not told to queue TRIM, and is
 //! told of 128 MiB of it at most: firmwares have lost data by the first two and hung by the third.
 //!
-//! These have no effect, as what would trip over them is not done here; who has them is shown all
-//! the same. `brokenhpa`: a host protected area is never looked for. `brokenfpdmaaa`:
+//! These have no effect, as what would trip over them is not done here; a drive that has them is
+//! shown all the same. `brokenhpa`: a host protected area is never looked for. `brokenfpdmaaa`:
 //! auto-activation is never enabled. `nodmalog`, `nologdir`: logs are read by PIO, and the
 //! directory of logs is not. `firmwarewarn`: newer firmware is to be had, and needed.
 //!
@@ -68,7 +68,7 @@ hal::quirk_set! {
         DISABLE = "disable",
         /// Native command queuing is broken, or slow.
         NO_NCQ = "noncq",
-        /// Likewise behind an HBA of ATI's.
+        /// Native command queuing is broken behind an HBA of ATI's.
         NO_NCQ_ON_ATI = "noncqonati",
         /// Newer firmware mends it.
         FIRMWARE_WARN = "firmwarewarn",
@@ -80,15 +80,15 @@ hal::quirk_set! {
         MAX_TRIM_128M = "maxtrim128m",
         /// A longer command corrupts data, or is not answered.
         MAX_SEC_1024 = "maxsec1024",
-        /// Likewise.
+        /// A longer command corrupts data, or is not answered.
         MAX_SEC_8191 = "maxsec8191",
         /// FUA is not honoured, or refused.
         NO_FUA = "nofua",
         /// It is lost when its link sleeps.
         NO_LPM = "nolpm",
-        /// Likewise, if it is one of 1.5 Gbit/s.
+        /// It is lost when its link sleeps, if it is one of 1.5 Gbit/s.
         WD_BROKEN_LPM = "wdbrokenlpm",
-        /// Likewise, behind an HBA of ATI's or AMD's.
+        /// It is lost when its link sleeps, behind an HBA of ATI's or AMD's.
         NO_LPM_ON_ATI_AND_AMD = "nolpmonatiandamd",
         /// It is lost at higher speeds of the link.
         GEN1 = "1.5gbps",
@@ -313,7 +313,7 @@ hal::quirk_set! {
     pub struct HbaQuirks {
         /// Addresses of more than 32 bits come out wrong.
         DMA_32 = "dma32",
-        /// Likewise of more than 43 bits.
+        /// Addresses of more than 43 bits come out wrong.
         DMA_43 = "dma43",
         /// Messages are lost, or never sent.
         NO_MSI = "nomsi",

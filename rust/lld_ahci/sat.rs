@@ -216,7 +216,7 @@ const T_DIR: u8 = 1 << 3;
 /// that the registers are wanted in any case.
 const CK_COND: u8 = 1 << 5;
 
-/// A block of [`BYT_BLOK`] has at least so many bytes.
+/// How many bytes a block of [`BYT_BLOK`] has at least.
 const BLOCK: u32 = 512;
 /// Device register: the second of two drives on a cable, which serial ATA does not have.
 const SECOND: u8 = 1 << 4;

@@ -107,7 +107,7 @@ fn standard(unit: &Unit, identity: &Identity) -> Page {
         true => RMB,
         false => 0,
     };
-    // SPC-3; this response format; so many bytes follow; command queuing.
+    // SPC-3; this response format; how many bytes follow; command queuing.
     Page::new()
         .put(&[0, removable, 5, 2, 0, 0, 0, 2])
         .put(VENDOR)
@@ -163,7 +163,7 @@ fn names(page: Page, unit: &Unit) -> Page {
     }
 }
 
-/// Who translates, the drive's signature as its first FIS has it, and what it says of itself.
+/// What translates, the drive's signature as its first FIS has it, and what it says of itself.
 fn information(page: Page, identity: &Identity) -> Page {
     const REGISTER_FIS: u8 = 0x34;
     const READY: u8 = 0x40;
@@ -264,7 +264,8 @@ fn capacity(unit: &Unit) -> Page {
     Page::new().put(&last.to_be_bytes()).put(&block(unit))
 }
 
-/// Likewise; physical blocks and where they begin; whether blocks can be given back (SBC-4 5.16).
+/// The last block and the size of a block, in 64 bits; physical blocks and where they begin;
+/// whether blocks can be given back (SBC-4 5.16).
 #[inline(never)]
 fn long_capacity(unit: &Unit) -> Page {
     const LBPME: u16 = 1 << 15;
