@@ -156,7 +156,7 @@ u64 hiops_map_single(struct request *rq, struct device *dev)
 	if (bv.bv_len != blk_rq_bytes(rq) || is_pci_p2pdma_page(bv.bv_page))
 		return HIOPS_MAP_ITERATE;
 	addr = dma_map_phys(dev, bvec_phys(&bv), bv.bv_len, rq_dma_dir(rq), 0);
-	/* DMA debugging wants it asked in so many words. */
+	/* DMA debugging wants to see dma_mapping_error() called. */
 	return dma_mapping_error(dev, addr) ? DMA_MAPPING_ERROR : addr;
 }
 
@@ -224,7 +224,7 @@ void hiops_requeue(struct request *rq, unsigned int delay_ms)
 
 	/*
 	 * It comes again by itself: one that was merged with another would
-	 * leave its PDU's mark to whoever has its tag next.
+	 * leave its PDU's mark to the next request with its tag.
 	 */
 	rq->cmd_flags |= REQ_NOMERGE;
 	/*

@@ -47,7 +47,7 @@ enum hiops_step {
 
 /*
  * The other one of two threads that do nothing but sleep, or yield. It looks at
- * the step once for each ping, so that it is never ahead of who sets it.
+ * the step once for each ping, so that it is never ahead of its partner.
  */
 struct hiops_partner {
 	struct completion ping;

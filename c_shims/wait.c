@@ -29,7 +29,7 @@ u64 hiops_waiter_of(struct request *rq)
 		return 0;
 	if (!rq->bio || rq->bio != rq->biotail || (rq->rq_flags & RQF_FLUSH_SEQ))
 		return 0;
-	/* Who must not wait, or polls, does not sleep for it. */
+	/* A thread that must not wait, or polls, does not sleep for it. */
 	if (!op_is_sync(rq->cmd_flags) ||
 	    (rq->cmd_flags & (REQ_NOWAIT | REQ_POLLED)))
 		return 0;
@@ -135,7 +135,7 @@ void hiops_wake(u64 thread)
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 
 /*
- * Not what yield()'s kernel-doc warns of: nothing relies on who runs next, and
+ * Not what yield()'s kernel-doc warns of: nothing relies on what runs next, and
  * it is not done in a loop. The thread's I/O goes on by itself, and the caller
  * looks whether it is over, as after any wake-up; if not, it comes again, and
  * sleeps.
@@ -237,9 +237,9 @@ static unsigned long hiops_hooked[] = {
 
 /*
  * Shorter than this is a pause that somebody has to make, and nothing that ends
- * with I/O: balance_dirty_pages() slows writers down by up to HZ / 5. Who waits
- * for I/O with a time-out wants to be seen alive, and comes back after half of
- * kernel.hung_task_timeout_secs, which is a second at least.
+ * with I/O: balance_dirty_pages() slows writers down by up to HZ / 5. A thread
+ * that waits for I/O with a time-out is to be seen alive, and comes back after
+ * half of kernel.hung_task_timeout_secs, which is a second at least.
  */
 #define HIOPS_SHORTEST_WAIT (HZ / 2)
 
@@ -252,8 +252,9 @@ static __always_inline bool hiops_is_timed(unsigned long ip)
 /*
  * It calls nothing that it is hooked to, so it can't recurse, and needs no check
  * of that (FTRACE_OPS_FL_RECURSION), which costs as much as all the rest of it
- * in every thread that waits for anything. Preemption may be on; who is preempted
- * here is waited for by unregister_ftrace_function(), as the ops are a module's.
+ * in every thread that waits for anything. Preemption may be on; a thread that
+ * is preempted here is waited for by unregister_ftrace_function(), as the ops
+ * are a module's.
  */
 static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
 				   struct ftrace_ops *ops,
@@ -266,7 +267,7 @@ static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
 		/* What is plugged has to be submitted first, which the original does. */
 		if (!hiops_is_timed(ip) || current->plug)
 			return;
-		/* Now, and not where it sleeps: who leaves the module waits for all beds. */
+		/* Now, and not where it sleeps: leaving the module waits for all beds. */
 		if (hiops_sleep_begin(hiops_this_thread(),
 				      ftrace_regs_get_argument(fregs, 0)))
 			ftrace_regs_set_instruction_pointer(
@@ -341,7 +342,7 @@ bool hiops_hook_put(void)
 void hiops_hook_left(void)
 {
 	/*
-	 * Who runs in the hook does not sleep there any more, so it has left when
+	 * A thread in the hook does not sleep there any more, so it has left when
 	 * it next schedules by itself.
 	 */
 	synchronize_rcu_tasks();

@@ -12,7 +12,7 @@ int hiops_hook_get(void);
 bool hiops_hook_put(void);
 
 /*
- * Whoever sleeps on its way through the hook comes back here and leaves this
+ * Returns when threads that slept on their way through the hook have left this
  * module's text. Sleeps.
  */
 void hiops_hook_left(void);

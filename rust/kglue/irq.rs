@@ -373,8 +373,8 @@ fn allocate(
 
 impl Drop for Vectors {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new`; whoever requested handlers on them has freed them (`Handlers`
-        // does, before its target and the vectors in it are dropped).
+        // SAFETY: allocated in `new`; no handler is requested on them any more (`Handlers` frees
+        // its own before its target and the vectors in it are dropped).
         unsafe { bindings::pci_free_irq_vectors(self.function.as_raw()) }
     }
 }

@@ -128,8 +128,8 @@ pub(crate) fn measure_costs() -> Costs {
     }
 }
 
-/// While it lives, this thread stays on its CPU and runs on: who holds a token is never scheduled
-/// away.
+/// While it lives, this thread stays on its CPU and runs on: the holder of a token is never
+/// scheduled away.
 pub(crate) struct PreemptOff(());
 
 impl PreemptOff {

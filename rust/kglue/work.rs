@@ -212,6 +212,12 @@ impl<J: Job> Drop for DisabledWork<'_, J> {
 /// An object that others may call: it stays where it is, and alive, until they were silenced.
 /// Copies lead to the same object.
 ///
+/// An `Arc` is no use here: the object owns what calls it (an adapter its work, timers, gate and
+/// disks), so a counted reference back would keep both for ever. Nor is
+/// `kernel::revocable::Revocable`, which owns its object and lends it under the RCU read lock:
+/// work and the callers of a gate sleep with it, and on the I/O path, where the object is known to
+/// be there, that lock is a cost for nothing.
+///
 /// # Invariants
 /// The object is valid for as long as anybody asks for it, by the promise given to [`Pinned::new`].
 pub(crate) struct Pinned<T: ?Sized>(NonNull<T>);

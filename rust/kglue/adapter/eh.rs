@@ -308,8 +308,8 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.mark_dead();
     }
 
-    /// Nobody brings it back any more who has put it to rest: then it is lost. One that was left to
-    /// serve goes on as long as it answers. Sleeps.
+    /// What has put it to rest does not bring it back any more: then it is lost. One that was left
+    /// to serve goes on as long as it answers. Sleeps.
     pub(crate) fn give_up(&self) {
         if self.is_live() && self.alive().is_ok() {
             crate::text::log_warn!(

@@ -335,7 +335,7 @@ fn id_of(found: &core::result::Result<Unit, Refused>) -> u32 {
 struct Frozen<'a, C: AdminPath, B: Bus>(&'a Adapter<C, B>);
 
 impl<'a, C: AdminPath, B: Bus> Frozen<'a, C, B> {
-    /// Freezes them. By the holder of `change`, who keeps it until the drop. Sleeps until all I/O
+    /// Freezes them. By the holder of `change`, which keeps it until the drop. Sleeps until all I/O
     /// has ended, which a recovery may have to see to: so the control path is free meanwhile.
     fn new(adapter: &'a Adapter<C, B>) -> Self {
         // All at once, then all waited for. Without an owner, as in tree for the same purpose: the

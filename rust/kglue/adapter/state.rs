@@ -314,7 +314,7 @@ impl Attention {
         })
     }
 
-    /// From now on it is `adapter`'s, who begins it when the timer has expired; once.
+    /// From now on it is `adapter`'s, which begins it when the timer has expired; once.
     /// [`Attention::disable`] silences it.
     pub(super) fn set_target<A: Run<ControllerEvents> + Expired + 'static>(
         &self,

@@ -82,8 +82,8 @@ pub trait ControllerAccess<C> {
     ) -> kernel::error::Result<R>;
 }
 
-/// A controller's control path, which takes one caller at a time. Who finds the
-/// controller going away gets [`hal::Error::Gone`], and `work` is not done.
+/// A controller's control path, which takes one caller at a time. A caller that
+/// finds the controller going away gets [`hal::Error::Gone`], and `work` is not done.
 pub trait ControlPath {
     /// Has `work` done with the control path to itself. [`hal::Error::Timeout`] of it makes the
     /// controller recover. Sleeps.
@@ -108,8 +108,8 @@ pub trait ControlPath {
     /// the disks are going away. Sleeps.
     fn change<R>(&self, work: impl FnOnce() -> Result<R, hal::Error>) -> Result<R, hal::Error>;
 
-    /// Somebody waits for the control path who can't be kept waiting: a reset, a removal. A command
-    /// of `work` that takes long is then given up. Sleeps.
+    /// A reset or a removal waits for the control path. A command of `work` that takes long is then
+    /// given up. Sleeps.
     fn is_wanted(&self) -> bool;
 }
 

@@ -5,8 +5,8 @@
 //! A port that can't be stopped is *loose*: the function masters the bus no more, as the port may
 //! write to memory that was given back. It gets the bus back when no port is loose: each was
 //! stopped after all, or all of them were reset together. A port that is loose even after that
-//! holds nothing but memory of its own; it is *given up*: who keeps that memory lets the others go
-//! on.
+//! holds nothing but memory of its own; it is *given up*: the owner of that memory lets the others
+//! go on.
 
 use hal::Error;
 use kernel::bindings;
@@ -248,8 +248,8 @@ impl Mastering {
     }
 
     /// `port` can't be stopped, although all were reset since it had its last request: the others
-    /// get the bus back by `master`. By whoever keeps the port's memory until the function was cut
-    /// off for good. Sleeps.
+    /// get the bus back by `master`. By the owner of the port's memory, who keeps it until the
+    /// function was cut off for good. Sleeps.
     pub(crate) fn give_up(
         &self,
         port: u8,

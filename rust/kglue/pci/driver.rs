@@ -138,8 +138,8 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
         let controller =
             T::controller(&platform, window, &ids).map_err(step("making the controller"))?;
 
-        // From here on the device may use memory: it is stopped before the controller, who owns
-        // that, is dropped.
+        // From here on the device may use memory: it is stopped before the controller, which
+        // owns that, is dropped.
         let vectors = match start::<T>(function, &claim, &controller, &config) {
             Ok(vectors) => {
                 T::use_pin(&controller, vectors.pin());

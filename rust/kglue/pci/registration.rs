@@ -200,7 +200,7 @@ impl<B: Binding> Power<B> {
         ..zeroed()
     };
 
-    /// Likewise, when the machine goes down.
+    /// The callback for a machine that goes down.
     const SHUTDOWN: unsafe extern "C" fn(*mut bindings::pci_dev) = happens::<B, ShutsDown>;
 }
 
