@@ -15,7 +15,7 @@ from errors import Wrong
 
 SCALE = 4
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models")
-# A drive's size: nothing is kept, so it takes no room.
+# A drive's size: it takes as much of the host's memory as has been written to one that keeps it.
 SIZE = 4 << 30
 # What one AHCI port has, and one NCQ drive: QEMU offers no other number.
 SATA_SLOTS = 32
@@ -31,6 +31,8 @@ NUMBERS = {
     "tail_permille": (0, 1000),
     "tail_ns": (0, 10**9),
     "channels": (0, 1024),
+    "link_mb_s": (0, 10**6),
+    "store": (0, 1),
     "register_read_ns": (0, 10**6),
     "register_write_ns": (0, 10**6),
     "interrupt_ns": (0, 10**6),
@@ -59,6 +61,8 @@ class Model:
     tail_permille: int      # so many of 1000 commands, at random, take tail_ns longer
     tail_ns: int
     channels: int           # commands served at once, others wait; 0: all
+    link_mb_s: int          # then their data goes over a link, one at a time; 0: at once
+    store: int              # 1: the drive keeps what is written; 0: it reads as zeroes
     register_read_ns: int   # of the machine around it: a read that waits for the device,
     register_write_ns: int  # a posted write,
     interrupt_ns: int       # an interrupt's entry and exit
@@ -74,6 +78,11 @@ class Model:
         options = {"if": "none", "id": name, "driver": "null-co", "size": SIZE,
                    "read-zeroes": "on", **ns, "spread_percent": self.spread_percent,
                    "tail_permille": self.tail_permille, "channels": self.channels, "seed": seed}
+        if self.link_mb_s:
+            options["link_mb_s"] = self.link_mb_s // SCALE
+        if self.store:
+            # What is discarded reads as zeroes, which the drive promises.
+            options |= {"store": "on", "discard": "unmap"}
         return ",".join(f"{key.replace('_', '-')}={value}" for key, value in options.items())
 
     def nvme(self):
@@ -142,6 +151,8 @@ def parse(path, table):
                        f"not {model.queue_slots}")
     if (model.tail_permille == 0) != (model.tail_ns == 0):
         raise BadModel(f"{path}: tail_ns: a tail needs both tail_permille and tail_ns")
+    if model.link_mb_s % SCALE:
+        raise BadModel(f"{path}: link_mb_s: {model.link_mb_s} is no multiple of {SCALE}")
     return model
 
 

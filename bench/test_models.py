@@ -19,6 +19,8 @@ spread_percent = 20
 tail_permille = 5
 tail_ns = 750_000
 channels = 64
+link_mb_s = 800
+store = 0
 register_read_ns = 800
 register_write_ns = 80
 interrupt_ns = 400
@@ -116,6 +118,9 @@ class Files(Folder):
         sata = self.changed("kind", '"sata"').replace("= 1024", "= 32")
         self.assertEqual(self.load(sata).queue_slots, 32)
 
+    def test_a_link_has_a_rate_by_the_machine_s_clock(self):
+        self.refused(self.changed("link_mb_s", 550), "link_mb_s", "multiple of 4")
+
     def test_half_a_tail(self):
         self.refused(self.changed("tail_ns", 0), "tail_ns")
         self.refused(self.changed("tail_permille", 0), "tail_ns")
@@ -135,6 +140,16 @@ class Arguments(Folder):
         self.assertEqual(options["spread-percent"], "20")
         self.assertEqual(options["channels"], "64")
         self.assertEqual(options["seed"], "3")
+        self.assertEqual(options["link-mb-s"], "200")
+
+    def test_a_drive_has_neither_link_nor_store_unless_the_model_says_so(self):
+        model = self.load(GOOD.replace("= 800\nstore", "= 0\nstore"))
+        for word in ("link", "store", "discard"):
+            self.assertNotIn(word, model.drive("m0"))
+
+    def test_what_a_drive_that_keeps_data_discards_is_gone(self):
+        drive = models.varied(self.load(GOOD), "store=1").drive("m0")
+        self.assertIn(",store=on,discard=unmap", drive)
 
     def test_environment(self):
         self.assertEqual(self.load(GOOD).environment(),
