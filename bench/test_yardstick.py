@@ -39,6 +39,10 @@ class Arguments(unittest.TestCase):
         for medium, ns in ((media[2], 320_000), (media[3], 640_000)):
             for option in (f",latency-ns={ns},", "spread-percent=0", "tail-ns=0"):
                 self.assertIn(option, medium)
+        # But for what they are there for, they are the reference.
+        stored, linked = (media[2].replace("id=y2", f"id=y{n}") for n in (6, 7))
+        self.assertEqual(media[6], stored + ",store=on,discard=unmap")
+        self.assertEqual(media[7], linked.replace("channels=64", "channels=0") + ",link-mb-s=200")
 
     def test_instant(self):
         args = yardstick.arguments(models.load("instant"))

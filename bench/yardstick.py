@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Is the timed machine right? Known lengths, measured in the guest before anything else is.
+"""Is the timed machine right? Known lengths, measured in the guest before anything else is, and
+known data.
 
 On the host, arguments() gives QEMU what the yardsticks are held against: drives of their own, in
 one slot. In the guest, readings() measures with the in-tree drivers, gives the drives back to no
@@ -7,9 +8,12 @@ driver and returns a Reading for each yardstick; hold() fails unless all are rig
 """
 
 import collections
+import fcntl
 import mmap
 import os
+import random
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
@@ -23,15 +27,19 @@ from errors import Failed
 from neighbours import Neighbours
 
 SLOT = 0x18
-# The drives: two equal ones of the model for each driver, and two for reference, without spread or
-# tail, one with the model's latency and one with twice that.
+# The drives: two equal ones of the model for each driver, and four for reference, without spread or
+# tail: one with the model's latency, one with twice that, one that keeps data, one behind a link.
 FUNCTIONS = {"nvme": 0, "nvme twin": 1, "reference": 2, "reference twice": 3, "ahci": 4,
-             "ahci twin": 5}
+             "ahci twin": 5, "reference stored": 6, "reference linked": 7}
 # A device that answers sooner is not waited for: the path behind it would be another one.
 LEAST_NS = 10_000
 # Registers that can be read, or written with 0, without an effect: (resource, version, write-1).
 REGISTERS = {"nvme": (0, 0x08, 0x0c), "ahci": (5, 0x10, 0x08)}
 BLOCK = 4096
+# The link, by the machine's clock: 20,480 ns a block.
+LINK_MB_S = 200
+# ioctl() of a disk, <linux/fs.h>: each takes where a range begins and its bytes.
+BLKDISCARD, BLKZEROOUT = 0x1277, 0x127f
 # Runs of fio for the pairs: (name, its options). 200 ms each at least: fio's clock has whole ms.
 LOADS = (("psync 1", dict(ioengine="psync", number_ios=4000)),
          ("psync 16", dict(ioengine="psync", numjobs=16, thread=True, number_ios=1000)),
@@ -62,10 +70,11 @@ def hold(readings):
             f"{r.name}: {r.measured:,.0f} {r.unit} instead of {r.wanted:,.0f}" for r in off))
 
 
-def plain(model, times):
-    """The model's drive without spread and tail, `times` as long."""
+def plain(model, times, **more):
+    """The model's drive without spread, tail, link and store, `times` as long, with `more`."""
     ns = times * reference_ns(model) // models.SCALE
-    return model.changed(latency_ns=ns, spread_percent=0, tail_permille=0, tail_ns=0)
+    values = dict(latency_ns=ns, spread_percent=0, tail_permille=0, tail_ns=0, link_mb_s=0, store=0)
+    return model.changed(**values | more)
 
 
 def reference_ns(model):
@@ -76,7 +85,9 @@ def reference_ns(model):
 def arguments(model):
     """QEMU's arguments for the drives of FUNCTIONS."""
     args = []
-    media = {"reference": plain(model, 1), "reference twice": plain(model, 2)}
+    media = {"reference": plain(model, 1), "reference twice": plain(model, 2),
+             "reference stored": plain(model, 1, store=1),
+             "reference linked": plain(model, 1, link_mb_s=models.SCALE * LINK_MB_S, channels=0)}
     for name, function in FUNCTIONS.items():
         at = f"addr={SLOT:x}.{function},multifunction=on"
         args += ["-drive", media.get(name, model).drive(f"y{function}")]
@@ -237,6 +248,42 @@ def pairs(driver):
         yield Reading(f"two {driver}, {name}", other, one, 0.02, "IOPS")
 
 
+def lost(disk):
+    """Sectors, of those tried, that a disk gives back otherwise than they were written, or that
+    are not zero after they were discarded or zeroed."""
+    size, sector = 256 * BLOCK, 512
+    file = os.open("/dev/" + disk, os.O_RDWR | os.O_DIRECT)
+    with mmap.mmap(-1, size) as buffer:
+        buffer[:] = wanted = bytearray(random.Random(1).randbytes(size))
+        os.pwritev(file, [buffer], 0)
+        # No range begins or ends with a page of memory.
+        for what, start, length in ((BLKDISCARD, 3 * sector, 64 * BLOCK + sector),
+                                    (BLKZEROOUT, 128 * BLOCK - sector, 64 * BLOCK - sector)):
+            fcntl.ioctl(file, what, struct.pack("QQ", start, length))
+            wanted[start:start + length] = bytes(length)
+        os.fsync(file)
+        buffer[:] = bytes(size)
+        os.preadv(file, [buffer], 0)
+        os.close(file)
+        return sum(buffer[at:at + sector] != wanted[at:at + sector]
+                   for at in range(0, size, sector))
+
+
+def medium(model):
+    """A drive that keeps data takes the time of one that doesn't, and one behind a link as much
+    longer as its data takes there."""
+    names = ("reference", "reference stored", "reference linked")
+    reference, stored, linked = (disk(name, "nvme") for name in names)
+    # Of several runs the one in which the kernel had least else to do.
+    alone, took = (min(depth_one(one, 1000) for _ in range(4)) for one in (reference, stored))
+    yield Reading("a drive that keeps data, depth 1", took, alone, 0.001, "ns")
+    yield Reading("what a drive that keeps data lost", lost(stored), 0, 0, "sectors")
+    turn = BLOCK * 1000 / LINK_MB_S
+    yield Reading("a block's turn on the link", depth_one(linked, 1000) - alone, turn, 0.02, "ns")
+    if reference_ns(model) < 24 * turn:  # else 32 are not enough to keep the link busy
+        yield Reading("a link, io_uring 32", iops(linked, LOADS[2][1]), 1e9 / turn, 0.02, "IOPS")
+
+
 def readings(model, idle=("nvme", "ahci"), tell=lambda reading: None):
     """All Readings for `model`; each is told as it comes. `idle`: drivers a hog computes beside."""
     found = []
@@ -261,6 +308,7 @@ def readings(model, idle=("nvme", "ahci"), tell=lambda reading: None):
     keep(pairs("nvme"))
     keep(pairs("ahci"))
     keep(latencies(model))
+    keep(medium(model))
     for name in FUNCTIONS:
         release(name)
     return found
