@@ -15,10 +15,10 @@
 #include <linux/module.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
-#include <linux/sched/clock.h>
 #include <linux/sched/mm.h>
 #include <linux/swiotlb.h>
-#include <linux/timex.h>
+
+#include <asm/tsc.h>
 
 #include "blk.h"
 
@@ -61,11 +61,6 @@ void hiops_counts_free(struct hiops_counts *counts)
 	free_percpu(hiops_percpu(counts));
 }
 
-void hiops_count(struct hiops_counts *counts, unsigned int which, u64 n)
-{
-	this_cpu_add(hiops_percpu(counts)->n[which], n);
-}
-
 u64 hiops_counted(struct hiops_counts *counts, unsigned int which)
 {
 	struct hiops_counts __percpu *all = hiops_percpu(counts);
@@ -99,28 +94,10 @@ void hiops_bh_on(void)
 	local_bh_enable();
 }
 
-#ifdef CONFIG_X86
-/* The time stamp counter itself: a clock in nanoseconds costs more than some interrupts' work. */
-u64 hiops_stamp(void)
-{
-	return get_cycles();
-}
-
 u64 hiops_stamp_ns(u64 stamps)
 {
 	return tsc_khz ? mul_u64_u32_div(stamps, USEC_PER_SEC, tsc_khz) : 0;
 }
-#else
-u64 hiops_stamp(void)
-{
-	return local_clock();
-}
-
-u64 hiops_stamp_ns(u64 stamps)
-{
-	return stamps;
-}
-#endif
 
 unsigned int hiops_noio_save(void)
 {

@@ -45,8 +45,8 @@ void hiops_submit_begin(void);
 void hiops_preempt_enable(void);
 
 /*
- * What is counted for a disk, on each CPU by itself: from any context, without an exchange. `which`
- * is below HIOPS_COUNTS.
+ * What is counted for a disk, on each CPU by itself: from any context, without an exchange
+ * (this_cpu_add in kglue). `which` is below HIOPS_COUNTS.
  */
 #define HIOPS_COUNTS 10
 struct hiops_counts {
@@ -54,7 +54,6 @@ struct hiops_counts {
 };
 struct hiops_counts *hiops_counts_alloc(void);
 void hiops_counts_free(struct hiops_counts *counts);
-void hiops_count(struct hiops_counts *counts, unsigned int which, u64 n);
 /* The sum of all CPUs. */
 u64 hiops_counted(struct hiops_counts *counts, unsigned int which);
 void hiops_counts_reset(struct hiops_counts *counts);
@@ -62,7 +61,6 @@ void hiops_counts_reset(struct hiops_counts *counts);
 /* Bottom halves off, where that can be: false in a hard interrupt, which needs it not. */
 bool hiops_bh_off(void);
 void hiops_bh_on(void);
-u64 hiops_stamp(void);
 u64 hiops_stamp_ns(u64 stamps);
 unsigned int hiops_noio_save(void);
 void hiops_noio_restore(unsigned int flags);

@@ -87,13 +87,12 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         ended: &mut CompletionBatch<U>,
         pass: DrainPass,
     ) -> bool {
-        let depth = self.outstanding();
         let more = self.drain_batch(side, ended, pass);
         if !more && self.leftover.has_completions() {
             self.leftover_taken(pass.by);
         }
         // If it is back to interrupts: what has come since this pass announces itself no more.
-        more | self.adapt(side, pass.by, depth, ended)
+        more | self.adapt(side, pass.by, ended)
     }
 
     /// A thread that passes by drains, see [`IoQueue::drain_budgeted`].
@@ -135,7 +134,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 true => self.drain_once(&mut side, &mut ended, pass),
                 false => {
                     self.found_nothing(pass.at_ns);
-                    by == Context::Poll && self.adapt(&mut side, by, 0, &ended)
+                    by == Context::Poll && self.adapt(&mut side, by, &ended)
                 }
             };
             let knocked = side.release();

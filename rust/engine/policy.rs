@@ -498,7 +498,7 @@ pub enum Staged {
 pub struct Drained {
     /// Under which context.
     pub by: Context,
-    /// How many commands were outstanding when it began; 0 where nothing had come.
+    /// How many commands were outstanding until it ended some; 0 where nothing had come.
     pub depth: u64,
     /// How many it has ended.
     pub ended: usize,

@@ -130,7 +130,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[inline(always)]
     pub(crate) fn predict(&self, side: &IssueSide<Q>, tag: usize, cmd: &Command, rq: &U::Request) {
         if S::Predictor::ENABLED && self.predict.is_wanted() {
-            self.predict_issued(side, tag, cmd, rq);
+            // A copy: the command itself can then stay in registers.
+            let cmd = *cmd;
+            self.predict_issued(side, tag, &cmd, rq);
         }
     }
 

@@ -249,7 +249,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let cmd = upper.command(&rq);
         let bound = match upper.data(&mut rq) {
             Data::One(segment) => self.hw.bind_one_segment(&mut side.hw, tag, &cmd, segment),
-            Data::Many(data) => self.hw.bind_tag_cmd(&mut side.hw, tag, &cmd, data),
+            Data::Many(data) => {
+                // A copy: the command itself can then stay in registers.
+                let copy = cmd;
+                self.hw.bind_tag_cmd(&mut side.hw, tag, &copy, data)
+            }
             Data::Not(why) => Err(Unbound { tag, why }),
         };
         let tag = match bound {

@@ -223,15 +223,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy + Selectable> Quiesced<'_, P, 
 const ALIKE: u32 = 8;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// After a drain that began with `depth` commands outstanding, and has `ended` some, a hybrid
-    /// queue goes over to what the strategy thinks serves the load better. `true`: the caller has
-    /// to look for completions again.
+    /// After a drain that has `ended` some, a hybrid queue goes over to what the strategy thinks
+    /// serves the load better. `true`: the caller has to look for completions again.
     #[inline(always)]
     pub(crate) fn adapt(
         &self,
         side: &mut DrainSide<Q, S>,
         by: Context,
-        depth: u64,
         ended: &CompletionBatch<U>,
     ) -> bool {
         if self.polling.mode() != Mode::Hybrid {
@@ -246,7 +244,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 return false;
             }
         }
-        self.evaluate(side, by, depth, ended)
+        self.evaluate(side, by, ended)
     }
 
     /// Tells the strategy of a drain, and of the interrupts before it that it was not told of.
@@ -255,7 +253,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         &self,
         side: &mut DrainSide<Q, S>,
         by: Context,
-        depth: u64,
         ended: &CompletionBatch<U>,
     ) -> bool {
         let passes = matches!(by, Context::Coop | Context::Sweep);
@@ -268,7 +265,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         };
         let drained = Drained {
             by,
-            depth,
+            depth: match ended.count() {
+                0 => 0,
+                // CAST: a batch is far below that.
+                ended => self.outstanding().saturating_add(ended as u64),
+            },
             ended: (alike.ended as usize).max(ended.count()),
             wakes: ended.wakes(&self.upper),
             drains: alike.drains.max(1),

@@ -5,7 +5,6 @@
 
 use cell::sync::{AtomicU64, AtomicU8, Ordering};
 use core::marker::PhantomData;
-use core::num::NonZeroU64;
 
 use crate::{Error, Platform};
 
@@ -158,16 +157,15 @@ impl TagBatch<Free> {
     /// at most, and as many as fit. Returns the bits of those that were not added.
     #[inline]
     pub(crate) fn fill(&mut self, base: u16, bits: u64, want: usize) -> u64 {
-        let mut rest = bits;
-        let places = self.index.iter_mut().skip(usize::from(self.len));
-        for place in places.take(want) {
-            let Some(set) = NonZeroU64::new(rest) else {
-                break;
-            };
-            // CAST: below 64.
-            *place = base.wrapping_add(set.trailing_zeros() as u16);
+        let (mut rest, len) = (bits, self.len());
+        let want = want.min(bits.count_ones() as usize);
+        let places = self.index.get_mut(len..).unwrap_or_default();
+        // CAST: at most a batch.
+        self.len = self.len.wrapping_add(want.min(places.len()) as u8);
+        for place in places.iter_mut().take(want) {
+            // CAST: at most 64.
+            *place = base.wrapping_add(rest.trailing_zeros() as u16);
             rest &= rest.wrapping_sub(1);
-            self.len = self.len.wrapping_add(1);
         }
         rest
     }
@@ -283,21 +281,10 @@ impl<P: Platform> TagTable<P> {
     /// device may have it, stays so.
     #[inline]
     fn turn<S>(&self, tags: &mut TagBatch<S>, turn: impl Fn(&Word, u64)) {
-        let free = |at: usize, bits: u64| {
-            if let Some(word) = self.words.get(at) {
-                turn(word, bits & word.in_use());
-            }
-        };
-        let (mut at, mut bits) = (0usize, 0u64);
         for tag in tags.drain() {
-            if tag.index() / 64 != at && bits != 0 {
-                free(at, core::mem::take(&mut bits));
+            if let Some(word) = self.words.get(tag.index() / 64) {
+                turn(word, (1u64 << (tag.index() % 64)) & word.in_use());
             }
-            at = tag.index() / 64;
-            bits |= 1u64 << (tag.index() % 64);
-        }
-        if bits != 0 {
-            free(at, bits);
         }
     }
 

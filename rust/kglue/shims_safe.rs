@@ -36,9 +36,7 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_noio_save() -> u32;
     /// Undoes it, in the same thread.
     pub(crate) safe fn hiops_noio_restore(flags: u32);
-    /// A stamp for short intervals on one CPU. Any context.
-    pub(crate) safe fn hiops_stamp() -> u64;
-    /// `stamps` in nanoseconds; 0: it is not known. Any context.
+    /// Cycles of the time stamp counter in nanoseconds; 0: it is not known. Any context.
     pub(crate) safe fn hiops_stamp_ns(stamps: u64) -> u64;
     /// The running thread, as its address. Any context.
     pub(crate) safe fn hiops_this_thread() -> u64;
@@ -136,12 +134,7 @@ const _: [unsafe extern "C" fn(u32) -> bool; 4] = [
     hiops_is_ready_here,
 ];
 const _: [unsafe extern "C" fn(u32); 2] = [shims::hiops_noio_restore, hiops_noio_restore];
-const _: [unsafe extern "C" fn() -> u64; 4] = [
-    shims::hiops_stamp,
-    hiops_stamp,
-    shims::hiops_this_thread,
-    hiops_this_thread,
-];
+const _: [unsafe extern "C" fn() -> u64; 2] = [shims::hiops_this_thread, hiops_this_thread];
 const _: [unsafe extern "C" fn(u64) -> u64; 2] = [shims::hiops_stamp_ns, hiops_stamp_ns];
 const _: [unsafe extern "C" fn() -> bool; 16] = [
     shims::hiops_bh_off,

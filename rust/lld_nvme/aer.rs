@@ -103,11 +103,11 @@ where
         self.admin.arm(&self.mmio, admin::async_event());
     }
 
-    /// Whether an asynchronous event is pending at an interrupt on `vector`, a pin or that of the
-    /// admin queue. Any context.
+    /// Whether an asynchronous event is pending at an interrupt on `vector`, that of the admin
+    /// queue, or on the `pin`. Any context.
     #[inline]
-    pub(crate) fn has_event(&self, vector: u16) -> bool {
-        if self.is_pin() {
+    pub(crate) fn has_event(&self, vector: u16, pin: bool) -> bool {
+        if pin {
             // An entry that nobody takes keeps the line up.
             return self.admin.collect(&self.mmio) || self.admin.event.is_pending();
         }

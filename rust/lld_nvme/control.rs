@@ -169,10 +169,11 @@ where
     }
 
     fn interrupt(&self, vector: u16) -> Cause {
-        if self.is_pin() {
+        let pin = self.is_pin();
+        if pin {
             regs::mask(&self.mmio, vector);
         }
-        match self.has_event(vector) {
+        match self.has_event(vector, pin) {
             true => Cause::AsyncEvent,
             false => Cause::Queues,
         }

@@ -167,7 +167,9 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         let slot = self.slots.get(tag.index());
         let entry = slot.and_then(|slot| sqe::encode_one(cmd, slot.cid(), &self.layout, data));
         let Some(entry) = entry else {
-            return self.bind_with_list(side, tag, cmd, data);
+            // A copy: the command itself can then stay in registers.
+            let cmd = *cmd;
+            return self.bind_with_list(side, tag, &cmd, data);
         };
         let at = self.entry(side.next);
         self.sq.write_words(at, entry);

@@ -13,6 +13,7 @@ use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::sync::Arc;
 
+use crate::platform::this_cpu_add;
 use crate::shims;
 use crate::work::Pinned;
 
@@ -214,8 +215,9 @@ impl DiskStats {
 
     #[inline(always)]
     fn add(&self, which: Count, n: u64) {
-        // SAFETY: by the invariant; `which` is one of them.
-        unsafe { shims::hiops_count(self.counts.as_ptr(), which as u32, n) };
+        let count = self.counts.as_ptr().cast::<u64>();
+        // SAFETY: by the invariant; `which` is one of the numbers there.
+        unsafe { this_cpu_add(count.wrapping_add(which as usize), n) };
     }
 
     fn sum(&self, which: Count) -> u64 {
