@@ -22,6 +22,7 @@ static const u32 HIOPS_FLAG_WRITE_CACHE_DISABLED = (__force u32)BLK_FLAG_WRITE_C
 static const u32 HIOPS_REQ_FUA = (__force u32)REQ_FUA;
 static const u32 HIOPS_REQ_NOUNMAP = (__force u32)REQ_NOUNMAP;
 static const u32 HIOPS_REQ_FAILFAST = (__force u32)REQ_FAILFAST_MASK;
+static const u32 HIOPS_REQ_NO_SLEEP = (__force u32)(REQ_NOWAIT | REQ_POLLED);
 static const u32 HIOPS_RQF_SCHED_TAGS = (__force u32)RQF_SCHED_TAGS;
 static const u8 HIOPS_STS_OK = (__force u8)BLK_STS_OK;
 static const u8 HIOPS_STS_RESOURCE = (__force u8)BLK_STS_RESOURCE;

@@ -29,9 +29,7 @@ u64 hiops_waiter_of(struct request *rq)
 		return 0;
 	if (!rq->bio || rq->bio != rq->biotail || (rq->rq_flags & RQF_FLUSH_SEQ))
 		return 0;
-	/* A thread that must not wait, or polls, does not sleep for it. */
-	if (!op_is_sync(rq->cmd_flags) ||
-	    (rq->cmd_flags & (REQ_NOWAIT | REQ_POLLED)))
+	if (!op_is_sync(rq->cmd_flags))
 		return 0;
 	/* Its sleep is the table's. */
 	this_cpu_write(hiops_submitter, 0);

@@ -17,7 +17,10 @@ bool hiops_hook_put(void);
  */
 void hiops_hook_left(void);
 
-/* The thread that waits for rq, as its address; 0 where that is not certain. */
+/*
+ * The thread that waits for rq, as its address; 0 where that is not certain. Not
+ * for a request of HIOPS_REQ_NO_SLEEP.
+ */
 u64 hiops_waiter_of(struct request *rq);
 /* The running thread, as its address. Any context. */
 u64 hiops_this_thread(void);

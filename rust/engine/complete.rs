@@ -17,7 +17,7 @@
 //! followed by another.
 
 use cell::sync::Ordering;
-use hal::{Event, Free, Platform, Queue, TagBatch};
+use hal::{Detached, Event, Free, Platform, Queue, TagBatch};
 
 use crate::policy::{Context, Strategy, View};
 use crate::queue::{CompletionBatch, DrainSide, IoQueue, IssueBudget, Leftover, Upper};
@@ -210,7 +210,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         pass: DrainPass,
     ) -> bool {
         let mut more = true;
-        while !side.detached.is_full() && side.detached.len() < pass.most {
+        let room = TagBatch::<Detached>::MAX.saturating_sub(side.detached.len());
+        for _ in 0..pass.most.min(room) {
             let Some(event) = self.hw.fetch_event(&mut side.hw) else {
                 more = false;
                 break;

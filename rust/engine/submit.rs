@@ -62,11 +62,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let Some(mut side) = self.issue.try_lock() else {
             return self.submit_to_fifo(rq);
         };
-        if let Err(unissued) = self.issue_direct(&mut side, rq) {
-            return self.submit_unissued(side, unissued, last);
-        }
-        if last {
-            self.ring_or_defer(&mut side);
+        match self.issue_direct(&mut side, rq) {
+            Ok(tag) if last => self.ring_last(&mut side, tag),
+            Ok(tag) => self.stage(&mut side, tag),
+            Err(unissued) => return self.submit_unissued(side, unissued, last),
         }
         if self.end_issue(side) {
             self.issue_again(&mut IssueBudget::new());
@@ -113,8 +112,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             self.issue_again(&mut budget);
             return Ok(());
         };
-        let unissued = self.issue_direct(&mut side, rq).err();
-        let kept = unissued.and_then(|rq| self.end_or_keep(&mut side, rq, &mut budget.ended).err());
+        let kept = match self.issue_direct(&mut side, rq) {
+            Ok(tag) => {
+                self.stage(&mut side, tag);
+                None
+            }
+            Err(unissued) => (self.end_or_keep(&mut side, unissued, &mut budget.ended)).err(),
+        };
         let (left, back) = match kept {
             None => (IssueStop::Idle, Ok(())),
             Some((rq, IssueStop::NotMapped)) => {
@@ -142,18 +146,29 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             rqs.for_each(|rq| self.push(rq, &mut budget));
             return self.issue_again(&mut budget);
         };
-        let mut left = IssueStop::Idle;
+        let (mut left, mut newest) = (IssueStop::Idle, None);
         // Not a `for`: those that are left go into the FIFO.
         while let Some(rq) = rqs.next() {
-            let Err(unissued) = self.issue_direct(&mut side, rq) else {
-                continue;
+            let issued = self.issue_direct(&mut side, rq);
+            if let Some(tag) = newest.take() {
+                self.stage(&mut side, tag);
+            }
+            let unissued = match issued {
+                Ok(tag) => {
+                    newest = Some(tag);
+                    continue;
+                }
+                Err(unissued) => unissued,
             };
             if let Err(kept) = self.end_or_keep(&mut side, unissued, &mut budget.ended) {
                 left = self.issue_behind(&mut side, kept, &mut rqs, &mut budget);
                 break;
             }
         }
-        self.ring_or_defer(&mut side);
+        match newest {
+            Some(tag) => self.ring_last(&mut side, tag),
+            None => self.ring_or_defer(&mut side),
+        }
         self.leave(side, left, &mut budget);
     }
 
@@ -167,13 +182,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
-    /// Issues `rq` with the token held, if nobody waits before it.
+    /// Binds `rq` with the token held, if nobody waits before it.
     #[inline(always)]
     fn issue_direct(
         &self,
         side: &mut IssueSide<Q>,
         rq: U::Request,
-    ) -> Result<(), Unissued<U::Request>> {
+    ) -> Result<Tag<Bound>, Unissued<U::Request>> {
         if side.dead || !self.fifo.is_empty() {
             return Err(Unissued::NoTag(rq));
         }
@@ -237,14 +252,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
-    /// Binds `rq` to `tag` and stages it for the doorbell.
+    /// Binds `rq` to `tag`, which is to be staged, or told of, next.
     #[inline(always)]
     fn issue_one(
         &self,
         side: &mut IssueSide<Q>,
         tag: Tag<Free>,
         rq: U::Request,
-    ) -> Result<(), Unissued<U::Request>> {
+    ) -> Result<Tag<Bound>, Unissued<U::Request>> {
         let (mut rq, upper) = (rq, &self.upper);
         let cmd = upper.command(&rq);
         let bound = match upper.data(&mut rq) {
@@ -282,12 +297,29 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             let _ = tag.unbind();
             return Err(Unissued::TagInUse(rq));
         }
-        // CAST: a tag is 16 bits wide.
-        side.last = at as u32;
+        Ok(tag)
+    }
+
+    /// Stages `tag` for the doorbell.
+    #[inline(always)]
+    fn stage(&self, side: &mut IssueSide<Q>, tag: Tag<Bound>) {
+        side.last = u32::from(tag.number());
         if let Err(tag) = side.bound.push(tag) {
             self.ring_for(side, tag);
         }
-        Ok(())
+    }
+
+    /// Tells the device of `tag`, the last for now, and of all that is staged; or stages it, where
+    /// that is to wait for more.
+    #[inline(always)]
+    fn ring_last(&self, side: &mut IssueSide<Q>, tag: Tag<Bound>) {
+        if !side.bound.is_empty() || self.batching.batch() > 1 {
+            self.stage(side, tag);
+            return self.ring_or_defer(side);
+        }
+        self.issued.add(1);
+        let writes = self.hw.issue_tag(&mut side.hw, tag);
+        self.issue_doorbells.add(writes);
     }
 
     /// Whether a request whose data can't be mapped at the moment is to fail: nothing in flight
@@ -460,7 +492,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         };
         let unissued = match tag {
             Some(tag) => match self.issue_one(side, tag, rq) {
-                Ok(()) => return Ok(()),
+                Ok(tag) => {
+                    self.stage(side, tag);
+                    return Ok(());
+                }
                 Err(unissued) => unissued,
             },
             None => Unissued::NoTag(rq),

@@ -80,6 +80,16 @@ pub trait Queue: Send + Sync + 'static {
     /// more). `tags` is empty afterwards.
     fn issue_tags(&self, side: &mut Self::Issue, tags: &mut TagBatch<Bound>) -> usize;
 
+    /// As [`Queue::issue_tags`], for one command: what a driver does with fewer steps, as most
+    /// are issued by themselves.
+    #[inline(always)]
+    fn issue_tag(&self, side: &mut Self::Issue, tag: Tag<Bound>) -> usize {
+        let mut tags = TagBatch::default();
+        // It has room.
+        let _ = tags.push(tag);
+        self.issue_tags(side, &mut tags)
+    }
+
     /// Gives unused slots back, on the issue side.
     fn unget_tags(&self, side: &mut Self::Issue, tags: &mut TagBatch<Free>);
 

@@ -143,6 +143,17 @@ impl<S> TagBatch<S> {
             .map(|&index| Tag::new(index))
     }
 
+    /// Takes the only tag out, if there is one and no other.
+    #[inline(always)]
+    pub(crate) fn take_single(&mut self) -> Option<Tag<S>> {
+        if self.len != 1 {
+            return None;
+        }
+        self.len = 0;
+        let [first, ..] = self.index;
+        Some(Tag::new(first))
+    }
+
     /// Takes all tags out, first in first out.
     #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Tag<S>> + '_ {
@@ -281,10 +292,14 @@ impl<P: Platform> TagTable<P> {
     /// device may have it, stays so.
     #[inline]
     fn turn<S>(&self, tags: &mut TagBatch<S>, turn: impl Fn(&Word, u64)) {
-        for tag in tags.drain() {
+        let turn_one = |tag: Tag<S>| {
             if let Some(word) = self.words.get(tag.index() / 64) {
                 turn(word, (1u64 << (tag.index() % 64)) & word.in_use());
             }
+        };
+        match tags.take_single() {
+            Some(tag) => turn_one(tag),
+            None => tags.drain().for_each(turn_one),
         }
     }
 

@@ -144,6 +144,13 @@ impl<S: Site> Queue for AhciQueue<S> {
         }
     }
 
+    #[inline]
+    fn issue_tag(&self, _side: &mut (), tag: Tag<Bound>) -> usize {
+        let bits = bit(u32::from(tag.number()));
+        self.tags.issue(tag);
+        self.site.port().issue(bits)
+    }
+
     fn unget_tags(&self, _side: &mut (), tags: &mut TagBatch<Free>) {
         // What was written for them is in their own slots only.
         self.tags.put_back(tags);

@@ -191,6 +191,14 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         self.doorbells.ring(self.tail_doorbell, old, tail)
     }
 
+    #[inline(always)]
+    fn issue_tag(&self, side: &mut NvmeIssue, tag: Tag<Bound>) -> usize {
+        self.tags.issue(tag);
+        let tail = self.after(side.tail);
+        let old = core::mem::replace(&mut side.tail, tail);
+        self.doorbells.ring(self.tail_doorbell, old, tail)
+    }
+
     fn unget_tags(&self, side: &mut NvmeIssue, tags: &mut TagBatch<Free>) {
         if side.next != side.tail {
             let mut kept = TagBatch::default();

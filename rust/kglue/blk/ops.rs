@@ -50,7 +50,7 @@ impl Iterator for Run<'_> {
 /// Notes the thread that waits for `rq`, if that is of use (`noted`) and certain.
 #[inline(always)]
 fn track(rq: &Rq, switches: Switches, noted: bool) {
-    rq.set_waiter(match noted {
+    rq.set_waiter(match noted && rq.view().may_be_slept_for() {
         true => wait::track(rq, switches.coop()),
         false => None,
     });

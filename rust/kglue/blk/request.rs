@@ -185,6 +185,12 @@ impl<'a> RqRef<'a> {
         self.fields().cmd_flags & shims::HIOPS_REQ_FAILFAST != 0
     }
 
+    /// Whether its submitter may sleep for it, as one does not that polls, or must not wait.
+    #[inline(always)]
+    pub(crate) fn may_be_slept_for(self) -> bool {
+        self.fields().cmd_flags & shims::HIOPS_REQ_NO_SLEEP == 0
+    }
+
     /// Bytes of data, or of the disk, that it is about.
     #[inline(always)]
     pub(crate) fn bytes(self) -> u32 {
