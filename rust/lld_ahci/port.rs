@@ -43,7 +43,7 @@ pub trait Site: Clone + Send + Sync + 'static {
 
     /// [`crate::AhciController::run_eh`] is to be called soon. Any context, with tokens held: it
     /// must not call the port or its queue back. Repeated wishes may be merged, a wish that comes
-    /// after `attend` has begun may not.
+    /// after `run_eh` has begun may not.
     fn schedule_eh(&self);
 }
 
