@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Real threads: submitters, devices and interrupts at once. Nothing stops that a wish for a retry
-//! does not start again.
+//! Real threads: submitters, devices, interrupts and a timer at once. Nothing stops that a wish for
+//! a retry, or for the timer, does not start again.
 #![cfg(not(loom))]
 
 mod common;
@@ -57,6 +57,10 @@ fn stress(tags: u16, submitters: u32, batch: u32, disturb: impl Fn(&Rig) + Sync)
         threads.keep(|| {
             if rig.log.retries.swap(0, SeqCst) != 0 {
                 rig.queue.kick();
+            }
+            // The timer: what a context leaves behind for it, nobody else may come for.
+            if rig.log.armed_us.swap(0, SeqCst) != 0 {
+                rig.queue.tick();
             }
             disturb(&rig);
             false
