@@ -48,6 +48,19 @@ class Functions(unittest.TestCase):
         self.assertEqual(found["leave"].calls, {0: "submit"})
 
 
+class Ways(unittest.TestCase):
+    def test_a_timer_is_on_no_reads_way(self):
+        read = read_path.Read.__new__(read_path.Read)
+        read.plain = {"q": "<kglue::blk::ops::Ops<hiops::nvme::Nvme, Bus>>::queue_rq",
+                      "i": "kglue::irq::handle", "w": "hiops_redirect",
+                      "t": "<kglue::wait::sleepers::Sleepers as CoarseExpired>::coarse_expired"}
+        read.files = {name: {f"rust/{name}.rs"} for name in read.plain}
+        read.calls = {name: set() for name in read.plain}
+        ways = read.ways()
+        self.assertEqual(ways["back"], {"rust/q.rs", "rust/i.rs"})
+        self.assertEqual(ways["wait"], {"rust/q.rs", "rust/i.rs", "rust/w.rs"})
+
+
 class Page(unittest.TestCase):
     WAYS = {"down": {"rust/a.rs"}, "back": {"rust/a.rs", "c_shims/b.c"},
             "wait": {"rust/a.rs", "c_shims/b.c"}}
