@@ -25,8 +25,7 @@ WORDS = {"down": "down to the doorbell", "back": "and back", "wait": "and the wa
 # Where each way begins; what is reached from neither belongs to the way back.
 ENTRIES = {"down": re.compile(r"::Ops<hiops::nvme::Nvme,.*>>::queue_rqs?$"),
            "wait": re.compile(r"^hiops_(redirect|io_schedule\w*)$")}
-# A block that runs less often than in this part of all reads is none of a read's. On a fast host
-# one read in four is over before its thread sleeps.
+# A block that runs less often than in this part of all reads is none of a read's.
 OFTEN = 0.5
 # The timer that watches sleepers comes twice a second: on a slow host for each read, which is not
 # the read's doing.
