@@ -11,6 +11,7 @@
 #include <linux/ftrace.h>
 #include <linux/hrtimer.h>
 #include <linux/jiffies.h>
+#include <linux/jump_label.h>
 #include <linux/mutex.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
@@ -21,6 +22,18 @@
 
 /* As a thread submits (blk.c). */
 DECLARE_PER_CPU(pid_t, hiops_submitter);
+
+struct hiops_key hiops_predicts = { .key = STATIC_KEY_FALSE_INIT };
+
+void hiops_predicts_get(void)
+{
+	static_branch_inc(&hiops_predicts.key);
+}
+
+void hiops_predicts_put(void)
+{
+	static_branch_dec(&hiops_predicts.key);
+}
 
 u64 hiops_waiter_of(struct request *rq)
 {

@@ -4,7 +4,19 @@
 #define HIOPS_WAIT_H
 
 #include <linux/blk-mq.h>
+#include <linux/jump_label.h>
 #include <linux/types.h>
+
+/*
+ * Whether any queue has prediction on: a no-op in the text while none has.
+ * Counted; sleep.
+ */
+struct hiops_key {
+	struct static_key_false key;
+};
+extern struct hiops_key hiops_predicts;
+void hiops_predicts_get(void);
+void hiops_predicts_put(void);
 
 /* Hooks io_schedule() and io_schedule_timeout(), or drops them again. Counted; sleep. */
 int hiops_hook_get(void);

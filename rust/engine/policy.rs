@@ -211,6 +211,12 @@ pub trait Cpu {
         false
     }
 
+    /// Whether any queue of the machine may have prediction on: where none has, the compiler or
+    /// the kernel can take out what asks. Cheap.
+    fn may_predict(&self) -> bool {
+        true
+    }
+
     /// A coarse monotonic clock, in milliseconds.
     fn now_ms(&self) -> u64;
 

@@ -10,9 +10,10 @@
 //!  answer ── completed(mark, took, Came | Found)
 //! ```
 //!
-//! A queue whose strategy has no predictor has no code of it. Off, it costs a load and a branch for
-//! each command, and as much for each answer. So it does while the predictor wants to hear of no
-//! command ([`Prediction::NothingFor`]), which are counted.
+//! A queue whose strategy has no predictor has no code of it. While it is off on every queue,
+//! [`Cpu::may_predict`](crate::Cpu::may_predict) can make a no-op of what asks; on another queue it
+//! costs a load and a branch for each command, and as much for each answer. So it does while the
+//! predictor wants to hear of no command ([`Prediction::NothingFor`]), which are counted.
 //!
 //! # When the timer fires
 //! For the only command that is outstanding, and for what nobody has predicted:
@@ -129,7 +130,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// are staged on `side`.
     #[inline(always)]
     pub(crate) fn predict(&self, side: &IssueSide<Q>, tag: usize, cmd: &Command, rq: &U::Request) {
-        if S::Predictor::ENABLED && self.predict.is_wanted() {
+        if S::Predictor::ENABLED && self.upper.may_predict() && self.predict.is_wanted() {
             // A copy: the command itself can then stay in registers.
             let cmd = *cmd;
             self.predict_issued(side, tag, &cmd, rq);

@@ -386,7 +386,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
 
     #[inline(always)]
     fn is_predicting(&self) -> bool {
-        S::Predictor::ENABLED && self.predict.is_on()
+        S::Predictor::ENABLED && self.upper.may_predict() && self.predict.is_on()
     }
 
     #[inline]

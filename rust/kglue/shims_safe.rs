@@ -62,6 +62,8 @@ unsafe extern "C" {
     /// The scheduler counts the thread of that number for less than the running one: it is nicer,
     /// or of class SCHED_IDLE. Any context.
     pub(crate) safe fn hiops_counts_for_less(pid: u32) -> bool;
+    /// What is counted for a disk; null: there is no memory. Sleeps.
+    pub(crate) safe fn hiops_counts_alloc() -> *mut shims::hiops_counts;
     /// The lowest number that is free; negative: there is no memory. Sleeps.
     pub(crate) safe fn hiops_number_get() -> i32;
     /// Gives it back.
@@ -83,6 +85,10 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_alloc_wq(number: c_int) -> *mut bindings::workqueue_struct;
     /// Hooks the kernel's waits: 0, or an errno. Counted; each success is undone once. Sleeps.
     pub(crate) safe fn hiops_hook_get() -> c_int;
+    /// From now on [`engine::Cpu::may_predict`] is true. Counted; each is undone once. Sleeps.
+    pub(crate) safe fn hiops_predicts_get();
+    /// Undoes it.
+    pub(crate) safe fn hiops_predicts_put();
     /// Returns when all threads have left the wait hook that were in it. Sleeps.
     pub(crate) safe fn hiops_hook_left();
     /// The kernel's tick count: a word that the tick advances.
@@ -98,6 +104,8 @@ unsafe extern "C" {
     pub(crate) safe fn synchronize_rcu();
 }
 
+const _: [unsafe extern "C" fn() -> *mut shims::hiops_counts; 2] =
+    [shims::hiops_counts_alloc, hiops_counts_alloc];
 const _: [unsafe extern "C" fn(*mut shims::hiops_costs); 1] = [shims::hiops_measure_costs];
 const _: [unsafe extern "C" fn(c_int) -> *mut bindings::workqueue_struct; 2] =
     [shims::hiops_alloc_wq, hiops_alloc_wq];
@@ -111,7 +119,11 @@ const _: [unsafe extern "C" fn(c_int) -> bool; 2] = [bindings::capable, capable]
 #[cfg(linux_7_2)]
 const _: [unsafe extern "C" fn(); 2] = [bindings::synchronize_rcu, synchronize_rcu];
 
-const _: [unsafe extern "C" fn(); 8] = [
+const _: [unsafe extern "C" fn(); 12] = [
+    shims::hiops_predicts_get,
+    hiops_predicts_get,
+    shims::hiops_predicts_put,
+    hiops_predicts_put,
     shims::hiops_submit_begin,
     hiops_submit_begin,
     shims::hiops_bh_on,

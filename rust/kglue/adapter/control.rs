@@ -238,7 +238,10 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
     }
 
     fn set_predict(&self, on: bool) {
-        self.queues.iter().for_each(|queue| queue.set_predict(on));
+        if let Some(hook) = &mut *self.hook.lock() {
+            hook.set_may_predict(on);
+            self.queues.iter().for_each(|queue| queue.set_predict(on));
+        }
     }
 
     fn window_us(&self) -> u32 {

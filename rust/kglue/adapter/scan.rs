@@ -120,12 +120,12 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             queue.io.set_poll_interval_us(begin.poll_interval_us);
             queue.choose(&self.platform, begin.strategy);
             queue.set_window_us(begin.predict_window_us);
-            queue.set_predict(begin.predict && is_hooked());
             let mode = begin.mode;
             if queue.set_mode(&self.platform, mode).is_err() && mode == Mode::Poll {
                 crate::text::log_warn!(self, "its interrupt is a shared pin: it is not polled\n");
             }
         }
+        self.set_predict(begin.predict);
     }
 
     /// It, as its disks' files have it.

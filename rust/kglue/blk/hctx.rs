@@ -15,6 +15,7 @@ use kernel::sync::Arc;
 
 use crate::platform::this_cpu_add;
 use crate::shims;
+use crate::shims_safe::hiops_counts_alloc;
 use crate::work::Pinned;
 
 /// A request that blk-mq handed to hiops, to be ended exactly once: by what takes it by value.
@@ -206,8 +207,7 @@ const _: () = assert!(Count::Timeouts as u32 + 1 == shims::HIOPS_COUNTS);
 impl DiskStats {
     /// All of them 0. Sleeps.
     pub(crate) fn new() -> Result<Self, Error> {
-        // SAFETY: may sleep.
-        let counts = NonNull::new(unsafe { shims::hiops_counts_alloc() });
+        let counts = NonNull::new(hiops_counts_alloc());
         // INVARIANT: just allocated.
         let counts = counts.ok_or(Error::NoMemory)?;
         Ok(Self { counts })

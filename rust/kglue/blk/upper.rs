@@ -3,6 +3,7 @@
 
 use engine::{Context, Cpu, Data, Expected, Interrupted, Upper, Waiter};
 use hal::{CmdError, Command, Error, Failure, Op, Outcome, Segment};
+use kernel::jump_label::static_branch_unlikely;
 use kernel::prelude::*;
 
 use crate::blk::batch;
@@ -12,6 +13,7 @@ use crate::blk::hctx::{Offer, Rq};
 use crate::blk::request::Ranges;
 use crate::errno::status;
 use crate::platform::{now_ms, now_ns};
+use crate::shims;
 use crate::shims_safe::hiops_on_idle_cpu;
 use crate::timers::{CoarseTimer, Poller};
 
@@ -231,6 +233,12 @@ impl<M: MapKind> Cpu for BlkUpper<M> {
     #[inline]
     fn is_crowded(&self) -> bool {
         crate::wait::is_crowded()
+    }
+
+    #[inline(always)]
+    fn may_predict(&self) -> bool {
+        // SAFETY: a static key that C defines, and whose fields have the types that are named.
+        unsafe { static_branch_unlikely!(shims::hiops_predicts, shims::hiops_key, key) }
     }
 
     #[inline(always)]

@@ -6,7 +6,10 @@ use super::{end, queue_of, table, WaitSlot};
 use crate::blk::hctx::{Offer, QueueRef, WaitStart};
 use crate::platform::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
-use crate::shims_safe::{hiops_hook_get, hiops_may_drain, hiops_may_nap, hiops_this_pid};
+use crate::shims_safe::{
+    hiops_hook_get, hiops_may_drain, hiops_may_nap, hiops_predicts_get, hiops_predicts_put,
+    hiops_this_pid,
+};
 use core::ptr::{from_ref, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
 use engine::{Context, Next, Thread, Waiter};
@@ -192,8 +195,27 @@ pub(crate) fn is_hooked() -> bool {
     HOOKED.load(Ordering::Relaxed)
 }
 
+/// While it lives, queues may have prediction on: what asks is no no-op then.
+struct MayPredict(());
+
+impl MayPredict {
+    fn new() -> Self {
+        hiops_predicts_get();
+        Self(())
+    }
+}
+
+impl Drop for MayPredict {
+    fn drop(&mut self) {
+        hiops_predicts_put();
+    }
+}
+
 /// The hooks, for as long as a disk is there.
-pub(crate) struct Hook(());
+pub(crate) struct Hook {
+    /// Prediction has threads that wake early, so nothing is predicted without the hooks.
+    may_predict: Option<MayPredict>,
+}
 
 impl Hook {
     /// Hooks the waits of the machine; `None`, said once: it can't be done here. Sleeps.
@@ -211,7 +233,15 @@ impl Hook {
             return None;
         }
         HOOKED.store(true, Ordering::Relaxed);
-        Some(Self(()))
+        Some(Self { may_predict: None })
+    }
+
+    /// Whether the queues that hooked the waits may have prediction on from now on. Sleeps.
+    pub(crate) fn set_may_predict(&mut self, on: bool) {
+        match on {
+            true => _ = self.may_predict.get_or_insert_with(MayPredict::new),
+            false => self.may_predict = None,
+        }
     }
 }
 
