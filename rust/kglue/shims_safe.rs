@@ -85,6 +85,8 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_alloc_wq(number: c_int) -> *mut bindings::workqueue_struct;
     /// Hooks the kernel's waits: 0, or an errno. Counted; each success is undone once. Sleeps.
     pub(crate) safe fn hiops_hook_get() -> c_int;
+    /// Undoes it once; whether they are hooked still. Sleeps.
+    pub(crate) safe fn hiops_hook_put() -> bool;
     /// From now on [`engine::Cpu::may_predict`] is true. Counted; each is undone once. Sleeps.
     pub(crate) safe fn hiops_predicts_get();
     /// Undoes it.
@@ -148,7 +150,9 @@ const _: [unsafe extern "C" fn(u32) -> bool; 4] = [
 const _: [unsafe extern "C" fn(u32); 2] = [shims::hiops_noio_restore, hiops_noio_restore];
 const _: [unsafe extern "C" fn() -> u64; 2] = [shims::hiops_this_thread, hiops_this_thread];
 const _: [unsafe extern "C" fn(u64) -> u64; 2] = [shims::hiops_stamp_ns, hiops_stamp_ns];
-const _: [unsafe extern "C" fn() -> bool; 16] = [
+const _: [unsafe extern "C" fn() -> bool; 18] = [
+    shims::hiops_hook_put,
+    hiops_hook_put,
     shims::hiops_bh_off,
     hiops_bh_off,
     shims::hiops_may_drain,

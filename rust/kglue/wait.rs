@@ -36,7 +36,7 @@ use crate::shims_safe::{
 };
 use crate::timers::{CoarseExpired, CoarseTimer};
 use crate::wait::cpu_share::{CpuWaiters, Ready};
-use crate::wait::sleepers::Sleepers;
+use crate::wait::sleepers::{wake_thread, Sleepers};
 use crate::work::Pinned;
 
 mod cpu_share;
@@ -133,14 +133,8 @@ impl CoarseExpired for Table {
 /// Wakes the thread that sleeps in the slot of `waiter`, if one does. With preemption off.
 fn wake(waiter: &Waiter<Offer, QueueRef>) {
     if let Some(sleeper) = waiter.sleeper() {
-        wake_thread(sleeper);
+        wake_thread(sleeper.address());
     }
-}
-
-/// Wakes `thread`, which was asleep in the hook a moment ago. With preemption off since then.
-fn wake_thread(thread: Thread) {
-    // SAFETY: it was asleep there, and preemption is off: its task structure is still there.
-    unsafe { shims::hiops_wake(thread.address()) };
 }
 
 /// What leads to the queue on which `thread`, the caller, has something outstanding that is tracked
@@ -196,7 +190,7 @@ pub(crate) fn offer(waiter: &'static Waiter<Offer, QueueRef>, offer: Offer) -> O
     match table.waiters.offer(waiter, offer) {
         Ok(owner) => {
             table.watch();
-            wake_thread(owner);
+            wake_thread(owner.address());
             None
         }
         Err(back) => back,

@@ -7,8 +7,8 @@ use crate::blk::hctx::{Offer, QueueRef, WaitStart};
 use crate::platform::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
 use crate::shims_safe::{
-    hiops_hook_get, hiops_may_drain, hiops_may_nap, hiops_predicts_get, hiops_predicts_put,
-    hiops_this_pid,
+    hiops_hook_get, hiops_hook_put, hiops_may_drain, hiops_may_nap, hiops_predicts_get,
+    hiops_predicts_put, hiops_this_pid,
 };
 use core::ptr::{from_ref, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -149,12 +149,12 @@ unsafe extern "C" fn hiops_wait_leave(
     this: u64,
     wait: *const shims::hiops_wait,
 ) {
-    // SAFETY: the hook's own.
-    let (done, woken) = unsafe { ((*wait).next, (*wait).woken) };
-    // SAFETY: null or a slot of the table, which lives while somebody is inside.
-    let Some(waiter) = (unsafe { waiter.cast::<Waiter<Offer, QueueRef>>().as_ref() }) else {
-        return;
+    // SAFETY: the hook's own; and null or a slot of the table, which lives while a thread is in it.
+    let (done, woken, waiter) = unsafe {
+        let waiter = waiter.cast::<Waiter<Offer, QueueRef>>().as_ref();
+        ((*wait).next, (*wait).woken, waiter)
     };
+    let Some(waiter) = waiter else { return };
     let Some(table) = table() else { return };
     let slot = table.slots.get(waiter.index());
     if let Some(slot) = slot {
@@ -247,7 +247,6 @@ impl Hook {
 
 impl Drop for Hook {
     fn drop(&mut self) {
-        // SAFETY: taken in `new`.
-        HOOKED.store(unsafe { shims::hiops_hook_put() }, Ordering::Relaxed);
+        HOOKED.store(hiops_hook_put(), Ordering::Relaxed);
     }
 }

@@ -60,10 +60,16 @@ impl Bed {
     fn wake(&self) {
         let sleeper = self.sleeper.load(Ordering::Acquire);
         if sleeper != EMPTY {
-            // SAFETY: it was in its bed a moment ago, with preemption off.
-            unsafe { shims::hiops_wake(sleeper) };
+            wake_thread(sleeper);
         }
     }
+}
+
+/// Wakes the thread whose record is at `address`, and which was asleep in the hook a moment ago.
+/// With preemption off since then.
+pub(super) fn wake_thread(address: u64) {
+    // SAFETY: it was asleep there, and preemption is off: its task structure is still there.
+    unsafe { shims::hiops_wake(address) };
 }
 
 /// The beds, and their timer.
