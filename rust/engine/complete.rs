@@ -17,7 +17,7 @@
 //! followed by another.
 
 use cell::sync::Ordering;
-use hal::{Detached, Event, Free, Platform, Queue, TagBatch};
+use hal::{Detached, Event, Platform, Queue, TagBatch};
 
 use crate::policy::{Context, Strategy, View};
 use crate::queue::{CompletionBatch, DrainSide, IoQueue, IssueBudget, Leftover, Upper};
@@ -297,7 +297,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[inline(always)]
     pub(crate) fn drain_budget(&self) -> usize {
         let said = self.strategy.budget(self);
-        said.clamp(LEAST, TagBatch::<Free>::MAX)
+        said.clamp(LEAST, TagBatch::<Detached>::MAX)
     }
 
     /// Leaves completions that are there. `was_due`: when the next tick would have come, if the

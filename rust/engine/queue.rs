@@ -11,8 +11,8 @@
 use cell::sync::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use cell::{Handover, Putter, Slot, Taker, TryLock};
 use hal::{
-    Bound, CmdError, Command, Detached, Error, Free, NewQueue, Outcome, Platform, Queue, Segment,
-    TagBatch,
+    Bound, CmdError, Command, Detached, Error, FreeTags, NewQueue, Outcome, Platform, Queue,
+    Segment, TagBatch,
 };
 
 use crate::policy::{
@@ -155,7 +155,7 @@ pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) hw: Q::Issue,
     /// Taken from the pool and not used yet; only the token's holder takes any, so they may stay
     /// here.
-    pub(crate) free: TagBatch<Free>,
+    pub(crate) free: FreeTags,
     /// Bound, and staged for the next doorbell.
     pub(crate) bound: TagBatch<Bound>,
     /// The last of these.
@@ -213,7 +213,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         Ok(Self {
             issue: TryLock::new(IssueSide {
                 hw: hw.issue,
-                free: TagBatch::default(),
+                free: FreeTags::default(),
                 bound: TagBatch::default(),
                 requests: putter,
                 last: 0,

@@ -6,7 +6,7 @@
 
 use cell::{Guard, TryLock};
 use core::fmt;
-use hal::{Failure, Platform, Queue, RetryHint};
+use hal::{Failure, Platform, Queue, RetryHint, TagBatch};
 
 use crate::complete::DrainPass;
 use crate::policy::{Context, Strategy};
@@ -52,7 +52,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let drain = take(platform, &self.drain);
         // The controller may have other plans with its tags when it goes on.
         let IssueSide { hw, free, .. } = &mut *issue;
-        self.hw.unget_tags(hw, free);
+        self.hw.unget_tags(hw, &mut free.take_all());
         Quiesced {
             queue: self,
             tokens: Some(Tokens { issue, drain }),
@@ -112,18 +112,17 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'a, P, Q, U, S> 
             }
         }
         // What the device was never told of.
-        let IssueSide {
-            hw, free, bound, ..
-        } = &mut **issue;
+        let IssueSide { hw, bound, .. } = &mut **issue;
+        let mut back = TagBatch::default();
         for tag in bound.drain() {
             let slot = queue.slots.get(tag.index());
             if let Some(rq) = slot.and_then(|slot| slot.take(&mut drain.requests)) {
                 ended.end(&queue.upper, rq, Err(why.not_issued()));
             }
-            // It has room: it was emptied above, and both are equally long.
-            let _ = free.push(tag.unbind());
+            // It has room: both are equally long.
+            let _ = back.push(tag.unbind());
         }
-        queue.hw.unget_tags(hw, free);
+        queue.hw.unget_tags(hw, &mut back);
         queue.batching.end();
         // What it did not finish.
         for _ in 0..queue.slots.len() {

@@ -37,7 +37,7 @@
 
 use cell::sync::{fence, Ordering};
 use cell::Guard;
-use hal::{Bound, CmdError, Free, Platform, Queue, Tag, TagBatch, Unbound};
+use hal::{Bound, CmdError, Free, FreeTags, Platform, Queue, Tag, TagBatch, Unbound};
 
 use crate::complete::ROUNDS;
 use crate::policy::{Context, Staged, Strategy, View};
@@ -274,8 +274,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let tag = match bound {
             Ok(tag) => tag,
             Err(Unbound { tag, why }) => {
-                // It has room: the tag came from there. Were it lost, it would be one slot until
-                // the next reset.
+                // The tag came from there. Were it lost, it would be one slot until the next reset.
                 let _ = side.free.push(tag);
                 return Err(Unissued::NotBound(rq, why));
             }
@@ -345,7 +344,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Gets as many free tags as a batch holds: what this holder of the token does not use, the
     /// next one finds, and the pool's atomics are touched once in as many I/Os.
     fn refill(&self, side: &mut IssueSide<Q>) {
-        (self.hw).get_free_tags(&mut side.hw, TagBatch::<Free>::MAX, &mut side.free);
+        side.free = self.hw.get_free_tags(&mut side.hw, FreeTags::MAX);
     }
 
     /// Tells the device of everything that is staged.
@@ -447,7 +446,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     ) -> IssueStop {
         let mut may = budget
             .may_issue(self.drain_budget())
-            .min(TagBatch::<Free>::MAX);
+            .min(TagBatch::<Bound>::MAX);
         loop {
             if self.fifo.is_empty() {
                 return IssueStop::Idle;

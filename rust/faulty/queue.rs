@@ -6,8 +6,8 @@ use cell::TryLock;
 use core::fmt;
 use core::ops::Deref;
 use hal::{
-    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, NewQueue, Platform, Segment,
-    Tag, TagBatch, Unbound,
+    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, FreeTags, NewQueue,
+    Platform, Segment, Tag, TagBatch, Unbound,
 };
 
 /// A completion that is lost.
@@ -169,8 +169,8 @@ where
         self.inner.batch()
     }
 
-    fn get_free_tags(&self, side: &mut Q::Issue, want: usize, tags: &mut TagBatch<Free>) {
-        self.inner.get_free_tags(side, want, tags);
+    fn get_free_tags(&self, side: &mut Q::Issue, want: usize) -> FreeTags {
+        self.inner.get_free_tags(side, want)
     }
 
     fn bind_tag_cmd(

@@ -59,5 +59,5 @@ pub use poll::{poll_until, Backoff, Deadline, Progress, Steps, GRACE_US};
 pub use queue::{Command, Event, Op, Queue, Segment, Unbound};
 pub use quirks::{Messages, PciIds};
 pub use reservation::{Access, Answer, Denied, Holder, Registered, Reservations, Reserve};
-pub use tag::{Bound, Completed, Detached, Free, Tag, TagBatch, TagTable};
+pub use tag::{Bound, Completed, Detached, Free, FreeTags, Tag, TagBatch, TagTable};
 pub use wrapper::Wrapper;

@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use crate::tag::{Bound, Completed, Detached, Free, Tag, TagBatch};
+use crate::tag::{Bound, Completed, Detached, Free, FreeTags, Tag, TagBatch};
 use crate::{CmdError, Outcome};
 
 /// One completion, proven by the LLD to answer a command that it issued.
@@ -46,9 +46,9 @@ pub trait Queue: Send + Sync + 'static {
     /// gains nothing. Asked once, when the engine takes the queue over.
     fn batch(&self) -> usize;
 
-    /// Adds up to `want` free slots to `tags`, as far as it has room, possibly none: "the device is
-    /// busy" is an answer, not a wait.
-    fn get_free_tags(&self, side: &mut Self::Issue, want: usize, tags: &mut TagBatch<Free>);
+    /// Up to `want` free slots, possibly none: "the device is busy" is an answer, not a wait. There
+    /// may be more than it gives, and none only if there is none.
+    fn get_free_tags(&self, side: &mut Self::Issue, want: usize) -> FreeTags;
 
     /// Writes `cmd` and its `data` where the device will look for them, without a doorbell.
     ///

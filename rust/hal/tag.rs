@@ -5,6 +5,7 @@
 
 use cell::sync::{AtomicU64, AtomicU8, Ordering};
 use core::marker::PhantomData;
+use core::num::NonZeroU64;
 
 use crate::{Error, Platform};
 
@@ -163,22 +164,60 @@ impl<S> TagBatch<S> {
     }
 }
 
-impl TagBatch<Free> {
-    /// Adds the slots `base` and up that have their bit set in `bits`, lowest first: `want` of them
-    /// at most, and as many as fit. Returns the bits of those that were not added.
+/// Free slots that an issuer has taken and not used yet: some of 64 in a row, which begin at a
+/// multiple of 64.
+#[derive(Debug, Default)]
+#[must_use = "dropped ones are slots lost until the next reset"]
+pub struct FreeTags {
+    base: u16,
+    bits: u64,
+}
+
+impl FreeTags {
+    /// The most that there can be.
+    pub const MAX: usize = 64;
+
+    /// How many there are.
     #[inline]
-    pub(crate) fn fill(&mut self, base: u16, bits: u64, want: usize) -> u64 {
-        let (mut rest, len) = (bits, self.len());
-        let want = want.min(bits.count_ones() as usize);
-        let places = self.index.get_mut(len..).unwrap_or_default();
-        // CAST: at most a batch.
-        self.len = self.len.wrapping_add(want.min(places.len()) as u8);
-        for place in places.iter_mut().take(want) {
-            // CAST: at most 64.
-            *place = base.wrapping_add(rest.trailing_zeros() as u16);
-            rest &= rest.wrapping_sub(1);
+    pub fn len(&self) -> usize {
+        // CAST: at most 64.
+        self.bits.count_ones() as usize
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bits == 0
+    }
+
+    /// Takes the highest out.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Tag<Free>> {
+        let at = NonZeroU64::new(self.bits)?.ilog2();
+        self.bits ^= 1u64 << at;
+        // CAST: below 64.
+        Some(Tag::new(self.base.wrapping_add(at as u16)))
+    }
+
+    /// Puts `tag` back, which came from here; one of another row is given back.
+    #[inline]
+    pub fn push(&mut self, tag: Tag<Free>) -> Result<(), Tag<Free>> {
+        let at = tag.index & 63;
+        if tag.index.wrapping_sub(at) != self.base {
+            return Err(tag);
         }
-        rest
+        self.bits |= 1u64 << at;
+        Ok(())
+    }
+
+    /// Takes all out. A batch has room for them.
+    pub fn take_all(&mut self) -> TagBatch<Free> {
+        let mut all = TagBatch::default();
+        while let Some(tag) = self.pop() {
+            // As many as fit.
+            let _ = all.push(tag);
+        }
+        all
     }
 }
 
@@ -250,30 +289,28 @@ impl<P: Platform> TagTable<P> {
         self.issued.len()
     }
 
-    /// Takes up to `want` free slots, lowest first, into `tags`. By the issuer.
+    /// Takes free slots, lowest first: up to `want` of the first 64 in a row that have any. By the
+    /// issuer.
     #[inline]
-    pub fn take(&self, want: usize, tags: &mut TagBatch<Free>) {
-        self.take_below(self.capacity(), want, tags);
+    pub fn take(&self, want: usize) -> FreeTags {
+        self.take_below(self.capacity(), want)
     }
 
     /// As [`TagTable::take`], of the slots below `limit` alone.
     #[inline]
-    pub fn take_below(&self, limit: usize, want: usize, tags: &mut TagBatch<Free>) {
+    pub fn take_below(&self, limit: usize, want: usize) -> FreeTags {
         let limit = limit.min(self.capacity());
-        let most = want.saturating_add(tags.len()).min(TagBatch::<Free>::MAX);
         let mut base = 0u16;
         for word in self.words.iter() {
-            let want = most.saturating_sub(tags.len());
-            if want == 0 {
-                return;
-            }
             let free = !word.in_use() & low_bits(limit.saturating_sub(usize::from(base)));
-            let rest = tags.fill(base, free, want);
-            if rest != free {
-                word.turn_taken(free ^ rest);
+            if free != 0 {
+                let bits = lowest(free, want);
+                word.turn_taken(bits);
+                return FreeTags { base, bits };
             }
             base = base.wrapping_add(64);
         }
+        FreeTags::default()
     }
 
     /// Puts slots back that were taken and not used. By the issuer.
@@ -345,6 +382,15 @@ impl<P: Platform> TagTable<P> {
                 .store(word.taken.load(Ordering::Relaxed), Ordering::Release);
         }
     }
+}
+
+/// The lowest `want` of the bits that are set.
+fn lowest(bits: u64, want: usize) -> u64 {
+    if want >= FreeTags::MAX {
+        return bits;
+    }
+    let rest = (0..want).fold(bits, |rest, _| rest & rest.wrapping_sub(1));
+    bits ^ rest
 }
 
 /// The lowest `count` bits of a word.

@@ -43,8 +43,8 @@
 
 use cell::sync::{fence, Ordering};
 use hal::{
-    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, Mmio, Outcome, Platform,
-    Queue, Segment, Tag, TagBatch, TagTable, Unbound,
+    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, FreeTags, Mmio, Outcome,
+    Platform, Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
 
 use crate::active::Deferred;
@@ -106,8 +106,8 @@ impl<S: Site> Queue for AhciQueue<S> {
     }
 
     #[inline]
-    fn get_free_tags(&self, _side: &mut (), want: usize, tags: &mut TagBatch<Free>) {
-        (self.tags).take_below(self.site.port().depth.slots(), want, tags);
+    fn get_free_tags(&self, _side: &mut (), want: usize) -> FreeTags {
+        (self.tags).take_below(self.site.port().depth.slots(), want)
     }
 
     #[inline]

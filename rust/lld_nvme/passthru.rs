@@ -323,8 +323,7 @@ where
         if self.busy {
             return Err(Error::Timeout);
         }
-        let mut free = TagBatch::default();
-        self.queue.get_free_tags(&mut self.issue, 1, &mut free);
+        let mut free = self.queue.get_free_tags(&mut self.issue, 1);
         let mut bound = TagBatch::default();
         (free.pop())
             .and_then(|tag| self.queue.bind_sqe(&mut self.issue, tag, sqe))

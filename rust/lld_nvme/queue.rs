@@ -29,8 +29,8 @@
 use cell::sync::{fence, AtomicU32, Ordering};
 use core::fmt;
 use hal::{
-    Bound, CmdError, Command, Completed, Detached, DmaMem, Error, Event, Free, Mmio, Platform,
-    Queue, Segment, Tag, TagBatch, TagTable, Unbound,
+    Bound, CmdError, Command, Completed, Detached, DmaMem, Error, Event, Free, FreeTags, Mmio,
+    Platform, Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
 
 use crate::cqe::{AdminReply, Cids, Cqe, RetryDelays};
@@ -126,8 +126,8 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
     }
 
     #[inline]
-    fn get_free_tags(&self, _side: &mut NvmeIssue, want: usize, tags: &mut TagBatch<Free>) {
-        self.tags.take(want, tags);
+    fn get_free_tags(&self, _side: &mut NvmeIssue, want: usize) -> FreeTags {
+        self.tags.take(want)
     }
 
     #[inline]

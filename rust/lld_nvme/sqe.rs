@@ -517,9 +517,7 @@ pub(crate) struct List<'a, P: Platform> {
 impl<P: Platform> List<'_, P> {
     /// Begins it in a page of its own. [`CmdError::NotReady`]: there is none at the moment.
     fn begin_page(&mut self) -> Result<(), CmdError> {
-        let mut one = TagBatch::default();
-        self.lists.pages.take(1, &mut one);
-        let page = one.pop().ok_or(CmdError::NotReady)?;
+        let page = self.lists.pages.take(1).pop().ok_or(CmdError::NotReady)?;
         let place = self.lists.large.at(page.index(), self.lists.most);
         self.page = Some(page);
         self.place = place;

@@ -9,8 +9,8 @@ use crate::link::Line;
 use crate::service::{tag_of, Commands};
 use cell::sync::{AtomicU64, Ordering};
 use hal::{
-    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, NewQueue, Platform, Queue,
-    Segment, Tag, TagBatch, TagTable, Unbound,
+    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, FreeTags, NewQueue,
+    Platform, Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
 
 /// The shared part of a queue.
@@ -109,8 +109,8 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         1
     }
 
-    fn get_free_tags(&self, _side: &mut RamIssue<P>, want: usize, tags: &mut TagBatch<Free>) {
-        self.tags.take(want, tags);
+    fn get_free_tags(&self, _side: &mut RamIssue<P>, want: usize) -> FreeTags {
+        self.tags.take(want)
     }
 
     fn bind_tag_cmd(

@@ -20,9 +20,7 @@ impl<Q: Queue> Line<Q> {
 
     /// A free slot.
     pub fn free_tag(&mut self) -> Option<Tag<Free>> {
-        let mut tags = TagBatch::default();
-        self.0.queue.get_free_tags(&mut self.0.issue, 1, &mut tags);
-        tags.pop()
+        self.0.queue.get_free_tags(&mut self.0.issue, 1).pop()
     }
 
     /// Binds a free slot, and gives it back if that is refused.

@@ -60,8 +60,7 @@ impl Rig {
 
     /// Has the device carry out `count` commands, all of them well.
     fn carry_out(&mut self, count: usize) {
-        let mut free = TagBatch::default();
-        self.queue.get_free_tags(&mut self.issue, count, &mut free);
+        let mut free = self.queue.get_free_tags(&mut self.issue, count);
         assert_eq!(free.len(), count);
         let command = Command {
             op: Op::Flush,
@@ -73,7 +72,10 @@ impl Rig {
             unmap: false,
         };
         let mut bound = TagBatch::default();
-        for tag in free.drain() {
+        let mut tags: Vec<_> = std::iter::from_fn(|| free.pop()).collect();
+        // Lowest first.
+        tags.reverse();
+        for tag in tags {
             let tag = (self.queue)
                 .bind_tag_cmd(&mut self.issue, tag, &command, std::iter::empty())
                 .unwrap();

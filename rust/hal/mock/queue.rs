@@ -4,8 +4,8 @@
 
 use crate::mock::device::{Issued, MockDevice};
 use crate::{
-    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, NewQueue, Platform, Queue,
-    Segment, Tag, TagBatch, TagTable, Unbound,
+    Bound, CmdError, Command, Completed, Detached, Error, Event, Free, FreeTags, NewQueue,
+    Platform, Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
@@ -80,8 +80,8 @@ impl<P: Platform> Queue for MockQueue<P> {
         self.batch
     }
 
-    fn get_free_tags(&self, _: &mut MockIssue, want: usize, tags: &mut TagBatch<Free>) {
-        self.tags.take(want, tags);
+    fn get_free_tags(&self, _: &mut MockIssue, want: usize) -> FreeTags {
+        self.tags.take(want)
     }
 
     fn bind_tag_cmd(

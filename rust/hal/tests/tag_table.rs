@@ -8,7 +8,7 @@
 )]
 
 use hal::mock::MockPlatform;
-use hal::{Bound, Detached, Error, Free, Tag, TagBatch, TagTable};
+use hal::{Bound, Detached, Error, Free, FreeTags, Tag, TagBatch, TagTable};
 use std::collections::BTreeSet;
 
 /// Around the words of 64 bits, and the most that a number can name. Miri would take hours for
@@ -24,14 +24,21 @@ fn table(capacity: u16) -> TagTable<MockPlatform> {
 
 /// All free tags, as they come.
 fn take_all(table: &TagTable<MockPlatform>) -> Vec<Tag<Free>> {
+    all_of(|| table.take(usize::MAX))
+}
+
+/// All that come, until none does.
+fn all_of(mut take: impl FnMut() -> FreeTags) -> Vec<Tag<Free>> {
     let mut all = Vec::new();
-    let mut batch = TagBatch::default();
     loop {
-        table.take(usize::MAX, &mut batch);
-        if batch.is_empty() {
+        let mut tags = take();
+        if tags.is_empty() {
             return all;
         }
-        all.extend(batch.drain());
+        let at = all.len();
+        all.extend(std::iter::from_fn(|| tags.pop()));
+        // Lowest first.
+        all.split_at_mut(at).1.reverse();
     }
 }
 
@@ -90,15 +97,7 @@ fn every_slot_is_given_out_once() {
 fn below_a_limit_there_are_so_many() {
     for limit in [0, 1, 63, 64, 65, 199, 200, 201, usize::MAX] {
         let table = table(200);
-        let mut tags = Vec::new();
-        loop {
-            let mut batch = TagBatch::default();
-            table.take_below(limit, 7, &mut batch);
-            if batch.is_empty() {
-                break;
-            }
-            tags.extend(batch.drain());
-        }
+        let tags = all_of(|| table.take_below(limit, 7));
         let numbers = tags.iter().map(Tag::index);
         assert!(numbers.eq(0..limit.min(200)), "below {limit}");
         put_back(&table, tags);
@@ -109,19 +108,18 @@ fn below_a_limit_there_are_so_many() {
 #[test]
 fn no_more_than_wanted_lowest_first() {
     let table = table(200);
-    let mut batch = TagBatch::default();
-    for (want, total) in [(0, 0), (1, 1), (63, 64), (64, 64), (1, 64)] {
-        table.take(want, &mut batch);
-        assert_eq!(batch.len(), total, "after {want} more");
+    for (want, wanted) in [
+        (0, 0..0),
+        (1, 0..1),
+        (62, 1..63),
+        (9, 63..64),
+        (100, 64..128),
+    ] {
+        let mut tags = table.take(want);
+        assert_eq!(tags.len(), wanted.len(), "{want} more");
+        let numbers = std::iter::from_fn(|| tags.pop()).map(|tag| tag.number());
+        assert!(numbers.eq(wanted.rev()), "{want} more");
     }
-    let numbers: Vec<_> = batch.drain().map(|tag| tag.number()).collect();
-    assert!(numbers.into_iter().eq(0..64));
-    table.take(100, &mut batch);
-    assert_eq!(
-        (batch.len(), batch.is_full()),
-        (64, true),
-        "a batch is the most"
-    );
 }
 
 #[test]
@@ -211,9 +209,7 @@ fn a_slot_that_is_free_already_stays_so() {
 #[test]
 fn an_unbound_tag_is_free_again() {
     let table = table(1);
-    let mut batch = TagBatch::default();
-    table.take(1, &mut batch);
-    let tag = batch.pop().expect("one").bind().unbind();
+    let tag = table.take(1).pop().expect("one").bind().unbind();
     put_back(&table, [tag]);
     assert_eq!(take_all(&table).len(), 1);
 }
@@ -260,4 +256,19 @@ fn a_batch_keeps_order_and_gives_back_what_does_not_fit() {
     let numbers: Vec<_> = batch.drain().map(|tag| tag.number()).collect();
     assert!(numbers.into_iter().eq((0..63).chain([64])));
     assert!(batch.is_empty() && batch.pop().is_none());
+}
+
+#[test]
+fn free_tags_take_back_what_came_from_them() {
+    let table = table(129);
+    let (mut first, mut second) = (table.take(usize::MAX), table.take(usize::MAX));
+    let (one, other) = (first.pop().expect("64"), second.pop().expect("64"));
+    let other = first.push(other).expect_err("it is of another row");
+    first.push(one).expect("it came from there");
+    second.push(other).expect("it came from there");
+    assert_eq!((first.len(), second.len()), (64, 64));
+    assert_eq!(first.pop().map(|tag| tag.number()), Some(63), "the highest");
+    let numbers: Vec<_> = second.take_all().drain().map(|tag| tag.number()).collect();
+    assert!(numbers.into_iter().eq((64..128).rev()));
+    assert!(second.is_empty() && second.pop().is_none());
 }

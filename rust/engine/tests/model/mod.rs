@@ -6,8 +6,8 @@ use cell::sync::{AtomicU32, Ordering};
 use engine::{Context, Cpu, Data, IoQueue, Mode, Strategy, Upper};
 use hal::mock::MockPlatform;
 use hal::{
-    Bound, CmdError, Command, Completed, Detached, Event, Free, NewQueue, Op, Outcome, Queue,
-    Segment, Tag, TagBatch, TagTable, Unbound,
+    Bound, CmdError, Command, Completed, Detached, Event, Free, FreeTags, NewQueue, Op, Outcome,
+    Queue, Segment, Tag, TagBatch, TagTable, Unbound,
 };
 use loom::thread::{self, JoinHandle};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -46,8 +46,8 @@ impl Queue for Hw {
         self.batch
     }
 
-    fn get_free_tags(&self, (): &mut (), want: usize, tags: &mut TagBatch<Free>) {
-        self.tags.take(want, tags);
+    fn get_free_tags(&self, (): &mut (), want: usize) -> FreeTags {
+        self.tags.take(want)
     }
 
     fn bind_tag_cmd(

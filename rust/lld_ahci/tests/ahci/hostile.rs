@@ -275,10 +275,9 @@ impl ChaosQueue {
     /// As many commands as there are free tags, three at most, about one block each.
     fn submit(&mut self, dice: &mut Dice, data: &MockMapping) {
         let new = &mut self.new;
-        let mut free = hal::TagBatch::default();
-        new.queue.get_free_tags(&mut new.issue, 3, &mut free);
+        let mut free = new.queue.get_free_tags(&mut new.issue, 3);
         let mut bound = hal::TagBatch::default();
-        for tag in free.drain() {
+        while let Some(tag) = free.pop() {
             let op = if dice.roll(8) == 0 {
                 Op::Flush
             } else {

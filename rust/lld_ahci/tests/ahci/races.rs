@@ -211,9 +211,7 @@ fn rig(depth: Option<u8>) -> (Rig, NewQueue<Line>) {
 
 /// A flush, or a TRIM where that is queued: neither has data. Returns its slot.
 fn issue(queue: &Line, op: Op) -> u16 {
-    let mut free = TagBatch::default();
-    queue.get_free_tags(&mut (), 1, &mut free);
-    let tag = free.pop().unwrap();
+    let tag = queue.get_free_tags(&mut (), 1).pop().unwrap();
     let number = tag.number();
     let cmd = match op {
         Op::Discard => command(op, 0, 1),
