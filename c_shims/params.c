@@ -85,6 +85,7 @@ MODULE_PARM_DESC(mode, "how completions are noticed at first: irq, poll or hybri
 
 HIOPS_PARAM(lazy, uint, "whether threads end the I/O that they sleep for: 0 or 1");
 HIOPS_PARAM(coop, uint, "whether whoever passes by takes completions: 0 or 1");
+HIOPS_PARAM(bytes, uint, "whether /dev/<disk>_bytes is there from the start: 0 or 1");
 HIOPS_PARAM(poll_interval_us, uint, "microseconds between two polls: 1 to 10000");
 HIOPS_PARAM(predict, uint, "whether threads wake shortly before their I/O is over: 0 or 1");
 HIOPS_PARAM(predict_window_us, uint,

@@ -12,6 +12,7 @@ struct hiops_params {
 	u32 mode;
 	u32 lazy;
 	u32 coop;
+	u32 bytes;
 	u32 poll_interval_us;
 	u32 predict;
 	u32 predict_window_us;

@@ -17,6 +17,7 @@
 #include <linux/workqueue.h>
 
 #include "blk.h"
+#include "bytes.h"
 #include "costs.h"
 #include "hwmon.h"
 #include "params.h"

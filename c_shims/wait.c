@@ -143,8 +143,6 @@ void hiops_wake(u64 thread)
 	wake_up_process((struct task_struct *)(uintptr_t)thread);
 }
 
-#ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
-
 /*
  * Not what yield()'s kernel-doc warns of: nothing relies on what runs next, and
  * it is not done in a loop. The thread's I/O goes on by itself, and the caller
@@ -224,6 +222,27 @@ static long hiops_io_schedule_timeout(long timeout)
 	hiops_wait_leave(place, hiops_this_thread(), &wait);
 	return timeout;
 }
+
+bool hiops_io_wait(const bool *over, long ticks, bool is_tracked)
+{
+	bool is_over;
+
+	for (;;) {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		/* Acquires what was written before. */
+		is_over = smp_load_acquire(over);
+		if (is_over || ticks <= 0)
+			break;
+		if (is_tracked)
+			ticks = hiops_io_schedule_timeout(ticks);
+		else
+			ticks = hiops_io_sleep(ticks);
+	}
+	__set_current_state(TASK_RUNNING);
+	return is_over;
+}
+
+#ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 
 /* For a thread that has a bed: that is all there is to it. */
 static long hiops_sleep_watched(long timeout)

@@ -52,6 +52,12 @@ bool hiops_may_yield(void);
  * naps no more and is not asleep yet.
  */
 bool hiops_pause_awake(void);
+/*
+ * Waits until *over is true, for so many ticks at most, as a thread does that has passed through
+ * the hook: whether it is. Whoever sets it wakes the thread. is_tracked: the thread's I/O is in
+ * the table of waiters.
+ */
+bool hiops_io_wait(const bool *over, long ticks, bool is_tracked);
 /* Nothing that the running thread waits for is plugged. */
 bool hiops_may_nap(void);
 /* Nothing but the idle thread runs on this CPU. */

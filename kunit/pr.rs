@@ -7,6 +7,7 @@ use crate::blk::gendisk::DiskShared;
 use crate::blk::hctx::DiskStats;
 use crate::blk::ioctl::{Gate, Owner};
 use crate::blk::pr::{TABLE, TYPES};
+use crate::bytes::switch::Bytes;
 use crate::errno::status;
 use crate::shims;
 use crate::work::Pinned;
@@ -34,7 +35,8 @@ impl Rig {
         gate.open(owner);
         let stats = DiskStats::new().map_err(crate::errno::to_errno)?;
         let stats = Arc::new(stats, GFP_KERNEL)?;
-        let shared = DiskShared::new(super::unit::unit(), KVec::new(), stats, gate, owner)
+        let bytes = Bytes::new(0, KVec::new()).map_err(crate::errno::to_errno)?;
+        let shared = DiskShared::new(super::unit::unit(), KVec::new(), stats, bytes, gate, owner)
             .map_err(crate::errno::to_errno)?;
         let mut disk: KBox<bindings::gendisk> = KBox::new(crate::compat::zeroed(), GFP_KERNEL)?;
         disk.private_data = from_ref(&*shared).cast_mut().cast();

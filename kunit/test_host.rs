@@ -161,6 +161,7 @@ impl Host for TestHost {
             queue_depth: None,
             poll_queues: 0,
             begin: Begin {
+                bytes: false,
                 strategy: 1,
                 mode: Mode::Poll,
                 lazy: false,

@@ -34,6 +34,7 @@ pub(crate) fn begin() -> Result<Begin, Error> {
         mode,
         lazy: switch("lazy", numbers().lazy)?,
         coop: switch("coop", numbers().coop)?,
+        bytes: switch("bytes", numbers().bytes)?,
         poll_interval_us: in_range("poll_interval_us", interval, POLL_INTERVAL_US)?,
         predict: switch("predict", numbers().predict)?,
         predict_window_us: in_range("predict_window_us", window, WINDOW_US)?,

@@ -10,6 +10,7 @@
 //! * [`hotplug`]: slots for drives that come and go. `host_reset`: all of them at rest.
 //!   [`caller`]: what a controller asks of its host.
 //! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
+//! * `bytes`: a disk's bytes, `/dev/<disk>_bytes`.
 //! * `node`: a controller's own node, `/dev/hiops<C>`. `hwmon`: its temperatures.
 //! * [`wait`]: threads that wait for their I/O.
 //! * [`ram`]: the RAM disk.
@@ -26,6 +27,7 @@
 
 pub mod adapter;
 pub mod blk;
+mod bytes;
 pub mod caller;
 mod compat;
 pub mod device;

@@ -304,6 +304,11 @@ impl DmaBlock {
         })
     }
 
+    /// Where the memory begins, for who copies from it when the device is done with it.
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.first.cast()
+    }
+
     /// Where the word of type `T` at byte `offset` is, if it is aligned and inside. A pointer that
     /// comes from here is valid for volatile access for as long as `self` lives.
     #[inline(always)]

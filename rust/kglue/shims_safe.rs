@@ -21,6 +21,10 @@ use crate::shims;
 // Safe to call: they ask for nothing else, as above. Each is as its header says it: see the
 // constants below.
 unsafe extern "C" {
+    /// The nodes for disks' bytes can be made from now on; 0, or an errno. Once; sleeps.
+    pub(crate) safe fn hiops_bytes_begin() -> i32;
+    /// Undoes it, when all nodes are gone. Sleeps.
+    pub(crate) safe fn hiops_bytes_end();
     /// Nests. The caller calls [`hiops_preempt_enable`] later.
     pub(crate) safe fn hiops_preempt_disable();
     /// Turns preemption off for a thread that submits, which calls [`hiops_preempt_enable`] later.
@@ -111,7 +115,12 @@ const _: [unsafe extern "C" fn() -> *mut shims::hiops_counts; 2] =
 const _: [unsafe extern "C" fn(*mut shims::hiops_costs); 1] = [shims::hiops_measure_costs];
 const _: [unsafe extern "C" fn(c_int) -> *mut bindings::workqueue_struct; 2] =
     [shims::hiops_alloc_wq, hiops_alloc_wq];
-const _: [unsafe extern "C" fn(); 2] = [shims::hiops_hook_left, hiops_hook_left];
+const _: [unsafe extern "C" fn(); 4] = [
+    shims::hiops_hook_left,
+    hiops_hook_left,
+    shims::hiops_bytes_end,
+    hiops_bytes_end,
+];
 const _: *const kernel::ffi::c_ulong = &raw const bindings::jiffies;
 const _: [unsafe extern "C" fn(*mut bindings::device) -> usize; 2] = [
     bindings::dma_max_mapping_size,
@@ -170,7 +179,9 @@ const _: [unsafe extern "C" fn() -> bool; 18] = [
     shims::hiops_on_idle_cpu,
     hiops_on_idle_cpu,
 ];
-const _: [unsafe extern "C" fn() -> i32; 8] = [
+const _: [unsafe extern "C" fn() -> i32; 10] = [
+    shims::hiops_bytes_begin,
+    hiops_bytes_begin,
     shims::hiops_hook_get,
     hiops_hook_get,
     shims::hiops_number_get,

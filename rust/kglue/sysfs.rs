@@ -63,6 +63,14 @@ fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     store_switch(disk, text, Switches::LAZY)
 }
 
+/// The disk's bytes: the node is there, or not.
+fn store_bytes(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+    match number(text)? {
+        on @ (0 | 1) => disk.set_bytes(on == 1),
+        _ => Err(EINVAL),
+    }
+}
+
 /// The adapter of `disk`.
 fn owner(disk: &DiskShared) -> &dyn Owner {
     disk.owner.get()
@@ -260,6 +268,11 @@ static COOP_SWITCH: Attribute = Attribute::new(
     |d, to| show_switch(d, to, Switches::COOP),
     Some(|d, text| store_switch(d, text, Switches::COOP)),
 );
+static BYTES: Attribute = Attribute::new(
+    c_str!("bytes"),
+    |d, to| writeln!(to, "{}", u8::from(d.bytes.is_on())),
+    Some(store_bytes),
+);
 static POLL_INTERVAL: Attribute = Attribute::new(
     c_str!("poll_interval_us"),
     |d, to| writeln!(to, "{}", owner(d).poll_interval_us()),
@@ -313,11 +326,12 @@ static NAMES: List<bindings::attribute, 7> = List([
     PORT_NO.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 18> = List([
+static SWITCHES: List<bindings::attribute, 19> = List([
     STRATEGY.entry(),
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),
+    BYTES.entry(),
     POLL_INTERVAL.entry(),
     PREDICT.entry(),
     PREDICT_WINDOW.entry(),

@@ -27,7 +27,7 @@ use kernel::prelude::*;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
-use crate::blk::hctx::{Offer, QueueRef, Rq};
+use crate::blk::hctx::{HctxData, Offer, QueueRef, Rq};
 use crate::platform::{now_ns, KernelPlatform, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{
@@ -170,6 +170,31 @@ pub(crate) fn track(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, Queu
         false => null_mut(),
     };
     waiter.track(thread, queue_ref).then_some(waiter)
+}
+
+/// The waiter of the calling thread, which is about to read bytes on the queue of `hctx`, and waits
+/// for that: as [`track`]. With preemption off.
+#[inline]
+pub(crate) fn track_reader(
+    hctx: &HctxData,
+    drains: bool,
+) -> Option<&'static Waiter<Offer, QueueRef>> {
+    let thread = Thread::at(hiops_this_thread())?;
+    let waiter = table()?.waiters.slot(thread)?;
+    let queue_ref = match drains {
+        true => hctx.queue_ref.cast_mut(),
+        false => null_mut(),
+    };
+    waiter.track(thread, queue_ref).then_some(waiter)
+}
+
+/// Wakes `thread`, which waits for a read of bytes that was said to be over a moment ago. With
+/// preemption off since before that.
+#[inline]
+pub(crate) fn wake_reader(thread: Thread) {
+    // SAFETY: until it was said it waited, and preemption is off: its task structure is still
+    // there.
+    unsafe { shims::hiops_wake(thread.address()) };
 }
 
 /// It is foretold when one that is tracked with `waiter` is over. Any context.

@@ -104,6 +104,8 @@ pub struct Begin {
     pub lazy: bool,
     /// Threads take completions as they submit and wait.
     pub coop: bool,
+    /// Its bytes can be read.
+    pub bytes: bool,
     /// Microseconds between two polls.
     pub poll_interval_us: u32,
     /// It is foretold when commands are over, and threads nap by that.

@@ -10,18 +10,22 @@ use core::sync::atomic::Ordering;
 use engine::{Context, Costs, Cpu, Learned, Mode, Selectable, View};
 use hal::{
     Answer, Cause, Controller, Error, Holder, LinkPower, Registered, Reservations, Reserve,
-    Temperature,
+    Temperature, Unit,
 };
 use kernel::error::code::ENODEV;
+use kernel::prelude::*;
+use kernel::sync::Arc;
 use strategy::Class;
 
 use crate::adapter::config::{Bus, Reason};
 use crate::adapter::queue;
 use crate::adapter::queue::{HwQueue, Io};
 use crate::adapter::state::Adapter;
+use crate::blk::hctx::DiskStats;
 use crate::blk::ioctl::{
     AdminPath, ControlPath, ControllerAccess, ControllerCounts, Gate, Ioctl, Owner,
 };
+use crate::bytes::memory::DiskMemory;
 use crate::caller::TakeOff;
 use crate::platform::{stamp, NoIo};
 use crate::text::log_warn;
@@ -231,6 +235,10 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
 
     fn set_poll_interval_us(&self, us: u32) {
         (self.queues.iter()).for_each(|queue| queue.io.set_poll_interval_us(us));
+    }
+
+    fn bytes_memory(&self, unit: &Unit, stats: &Arc<DiskStats>) -> Result<KBox<DiskMemory>, Error> {
+        self.make_bytes(unit, stats)
     }
 
     fn predicts(&self) -> bool {

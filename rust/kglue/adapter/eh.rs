@@ -14,7 +14,7 @@ use crate::adapter::config::{Bus, Reason};
 use crate::adapter::queue::{AdapterOps, HwQueue};
 use crate::adapter::quiesce::{Down, Then};
 use crate::adapter::state::{Adapter, ABORT, DEAD, LIVE, RESET, SUSPENDED, WELL};
-use crate::blk::request::RqRef;
+use crate::blk::hctx::Late;
 use crate::platform::{now_ms, NoIo, PreemptOff, TICK_MS};
 use crate::text::{log_err, log_info};
 use crate::work::{Recover, Run};
@@ -36,21 +36,21 @@ const LOOK_US: u64 = 1_000;
 const US_PER_MS: u64 = 1_000;
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// `rq` is late, says blk-mq. The first rung: looks for its completion. If a command is overdue
-    /// still, the adapter climbs on ([`Adapter::recover_from`]).
+    /// `io` is late, says blk-mq or who waits for it. The first rung: looks for its completion. If
+    /// a command is overdue still, the adapter climbs on ([`Adapter::recover_from`]).
     ///
     /// While the queues are at rest nobody can drain, so nothing can be said of what is late: this
     /// waits until they go on, and of a controller that is suspended the block layer asks again.
     /// Sleeps.
     #[cold]
-    pub(crate) fn late(&self, queue: &HwQueue<C, B>, rq: RqRef<'_>) {
+    pub(crate) fn late(&self, queue: &HwQueue<C, B>, io: &dyn Late) {
         // Held on: a caller that wants them to rest waits until this has looked.
         let quiesced = self.quiesced.lock();
         if *quiesced {
             return;
         }
         // Both clocks tick alike, but the block layer's began a moment earlier.
-        let limit = rq.timeout_ms().saturating_sub(TICK_MS);
+        let limit = io.timeout_ms().saturating_sub(TICK_MS);
         let climbs = self.climbs();
         let overdue = queue.io.overdue(now_ms(), limit).is_some();
         {
@@ -60,11 +60,11 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         crate::wait::take_all();
         queue.judge();
         if queue.io.overdue(now_ms(), limit).is_some() {
-            rq.hctx().stats.timeout();
+            io.count();
             self.late_ms.store(limit, Ordering::Relaxed);
-            self.recover_from(Reason::Late(rq.command()));
-        } else if rq.is_waiting() {
-            self.late_in_fifo(queue, rq, limit);
+            self.recover_from(Reason::Late(io.command()));
+        } else if io.is_waiting() {
+            self.late_in_fifo(queue, io, limit);
         } else if overdue && climbs.is_some() && climbs == self.climbs() {
             // Nobody's but the device's: what another time-out had aborted is none that was missed.
             queue.missed_one();
@@ -73,9 +73,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         }
     }
 
-    /// `rq` waits for a tag longer than a command may take. Where others are given tags meanwhile
+    /// `io` waits for a tag longer than a command may take. Where others are given tags meanwhile
     /// there is more to do than the device can; else it is the device that keeps them.
-    fn late_in_fifo(&self, queue: &HwQueue<C, B>, rq: RqRef<'_>, limit: u64) {
+    fn late_in_fifo(&self, queue: &HwQueue<C, B>, io: &dyn Late, limit: u64) {
         // Meanwhile it is a reset that all wait for.
         if !self.is_live() || self.recovering.load(Ordering::Acquire) != WELL {
             return;
@@ -84,12 +84,12 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             let _stay = PreemptOff::new();
             queue.io.kick();
         }
-        if !rq.is_waiting() {
+        if !io.is_waiting() {
             return;
         }
-        rq.hctx().stats.timeout();
+        io.count();
         if queue.io.is_stalled(now_ms(), limit) {
-            return self.recover_from(Reason::NoTag(rq.command()));
+            return self.recover_from(Reason::NoTag(io.command()));
         }
         if !queue.tells_to_wait() {
             return;
@@ -347,5 +347,12 @@ impl<C: Controller, B: Bus> AdapterOps for Adapter<C, B> {
 
     fn report_violation(&self) {
         self.recover_from(Reason::Lies);
+    }
+
+    fn late(&self, queue: *const (), io: &dyn Late) {
+        let is_it = |one: &&HwQueue<C, B>| core::ptr::from_ref(*one).cast() == queue;
+        if let Some(queue) = self.queues.iter().find(is_it) {
+            Adapter::late(self, queue, io);
+        }
     }
 }

@@ -81,6 +81,7 @@ struct Parts<C: AdminPath, B: Bus> {
     recovery: Work<Recover>,
     attention: Attention,
     gate: Arc<Gate>,
+    bytes: Arc<AtomicU32>,
 }
 
 impl<C: AdminPath, B: Bus> Parts<C, B> {
@@ -104,6 +105,7 @@ impl<C: AdminPath, B: Bus> Parts<C, B> {
         let attention = Attention::new(number)?;
         let place = KBox::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         let gate = Gate::new()?;
+        let bytes = Arc::new(AtomicU32::new(0), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         Ok(Self {
             place,
             number,
@@ -116,6 +118,7 @@ impl<C: AdminPath, B: Bus> Parts<C, B> {
             recovery,
             attention,
             gate,
+            bytes,
         })
     }
 }
@@ -168,6 +171,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             recovery,
             attention,
             gate,
+            bytes,
         } = parts;
         Ok(place.write(Self {
             recovery,
@@ -190,6 +194,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             resets: AtomicU64::new(0),
             asked: AtomicU64::new(0),
             aborts: AtomicU64::new(0),
+            bytes,
             doorbells_before: AtomicU64::new(0),
             platform: platform.clone(),
             number,

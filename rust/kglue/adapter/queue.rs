@@ -9,9 +9,11 @@ use kernel::sync::SetOnce;
 use strategy::Selected;
 
 use crate::adapter::config::Bus;
-use crate::blk::hctx::{Offer, QueueRef, Rq, WaitStart, Waited};
+use crate::blk::hctx::{Late, Offer, QueueRef, Rq, WaitStart, Waited};
 use crate::blk::ioctl::ControllerCounts;
 use crate::blk::upper::BlkUpper;
+use crate::bytes::io::{BytesQueue, Io as BytesIo, Req};
+use crate::bytes::memory::MOST_READS;
 use crate::platform::{stamp, stamps_to_ns, KernelPlatform, PreemptOff};
 use crate::timers::{CoarseExpired, Expired, Polled};
 use crate::wait;
@@ -38,6 +40,8 @@ pub(super) trait AdapterOps: Send + Sync {
     fn set_interrupt(&self, vector: u16, on: bool);
     /// The controller has contradicted itself too often. Any context.
     fn report_violation(&self);
+    /// `io`, which is on the queue at that address, is late. Sleeps.
+    fn late(&self, queue: *const (), io: &dyn Late);
 }
 
 /// A hardware queue with what the adapter keeps for it.
@@ -72,7 +76,13 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         let strategy = Selected::new(platform)?;
         let stats = KBox::new(QueueStats::default(), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         Ok(Self {
-            io: IoQueue::new(platform, new, upper, strategy, depth)?,
+            io: IoQueue::new(
+                platform,
+                new,
+                upper,
+                strategy,
+                depth.saturating_add(MOST_READS),
+            )?,
             vector,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             alarm: crate::faults::Alarm::new()?,
@@ -241,6 +251,29 @@ impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
 
     fn end(&self, rq: Rq, by: Context) {
         self.io.upper().end_claimed(rq, by);
+    }
+}
+
+impl<C: Controller, B: Bus> BytesQueue for HwQueue<C, B> {
+    fn submit(&self, io: BytesIo, switches: Switches) {
+        self.io.submit(Req::Bytes(io), true);
+        self.io.poll_on_submit(switches);
+    }
+
+    fn tracks(&self, switches: Switches) -> bool {
+        self.io.tracks(switches)
+    }
+
+    fn sweep(&self) {
+        let _stay = PreemptOff::new();
+        self.io.drain(Context::Sweep);
+    }
+
+    #[cold]
+    fn late(&self, io: &dyn Late) {
+        if let Some(ops) = self.ops.get() {
+            ops.late(core::ptr::from_ref(self).cast(), io);
+        }
     }
 }
 

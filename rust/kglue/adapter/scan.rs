@@ -37,6 +37,8 @@ use crate::blk::disk::Disk;
 use crate::blk::gendisk::{refusal, DiskShared};
 use crate::blk::hctx::{DiskStats, Format, HctxData, Toggles};
 use crate::blk::ioctl::{AdminPath, Owner};
+use crate::bytes::memory::{Claim, DiskMemory, Lane};
+use crate::bytes::switch::Bytes;
 use crate::errno::advice;
 use crate::hwmon::Thermometer;
 use crate::node::Node;
@@ -149,7 +151,9 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             };
             hctxs.push(hctx, GFP_KERNEL).map_err(no_memory)?;
         }
-        let shared = DiskShared::new(unit, hctxs, stats, self.gate.clone(), self.owner())?;
+        let bytes = Bytes::new(self.interrupting(), self.queues_of_cpus()?)?;
+        let (gate, owner) = (self.gate.clone(), self.owner());
+        let shared = DiskShared::new(unit, hctxs, stats, bytes, gate, owner)?;
         if *shared.names.ids() != unit.ids {
             crate::text::log_warn!(
                 self,
@@ -174,7 +178,61 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             let is_it = |other: &Disk| core::ptr::eq(other, &*disk);
             self.disks.lock().take(is_it);
         }
-        shown
+        shown?;
+        self.begin_bytes(&disk);
+        Ok(())
+    }
+
+    /// The disk's bytes can be read from the start, if that is wanted. Sleeps.
+    fn begin_bytes(&self, disk: &Disk) {
+        if !self.config.begin.bytes {
+            return;
+        }
+        if let Err(error) = disk.gendisk().shared().set_bytes(true) {
+            log_warn!(
+                self,
+                "/dev/{}_bytes is not there (error {})\n",
+                disk.name(),
+                error.to_errno()
+            );
+        }
+    }
+
+    /// By the number of the CPU, which queue its I/O goes to.
+    fn queues_of_cpus(&self) -> Result<KVec<u16>, Error> {
+        let cpus = kernel::cpu::nr_cpu_ids();
+        let set = self.set.as_ref().ok_or(Error::Gone)?;
+        let no_memory = |_| Error::NoMemory;
+        let mut queues = KVec::with_capacity(cpus as usize, GFP_KERNEL).map_err(no_memory)?;
+        for cpu in 0..cpus {
+            queues
+                .push(set.queue_of(cpu), GFP_KERNEL)
+                .map_err(|_| Error::NoMemory)?;
+        }
+        Ok(queues)
+    }
+
+    /// The buffers for the bytes of a disk: [`Owner::bytes_memory`].
+    pub(super) fn make_bytes(
+        &self,
+        unit: &Unit,
+        stats: &Arc<DiskStats>,
+    ) -> Result<KBox<DiskMemory>, Error> {
+        let span = self.limits.max_transfer.min(self.limits.max_segment);
+        let claim = Claim::new(&self.bytes).ok_or(Error::Unsupported)?;
+        let mut memory = DiskMemory::new(claim, span);
+        let block = 1u32.checked_shl(u32::from(unit.block_shift));
+        if block.is_none_or(|block| block > memory.span) {
+            return Err(Error::Unsupported);
+        }
+        for at in 0..self.interrupting() {
+            let queue = (self.pinned())
+                .part(|adapter| adapter.queues.get(at))
+                .ok_or(Error::Invalid)?;
+            let lane = Lane::new(queue.map(|queue| queue), &self.platform, stats)?;
+            (memory.lanes.push(lane, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
+        }
+        KBox::new(memory, GFP_KERNEL).map_err(|_| Error::NoMemory)
     }
 }
 

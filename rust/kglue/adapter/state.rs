@@ -95,6 +95,8 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) asked: AtomicU64,
     /// How many commands it has aborted.
     pub(super) aborts: AtomicU64,
+    /// How many of its disks' bytes can be read.
+    pub(super) bytes: Arc<AtomicU32>,
     /// Doorbell writes that were counted before the counts were reset.
     pub(super) doorbells_before: AtomicU64,
     /// The machine.
@@ -384,6 +386,22 @@ impl TagSet {
     fn tell(&self, verb: unsafe extern "C" fn(*mut bindings::blk_mq_tag_set)) {
         // SAFETY: allocated, by the invariant.
         unsafe { verb(self.as_raw()) };
+    }
+
+    /// The queue that the I/O of `cpu` goes to, one of those that interrupt.
+    pub(super) fn queue_of(&self, cpu: u32) -> u16 {
+        // SAFETY: allocated, by the invariant, so it has a place for each CPU; what is no CPU's
+        // number is taken for the first one's.
+        let queue = unsafe {
+            let known = if cpu < kernel::cpu::nr_cpu_ids() {
+                cpu
+            } else {
+                0
+            };
+            crate::shims::hiops_bytes_queue_of(self.as_raw(), known)
+        };
+        // CAST: as many queues as a u16 counts.
+        queue as u16
     }
 
     /// What was being given to its queues when they were quiesced ([`Disk::quiesce`]) is there.

@@ -18,6 +18,7 @@ use hal::Failure;
 
 use crate::blk::hctx::Rq;
 use crate::blk::request::{Batch, Chain};
+use crate::bytes::io::Ends;
 use crate::shims;
 use crate::shims_safe::{hiops_bh_off, hiops_bh_on};
 
@@ -31,6 +32,8 @@ pub(crate) struct EndedRequests {
     pub(super) offers: Chain,
     /// Those that are not over, but tried again.
     pub(super) again: Chain,
+    /// Reads of bytes.
+    pub(super) bytes: Ends,
     /// The owner of one of them all is asleep.
     pub(super) wakes: bool,
 }
@@ -44,6 +47,7 @@ impl Default for EndedRequests {
             single: Chain::EMPTY,
             offers: Chain::EMPTY,
             again: Chain::EMPTY,
+            bytes: Ends::EMPTY,
             wakes: false,
         }
     }
@@ -78,6 +82,9 @@ impl EndedRequests {
         }
         if !self.again.is_empty() {
             self.requeue_all();
+        }
+        if !self.bytes.is_empty() {
+            self.bytes.end(by);
         }
         if bh_off {
             hiops_bh_on();

@@ -2,7 +2,7 @@
 //! One disk: made, shown, and taken away.
 
 use core::fmt::Write;
-use core::ptr::{from_ref, null_mut};
+use core::ptr::{from_ref, null_mut, NonNull};
 use core::sync::atomic::{AtomicBool, Ordering};
 use hal::{Error, Limits, Unit};
 use kernel::bindings;
@@ -81,6 +81,9 @@ impl Disk {
             shims::hiops_set_capacity_ro(made, sectors(&unit, unit.blocks), unit.read_only);
             GenDisk::from_raw(made)
         };
+        if let Some(made) = NonNull::new(disk.as_raw()) {
+            disk.shared().bytes.set_disk(made);
+        }
         // INVARIANT: the reference came with it.
         let added = AtomicBool::new(false);
         Ok(Self { disk, added })
@@ -186,10 +189,13 @@ impl Disk {
 
     /// Takes it away from user space; returns when all its I/O has ended. Sleeps.
     pub(crate) fn remove(&self) {
+        let memory = self.shared().bytes.begin_end();
         if self.added.swap(false, Ordering::AcqRel) {
             // SAFETY: shown, and removed once.
             unsafe { bindings::del_gendisk(self.as_raw()) };
         }
+        // No read is under way any more, nor comes.
+        drop(memory);
     }
 }
 

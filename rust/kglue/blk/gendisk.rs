@@ -33,11 +33,13 @@ use kernel::time::Delta;
 
 use crate::blk::hctx::{DiskStats, HctxData};
 use crate::blk::ioctl::{Gate, Owner};
+use crate::bytes::switch::Bytes;
 use crate::compat::synchronize_rcu;
 use crate::shims;
 use crate::shims::HIOPS_DISK_MINORS;
 use crate::shims_safe::{
-    hiops_disk_number_get, hiops_disk_number_put, hiops_major_get, hiops_major_put,
+    hiops_bytes_begin, hiops_bytes_end, hiops_disk_number_get, hiops_disk_number_put,
+    hiops_major_get, hiops_major_put,
 };
 use crate::work::Pinned;
 
@@ -353,6 +355,7 @@ pub(crate) struct DiskShared {
     pub(crate) number: Option<Number>,
     pub(crate) hctxs: KVec<HctxData>,
     pub(crate) stats: Arc<DiskStats>,
+    pub(crate) bytes: Bytes,
     /// The gate to the adapter, closed when that goes.
     pub(crate) gate: Arc<Gate>,
     /// The adapter itself, for the disk's attributes: they go before it does.
@@ -365,6 +368,7 @@ impl DiskShared {
         unit: Unit,
         hctxs: KVec<HctxData>,
         stats: Arc<DiskStats>,
+        bytes: Bytes,
         gate: Arc<Gate>,
         owner: Pinned<dyn Owner>,
     ) -> Result<KBox<Self>, Error> {
@@ -377,10 +381,22 @@ impl DiskShared {
             number,
             hctxs,
             stats,
+            bytes,
             gate,
             owner,
         };
         KBox::new(shared, GFP_KERNEL).map_err(|_| Error::NoMemory)
+    }
+
+    /// Has `/dev/<disk>_bytes` be there, or not. Sleeps.
+    pub(crate) fn set_bytes(&self, on: bool) -> kernel::error::Result<()> {
+        let owner = self.owner.get();
+        match on {
+            true => (self.bytes)
+                .turn_on(|| owner.bytes_memory(&self.unit, &self.stats))
+                .map_err(crate::errno::to_errno),
+            false => self.bytes.turn_off().then_some(()).ok_or(EBUSY),
+        }
     }
 
     /// Whether `which` is on.
@@ -407,14 +423,18 @@ impl Drop for DiskShared {
 /// All disks of the module: when it is dropped, it waits until none is being freed any more.
 pub struct AllDisks {
     _major: Major,
+    _nodes: Nodes,
 }
 
 impl AllDisks {
     /// Before the first disk; once. Sleeps.
     pub fn begin() -> Result<Self, Error> {
-        let major = Major::take()?;
+        let (major, nodes) = (Major::take()?, Nodes::begin()?);
         init_names();
-        Ok(Self { _major: major })
+        Ok(Self {
+            _major: major,
+            _nodes: nodes,
+        })
     }
 }
 
@@ -521,6 +541,25 @@ pub(super) const MINORS: i32 = HIOPS_DISK_MINORS as i32;
 
 /// The major of SATA disks, as long as it is hiops'; 0: it is not.
 static MAJOR: AtomicI32 = AtomicI32::new(0);
+
+/// The numbers and the class of the nodes for disks' bytes, which go with the drop.
+struct Nodes(());
+
+impl Nodes {
+    /// Before the first disk; once. Sleeps.
+    fn begin() -> Result<Self, Error> {
+        match hiops_bytes_begin() {
+            0 => Ok(Self(())),
+            _ => Err(Error::NoMemory),
+        }
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        hiops_bytes_end();
+    }
+}
 
 /// The major of SATA disks, which goes back with the drop.
 struct Major(i32);

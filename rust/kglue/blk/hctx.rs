@@ -8,7 +8,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering};
 use engine::{Context, Expected, Nap, Next, Switches, Thread, Waiter};
-use hal::{Error, Unit};
+use hal::{Command, Error, Unit};
 use kernel::bindings;
 use kernel::ffi::c_void;
 use kernel::sync::Arc;
@@ -308,6 +308,18 @@ pub(crate) struct WaitStart {
     pub(crate) expected: Option<Expected>,
     /// How its last nap ended, and how late.
     pub(crate) napped: Option<(Nap, u64)>,
+}
+
+/// An I/O that takes longer than it may, for who finds out why.
+pub(crate) trait Late {
+    /// How long it may take, by the clock of [`crate::platform::now_ms`].
+    fn timeout_ms(&self) -> u64;
+    /// Whether it waits in the FIFO.
+    fn is_waiting(&self) -> bool;
+    /// What it asks for.
+    fn command(&self) -> Command;
+    /// It is counted as a time-out of its disk.
+    fn count(&self);
 }
 
 /// A hardware queue, as the hook uses it. With preemption off.

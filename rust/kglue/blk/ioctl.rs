@@ -8,13 +8,15 @@
 
 use core::any::Any;
 use engine::Mode;
-use hal::{Answer, Error, Holder, LinkPower, Registered, Reserve, Temperature};
+use hal::{Answer, Error, Holder, LinkPower, Registered, Reserve, Temperature, Unit};
 use kernel::error::code::ENOTTY;
 use kernel::prelude::*;
 use kernel::str::CStr;
 use kernel::sync::{Arc, CondVar, Mutex};
 use kernel::{bindings, static_lock_class};
 
+use crate::blk::hctx::DiskStats;
+use crate::bytes::memory::DiskMemory;
 use crate::caller::TakeOff;
 use crate::shims_safe::capable;
 use crate::work::Pinned;
@@ -164,6 +166,13 @@ pub(crate) trait Owner: Send + Sync {
     fn poll_interval_us(&self) -> u32;
     /// Changes it.
     fn set_poll_interval_us(&self, us: u32);
+    /// Makes the buffers through which the bytes of the disk `unit` are read, which are counted in
+    /// `stats`. [`Error::Unsupported`]: its blocks are too large, or there are as many such disks
+    /// as may be. Sleeps.
+    fn bytes_memory(&self, unit: &Unit, stats: &Arc<DiskStats>) -> Result<KBox<DiskMemory>, Error> {
+        let _ = (unit, stats);
+        Err(Error::Unsupported)
+    }
     /// Whether threads nap, by when their I/O is expected.
     fn predicts(&self) -> bool;
     /// Has them do so, or not.

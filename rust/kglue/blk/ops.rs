@@ -17,6 +17,7 @@ use crate::blk::batch::end_swallowed;
 use crate::blk::hctx::{HctxData, Rq};
 use crate::blk::request::{Chain, RqRef};
 use crate::blk::DiskShared;
+use crate::bytes::io::Req;
 use crate::compat::zeroed;
 use crate::platform::PreemptOff;
 use crate::{shims, wait};
@@ -70,9 +71,9 @@ fn scheduled<C: Controller, B: Bus>(
     if !again {
         data.stats.submitted(1);
     }
-    match queue.io.try_submit(rq, last) {
-        Ok(()) => shims::HIOPS_STS_OK,
-        Err(back) => {
+    match queue.io.try_submit(Req::Block(rq), last) {
+        Ok(()) | Err(Req::Bytes(_)) => shims::HIOPS_STS_OK,
+        Err(Req::Block(back)) => {
             match again {
                 true => back.set_again(true),
                 false => data.stats.not_submitted(),
@@ -132,7 +133,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             data.stats.submitted(1);
             track(&rq, switches, queue.io.tracks(switches));
         }
-        queue.io.submit(rq, last);
+        queue.io.submit(Req::Block(rq), last);
         queue.io.poll_on_submit(switches);
         shims::HIOPS_STS_OK
     }
@@ -154,7 +155,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
                 noted: queue.io.tracks(switches),
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
-            queue.io.submit_many(run);
+            queue.io.submit_many(run.map(Req::Block));
             // The data of an hctx goes with its disk, which these requests may have kept.
             queue.io.poll_on_submit(switches);
         }
@@ -187,7 +188,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
                 return bindings::blk_eh_timer_return_BLK_EH_DONE;
             }
         }
-        adapter.late(queue, rq);
+        adapter.late(queue, &rq);
         bindings::blk_eh_timer_return_BLK_EH_RESET_TIMER
     }
 

@@ -26,7 +26,7 @@ use kernel::ffi::c_uint;
 use kernel::str::CStr;
 
 use crate::blk::gendisk::GenDisk;
-use crate::blk::hctx::{HctxData, Offer, QueueRef, Rq};
+use crate::blk::hctx::{HctxData, Late, Offer, QueueRef, Rq};
 use crate::compat::zeroed;
 use crate::shims;
 
@@ -265,6 +265,24 @@ impl<'a> RqRef<'a> {
         let swallowed = self.fields().head.swallowed.swap(false, Ordering::Acquire);
         // SAFETY: its owner let go of it when that was noted (`Rq::swallow`).
         swallowed.then(|| unsafe { Rq::from_raw(self.rq) })
+    }
+}
+
+impl Late for RqRef<'_> {
+    fn timeout_ms(&self) -> u64 {
+        RqRef::timeout_ms(*self)
+    }
+
+    fn is_waiting(&self) -> bool {
+        RqRef::is_waiting(*self)
+    }
+
+    fn command(&self) -> Command {
+        RqRef::command(*self)
+    }
+
+    fn count(&self) {
+        self.hctx().stats.timeout();
     }
 }
 

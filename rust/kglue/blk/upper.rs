@@ -11,6 +11,7 @@ use crate::blk::batch::EndedRequests;
 use crate::blk::dma::MapKind;
 use crate::blk::hctx::{Offer, Rq};
 use crate::blk::request::Ranges;
+use crate::bytes::io::Req;
 use crate::errno::status;
 use crate::platform::{now_ms, now_ns};
 use crate::shims;
@@ -114,19 +115,26 @@ impl<D: Iterator<Item = Result<Segment, CmdError>>> Iterator for Beside<'_, D> {
 }
 
 impl<M: MapKind> Upper for BlkUpper<M> {
-    type Request = Rq;
+    type Request = Req;
     type Ended = EndedRequests;
 
     #[inline(always)]
-    fn command(&self, rq: &Rq) -> Command {
-        rq.view().command()
+    fn command(&self, rq: &Req) -> Command {
+        match rq {
+            Req::Block(rq) => rq.view().command(),
+            Req::Bytes(io) => io.command(),
+        }
     }
 
     #[inline(always)]
     fn data<'a>(
         &'a self,
-        rq: &'a mut Rq,
+        rq: &'a mut Req,
     ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
+        let rq = match rq {
+            Req::Block(rq) => rq,
+            Req::Bytes(io) => return Data::One(io.segment()),
+        };
         match rq.view().op() {
             Some(Op::Read | Op::Write) => match self.map.data(rq) {
                 Data::One(segment) => Data::One(segment),
@@ -139,13 +147,20 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline(always)]
-    fn begin_cmd(&self, rq: &mut Rq) {
-        rq.begin();
+    fn begin_cmd(&self, rq: &mut Req) {
+        match rq {
+            Req::Block(rq) => rq.begin(),
+            Req::Bytes(io) => io.stop_waiting(),
+        }
     }
 
     #[inline]
-    fn predict(&self, rq: &Rq, over: Option<Expected>) -> bool {
-        let Some(waiter) = rq.waiter() else {
+    fn predict(&self, rq: &Req, over: Option<Expected>) -> bool {
+        let waiter = match rq {
+            Req::Block(rq) => rq.waiter(),
+            Req::Bytes(io) => io.waiter(),
+        };
+        let Some(waiter) = waiter else {
             return false;
         };
         if let Some(what) = over {
@@ -155,16 +170,23 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline]
-    fn unmap(&self, rq: &mut Rq) {
-        self.map.unmap(rq);
+    fn unmap(&self, rq: &mut Req) {
+        if let Req::Block(rq) = rq {
+            self.map.unmap(rq);
+        }
     }
 
-    fn deferred(&self, rq: &Rq) {
-        rq.start_waiting();
+    fn deferred(&self, rq: &Req) {
+        match rq {
+            Req::Block(rq) => rq.start_waiting(),
+            Req::Bytes(io) => io.start_waiting(),
+        }
     }
 
     #[cold]
-    fn starved(&self, rq: &Rq) {
+    fn starved(&self, rq: &Req) {
+        // A read of bytes has its memory mapped.
+        let Req::Block(rq) = rq else { return };
         kernel::pr_err!(
             "{}: no memory to map {} bytes for DMA in half a minute, with nothing in flight that \
              holds any: the I/O fails. Give the machine more (swiotlb= on the kernel's command \
@@ -175,7 +197,14 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     }
 
     #[inline]
-    fn end_cmd(&self, ended: &mut EndedRequests, rq: Rq, outcome: Outcome) {
+    fn end_cmd(&self, ended: &mut EndedRequests, rq: Req, outcome: Outcome) {
+        let rq = match rq {
+            Req::Block(rq) => rq,
+            Req::Bytes(io) => {
+                ended.wakes |= ended.bytes.put(io, outcome);
+                return;
+            }
+        };
         rq.set_status(status(outcome));
         if let Err(failure) = outcome {
             rq.stop_waiting();

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a disk keeps for its bytes, on or off: its node and its buffers while they are on, and who
+//! has which buffer.
+//!
+//! # What keeps the buffers alive
+//! A reader reaches them between [`Entered::new`] and the drop of that: so long the block layer's
+//! counter of the disk's queue is not zero. They are freed when nobody has the node open, or when
+//! the disk is gone, for which `del_gendisk` has waited until that counter was zero for good.
+
+use bytewise::Free;
+use core::ptr::{null_mut, NonNull};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use hal::Error;
+use kernel::bindings::gendisk;
+use kernel::prelude::*;
+use kernel::sync::{new_condvar, new_mutex, CondVar, Mutex};
+
+use crate::bytes::memory::DiskMemory;
+use crate::shims;
+
+/// A disk's bytes.
+pub(crate) struct Bytes {
+    /// By the number of the hardware queue, of those that interrupt.
+    rooms: KVec<Pin<KBox<Room>>>,
+    /// By the number of the CPU, to which queue its reads go.
+    of_cpu: KVec<u16>,
+    /// The disk itself, once it is made.
+    disk: AtomicPtr<gendisk>,
+    /// Of [`State::On`], else null.
+    memory: AtomicPtr<DiskMemory>,
+    state: Pin<KBox<Mutex<State>>>,
+}
+
+enum State {
+    Off,
+    On {
+        node: Node,
+        memory: KBox<DiskMemory>,
+    },
+    /// The disk is gone.
+    Gone,
+}
+
+/// A node that is shown; [`Bytes`] hides it.
+struct Node(NonNull<shims::hiops_bytes_node>);
+
+// SAFETY: it belongs to no thread.
+unsafe impl Send for Node {}
+
+impl Node {
+    /// Takes the node away; `false`: it is open, and does not have to go. Sleeps.
+    fn hide(&self, has_to: bool) -> bool {
+        // SAFETY: shown, and once hidden not used again: its owner drops it then.
+        unsafe { shims::hiops_bytes_hide(self.0.as_ptr(), has_to) }
+    }
+}
+
+/// Who has which buffer of a queue, and those that wait for one.
+#[pin_data]
+struct Room {
+    free: Free,
+    #[pin]
+    lock: Mutex<()>,
+    #[pin]
+    given: CondVar,
+}
+
+impl Room {
+    fn new() -> Result<Pin<KBox<Self>>, Error> {
+        let init = pin_init!(Self {
+            free: Free::new(),
+            lock <- new_mutex!((), "hiops_bytes_room"),
+            given <- new_condvar!("hiops_bytes_given"),
+        });
+        KBox::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)
+    }
+
+    #[cold]
+    fn wait(&self) -> usize {
+        let mut lock = self.lock.lock();
+        self.free.begin_wait();
+        let buffer = loop {
+            match self.free.take_again() {
+                Some(buffer) => break buffer,
+                None => self.given.wait(&mut lock),
+            }
+        };
+        self.free.end_wait();
+        buffer
+    }
+
+    #[cold]
+    fn wake(&self) {
+        let _lock = self.lock.lock();
+        self.given.notify_one();
+    }
+}
+
+/// A buffer's number, which is this thread's until the drop; no I/O of it is under way then.
+pub(crate) struct Taken<'a> {
+    room: &'a Room,
+    /// Which queue's.
+    pub(crate) lane: usize,
+    /// Which of its buffers.
+    pub(crate) at: usize,
+}
+
+impl Drop for Taken<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.room.free.give(self.at) {
+            self.room.wake();
+        }
+    }
+}
+
+impl Bytes {
+    /// Off, for a disk with `queues` that interrupt, to which the CPUs' reads go as `of_cpu` says.
+    /// Sleeps.
+    pub(crate) fn new(queues: usize, of_cpu: KVec<u16>) -> Result<Self, Error> {
+        let no_memory = |_| Error::NoMemory;
+        let mut rooms = KVec::with_capacity(queues, GFP_KERNEL).map_err(no_memory)?;
+        for _ in 0..queues {
+            rooms
+                .push(Room::new()?, GFP_KERNEL)
+                .map_err(|_| Error::NoMemory)?;
+        }
+        let state = new_mutex!(State::Off, "hiops_bytes_state");
+        Ok(Self {
+            rooms,
+            of_cpu,
+            disk: AtomicPtr::new(null_mut()),
+            memory: AtomicPtr::new(null_mut()),
+            state: KBox::pin_init(state, GFP_KERNEL).map_err(|_| Error::NoMemory)?,
+        })
+    }
+
+    /// Whether the node is there. Sleeps.
+    pub(crate) fn is_on(&self) -> bool {
+        matches!(*self.state.lock(), State::On { .. })
+    }
+
+    /// The disk is made, and there for as long as this is.
+    pub(crate) fn set_disk(&self, disk: NonNull<gendisk>) {
+        self.disk.store(disk.as_ptr(), Ordering::Release);
+    }
+
+    /// Has the node be there, with the buffers that `make` makes; `Ok`, too, if it was. Sleeps.
+    pub(crate) fn turn_on(
+        &self,
+        make: impl FnOnce() -> Result<KBox<DiskMemory>, Error>,
+    ) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        match *state {
+            State::Off => {}
+            State::On { .. } => return Ok(()),
+            State::Gone => return Err(Error::Gone),
+        }
+        let disk = NonNull::new(self.disk.load(Ordering::Acquire)).ok_or(Error::Gone)?;
+        let memory = make()?;
+        // Before anybody can open it.
+        (self.memory).store(core::ptr::from_ref(&*memory).cast_mut(), Ordering::Release);
+        // SAFETY: the disk is there, as this is its own.
+        let node = unsafe { shims::hiops_bytes_show(disk.as_ptr()) };
+        let Some(node) = NonNull::new(node) else {
+            self.memory.store(null_mut(), Ordering::Release);
+            return Err(Error::NoMemory);
+        };
+        let node = Node(node);
+        *state = State::On { node, memory };
+        Ok(())
+    }
+
+    /// Has the node be there no more; `false`: it is open, and stays. Sleeps.
+    pub(crate) fn turn_off(&self) -> bool {
+        let mut state = self.state.lock();
+        match &*state {
+            State::On { node, .. } if !node.hide(false) => return false,
+            State::On { .. } => {}
+            State::Off | State::Gone => return true,
+        }
+        // Nobody has it open.
+        self.memory.store(null_mut(), Ordering::Release);
+        *state = State::Off;
+        true
+    }
+
+    /// The disk goes: the node is there no more, whoever has it open. What is returned is dropped
+    /// when no reader is inside any more, nor comes. Sleeps.
+    pub(crate) fn begin_end(&self) -> Option<KBox<DiskMemory>> {
+        let mut state = self.state.lock();
+        match core::mem::replace(&mut *state, State::Gone) {
+            State::On { node, memory } => {
+                node.hide(true);
+                Some(memory)
+            }
+            State::Off | State::Gone => None,
+        }
+    }
+
+    /// Takes a buffer of the queue that `cpu`'s reads go to. Sleeps until there is one.
+    #[inline]
+    pub(crate) fn take(&self, cpu: usize) -> Option<Taken<'_>> {
+        let lane = usize::from(*self.of_cpu.get(cpu)?);
+        let room: &Room = self.rooms.get(lane)?;
+        let at = match room.free.take() {
+            Some(at) => at,
+            None => room.wait(),
+        };
+        Some(Taken { room, lane, at })
+    }
+
+    /// The buffers; `None`: there are none.
+    #[inline]
+    pub(crate) fn memory<'a>(&'a self, _entered: &'a Entered) -> Option<&'a DiskMemory> {
+        // SAFETY: null, or set while the node could not be open, and freed when it can't be open
+        // again, or when the disk is gone and nobody has entered it, nor will: see the header.
+        unsafe { self.memory.load(Ordering::Acquire).as_ref() }
+    }
+}
+
+/// A disk's queue that is not frozen, nor will be until the drop.
+///
+/// # Invariants
+/// The block layer counts it, for a disk that is there.
+pub(crate) struct Entered(NonNull<gendisk>);
+
+impl Entered {
+    /// Enters `disk`; `None`: it is dead. Sleeps while the disk is frozen.
+    ///
+    /// # Safety
+    /// The disk is there, and is until the drop.
+    #[inline]
+    pub(crate) unsafe fn new(disk: NonNull<gendisk>) -> Option<Self> {
+        // SAFETY: it is there.
+        // INVARIANT: counted if it is entered.
+        unsafe { shims::hiops_bytes_enter(disk.as_ptr()) }.then(|| Self(disk))
+    }
+
+    /// Whether nothing may be given to a queue. With preemption off.
+    #[inline]
+    pub(crate) fn is_quiesced(&self) -> bool {
+        // SAFETY: it is there, by the invariant.
+        unsafe { shims::hiops_bytes_is_quiesced(self.0.as_ptr()) }
+    }
+
+    /// Whether the disk is going away.
+    pub(crate) fn is_dead(&self) -> bool {
+        // SAFETY: it is there, by the invariant.
+        unsafe { shims::hiops_bytes_is_dead(self.0.as_ptr()) }
+    }
+
+    /// How many ticks a command may take.
+    #[inline]
+    pub(crate) fn timeout(&self) -> u32 {
+        // SAFETY: it is there, by the invariant.
+        unsafe { shims::hiops_bytes_timeout(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Entered {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: entered once, by the invariant.
+        unsafe { shims::hiops_bytes_exit(self.0.as_ptr()) };
+    }
+}
