@@ -274,6 +274,20 @@ int hiops_bytes_errno(u8 status)
 	return blk_status_to_errno((__force blk_status_t)status);
 }
 
+unsigned long hiops_bytes_begin_acct(struct gendisk *disk)
+{
+	/* 0: nothing is counted. */
+	if (!blk_queue_io_stat(disk->queue))
+		return 0;
+	return bdev_start_io_acct(disk->part0, REQ_OP_READ, jiffies | 1);
+}
+
+void hiops_bytes_end_acct(struct gendisk *disk, u32 sectors, unsigned long begun)
+{
+	if (begun)
+		bdev_end_io_acct(disk->part0, REQ_OP_READ, sectors, begun);
+}
+
 size_t hiops_bytes_wanted(const struct iov_iter *to)
 {
 	return iov_iter_count(to);

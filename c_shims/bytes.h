@@ -46,6 +46,13 @@ u32 hiops_bytes_timeout(const struct gendisk *disk);
 u32 hiops_bytes_queue_of(const struct blk_mq_tag_set *set, unsigned int cpu);
 int hiops_bytes_errno(u8 status);
 
+/*
+ * A read begins, and is over, in /proc/diskstats, unless that is off. What the first
+ * answers is for the second. Any context.
+ */
+unsigned long hiops_bytes_begin_acct(struct gendisk *disk);
+void hiops_bytes_end_acct(struct gendisk *disk, u32 sectors, unsigned long begun);
+
 /* How much is wanted. */
 size_t hiops_bytes_wanted(const struct iov_iter *to);
 /*

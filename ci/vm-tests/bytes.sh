@@ -5,7 +5,7 @@
 # kernels: stock debug
 # vm: --timeout 1800
 # vm: --qemu '-drive file=$DIR/nvme.img,format=raw,if=none,id=n0,cache=unsafe'
-# vm: --qemu '-device nvme,drive=n0,serial=bytes,addr=4,logical_block_size=4096'
+# vm: --qemu '-device nvme,drive=n0,serial=b,addr=4,logical_block_size=4k,physical_block_size=4k'
 # vm: --qemu '-drive file=$DIR/sata.img,format=raw,if=none,id=d0,cache=unsafe'
 # vm: --qemu '-device ich9-ahci,id=ahci0,addr=5 -device ide-hd,drive=d0,bus=ahci0.0,serial=bytes'
 # image: nvme.img 8M
@@ -198,6 +198,10 @@ for round in 1 2 3; do
 done
 expect nvme-all-over all_over
 expect nvme-no-errors is "$(stat errors) == 0"
+# Who reads bytes is seen; a tool does not take the drive away.
+exec 9<"$B"
+refused nvme-in-use "/dev/$DISK is open in" tools/hiops-bind $PCI none
+exec 9<&-
 # Unbound under readers: each learns of it, and nobody hangs; the node is gone.
 begin 8
 some_more 50

@@ -192,6 +192,8 @@ impl Reader<'_> {
     /// Reads them, however often that takes. Sleeps.
     fn run(&self) -> Result<(), Failure> {
         let (stats, mut done) = (&self.hctx.stats, 0);
+        let sectors = (self.blocks.count).wrapping_shl(u32::from(self.blocks.shift)) >> 9;
+        let _accounted = self.entered.account(sectors);
         stats.submitted(1);
         loop {
             let is_tracked = self.submit();

@@ -250,11 +250,39 @@ impl Entered {
         unsafe { shims::hiops_bytes_is_dead(self.0.as_ptr()) }
     }
 
+    /// A read of `sectors` begins, by the disk's counts; it is over with the drop of the result.
+    #[inline]
+    pub(crate) fn account(&self, sectors: u32) -> Accounted<'_> {
+        // SAFETY: it is there, by the invariant.
+        let begun = unsafe { shims::hiops_bytes_begin_acct(self.0.as_ptr()) };
+        Accounted {
+            entered: self,
+            sectors,
+            begun,
+        }
+    }
+
     /// How many ticks a command may take.
     #[inline]
     pub(crate) fn timeout(&self) -> u32 {
         // SAFETY: it is there, by the invariant.
         unsafe { shims::hiops_bytes_timeout(self.0.as_ptr()) }
+    }
+}
+
+/// A read that the disk's counts have as under way.
+pub(crate) struct Accounted<'a> {
+    entered: &'a Entered,
+    sectors: u32,
+    begun: kernel::ffi::c_ulong,
+}
+
+impl Drop for Accounted<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let disk = self.entered.0.as_ptr();
+        // SAFETY: the disk is there, by the invariant of what it was entered with.
+        unsafe { shims::hiops_bytes_end_acct(disk, self.sectors, self.begun) };
     }
 }
 
