@@ -11,6 +11,7 @@ and readers that the scheduler gives short slices ("+shorthog": so beside a neig
 """
 
 import dataclasses
+import os
 
 import fio
 import window
@@ -47,6 +48,8 @@ class Load:
     rw: str = "randread"
     disks: int = 1
     beside: str = ""
+    block: int = BLOCK  # bytes of each read and write
+    bytes: bool = False  # of hiops' disks, their bytes are read, past the block layer
     polls: str = ""  # "all the time" or "hybrid": the thread itself, on a queue for that
 
     @property
@@ -76,7 +79,7 @@ class Load:
     @property
     def window(self):
         """Sectors moved, on all the disks, from which and to which it is measured."""
-        total = self.ios * self.jobs * self.disks * BLOCK // SECTOR
+        total = self.ios * self.jobs * self.disks * self.block // SECTOR
         return tuple(int(total * share) for share in WINDOW)
 
     def command(self, disks, folder):
@@ -99,7 +102,8 @@ class Load:
         Slices of latency that the matrix does not use are not measured, as that costs CPU time.
         """
         options = dict(
-            randrepeat=1, norandommap=True, group_reporting=True, thread=True, bs=BLOCK,
+            randrepeat=1, norandommap=True, group_reporting=True, thread=True,
+            bs=self.block,
             rw=self.rw, ioengine=self.engine, direct=int(not self.buffered), numjobs=self.jobs,
             number_ios=self.ios, disable_slat=1,
             iodepth=self.depth if self.engine == "io_uring" else None, hipri=bool(self.polls),
@@ -112,8 +116,19 @@ class Load:
             options.update(disable_clat=1, write_lat_log=log,
                            log_entries=max(1024, self.ios + 1), log_alternate_epoch=1,
                            log_alternate_epoch_clock_id=1)
-        return fio.command(*(fio.section(f"disk{n}", f"/dev/{disk}", **options)
+        return fio.command(*(self.section(n, disk, options)
                              for n, disk in enumerate(disks[:self.disks])))
+
+    def section(self, number, disk, options):
+        """What fio does to that disk."""
+        file = f"/dev/{disk}"
+        if self.bytes:
+            # It asks a character device for no size.
+            with open(f"/sys/block/{disk}/size", encoding="ascii") as text:
+                options = {**options, "size": int(text.read()) * SECTOR}
+            if os.path.exists(file + "_bytes"):
+                file += "_bytes"
+        return fio.section(f"disk{number}", file, **options)
 
 
 def _all():
@@ -144,6 +159,10 @@ def _beside_it():
         yield load
         yield from (load.named(beside) for beside in ("hog", "idlehog", "shorthog"))
     yield Load("psync-1").named("shorthog")
+    for block in (512, 4096):
+        for jobs in (1, 16, 64):
+            # With --hiops bytes=1.
+            yield Load(f"bytes-{block}-{jobs}", jobs=jobs, block=block, bytes=True)
 
 
 LOADS = {load.name: load for load in _all()}
