@@ -61,6 +61,24 @@ impl Lane {
 }
 
 #[test]
+fn one_of_the_two_sees_the_other() {
+    loom::model(|| {
+        let lane = Lane::new(1);
+        let buffer = lane.take();
+        let other = {
+            let lane = Arc::clone(&lane);
+            thread::spawn(move || {
+                lane.free.begin_wait();
+                lane.free.take_again().is_some()
+            })
+        };
+        let wakes = lane.free.give(buffer);
+        let found = other.join().unwrap();
+        assert!(found || wakes, "it waits, and nobody wakes it");
+    });
+}
+
+#[test]
 fn who_waits_gets_what_is_given() {
     loom::model(|| {
         let lane = Lane::new(1);
