@@ -32,7 +32,7 @@ def row(stage, load, side, name):
     seen, jobs = stage.run(load, side.disks)
     after = side.stats()
     took = latencies(load, seen, jobs)
-    ios = seen.sectors * loads.SECTOR / loads.BLOCK
+    ios = seen.sectors * loads.SECTOR / load.block
     cell = {"load": load.name, "driver": name, "iops": ios * 1e9 / seen.elapsed,
             "mean_us": took.mean / 1000}
     for key, percent in KEYS.items():
