@@ -8,8 +8,8 @@
 //!            sleeps, polls, yields as a block reader does (c_shims/wait.c)   │
 //!          <--copy, exit, give the buffer-- over <--end_cmd, finish──────────┘
 //! ```
-//! `io`: one such I/O, beside the block layer's requests. `buffer`, `memory`: one buffer, and all of
-//! a disk. `switch`: what a disk keeps of it, on or off. `read`: what a reader does.
+//! `io`: one such I/O, beside the block layer's requests. `buffer`, `memory`: one buffer, and all
+//! of a disk. `switch`: what a disk keeps of it, on or off. `read`: what a reader does.
 
 pub(crate) mod buffer;
 pub(crate) mod io;
