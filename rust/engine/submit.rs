@@ -57,7 +57,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Takes `rq` over: issues it, or leaves it in the FIFO, or ends it with an error. Never fails,
     /// never waits. Any context, with preemption off. With `last == false` the doorbell may wait
     /// for [`IoQueue::commit`], which must follow.
-    #[inline]
+    // Inline in each caller: where a call came in between, it took 54 instructions more.
+    #[inline(always)]
     pub fn submit(&self, rq: U::Request, last: bool) {
         let Some(mut side) = self.issue.try_lock() else {
             return self.submit_to_fifo(rq);

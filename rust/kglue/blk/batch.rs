@@ -83,7 +83,7 @@ impl EndedRequests {
         if !self.again.is_empty() {
             self.requeue_all();
         }
-        if !self.bytes.is_empty() {
+        if self.bytes.0.is_some() {
             self.bytes.end(by);
         }
         if bh_off {

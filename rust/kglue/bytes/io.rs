@@ -229,14 +229,15 @@ pub(crate) fn command(blocks: &Blocks) -> Command {
 
 /// Reads that are over, in a row.
 #[derive(Default)]
-pub(crate) struct Ends(Option<Io>);
+pub(crate) struct Ends(pub(crate) Option<Io>);
 
 impl Ends {
     /// None.
     pub(crate) const EMPTY: Self = Self(None);
 
     /// Takes `io`, with which the device is done. Whether its reader is asleep.
-    #[inline]
+    // Not inline, as requests of the block layer pass its caller.
+    #[inline(never)]
     pub(crate) fn put(&mut self, io: Io, outcome: Outcome) -> bool {
         let asleep = io.conclude(outcome);
         io.0.get().own.next.set(self.0.take());
@@ -244,12 +245,8 @@ impl Ends {
         asleep
     }
 
-    #[inline(always)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// Wakes all readers. With preemption off.
+    #[inline(never)]
     pub(crate) fn end(&mut self, by: Context) {
         while let Some(io) = self.0.take() {
             self.0 = io.0.get().own.next.take();
