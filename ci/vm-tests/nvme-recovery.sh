@@ -4,7 +4,8 @@
 # flight is tried again, and nothing fails. The log says what the controller was doing.
 # host
 # image: a.img 256M
-# kernels: stock debug
+# kernels: stock
+# long: debug
 if [ "${1:-}" = guest ]; then
 	. ci/vm-tests/nvme-lib.sh
 	D=/dev/hiops0n1
@@ -56,7 +57,7 @@ open('/run/uevent', 'wb').write(event.replace(b'\\0', b'\\n'))" &
 		'critical warning: its temperature is beyond a threshold (0x02'
 	expect uevent until_true 60 grep -q "^DEVPATH=.*$PCI" /run/uevent
 	expect unbind "$BIND" "$PCI" nvme
-	expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
+	expect in-tree-reads cmp -n $((4 << 20)) /run/data "/dev/$(disk_of "$PCI")"
 	plan
 	exit
 fi

@@ -103,7 +103,7 @@ same size-slow "$(blockdev --getsize64 $F)" $((16 << 20))
 expect unbind-slow "$BIND" $slow none
 
 expect unbind "$BIND" "$PCI" nvme
-expect in-tree-reads cmp -n $((4 << 20)) /run/data /dev/nvme0n1
+expect in-tree-reads cmp -n $((4 << 20)) /run/data "/dev/$(disk_of "$PCI")"
 echo >&"$let_go"
 answers ended-at-the-end 'ended 0'
 
