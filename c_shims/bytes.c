@@ -288,26 +288,17 @@ void hiops_bytes_end_acct(struct gendisk *disk, u32 sectors, unsigned long begun
 		bdev_end_io_acct(disk->part0, REQ_OP_READ, sectors, begun);
 }
 
-size_t hiops_bytes_wanted(const struct iov_iter *to)
+void hiops_pagefault_disable(void)
 {
-	return iov_iter_count(to);
-}
-
-size_t hiops_bytes_copy_now(const void *from, size_t len, struct iov_iter *to)
-{
-	size_t copied;
-
 	pagefault_disable();
-	copied = copy_to_iter(from, len, to);
-	pagefault_enable();
-	task_io_account_read(copied);
-	return copied;
 }
 
-size_t hiops_bytes_copy(const void *from, size_t len, struct iov_iter *to)
+void hiops_pagefault_enable(void)
 {
-	size_t copied = copy_to_iter(from, len, to);
+	pagefault_enable();
+}
 
-	task_io_account_read(copied);
-	return copied;
+void hiops_account_read(size_t bytes)
+{
+	task_io_account_read(bytes);
 }

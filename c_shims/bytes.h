@@ -53,14 +53,14 @@ int hiops_bytes_errno(u8 status);
 unsigned long hiops_bytes_begin_acct(struct gendisk *disk);
 void hiops_bytes_end_acct(struct gendisk *disk, u32 sectors, unsigned long begun);
 
-/* How much is wanted. */
-size_t hiops_bytes_wanted(const struct iov_iter *to);
 /*
- * Copies to where the iterator is, and moves it: so much was copied, as the rest
- * faults. The first never sleeps, and copies nothing from where a page is not there.
+ * Between these a page of user memory that is not there is a failure, and is not waited
+ * for. Nest.
  */
-size_t hiops_bytes_copy_now(const void *from, size_t len, struct iov_iter *to);
-size_t hiops_bytes_copy(const void *from, size_t len, struct iov_iter *to);
+void hiops_pagefault_disable(void);
+void hiops_pagefault_enable(void);
+/* So many bytes are counted as read by the calling thread. */
+void hiops_account_read(size_t bytes);
 
 /* Implemented in Rust: reads from pos on; so many bytes, or a negative errno. */
 ssize_t hiops_bytes_read(struct gendisk *disk, loff_t pos, struct iov_iter *to);

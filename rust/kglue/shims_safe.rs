@@ -6,10 +6,10 @@
 //! bindgen takes every function for one that has to be called with care, so these are declared by
 //! hand, and held against what it has read.
 
-use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::{AtomicBool, AtomicUsize};
 use kernel::bindings;
 use kernel::device::{Bound, Device};
-use kernel::ffi::c_int;
+use kernel::ffi::{c_int, c_long};
 
 use crate::shims;
 
@@ -25,6 +25,18 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_bytes_begin() -> i32;
     /// Undoes it, when all nodes are gone. Sleeps.
     pub(crate) safe fn hiops_bytes_end();
+    /// The errno of a status of the block layer's. Any context.
+    pub(crate) safe fn hiops_bytes_errno(status: u8) -> c_int;
+    /// Waits until `over`, for `ticks` at most; whether it is. `is_tracked`: the calling thread is
+    /// tracked with what it waits for. Sleeps.
+    pub(crate) safe fn hiops_io_wait(over: &AtomicBool, ticks: c_long, is_tracked: bool) -> bool;
+    /// A page of user memory that is not there is a failure, until
+    /// [`hiops_pagefault_enable`]. Nests.
+    pub(crate) safe fn hiops_pagefault_disable();
+    /// Undoes it.
+    pub(crate) safe fn hiops_pagefault_enable();
+    /// So many bytes are counted as read by the calling thread.
+    pub(crate) safe fn hiops_account_read(bytes: usize);
     /// Nests. The caller calls [`hiops_preempt_enable`] later.
     pub(crate) safe fn hiops_preempt_disable();
     /// Turns preemption off for a thread that submits, which calls [`hiops_preempt_enable`] later.
@@ -130,7 +142,14 @@ const _: [unsafe extern "C" fn(c_int) -> bool; 2] = [bindings::capable, capable]
 #[cfg(linux_7_2)]
 const _: [unsafe extern "C" fn(); 2] = [bindings::synchronize_rcu, synchronize_rcu];
 
-const _: [unsafe extern "C" fn(); 12] = [
+const _: [unsafe extern "C" fn(u8) -> c_int; 2] = [shims::hiops_bytes_errno, hiops_bytes_errno];
+const _: [unsafe extern "C" fn(*const bool, c_long, bool) -> bool; 1] = [shims::hiops_io_wait];
+const _: [unsafe extern "C" fn(usize); 2] = [shims::hiops_account_read, hiops_account_read];
+const _: [unsafe extern "C" fn(); 16] = [
+    shims::hiops_pagefault_disable,
+    hiops_pagefault_disable,
+    shims::hiops_pagefault_enable,
+    hiops_pagefault_enable,
     shims::hiops_predicts_get,
     hiops_predicts_get,
     shims::hiops_predicts_put,

@@ -36,7 +36,8 @@ use crate::shims_safe::{
 };
 use crate::timers::{CoarseExpired, CoarseTimer};
 use crate::wait::cpu_share::{CpuWaiters, Ready};
-use crate::wait::sleepers::{wake_thread, Sleepers};
+pub(crate) use crate::wait::sleepers::wake_thread;
+use crate::wait::sleepers::Sleepers;
 use crate::work::Pinned;
 
 mod cpu_share;
@@ -163,38 +164,23 @@ pub(crate) fn track(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, Queu
     if this == 0 {
         return None;
     }
-    let thread = Thread::at(this)?;
-    let waiter = table()?.waiters.slot(thread)?;
-    let queue_ref = match drains {
-        true => rq.hctx().queue_ref.cast_mut(),
-        false => null_mut(),
-    };
-    waiter.track(thread, queue_ref).then_some(waiter)
+    track_thread(Thread::at(this)?, rq.hctx(), drains)
 }
 
-/// The waiter of the calling thread, which is about to read bytes on the queue of `hctx`, and waits
-/// for that: as [`track`]. With preemption off.
+/// The waiter of `thread`, the caller, with which something is tracked that it submits to the queue
+/// of `hctx`, and waits for. With preemption off. `drains`: as for [`track`].
 #[inline]
-pub(crate) fn track_reader(
+pub(crate) fn track_thread(
+    thread: Thread,
     hctx: &HctxData,
     drains: bool,
 ) -> Option<&'static Waiter<Offer, QueueRef>> {
-    let thread = Thread::at(hiops_this_thread())?;
     let waiter = table()?.waiters.slot(thread)?;
     let queue_ref = match drains {
         true => hctx.queue_ref.cast_mut(),
         false => null_mut(),
     };
     waiter.track(thread, queue_ref).then_some(waiter)
-}
-
-/// Wakes `thread`, which waits for a read of bytes that was said to be over a moment ago. With
-/// preemption off since before that.
-#[inline]
-pub(crate) fn wake_reader(thread: Thread) {
-    // SAFETY: until it was said it waited, and preemption is off: its task structure is still
-    // there.
-    unsafe { shims::hiops_wake(thread.address()) };
 }
 
 /// It is foretold when one that is tracked with `waiter` is over. Any context.

@@ -208,7 +208,7 @@ impl Io {
         // From here on nothing of it is touched.
         place.over.store(true, Ordering::Release);
         if let Some(thread) = thread {
-            crate::wait::wake_reader(thread);
+            crate::wait::wake_thread(thread.address());
         }
     }
 }

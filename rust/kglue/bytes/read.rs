@@ -21,6 +21,7 @@ use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
 use kernel::ffi::c_long;
+use kernel::iov::IovIterDest;
 use kernel::prelude::*;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
@@ -29,11 +30,14 @@ use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::{HctxData, Late};
 use crate::bytes::io::{command, Blocks, Place};
 use crate::bytes::memory::Lane;
-use crate::bytes::switch::Entered;
+use crate::bytes::switch::{DiskRef, Entered};
 use crate::errno::status;
 use crate::platform::{cpu, now_ms, NoIo, PreemptOff, TICK_MS};
 use crate::shims;
-use crate::shims_safe::hiops_this_thread;
+use crate::shims_safe::{
+    hiops_account_read, hiops_bytes_errno, hiops_io_wait, hiops_pagefault_disable,
+    hiops_pagefault_enable, hiops_this_thread,
+};
 
 /// At the latest after so many ticks a reader looks for its completion itself. A shorter time would
 /// take a timer for each read (`wait/sleepers.rs`). TIMEOUT: so long an I/O is late whose interrupt
@@ -41,34 +45,6 @@ use crate::shims_safe::hiops_this_thread;
 const LOOK_TICKS: u32 = 5 * shims::HIOPS_HZ;
 /// Between two looks whether a quiesced queue goes on.
 const QUIESCED_MS: i64 = 1;
-
-/// Where bytes go that are read.
-///
-/// # Invariants
-/// `iter` is an iterator that the caller of this thread's `read` has, and nobody else uses.
-struct Dest {
-    iter: *mut bindings::iov_iter,
-}
-
-impl Dest {
-    /// How many it has room for.
-    fn wanted(&self) -> usize {
-        // SAFETY: by the invariant.
-        unsafe { shims::hiops_bytes_wanted(self.iter) }
-    }
-
-    /// Copies `from` there, as far as that is possible without waiting; how much that was.
-    fn copy_now(&mut self, from: &[u8]) -> usize {
-        // SAFETY: by the invariant, and so long is the slice.
-        unsafe { shims::hiops_bytes_copy_now(from.as_ptr().cast(), from.len(), self.iter) }
-    }
-
-    /// The same, but waits. Sleeps.
-    fn copy(&mut self, from: &[u8]) -> usize {
-        // SAFETY: as above.
-        unsafe { shims::hiops_bytes_copy(from.as_ptr().cast(), from.len(), self.iter) }
-    }
-}
 
 /// # Safety
 /// Called in a thread that has a disk of ours open, and reads to `to`.
@@ -82,10 +58,12 @@ unsafe extern "C" fn hiops_bytes_read(
         // CAST: an errno.
         return EINVAL.to_errno() as isize;
     };
-    // INVARIANT: the caller's.
-    let mut dest = Dest { iter: to };
-    // SAFETY: it is open, hence there.
-    match unsafe { read(disk, pos, &mut dest) } {
+    // SAFETY: it is open, hence there; of the iterator this is the only user.
+    let (open, disk, to) = unsafe {
+        let shown = GenDisk::from_raw(disk.as_ptr());
+        (DiskRef::new(disk), shown, IovIterDest::from_raw(to))
+    };
+    match read(open, disk, pos, to) {
         // CAST: at most some thousand.
         Ok(count) => count as isize,
         // CAST: an errno.
@@ -94,26 +72,25 @@ unsafe extern "C" fn hiops_bytes_read(
 }
 
 /// Reads from `pos` on, as far as one command goes: how many bytes that were; 0 at the end.
-///
-/// # Safety
-/// The disk is one of hiops', and there until this returns.
-unsafe fn read(disk: NonNull<bindings::gendisk>, pos: u64, to: &mut Dest) -> Result<usize, Error> {
-    let wanted = to.wanted();
+fn read(
+    open: DiskRef<'_>,
+    disk: GenDisk<'_>,
+    pos: u64,
+    to: &mut IovIterDest<'_>,
+) -> Result<usize, Error> {
+    let wanted = to.len();
     if wanted == 0 {
         return Ok(0);
     }
-    // SAFETY: by the caller's promise.
-    let gendisk = unsafe { GenDisk::from_raw(disk.as_ptr()) };
-    let shared = gendisk.shared();
+    let shared = disk.shared();
     let taken = shared.bytes.take(this_cpu()).ok_or(ENODEV)?;
-    // SAFETY: by the caller's promise.
-    let entered = unsafe { Entered::new(disk) }.ok_or(ENODEV)?;
+    let entered = Entered::new(open).ok_or(ENODEV)?;
     let memory = shared.bytes.memory(&entered).ok_or(ENODEV)?;
     let lane = memory.lanes.get(taken.lane).ok_or(ENODEV)?;
     let hctx = shared.hctxs.get(taken.lane).ok_or(ENODEV)?;
     let place = lane.place(taken.at).ok_or(ENODEV)?;
     let geometry = Geometry {
-        size: gendisk.sectors().saturating_mul(512),
+        size: disk.sectors().saturating_mul(512),
         block_shift: hctx.format.block_shift(),
         span: memory.span,
     };
@@ -135,7 +112,7 @@ unsafe fn read(disk: NonNull<bindings::gendisk>, pos: u64, to: &mut Dest) -> Res
     let first = place.buffer.part(plan.skip, plan.len).ok_or(EIO)?;
     // SAFETY: inside the buffer, which is this thread's, and no device's any more.
     let found = unsafe { slice::from_raw_parts(first, plan.len) };
-    let copied = to.copy_now(found);
+    let copied = copy_now(found, to);
     let rest = match found.get(copied..) {
         None | Some([]) => return Ok(copied),
         Some(rest) => own_copy(rest)?,
@@ -143,10 +120,21 @@ unsafe fn read(disk: NonNull<bindings::gendisk>, pos: u64, to: &mut Dest) -> Res
     // The page that is missing may be one of this very disk's, or come never.
     drop(entered);
     drop(taken);
-    match copied.saturating_add(to.copy(&rest)) {
+    let late = to.copy_to_iter(&rest);
+    hiops_account_read(late);
+    match copied.saturating_add(late) {
         0 => Err(EFAULT),
         count => Ok(count),
     }
+}
+
+/// Copies `from`, as far as that is possible without waiting; how much that was.
+fn copy_now(from: &[u8], to: &mut IovIterDest<'_>) -> usize {
+    hiops_pagefault_disable();
+    let copied = to.copy_to_iter(from);
+    hiops_pagefault_enable();
+    hiops_account_read(copied);
+    copied
 }
 
 /// A copy of `bytes`, for which no I/O is started: a freeze waits for the caller.
@@ -175,13 +163,12 @@ fn blocks_of(plan: &Plan, hctx: &HctxData, shift: u8) -> Blocks {
 /// As the block layer tells it.
 #[cold]
 fn errno(failure: Failure) -> Error {
-    // SAFETY: any number will do.
-    Error::from_errno(unsafe { shims::hiops_bytes_errno(status(Err(failure))) })
+    Error::from_errno(hiops_bytes_errno(status(Err(failure))))
 }
 
 /// One read of blocks.
 struct Reader<'a> {
-    entered: &'a Entered,
+    entered: &'a Entered<'a>,
     hctx: &'a HctxData,
     lane: &'a Lane,
     place: &'a Place,
@@ -244,10 +231,9 @@ impl Reader<'_> {
     fn submit_now(&self, _stay: &PreemptOff) -> bool {
         let (queue, switches) = (self.lane.queue.get(), self.hctx.switches.get());
         let thread = Thread::at(hiops_this_thread());
-        let waiter = match queue.tracks(switches) {
-            true => crate::wait::track_reader(self.hctx, switches.coop()),
-            false => None,
-        };
+        let waiter = thread
+            .filter(|_| queue.tracks(switches))
+            .and_then(|thread| crate::wait::track_thread(thread, self.hctx, switches.coop()));
         // SAFETY: the buffer is this thread's, which waits until its I/O is over; so long it has
         // entered, which keeps the memory.
         let io = unsafe { self.place.prepare(self.blocks, thread, waiter) };
@@ -261,10 +247,9 @@ impl Reader<'_> {
         // CAST: a small number.
         let ticks = limit.clamp(1, LOOK_TICKS) as c_long;
         let limit_ms = u64::from(limit).saturating_mul(TICK_MS);
-        let over = self.place.is_over().as_ptr();
+        let over = self.place.is_over();
         let mut since = None;
-        // SAFETY: it is this thread's own place.
-        while !unsafe { shims::hiops_io_wait(over, ticks, is_tracked) } {
+        while !hiops_io_wait(over, ticks, is_tracked) {
             // It has waited for as long already.
             let begun = *since.get_or_insert_with(|| {
                 now_ms().saturating_sub(ticks.unsigned_abs() as u64 * TICK_MS)

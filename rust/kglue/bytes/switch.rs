@@ -8,15 +8,72 @@
 //! the disk is gone, for which `del_gendisk` has waited until that counter was zero for good.
 
 use bytewise::Free;
+use core::marker::PhantomData;
 use core::ptr::{null_mut, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use hal::Error;
 use kernel::bindings::gendisk;
+use kernel::ffi::c_ulong;
 use kernel::prelude::*;
 use kernel::sync::{new_condvar, new_mutex, CondVar, Mutex};
 
 use crate::bytes::memory::DiskMemory;
 use crate::shims;
+
+/// A disk's structure, of which only its address is known here.
+///
+/// # Invariants
+/// It is there for `'a`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct DiskRef<'a> {
+    disk: NonNull<gendisk>,
+    alive: PhantomData<&'a gendisk>,
+}
+
+impl DiskRef<'_> {
+    /// # Safety
+    /// The type's invariant, which becomes the handle's.
+    pub(crate) unsafe fn new(disk: NonNull<gendisk>) -> Self {
+        let alive = PhantomData;
+        // INVARIANT: the caller's promise.
+        Self { disk, alive }
+    }
+}
+
+#[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
+#[allow(
+    improper_ctypes,
+    reason = "of the kernel's structures only the address goes"
+)]
+// Safe to call: they ask for a disk that is there, which the type's invariants say; counts that are
+// wrong are all that comes of an end without a beginning. Each is as its header says it: see the
+// constants below.
+unsafe extern "C" {
+    /// Shows the node; null: there is no memory, or no number. Sleeps.
+    safe fn hiops_bytes_show(disk: DiskRef<'_>) -> *mut shims::hiops_bytes_node;
+    /// Counts an I/O that a freeze waits for; `false`: the disk is dead. Sleeps while it is frozen.
+    safe fn hiops_bytes_enter(disk: DiskRef<'_>) -> bool;
+    /// Nothing may be given to the driver. With preemption off.
+    safe fn hiops_bytes_is_quiesced(disk: DiskRef<'_>) -> bool;
+    /// The disk goes away. Any context.
+    safe fn hiops_bytes_is_dead(disk: DiskRef<'_>) -> bool;
+    /// How long a command may take, in ticks. Any context.
+    safe fn hiops_bytes_timeout(disk: DiskRef<'_>) -> u32;
+    /// A read begins, for the disk's counts; what it answers is for the next. Any context.
+    safe fn hiops_bytes_begin_acct(disk: DiskRef<'_>) -> c_ulong;
+    /// It is over. Any context.
+    safe fn hiops_bytes_end_acct(disk: DiskRef<'_>, sectors: u32, begun: c_ulong);
+}
+
+const _: [unsafe extern "C" fn(*mut gendisk) -> *mut shims::hiops_bytes_node; 1] =
+    [shims::hiops_bytes_show];
+const _: [unsafe extern "C" fn(*mut gendisk) -> bool; 1] = [shims::hiops_bytes_enter];
+const _: [unsafe extern "C" fn(*const gendisk) -> bool; 2] =
+    [shims::hiops_bytes_is_quiesced, shims::hiops_bytes_is_dead];
+const _: [unsafe extern "C" fn(*const gendisk) -> u32; 1] = [shims::hiops_bytes_timeout];
+const _: [unsafe extern "C" fn(*mut gendisk) -> c_ulong; 1] = [shims::hiops_bytes_begin_acct];
+const _: [unsafe extern "C" fn(*mut gendisk, u32, c_ulong); 1] = [shims::hiops_bytes_end_acct];
 
 /// A disk's bytes.
 pub(crate) struct Bytes {
@@ -161,8 +218,8 @@ impl Bytes {
         // Before anybody can open it.
         (self.memory).store(core::ptr::from_ref(&*memory).cast_mut(), Ordering::Release);
         // SAFETY: the disk is there, as this is its own.
-        let node = unsafe { shims::hiops_bytes_show(disk.as_ptr()) };
-        let Some(node) = NonNull::new(node) else {
+        let disk = unsafe { DiskRef::new(disk) };
+        let Some(node) = NonNull::new(hiops_bytes_show(disk)) else {
             self.memory.store(null_mut(), Ordering::Release);
             return Err(Error::NoMemory);
         };
@@ -212,7 +269,7 @@ impl Bytes {
 
     /// The buffers; `None`: there are none.
     #[inline]
-    pub(crate) fn memory<'a>(&'a self, _entered: &'a Entered) -> Option<&'a DiskMemory> {
+    pub(crate) fn memory<'a>(&'a self, _entered: &'a Entered<'_>) -> Option<&'a DiskMemory> {
         // SAFETY: null, or set while the node could not be open, and freed when it can't be open
         // again, or when the disk is gone and nobody has entered it, nor will: see the header.
         unsafe { self.memory.load(Ordering::Acquire).as_ref() }
@@ -222,74 +279,63 @@ impl Bytes {
 /// A disk's queue that is not frozen, nor will be until the drop.
 ///
 /// # Invariants
-/// The block layer counts it, for a disk that is there.
-pub(crate) struct Entered(NonNull<gendisk>);
+/// The block layer counts it.
+pub(crate) struct Entered<'a>(DiskRef<'a>);
 
-impl Entered {
+impl<'a> Entered<'a> {
     /// Enters `disk`; `None`: it is dead. Sleeps while the disk is frozen.
-    ///
-    /// # Safety
-    /// The disk is there, and is until the drop.
     #[inline]
-    pub(crate) unsafe fn new(disk: NonNull<gendisk>) -> Option<Self> {
-        // SAFETY: it is there.
+    pub(crate) fn new(disk: DiskRef<'a>) -> Option<Self> {
         // INVARIANT: counted if it is entered.
-        unsafe { shims::hiops_bytes_enter(disk.as_ptr()) }.then(|| Self(disk))
+        hiops_bytes_enter(disk).then(|| Self(disk))
     }
 
     /// Whether nothing may be given to a queue. With preemption off.
     #[inline]
     pub(crate) fn is_quiesced(&self) -> bool {
-        // SAFETY: it is there, by the invariant.
-        unsafe { shims::hiops_bytes_is_quiesced(self.0.as_ptr()) }
+        hiops_bytes_is_quiesced(self.0)
     }
 
     /// Whether the disk is going away.
     pub(crate) fn is_dead(&self) -> bool {
-        // SAFETY: it is there, by the invariant.
-        unsafe { shims::hiops_bytes_is_dead(self.0.as_ptr()) }
+        hiops_bytes_is_dead(self.0)
     }
 
     /// A read of `sectors` begins, by the disk's counts; it is over with the drop of the result.
     #[inline]
-    pub(crate) fn account(&self, sectors: u32) -> Accounted<'_> {
-        // SAFETY: it is there, by the invariant.
-        let begun = unsafe { shims::hiops_bytes_begin_acct(self.0.as_ptr()) };
+    pub(crate) fn account(&self, sectors: u32) -> Accounted<'a> {
         Accounted {
-            entered: self,
+            disk: self.0,
             sectors,
-            begun,
+            begun: hiops_bytes_begin_acct(self.0),
         }
     }
 
     /// How many ticks a command may take.
     #[inline]
     pub(crate) fn timeout(&self) -> u32 {
-        // SAFETY: it is there, by the invariant.
-        unsafe { shims::hiops_bytes_timeout(self.0.as_ptr()) }
+        hiops_bytes_timeout(self.0)
     }
 }
 
 /// A read that the disk's counts have as under way.
 pub(crate) struct Accounted<'a> {
-    entered: &'a Entered,
+    disk: DiskRef<'a>,
     sectors: u32,
-    begun: kernel::ffi::c_ulong,
+    begun: c_ulong,
 }
 
 impl Drop for Accounted<'_> {
     #[inline]
     fn drop(&mut self) {
-        let disk = self.entered.0.as_ptr();
-        // SAFETY: the disk is there, by the invariant of what it was entered with.
-        unsafe { shims::hiops_bytes_end_acct(disk, self.sectors, self.begun) };
+        hiops_bytes_end_acct(self.disk, self.sectors, self.begun);
     }
 }
 
-impl Drop for Entered {
+impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: entered once, by the invariant.
-        unsafe { shims::hiops_bytes_exit(self.0.as_ptr()) };
+        unsafe { shims::hiops_bytes_exit(self.0.disk.as_ptr()) };
     }
 }

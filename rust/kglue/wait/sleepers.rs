@@ -65,10 +65,11 @@ impl Bed {
     }
 }
 
-/// Wakes the thread whose record is at `address`, and which was asleep in the hook a moment ago.
-/// With preemption off since then.
-pub(super) fn wake_thread(address: u64) {
-    // SAFETY: it was asleep there, and preemption is off: its task structure is still there.
+/// Wakes the thread whose record is at `address`, and which a moment ago was asleep in the hook, or
+/// waited for what is over now. With preemption off since then.
+#[inline]
+pub(crate) fn wake_thread(address: u64) {
+    // SAFETY: it waited, and preemption is off: its task structure is still there.
     unsafe { shims::hiops_wake(address) };
 }
 
