@@ -65,7 +65,9 @@ class Places:
 
     def __init__(self, dice):
         both = mmap.PROT_READ | mmap.PROT_WRITE
-        self.good = room(BIG, both)
+        # What runs over its end hits memory that nobody may touch, and not Python's own.
+        self.good = room(2 * BIG, both)
+        libc.mprotect(self.good + BIG + PAGE, BIG - PAGE, 0)
         read_only, half = room(BIG, mmap.PROT_READ), room(2 * PAGE, both)
         # A hole would soon be somebody's: memory that nobody may touch is none, too.
         libc.mprotect(half + PAGE, PAGE, 0)
