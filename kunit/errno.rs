@@ -28,8 +28,8 @@ mod errno_suite {
             CmdError::Fault,
             CmdError::Io,
         ] {
-            assert!(status(Err(error.finally())) != 0);
-            assert!(status(Err(error.finally())) == status(Err(error.again())));
+            assert!(status(Err(error.permanent())) != 0);
+            assert!(status(Err(error.permanent())) == status(Err(error.retryable())));
         }
     }
 

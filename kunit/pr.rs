@@ -237,10 +237,10 @@ mod pr_suite {
 
     #[test]
     fn a_conflict_of_io_has_a_status_of_its_own() {
-        let conflict = status(Err(CmdError::Reserved.finally()));
+        let conflict = status(Err(CmdError::Reserved.permanent()));
         assert!(conflict == shims::HIOPS_STS_RESV_CONFLICT);
         for other in [CmdError::Io, CmdError::Medium, CmdError::Unsupported] {
-            assert!(status(Err(other.finally())) != conflict);
+            assert!(status(Err(other.permanent())) != conflict);
         }
     }
 

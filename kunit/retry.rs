@@ -77,7 +77,13 @@ mod retry_suite {
             // SAFETY: the request has what a handle needs: PDU, hctx, queue. The handle is not
             // kept.
             let rq = unsafe { Rq::from_raw(rq) };
-            let worth = is_worth_a_try(&rq, Failure { error, again });
+            let worth = is_worth_a_try(
+                &rq,
+                Failure {
+                    error,
+                    retry: again,
+                },
+            );
             if worth {
                 rq.set_again(true);
                 // What a time-out that goes on beside this may make of blk-mq's own flags.

@@ -130,7 +130,7 @@ impl<'a, P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'a, P, Q, U, S> 
                 break;
             };
             let why = match event.outcome {
-                Err(failure) if failure.again == RetryHint::NotIssued => why.not_issued(),
+                Err(failure) if failure.retry == RetryHint::NotIssued => why.not_issued(),
                 _ => why,
             };
             let tag = queue.hw.detach_tag_cmd(&mut drain.hw, event.tag);

@@ -41,7 +41,7 @@ pub struct Retry {
 impl RetryCount {
     /// What becomes of the request after `failure`; `None`: it has failed.
     pub fn after(&self, failure: Failure) -> Option<Retry> {
-        let delay_ms = match failure.again {
+        let delay_ms = match failure.retry {
             RetryHint::Never => return None,
             RetryHint::NotIssued => {
                 return Some(Retry {
@@ -75,10 +75,10 @@ mod tests {
         dying: false,
     };
 
-    fn failure(again: RetryHint) -> Failure {
+    fn failure(retry: RetryHint) -> Failure {
         Failure {
             error: CmdError::Io,
-            again,
+            retry,
         }
     }
 
@@ -137,11 +137,11 @@ mod tests {
         };
         assert_eq!(retry, Some(expected));
         assert_eq!(
-            CmdError::Gone.finally().not_issued().again,
+            CmdError::Gone.permanent().not_issued().retry,
             RetryHint::Never
         );
         assert_eq!(
-            CmdError::Timeout.again().not_issued().again,
+            CmdError::Timeout.retryable().not_issued().retry,
             RetryHint::NotIssued
         );
     }

@@ -232,7 +232,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 }
             }
         };
-        ended.end(&self.upper, rq, Err(why.finally()));
+        ended.end(&self.upper, rq, Err(why.permanent()));
         Ok(())
     }
 
@@ -401,7 +401,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             // losing one.
             budget
                 .ended
-                .end(&self.upper, rq, Err(CmdError::Io.finally()));
+                .end(&self.upper, rq, Err(CmdError::Io.permanent()));
         }
     }
 

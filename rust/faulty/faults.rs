@@ -61,12 +61,12 @@ impl Faults {
     /// How a command fails that is made to.
     pub(crate) fn failure(&self) -> Failure {
         match self.fail_as.get() {
-            0 => CmdError::Medium.finally(),
-            1 => CmdError::Path.again(),
-            2 => CmdError::Aborted.again(),
+            0 => CmdError::Medium.permanent(),
+            1 => CmdError::Path.retryable(),
+            2 => CmdError::Aborted.retryable(),
             _ => Failure {
                 error: CmdError::NotReady,
-                again: RetryHint::After(1),
+                retry: RetryHint::After(1),
             },
         }
     }

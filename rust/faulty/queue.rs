@@ -227,7 +227,7 @@ where
     fn reap_tag(&self, side: &mut Self::Drain) -> Option<Event> {
         match self.delayed.take(NEVER) {
             Some(event) => Some(Event {
-                outcome: Err(CmdError::Aborted.again()),
+                outcome: Err(CmdError::Aborted.retryable()),
                 ..event
             }),
             None => self.inner.reap_tag(&mut side.inner),

@@ -11,24 +11,24 @@ pub struct Failure {
     /// Why.
     pub error: CmdError,
     /// Whether the same command may succeed later.
-    pub again: RetryHint,
+    pub retry: RetryHint,
 }
 
 impl Failure {
     /// The same failure of a command that was never issued; one that is final stays so.
     pub const fn not_issued(self) -> Self {
-        let again = match self.again {
+        let retry = match self.retry {
             RetryHint::Never => RetryHint::Never,
             _ => RetryHint::NotIssued,
         };
-        Self { again, ..self }
+        Self { retry, ..self }
     }
 }
 
 /// A failure of which nothing more is known is final.
 impl From<CmdError> for Failure {
     fn from(error: CmdError) -> Self {
-        error.finally()
+        error.permanent()
     }
 }
 
@@ -82,18 +82,18 @@ pub enum CmdError {
 
 impl CmdError {
     /// A failure of this kind that another try does not mend.
-    pub const fn finally(self) -> Failure {
+    pub const fn permanent(self) -> Failure {
         Failure {
             error: self,
-            again: RetryHint::Never,
+            retry: RetryHint::Never,
         }
     }
 
     /// One that another try may mend.
-    pub const fn again(self) -> Failure {
+    pub const fn retryable(self) -> Failure {
         Failure {
             error: self,
-            again: RetryHint::Now,
+            retry: RetryHint::Now,
         }
     }
 }

@@ -250,14 +250,14 @@ impl ActiveTags {
 /// The outcomes that recoveries know, as bytes.
 const EH_OUTCOMES: [Outcome; 9] = [
     Ok(()),
-    Err(CmdError::Medium.finally()),
-    Err(CmdError::Medium.again()),
-    Err(CmdError::Range.again()),
-    Err(CmdError::Timeout.again()),
-    Err(CmdError::Gone.finally()),
-    Err(CmdError::Fault.again()),
-    Err(CmdError::Io.again()),
-    Err(CmdError::Io.finally()),
+    Err(CmdError::Medium.permanent()),
+    Err(CmdError::Medium.retryable()),
+    Err(CmdError::Range.retryable()),
+    Err(CmdError::Timeout.retryable()),
+    Err(CmdError::Gone.permanent()),
+    Err(CmdError::Fault.retryable()),
+    Err(CmdError::Io.retryable()),
+    Err(CmdError::Io.permanent()),
 ];
 
 fn encode(outcome: Outcome) -> u8 {
@@ -268,7 +268,7 @@ fn encode(outcome: Outcome) -> u8 {
 
 fn decode(verdict: u8) -> Outcome {
     let known = EH_OUTCOMES.get(usize::from(verdict)).copied();
-    known.unwrap_or(Err(CmdError::Io.finally()))
+    known.unwrap_or(Err(CmdError::Io.permanent()))
 }
 
 #[cfg(test)]
@@ -336,8 +336,8 @@ mod tests {
             assert_eq!(active_tags.take_eh_done(), 1 << 31);
             assert_eq!(active_tags.eh_outcome(31), outcome);
         }
-        active_tags.eh_complete(1, Err(CmdError::Reserved.finally()));
-        let unknown = Err(CmdError::Io.finally());
+        active_tags.eh_complete(1, Err(CmdError::Reserved.permanent()));
+        let unknown = Err(CmdError::Io.permanent());
         assert_eq!(active_tags.eh_outcome(0), unknown, "never a success");
         assert_eq!(active_tags.eh_outcome(32), unknown);
     }

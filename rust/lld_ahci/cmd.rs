@@ -734,12 +734,12 @@ pub(crate) const AMNF: u8 = 1;
 pub(crate) fn failure(status: u8, error: u8) -> Failure {
     let faulty = u32::from(status) & STATUS_DF != 0;
     match error {
-        error if error & (UNC | AMNF) != 0 => CmdError::Medium.finally(),
-        error if error & (ICRC | ABRT) == ICRC => CmdError::Medium.again(),
-        error if error & IDNF != 0 => CmdError::Range.again(),
-        0 if faulty => CmdError::Fault.again(),
+        error if error & (UNC | AMNF) != 0 => CmdError::Medium.permanent(),
+        error if error & (ICRC | ABRT) == ICRC => CmdError::Medium.retryable(),
+        error if error & IDNF != 0 => CmdError::Range.retryable(),
+        0 if faulty => CmdError::Fault.retryable(),
         // Aborted, spoilt on the way, or nothing said: not known, or not possible now.
-        _ => CmdError::Io.again(),
+        _ => CmdError::Io.retryable(),
     }
 }
 
@@ -837,17 +837,17 @@ mod tests {
         let cases = [
             (0x50, Ok(())),
             (0x0450, Ok(())),
-            (0x0451, Err(CmdError::Io.again())),
-            (0x4051, Err(CmdError::Medium.finally())),
-            (0x4451, Err(CmdError::Medium.finally())),
-            (0x0151, Err(CmdError::Medium.finally())),
-            (0xc451, Err(CmdError::Medium.finally())),
-            (0x1051, Err(CmdError::Range.again())),
-            (0x8451, Err(CmdError::Io.again())),
-            (0x8051, Err(CmdError::Medium.again())),
-            (0x4071, Err(CmdError::Medium.finally())),
-            (0x0070, Err(CmdError::Fault.again())),
-            (0x0471, Err(CmdError::Io.again())),
+            (0x0451, Err(CmdError::Io.retryable())),
+            (0x4051, Err(CmdError::Medium.permanent())),
+            (0x4451, Err(CmdError::Medium.permanent())),
+            (0x0151, Err(CmdError::Medium.permanent())),
+            (0xc451, Err(CmdError::Medium.permanent())),
+            (0x1051, Err(CmdError::Range.retryable())),
+            (0x8451, Err(CmdError::Io.retryable())),
+            (0x8051, Err(CmdError::Medium.retryable())),
+            (0x4071, Err(CmdError::Medium.permanent())),
+            (0x0070, Err(CmdError::Fault.retryable())),
+            (0x0471, Err(CmdError::Io.retryable())),
         ];
         for (tfd, expected) in cases {
             assert_eq!(outcome(tfd), expected, "{tfd:#x}");

@@ -121,7 +121,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
         if unqueued && issued.is_power_of_two() {
             let outcome = match cmd::outcome(tfd) {
-                Ok(()) => Err(CmdError::Io.again()),
+                Ok(()) => Err(CmdError::Io.retryable()),
                 failed => failed,
             };
             self.active_tags.eh_complete(issued, outcome);
@@ -237,9 +237,9 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                     lost = lost.saturating_add(1);
                     match self.reset_and_revalidate(state)? {
                         EhOutcome::Nothing if why == Error::Timeout => {
-                            Err(CmdError::Timeout.again())
+                            Err(CmdError::Timeout.retryable())
                         }
-                        EhOutcome::Nothing => Err(CmdError::Io.again()),
+                        EhOutcome::Nothing => Err(CmdError::Io.retryable()),
                         gone => return Ok(gone),
                     }
                 }
@@ -262,7 +262,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         match self.exec_polled(slot, Deadline::after(ALONE_US)) {
             Ok(()) => Ok(Ok(())),
             Err(Error::Refused(tfd)) => Ok(match cmd::outcome(u32::from(tfd)) {
-                Ok(()) => Err(CmdError::Io.again()),
+                Ok(()) => Err(CmdError::Io.retryable()),
                 failed => failed,
             }),
             Err(why) => Err(why),
@@ -279,7 +279,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let all = deferred | self.active_tags.issued.fetch_or(deferred, Ordering::SeqCst);
         self.active_tags.undefer(all);
         self.active_tags
-            .eh_complete(all, Err(CmdError::Gone.finally()));
+            .eh_complete(all, Err(CmdError::Gone.permanent()));
         self.forget_errors();
         Ok(news)
     }

@@ -207,7 +207,7 @@ impl<S: Site> Queue for AhciQueue<S> {
         let tag = self.tags.complete(number)?;
         // CAST: below 32.
         let issued = self.site.port().active_tags.was_issued(number as u8);
-        let why = CmdError::Aborted.again();
+        let why = CmdError::Aborted.retryable();
         let outcome = Err(if issued { why } else { why.not_issued() });
         Some(Event { tag, outcome })
     }

@@ -173,14 +173,14 @@ fn failure(status: u16, delays: &RetryDelays) -> Failure {
         error,
         // Another host has decided so: another try is as vain, whatever the device says. (In tree
         // five more follow where it does not say Do Not Retry.)
-        again: match error {
+        retry: match error {
             CmdError::Reserved => RetryHint::Never,
-            _ => again(status, delays),
+            _ => retry_hint(status, delays),
         },
     }
 }
 
-fn again(status: u16, delays: &RetryDelays) -> RetryHint {
+fn retry_hint(status: u16, delays: &RetryDelays) -> RetryHint {
     if status & DO_NOT_RETRY != 0 {
         return RetryHint::Never;
     }
@@ -306,7 +306,7 @@ mod tests {
             (0x0883, RetryHint::Never),
         ];
         for (status, again) in cases {
-            let failure = outcome(status, &DELAYS).map_err(|failure| failure.again);
+            let failure = outcome(status, &DELAYS).map_err(|failure| failure.retry);
             assert_eq!(failure, Err(again), "status {status:#06x}");
         }
     }

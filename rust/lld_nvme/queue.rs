@@ -259,7 +259,7 @@ impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
         if let Some(slot) = self.slots.get(usize::from(number)) {
             self.end(slot);
         }
-        let outcome = Err(CmdError::Aborted.again());
+        let outcome = Err(CmdError::Aborted.retryable());
         Some(Event { tag, outcome })
     }
 

@@ -291,7 +291,7 @@ impl<'a, F: Target> Fuzz<'a, F> {
     /// The driver goes, and takes what is left with it.
     fn go(&mut self) {
         if !self.dead {
-            self.restart(CmdError::Aborted.finally(), false);
+            self.restart(CmdError::Aborted.permanent(), false);
         }
         // It is refused by a gate that is closed.
         self.submit();
@@ -362,7 +362,7 @@ impl<F: Target> Fuzz<'_, F> {
         if self.dead {
             return;
         }
-        self.restart(CmdError::Timeout.again(), true);
+        self.restart(CmdError::Timeout.retryable(), true);
     }
 
     /// Lays the queues to rest, stops the controller, ends what it had; then brings it back, if it

@@ -120,7 +120,7 @@ impl Upper for Layer {
         self.unmap(&mut rq);
         if let Err(failure) = outcome {
             let mut agains = self.0.agains.lock().unwrap();
-            agains.push((rq.id, failure.again));
+            agains.push((rq.id, failure.retry));
         }
         ended.push((rq, kind(outcome)));
     }

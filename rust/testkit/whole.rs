@@ -65,7 +65,7 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
             assert_eq!((queue.in_flight(), queue.queued()), (tags, 20 - tags));
             let mut quiesced = queue.quiesce(self.machine);
             self.controller.stop().unwrap();
-            quiesced.reap(CmdError::Timeout.again());
+            quiesced.reap(CmdError::Timeout.retryable());
             quiesced.rewind();
             self.model.state().hold = false;
             self.controller.start().unwrap();
@@ -101,7 +101,7 @@ impl<'a, C: Controller, D: Device> Whole<'a, C, D> {
         self.model.vanish();
         let mut quiesced = queue.quiesce(self.machine);
         assert!(self.controller.stop().is_err());
-        quiesced.reap(CmdError::Gone.finally());
+        quiesced.reap(CmdError::Gone.permanent());
         quiesced.rewind();
         assert!(self.controller.start().is_err());
         quiesced.kill();

@@ -80,7 +80,7 @@ fn a_reset_fails_what_was_issued_and_issues_what_waited() {
     rig.submit(0..6);
     let mut quiesced = rig.queue.quiesce(&rig.platform);
     rig.submit([6]);
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     let mut failed = rig.log.ended();
     failed.sort_unstable_by_key(|ended| ended.0);
     let timeout = Err(CmdError::Timeout);
@@ -107,7 +107,7 @@ fn what_a_reset_or_a_removal_ends_is_not_cooperation() {
     rig.queue.submit(rig.rq(3), false);
     rig.submit([4]);
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     quiesced.rewind();
     quiesced.unquiesce();
     let mut expected = vec![(Context::Sweep, 4)];
@@ -121,7 +121,7 @@ fn what_a_reset_or_a_removal_ends_is_not_cooperation() {
     // The end, of what has a tag and of what waits; and what comes after it.
     rig.submit(6..12);
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Gone.finally());
+    quiesced.reap(CmdError::Gone.permanent());
     quiesced.kill();
     rig.submit([12]);
     expected.extend([4, 2, 1].map(|ended| (Context::Sweep, ended)));
@@ -136,7 +136,7 @@ fn a_reap_keeps_the_outcome_of_what_the_device_finished() {
     rig.device.complete_next(Ok(()));
     rig.device.complete_next(Err(CmdError::Medium));
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     let outcomes = [
         (0, Ok(())),
         (1, Err(CmdError::Medium)),
@@ -151,7 +151,7 @@ fn a_reap_takes_what_was_staged_and_never_told() {
     rig.queue.submit(rig.rq(0), false);
     rig.queue.submit(rig.rq(1), false);
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Aborted.again());
+    quiesced.reap(CmdError::Aborted.retryable());
     let agains = rig.log.agains.lock().unwrap().clone();
     assert_eq!(
         agains,
@@ -171,11 +171,15 @@ fn a_reap_says_of_each_whether_it_was_tried() {
     // Request 2 is staged, 3 waits in the FIFO.
     for (why, told, staged) in [
         (
-            CmdError::Timeout.again(),
+            CmdError::Timeout.retryable(),
             RetryHint::Now,
             RetryHint::NotIssued,
         ),
-        (CmdError::Gone.finally(), RetryHint::Never, RetryHint::Never),
+        (
+            CmdError::Gone.permanent(),
+            RetryHint::Never,
+            RetryHint::Never,
+        ),
     ] {
         let rig = Rig::new(3, 16);
         rig.submit(0..2);
@@ -197,7 +201,10 @@ fn what_a_device_asks_for_comes_up() {
     rig.submit(0..3);
     for again in agains {
         let error = CmdError::NotReady;
-        rig.device.end_next(Err(Failure { error, again }));
+        rig.device.end_next(Err(Failure {
+            error,
+            retry: again,
+        }));
     }
     rig.queue.drain(Context::Irq);
     let expected: Vec<_> = (0..).zip(agains).collect();
@@ -214,7 +221,7 @@ fn a_reap_of_more_than_a_batch() {
         rig.submit_many(0..count);
         rig.queue
             .quiesce(&rig.platform)
-            .reap(CmdError::Timeout.again());
+            .reap(CmdError::Timeout.retryable());
         rig.log.assert_each_once(count);
         rig.submit_many(count..2 * count);
         assert_eq!(
@@ -230,7 +237,7 @@ fn a_dead_queue_fails_the_fifo_and_all_that_come() {
     let rig = Rig::new(2, 300);
     rig.submit(0..250);
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Gone.finally());
+    quiesced.reap(CmdError::Gone.permanent());
     quiesced.kill();
     rig.log.assert_each_once(250);
     rig.submit(250..252);
@@ -257,7 +264,7 @@ fn completions_after_a_rewind_answer_nothing() {
     rig.submit(0..2);
     let stale = rig.device.issued();
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     quiesced.rewind();
     quiesced.unquiesce();
     for issued in stale {
@@ -275,7 +282,7 @@ fn a_rewind_starts_the_count_of_lies_anew() {
     rig.queue.drain(Context::Irq);
     assert_eq!(rig.queue.violations(), 5);
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     quiesced.rewind();
     assert_eq!(
         rig.queue.violations(),
@@ -309,7 +316,7 @@ fn a_pause_waits_for_the_holders_and_ends_under_load() {
         });
         for _ in 0..if cfg!(miri) { 2 } else { 50 } {
             let mut quiesced = rig.queue.quiesce(&rig.platform);
-            quiesced.reap(CmdError::Aborted.again());
+            quiesced.reap(CmdError::Aborted.retryable());
             quiesced.rewind();
             assert_eq!(rig.queue.in_flight(), 0);
             quiesced.unquiesce();

@@ -71,7 +71,7 @@ fn a_controller_that_keeps_a_tag_whose_request_has_ended_is_counted() {
     let issued = rig.device.take().unwrap();
     rig.device.keep_tags();
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     quiesced.unquiesce();
     assert_eq!(rig.log.ended(), [(0, Err(CmdError::Timeout))]);
     assert_eq!(rig.queue.violations(), 0);

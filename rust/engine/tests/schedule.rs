@@ -86,7 +86,7 @@ impl Run {
             Step::Bind(why) => rig.device.answer_binds([Some(why)]),
             Step::Reset => {
                 let mut quiesced = rig.queue.quiesce(&rig.platform);
-                quiesced.reap(CmdError::Timeout.again());
+                quiesced.reap(CmdError::Timeout.retryable());
                 quiesced.rewind();
                 quiesced.unquiesce();
             }

@@ -105,7 +105,7 @@ fn resets_in_between() {
     stress(8, 2, 2, |rig| {
         if rig.log.ended_count() % 16 == 0 {
             let mut quiesced = rig.queue.quiesce(&rig.platform);
-            quiesced.reap(CmdError::Timeout.again());
+            quiesced.reap(CmdError::Timeout.retryable());
             quiesced.rewind();
             quiesced.unquiesce();
         }

@@ -135,7 +135,7 @@ fn what_is_lost_is_found_by_a_reset_alone() {
     while let Some(event) = rig.queue.reap_tag(&mut rig.drain) {
         reaped.push((event.tag.number(), event.outcome));
     }
-    let again = Err(CmdError::Aborted.again());
+    let again = Err(CmdError::Aborted.retryable());
     assert_eq!(reaped, [(0, again), (1, again)]);
 }
 
@@ -205,7 +205,10 @@ fn the_nth_fails_as_it_is_told() {
         rig.faults.fail_nth.set("2").unwrap();
         rig.carry_out(4);
         let failed: Vec<_> = rig.fetch().into_iter().map(|(_, is)| is.err()).collect();
-        let failure = hal::Failure { error, again };
+        let failure = hal::Failure {
+            error,
+            retry: again,
+        };
         assert_eq!(failed, [None, Some(failure), None, None], "{name}");
     }
 }

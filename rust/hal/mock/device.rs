@@ -72,13 +72,13 @@ impl MockDevice {
 
     /// Posts a completion for tag `number`, true or not.
     pub fn post(&self, number: u16, outcome: Result<(), CmdError>) {
-        let outcome = outcome.map_err(CmdError::finally);
+        let outcome = outcome.map_err(CmdError::permanent);
         self.state().posted.push_back((number, outcome));
     }
 
     /// Takes the oldest command and posts its completion; a failure is final.
     pub fn complete_next(&self, outcome: Result<(), CmdError>) -> Option<Issued> {
-        self.end_next(outcome.map_err(CmdError::finally))
+        self.end_next(outcome.map_err(CmdError::permanent))
     }
 
     /// Takes the oldest command and posts how it ended.

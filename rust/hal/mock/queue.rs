@@ -169,7 +169,7 @@ impl<P: Platform> Queue for MockQueue<P> {
         let tag = self.tags.complete(self.tags.first_issued()?)?;
         Some(Event {
             tag,
-            outcome: Err(CmdError::Aborted.again()),
+            outcome: Err(CmdError::Aborted.retryable()),
         })
     }
 

@@ -39,9 +39,9 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     /// `io` is late, says blk-mq or who waits for it. The first rung: looks for its completion. If
     /// a command is overdue still, the adapter climbs on ([`Adapter::recover_from`]).
     ///
-    /// While the queues are at rest nobody can drain, so nothing can be said of what is late: this
-    /// waits until they go on, and of a controller that is suspended the block layer asks again.
-    /// Sleeps.
+    /// While the queues are at rest no thread can drain, so nothing can be said of what is late:
+    /// this waits until they go on, and of a controller that is suspended the block layer asks
+    /// again. Sleeps.
     #[cold]
     pub(crate) fn late(&self, queue: &HwQueue<C, B>, io: &dyn Late) {
         // Held on: a caller that wants them to rest waits until this has looked.
@@ -208,7 +208,7 @@ impl<C: Controller, B: Bus> Run<Recover> for Adapter<C, B> {
             return self.call();
         }
         self.resets.fetch_add(1, Ordering::Release);
-        match self.restart(CmdError::Timeout.again(), Then::Start) {
+        match self.restart(CmdError::Timeout.retryable(), Then::Start) {
             Ok(Restarted::Waits) => crate::text::log_err!(
                 self,
                 "it can't be stopped: all that it is part of is reset, and the others go on then\n"
@@ -304,7 +304,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.state.store(DEAD, Ordering::Release);
         self.abandon();
         // Before anybody is told: a file system that learns of it waits for what it has under way.
-        let _ = self.restart(CmdError::Gone.finally(), Then::Die);
+        let _ = self.restart(CmdError::Gone.permanent(), Then::Die);
         self.mark_dead();
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! An adapter comes to rest: for a moment, for a sleep or somebody else's reset, and for good.
+//! An adapter comes to rest: for a moment, for a sleep or a reset by others, and for good.
 //!
 //! First stand the steps that all of these and recoveries are made of: queues at rest, and a
 //! controller that is stopped. Then what puts it to rest for a while, with its disks staying:
@@ -273,7 +273,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
 
     /// The control path, for the caller alone, with a controller that is neither suspended nor
     /// about to be recovered. Sleeps: for as long as the function is being reset. (While the
-    /// machine sleeps, nobody is awake to call.)
+    /// machine sleeps, no thread is awake to call.)
     pub(crate) fn control(&self) -> Guard<'_, (), MutexBackend> {
         loop {
             if let Some(control) = self.control_if_awake() {
@@ -343,7 +343,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             Suspend::Reset | Suspend::Frozen => Then::Rest,
         };
         let mut quiesced = self.quiesced.lock();
-        self.halt(&mut quiesced, CmdError::Aborted.again(), then);
+        self.halt(&mut quiesced, CmdError::Aborted.retryable(), then);
     }
 
     /// Brings back what [`Adapter::suspend`] has put to rest; without that, does nothing. An error:
@@ -423,7 +423,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         if gone {
             // What is under way ends first: a file system that learns that the disk is gone waits
             // for it.
-            let _ = self.restart(CmdError::Gone.finally(), Then::Die);
+            let _ = self.restart(CmdError::Gone.permanent(), Then::Die);
             self.mark_dead();
         }
         crate::wait::take_all();
@@ -441,7 +441,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         self.wait_for_last_io();
         self.state.store(DEAD, Ordering::Release);
         self.recovery.cancel();
-        let _ = self.restart(CmdError::Aborted.finally(), Then::PowerOff);
+        let _ = self.restart(CmdError::Aborted.permanent(), Then::PowerOff);
         self.stopped.store(1, Ordering::Release);
     }
 

@@ -74,7 +74,7 @@ impl Port {
         self.stopped.store(true, Ordering::SeqCst);
         let issued = self.active_tags.issued.load(Ordering::SeqCst);
         self.active_tags
-            .eh_complete(issued, Err(CmdError::Medium.finally()));
+            .eh_complete(issued, Err(CmdError::Medium.permanent()));
     }
 }
 
@@ -102,7 +102,7 @@ fn a_drain_beside_a_recovery() {
         );
         assert_eq!(
             port.active_tags.eh_outcome(1),
-            Err(CmdError::Medium.finally())
+            Err(CmdError::Medium.permanent())
         );
         if judged & OVER != 0 {
             assert_eq!(port.active_tags.eh_outcome(0), Ok(()), "it was finished");

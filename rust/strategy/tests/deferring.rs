@@ -309,7 +309,7 @@ fn the_tick_comes_in_time_for_what_is_deferred() {
 fn a_reset_ends_what_was_held() {
     let rig = holding(3);
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Aborted.again());
+    quiesced.reap(CmdError::Aborted.retryable());
     quiesced.rewind();
     quiesced.unquiesce();
     rig.log.assert_each_once(FILLED + 3);
@@ -323,7 +323,7 @@ fn a_reset_forgets_whose_time_was_taken() {
     let rig = rig();
     rig.submit([0]);
     let mut quiesced = rig.queue.quiesce(&rig.platform);
-    quiesced.reap(CmdError::Aborted.again());
+    quiesced.reap(CmdError::Aborted.retryable());
     quiesced.rewind();
     quiesced.unquiesce();
     rig.log.now_ns.fetch_add(30_000_000_000, SeqCst);

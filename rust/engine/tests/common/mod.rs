@@ -200,7 +200,7 @@ impl Upper for Recorder {
         happens.into_iter().for_each(|happens| happens());
         if let Err(failure) = outcome {
             let mut agains = self.0.agains.lock().unwrap();
-            agains.push((rq.id, failure.again));
+            agains.push((rq.id, failure.retry));
         }
         let kind = outcome.map_err(|failure| failure.error);
         self.0.ended.lock().unwrap().push((rq.id, kind));

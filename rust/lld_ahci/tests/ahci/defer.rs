@@ -72,7 +72,7 @@ fn what_waits_for_its_turn_was_not_tried() {
     rig.ahci[0].stop().unwrap();
     let mut reaped = queue.reap();
     reaped.sort_by_key(|(tag, _)| *tag);
-    let agains = reaped.iter().map(|(tag, why)| (*tag, why.again));
+    let agains = reaped.iter().map(|(tag, why)| (*tag, why.retry));
     let expected = [(told, RetryHint::Now), (held, RetryHint::NotIssued)];
     assert_eq!(agains.collect::<Vec<_>>(), expected);
     data.unmap();

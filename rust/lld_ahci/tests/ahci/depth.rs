@@ -65,7 +65,7 @@ fn one_turns_the_queue_off_and_more_turn_it_on() {
     // Also from scratch.
     let mut quiesced = queue.quiesce(&rig.machine);
     rig.ahci[0].stop().unwrap();
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     quiesced.rewind();
     rig.ahci[0].start().unwrap();
     quiesced.unquiesce();

@@ -368,7 +368,7 @@ fn an_hba_that_was_reset_by_somebody_else_has_finished_nothing() {
         assert_eq!(rig.model.state().ports[0].ie, 0x0040_0040, "it is at rest");
         let mut quiesced = queue.quiesce(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));
-        quiesced.reap(CmdError::Timeout.again());
+        quiesced.reap(CmdError::Timeout.retryable());
         quiesced.rewind();
         let ended = host.take();
         assert_eq!(ended.len(), 6);

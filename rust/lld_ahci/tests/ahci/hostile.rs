@@ -116,7 +116,7 @@ fn a_device_that_hears_nothing_is_recovered_by_the_layer_above() {
         assert!(queue.overdue(rig.machine.now_us() / 1000, 30_000).is_some());
         let mut quiesced = queue.quiesce(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));
-        quiesced.reap(CmdError::Timeout.again());
+        quiesced.reap(CmdError::Timeout.retryable());
         quiesced.rewind();
         rig.model.state().config.deaf = false;
         assert_eq!(rig.ahci[0].start(), Ok(()));
@@ -153,7 +153,7 @@ fn a_device_that_falls_silent_in_a_recovery_is_given_up_in_bounded_time() {
         // The layer above: everything from scratch, and in the end nothing is lost.
         let mut quiesced = queue.quiesce(&rig.machine);
         let _ = rig.ahci[0].stop();
-        quiesced.reap(CmdError::Timeout.again());
+        quiesced.reap(CmdError::Timeout.retryable());
         quiesced.rewind();
         rig.model.state().config.deaf = false;
         assert_eq!(rig.ahci[0].start(), Ok(()));
@@ -185,7 +185,7 @@ fn a_link_that_breaks_for_ever_ends_in_bounded_time() {
     assert!(rig.machine.now_us() - before < 1_000_000);
     let mut quiesced = queue.quiesce(&rig.machine);
     assert_eq!(rig.ahci[0].stop(), Ok(()));
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     quiesced.kill();
     let ended = host.take();
     assert_eq!(ended.len(), 20);

@@ -36,7 +36,7 @@ fn a_drive_that_goes_fails_its_io_and_its_port_stays_quiet() {
     assert_eq!(queue.in_flight(), 8);
     let mut quiesced = queue.quiesce(&rig.machine);
     assert_eq!(rig.ahci[0].stop(), Ok(()));
-    quiesced.reap(CmdError::Gone.finally());
+    quiesced.reap(CmdError::Gone.permanent());
     quiesced.kill();
     assert!(host.take().iter().all(gone));
     assert_eq!(rig.ahci[0].start(), Err(Error::Gone));

@@ -115,7 +115,7 @@ fn spoilt_transfers_cost_speed() {
     // Also from scratch.
     let mut quiesced = queue.quiesce(&rig.machine);
     rig.ahci[0].stop().unwrap();
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     quiesced.rewind();
     rig.ahci[0].start().unwrap();
     quiesced.unquiesce();

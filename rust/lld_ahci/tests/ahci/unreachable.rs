@@ -67,7 +67,7 @@ fn what_was_told_in_vain_is_not_finished_because_a_register_knows_nothing_of_it(
         rig.model.state().out_of_reach = false;
         let mut quiesced = queue.quiesce(&rig.machine);
         assert_eq!(rig.ahci[0].stop(), Ok(()));
-        quiesced.reap(CmdError::Timeout.again());
+        quiesced.reap(CmdError::Timeout.retryable());
         quiesced.kill();
         let late = Err(CmdError::Timeout);
         assert_eq!(host.outcomes(), [(0, late), (1, late)], "{depth:?}");

@@ -193,7 +193,7 @@ fn what_was_finished_before_a_stop_is_a_success_and_nothing_else_is() {
         }
         let mut quiesced = queue.quiesce(&rig.machine);
         rig.ahci[0].stop().unwrap();
-        quiesced.reap(CmdError::Timeout.again());
+        quiesced.reap(CmdError::Timeout.retryable());
         let late = Err(CmdError::Timeout);
         assert_eq!(
             host.outcomes(),

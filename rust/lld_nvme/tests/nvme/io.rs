@@ -321,7 +321,7 @@ fn a_failure_says_whether_and_when_again() {
         rig.model.state().io_status.push(status);
         let failure = queue.failure(&command(Op::Flush, 0, 0), &[]);
         assert_eq!(
-            (failure.error, failure.again),
+            (failure.error, failure.retry),
             (CmdError::Medium, again),
             "{status:#06x}"
         );
@@ -337,7 +337,7 @@ fn a_controller_without_delays_is_not_asked_for_them() {
     rig.model.state().io_status.push(0x1a81);
     let failure = queue.failure(&command(Op::Flush, 0, 0), &[]);
     assert_eq!(
-        failure.again,
+        failure.retry,
         RetryHint::Now,
         "a delay that it does not have"
     );

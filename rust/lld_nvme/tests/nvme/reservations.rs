@@ -165,7 +165,7 @@ fn a_conflict_fails_the_command_for_good() {
     let data = rig.map(&[0; 512], 0, 0);
     let conflict = Failure {
         error: CmdError::Reserved,
-        again: RetryHint::Never,
+        retry: RetryHint::Never,
     };
     // The type; whether others may write, and read; and once they are registered.
     for (kind, write_ok, read_ok, registered_ok) in [

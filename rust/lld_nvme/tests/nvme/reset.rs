@@ -24,7 +24,7 @@ fn survives(config: Config) {
         reaped.sort_by_key(|(tag, _)| *tag);
         let aborted: Vec<_> = issued
             .iter()
-            .map(|tag| (*tag, CmdError::Aborted.again()))
+            .map(|tag| (*tag, CmdError::Aborted.retryable()))
             .collect();
         assert_eq!(reaped, aborted);
         for queue in &mut queues {

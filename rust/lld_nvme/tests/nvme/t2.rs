@@ -64,7 +64,7 @@ fn a_completion_of_nobodys_small_cid_ends_nothing() {
         }));
         let tag = queue.start(&command(Op::Flush, 0, 0), &[]).unwrap();
         assert_eq!(queue.drain(), [], "{cid:#x}");
-        assert_eq!(queue.reap(), [(tag, hal::CmdError::Aborted.again())]);
+        assert_eq!(queue.reap(), [(tag, hal::CmdError::Aborted.retryable())]);
     }
     assert_eq!(queue.violations(), 5);
 }

@@ -183,7 +183,7 @@ fn a_lying_device_ends_nothing_twice_and_is_found_out() {
         if queue.in_flight() > 200 {
             let mut quiesced = queue.quiesce(&rig.machine);
             rig.nvme.stop().unwrap();
-            quiesced.reap(CmdError::Timeout.again());
+            quiesced.reap(CmdError::Timeout.retryable());
             quiesced.rewind();
             rig.nvme.start().unwrap();
             quiesced.unquiesce();
@@ -192,7 +192,7 @@ fn a_lying_device_ends_nothing_twice_and_is_found_out() {
     assert!(queue.violations() > 0);
     let mut quiesced = queue.quiesce(&rig.machine);
     rig.nvme.stop().unwrap();
-    quiesced.reap(CmdError::Timeout.again());
+    quiesced.reap(CmdError::Timeout.retryable());
     quiesced.kill();
     for (job, _) in host.take() {
         seen[job.id] += 1;
