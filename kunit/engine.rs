@@ -11,7 +11,7 @@ mod engine_suite {
     use hal::{CmdError, Command, Controller, Op, Outcome, Segment};
     use kernel::prelude::*;
     use kernel::sync::Arc;
-    use lld_ram::{Config, Device, Latency, Ram, World};
+    use lld_ram::{Backing, Config, Device, Latency, Ram};
     use strategy::Plain;
 
     /// A device without a medium, whose clock is turned by hand.
@@ -23,14 +23,14 @@ mod engine_suite {
     #[derive(Clone)]
     struct Hand(Arc<Parts>);
 
-    impl World for Hand {
+    impl Backing for Hand {
         fn device(&self) -> &Device {
             &self.0.device
         }
         fn now_ns(&self) -> u64 {
             self.0.now.load(Ordering::Relaxed)
         }
-        fn ring(&self, _: u16, _: u64) {}
+        fn arm(&self, _: u16, _: u64) {}
         fn read(&self, _: u64, _: Segment) {}
         fn write(&self, _: u64, _: Segment) {}
         fn zero(&self, _: u64, _: u64) {}
@@ -170,7 +170,7 @@ mod engine_suite {
             rig.io.submit(10, true);
             assert_eq!(get(&rig.order.next), 0);
             assert!(rig.ram.stop().is_ok());
-            quiesced.reap(CmdError::Gone.finally());
+            quiesced.reap(CmdError::Gone.permanent());
             quiesced.kill();
             rig.io.submit(11, true);
             // In no promised order: what held tags ends by tag.

@@ -4,7 +4,7 @@
 use crate::blk::ioctl::AdminPath;
 use crate::hotplug::{PortEvent, SlotPort};
 use crate::platform::KernelPlatform;
-use crate::ram::{RamController, RamWorld};
+use crate::ram::{RamBacking, RamController};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use hal::{Cause, Controller, Error, Limits, NewQueue, Platform, Refused, Shutdown, Unit};
 use kernel::sync::Arc;
@@ -95,7 +95,7 @@ impl TestPort {
         drives: &Arc<Drives>,
         number: u8,
     ) -> Result<Self, Error> {
-        let world = RamWorld::new(lld_ram::Config {
+        let backing = RamBacking::new(lld_ram::Config {
             queues: 1,
             tags: 8,
             channels: 8,
@@ -109,7 +109,7 @@ impl TestPort {
         drives.made.fetch_add(1, Ordering::SeqCst);
         drives.ports.fetch_add(1, Ordering::SeqCst);
         Ok(Self {
-            ram: Ram::new(platform.clone(), world, 0),
+            ram: Ram::new(platform.clone(), backing, 0),
             drives: drives.clone(),
             number,
             served: AtomicBool::new(false),
@@ -136,7 +136,7 @@ impl TestPort {
 
 impl Drop for TestPort {
     fn drop(&mut self) {
-        self.ram.world().silence();
+        self.ram.backing().silence();
         // Its memory is freed.
         if has(&self.drives.running, self.number) && !self.drives.cut.load(Ordering::SeqCst) {
             self.drives.strays.fetch_add(1, Ordering::SeqCst);

@@ -65,7 +65,7 @@ pub(crate) fn disks(begin: Begin) -> Result<KVec<RamDisk>, Error> {
         let faults = disk.faults();
         faults.fail.one_in(numbers().ram_fail);
         faults.drop.one_in(numbers().ram_drop);
-        faults.stick.one_in(numbers().ram_stick);
+        faults.hang.one_in(numbers().ram_stick);
         faults.duplicate.one_in(numbers().ram_duplicate);
         faults.lie.one_in(numbers().ram_lie);
         faults.reorder.one_in(numbers().ram_reorder);

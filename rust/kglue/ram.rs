@@ -15,9 +15,9 @@ use kernel::bindings;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kernel::time::{ClockSource, Monotonic};
-use lld_ram::{Device, Ram, World};
+use lld_ram::{Backing, Device, Ram};
 
-pub(crate) type RamController = Ram<KernelPlatform, RamWorld>;
+pub(crate) type RamController = Ram<KernelPlatform, RamBacking>;
 type RamAdapter = Adapter<RamController, RamBus>;
 
 /// A queue's interrupt: what a timer calls that serves the queue when it expires.
@@ -25,7 +25,7 @@ type RamAdapter = Adapter<RamController, RamBus>;
 /// # Invariants
 /// `adapter` is null, or an adapter that lives until the timer was cancelled with no new start
 /// possible.
-struct Bell {
+struct IrqTimer {
     adapter: AtomicPtr<RamAdapter>,
     queue: u16,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Parts {
     device: Device,
     /// Never borrowed: copied from and to by `memcpy` only, as a device would.
     medium: VVec<u8>,
-    bells: KVec<KBox<HrTimer<Bell>>>,
+    timers: KVec<KBox<HrTimer<IrqTimer>>>,
 }
 
 // SAFETY: the medium is memory that several contexts copy from and to, as they would with a real
@@ -46,46 +46,47 @@ unsafe impl Sync for Parts {}
 
 /// A handle of the parts.
 #[derive(Clone)]
-pub struct RamWorld(Arc<Parts>);
+pub struct RamBacking(Arc<Parts>);
 
-impl RamWorld {
+impl RamBacking {
     pub(crate) fn new(config: lld_ram::Config) -> Result<Self, Error> {
         let device = Device::new(config)?;
         let len = usize::try_from(config.bytes).map_err(|_| Error::Invalid)?;
         let no_memory = |_| Error::NoMemory;
         let medium = crate::compat::zeroes(len).map_err(no_memory)?;
-        let mut bells = KVec::with_capacity(config.queues.into(), GFP_KERNEL).map_err(no_memory)?;
+        let mut timers =
+            KVec::with_capacity(config.queues.into(), GFP_KERNEL).map_err(no_memory)?;
         for queue in 0..config.queues {
             let adapter = AtomicPtr::new(null_mut());
-            let bell = HrTimer::of(Bell { adapter, queue }).map_err(|_| Error::NoMemory)?;
-            bells.push(bell, GFP_KERNEL).map_err(no_memory)?;
+            let timer = HrTimer::of(IrqTimer { adapter, queue }).map_err(|_| Error::NoMemory)?;
+            timers.push(timer, GFP_KERNEL).map_err(no_memory)?;
         }
         let parts = Parts {
             device,
             medium,
-            bells,
+            timers,
         };
         Ok(Self(Arc::new(parts, GFP_KERNEL).map_err(no_memory)?))
     }
 
     fn connect(&self, adapter: *const RamAdapter) {
-        for bell in &self.0.bells {
-            let place = &bell.target().adapter;
+        for timer in &self.0.timers {
+            let place = &timer.target().adapter;
             place.store(adapter.cast_mut(), Ordering::Release);
         }
     }
 
     pub(crate) fn silence(&self) {
-        for bell in &self.0.bells {
-            bell.cancel();
+        for timer in &self.0.timers {
+            timer.cancel();
         }
     }
 
-    /// Moves `len` bytes between the medium and a segment, for `World::{read, write}`.
+    /// Moves `len` bytes between the medium and a segment, for `Backing::{read, write}`.
     #[inline(always)]
     fn copy(to: *mut u8, from: *const u8, len: u32) {
-        // SAFETY: the range is inside the medium (contract of `World`); the segment is a piece of a
-        // request's data that `DirectMap` gave, and the request has not ended.
+        // SAFETY: the range is inside the medium (contract of `Backing`); the segment is a piece of
+        // a request's data that `DirectMap` gave, and the request has not ended.
         unsafe { bindings::memcpy(to.cast(), from.cast(), len as usize) };
     }
 
@@ -95,7 +96,7 @@ impl RamWorld {
     }
 }
 
-impl Expired for Bell {
+impl Expired for IrqTimer {
     #[inline]
     fn expired(&self) {
         // SAFETY: by the invariant.
@@ -105,7 +106,7 @@ impl Expired for Bell {
     }
 }
 
-impl World for RamWorld {
+impl Backing for RamBacking {
     fn device(&self) -> &Device {
         &self.0.device
     }
@@ -115,11 +116,11 @@ impl World for RamWorld {
         Monotonic::ktime_get() as u64
     }
 
-    fn ring(&self, queue: u16, at_ns: u64) {
-        let Some(bell) = self.0.bells.get(usize::from(queue)) else {
+    fn arm(&self, queue: u16, at_ns: u64) {
+        let Some(timer) = self.0.timers.get(usize::from(queue)) else {
             return;
         };
-        bell.start_at(i64::try_from(at_ns).unwrap_or(i64::MAX));
+        timer.start_at(i64::try_from(at_ns).unwrap_or(i64::MAX));
     }
 
     fn read(&self, at: u64, to: Segment) {
@@ -140,7 +141,7 @@ impl AdminPath for RamController {}
 
 /// The RAM disk's bus: a timer for each queue, and no DMA.
 pub struct RamBus {
-    world: RamWorld,
+    backing: RamBacking,
     queues: u16,
 }
 
@@ -155,7 +156,7 @@ impl Bus for RamBus {
         true
     }
 
-    /// The bell is the controller's to keep silent.
+    /// The timer is the controller's to mask.
     fn set_interrupt(&self, _vector: u16, _on: bool) {}
 
     fn device(&self) -> Option<&BoundDevice> {
@@ -177,14 +178,14 @@ impl Bus for RamBus {
     }
 
     fn synchronize(&self) {
-        self.world.silence();
+        self.backing.silence();
     }
 }
 
 /// A RAM disk being served; dropping it takes it away.
 pub struct RamDisk {
     adapter: KBox<RamAdapter>,
-    world: RamWorld,
+    backing: RamBacking,
 }
 
 impl RamDisk {
@@ -196,12 +197,12 @@ impl RamDisk {
         begin: Begin,
         poll_queues: u16,
     ) -> Result<Self, Error> {
-        let world = RamWorld::new(config)?;
+        let backing = RamBacking::new(config)?;
         let platform = KernelPlatform::without_device();
-        let controller = Ram::new(platform.clone(), world.clone(), number);
+        let controller = Ram::new(platform.clone(), backing.clone(), number);
         hal::Controller::start(&controller)?;
         let bus = RamBus {
-            world: world.clone(),
+            backing: backing.clone(),
             queues: config.queues.saturating_sub(poll_queues).max(1),
         };
         let serve = Config {
@@ -212,23 +213,23 @@ impl RamDisk {
             begin,
         };
         let adapter = Adapter::new(&platform, controller, bus, serve)?;
-        world.connect(&*adapter);
-        let disk = Self { adapter, world };
+        backing.connect(&*adapter);
+        let disk = Self { adapter, backing };
         disk.adapter.add_disks()?;
         Ok(disk)
     }
 
     /// How it may be made to misbehave.
     pub fn faults(&self) -> &lld_ram::Faults {
-        &self.world.0.device.faults
+        &self.backing.0.device.faults
     }
 }
 
 impl Drop for RamDisk {
     fn drop(&mut self) {
         self.adapter.remove();
-        // The device is stopped: nobody starts a bell again.
-        self.world.silence();
-        self.world.connect(core::ptr::null());
+        // The device is stopped: no timer is started again.
+        self.backing.silence();
+        self.backing.connect(core::ptr::null());
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The device as a hal controller.
 
-use crate::device::{World, MAX_SEGMENTS};
+use crate::device::{Backing, MAX_SEGMENTS};
 use crate::queue::RamQueue;
 use hal::{
     Cause, Controller, Discard, Error, Limits, NewQueue, Platform, Refused, Shutdown, Topology,
@@ -11,31 +11,32 @@ use hal::{
 /// Bytes that one command moves at most.
 const MAX_TRANSFER: u32 = 1 << 20;
 
-/// A device made of a [`World`].
-pub struct Ram<P: Platform, W: World> {
+/// A device made of a [`Backing`].
+pub struct Ram<P: Platform, B: Backing> {
     platform: P,
-    world: W,
+    backing: B,
     /// Told apart from others by this.
     number: u32,
 }
 
-impl<P: Platform, W: World> Ram<P, W> {
-    /// The device in `world`, of which [`World::device`] is the common part. It does not run yet.
-    pub fn new(platform: P, world: W, number: u32) -> Self {
+impl<P: Platform, B: Backing> Ram<P, B> {
+    /// The device in `backing`, of which [`Backing::device`] is the common part. It does not run
+    /// yet.
+    pub fn new(platform: P, backing: B, number: u32) -> Self {
         Self {
             platform,
-            world,
+            backing,
             number,
         }
     }
 
     /// What the device is made of.
-    pub fn world(&self) -> &W {
-        &self.world
+    pub fn backing(&self) -> &B {
+        &self.backing
     }
 
     fn unit(&self) -> Unit {
-        let config = &self.world.device().config;
+        let config = &self.backing.device().config;
         let mut serial = [b' '; 20];
         let mut rest = self.number;
         // "RAM" and the number in decimal, from its last digit on.
@@ -80,28 +81,28 @@ impl<P: Platform, W: World> Ram<P, W> {
     }
 
     fn there(&self) -> Result<(), Error> {
-        match self.world.device().is_gone() {
+        match self.backing.device().is_gone() {
             true => Err(Error::Gone),
             false => Ok(()),
         }
     }
 }
 
-impl<P: Platform, W: World> Controller for Ram<P, W> {
-    type Queue = RamQueue<P, W>;
+impl<P: Platform, B: Backing> Controller for Ram<P, B> {
+    type Queue = RamQueue<P, B>;
 
     fn start(&self) -> Result<(), Error> {
         self.there()?;
-        let device = self.world.device();
+        let device = self.backing.device();
         device.run(false);
-        (0..device.config.queues).for_each(|queue| device.rang(queue));
+        (0..device.config.queues).for_each(|queue| device.fired(queue));
         device.link.clear();
         device.run(true);
         Ok(())
     }
 
     fn limits(&self) -> Limits {
-        let config = &self.world.device().config;
+        let config = &self.backing.device().config;
         Limits {
             queues: config.queues,
             tags: config.tags,
@@ -120,12 +121,12 @@ impl<P: Platform, W: World> Controller for Ram<P, W> {
         vector: Option<u16>,
     ) -> Result<NewQueue<Self::Queue>, Error> {
         self.there()?;
-        if index >= self.world.device().config.queues {
+        if index >= self.backing.device().config.queues {
             return Err(Error::Invalid);
         }
         // A vector has the number of its queue.
-        self.world.device().keep_silent(index, vector.is_none());
-        RamQueue::create(&self.platform, self.world.clone(), index)
+        self.backing.device().mask(index, vector.is_none());
+        RamQueue::create(&self.platform, self.backing.clone(), index)
     }
 
     fn units(&self, found: &mut dyn FnMut(Result<Unit, Refused>)) -> Result<(), Error> {
@@ -136,12 +137,12 @@ impl<P: Platform, W: World> Controller for Ram<P, W> {
 
     fn stop(&self) -> Result<(), Error> {
         // Also one that is gone: it is software, and does what it is told.
-        self.world.device().run(false);
+        self.backing.device().run(false);
         Ok(())
     }
 
     fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
-        self.world.device().run(false);
+        self.backing.device().run(false);
         match how {
             Shutdown::Normal => self.there(),
             Shutdown::Dead => Ok(()),
@@ -161,12 +162,12 @@ impl<P: Platform, W: World> Controller for Ram<P, W> {
 
     fn interrupt(&self, vector: u16) -> Cause {
         // Each queue has a vector of its own number.
-        self.world.device().rang(vector);
+        self.backing.device().fired(vector);
         Cause::Queues
     }
 
     fn set_interrupt(&self, vector: u16, enabled: bool) {
-        // A drain follows, which sets the bell for what is due.
-        self.world.device().keep_silent(vector, !enabled);
+        // A drain follows, which sets the timer for what is due.
+        self.backing.device().mask(vector, !enabled);
     }
 }

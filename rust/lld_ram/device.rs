@@ -11,17 +11,17 @@ pub const MAX_QUEUES: u16 = 64;
 /// The most data segments of one command.
 pub const MAX_SEGMENTS: u16 = 64;
 
-/// A clock, a bell and memory. Clones are handles of the same.
+/// A clock, a timer and memory. Clones are handles of the same.
 ///
 /// Everything here may be called from any context, and neither sleeps nor waits.
-pub trait World: Clone + Send + Sync + 'static {
+pub trait Backing: Clone + Send + Sync + 'static {
     /// What the device's queues share.
     fn device(&self) -> &Device;
     /// A monotonic clock, in nanoseconds.
     fn now_ns(&self) -> u64;
     /// Interrupt for `queue` at `at_ns`, or as soon as may be after it; of several calls the last
     /// counts.
-    fn ring(&self, queue: u16, at_ns: u64);
+    fn arm(&self, queue: u16, at_ns: u64);
     /// Copies from byte `at` of the medium to `to`. The range was checked against
     /// [`Config::bytes`].
     fn read(&self, at: u64, to: Segment);
@@ -96,7 +96,7 @@ impl Fault {
 
     /// Whether it is this command's turn.
     #[inline]
-    pub(crate) fn strikes(&self) -> bool {
+    pub(crate) fn fires(&self) -> bool {
         let one_in = self.one_in.load(Ordering::Relaxed);
         one_in != 0 && self.counts(one_in)
     }
@@ -122,7 +122,7 @@ pub struct Faults {
     /// Never reports it.
     pub drop: Fault,
     /// Does not finish it until it is told to abort it.
-    pub stick: Fault,
+    pub hang: Fault,
     /// Reports it twice.
     pub duplicate: Fault,
     /// Before it reports it, reports one that was not issued.
@@ -137,7 +137,7 @@ pub struct Device {
     pub(crate) link: Link,
     running: AtomicBool,
     gone: AtomicBool,
-    /// By queue: for when the bell is set, in nanoseconds; all ones: it is not.
+    /// By queue: for when the timer is set, in nanoseconds; all ones: it is not.
     armed: [AtomicU64; MAX_QUEUES as usize],
 }
 
@@ -156,7 +156,7 @@ impl Device {
                 delay_ns: AtomicU64::new(0),
                 fail: Fault::never(),
                 drop: Fault::never(),
-                stick: Fault::never(),
+                hang: Fault::never(),
                 duplicate: Fault::never(),
                 lie: Fault::never(),
             },
@@ -185,35 +185,35 @@ impl Device {
         self.running.store(running, Ordering::Release);
     }
 
-    /// The bell of `queue` is needed at `at_ns`: whether it has to be set for that. AcqRel: who
-    /// finds it unset sees, or is seen by, the drain that the last bell led to.
+    /// The timer of `queue` is needed at `at_ns`: whether it has to be set for that. AcqRel: who
+    /// finds it unset sees, or is seen by, the drain that the last timer led to.
     #[inline]
-    pub(crate) fn wants_bell(&self, queue: u16, at_ns: u64) -> bool {
-        let at_ns = at_ns.max(SILENT + 1);
+    pub(crate) fn needs_timer(&self, queue: u16, at_ns: u64) -> bool {
+        let at_ns = at_ns.max(MASKED + 1);
         (self.armed.get(usize::from(queue)))
             .is_some_and(|armed| armed.fetch_min(at_ns, Ordering::AcqRel) > at_ns)
     }
 
-    /// The bell of `queue` rang, and is not set any more.
+    /// The timer of `queue` fired, and is not set any more.
     #[inline]
-    pub(crate) fn rang(&self, queue: u16) {
+    pub(crate) fn fired(&self, queue: u16) {
         if let Some(armed) = self.armed.get(usize::from(queue)) {
-            let unset = |at| (at != SILENT).then_some(u64::MAX);
+            let unset = |at| (at != MASKED).then_some(u64::MAX);
             let _ = armed.fetch_update(Ordering::AcqRel, Ordering::Relaxed, unset);
         }
     }
 
-    /// The bell of `queue` is not set for anything from now on, or is again.
-    pub(crate) fn keep_silent(&self, queue: u16, silent: bool) {
+    /// The timer of `queue` is not set for anything from now on, or is again.
+    pub(crate) fn mask(&self, queue: u16, masked: bool) {
         if let Some(armed) = self.armed.get(usize::from(queue)) {
-            armed.store(if silent { SILENT } else { u64::MAX }, Ordering::SeqCst);
+            armed.store(if masked { MASKED } else { u64::MAX }, Ordering::SeqCst);
         }
     }
 }
 
-/// As the time for which a bell is set: earlier than any at which it could be needed, so that it is
-/// never set.
-const SILENT: u64 = 0;
+/// As the time for which a timer is set: earlier than any at which it could be needed, so that it
+/// is never set.
+const MASKED: u64 = 0;
 
 #[cfg(test)]
 mod tests {
@@ -259,33 +259,33 @@ mod tests {
     #[test]
     fn faults_strike_one_in_so_many() {
         let fault = Fault::never();
-        assert!(!(0..100).any(|_| fault.strikes()));
+        assert!(!(0..100).any(|_| fault.fires()));
         fault.one_in(3);
-        assert_eq!((0..9).filter(|_| fault.strikes()).count(), 3);
+        assert_eq!((0..9).filter(|_| fault.fires()).count(), 3);
         fault.one_in(1);
-        assert!((0..9).all(|_| fault.strikes()));
+        assert!((0..9).all(|_| fault.fires()));
     }
 
     #[test]
     fn the_earliest_bell_counts() {
         let device = Device::new(config()).unwrap();
-        assert!(device.wants_bell(0, 100));
-        assert!(!device.wants_bell(0, 100));
-        assert!(!device.wants_bell(0, 200));
-        assert!(device.wants_bell(0, 50));
-        device.rang(0);
-        assert!(device.wants_bell(0, 200));
-        assert!(!device.wants_bell(MAX_QUEUES, 0));
+        assert!(device.needs_timer(0, 100));
+        assert!(!device.needs_timer(0, 100));
+        assert!(!device.needs_timer(0, 200));
+        assert!(device.needs_timer(0, 50));
+        device.fired(0);
+        assert!(device.needs_timer(0, 200));
+        assert!(!device.needs_timer(MAX_QUEUES, 0));
     }
 
     #[test]
     fn a_silent_bell_is_not_set() {
         let device = Device::new(config()).unwrap();
-        device.keep_silent(0, true);
-        assert!(!device.wants_bell(0, 100));
-        device.rang(0);
-        assert!(!device.wants_bell(0, 50));
-        device.keep_silent(0, false);
-        assert!(device.wants_bell(0, 200));
+        device.mask(0, true);
+        assert!(!device.needs_timer(0, 100));
+        device.fired(0);
+        assert!(!device.needs_timer(0, 50));
+        device.mask(0, false);
+        assert!(device.needs_timer(0, 200));
     }
 }

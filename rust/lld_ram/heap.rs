@@ -118,8 +118,8 @@ mod tests {
     #[test]
     fn earliest_first_and_in_order() {
         let mut heap = Heap::new(&MockPlatform::new(), 64).unwrap();
-        let mut dice = crate::latency::Dice::new(3);
-        let mut wanted: Vec<(u64, u32)> = (0..64).map(|word| (dice.below(8), word)).collect();
+        let mut rng = crate::latency::Rng::new(3);
+        let mut wanted: Vec<(u64, u32)> = (0..64).map(|word| (rng.below(8), word)).collect();
         for &(due, word) in &wanted {
             assert!(heap.push(due, word));
         }

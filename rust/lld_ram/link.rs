@@ -72,17 +72,17 @@ impl Link {
 }
 
 /// What an issuer knows of its queue's turns: those of the commands that it issued in the order in
-/// which they are ready. Without it the bell would ring for a short command at a time at which a
+/// which they are ready. Without it the timer would fire for a short command at a time at which a
 /// longer one, which is ready before, still has its turn.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct LinkFifo {
     /// When the last of them is ready.
     ready: u64,
     /// When it is over, at the earliest.
     over: u64,
 }
 
-impl Line {
+impl LinkFifo {
     /// A command of `bytes` is issued, which is ready at `ready`; when it is over, at the earliest.
     pub(crate) fn join(&mut self, link: &Link, ready: u64, bytes: u64) -> u64 {
         if ready < self.ready {
@@ -140,23 +140,23 @@ mod tests {
         assert_eq!(link.take(u64::MAX - 10, 1), u64::MAX);
         assert_eq!(link.earliest(0, 1), u64::MAX);
         assert_eq!(link.take(0, u64::MAX), u64::MAX);
-        let mut line = Line::default();
-        assert_eq!(line.join(&link, 0, 1), u64::MAX);
-        assert_eq!(line.join(&link, u64::MAX, u64::MAX), u64::MAX);
+        let mut fifo = LinkFifo::default();
+        assert_eq!(fifo.join(&link, 0, 1), u64::MAX);
+        assert_eq!(fifo.join(&link, u64::MAX, u64::MAX), u64::MAX);
     }
 
     #[test]
     fn who_is_in_line_waits_for_those_before() {
         let link = Link::new(1000);
-        let mut line = Line::default();
-        assert_eq!(line.join(&link, 100, 50), 150);
-        assert_eq!(line.join(&link, 100, 1), 151);
+        let mut fifo = LinkFifo::default();
+        assert_eq!(fifo.join(&link, 100, 50), 150);
+        assert_eq!(fifo.join(&link, 100, 1), 151);
         // Ready before both.
-        assert_eq!(line.join(&link, 10, 5), 15);
-        assert_eq!(line.join(&link, 120, 1), 152);
-        assert_eq!(line.join(&link, 200, 1), 201);
+        assert_eq!(fifo.join(&link, 10, 5), 15);
+        assert_eq!(fifo.join(&link, 120, 1), 152);
+        assert_eq!(fifo.join(&link, 200, 1), 201);
         // Of another queue.
         assert_eq!(link.take(150, 350), 500);
-        assert_eq!(line.join(&link, 200, 1), 501);
+        assert_eq!(fifo.join(&link, 200, 1), 501);
     }
 }

@@ -6,7 +6,7 @@
 //! ([`Faults`]).
 //!
 //! # Vocabulary
-//! * [`World`]: what the device is made of: a clock, a bell (its interrupt), and memory (its
+//! * [`Backing`]: what the device is made of: a clock, a timer (its interrupt), and memory (its
 //!   medium).
 //! * [`Device`]: what all its queues share: how it is configured, whether it runs, its faults.
 //! * **Channel**: what serves one command at a time. A queue has several; a command takes the one
@@ -21,7 +21,7 @@
 //!      |           |     (drain side)    ^                             ^
 //!      |           +-> heap, by when     |                             |
 //!      |               ready -> link ----+                             |
-//!      +------------- bell for the earliest -------------------- interrupt
+//!      +------------- timer for the earliest -------------------- interrupt
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
@@ -38,6 +38,6 @@ mod queue;
 mod service;
 
 pub use controller::Ram;
-pub use device::{Config, Device, Fault, Faults, World, MAX_QUEUES, MAX_SEGMENTS};
+pub use device::{Backing, Config, Device, Fault, Faults, MAX_QUEUES, MAX_SEGMENTS};
 pub use latency::Latency;
 pub use queue::{RamDrain, RamIssue, RamQueue};

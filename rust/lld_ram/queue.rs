@@ -2,10 +2,10 @@
 //! A queue of the device as a hal queue: a command gets its time when it is issued, and is reported
 //! when it is due, in the order of that, or as the device's faults have it.
 
-use crate::device::World;
+use crate::device::Backing;
 use crate::heap::Heap;
-use crate::latency::Dice;
-use crate::link::Line;
+use crate::latency::Rng;
+use crate::link::LinkFifo;
 use crate::service::{tag_of, Commands};
 use cell::sync::{AtomicU64, Ordering};
 use hal::{
@@ -14,9 +14,9 @@ use hal::{
 };
 
 /// The shared part of a queue.
-pub struct RamQueue<P: Platform, W: World> {
+pub struct RamQueue<P: Platform, B: Backing> {
     index: u16,
-    world: W,
+    backing: B,
     tags: TagTable<P>,
     commands: Commands<P>,
 }
@@ -25,9 +25,9 @@ pub struct RamQueue<P: Platform, W: World> {
 pub struct RamIssue<P: Platform> {
     /// By channel: when it is free.
     channels: P::Table<AtomicU64>,
-    dice: Dice,
+    rng: Rng,
     /// Those whose bytes go over the link.
-    line: Line,
+    fifo: LinkFifo,
     /// Sets words apart that report the same tag.
     generation: u16,
 }
@@ -40,7 +40,7 @@ pub struct RamDrain<P: Platform> {
     to_link: Heap<P>,
     /// Where in the ring it is.
     head: u32,
-    dice: Dice,
+    rng: Rng,
     /// A word to be reported once more.
     again: Option<u32>,
     /// A word to be reported after a lie.
@@ -48,16 +48,16 @@ pub struct RamDrain<P: Platform> {
     violations: u32,
 }
 
-impl<P: Platform, W: World> RamQueue<P, W> {
-    /// Queue `index` of the device in `world`. Control path.
-    pub(crate) fn create(platform: &P, world: W, index: u16) -> Result<NewQueue<Self>, Error> {
-        let config = world.device().config;
+impl<P: Platform, B: Backing> RamQueue<P, B> {
+    /// Queue `index` of the device in `backing`. Control path.
+    pub(crate) fn create(platform: &P, backing: B, index: u16) -> Result<NewQueue<Self>, Error> {
+        let config = backing.device().config;
         let seed = config.seed.wrapping_add(u64::from(index) << 32);
         Ok(NewQueue {
             issue: RamIssue {
                 channels: platform.table(config.channels.into(), |_| AtomicU64::new(0))?,
-                dice: Dice::new(seed),
-                line: Line::default(),
+                rng: Rng::new(seed),
+                fifo: LinkFifo::default(),
                 generation: 0,
             },
             drain: RamDrain::new(platform, config.tags, !seed)?,
@@ -65,7 +65,7 @@ impl<P: Platform, W: World> RamQueue<P, W> {
                 index,
                 tags: TagTable::new(platform, config.tags)?,
                 commands: Commands::new(platform, config.tags)?,
-                world,
+                backing,
             },
         })
     }
@@ -78,7 +78,7 @@ impl<P: Platform> RamDrain<P> {
             heap: Heap::new(platform, tags.into())?,
             to_link: Heap::new(platform, tags.into())?,
             head: 0,
-            dice: Dice::new(seed),
+            rng: Rng::new(seed),
             again: None,
             truth: None,
             violations: 0,
@@ -95,7 +95,7 @@ impl<P: Platform> RamDrain<P> {
     }
 }
 
-impl<P: Platform, W: World> Queue for RamQueue<P, W> {
+impl<P: Platform, B: Backing> Queue for RamQueue<P, B> {
     type Issue = RamIssue<P>;
     type Drain = RamDrain<P>;
 
@@ -130,7 +130,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         if tags.is_empty() {
             return 0;
         }
-        let now = self.world.now_ns();
+        let now = self.backing.now_ns();
         let mut earliest = u64::MAX;
         for tag in tags.drain() {
             let number = tag.number();
@@ -140,8 +140,8 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
             self.tags.issue(tag);
             self.commands.issue(number, side.generation, ready);
         }
-        if self.world.device().runs() {
-            self.ring_at(earliest);
+        if self.backing.device().runs() {
+            self.arm_at(earliest);
         }
         1
     }
@@ -151,14 +151,14 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
     }
 
     fn check_event(&self, side: &mut RamDrain<P>) -> bool {
-        if !self.world.device().runs() {
+        if !self.backing.device().runs() {
             return false;
         }
         self.pull(side);
         if side.truth.is_some() || side.again.is_some() || self.commands.has_aborted() {
             return true;
         }
-        let now = self.world.now_ns();
+        let now = self.backing.now_ns();
         self.take_turns(side, now);
         if side.heap.due().is_some_and(|due| due <= now) {
             return true;
@@ -168,7 +168,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
     }
 
     fn fetch_event(&self, side: &mut RamDrain<P>) -> Option<Event> {
-        if !self.world.device().runs() {
+        if !self.backing.device().runs() {
             return None;
         }
         if let Some(event) = self.aborted() {
@@ -188,9 +188,9 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
             };
             match tag {
                 Some(tag) => {
-                    let outcome = match self.world.device().faults.fail.strikes() {
-                        false => self.commands.carry_out(&self.world, word),
-                        true => Err(CmdError::Io.again()),
+                    let outcome = match self.backing.device().faults.fail.fires() {
+                        false => self.commands.execute(&self.backing, word),
+                        true => Err(CmdError::Io.retryable()),
                     };
                     return Some(Event { tag, outcome });
                 }
@@ -216,7 +216,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         let number = self.tags.first_issued()?;
         Some(Event {
             tag: self.tags.complete(number)?,
-            outcome: Err(CmdError::Aborted.again()),
+            outcome: Err(CmdError::Aborted.retryable()),
         })
     }
 
@@ -225,7 +225,7 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
         for channel in issue.channels.iter() {
             channel.store(0, Ordering::Relaxed);
         }
-        issue.line = Line::default();
+        issue.fifo = LinkFifo::default();
         drain.rewind(self.commands.tail());
         let _ = self.commands.take_aborted();
     }
@@ -234,21 +234,21 @@ impl<P: Platform, W: World> Queue for RamQueue<P, W> {
 /// A command that is made to be overtaken takes up to so many times its latency longer.
 const OVERTAKEN: u64 = 8;
 
-impl<P: Platform, W: World> RamQueue<P, W> {
+impl<P: Platform, B: Backing> RamQueue<P, B> {
     /// When the medium is done with the command of `tag` if it is issued now: the channel that is
     /// free first takes it.
     fn ready(&self, side: &mut RamIssue<P>, tag: usize, now: u64) -> u64 {
-        let device = self.world.device();
+        let device = self.backing.device();
         let latency = match &device.config.write_latency {
             Some(own) if self.commands.changes(tag) => own,
             _ => &device.config.latency,
         };
-        let mut takes = latency.draw(&mut side.dice);
-        if device.faults.reorder.strikes() {
+        let mut takes = latency.draw(&mut side.rng);
+        if device.faults.reorder.fires() {
             let most = takes.max(1).saturating_mul(OVERTAKEN);
-            takes = takes.saturating_add(side.dice.below(most));
+            takes = takes.saturating_add(side.rng.below(most));
         }
-        if device.faults.delay.strikes() {
+        if device.faults.delay.fires() {
             takes = takes.saturating_add(device.faults.delay_ns.load(Ordering::Relaxed));
         }
         let free_at = |channel: &&AtomicU64| channel.load(Ordering::Relaxed);
@@ -268,37 +268,37 @@ impl<P: Platform, W: World> RamQueue<P, W> {
     fn due(&self, side: &mut RamIssue<P>, tag: usize, ready: u64) -> u64 {
         match self.over_link(tag) {
             0 => ready,
-            bytes => side.line.join(&self.world.device().link, ready, bytes),
+            bytes => side.fifo.join(&self.backing.device().link, ready, bytes),
         }
     }
 
     /// The bytes of `tag`'s command that have to wait for their turn on the link.
     #[inline]
     fn over_link(&self, tag: usize) -> u64 {
-        match self.world.device().link.is_on() {
+        match self.backing.device().link.is_on() {
             true => self.commands.bytes(tag),
             false => 0,
         }
     }
 
-    /// Has the bell ring at `due`, unless it rings earlier.
-    fn ring_at(&self, due: u64) {
-        if self.world.device().wants_bell(self.index, due) {
-            self.world.ring(self.index, due);
+    /// Has the timer fire at `due`, unless it fires earlier.
+    fn arm_at(&self, due: u64) {
+        if self.backing.device().needs_timer(self.index, due) {
+            self.backing.arm(self.index, due);
         }
     }
 
-    /// Gives up the command of `tag`, if it is stuck; whether it was. Control path.
+    /// Gives up the command of `tag`, if it hangs; whether it did. Control path.
     pub(crate) fn abort(&self, tag: usize) -> bool {
         let aborted = self.commands.abort(tag);
         if aborted {
-            self.ring_at(self.world.now_ns());
+            self.arm_at(self.backing.now_ns());
         }
         aborted
     }
 }
 
-impl<P: Platform, W: World> RamQueue<P, W> {
+impl<P: Platform, B: Backing> RamQueue<P, B> {
     /// The device takes over what was issued.
     fn pull(&self, side: &mut RamDrain<P>) {
         while let Some((word, ready)) = self.commands.next(side.head) {
@@ -325,21 +325,21 @@ impl<P: Platform, W: World> RamQueue<P, W> {
     fn take_turn(&self, side: &mut RamDrain<P>, now: u64) {
         if let Some((ready, word)) = side.to_link.first() {
             let bytes = self.over_link(tag_of(word));
-            let due = self.world.device().link.take(ready, bytes);
+            let due = self.backing.device().link.take(ready, bytes);
             side.to_link.pop(now);
             // There is room: either heap has it for all tags.
             side.heap.push(due, word);
         }
     }
 
-    /// Has the bell ring for what is due next.
+    /// Has the timer fire for what is due next.
     fn set_bell(&self, side: &RamDrain<P>) {
         let to_link = side.to_link.first().map(|(ready, word)| {
             let bytes = self.over_link(tag_of(word));
-            self.world.device().link.earliest(ready, bytes)
+            self.backing.device().link.earliest(ready, bytes)
         });
         if let Some(due) = side.heap.due().into_iter().chain(to_link).min() {
-            self.ring_at(due);
+            self.arm_at(due);
         }
     }
 
@@ -352,7 +352,7 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         Some(Event {
             // CAST: the tag is the low half.
             tag: self.tags.complete(tag_of(word) as u16)?,
-            outcome: Err(CmdError::Aborted.again()),
+            outcome: Err(CmdError::Aborted.retryable()),
         })
     }
 
@@ -361,24 +361,24 @@ impl<P: Platform, W: World> RamQueue<P, W> {
         if let Some(word) = side.truth.take().or_else(|| side.again.take()) {
             return Some(word);
         }
-        let faults = &self.world.device().faults;
+        let faults = &self.backing.device().faults;
         loop {
-            let now = self.world.now_ns();
+            let now = self.backing.now_ns();
             self.take_turns(side, now);
             let word = side.heap.pop(now)?;
-            if faults.drop.strikes() {
+            if faults.drop.fires() {
                 continue;
             }
-            if faults.stick.strikes() {
-                self.commands.stick(word);
+            if faults.hang.fires() {
+                self.commands.hang(word);
                 continue;
             }
-            if faults.duplicate.strikes() {
+            if faults.duplicate.fires() {
                 side.again = Some(word);
             }
-            if faults.lie.strikes() {
+            if faults.lie.fires() {
                 side.truth = Some(word);
-                return Some(self.lie(&mut side.dice));
+                return Some(self.lie(&mut side.rng));
             }
             return Some(word);
         }
@@ -386,10 +386,10 @@ impl<P: Platform, W: World> RamQueue<P, W> {
 
     /// A word that reports nothing that was issued: of a tag that there is not, or of one that may
     /// well be in flight, with a generation that it does not have now.
-    fn lie(&self, dice: &mut Dice) -> u32 {
+    fn lie(&self, rng: &mut Rng) -> u32 {
         let tags = self.tags.capacity().saturating_mul(2) as u64;
         // CAST: twice 4,096 at most; and any bits will do for a generation.
-        let lie = ((dice.roll() as u32) << 16) | dice.below(tags) as u32;
+        let lie = ((rng.next() as u32) << 16) | rng.below(tags) as u32;
         match self.commands.answers(lie) {
             true => u32::MAX,
             false => lie,

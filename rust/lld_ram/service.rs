@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The device's side of a queue: commands as it reads them, and carrying them out.
 
-use crate::device::{World, MAX_SEGMENTS};
+use crate::device::{Backing, MAX_SEGMENTS};
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{CmdError, Command, Error, Op, Outcome, Platform, Segment};
 
@@ -27,8 +27,8 @@ struct Place {
     ready: AtomicU64,
     /// The word that reports it.
     word: AtomicU32,
-    /// It is stuck.
-    stuck: AtomicBool,
+    /// It hangs.
+    hangs: AtomicBool,
 }
 
 /// The commands of a queue, and the ring in which the device finds them.
@@ -130,17 +130,17 @@ impl<P: Platform> Commands<P> {
         if let Some(place) = self.places.get(usize::from(tag)) {
             place.ready.store(ready, Ordering::Relaxed);
             place.word.store(word, Ordering::Relaxed);
-            place.stuck.store(false, Ordering::Relaxed);
+            place.hangs.store(false, Ordering::Relaxed);
         }
         let tail = self.tail.load(Ordering::Relaxed);
-        if let Some(entry) = self.ring_at(tail) {
+        if let Some(entry) = self.entry_at(tail) {
             entry.store(word, Ordering::Relaxed);
         }
         // Release: the entry and its command are there for whoever sees the tail.
         self.tail.store(tail.wrapping_add(1), Ordering::Release);
     }
 
-    fn ring_at(&self, at: u32) -> Option<&AtomicU32> {
+    fn entry_at(&self, at: u32) -> Option<&AtomicU32> {
         self.ring.get(at as usize & self.ring.len().wrapping_sub(1))
     }
 
@@ -151,7 +151,7 @@ impl<P: Platform> Commands<P> {
         if self.tail.load(Ordering::Acquire) == head {
             return None;
         }
-        let word = self.ring_at(head)?.load(Ordering::Relaxed);
+        let word = self.entry_at(head)?.load(Ordering::Relaxed);
         let ready =
             (self.places.get(tag_of(word))).map_or(0, |place| place.ready.load(Ordering::Relaxed));
         Some((word, ready))
@@ -159,23 +159,23 @@ impl<P: Platform> Commands<P> {
 
     /// The command of `word` is not finished. By the drainer.
     #[cold]
-    pub(crate) fn stick(&self, word: u32) {
+    pub(crate) fn hang(&self, word: u32) {
         if let Some(place) = self.places.get(tag_of(word)) {
-            place.stuck.store(true, Ordering::Release);
+            place.hangs.store(true, Ordering::Release);
         }
     }
 
-    /// The command of `tag` is given up, if it is stuck; whether it was. One caller at a time.
+    /// The command of `tag` is given up, if it hangs; whether it did. One caller at a time.
     pub(crate) fn abort(&self, tag: usize) -> bool {
         let Some(place) = self.places.get(tag) else {
             return false;
         };
-        let stuck = place.stuck.swap(false, Ordering::Acquire);
-        if stuck {
+        let hung = place.hangs.swap(false, Ordering::Acquire);
+        if hung {
             let word = place.word.load(Ordering::Relaxed);
             self.aborted.store(word, Ordering::Release);
         }
-        stuck
+        hung
     }
 
     /// The word of the command that was aborted. By the drainer.
@@ -205,9 +205,9 @@ impl<P: Platform> Commands<P> {
     }
 
     /// Does what the command of `word` says. By the drainer, before it is reported.
-    pub(crate) fn carry_out(&self, world: &impl World, word: u32) -> Outcome {
+    pub(crate) fn execute(&self, backing: &impl Backing, word: u32) -> Outcome {
         let tag = tag_of(word);
-        let place = self.places.get(tag).ok_or(CmdError::Io.finally())?;
+        let place = self.places.get(tag).ok_or(CmdError::Io.permanent())?;
         let kind = place.kind.load(Ordering::Relaxed);
         if kind == NOTHING {
             return Ok(());
@@ -216,12 +216,12 @@ impl<P: Platform> Commands<P> {
         let len = place.len.load(Ordering::Relaxed);
         let inside = at
             .checked_add(len)
-            .is_some_and(|end| end <= world.device().config.bytes);
+            .is_some_and(|end| end <= backing.device().config.bytes);
         if !inside {
-            return Err(CmdError::Range.finally());
+            return Err(CmdError::Range.permanent());
         }
         if kind == ZERO {
-            world.zero(at, len);
+            backing.zero(at, len);
             return Ok(());
         }
         let count = place.segments.load(Ordering::Relaxed) as usize;
@@ -232,8 +232,8 @@ impl<P: Platform> Commands<P> {
                 len: len.load(Ordering::Relaxed),
             };
             match kind {
-                READ => world.read(at, segment),
-                _ => world.write(at, segment),
+                READ => backing.read(at, segment),
+                _ => backing.write(at, segment),
             }
             at = at.saturating_add(u64::from(segment.len));
         }

@@ -78,7 +78,7 @@ fn segments_must_add_up_and_fit() {
     assert_eq!(rig.one(Op::Write, 0, vec![1; most]).outcome, Ok(()));
     let over = rig.one(Op::Write, 0, vec![2; most + 512]);
     assert_eq!(over.outcome, Err(CmdError::Invalid));
-    assert_eq!(rig.world.medium()[0], 1);
+    assert_eq!(rig.backing.medium()[0], 1);
     // Nothing of it stayed behind.
     assert_eq!(rig.io.in_flight(), 0);
     assert_eq!(rig.one(Op::Read, 0, vec![0; 512]).data, vec![1; 512]);
@@ -91,9 +91,9 @@ fn channels_work_side_by_side() {
     (0..8).for_each(|n| {
         rig.submit(Op::Read, n, vec![0; 512]);
     });
-    assert_eq!(rig.world.now(), 0);
+    assert_eq!(rig.backing.now(), 0);
     rig.run();
-    assert_eq!(rig.world.now(), 2000);
+    assert_eq!(rig.backing.now(), 2000);
     assert_eq!(rig.host.take().len(), 8);
     // One channel: one after the other.
     let mut rig = Rig::new(lld_ram::Config {
@@ -104,7 +104,7 @@ fn channels_work_side_by_side() {
         rig.submit(Op::Read, n, vec![0; 512]);
     });
     rig.run();
-    assert_eq!(rig.world.now(), 8000);
+    assert_eq!(rig.backing.now(), 8000);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn same_seed_same_times() {
             rig.submit(Op::Read, n, vec![0; 512]);
         });
         rig.run();
-        rig.world.now()
+        rig.backing.now()
     };
     assert_eq!(times(5), times(5));
     assert_ne!(times(5), times(6));
@@ -182,7 +182,7 @@ fn one_that_is_gone_says_so() {
 }
 
 fn hal_gone(rig: &Rig, gone: bool) {
-    lld_ram::World::device(&rig.world).set_gone(gone);
+    lld_ram::Backing::device(&rig.backing).set_gone(gone);
 }
 
 #[test]

@@ -13,11 +13,11 @@ mod common;
 
 use common::*;
 use hal::{CmdError, Controller, Op, RetryHint};
-use lld_ram::{Faults, World};
+use lld_ram::{Backing, Faults};
 use std::sync::atomic::Ordering;
 
 fn faults(rig: &Rig) -> &Faults {
-    &rig.world.device().faults
+    &rig.backing.device().faults
 }
 
 /// Writes and reads back many blocks; every one of them must come out right.
@@ -57,8 +57,8 @@ fn overtaken() {
         id
     };
     let fast = rig.submit(Op::Read, 1, vec![0; 512]);
-    let rings = rig.world.to_next_bell();
-    rig.ram.interrupt(rings[0]);
+    let fired = rig.backing.to_next_timer();
+    rig.ram.interrupt(fired[0]);
     rig.io.drain(engine::Context::Irq);
     assert!(rig.over(fast).is_some());
     assert!(rig.over(slow).is_none());
@@ -131,7 +131,7 @@ fn lost_and_recovered() {
         // All tags are lost, or nothing is left to come: what a time-out finds.
         let mut quiesced = rig.io.quiesce(&rig.platform);
         rig.ram.stop().unwrap();
-        quiesced.reap(CmdError::Timeout.again());
+        quiesced.reap(CmdError::Timeout.retryable());
         quiesced.rewind();
         rig.ram.start().unwrap();
         quiesced.unquiesce();
@@ -155,7 +155,7 @@ fn lost_and_recovered() {
 #[test]
 fn stuck_until_aborted() {
     let mut rig = Rig::new(config());
-    faults(&rig).stick.one_in(4);
+    faults(&rig).hang.one_in(4);
     let ids: Vec<usize> = (0..100)
         .map(|n| rig.submit(Op::Write, n, pattern(n as usize, 1)))
         .collect();
@@ -177,7 +177,7 @@ fn stuck_until_aborted() {
     });
     assert_eq!((aborted.count(), aborts), (25, 25));
     assert_eq!(rig.io.violations(), 0);
-    faults(&rig).stick.one_in(0);
+    faults(&rig).hang.one_in(0);
     assert_eq!(rig.ram.abort(rig.io.hardware(), 0, 1), Ok(false));
     all_is_well(&mut rig);
 }
@@ -188,11 +188,11 @@ fn pulled_in_the_middle() {
     let ids: Vec<usize> = (0..100)
         .map(|n| rig.submit(Op::Write, n, pattern(n as usize, 1)))
         .collect();
-    rig.world.device().set_gone(true);
+    rig.backing.device().set_gone(true);
     rig.run();
     let mut quiesced = rig.io.quiesce(&rig.platform);
     rig.ram.stop().unwrap();
-    quiesced.reap(CmdError::Gone.finally());
+    quiesced.reap(CmdError::Gone.permanent());
     quiesced.kill();
     for id in ids {
         assert_eq!(rig.over(id).expect("it ended").outcome, Err(CmdError::Gone));
@@ -217,8 +217,8 @@ fn a_lie_ends_nobody_early() {
     for n in 0..200 {
         let id = rig.submit(Op::Read, n, vec![0; 512]);
         while rig.over(id).is_none() {
-            let rings = rig.world.to_next_bell();
-            rings.iter().for_each(|queue| {
+            let fired = rig.backing.to_next_timer();
+            fired.iter().for_each(|queue| {
                 rig.ram.interrupt(*queue);
                 rig.io.drain(engine::Context::Irq);
             });

@@ -30,18 +30,18 @@ fn zeroed(blocks: usize) -> Vec<u8> {
 
 /// What ended by now, and when.
 fn note(rig: &Rig, ends: &mut Vec<(usize, u64)>) {
-    let now = rig.world.now();
+    let now = rig.backing.now();
     ends.extend(rig.host.take().into_iter().map(|(job, outcome)| {
         assert_eq!(outcome, Ok(()));
         (job.id, now)
     }));
 }
 
-/// Serves the bells that ring before `until`; how many of them rang for nothing.
+/// Serves the timers that fire before `until`; how many of them fired for nothing.
 fn serve(rig: &Rig, until: u64, ends: &mut Vec<(usize, u64)>) -> usize {
     let mut in_vain = 0;
-    while rig.world.next_bell().is_some_and(|at| at < until) {
-        for queue in rig.world.to_next_bell() {
+    while rig.backing.next_timer().is_some_and(|at| at < until) {
+        for queue in rig.backing.to_next_timer() {
             rig.ram.interrupt(queue);
             rig.io.drain(Context::Irq);
         }
@@ -124,11 +124,11 @@ fn queues_share_the_link() {
     let cmd = command(1, Op::Read, 8, 4);
     other.submit(Job::shaped(99, cmd, zeroed(4), (0, 4096)), true);
     let mut ends = Vec::new();
-    while rig.world.next_bell().is_some() {
+    while rig.backing.next_timer().is_some() {
         // Who looks first has the first turn: let it be queue 0.
-        let mut rings = rig.world.to_next_bell();
-        rings.sort_unstable();
-        for queue in rings {
+        let mut fired = rig.backing.to_next_timer();
+        fired.sort_unstable();
+        for queue in fired {
             rig.ram.interrupt(queue);
             [&rig.io, &other][usize::from(queue)].drain(Context::Irq);
         }
@@ -163,7 +163,7 @@ fn what_changes_the_medium_has_a_time_of_its_own() {
             note(&rig, &mut ended);
             ended.extend(ends(&rig));
             match at {
-                // So far no bell is set.
+                // So far no timer is set.
                 u64::MAX => assert_eq!(ended, []),
                 _ => assert_eq!(ended, [(id, at)], "{op:?} with {write_latency:?}"),
             }
@@ -184,7 +184,7 @@ fn who_is_ready_first_goes_first() {
     assert_eq!(serve(&rig, 4500, &mut ended), 0);
     assert_eq!(ended, [(read, 2000)]);
     // This one is ready when the write has its turn, and waits for it.
-    rig.world.move_to(4500);
+    rig.backing.move_to(4500);
     let late = rig.submit(Op::Read, 16, zeroed(1));
     // This one has nothing to wait for.
     let flush = rig.submit(Op::Flush, 0, vec![]);
@@ -199,7 +199,7 @@ fn a_short_one_behind_a_long_one() {
     let short = rig.submit(Op::Read, 64, zeroed(1));
     assert_eq!(ends(&rig), [(long, 65_000), (short, 66_000)]);
     // And the other way.
-    let now = rig.world.now();
+    let now = rig.backing.now();
     let short = rig.submit(Op::Read, 64, zeroed(1));
     let long = rig.submit(Op::Read, 0, zeroed(64));
     assert_eq!(ends(&rig), [(short, now + 2000), (long, now + 66_000)]);
@@ -209,7 +209,7 @@ fn a_short_one_behind_a_long_one() {
 fn a_late_look_makes_nothing_slower() {
     let mut rig = Rig::new(linked());
     let ids = [0, 8, 16].map(|lba| rig.submit(Op::Read, lba, zeroed(8)));
-    rig.world.move_to(10_000);
+    rig.backing.move_to(10_000);
     rig.io.drain(Context::Irq);
     let mut ended = Vec::new();
     note(&rig, &mut ended);
@@ -227,13 +227,13 @@ fn a_reset_clears_the_link() {
     });
     let id = rig.submit(Op::Read, 0, zeroed(64));
     // It has its turn, and another waits for its own.
-    rig.world.move_to(1500);
+    rig.backing.move_to(1500);
     let waits = rig.submit(Op::Read, 0, zeroed(1));
     rig.io.drain(Context::Irq);
-    rig.world.move_to(2000);
+    rig.backing.move_to(2000);
     let mut quiesced = rig.io.quiesce(&rig.platform);
     rig.ram.stop().unwrap();
-    quiesced.reap(CmdError::Timeout.finally());
+    quiesced.reap(CmdError::Timeout.permanent());
     quiesced.rewind();
     rig.ram.start().unwrap();
     quiesced.unquiesce();
@@ -243,7 +243,7 @@ fn a_reset_clears_the_link() {
     let id = rig.submit(Op::Read, 0, zeroed(1));
     assert_eq!(rig.over(id).map(|over| over.outcome), None);
     rig.run();
-    assert_eq!(rig.world.now(), 2000 + 1000 + 512_000);
+    assert_eq!(rig.backing.now(), 2000 + 1000 + 512_000);
     assert_eq!(rig.io.violations(), 0);
 }
 
@@ -252,7 +252,7 @@ fn a_reset_clears_the_link() {
 fn any_mix_ends_when_it_should() {
     const READ: u64 = 3000;
     const WRITE: u64 = 20_000;
-    let (mut rings_in_vain, mut commands) = (0, 0);
+    let (mut fired_in_vain, mut commands) = (0, 0);
     for seed in 0..20 {
         let mut dice = Dice(seed);
         let mut rig = Rig::new(Config {
@@ -268,8 +268,8 @@ fn any_mix_ends_when_it_should() {
         let mut issued = Vec::new();
         for _ in 0..100 {
             now += dice.roll(4) * dice.roll(2000);
-            rings_in_vain += serve(&rig, now, &mut ended);
-            rig.world.move_to(now);
+            fired_in_vain += serve(&rig, now, &mut ended);
+            rig.backing.move_to(now);
             let blocks = 1 << dice.roll(5);
             let (op, takes, data) = match dice.roll(8) {
                 0..4 => (Op::Read, READ, blocks),
@@ -280,7 +280,7 @@ fn any_mix_ends_when_it_should() {
             note(&rig, &mut ended);
             issued.push((now + takes, id, (data * BLOCK) as u64));
         }
-        rings_in_vain += serve(&rig, u64::MAX, &mut ended);
+        fired_in_vain += serve(&rig, u64::MAX, &mut ended);
         commands += issued.len();
         issued.sort_unstable();
         let (mut free, mut expected) = (0, Vec::new());
@@ -297,5 +297,5 @@ fn any_mix_ends_when_it_should() {
         assert_eq!(ended, expected, "{seed}");
     }
     // Where a command overtakes another, and finds a third before it.
-    assert!(rings_in_vain * 100 < commands, "{rings_in_vain}");
+    assert!(fired_in_vain * 100 < commands, "{fired_in_vain}");
 }

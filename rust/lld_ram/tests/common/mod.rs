@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A world on the host, and a device in it with the engine above.
+//! A backing on the host, and a device in it with the engine above.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -10,7 +10,7 @@
 use engine::Context;
 use hal::mock::{MockBus, MockPlatform};
 use hal::{Controller, Op, Segment};
-use lld_ram::{Config, Device, Latency, Ram, RamQueue, World};
+use lld_ram::{Backing, Config, Device, Latency, Ram, RamQueue};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,14 +23,14 @@ struct Parts {
     bus: Arc<MockBus>,
     now: AtomicU64,
     medium: Mutex<Vec<u8>>,
-    bells: Mutex<BTreeMap<u16, u64>>,
+    timers: Mutex<BTreeMap<u16, u64>>,
 }
 
-/// A clock that stands still until told, bells that ring when the clock passes them, and a medium.
+/// A clock that stands still until told, timers that fire when the clock passes them, and a medium.
 #[derive(Clone)]
-pub struct HostWorld(Arc<Parts>);
+pub struct HostBacking(Arc<Parts>);
 
-impl HostWorld {
+impl HostBacking {
     pub fn new(bus: Arc<MockBus>, config: Config) -> Self {
         let medium = vec![0; config.bytes as usize];
         Self(Arc::new(Parts {
@@ -38,32 +38,32 @@ impl HostWorld {
             bus,
             now: AtomicU64::new(0),
             medium: Mutex::new(medium),
-            bells: Mutex::default(),
+            timers: Mutex::default(),
         }))
     }
 
-    /// Moves the clock to the next bell; which queues ring.
-    pub fn to_next_bell(&self) -> Vec<u16> {
-        let mut bells = self.0.bells.lock().unwrap();
-        let Some(at) = bells.values().copied().min() else {
+    /// Moves the clock to the next timer; which queues' fire.
+    pub fn to_next_timer(&self) -> Vec<u16> {
+        let mut timers = self.0.timers.lock().unwrap();
+        let Some(at) = timers.values().copied().min() else {
             return Vec::new();
         };
         self.0.now.fetch_max(at, Ordering::SeqCst);
-        let rings: Vec<u16> = bells
+        let fired: Vec<u16> = timers
             .iter()
             .filter(|(_, due)| **due <= at)
             .map(|(q, _)| *q)
             .collect();
-        bells.retain(|_, due| *due > at);
-        rings
+        timers.retain(|_, due| *due > at);
+        fired
     }
 
-    /// When the next bell rings.
-    pub fn next_bell(&self) -> Option<u64> {
-        self.0.bells.lock().unwrap().values().copied().min()
+    /// When the next timer fires.
+    pub fn next_timer(&self) -> Option<u64> {
+        self.0.timers.lock().unwrap().values().copied().min()
     }
 
-    /// Moves the clock to `at`, whatever bell is passed.
+    /// Moves the clock to `at`, whatever timer is passed.
     pub fn move_to(&self, at: u64) {
         self.0.now.fetch_max(at, Ordering::SeqCst);
     }
@@ -77,15 +77,15 @@ impl HostWorld {
     }
 }
 
-impl World for HostWorld {
+impl Backing for HostBacking {
     fn device(&self) -> &Device {
         &self.0.device
     }
     fn now_ns(&self) -> u64 {
         self.now()
     }
-    fn ring(&self, queue: u16, at_ns: u64) {
-        self.0.bells.lock().unwrap().insert(queue, at_ns);
+    fn arm(&self, queue: u16, at_ns: u64) {
+        self.0.timers.lock().unwrap().insert(queue, at_ns);
     }
     fn read(&self, at: u64, to: Segment) {
         let medium = self.0.medium.lock().unwrap();
@@ -117,9 +117,9 @@ pub struct Over {
 /// A device with its first queue under the engine.
 pub struct Rig {
     pub platform: MockPlatform,
-    pub world: HostWorld,
-    pub ram: Ram<MockPlatform, HostWorld>,
-    pub io: Io<RamQueue<MockPlatform, HostWorld>>,
+    pub backing: HostBacking,
+    pub ram: Ram<MockPlatform, HostBacking>,
+    pub io: Io<RamQueue<MockPlatform, HostBacking>>,
     pub host: Arc<Host>,
     next: usize,
 }
@@ -141,14 +141,14 @@ pub fn config() -> Config {
 impl Rig {
     pub fn new(config: Config) -> Self {
         let platform = MockPlatform::new();
-        let world = HostWorld::new(platform.bus(), config);
-        let ram = Ram::new(platform.clone(), world.clone(), 0);
+        let backing = HostBacking::new(platform.bus(), config);
+        let ram = Ram::new(platform.clone(), backing.clone(), 0);
         ram.start().unwrap();
         let host = Host::new(&platform);
         Self {
             io: host.io(ram.create_queue(0, Some(0)).unwrap()),
             platform,
-            world,
+            backing,
             ram,
             host,
             next: 0,
@@ -168,14 +168,14 @@ impl Rig {
         id
     }
 
-    /// Serves bells until none is set.
+    /// Serves timers until none is set.
     pub fn run(&self) {
         loop {
-            let rings = self.world.to_next_bell();
-            if rings.is_empty() {
+            let fired = self.backing.to_next_timer();
+            if fired.is_empty() {
                 return;
             }
-            for queue in rings {
+            for queue in fired {
                 self.ram.interrupt(queue);
                 self.io.drain(Context::Irq);
             }
