@@ -24,7 +24,7 @@ use crate::work::{Pinned, PortEvents, ResetAll, Run, Work};
 pub struct Caller(Arc<Work<PortEvents>>);
 
 impl Caller {
-    /// A caller of nobody yet, whose workqueue has `number` in its name. Sleeps.
+    /// A caller without a target yet, whose workqueue has `number` in its name. Sleeps.
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
         let work = Arc::new(Work::new(number)?, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         Ok(Self(work))

@@ -89,7 +89,7 @@ impl Root {
         if BEGUN.swap(true, Ordering::Relaxed) {
             return Err(Error::Invalid);
         }
-        // SAFETY: nobody comes here twice.
+        // SAFETY: this is reached once.
         unsafe { ROOT.init() };
         *ROOT.lock() = Some(Dir::new(c"hiops"));
         READY.store(true, Ordering::Release);

@@ -23,8 +23,8 @@ impl<H: Host> Slots<H> {
         if self.asleep.swap(true, Ordering::AcqRel) {
             return true;
         }
-        // Nobody comes whose disk is not frozen. What ends I/O may need the port's events
-        // handled, and the reset.
+        // No disk comes that is not frozen. What ends I/O may need the port's events handled, and
+        // the reset.
         self.hotplug_work.disable();
         let rests = why != Suspend::Sleep || self.freeze();
         if rests {

@@ -134,7 +134,7 @@ pub(crate) struct Slot<H: Host> {
 }
 
 impl<H: Host> Slot<H> {
-    /// An empty slot of nobody's yet.
+    /// An empty slot that belongs to no adapter yet.
     pub(crate) fn new(number: u8, caller: Caller, taken_off: TakenOff) -> Self {
         Self {
             number,
@@ -167,7 +167,7 @@ impl<H: Host> Slot<H> {
     /// By `Slots::detach` and the drop.
     fn take(&self) -> Option<KBox<Occupant<H>>> {
         let occupant = self.occupant.swap(null_mut(), Ordering::AcqRel);
-        // SAFETY: a box, which nobody takes twice.
+        // SAFETY: a box, which is taken once.
         (!occupant.is_null()).then(|| unsafe { KBox::from_raw(occupant) })
     }
 
@@ -284,7 +284,7 @@ pub(crate) struct Slots<H: Host> {
     pub(crate) hotplug_work: Work<Hotplug>,
     /// All of them, in the order of their numbers.
     pub(crate) slots: KVec<Slot<H>>,
-    /// Held while somebody comes or goes.
+    /// Held while an adapter is added or removed.
     lock: Pin<KBox<Mutex<()>>>,
     /// The slots whose drive is served, one bit each.
     pub(crate) served: AtomicU32,

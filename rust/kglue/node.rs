@@ -83,7 +83,7 @@ impl Drop for Node {
 /// The table, as a static that the kernel may point to.
 struct Table(bindings::file_operations);
 
-// SAFETY: nobody writes it.
+// SAFETY: it is never written.
 unsafe impl Sync for Table {}
 
 /// `owner` keeps the module loaded while a file is open.

@@ -181,7 +181,7 @@ pub(crate) fn cpu() -> usize {
 /// context.
 ///
 /// # Safety
-/// `at` is a number in memory of `alloc_percpu`, which nobody changes in any other way.
+/// `at` is a number in memory of `alloc_percpu`, which is changed in no other way.
 #[inline(always)]
 pub(crate) unsafe fn this_cpu_add(at: *mut u64, n: u64) {
     // SAFETY: a CPU's copy of such memory lies where GS points to, as far on as `at` says

@@ -60,7 +60,7 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_is_awake() -> bool;
     /// Rests a moment; `false`: there is a reason not to go on so.
     pub(crate) safe fn hiops_pause() -> bool;
-    /// Rests a moment; `false`: somebody is more urgent.
+    /// Rests a moment; `false`: another thread is more urgent.
     pub(crate) safe fn hiops_pause_awake() -> bool;
     /// The calling thread may take completions: it submits nothing, and interrupts are on.
     pub(crate) safe fn hiops_may_drain() -> bool;

@@ -375,7 +375,7 @@ pub(crate) fn write_stats(
     counts: &ControllerCounts,
 ) -> fmt::Result {
     let [irq, lazy, coop, poll, swept] = sums.completed;
-    // What nobody came for would have been the interrupt's, or is for want of an answer.
+    // What no thread came for would have been the interrupt's, or is for want of an answer.
     let irq = irq.wrapping_add(swept);
     let completed = irq.wrapping_add(lazy).wrapping_add(coop).wrapping_add(poll);
     let [hit, late, vain, woken] = counts.naps;
@@ -465,7 +465,7 @@ struct Attribute {
     is_there: fn(&DiskShared) -> bool,
 }
 
-// SAFETY: nobody writes it.
+// SAFETY: it is never written.
 unsafe impl Sync for Attribute {}
 
 impl Attribute {
@@ -557,7 +557,7 @@ impl<T, const N: usize> List<T, N> {
 #[repr(transparent)]
 struct Group(bindings::attribute_group);
 
-// SAFETY: nobody writes it.
+// SAFETY: it is never written.
 unsafe impl Sync for Group {}
 
 impl Group {

@@ -121,7 +121,7 @@ pub(crate) fn write_quirks(
     written.map(|()| any)
 }
 
-/// The number that somebody has written. Fails with `EINVAL`: that is none.
+/// The number that was written. Fails with `EINVAL`: that is none.
 pub(crate) fn number(text: &[u8]) -> Result<u64, kernel::error::Error> {
     let none = kernel::error::code::EINVAL;
     let text = core::str::from_utf8(text).map_err(|_| none)?;

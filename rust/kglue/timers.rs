@@ -5,7 +5,7 @@
 //! ([`Poller`]).
 //!
 //! The coarse one, behind `Upper::retry_later`, looks again at a queue whose first request could
-//! not be mapped; for waiters, it looks after offers that nobody claims, and after time-outs.
+//! not be mapped; for waiters, it looks after offers that are not claimed, and after time-outs.
 //!
 //! The kernel crate's (`kernel::time::hrtimer`, Linux 7.2 and 7.3) is no use here: its start
 //! gives a handle whose drop cancels, and so waits for the handler, in which it can't be dropped
@@ -82,7 +82,7 @@ unsafe impl<T: Expired> Send for HrTimer<T> {}
 unsafe impl<T: Expired> Sync for HrTimer<T> {}
 
 impl HrTimer {
-    /// A timer for nobody yet.
+    /// A timer without a target yet.
     pub(crate) fn new() -> Result<KBox<Self>, Error> {
         Self::of(Target::new())
     }

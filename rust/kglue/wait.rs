@@ -6,7 +6,7 @@
 //!
 //! # What keeps what alive
 //! * The table of waiters: the module ([`Threads`]), which outlives all disks and waits until
-//!   nobody sleeps in the hook any more.
+//!   no thread sleeps in the hook any more.
 //! * The queue that a waiter drains ([`QueueRef`]): its adapter, which waits for an RCU grace
 //!   period after its disks are gone. The hook looks at it with preemption off, while something
 //!   tracked there is outstanding.
@@ -55,7 +55,7 @@ struct Table {
     waiters: Waiters<KernelPlatform, Offer, QueueRef>,
     slots: <KernelPlatform as Platform>::Table<WaitSlot>,
     cpu_waiters: CpuWaiters,
-    /// An offer that nobody claimed is taken over by the second sweep that finds it. A coarse
+    /// An offer that was not claimed is taken over by the second sweep that finds it. A coarse
     /// timer: a thread that is offered something comes, as a rule.
     sweeper: KBox<CoarseTimer>,
     sweeping: OnDemand,
@@ -66,8 +66,8 @@ struct Table {
 static TABLE: AtomicPtr<Table> = AtomicPtr::new(null_mut());
 #[inline]
 fn table() -> Option<&'static Table> {
-    // SAFETY: null, or a table that lives until nobody can come here any more: no disk, no hook,
-    // nobody asleep in it.
+    // SAFETY: null, or a table that lives until no thread can come here any more: no disk, no hook,
+    // no sleeper in it.
     unsafe { TABLE.load(Ordering::Acquire).as_ref() }
 }
 
@@ -258,7 +258,8 @@ pub(crate) fn interrupts_waiter() -> bool {
     own_slot().is_some_and(|slot| slot.was_last(hiops_this_pid()))
 }
 
-/// An interrupt or a tick, before it ends anything, looks whom it interrupts. With preemption off.
+/// An interrupt or a tick, before it ends anything, looks which thread it interrupts. With
+/// preemption off.
 pub(crate) fn look() {
     if let Some(table) = table() {
         table.cpu_waiters.look();
@@ -289,11 +290,11 @@ impl Drop for Threads {
             table.sweeper.shutdown();
             table.sleepers.shutdown();
         }
-        // Nobody enters the hook any more; threads that are just leaving it are waited for.
+        // No thread enters the hook any more; threads that are just leaving it are waited for.
         hiops_hook_left();
         let table = TABLE.swap(null_mut(), Ordering::AcqRel);
         if !table.is_null() {
-            // SAFETY: from `into_raw` in `new`; nobody uses it any more.
+            // SAFETY: from `into_raw` in `new`; it is not used any more.
             drop(unsafe { KBox::from_raw(table) });
         }
     }
@@ -309,7 +310,7 @@ struct WaitSlot {
     /// When a thread here last yielded, as a [`stamp`](crate::platform::stamp).
     yielded_at: AtomicU64,
     /// The thread that last waited here, by its number: the address by which it falls on this slot
-    /// may be another's that has begun since. [`NOBODY`]: nobody has.
+    /// may be another's that has begun since. [`NOBODY`]: none has.
     last: AtomicU32,
     /// The CPU that the thread here came to sleep on.
     cpu: AtomicU32,
@@ -324,7 +325,7 @@ const NOT_YIELDED: u8 = u8::MAX;
 const NOBODY: u32 = u32::MAX;
 
 impl WaitSlot {
-    /// A slot where nobody has waited yet.
+    /// A slot where no thread has waited yet.
     fn new() -> Self {
         Self {
             inside: AtomicU32::new(0),

@@ -118,7 +118,7 @@ unsafe impl<J: Job> Send for Work<J> {}
 unsafe impl<J: Job> Sync for Work<J> {}
 
 impl<J: Job> Work<J> {
-    /// Work of nobody yet, whose queue has `number` in its name. Sleeps.
+    /// Work without a target yet, whose queue has `number` in its name. Sleeps.
     pub(crate) fn new(number: i32) -> Result<Self, Error> {
         let memory = KBox::new_uninit(GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         // SAFETY: set up at once, and it stays in its box until no work is pending.
@@ -139,7 +139,7 @@ impl<J: Job> Work<J> {
         self.item.target.set(target.map(|target| target));
     }
 
-    /// Begins it, unless it is waiting to begin, or is nobody's: then `false`. Any context.
+    /// Begins it, unless it is waiting to begin, or has no target: then `false`. Any context.
     pub(crate) fn begin(&self) -> bool {
         if self.item.target.get().is_none() {
             return false;

@@ -108,7 +108,7 @@ impl<C: AdminPath, B: Bus> ControlPath for Adapter<C, B> {
 
 impl<C: AdminPath, B: Bus> Adapter<C, B> {
     /// Asks the controller's reservations, as a tool would: with the control path, and no longer
-    /// than until somebody needs that urgently.
+    /// than until that is needed urgently.
     fn of_reservations<R>(
         &self,
         ask: impl FnOnce(&dyn Reservations, &dyn Fn() -> bool) -> Result<R, Error>,

@@ -247,7 +247,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     }
 
     /// The same for a thread that writes to a file of a disk that stays, whatever `work` does: what
-    /// takes disks away holds the lock, and waits until nobody is in their files.
+    /// takes disks away holds the lock, and waits until no thread is in their files.
     pub(crate) fn change_disks_by_file<R>(
         &self,
         work: impl FnOnce() -> core::result::Result<R, Error>,

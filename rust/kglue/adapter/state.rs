@@ -103,7 +103,7 @@ pub struct Adapter<C: Controller, B: Bus> {
     pub(super) platform: KernelPlatform,
     /// The number in its disks' names; negative: none.
     pub(super) number: i32,
-    /// That number, where it is not somebody else's.
+    /// That number, where it is not another adapter's.
     pub(super) _numbered: Option<Number>,
     /// From the first disk on.
     pub(super) hook: Pin<KBox<Mutex<Option<Hook>>>>,
@@ -211,7 +211,7 @@ impl Shown {
         }
     }
 
-    /// `disk` is one of them from now on; nobody has I/O for it yet. Sleeps.
+    /// `disk` is one of them from now on; there is no I/O for it yet. Sleeps.
     pub(super) fn add(&mut self, disk: Arc<Disk>) -> Result<(), Error> {
         (self.disks.reserve(1, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
         // INVARIANT: as often as the others.
@@ -304,7 +304,7 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
-    /// That of nobody yet. Sleeps.
+    /// That of no adapter yet. Sleeps.
     pub(super) fn new(number: i32) -> Result<Self, Error> {
         let no_memory = |_| Error::NoMemory;
         let known = new_mutex!(Found::new(), "hiops_known");
@@ -350,7 +350,7 @@ impl Attention {
     /// No events are handled any more, whatever calls. Sleeps.
     pub(crate) fn disable(&self) {
         self.work.disable();
-        // Nobody starts it any more.
+        // It is not started any more.
         self.timer.cancel();
     }
 

@@ -17,7 +17,7 @@ use crate::shims;
 /// The table, as a static that the kernel may point to.
 pub(crate) struct Table(pub(crate) bindings::block_device_operations);
 
-// SAFETY: nobody writes it.
+// SAFETY: it is never written.
 unsafe impl Sync for Table {}
 
 /// The same for every disk of hiops. `owner` keeps the module loaded while a disk is open.

@@ -79,7 +79,7 @@ unsafe extern "C" {
     safe fn blk_mark_disk_dead(disk: GenDisk<'_>);
     /// Capacity in sectors, and whether it is read-only. Sleeps.
     safe fn hiops_resize(disk: GenDisk<'_>, sectors: u64, read_only: bool);
-    /// Begins to freeze the queue, by nobody in particular. Sleeps.
+    /// Begins to freeze the queue, on behalf of no thread. Sleeps.
     pub(super) safe fn blk_freeze_queue_start_non_owner(queue: DiskQueue<'_>);
     /// Waits until it is frozen. Sleeps.
     pub(super) safe fn blk_mq_freeze_queue_wait(queue: DiskQueue<'_>);
@@ -347,7 +347,7 @@ pub(crate) fn set_limits(queue: &mut bindings::queue_limits, limits: &Limits, un
     }
 }
 
-/// What lives as long as somebody has the disk open, which may be longer than the adapter.
+/// What lives as long as a file has the disk open, which may be longer than the adapter.
 pub(crate) struct DiskShared {
     pub(crate) unit: Unit,
     pub(crate) names: Names,

@@ -161,7 +161,7 @@ impl Format {
     }
 }
 
-/// What is counted for one disk. Each CPU counts by itself; sums are taken when somebody reads
+/// What is counted for one disk. Each CPU counts by itself; sums are taken when a reader asks for
 /// them.
 ///
 /// # Invariants
@@ -289,7 +289,7 @@ impl DiskStats {
 
 impl Drop for DiskStats {
     fn drop(&mut self) {
-        // SAFETY: by the invariant; nobody counts any more.
+        // SAFETY: by the invariant; nothing is counted any more.
         unsafe { shims::hiops_counts_free(self.counts.as_ptr()) };
     }
 }

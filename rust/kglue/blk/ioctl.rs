@@ -3,7 +3,7 @@
 //! the adapter does for them ([`Owner`]), and the gate on the way there ([`Gate`]), for those
 //! that may outlive the adapter: a program that has the disk open.
 //!
-//! A caller inside the gate holds no lock, so any number are. Nobody touches user memory inside: a
+//! A caller inside the gate holds no lock, so any number are. User memory is not touched inside: a
 //! page of it may never come, and [`Gate::close`](GateTo::close) waits for all that are.
 
 use core::any::Any;
@@ -280,7 +280,7 @@ impl<O: ?Sized> GateTo<O> {
         self.state.lock().owner = Some(owner);
     }
 
-    /// Closes it; returns when nobody is inside any more. Sleeps.
+    /// Closes it; returns when no caller is inside any more. Sleeps.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.owner = None;
@@ -301,7 +301,7 @@ impl<O: ?Sized> GateTo<O> {
     }
 }
 
-/// Somebody inside a gate.
+/// A caller inside a gate.
 struct Visit<'a, O: ?Sized> {
     gate: &'a GateTo<O>,
     owner: Pinned<O>,

@@ -24,7 +24,7 @@ use crate::shims;
 /// The table, as a static that the kernel may point to.
 pub(crate) struct Table(pub(crate) shims::pr_ops);
 
-// SAFETY: nobody writes it.
+// SAFETY: it is never written.
 unsafe impl Sync for Table {}
 
 /// The same for every disk of hiops: which have reservations their controllers say.
@@ -143,7 +143,7 @@ changes! {
         Ok(Reserve::Preempt { key, victim, access: access(kind), abort })
 }
 changes! {
-    /// Nobody has a key any more, nor the disk.
+    /// No host has a key any more, nor the disk.
     clear(key: u64) => Ok(Reserve::Clear { key })
 }
 

@@ -333,7 +333,7 @@ impl Rq {
         self.own().waiter.get()
     }
 
-    /// Notes that it is tracked with `waiter`; `None`: with nobody.
+    /// Notes that it is tracked with `waiter`; `None`: with none.
     #[inline(always)]
     pub(crate) fn set_waiter(&self, waiter: Option<&'static Waiter<Offer, QueueRef>>) {
         self.own().waiter.set(waiter);
@@ -460,7 +460,7 @@ impl Iterator for Bios<'_> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let bio = NonNull::new(self.bio.cast_mut())?;
-        // SAFETY: by the invariant; nobody changes them while the request is owned.
+        // SAFETY: by the invariant; they do not change while the request is owned.
         let (next, begin) = unsafe { ((*bio.as_ptr()).bi_next, (*bio.as_ptr()).bi_iter) };
         self.bio = next;
         Some((bio, begin))

@@ -179,7 +179,7 @@ impl Io {
         self.0.get().waits.store(false, Ordering::Relaxed);
     }
 
-    /// With whom its reader is tracked.
+    /// The waiter with which its reader is tracked.
     #[inline]
     pub(crate) fn waiter(&self) -> Option<&'static Waiter<Offer, QueueRef>> {
         self.0.get().own.waiter.get()

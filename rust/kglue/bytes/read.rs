@@ -5,7 +5,7 @@
 //! # Who waits for whom
 //! A freeze waits for those that have entered, so nothing in there waits for what a freeze may keep
 //! up: the buffer is taken before, no page of user memory is waited for, and what is allocated
-//! starts no I/O. A reset waits for nobody: a reader that finds the queue quiesced comes again.
+//! starts no I/O. A reset waits for no reader: one that finds the queue quiesced comes again.
 //!
 //! # Late
 //! The block layer's timer knows nothing of these reads: the reader itself looks after its own. It

@@ -4,7 +4,7 @@
 //!
 //! # What keeps the buffers alive
 //! A reader reaches them between [`Entered::new`] and the drop of that: so long the block layer's
-//! counter of the disk's queue is not zero. They are freed when nobody has the node open, or when
+//! counter of the disk's queue is not zero. They are freed when the node is not open, or when
 //! the disk is gone, for which `del_gendisk` has waited until that counter was zero for good.
 
 use bytewise::Free;
@@ -236,13 +236,13 @@ impl Bytes {
             State::On { .. } => {}
             State::Off | State::Gone => return true,
         }
-        // Nobody has it open.
+        // No file has it open.
         self.memory.store(null_mut(), Ordering::Release);
         *state = State::Off;
         true
     }
 
-    /// The disk goes: the node is there no more, whoever has it open. What is returned is dropped
+    /// The disk goes: the node is there no more, open or not. What is returned is dropped
     /// when no reader is inside any more, nor comes. Sleeps.
     pub(crate) fn begin_end(&self) -> Option<KBox<DiskMemory>> {
         let mut state = self.state.lock();
@@ -271,7 +271,7 @@ impl Bytes {
     #[inline]
     pub(crate) fn memory<'a>(&'a self, _entered: &'a Entered<'_>) -> Option<&'a DiskMemory> {
         // SAFETY: null, or set while the node could not be open, and freed when it can't be open
-        // again, or when the disk is gone and nobody has entered it, nor will: see the header.
+        // again, or when the disk is gone and no reader has entered it, nor will: see the header.
         unsafe { self.memory.load(Ordering::Acquire).as_ref() }
     }
 }

@@ -256,7 +256,7 @@ impl Enabled {
         if pci_enable_device_mem(function) != 0 {
             return Err(Error::Gone);
         }
-        // No level on a line that nobody serves: the pin is silent until it is a vector.
+        // No level on a line that is not served: the pin is silent until it is a vector.
         function.set_pin(false);
         // INVARIANT: just enabled.
         Ok(Self(function.clone()))

@@ -64,7 +64,7 @@ pub unsafe trait Binding: Sized + Send + Sync + 'static {
     /// Sleeps.
     fn resume(&self) -> Result<(), Error>;
 
-    /// Nobody brings it back any more: what was put to rest is dead, and so is what does not
+    /// It is not brought back any more: what was put to rest is dead, and so is what does not
     /// answer. Sleeps.
     fn give_up(&self);
 }

@@ -3,15 +3,15 @@
 //!
 //! Each runs for some microseconds, and says so here as it arrives. One that computes keeps the CPU
 //! for a slice of the scheduler's, which is longer than most I/O takes; a thread that sleeps would
-//! have had the CPU back at its completion. So nobody yields but to threads that were counted where
-//! they wait, and a turn that took long all the same is lost to one that computes: after it nobody
-//! yields there for a while. How many threads are ready otherwise is not asked.
+//! have had the CPU back at its completion. So a thread yields only to those that were counted
+//! where they wait, and a turn that took long all the same is lost to one that computes: after it
+//! none yields there for a while. How many threads are ready otherwise is not asked.
 //!
 //! A program that starts threads computes, too, and with hundreds of them costs several turns. So
-//! interrupts and ticks note whom they interrupt while waiters are ready, and a turn that was lost
-//! is known to be lost to that thread. If it counts for as much as a waiter, the next turn would be
-//! lost as well: none is tried for long, unless it is seen that the thread sleeps or has gone, or
-//! the CPU is idle. If it counts for less, turns pay beside it, and are tried again soon.
+//! interrupts and ticks note which thread they interrupt while waiters are ready, and a turn that
+//! was lost is known to be lost to that thread. If it counts for as much as a waiter, the next turn
+//! would be lost as well: none is tried for long, unless it is seen that the thread sleeps or has
+//! gone, or the CPU is idle. If it counts for less, turns pay beside it, and are tried again soon.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use hal::{Error, Platform};
@@ -53,7 +53,7 @@ pub(crate) struct Share {
     seen: AtomicU32,
     /// when a waiter had arrived before that, as a [`stamp`]: that tells in which turn it was.
     seen_in: AtomicU64,
-    /// Whom the last turn was lost to; 0: nobody was seen in it.
+    /// The thread that the last turn was lost to; 0: none was seen in it.
     taker: AtomicU32,
     /// When that one was last asked for, in milliseconds: to find it costs more than a look may.
     asked_ms: AtomicU64,
@@ -114,8 +114,9 @@ impl CpuWaiters {
         }
     }
 
-    /// An interrupt or a tick looks whom it interrupts while waiters are ready; or, after turns
-    /// were lost, whether whom they were lost to is still there. With preemption off.
+    /// An interrupt or a tick looks which thread it interrupts while waiters are ready; or, after
+    /// turns were lost, whether the thread that they were lost to is still there. With preemption
+    /// off.
     pub(crate) fn look(&self) {
         let Some(share) = self.here() else { return };
         if !share.is_crowded() {

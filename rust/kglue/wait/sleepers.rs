@@ -81,7 +81,7 @@ pub(super) struct Sleepers {
 }
 
 impl Sleepers {
-    /// A timer that wakes nobody yet.
+    /// A timer that wakes no thread yet.
     pub(super) fn new(platform: &KernelPlatform) -> Result<Self, Error> {
         Ok(Self {
             beds: platform.table(1 << BEDS, |_| Bed::default())?,
