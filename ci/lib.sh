@@ -128,13 +128,6 @@ root_dir() {
 		"$( (echo "$SUITE"; root_packages; cat "$CI/root-pypi.list") | hash_of)"
 }
 
-# The guests' /usr, as an image. What only builds take is left out.
-USR_WITHOUT='^(src|lib/rustlib|libexec/gcc|share/doc|share/unicode)'
-usr_image() {
-	printf '%s/usr-%s.erofs' "$(root_dir)" \
-		"$( (echo "$USR_WITHOUT"; cat "$CI/stub-libraries") | hash_of)"
-}
-
 # The stock kernel: the release that was resolved when the root was made; kernel_dir RELEASE: the
 # folder of a kernel.
 kernel_dir() { printf '%s/kernel-%s' "$CACHE" "$1"; }

@@ -8,10 +8,6 @@
 # vm: --qemu "-device nvme,serial=install,drive=a,addr=4"
 . ci/vm-tests/nvme-lib.sh
 RELEASE=$(uname -r)
-# What is installed goes to memory: a guest's /usr is read only.
-mkdir -p /run/local/upper /run/local/work
-mount -t overlay -o lowerdir=/usr/local,upperdir=/run/local/upper,workdir=/run/local/work \
-	overlay /usr/local
 # A system with few modules, so that its index is soon made, and without the lab's own way to have
 # hiops.ko there: what modprobe finds was installed.
 MODULES=/lib/modules/$RELEASE
