@@ -59,7 +59,7 @@ void hiops_bytes_end_acct(struct gendisk *disk, u32 sectors, unsigned long begun
  */
 void hiops_pagefault_disable(void);
 void hiops_pagefault_enable(void);
-/* So many bytes are counted as read by the calling thread. */
+/* Counts bytes as read by the calling thread. Any context. */
 void hiops_account_read(size_t bytes);
 
 /* Implemented in Rust: reads from pos on; so many bytes, or a negative errno. */

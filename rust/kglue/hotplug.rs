@@ -134,7 +134,7 @@ pub(crate) struct Slot<H: Host> {
 }
 
 impl<H: Host> Slot<H> {
-    /// An empty slot that belongs to no adapter yet.
+    /// An empty slot, which has had no occupant yet.
     pub(crate) fn new(number: u8, caller: Caller, taken_off: TakenOff) -> Self {
         Self {
             number,
@@ -284,7 +284,7 @@ pub(crate) struct Slots<H: Host> {
     pub(crate) hotplug_work: Work<Hotplug>,
     /// All of them, in the order of their numbers.
     pub(crate) slots: KVec<Slot<H>>,
-    /// Held while an adapter is added or removed.
+    /// Held while an occupant comes or goes.
     lock: Pin<KBox<Mutex<()>>>,
     /// The slots whose drive is served, one bit each.
     pub(crate) served: AtomicU32,

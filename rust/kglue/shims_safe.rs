@@ -30,12 +30,12 @@ unsafe extern "C" {
     /// Waits until `over`, for `ticks` at most; whether it is. `is_tracked`: the calling thread is
     /// tracked with what it waits for. Sleeps.
     pub(crate) safe fn hiops_io_wait(over: &AtomicBool, ticks: c_long, is_tracked: bool) -> bool;
-    /// A page of user memory that is not there is a failure, until
-    /// [`hiops_pagefault_enable`]. Nests.
+    /// The calling thread waits for no page of user memory until [`hiops_pagefault_enable`]: one
+    /// that is not there is a failure. Nests.
     pub(crate) safe fn hiops_pagefault_disable();
     /// Undoes it.
     pub(crate) safe fn hiops_pagefault_enable();
-    /// So many bytes are counted as read by the calling thread.
+    /// Counts `bytes` as read by the calling thread. Any context.
     pub(crate) safe fn hiops_account_read(bytes: usize);
     /// Nests. The caller calls [`hiops_preempt_enable`] later.
     pub(crate) safe fn hiops_preempt_disable();

@@ -33,7 +33,7 @@ use kernel::time::Delta;
 
 use crate::blk::hctx::{DiskStats, HctxData};
 use crate::blk::ioctl::{Gate, Owner};
-use crate::bytes::switch::Bytes;
+use crate::bytes::switch::{Bytes, DiskRef};
 use crate::compat::synchronize_rcu;
 use crate::shims;
 use crate::shims::HIOPS_DISK_MINORS;
@@ -151,6 +151,12 @@ impl<'a> GenDisk<'a> {
     /// The kernel's structure.
     pub(crate) fn as_raw(self) -> *mut bindings::gendisk {
         self.disk
+    }
+
+    /// The same, for what knows no more of it than that it is there.
+    pub(crate) fn alive(self) -> DiskRef<'a> {
+        // SAFETY: it is there for `'a`, by the invariant.
+        unsafe { DiskRef::new(self.as_raw()) }
     }
 
     /// Its queue, to be told of changes.

@@ -13,7 +13,6 @@
 //! its queue went off-line).
 
 use bytewise::{Geometry, Plan};
-use core::ptr::NonNull;
 use core::slice;
 use engine::{RetryCount, Thread};
 use hal::{Command, Failure};
@@ -30,7 +29,7 @@ use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::{HctxData, Late};
 use crate::bytes::io::{command, Blocks, Place};
 use crate::bytes::memory::Lane;
-use crate::bytes::switch::{DiskRef, Entered};
+use crate::bytes::switch::Entered;
 use crate::errno::status;
 use crate::platform::{cpu, now_ms, NoIo, PreemptOff, TICK_MS};
 use crate::shims;
@@ -54,16 +53,14 @@ unsafe extern "C" fn hiops_bytes_read(
     pos: bindings::loff_t,
     to: *mut bindings::iov_iter,
 ) -> isize {
-    let (Some(disk), Ok(pos)) = (NonNull::new(disk), u64::try_from(pos)) else {
+    let Ok(pos) = u64::try_from(pos) else {
         // CAST: an errno.
         return EINVAL.to_errno() as isize;
     };
-    // SAFETY: it is open, hence there; of the iterator this is the only user.
-    let (open, disk, to) = unsafe {
-        let shown = GenDisk::from_raw(disk.as_ptr());
-        (DiskRef::new(disk), shown, IovIterDest::from_raw(to))
-    };
-    match read(open, disk, pos, to) {
+    // SAFETY: the disk is open, hence there; `to` is where this call of `read` has its data go, and
+    // nothing else uses it meanwhile.
+    let (disk, to) = unsafe { (GenDisk::from_raw(disk), IovIterDest::from_raw(to)) };
+    match read(disk, pos, to) {
         // CAST: at most some thousand.
         Ok(count) => count as isize,
         // CAST: an errno.
@@ -72,19 +69,14 @@ unsafe extern "C" fn hiops_bytes_read(
 }
 
 /// Reads from `pos` on, as far as one command goes: how many bytes that were; 0 at the end.
-fn read(
-    open: DiskRef<'_>,
-    disk: GenDisk<'_>,
-    pos: u64,
-    to: &mut IovIterDest<'_>,
-) -> Result<usize, Error> {
+fn read(disk: GenDisk<'_>, pos: u64, to: &mut IovIterDest<'_>) -> Result<usize, Error> {
     let wanted = to.len();
     if wanted == 0 {
         return Ok(0);
     }
     let shared = disk.shared();
     let taken = shared.bytes.take(this_cpu()).ok_or(ENODEV)?;
-    let entered = Entered::new(open).ok_or(ENODEV)?;
+    let entered = Entered::new(disk.alive()).ok_or(ENODEV)?;
     let memory = shared.bytes.memory(&entered).ok_or(ENODEV)?;
     let lane = memory.lanes.get(taken.lane).ok_or(ENODEV)?;
     let hctx = shared.hctxs.get(taken.lane).ok_or(ENODEV)?;

@@ -27,14 +27,14 @@ use crate::shims;
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct DiskRef<'a> {
-    disk: NonNull<gendisk>,
+    disk: *mut gendisk,
     alive: PhantomData<&'a gendisk>,
 }
 
 impl DiskRef<'_> {
     /// # Safety
     /// The type's invariant, which becomes the handle's.
-    pub(crate) unsafe fn new(disk: NonNull<gendisk>) -> Self {
+    pub(crate) unsafe fn new(disk: *mut gendisk) -> Self {
         let alive = PhantomData;
         // INVARIANT: the caller's promise.
         Self { disk, alive }
@@ -218,7 +218,7 @@ impl Bytes {
         // Before anybody can open it.
         (self.memory).store(core::ptr::from_ref(&*memory).cast_mut(), Ordering::Release);
         // SAFETY: the disk is there, as this is its own.
-        let disk = unsafe { DiskRef::new(disk) };
+        let disk = unsafe { DiskRef::new(disk.as_ptr()) };
         let Some(node) = NonNull::new(hiops_bytes_show(disk)) else {
             self.memory.store(null_mut(), Ordering::Release);
             return Err(Error::NoMemory);
@@ -336,6 +336,6 @@ impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: entered once, by the invariant.
-        unsafe { shims::hiops_bytes_exit(self.0.disk.as_ptr()) };
+        unsafe { shims::hiops_bytes_exit(self.0.disk) };
     }
 }

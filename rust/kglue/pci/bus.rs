@@ -261,7 +261,7 @@ impl Mastering {
         Self::give_back(&ports, master)
     }
 
-    /// Under the lock: none becomes loose meanwhile.
+    /// Under the lock: no port becomes loose meanwhile.
     fn give_back(ports: &Ports, master: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         match ports.loose {
             0 => master(),
