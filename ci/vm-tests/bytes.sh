@@ -106,7 +106,8 @@ expect umount umount /mnt
 exec 9<&-
 expect fill-again fill
 
-# More readers than there are tags, and on the stock kernel than buffers; the block layer's own requests beside them.
+# More readers than there are tags, and on the stock kernel than buffers; the block layer's own
+# requests beside them.
 begin "$(on_debug 12 100)"
 expect beside-blocks fio --name=b --rw=randread --bs=4k --ioengine=libaio --iodepth=64 \
 	--filename="$D" --direct=1 --size="$(on_debug 128k 4M)" --output="$OUT.fio"
