@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A disk's bytes, read at any offset: which blocks have to be read for them ([`Plan`]), and which
-//! buffers those may go into ([`Free`]).
+//! A disk's bytes, read and written at any offset: which blocks those are in ([`Plan`]), which
+//! buffers the blocks may go into ([`Free`]), and which locks a write takes ([`Regions`]).
 #![no_std]
 #![forbid(unsafe_code)]
 
 mod free;
 mod plan;
+mod regions;
 
 pub use free::Free;
-pub use plan::{Geometry, Plan, MOST};
+pub use plan::{Geometry, Plan, Run, SPAN};
+pub use regions::{Region, Regions};

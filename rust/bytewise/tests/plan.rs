@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Every range of three blocks and what is around them, and the edges of all numbers.
+//! Every range of three blocks and what is around them, read and written, and the edges of all
+//! numbers.
 #![cfg(not(loom))]
 #![allow(missing_docs)]
 
-use bytewise::{Geometry, Plan, MOST};
+use bytewise::{Geometry, Plan, SPAN};
+
+/// Bytes at any offset that one command moves.
+const PAGE: usize = 4096;
 
 /// Reads by plans, as a device would, until nothing more comes: how many bytes that are, each of
 /// which is the next one that was wanted.
@@ -18,7 +22,12 @@ fn read(disk: &Geometry, offset: u64, wanted: usize) -> usize {
             "{plan:?}: more than a command"
         );
         assert!(first + bytes <= disk.size, "{plan:?}: past the end");
-        assert!(plan.len != 0 && plan.len <= MOST, "{plan:?}");
+        assert!(plan.len != 0 && plan.len <= SPAN, "{plan:?}");
+        let cut = plan.len < (wanted - found).min((disk.size - offset) as usize - found);
+        assert!(
+            !cut || (plan.skip + plan.len) as u64 == bytes,
+            "{plan:?}: cut within a block"
+        );
         assert!(
             (plan.skip + plan.len) as u64 <= bytes,
             "{plan:?}: beyond the buffer"
@@ -34,6 +43,43 @@ fn read(disk: &Geometry, offset: u64, wanted: usize) -> usize {
     found
 }
 
+/// Writes as kglue does, with a buffer in which something else was: what is on the disk then.
+fn write(disk: &Geometry, medium: &mut [u8], offset: u64, data: &[u8]) -> usize {
+    let (block, mut done) = (1usize << disk.block_shift, 0);
+    while let Some(plan) = disk.plan(offset + done as u64, data.len() - done) {
+        let from = plan.lba as usize * block;
+        let mut buffer = vec![0xee; plan.blocks as usize * block];
+        if let Some(run) = disk.ragged(&plan) {
+            let (at, bytes) = (run.first as usize * block, run.count as usize * block);
+            buffer[at..at + bytes].copy_from_slice(&medium[from + at..from + at + bytes]);
+        }
+        buffer[plan.skip..plan.skip + plan.len].copy_from_slice(&data[done..done + plan.len]);
+        medium[from..from + buffer.len()].copy_from_slice(&buffer);
+        done += plan.len;
+    }
+    done
+}
+
+/// What is on a disk at first: no byte of it is one that is written.
+fn content(size: u64) -> Vec<u8> {
+    (0..size).map(|at| at as u8 & 0x7f).collect()
+}
+
+/// A write there, and nothing else, is on the disk of that content.
+fn written(disk: &Geometry, before: &[u8], offset: u64, wanted: usize) {
+    let data = vec![0x80; wanted];
+    let mut medium = before.to_vec();
+    let done = write(disk, &mut medium, offset, &data);
+    let from = offset.min(disk.size) as usize;
+    assert_eq!(done, wanted.min(before.len() - from), "{offset} {wanted}");
+    let (head, rest) = medium.split_at(from);
+    let (body, tail) = rest.split_at(done);
+    assert!(
+        head == &before[..from] && body == &data[..done] && tail == &before[from + done..],
+        "{offset} {wanted}: another byte has changed, or none"
+    );
+}
+
 fn exhaust(block_shift: u8, span: u32, step: usize) {
     let block = 1u64 << block_shift;
     let size = 3 * block;
@@ -42,6 +88,7 @@ fn exhaust(block_shift: u8, span: u32, step: usize) {
         block_shift,
         span,
     };
+    let before = content(size);
     for offset in (0..=size + 2).step_by(step) {
         for wanted in (0..=(size - offset.min(size) + 2) as usize).step_by(step) {
             let left = size.saturating_sub(offset) as usize;
@@ -50,6 +97,7 @@ fn exhaust(block_shift: u8, span: u32, step: usize) {
                 wanted.min(left),
                 "{offset} {wanted}"
             );
+            written(&disk, &before, offset, wanted);
         }
     }
 }
@@ -65,12 +113,13 @@ fn all_ranges_of_three_blocks_of_512() {
 fn all_ranges_of_three_blocks_of_4096() {
     // Each offset and length next to each edge, and a step that no edge is a multiple of.
     for span in [4096, 8192] {
-        exhaust(12, span, 7);
+        exhaust(12, span, 61);
         let disk = Geometry {
             size: 3 << 12,
             block_shift: 12,
             span,
         };
+        let before = content(disk.size);
         let edges = [
             0usize, 1, 2, 4094, 4095, 4096, 4097, 8191, 8192, 8193, 12_287, 12_288,
         ];
@@ -81,6 +130,7 @@ fn all_ranges_of_three_blocks_of_4096() {
                     to - from,
                     "{from} {to}"
                 );
+                written(&disk, &before, from as u64, to - from);
             }
         }
     }
@@ -95,8 +145,8 @@ fn four_kibibytes_at_any_byte_are_one_command() {
             span: 8192,
         };
         for offset in 0..8192 {
-            let plan = disk.plan(offset, MOST);
-            assert_eq!(plan.map(|plan| plan.len), Some(MOST), "{offset}");
+            let plan = disk.plan(offset, PAGE);
+            assert_eq!(plan.map(|plan| plan.len), Some(PAGE), "{offset}");
         }
     }
 }
@@ -108,8 +158,9 @@ fn it_is_cut_short_at_most() {
         block_shift: 9,
         span: 8192,
     };
-    for wanted in [MOST, MOST + 1, 1 << 20, usize::MAX] {
-        assert_eq!(disk.plan(0, wanted).map(|plan| plan.len), Some(MOST));
+    for wanted in [SPAN, SPAN + 1, 1 << 20, usize::MAX] {
+        assert_eq!(disk.plan(0, wanted).map(|plan| plan.len), Some(SPAN));
+        assert_eq!(disk.plan(1, wanted).map(|plan| plan.len), Some(SPAN - 1));
     }
 }
 
@@ -121,7 +172,7 @@ fn there_is_nothing_at_the_end_nor_beyond() {
         span: 8192,
     };
     for offset in [1 << 20, (1 << 20) + 1, i64::MAX as u64, u64::MAX] {
-        for wanted in [1, MOST, usize::MAX] {
+        for wanted in [1, PAGE, usize::MAX] {
             assert_eq!(disk.plan(offset, wanted), None, "{offset}");
         }
     }
@@ -132,7 +183,7 @@ fn there_is_nothing_at_the_end_nor_beyond() {
         skip: 511,
         len: 1,
     };
-    assert_eq!(disk.plan((1 << 20) - 1, MOST), Some(last));
+    assert_eq!(disk.plan((1 << 20) - 1, PAGE), Some(last));
 }
 
 #[test]
@@ -143,9 +194,9 @@ fn the_largest_disk_has_a_last_byte() {
         span: 8192,
     };
     // What is no whole block is not there.
-    let plan = disk.plan(u64::MAX - 512, MOST);
+    let plan = disk.plan(u64::MAX - 512, PAGE);
     assert_eq!(plan.map(|plan| (plan.blocks, plan.len)), Some((1, 1)));
-    assert_eq!(disk.plan(u64::MAX - 511, MOST), None);
+    assert_eq!(disk.plan(u64::MAX - 511, PAGE), None);
 }
 
 #[test]
@@ -166,4 +217,23 @@ fn blocks_that_no_command_holds_are_not_read() {
     };
     assert!(disk.is_usable());
     assert_eq!(disk.plan(0, 1), None);
+}
+
+#[test]
+fn only_what_is_ragged_is_read_before_a_write() {
+    let disk = Geometry {
+        size: 1 << 20,
+        block_shift: 9,
+        span: 8192,
+    };
+    let run = |offset, len| {
+        let plan = disk.plan(offset, len).unwrap();
+        disk.ragged(&plan).map(|run| (run.first, run.count))
+    };
+    assert_eq!(run(512, 4096), None);
+    assert_eq!(run(512, 4095), Some((7, 1)));
+    assert_eq!(run(513, 4095), Some((0, 1)));
+    assert_eq!(run(513, 4094), Some((0, 8)));
+    assert_eq!(run(513, 1), Some((0, 1)));
+    assert_eq!(run(1000, 100), Some((0, 2)));
 }
