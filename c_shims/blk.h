@@ -49,7 +49,7 @@ void hiops_preempt_enable(void);
  * What is counted for a disk, on each CPU by itself: from any context, without an exchange
  * (this_cpu_add in kglue). `which` is below HIOPS_COUNTS.
  */
-#define HIOPS_COUNTS 10
+#define HIOPS_COUNTS 15
 struct hiops_counts {
 	u64 n[HIOPS_COUNTS];
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A disk's bytes: the character device through which they are read, the block
- * layer's counter of what is under way, and copies to user memory.
+ * A disk's bytes: the character device through which they are read and written.
+ * What is done with the disk's queue is in bytes_queue.c.
  */
 
 #include <linux/blk-mq.h>
@@ -12,10 +12,9 @@
 #include <linux/idr.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/task_io_accounting_ops.h>
-#include <linux/uaccess.h>
 #include <linux/uio.h>
 
 #include "bytes.h"
@@ -69,17 +68,35 @@ static void hiops_bytes_uncount(struct hiops_bytes_node *node)
 }
 
 /*
- * Opens the disk itself, as any reader would: that asks for the caller's rights to
- * it, those of its cgroup among them, and is how others see that it is in use.
+ * Opens the disk itself, as any other would: that asks for the caller's rights to it,
+ * those of its cgroup among them, and is how others see that it is in use. Those that
+ * write have it for themselves, together, or with O_EXCL alone: no file system is
+ * mounted from it meanwhile, nor was one.
  */
-static struct file *hiops_bytes_claim(struct hiops_bytes_node *node)
+static struct file *hiops_bytes_claim(struct hiops_bytes_node *node, struct file *file)
 {
 	struct file *bdev_file;
+	void *holder = NULL;
+	blk_mode_t mode = 0;
 
-	bdev_file = bdev_file_open_by_dev(disk_devt(node->disk), BLK_OPEN_READ, NULL, NULL);
-	if (!IS_ERR(bdev_file) && file_bdev(bdev_file)->bd_disk != node->disk) {
+	if (file->f_mode & FMODE_READ)
+		mode |= BLK_OPEN_READ;
+	if (file->f_mode & FMODE_WRITE) {
+		mode |= BLK_OPEN_WRITE;
+		holder = node;
+	}
+	if (file->f_flags & O_EXCL)
+		holder = file;
+	bdev_file = bdev_file_open_by_dev(disk_devt(node->disk), mode, holder, NULL);
+	if (IS_ERR(bdev_file))
+		return bdev_file;
+	if (file_bdev(bdev_file)->bd_disk != node->disk) {
 		bdev_fput(bdev_file);
 		return ERR_PTR(-ENXIO);
+	}
+	if ((mode & BLK_OPEN_WRITE) && bdev_read_only(file_bdev(bdev_file))) {
+		bdev_fput(bdev_file);
+		return ERR_PTR(-EROFS);
 	}
 	return bdev_file;
 }
@@ -90,19 +107,22 @@ static int hiops_bytes_open(struct inode *inode, struct file *file)
 		container_of(inode->i_cdev, struct hiops_bytes_node, cdev);
 	struct file *bdev_file;
 
-	/* Bytes can't be written. */
-	if (file->f_mode & FMODE_WRITE)
-		return -EROFS;
 	if (!hiops_bytes_count(node))
 		return -ENXIO;
-	bdev_file = hiops_bytes_claim(node);
+	bdev_file = hiops_bytes_claim(node, file);
 	if (IS_ERR(bdev_file)) {
 		hiops_bytes_uncount(node);
 		return PTR_ERR(bdev_file);
 	}
 	file->private_data = bdev_file;
-	/* There is no page cache: what asks for O_DIRECT has it anyway. */
-	file->f_mode |= FMODE_CAN_ODIRECT;
+	/* The disk's page cache: not used, but kept true. */
+	file->f_mapping = bdev_file->f_mapping;
+	file->f_wb_err = filemap_sample_wb_err(file->f_mapping);
+	/* All I/O is direct, asked for or not. */
+	file->f_flags |= O_DIRECT;
+	file->f_mode |= FMODE_CAN_ODIRECT | FMODE_NOWAIT;
+	if (bdev_can_atomic_write(file_bdev(bdev_file)))
+		file->f_mode |= FMODE_CAN_ATOMIC_WRITE;
 	return 0;
 }
 
@@ -113,30 +133,213 @@ static int hiops_bytes_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static struct block_device *hiops_bytes_bdev(const struct file *file)
+{
+	return file_bdev(file->private_data);
+}
+
+/*
+ * Whether the caller may wait for what others have. An asynchronous caller that may
+ * not expects to be back before its I/O is over, too: -EAGAIN, and it comes again in
+ * a thread that may.
+ */
+static int hiops_bytes_may_wait(const struct kiocb *iocb)
+{
+	if (!(iocb->ki_flags & IOCB_NOWAIT))
+		return true;
+	return is_sync_kiocb(iocb) ? false : -EAGAIN;
+}
+
 static ssize_t hiops_bytes_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
-	struct block_device *bdev = file_bdev(iocb->ki_filp->private_data);
-	ssize_t done = hiops_bytes_read(bdev->bd_disk, iocb->ki_pos, to);
+	struct block_device *bdev = hiops_bytes_bdev(iocb->ki_filp);
+	int may_wait = hiops_bytes_may_wait(iocb);
+	ssize_t done = 0, ret;
 
-	if (done > 0)
-		iocb->ki_pos += done;
-	return done;
+	if (may_wait < 0)
+		return may_wait;
+	if (!iov_iter_count(to))
+		return 0;
+	if (iocb->ki_filp->f_mapping->nrpages) {
+		ret = kiocb_write_and_wait(iocb, iov_iter_count(to));
+		if (ret)
+			return ret;
+	}
+	do {
+		ret = hiops_bytes_read(bdev->bd_disk, iocb->ki_pos, to, may_wait);
+		if (ret <= 0)
+			break;
+		iocb->ki_pos += ret;
+		done += ret;
+	} while (iov_iter_count(to) && !fatal_signal_pending(current));
+	return done ? done : ret;
+}
+
+/*
+ * Writes the first of from, as far as one command goes. A page that is not there is
+ * waited for before, and not while others wait for the caller.
+ */
+static ssize_t hiops_bytes_write_some(struct kiocb *iocb, struct iov_iter *from, u32 flags)
+{
+	struct gendisk *disk = hiops_bytes_bdev(iocb->ki_filp)->bd_disk;
+	size_t count = iov_iter_count(from), most, ready;
+	ssize_t done;
+
+	do {
+		most = min_t(size_t, count, HIOPS_BYTES_SPAN);
+		ready = most - fault_in_iov_iter_readable(from, most);
+		if (!ready || (ready < most && (flags & HIOPS_BYTES_UNTORN)))
+			return -EFAULT;
+		done = hiops_bytes_write(disk, iocb->ki_pos, from, ready, flags);
+		/* What was copied only. */
+		iov_iter_revert(from, count - iov_iter_count(from) - max_t(ssize_t, done, 0));
+	} while (!done && !fatal_signal_pending(current));
+	return done ? done : -EINTR;
+}
+
+/* Others read the disk by its page cache: nothing old stays there. */
+static void hiops_bytes_forget(struct address_space *mapping, loff_t pos, size_t count)
+{
+	if (mapping->nrpages)
+		invalidate_inode_pages2_range(mapping, pos >> PAGE_SHIFT,
+					      (pos + count - 1) >> PAGE_SHIFT);
+}
+
+/* Why this can't be written at all, as blkdev_write_iter() has it; 0: it can. */
+static int hiops_bytes_refuse(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct block_device *bdev = hiops_bytes_bdev(iocb->ki_filp);
+	size_t count = iov_iter_count(from);
+	int ret;
+
+	if (bdev_read_only(bdev))
+		return -EPERM;
+	/* The end is the disk's, and nothing is beyond. */
+	if (iocb->ki_flags & IOCB_APPEND)
+		return -EINVAL;
+	if (!(iocb->ki_flags & IOCB_ATOMIC))
+		return 0;
+	ret = generic_atomic_write_valid(iocb, from);
+	if (ret)
+		return ret;
+	if (count < bdev_atomic_write_unit_min_bytes(bdev) ||
+	    count > bdev_atomic_write_unit_max_bytes(bdev))
+		return -EINVAL;
+	return 0;
+}
+
+static ssize_t hiops_bytes_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct block_device *bdev = hiops_bytes_bdev(iocb->ki_filp);
+	struct address_space *mapping = iocb->ki_filp->f_mapping;
+	bool flush = iocb_is_dsync(iocb) && bdev_write_cache(bdev);
+	int may_wait = hiops_bytes_may_wait(iocb);
+	ssize_t done = 0, ret;
+	u32 flags = 0;
+
+	if (may_wait < 0)
+		return may_wait;
+	if (!iov_iter_count(from))
+		return 0;
+	ret = hiops_bytes_refuse(iocb, from);
+	if (ret)
+		return ret;
+	if (mapping->nrpages) {
+		/* One that is in use stays: it is forgotten once more afterwards. */
+		ret = kiocb_invalidate_pages(iocb, iov_iter_count(from));
+		if (ret && ret != -EBUSY)
+			return ret;
+	}
+	if (!may_wait)
+		flags |= HIOPS_BYTES_NOWAIT;
+	if (iocb->ki_flags & IOCB_ATOMIC)
+		flags |= HIOPS_BYTES_UNTORN;
+	if (flush && bdev_fua(bdev)) {
+		flags |= HIOPS_BYTES_FUA;
+		flush = false;
+	}
+	do {
+		ret = hiops_bytes_write_some(iocb, from, flags);
+		if (ret <= 0)
+			break;
+		hiops_bytes_forget(mapping, iocb->ki_pos, ret);
+		iocb->ki_pos += ret;
+		done += ret;
+	} while (iov_iter_count(from) && !fatal_signal_pending(current));
+	if (!done)
+		return ret;
+	return flush ? generic_write_sync(iocb, done) : done;
+}
+
+static int hiops_bytes_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	return vfs_fsync_range(file->private_data, start, end, datasync);
 }
 
 static loff_t hiops_bytes_llseek(struct file *file, loff_t offset, int whence)
 {
-	struct block_device *bdev = file_bdev(file->private_data);
-
-	return fixed_size_llseek(file, offset, whence, bdev_nr_bytes(bdev));
+	return fixed_size_llseek(file, offset, whence, bdev_nr_bytes(hiops_bytes_bdev(file)));
 }
+
+/* What asks for no more than how the disk is: of linux/fs.h and linux/blkdev.h. */
+static bool hiops_bytes_answers(unsigned int cmd)
+{
+	if (_IOC_TYPE(cmd) != 0x12)
+		return false;
+	/* By their numbers: those of 32-bit callers differ in the size of an answer. */
+	switch (_IOC_NR(cmd)) {
+	case _IOC_NR(BLKROGET):
+	case _IOC_NR(BLKGETSIZE):
+	case _IOC_NR(BLKSECTGET):
+	case _IOC_NR(BLKSSZGET):
+	case _IOC_NR(BLKBSZGET):
+	case _IOC_NR(BLKGETSIZE64):
+	case _IOC_NR(BLKIOMIN):
+	case _IOC_NR(BLKIOOPT):
+	case _IOC_NR(BLKALIGNOFF):
+	case _IOC_NR(BLKPBSZGET):
+	case _IOC_NR(BLKDISCARDZEROES):
+	case _IOC_NR(BLKROTATIONAL):
+	case _IOC_NR(BLKGETDISKSEQ):
+		return true;
+	}
+	return false;
+}
+
+static long hiops_bytes_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct file *bdev_file = file->private_data;
+
+	if (!hiops_bytes_answers(cmd))
+		return -ENOTTY;
+	return bdev_file->f_op->unlocked_ioctl(bdev_file, cmd, arg);
+}
+
+#ifdef CONFIG_COMPAT
+static long hiops_bytes_compat_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct file *bdev_file = file->private_data;
+
+	if (!hiops_bytes_answers(cmd))
+		return -ENOTTY;
+	return bdev_file->f_op->compat_ioctl(bdev_file, cmd, arg);
+}
+#endif
 
 static const struct file_operations hiops_bytes_fops = {
 	.owner = THIS_MODULE,
 	.open = hiops_bytes_open,
 	.release = hiops_bytes_release,
 	.read_iter = hiops_bytes_read_iter,
-	.splice_read = copy_splice_read,
+	.write_iter = hiops_bytes_write_iter,
+	.fsync = hiops_bytes_fsync,
 	.llseek = hiops_bytes_llseek,
+	.unlocked_ioctl = hiops_bytes_ioctl,
+#ifdef CONFIG_COMPAT
+	.compat_ioctl = hiops_bytes_compat_ioctl,
+#endif
+	.splice_read = copy_splice_read,
+	.splice_write = iter_file_splice_write,
 };
 
 int hiops_bytes_begin(void)
@@ -206,99 +409,4 @@ bool hiops_bytes_hide(struct hiops_bytes_node *node, bool has_to)
 	cdev_device_del(&node->cdev, &node->dev);
 	put_device(&node->dev);
 	return true;
-}
-
-/* As blk_try_enter_queue() does. */
-static bool hiops_bytes_try_enter(struct request_queue *q)
-{
-	bool entered;
-
-	rcu_read_lock();
-	entered = percpu_ref_tryget_live_rcu(&q->q_usage_counter);
-	if (entered && blk_queue_pm_only(q)) {
-		percpu_ref_put(&q->q_usage_counter);
-		entered = false;
-	}
-	rcu_read_unlock();
-	return entered;
-}
-
-/* As __bio_queue_enter() does. */
-bool hiops_bytes_enter(struct gendisk *disk)
-{
-	struct request_queue *q = disk->queue;
-
-	while (!hiops_bytes_try_enter(q)) {
-		/* Pairs with blk_freeze_queue_start(): the counter is looked at first. */
-		smp_rmb();
-		wait_event(q->mq_freeze_wq,
-			   (!q->mq_freeze_depth && !blk_queue_pm_only(q)) ||
-			   hiops_bytes_is_dead(disk));
-		if (hiops_bytes_is_dead(disk))
-			return false;
-	}
-#ifdef CONFIG_LOCKDEP
-	rwsem_acquire_read(&q->io_lockdep_map, 0, 0, _RET_IP_);
-	rwsem_release(&q->io_lockdep_map, _RET_IP_);
-#endif
-	return true;
-}
-
-void hiops_bytes_exit(struct gendisk *disk)
-{
-	percpu_ref_put(&disk->queue->q_usage_counter);
-}
-
-bool hiops_bytes_is_quiesced(const struct gendisk *disk)
-{
-	return blk_queue_quiesced(disk->queue);
-}
-
-bool hiops_bytes_is_dead(const struct gendisk *disk)
-{
-	return test_bit(GD_DEAD, &disk->state);
-}
-
-u32 hiops_bytes_timeout(const struct gendisk *disk)
-{
-	return READ_ONCE(disk->queue->rq_timeout);
-}
-
-u32 hiops_bytes_queue_of(const struct blk_mq_tag_set *set, unsigned int cpu)
-{
-	return set->map[HCTX_TYPE_DEFAULT].mq_map[cpu];
-}
-
-int hiops_bytes_errno(u8 status)
-{
-	return blk_status_to_errno((__force blk_status_t)status);
-}
-
-unsigned long hiops_bytes_begin_acct(struct gendisk *disk)
-{
-	/* 0: nothing is counted. */
-	if (!blk_queue_io_stat(disk->queue))
-		return 0;
-	return bdev_start_io_acct(disk->part0, REQ_OP_READ, jiffies | 1);
-}
-
-void hiops_bytes_end_acct(struct gendisk *disk, u32 sectors, unsigned long begun)
-{
-	if (begun)
-		bdev_end_io_acct(disk->part0, REQ_OP_READ, sectors, begun);
-}
-
-void hiops_pagefault_disable(void)
-{
-	pagefault_disable();
-}
-
-void hiops_pagefault_enable(void)
-{
-	pagefault_enable();
-}
-
-void hiops_account_read(size_t bytes)
-{
-	task_io_account_read(bytes);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A disk's bytes: the character device through which they are read, the block
- * layer's counter of what is under way, and copies to user memory.
+ * A disk's bytes: the character device through which they are read and written, and
+ * what is done with the disk's queue.
  */
 #ifndef HIOPS_BYTES_H
 #define HIOPS_BYTES_H
@@ -30,9 +30,10 @@ bool hiops_bytes_hide(struct hiops_bytes_node *node, bool has_to);
 
 /*
  * Counts an I/O of the disk's that the block layer does not know, which a freeze
- * waits for; false: the disk is dead. Sleeps while the disk is frozen.
+ * waits for; -ENODEV: the disk is dead. Sleeps while the disk is frozen, if it may;
+ * else -EAGAIN.
  */
-bool hiops_bytes_enter(struct gendisk *disk);
+int hiops_bytes_enter(struct gendisk *disk, bool may_wait);
 /* It is over. Any context. */
 void hiops_bytes_exit(struct gendisk *disk);
 
@@ -47,11 +48,11 @@ u32 hiops_bytes_queue_of(const struct blk_mq_tag_set *set, unsigned int cpu);
 int hiops_bytes_errno(u8 status);
 
 /*
- * A read begins, and is over, in /proc/diskstats, unless that is off. What the first
- * answers is for the second. Any context.
+ * A command begins, and is over, in /proc/diskstats, unless that is off. What the
+ * first answers is for the second. Any context.
  */
-unsigned long hiops_bytes_begin_acct(struct gendisk *disk);
-void hiops_bytes_end_acct(struct gendisk *disk, u32 sectors, unsigned long begun);
+unsigned long hiops_bytes_begin_acct(struct gendisk *disk, bool is_write);
+void hiops_bytes_end_acct(struct gendisk *disk, bool is_write, u32 sectors, unsigned long begun);
 
 /*
  * Between these a page of user memory that is not there is a failure, and is not waited
@@ -59,10 +60,27 @@ void hiops_bytes_end_acct(struct gendisk *disk, u32 sectors, unsigned long begun
  */
 void hiops_pagefault_disable(void);
 void hiops_pagefault_enable(void);
-/* Counts bytes as read by the calling thread. Any context. */
+/* Counts bytes as read, or written, by the calling thread. Any context. */
 void hiops_account_read(size_t bytes);
+void hiops_account_write(size_t bytes);
 
-/* Implemented in Rust: reads from pos on; so many bytes, or a negative errno. */
-ssize_t hiops_bytes_read(struct gendisk *disk, loff_t pos, struct iov_iter *to);
+/* The most bytes that one command moves. */
+#define HIOPS_BYTES_SPAN 8192
+
+/* How bytes are written: waiting for none but the device, */
+#define HIOPS_BYTES_NOWAIT 1
+/* so that they are durable at the end, on a disk that has FUA, */
+#define HIOPS_BYTES_FUA 2
+/* all with one command, or not at all. */
+#define HIOPS_BYTES_UNTORN 4
+
+/*
+ * Implemented in Rust: read or write from pos on, as far as one command goes; so many
+ * bytes, or a negative errno. 0: at the end of the disk; or nothing is written, as
+ * some of the count bytes are in a page that is not there.
+ */
+ssize_t hiops_bytes_read(struct gendisk *disk, loff_t pos, struct iov_iter *to, bool may_wait);
+ssize_t hiops_bytes_write(struct gendisk *disk, loff_t pos, struct iov_iter *from, size_t count,
+			  u32 flags);
 
 #endif

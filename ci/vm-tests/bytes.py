@@ -2,18 +2,28 @@
 # SPDX-License-Identifier: GPL-2.0
 """What bytes.sh does with /dev/<disk>_bytes that a shell can't: bytes.py VERB BYTES DISK [ARG...].
 
-check: every edge, and ranges at random, are what the block device has there. readers: threads read
-at random until a file is there, and compare; the last line says how often, and what went wrong.
+check: every edge, and ranges at random, are what the block device has there, and what is written is
+there, and nothing else. users: threads read and write at random until a file is there, and compare;
+the last line says how often, and what went wrong.
 """
+
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import random
+import struct
 import sys
 import threading
 
-MOST = 4096
+# What is changed by writers, who leave the rest to readers: so many bytes from the disk's first.
+AREA = 64 * 512
+# Each writer has one in so many pieces of that: the pieces of a block are of several.
+PIECE = 100
+# linux/fs.h.
+BLKGETSIZE64, BLKSSZGET, BLKROGET, BLKFLSBUF = 0x80081272, 0x1268, 0x125E, 0x1261
+RWF_ATOMIC, RWF_APPEND = 0x40, 0x10
 
 
 def content(disk):
@@ -29,10 +39,6 @@ def content(disk):
     return bytes(whole)
 
 
-def wanted(whole, offset, length):
-    return whole[offset : offset + min(length, MOST)]
-
-
 def fails(with_, call, *args):
     try:
         call(*args)
@@ -42,16 +48,23 @@ def fails(with_, call, *args):
         raise AssertionError(f"no errno {with_}")
 
 
+def ranges(size, block):
+    """Offsets and lengths at each edge."""
+    near = [0, 1, 2, block - 1, block, block + 1, 2 * block - 1, 2 * block, 3 * block + 7]
+    lengths = [0, 1, 2, block - 1, block, block + 1, 4095, 4096, 4097, 8191, 8193, 50000]
+    for offset in near + [size - at for at in near[1:]]:
+        for length in lengths:
+            yield offset, length
+
+
 def edges(fd, whole, block):
     size = len(whole)
-    near = [0, 1, 2, block - 1, block, block + 1, 2 * block - 1, 2 * block, 3 * block + 7]
-    lengths = [0, 1, 2, block - 1, block, block + 1, MOST - 1, MOST, MOST + 1, 1 << 20]
-    for offset in near + [size - at for at in near[1:]] + [size, size + 1, 2**62]:
-        for length in lengths:
-            got = os.pread(fd, length, offset)
-            assert got == wanted(whole, offset, length), f"{length} at {offset}: {len(got)}"
+    for offset, length in ranges(size, block):
+        got = os.pread(fd, length, offset)
+        assert got == whole[offset : offset + length], f"{length} at {offset}: {len(got)}"
+    for offset in (size, size + 1, 2**62, 2**63 - 2):
+        assert os.pread(fd, 1, offset) == b""
     fails(errno.EINVAL, os.pread, fd, 1, -1)
-    assert os.pread(fd, 1, 2**63 - 2) == b""
 
 
 def guards(fd, whole):
@@ -67,17 +80,23 @@ def guards(fd, whole):
     assert b"".join(parts) == whole[511 : 511 + 803]
 
 
-def faults(fd, whole):
-    """A page that is not there: what came before it is read, or EFAULT."""
+def hole():
+    """libc, and three pages, of which none was touched and the last is unmapped."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    libc.pread.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
-    libc.pread.restype = ctypes.c_ssize_t
-    # Pages that were never touched, and one that is unmapped behind them.
+    for call in (libc.pread, libc.pwrite):
+        call.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long]
+        call.restype = ctypes.c_ssize_t
     at = libc.mmap(None, 3 * 4096, 3, 0x22, -1, 0)
     libc.munmap(at + 2 * 4096, 4096)
+    return libc, at
+
+
+def faults(fd, whole):
+    """A page that is not there: what came before it is read, or EFAULT."""
+    libc, at = hole()
     assert libc.pread(fd, at + 4096 - 100, 300, 50) == 300
     assert ctypes.string_at(at + 4096 - 100, 300) == whole[50:350]
     for inside in (1, 8, 100, 4095):
@@ -90,19 +109,136 @@ def faults(fd, whole):
     assert ctypes.get_errno() == errno.EFAULT
 
 
-def check(path, disk, block, times):
+class Written:
+    """A disk that is written by its bytes, and what has to be on it."""
+
+    def __init__(self, path, disk, flags=0):
+        self.fd, self.disk = os.open(path, os.O_RDWR | flags), disk
+        self.whole, self.dice = bytearray(content(disk)), random.Random(1)
+
+    def write(self, offset, length, flags=0):
+        data = self.dice.randbytes(length)
+        left = max(len(self.whole) - offset, 0)
+        if length and not left:
+            fails(errno.ENOSPC, os.pwritev, self.fd, [data], offset, flags)
+            return
+        done = os.pwritev(self.fd, [data], offset, flags)
+        assert done == min(length, left), f"{length} at {offset}: {done}"
+        self.whole[offset : offset + done] = data[:done]
+
+    def check(self):
+        there = content(self.disk)
+        if there == self.whole:
+            return
+        wrong = [at for at, (is_, was) in enumerate(zip(there, self.whole)) if is_ != was]
+        raise AssertionError(f"{len(wrong)} bytes are wrong, from {wrong[0]} to {wrong[-1]}")
+
+
+def written(path, disk, block, times):
+    """What is written is there, whoever reads it, and nothing else is."""
+    it = Written(path, disk)
+    size = len(it.whole)
+    # Some of the disk is in the page cache before, clean and dirty: neither hides what is written.
+    cached = os.open(disk, os.O_RDWR)
+    os.pread(cached, 65536, 0)
+    dirty = os.urandom(100)
+    os.pwrite(cached, dirty, 3 * 4096)
+    it.whole[3 * 4096 : 3 * 4096 + 100] = dirty
+    assert os.pread(it.fd, 100, 3 * 4096) == dirty, "what was not written back yet"
+    for offset, length in ranges(size, block):
+        it.write(offset, length)
+    assert os.pread(cached, 65536, 0) == it.whole[:65536], "the page cache is old"
+    os.close(cached)
+    it.check()
+    for _ in range(times):
+        it.write(it.dice.randrange(size), it.dice.randrange(1, 10000))
+    it.check()
+    for flags in (os.RWF_DSYNC, os.RWF_SYNC, os.RWF_NOWAIT):
+        it.write(1234, 777, flags)
+        it.write(block, block, flags)
+    assert os.preadv(it.fd, [bytearray(5)], 1, os.RWF_NOWAIT) == 5
+    os.fsync(it.fd)
+    os.fdatasync(it.fd)
+    it.check()
+    refusals(it, path, size)
+    missing(it)
+    asked(it.fd, size, block)
+    # Bytes of one call that come from several places.
+    assert os.pwritev(it.fd, [b"abc", b"", b"d" * 700, b"ef"], 5 * block - 1) == 705
+    it.whole[5 * block - 1 : 5 * block + 704] = b"abc" + b"d" * 700 + b"ef"
+    it.check()
+    os.close(it.fd)
+    synced = Written(path, disk, os.O_DSYNC)
+    synced.write(99, 1001)
+    synced.check()
+    os.close(synced.fd)
+
+
+def refusals(it, path, size):
+    """What can't be written changes nothing."""
+    fails(errno.EINVAL, os.pwrite, it.fd, b"x", -1)
+    for offset in (size, size + 1, 2**62):
+        fails(errno.ENOSPC, os.pwrite, it.fd, b"x", offset)
+    fails(errno.EINVAL, os.pwritev, it.fd, [b"x"], 0, RWF_APPEND)
+    appending = os.open(path, os.O_WRONLY | os.O_APPEND)
+    fails(errno.EINVAL, os.write, appending, b"x")
+    os.close(appending)
+    # One who wants to be alone, beside others; and beside none.
+    fails(errno.EBUSY, os.open, path, os.O_RDWR | os.O_EXCL)
+    reader = os.open(path, os.O_RDONLY)
+    fails(errno.EBADF, os.pwrite, reader, b"x", 0)
+    os.close(reader)
+
+
+def missing(it):
+    """A page that is not there is not written; what is before it may be."""
+    libc, at = hole()
+    ctypes.memset(at, 7, 4096)
+    # The second page was never touched: zeroes.
+    assert libc.pwrite(it.fd, at + 4096 - 100, 300, 70) == 300
+    it.whole[70:370] = b"\7" * 100 + bytes(200)
+    for inside in (1, 8, 100, 4095):
+        got = libc.pwrite(it.fd, at + 2 * 4096 - inside, 4096, 9)
+        assert got == inside, got
+        it.whole[9 : 9 + got] = bytes(got)
+    assert libc.pwrite(it.fd, at + 2 * 4096, 100, 0) == -1
+    assert ctypes.get_errno() == errno.EFAULT
+
+
+def asked(fd, size, block):
+    """As of a block device."""
+    told = fcntl.ioctl(fd, BLKGETSIZE64, bytes(8))
+    assert struct.unpack("Q", told)[0] == size
+    assert struct.unpack("i", fcntl.ioctl(fd, BLKSSZGET, bytes(4)))[0] == block
+    assert struct.unpack("i", fcntl.ioctl(fd, BLKROGET, bytes(4)))[0] == 0
+    fails(errno.ENOTTY, fcntl.ioctl, fd, BLKFLSBUF, 0)
+    assert os.lseek(fd, 0, os.SEEK_END) == size
+    assert os.lseek(fd, -5, os.SEEK_END) == size - 5
+    fails(errno.EINVAL, os.lseek, fd, size + 1, os.SEEK_SET)
+
+
+def untorn(path, disk, most):
+    """Blocks that are written whole or not at all, up to so many bytes."""
+    it = Written(path, disk)
+    if not most:
+        fails(errno.EOPNOTSUPP, it.write, 0, 512, RWF_ATOMIC)
+        return
+    it.write(most, most, RWF_ATOMIC)
+    for offset, length in ((most, 2 * most), (most // 2, most), (0, most - 1), (1, 512)):
+        fails(errno.EINVAL, os.pwritev, it.fd, [bytes(length)], offset, RWF_ATOMIC)
+    it.check()
+    os.close(it.fd)
+
+
+def check(path, disk, block, times, atomic):
     whole = content(disk)
     assert len(set(whole[:65536])) > 200, "the disk has nothing to tell apart"
     fd = os.open(path, os.O_RDONLY)
     edges(fd, whole, block)
     guards(fd, whole)
     faults(fd, whole)
-    assert os.lseek(fd, 0, os.SEEK_END) == len(whole)
     os.lseek(fd, 5, os.SEEK_SET)
     assert os.read(fd, 10) + os.read(fd, 10) == whole[5:25]
-    fails(errno.EOPNOTSUPP, os.preadv, fd, [bytearray(1)], 0, os.RWF_NOWAIT)
-    for mode in (os.O_WRONLY, os.O_RDWR):
-        fails(errno.EROFS, os.open, path, mode)
     os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
     os.close(fd)
     wrong = []
@@ -111,13 +247,16 @@ def check(path, disk, block, times):
         dice = random.Random(seed)
         fd = os.open(path, os.O_RDONLY)
         for _ in range(times):
-            offset, length = dice.randrange(len(whole)), dice.randrange(1, MOST + 1)
-            if os.pread(fd, length, offset) != wanted(whole, offset, length):
+            offset, length = dice.randrange(len(whole)), dice.randrange(1, 5000)
+            if os.pread(fd, length, offset) != whole[offset : offset + length]:
                 wrong.append((offset, length))
         os.close(fd)
 
     together([threading.Thread(target=reader, args=(seed,)) for seed in range(8)])
     assert not wrong, f"{len(wrong)} differ: {wrong[:3]}"
+    written(path, disk, block, times // 5)
+    untorn(path, disk, atomic)
+    together([threading.Thread(target=neighbour, args=(path, me, times)) for me in range(8)])
 
 
 def together(threads):
@@ -127,36 +266,83 @@ def together(threads):
         thread.join()
 
 
-def readers(path, disk, count, enough):
-    """As many as `count`, until the file `enough` is there, or the disk is not."""
+class Pieces:
+    """What one of several writers writes: pieces of blocks whose other bytes are theirs."""
+
+    def __init__(self, path, me, writers):
+        self.fd, self.dice = os.open(path, os.O_RDWR), random.Random(me)
+        self.offsets = range(me * PIECE, AREA - PIECE, writers * PIECE)
+        self.there = {}
+
+    def write(self):
+        offset, data = self.dice.choice(self.offsets), self.dice.randbytes(PIECE)
+        self.there.pop(offset, None)
+        assert os.pwrite(self.fd, data, offset) == PIECE
+        self.there[offset] = data
+
+    def wrong(self):
+        """How many are not as they were written."""
+        return sum(
+            os.pread(self.fd, PIECE, offset) != data for offset, data in self.there.items()
+        )
+
+
+def neighbour(path, me, times):
+    mine = Pieces(path, me, 8)
+    for _ in range(times):
+        mine.write()
+    assert not mine.wrong(), "a neighbour's write has undone one of these"
+    os.close(mine.fd)
+
+
+def users(path, disk, count, enough):
+    """So many readers, and two writers, until the file `enough` is there, or the disk is not."""
     whole = content(disk)
-    told, lock = {"reads": 0, "wrong": 0}, threading.Lock()
+    told, lock = {"reads": 0, "writes": 0, "wrong": 0}, threading.Lock()
+
+    def tell(last, **counts):
+        with lock:
+            for name, number in counts.items():
+                told[name] += number
+            if last:
+                told[last] = told.get(last, 0) + 1
 
     def reader(seed):
         dice, fd, reads, wrong, last = random.Random(seed), os.open(path, os.O_RDONLY), 0, 0, None
         while not os.path.exists(enough):
-            offset, length = dice.randrange(len(whole)), dice.randrange(1, 600)
+            offset, length = dice.randrange(AREA, len(whole)), dice.randrange(1, 600)
             try:
-                wrong += os.pread(fd, length, offset) != wanted(whole, offset, length)
+                wrong += os.pread(fd, length, offset) != whole[offset : offset + length]
             except OSError as error:
                 last = errno.errorcode[error.errno]
                 break
             reads += 1
         os.close(fd)
-        with lock:
-            told["reads"] += reads
-            told["wrong"] += wrong
-            if last:
-                told[last] = told.get(last, 0) + 1
+        tell(last, reads=reads, wrong=wrong)
 
+    def writer(me):
+        mine, writes, wrong, last = Pieces(path, me, 2), 0, 0, None
+        try:
+            while not os.path.exists(enough):
+                mine.write()
+                writes += 1
+            wrong = mine.wrong()
+        except OSError as error:
+            last = errno.errorcode[error.errno]
+        os.close(mine.fd)
+        tell(last, writes=writes, wrong=wrong)
+
+    # The writers first: beside many that read already the last would be late.
+    threads = [threading.Thread(target=writer, args=(me,)) for me in range(2)]
+    threads += [threading.Thread(target=reader, args=(seed,)) for seed in range(count)]
     print("ready", flush=True)
-    together([threading.Thread(target=reader, args=(seed,)) for seed in range(count)])
+    together(threads)
     print(" ".join(f"{name}={number}" for name, number in sorted(told.items())), flush=True)
 
 
 if __name__ == "__main__":
     verb, path, disk, *rest = sys.argv[1:]
     if verb == "check":
-        check(path, disk, int(rest[0]), int(rest[1]))
+        check(path, disk, *map(int, rest))
     else:
-        readers(path, disk, int(rest[0]), rest[1])
+        users(path, disk, int(rest[0]), rest[1])

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# A disk's bytes, read through /dev/<disk>_bytes: of a RAM disk, of NVMe and of SATA drives; what is
-# right, what is refused, and readers while a disk is reset, frozen, resized and taken away.
+# A disk's bytes, read and written through /dev/<disk>_bytes: of a RAM disk, of NVMe and of SATA
+# drives; what is right, what is refused, and users while a disk is reset, frozen and taken away.
 # kernels: stock debug
 # vm: --timeout 1800
 # vm: --qemu '-drive file=$DIR/nvme.img,format=raw,if=none,id=n0,cache=unsafe'
@@ -17,34 +17,46 @@ use() { # DISK: what follows is about it
 	DISK=$1 D=/dev/$1 B=/dev/$1_bytes H=/sys/block/$1/hiops
 }
 py() { python3 -B ci/vm-tests/bytes.py "$@"; }
+check() {
+	local queue=/sys/block/$DISK/queue
+	py check "$B" "$D" "$(cat "$queue/logical_block_size")" "$TIMES" \
+		"$(cat "$queue/atomic_write_unit_max_bytes")"
+}
 fill() { # with what tells blocks and bytes apart
 	head -c "$(blockdev --getsize64 "$D")" /dev/urandom >"$OUT.data" &&
 		dd if="$OUT.data" of="$D" bs=1M oflag=direct status=none
 }
-# begin COUNT: readers at work on the disk; over: ends them, and tells in HEARD what they have read.
+# begin COUNT: as many readers, and two writers, at work on the disk; over: ends them, and tells in
+# HEARD what they have done.
 begin() {
 	rm -f "$ENOUGH" "$OUT.told"
-	py readers "$B" "$D" "$1" "$ENOUGH" >"$OUT.told" 2>&1 &
-	READERS=$!
+	py users "$B" "$D" "$1" "$ENOUGH" >"$OUT.told" 2>&1 &
+	USERS=$!
 	until_true 120 grep -q ready "$OUT.told"
 }
 over() {
 	touch "$ENOUGH"
-	until_true 120 ended "$READERS"
+	until_true 120 ended "$USERS"
 	HEARD=$(tail -n 1 "$OUT.told")
-	echo "readers: $HEARD" >&2
+	echo "users: $HEARD" >&2
 }
-# some_more COUNT: the disk has had as many more reads.
+# some_more COUNT: the disk has had as many more commands.
 some_more() {
 	local target=$(($(stat completed) + $1))
 	reached() { [ "$(stat completed)" -ge "$target" ]; }
 	until_true 120 reached
 }
 all_over() { is "$(stat submitted) == $(stat completed)"; }
-# right NAME [PATTERN]: what the readers that have ended tell: nothing is wrong, and it looks so.
-right() { expect "$1" grep -Eq "^${2:-reads=[1-9][0-9]* wrong=0\$}" <<<"$HEARD"; }
+# right NAME [GONE]: what the users that have ended tell: nothing is wrong, and to GONE of them the
+# disk was no more.
+right() {
+	expect "$1" grep -Eq "^${2:+ENODEV=$2 }reads=[1-9][0-9]* writes=[1-9][0-9]* wrong=0\$" \
+		<<<"$HEARD"
+}
 
-TIMES=$(on_debug 50 1000)
+# In make test-long 8 threads make 20,000 reads and as many writes.
+TIMES=$(on_debug 50 "${HIOPS_LONG:+2500}")
+TIMES=${TIMES:-500}
 ROUNDS=$(seq "$(on_debug 1 2)")
 # Whether this is short: on the debug kernel, which takes ten times as long, outside make test-long.
 is_short() { [ -z "${HIOPS_LONG:-}" ] && [ "${HIOPS_VM_KERNEL:-stock}" = debug ]; }
@@ -59,8 +71,7 @@ checked() {
 	expect "$1-is-on" reads "$H/bytes" 1
 	expect "$1-there" test -c "$B"
 	same "$1-mode" "$(command stat -c %a "$B")" 660
-	expect "$1-check" py check "$B" "$D" "$(cat "/sys/block/$DISK/queue/logical_block_size")" \
-		"$TIMES"
+	expect "$1-check" check
 	expect "$1-all-over" all_over
 	exec 9<"$B"
 	refused "$1-busy" 'usy' put 0 "$H/bytes"
@@ -100,10 +111,19 @@ exec 9<"$B"
 refused keeps-the-module 'in use' rmmod hiops
 expect mkfs mkfs.ext4 -qF "$D"
 expect mount mount "$D" /mnt
+# Who writes has it alone with others that do.
+refused writer-of-a-mounted-disk 'usy' dd if=/dev/zero of="$B" bs=1 count=1
 magic() { dd if="$B" bs=1 skip=$((1024 + 56)) count=2 status=none | od -An -tx1 | tr -d ' '; }
 same superblock "$(magic)" 53ef
 expect umount umount /mnt
 exec 9<&-
+exec 9<>"$B"
+tells 32 mount-of-a-written-disk "an't open" mount "$D" /mnt
+refused swap-of-a-written-disk 'usy' mkswap "$D"
+exec 9<&-
+expect read-only blockdev --setro "$D"
+refused read-only-write 'ead-only' dd if=/dev/zero of="$B" bs=1 count=1
+expect read-write blockdev --setrw "$D"
 expect fill-again fill
 
 # More readers than there are tags, and on the stock kernel than buffers; the block layer's own
@@ -130,7 +150,7 @@ over
 right changed
 expect changed-all-over all_over
 expect changed-no-errors is "$(stat errors) == 0"
-# A CPU that goes takes nobody's read along.
+# A CPU that goes takes nobody's command along.
 begin 4
 expect cpu-off put 0 /sys/devices/system/cpu/cpu1/online
 some_more 50
@@ -213,12 +233,12 @@ begin 8
 some_more 50
 expect nvme-unbind $BIND $PCI none
 over
-right nvme-unbound 'ENODEV=8 reads=[1-9][0-9]* wrong=0$'
+right nvme-unbound 10
 expect nvme-node-gone absent "$B"
 expect bind-again $BIND $PCI hiops_nvme
 use "$(disk_of $PCI)"
 expect nvme-on-again put 1 "$H/bytes"
-expect nvme-check-again py check "$B" "$D" 4096 "$TIMES"
+expect nvme-check-again check
 expect nvme-leave $BIND $PCI none
 
 # SATA.
@@ -245,7 +265,7 @@ some_more 50
 expect sata-delete put 1 "$H/delete"
 expect sata-gone until_true 60 absent "$B"
 over
-right sata-deleted 'ENODEV=8 reads=[1-9][0-9]* wrong=0$'
+right sata-deleted 10
 expect sata-leave $BIND $PCI none
 expect rmmod-last rmmod hiops
 plan

@@ -383,7 +383,7 @@ pub(crate) fn write_stats(
         .wrapping_add(late)
         .wrapping_add(vain)
         .wrapping_add(woken);
-    let lines: [(&str, u64); 26] = [
+    let lines: [(&str, u64); 31] = [
         ("submitted", sums.submitted),
         ("completed", completed),
         ("completed_irq", irq),
@@ -410,6 +410,11 @@ pub(crate) fn write_stats(
         ("naps_vain", vain),
         ("naps_woken", woken),
         ("resets_asked", counts.asked),
+        ("bytes_reads", sums.bytes.reads),
+        ("bytes_writes", sums.bytes.writes),
+        ("bytes_merged", sums.bytes.merged),
+        ("bytes_wanted", sums.bytes.wanted),
+        ("bytes_moved", sums.bytes.moved),
     ];
     (lines.iter()).try_for_each(|(name, value)| writeln!(to, "{name} {value}"))
 }

@@ -13,7 +13,7 @@ use crate::sample::{ControllerSample, DiskSample, Sample};
 use std::path::Path;
 
 /// Counters of a disk: the name here, its name in `stats`, what it counts.
-const DISK: [(&str, &str, &str); 6] = [
+const DISK: [(&str, &str, &str); 11] = [
     (
         "hiops_submitted_total",
         "submitted",
@@ -44,6 +44,31 @@ const DISK: [(&str, &str, &str); 6] = [
         "swept",
         "Requests that no thread, timer or interrupt ended: a thread they were left to (lazy) did \
          not come, or a reset, a removal or a time-out ended them",
+    ),
+    (
+        "hiops_bytes_reads_total",
+        "bytes_reads",
+        "Commands that have read a disk's bytes for a caller",
+    ),
+    (
+        "hiops_bytes_writes_total",
+        "bytes_writes",
+        "Commands that have written a disk's bytes",
+    ),
+    (
+        "hiops_bytes_merged_total",
+        "bytes_merged",
+        "Writes of bytes for which the rest of a block was read before",
+    ),
+    (
+        "hiops_bytes_wanted_total",
+        "bytes_wanted",
+        "Bytes of a disk's bytes that callers have read and written",
+    ),
+    (
+        "hiops_bytes_moved_total",
+        "bytes_moved",
+        "Bytes that the device has moved for them",
     ),
 ];
 

@@ -13,7 +13,7 @@ use crate::blk::hctx::{Late, Offer, QueueRef, Rq, WaitStart, Waited};
 use crate::blk::ioctl::ControllerCounts;
 use crate::blk::upper::BlkUpper;
 use crate::bytes::io::{BytesQueue, Io as BytesIo, Req};
-use crate::bytes::memory::MOST_READS;
+use crate::bytes::memory::MOST_COMMANDS;
 use crate::platform::{stamp, stamps_to_ns, KernelPlatform, PreemptOff};
 use crate::timers::{CoarseExpired, Expired, Polled};
 use crate::wait;
@@ -81,7 +81,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
                 new,
                 upper,
                 strategy,
-                depth.saturating_add(MOST_READS),
+                depth.saturating_add(MOST_COMMANDS),
             )?,
             vector,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]

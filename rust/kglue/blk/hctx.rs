@@ -185,6 +185,23 @@ pub(crate) struct Sums {
     pub(crate) errors: u64,
     pub(crate) retried: u64,
     pub(crate) timeouts: u64,
+    /// Its bytes.
+    pub(crate) bytes: BytesSums,
+}
+
+/// What threads have done with a disk's bytes (`crate::bytes`).
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct BytesSums {
+    /// Commands that have read for a caller.
+    pub(crate) reads: u64,
+    /// Commands that have written.
+    pub(crate) writes: u64,
+    /// Those of them for which blocks were read before.
+    pub(crate) merged: u64,
+    /// Bytes that callers have read and written.
+    pub(crate) wanted: u64,
+    /// Bytes that went to the device or came from it.
+    pub(crate) moved: u64,
 }
 
 /// Which of the counts.
@@ -200,9 +217,14 @@ enum Count {
     Errors = 7,
     Retried = 8,
     Timeouts = 9,
+    BytesReads = 10,
+    BytesWrites = 11,
+    BytesMerged = 12,
+    BytesWanted = 13,
+    BytesMoved = 14,
 }
 
-const _: () = assert!(Count::Timeouts as u32 + 1 == shims::HIOPS_COUNTS);
+const _: () = assert!(Count::BytesMoved as u32 + 1 == shims::HIOPS_COUNTS);
 
 impl DiskStats {
     /// All of them 0. Sleeps.
@@ -267,6 +289,29 @@ impl DiskStats {
         self.add(Count::Timeouts, 1);
     }
 
+    /// A read of a caller's has got `len` of the bytes that it wants.
+    #[inline]
+    pub(crate) fn bytes_read(&self, len: usize) {
+        self.add(Count::BytesReads, 1);
+        // CAST: a `usize` has 64 bits at most.
+        self.add(Count::BytesWanted, len as u64);
+    }
+
+    /// `len` bytes of a caller's were written, `merged` with others of their blocks.
+    #[inline]
+    pub(crate) fn bytes_written(&self, len: usize, merged: bool) {
+        self.add(Count::BytesWrites, 1);
+        self.add(Count::BytesMerged, u64::from(merged));
+        // CAST: a `usize` has 64 bits at most.
+        self.add(Count::BytesWanted, len as u64);
+    }
+
+    /// A command for bytes has moved `len` of them.
+    #[inline]
+    pub(crate) fn bytes_moved(&self, len: u32) {
+        self.add(Count::BytesMoved, u64::from(len));
+    }
+
     /// What was counted so far.
     pub(crate) fn sums(&self) -> Sums {
         use Count::{Coop, Irq, Lazy, Poll, Sweep};
@@ -277,6 +322,13 @@ impl DiskStats {
             errors: self.sum(Count::Errors),
             retried: self.sum(Count::Retried),
             timeouts: self.sum(Count::Timeouts),
+            bytes: BytesSums {
+                reads: self.sum(Count::BytesReads),
+                writes: self.sum(Count::BytesWrites),
+                merged: self.sum(Count::BytesMerged),
+                wanted: self.sum(Count::BytesWanted),
+                moved: self.sum(Count::BytesMoved),
+            },
         }
     }
 

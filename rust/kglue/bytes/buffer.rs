@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Memory of hiops' own that a device reads whole blocks into: mapped once, so that a read neither
-//! pins nor maps anything.
+//! Memory of hiops' own that whole blocks go to and come from: mapped once, so that neither a read
+//! nor a write pins or maps anything.
 
+use bytewise::SPAN;
 use core::ptr::NonNull;
-use hal::{DmaMem, Error, Platform};
+use hal::{DmaMem, Error, Platform, Segment};
 use kernel::prelude::*;
 
 use crate::platform::{DmaBlock, KernelPlatform};
 
-/// Bytes of a buffer: those that are wanted, with what is before and behind them in their blocks.
-pub(crate) const BUFFER: usize = 8192;
-
-/// Memory that a device reads blocks into.
+/// Memory for the blocks of one command.
 ///
 /// # Invariants
-/// `first` is the beginning of [`BUFFER`] bytes of `_memory`, which the device knows as `bus`.
+/// `first` is the beginning of [`SPAN`] bytes of `_memory`, which the device knows as `bus`.
 pub(crate) struct Buffer {
     first: NonNull<u8>,
     bus: u64,
@@ -40,7 +38,7 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     /// One of zeroes, for the device of `platform`. Sleeps.
     pub(crate) fn new(platform: &KernelPlatform) -> Result<Self, Error> {
-        match platform.dma(BUFFER) {
+        match platform.dma(SPAN) {
             Ok(block) => Ok(Self {
                 first: block.start(),
                 bus: block.bus_addr(),
@@ -54,7 +52,7 @@ impl Buffer {
 
     fn plain() -> Result<Self, Error> {
         let mut words =
-            KVec::<u64>::from_elem(0, BUFFER / 8, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
+            KVec::<u64>::from_elem(0, SPAN / 8, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         let first = NonNull::from(words.as_mut_slice()).cast::<u8>();
         // INVARIANT: so many words are as many bytes; a vector that does not grow stays in place.
         Ok(Self {
@@ -65,16 +63,19 @@ impl Buffer {
         })
     }
 
-    /// Its address, as the device knows it.
+    /// `len` bytes from `at` on, as the device knows them, if the buffer has those.
     #[inline]
-    pub(crate) fn bus(&self) -> u64 {
-        self.bus
+    pub(crate) fn segment(&self, at: u32, len: u32) -> Option<Segment> {
+        let end = at.checked_add(len)?;
+        let addr = self.bus.checked_add(u64::from(at))?;
+        // CAST: a small constant.
+        (end <= SPAN as u32).then_some(Segment { addr, len })
     }
 
-    /// Where `len` bytes from `skip` on are, if the buffer has those.
+    /// Where `len` bytes from `at` on are, if the buffer has those.
     #[inline]
-    pub(crate) fn part(&self, skip: usize, len: usize) -> Option<*const u8> {
-        let end = skip.checked_add(len)?;
-        (end <= BUFFER).then(|| self.first.as_ptr().wrapping_add(skip).cast_const())
+    pub(crate) fn part(&self, at: usize, len: usize) -> Option<*mut u8> {
+        let end = at.checked_add(len)?;
+        (end <= SPAN).then(|| self.first.as_ptr().wrapping_add(at))
     }
 }

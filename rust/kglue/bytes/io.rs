@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One read of bytes, as the engine has it ([`Io`]), beside a request of the block layer ([`Req`]);
-//! and where all of it is kept that has to outlive the call ([`Place`]): never on the reader's
-//! stack.
+//! One command between a device and a buffer, as the engine has it ([`Io`]), beside a request of
+//! the block layer ([`Req`]); and where all of it is kept that has to outlive the call ([`Place`]):
+//! never on its thread's stack.
 //!
-//! A reader never gives up: it waits until its I/O is over, which it is when the device does not
+//! That thread never gives up: it waits until its I/O is over, which it is when the device does not
 //! know the command any more (a completion, or a controller that was stopped). So no buffer is used
-//! again that a device may still write to.
+//! again that a device may still reach.
 //!
 //! ```text
-//!  reader: prepare --Io--> engine --end_cmd: outcome--> chain --finish: over--> reader: outcome
+//!  thread: prepare --Io--> engine --end_cmd: outcome--> chain --finish: over--> thread: outcome
 //! ```
 
 use core::cell::Cell;
@@ -25,11 +25,11 @@ use crate::work::Pinned;
 pub(crate) enum Req {
     /// A request of the block layer.
     Block(Rq),
-    /// A read of bytes.
+    /// A command of bytes.
     Bytes(Io),
 }
 
-/// A hardware queue, as a reader uses it. It is there while the reader has entered.
+/// A hardware queue, as a thread with bytes uses it. It is there while the thread has entered.
 pub(crate) trait BytesQueue: Send + Sync {
     /// Takes `io` over. With preemption off.
     fn submit(&self, io: Io, switches: Switches);
@@ -42,33 +42,21 @@ pub(crate) trait BytesQueue: Send + Sync {
     fn late(&self, io: &dyn Late);
 }
 
-/// What is to be read.
-#[derive(Clone, Copy)]
-pub(crate) struct Blocks {
-    /// [`hal::Unit::id`] of the disk.
-    pub(crate) unit: u32,
-    /// The first.
-    pub(crate) lba: u64,
-    /// How many.
-    pub(crate) count: u32,
-    /// Bytes of each, as a power of two.
-    pub(crate) shift: u8,
-}
-
 /// A buffer, with the I/O that it is used for.
 pub(crate) struct Place {
     pub(crate) buffer: Buffer,
     stats: Arc<DiskStats>,
-    /// The reader's until there is an [`Io`], then that one's, until it is over.
+    /// The thread's until there is an [`Io`], then that one's, until it is over.
     own: Own,
     /// It waits in the FIFO: looked at when it is late.
     waits: AtomicBool,
-    /// It is over, and everything here is the reader's again.
+    /// It is over, and everything here is the thread's again.
     over: AtomicBool,
 }
 
 struct Own {
-    blocks: Cell<Blocks>,
+    command: Cell<Command>,
+    segment: Cell<Segment>,
     thread: Cell<Option<Thread>>,
     waiter: Cell<Option<&'static Waiter<Offer, QueueRef>>>,
     outcome: Cell<Outcome>,
@@ -83,23 +71,27 @@ unsafe impl Sync for Place {}
 // SAFETY: it belongs to no thread.
 unsafe impl Send for Place {}
 
-/// The one handle of a read that is under way; to be ended exactly once.
+/// The one handle of a command that is under way; to be ended exactly once.
 pub(crate) struct Io(Pinned<Place>);
 
 impl Place {
     /// That of `buffer`, of the disk in whose `stats` it is counted.
     pub(crate) fn new(buffer: Buffer, stats: Arc<DiskStats>) -> Self {
-        let blocks = Blocks {
+        let command = Command {
+            op: Op::Read,
             unit: 0,
             lba: 0,
-            count: 0,
-            shift: 0,
+            blocks: 0,
+            block_shift: 0,
+            fua: false,
+            unmap: false,
         };
         Self {
             buffer,
             stats,
             own: Own {
-                blocks: Cell::new(blocks),
+                command: Cell::new(command),
+                segment: Cell::new(Segment { addr: 0, len: 0 }),
                 thread: Cell::new(None),
                 waiter: Cell::new(None),
                 outcome: Cell::new(Ok(())),
@@ -111,20 +103,22 @@ impl Place {
         }
     }
 
-    /// `blocks` are about to be read into the buffer for `thread`, the caller, which is tracked
-    /// with `waiter`.
+    /// `command` is about to move `segment`, of the buffer, for `thread`, the caller, which is
+    /// tracked with `waiter`.
     ///
     /// # Safety
-    /// The caller has the buffer, and keeps it, and the memory that it is in, until
-    /// [`Place::is_over`]; the result goes to a queue.
+    /// The segment is what [`Buffer::segment`] of the buffer has answered. The caller has the
+    /// buffer, and keeps it, and the memory that it is in, until [`Place::is_over`]; the result
+    /// goes to a queue.
     #[inline]
     pub(crate) unsafe fn prepare(
         &self,
-        blocks: Blocks,
+        (command, segment): (Command, Segment),
         thread: Option<Thread>,
         waiter: Option<&'static Waiter<Offer, QueueRef>>,
     ) -> Io {
-        self.own.blocks.set(blocks);
+        self.own.command.set(command);
+        self.own.segment.set(segment);
         self.own.thread.set(thread);
         self.own.waiter.set(waiter);
         self.over.store(false, Ordering::Relaxed);
@@ -154,17 +148,13 @@ impl Io {
     /// What it asks for.
     #[inline]
     pub(crate) fn command(&self) -> Command {
-        command(&self.0.get().own.blocks.get())
+        self.0.get().own.command.get()
     }
 
-    /// Where the data goes.
+    /// Where its data is.
     #[inline]
     pub(crate) fn segment(&self) -> Segment {
-        let (blocks, buffer) = (self.0.get().own.blocks.get(), &self.0.get().buffer);
-        Segment {
-            addr: buffer.bus(),
-            len: blocks.count.wrapping_shl(u32::from(blocks.shift)),
-        }
+        self.0.get().own.segment.get()
     }
 
     /// It waits in the FIFO from now on, which is counted.
@@ -179,13 +169,13 @@ impl Io {
         self.0.get().waits.store(false, Ordering::Relaxed);
     }
 
-    /// The waiter with which its reader is tracked.
+    /// The waiter with which its thread is tracked.
     #[inline]
     pub(crate) fn waiter(&self) -> Option<&'static Waiter<Offer, QueueRef>> {
         self.0.get().own.waiter.get()
     }
 
-    /// The device is done with it. Whether its reader is asleep.
+    /// The device is done with it. Whether its thread is asleep.
     #[inline]
     fn conclude(&self, outcome: Outcome) -> bool {
         let own = &self.0.get().own;
@@ -199,7 +189,7 @@ impl Io {
         asleep
     }
 
-    /// Gives everything back to its reader, and wakes that. With preemption off.
+    /// Gives everything back to its thread, and wakes that. With preemption off.
     #[inline]
     fn end(self, by: Context) {
         let place = self.0.get();
@@ -213,21 +203,7 @@ impl Io {
     }
 }
 
-/// The command that reads `blocks`.
-#[inline]
-pub(crate) fn command(blocks: &Blocks) -> Command {
-    Command {
-        op: Op::Read,
-        unit: blocks.unit,
-        lba: blocks.lba,
-        blocks: blocks.count,
-        block_shift: blocks.shift,
-        fua: false,
-        unmap: false,
-    }
-}
-
-/// Reads that are over, in a row.
+/// Commands that are over, in a row.
 #[derive(Default)]
 pub(crate) struct Ends(pub(crate) Option<Io>);
 
@@ -235,7 +211,7 @@ impl Ends {
     /// None.
     pub(crate) const EMPTY: Self = Self(None);
 
-    /// Takes `io`, with which the device is done. Whether its reader is asleep.
+    /// Takes `io`, with which the device is done. Whether its thread is asleep.
     // Not inline, as requests of the block layer pass its caller.
     #[inline(never)]
     pub(crate) fn put(&mut self, io: Io, outcome: Outcome) -> bool {
@@ -245,7 +221,7 @@ impl Ends {
         asleep
     }
 
-    /// Wakes all readers. With preemption off.
+    /// Wakes all their threads. With preemption off.
     #[inline(never)]
     pub(crate) fn end(&mut self, by: Context) {
         while let Some(io) = self.0.take() {

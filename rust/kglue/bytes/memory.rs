@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The buffers of a disk whose bytes are read, which devices write to: those of each hardware queue
-//! by themselves. They are a disk's own: of a device that says that it has read and has not, what
-//! is left in a buffer is that disk's.
+//! The buffers of a disk whose bytes are on, which devices reach: those of each hardware queue by
+//! themselves. They are a disk's own: of a device that says that it has read and has not, what is
+//! left in a buffer is that disk's.
 
-use bytewise::Free;
+use bytewise::{Free, SPAN};
 use core::sync::atomic::{AtomicU32, Ordering};
 use hal::Error;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
 use crate::blk::hctx::DiskStats;
-use crate::bytes::buffer::{Buffer, BUFFER};
+use crate::bytes::buffer::Buffer;
 use crate::bytes::io::{BytesQueue, Place};
 use crate::platform::KernelPlatform;
 use crate::work::Pinned;
 
-/// Disks of a controller whose bytes may be read at once.
+/// Disks of a controller whose bytes may be on at once.
 pub(crate) const MOST_DISKS: u32 = 8;
-/// How many reads of bytes may be on a hardware queue at once, beside the block layer's requests.
-pub(crate) const MOST_READS: usize = Free::COUNT * MOST_DISKS as usize;
+/// How many commands of bytes may be on a hardware queue at once, beside the block layer's
+/// requests.
+pub(crate) const MOST_COMMANDS: usize = Free::COUNT * MOST_DISKS as usize;
 
 /// One of the disks of a controller of which there may be [`MOST_DISKS`].
 pub(crate) struct Claim(Arc<AtomicU32>);
@@ -45,7 +46,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Those of `queue`, of the disk in whose `stats` reads are counted. Sleeps.
+    /// Those of `queue`, of the disk in whose `stats` commands are counted. Sleeps.
     pub(crate) fn new(
         queue: Pinned<dyn BytesQueue>,
         platform: &KernelPlatform,
@@ -72,7 +73,7 @@ impl Lane {
 /// All buffers of a disk.
 pub(crate) struct DiskMemory {
     pub(crate) lanes: KVec<Lane>,
-    /// The most bytes that one command may read.
+    /// The most bytes that one command may move.
     pub(crate) span: u32,
     _claim: Claim,
 }
@@ -83,7 +84,7 @@ impl DiskMemory {
         Self {
             lanes: KVec::new(),
             // CAST: a small constant.
-            span: span.min(BUFFER as u32),
+            span: span.min(SPAN as u32),
             _claim: claim,
         }
     }

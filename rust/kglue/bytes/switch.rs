@@ -3,7 +3,7 @@
 //! has which buffer.
 //!
 //! # What keeps the buffers alive
-//! A reader reaches them between [`Entered::new`] and the drop of that: so long the block layer's
+//! A thread reaches them between [`Entered::new`] and the drop of that: so long the block layer's
 //! counter of the disk's queue is not zero. They are freed when the node is not open, or when
 //! the disk is gone, for which `del_gendisk` has waited until that counter was zero for good.
 
@@ -13,11 +13,14 @@ use core::ptr::{null_mut, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use hal::Error;
 use kernel::bindings::gendisk;
-use kernel::ffi::c_ulong;
+use kernel::error::to_result;
+use kernel::ffi::{c_int, c_ulong};
 use kernel::prelude::*;
-use kernel::sync::{new_condvar, new_mutex, CondVar, Mutex};
+use kernel::sync::{new_condvar, new_mutex, CondVar, Mutex, SetOnce};
 
+use crate::bytes::locks::{Held, RegionLocks};
 use crate::bytes::memory::DiskMemory;
+use crate::platform::{cpu, PreemptOff};
 use crate::shims;
 
 /// A disk's structure, of which only its address is known here.
@@ -52,40 +55,44 @@ impl DiskRef<'_> {
 unsafe extern "C" {
     /// Shows the node; null: there is no memory, or no number. Sleeps.
     safe fn hiops_bytes_show(disk: DiskRef<'_>) -> *mut shims::hiops_bytes_node;
-    /// Counts an I/O that a freeze waits for; `false`: the disk is dead. Sleeps while it is frozen.
-    safe fn hiops_bytes_enter(disk: DiskRef<'_>) -> bool;
+    /// Counts an I/O that a freeze waits for; 0, or an errno. Sleeps while the disk is frozen, if
+    /// it may.
+    safe fn hiops_bytes_enter(disk: DiskRef<'_>, may_wait: bool) -> c_int;
     /// Nothing may be given to the driver. With preemption off.
     safe fn hiops_bytes_is_quiesced(disk: DiskRef<'_>) -> bool;
     /// The disk goes away. Any context.
     safe fn hiops_bytes_is_dead(disk: DiskRef<'_>) -> bool;
     /// How long a command may take, in ticks. Any context.
     safe fn hiops_bytes_timeout(disk: DiskRef<'_>) -> u32;
-    /// A read begins, for the disk's counts; what it answers is for the next. Any context.
-    safe fn hiops_bytes_begin_acct(disk: DiskRef<'_>) -> c_ulong;
+    /// A command begins, for the disk's counts; what it answers is for the next. Any context.
+    safe fn hiops_bytes_begin_acct(disk: DiskRef<'_>, is_write: bool) -> c_ulong;
     /// It is over. Any context.
-    safe fn hiops_bytes_end_acct(disk: DiskRef<'_>, sectors: u32, begun: c_ulong);
+    safe fn hiops_bytes_end_acct(disk: DiskRef<'_>, is_write: bool, sectors: u32, begun: c_ulong);
 }
 
 const _: [unsafe extern "C" fn(*mut gendisk) -> *mut shims::hiops_bytes_node; 1] =
     [shims::hiops_bytes_show];
-const _: [unsafe extern "C" fn(*mut gendisk) -> bool; 1] = [shims::hiops_bytes_enter];
+const _: [unsafe extern "C" fn(*mut gendisk, bool) -> c_int; 1] = [shims::hiops_bytes_enter];
 const _: [unsafe extern "C" fn(*const gendisk) -> bool; 2] =
     [shims::hiops_bytes_is_quiesced, shims::hiops_bytes_is_dead];
 const _: [unsafe extern "C" fn(*const gendisk) -> u32; 1] = [shims::hiops_bytes_timeout];
-const _: [unsafe extern "C" fn(*mut gendisk) -> c_ulong; 1] = [shims::hiops_bytes_begin_acct];
-const _: [unsafe extern "C" fn(*mut gendisk, u32, c_ulong); 1] = [shims::hiops_bytes_end_acct];
+const _: [unsafe extern "C" fn(*mut gendisk, bool) -> c_ulong; 1] = [shims::hiops_bytes_begin_acct];
+const _: [unsafe extern "C" fn(*mut gendisk, bool, u32, c_ulong); 1] =
+    [shims::hiops_bytes_end_acct];
 
 /// A disk's bytes.
 pub(crate) struct Bytes {
     /// By the number of the hardware queue, of those that interrupt.
     rooms: KVec<Pin<KBox<Room>>>,
-    /// By the number of the CPU, to which queue its reads go.
+    /// By the number of the CPU, to which queue its commands go.
     of_cpu: KVec<u16>,
     /// The disk itself, once it is made.
     disk: AtomicPtr<gendisk>,
     /// Of [`State::On`], else null.
     memory: AtomicPtr<DiskMemory>,
     state: Pin<KBox<Mutex<State>>>,
+    /// Those of writers: once it has been on.
+    locks: SetOnce<Pin<KVBox<RegionLocks>>>,
 }
 
 enum State {
@@ -172,7 +179,8 @@ impl Drop for Taken<'_> {
 }
 
 impl Bytes {
-    /// Off, for a disk with `queues` that interrupt, to which the CPUs' reads go as `of_cpu` says.
+    /// Off, for a disk with `queues` that interrupt, to which the CPUs' commands go as `of_cpu`
+    /// says.
     /// Sleeps.
     pub(crate) fn new(queues: usize, of_cpu: KVec<u16>) -> Result<Self, Error> {
         let no_memory = |_| Error::NoMemory;
@@ -189,6 +197,7 @@ impl Bytes {
             disk: AtomicPtr::new(null_mut()),
             memory: AtomicPtr::new(null_mut()),
             state: KBox::pin_init(state, GFP_KERNEL).map_err(|_| Error::NoMemory)?,
+            locks: SetOnce::new(),
         })
     }
 
@@ -215,6 +224,10 @@ impl Bytes {
         }
         let disk = NonNull::new(self.disk.load(Ordering::Acquire)).ok_or(Error::Gone)?;
         let memory = make()?;
+        if self.locks.as_ref().is_none() {
+            let locks = RegionLocks::new().map_err(|_| Error::NoMemory)?;
+            self.locks.populate(locks);
+        }
         // Before anybody can open it.
         (self.memory).store(core::ptr::from_ref(&*memory).cast_mut(), Ordering::Release);
         // SAFETY: the disk is there, as this is its own.
@@ -255,23 +268,36 @@ impl Bytes {
         }
     }
 
-    /// Takes a buffer of the queue that `cpu`'s reads go to. Sleeps until there is one.
+    /// Takes a buffer of the queue that this CPU's commands go to. Sleeps until there is one, if it
+    /// may; else `EAGAIN`.
     #[inline]
-    pub(crate) fn take(&self, cpu: usize) -> Option<Taken<'_>> {
-        let lane = usize::from(*self.of_cpu.get(cpu)?);
-        let room: &Room = self.rooms.get(lane)?;
+    pub(crate) fn take(&self, may_wait: bool) -> kernel::error::Result<Taken<'_>> {
+        let lane = usize::from(*self.of_cpu.get(this_cpu()).ok_or(ENODEV)?);
+        let room: &Room = self.rooms.get(lane).ok_or(ENODEV)?;
         let at = match room.free.take() {
             Some(at) => at,
-            None => room.wait(),
+            None if may_wait => room.wait(),
+            None => return Err(EAGAIN),
         };
-        Some(Taken { room, lane, at })
+        Ok(Taken { room, lane, at })
+    }
+
+    /// No other writes to those bytes until the drop. Sleeps until then, if it may; else `EAGAIN`.
+    pub(crate) fn lock(
+        &self,
+        offset: u64,
+        len: usize,
+        may_wait: bool,
+    ) -> kernel::error::Result<Held<'_>> {
+        let locks = self.locks.as_ref().ok_or(ENODEV)?;
+        locks.lock(offset, len, may_wait).ok_or(EAGAIN)
     }
 
     /// The buffers; `None`: there are none.
     #[inline]
     pub(crate) fn memory<'a>(&'a self, _entered: &'a Entered<'_>) -> Option<&'a DiskMemory> {
         // SAFETY: null, or set while the node could not be open, and freed when it can't be open
-        // again, or when the disk is gone and no reader has entered it, nor will: see the header.
+        // again, or when the disk is gone and no thread has entered it, nor will: see the header.
         unsafe { self.memory.load(Ordering::Acquire).as_ref() }
     }
 }
@@ -283,11 +309,13 @@ impl Bytes {
 pub(crate) struct Entered<'a>(DiskRef<'a>);
 
 impl<'a> Entered<'a> {
-    /// Enters `disk`; `None`: it is dead. Sleeps while the disk is frozen.
+    /// Enters `disk`; `ENODEV`: it is dead. Sleeps while the disk is frozen, if it may; else
+    /// `EAGAIN`.
     #[inline]
-    pub(crate) fn new(disk: DiskRef<'a>) -> Option<Self> {
-        // INVARIANT: counted if it is entered.
-        hiops_bytes_enter(disk).then(|| Self(disk))
+    pub(crate) fn new(disk: DiskRef<'a>, may_wait: bool) -> kernel::error::Result<Self> {
+        to_result(hiops_bytes_enter(disk, may_wait))?;
+        // INVARIANT: counted.
+        Ok(Self(disk))
     }
 
     /// Whether nothing may be given to a queue. With preemption off.
@@ -301,13 +329,15 @@ impl<'a> Entered<'a> {
         hiops_bytes_is_dead(self.0)
     }
 
-    /// A read of `sectors` begins, by the disk's counts; it is over with the drop of the result.
+    /// A read or write of `sectors` begins, by the disk's counts; it is over with the drop of the
+    /// result.
     #[inline]
-    pub(crate) fn account(&self, sectors: u32) -> Accounted<'a> {
+    pub(crate) fn account(&self, is_write: bool, sectors: u32) -> Accounted<'a> {
         Accounted {
             disk: self.0,
+            is_write,
             sectors,
-            begun: hiops_bytes_begin_acct(self.0),
+            begun: hiops_bytes_begin_acct(self.0, is_write),
         }
     }
 
@@ -318,9 +348,10 @@ impl<'a> Entered<'a> {
     }
 }
 
-/// A read that the disk's counts have as under way.
+/// A command that the disk's counts have as under way.
 pub(crate) struct Accounted<'a> {
     disk: DiskRef<'a>,
+    is_write: bool,
     sectors: u32,
     begun: c_ulong,
 }
@@ -328,7 +359,7 @@ pub(crate) struct Accounted<'a> {
 impl Drop for Accounted<'_> {
     #[inline]
     fn drop(&mut self) {
-        hiops_bytes_end_acct(self.disk, self.sectors, self.begun);
+        hiops_bytes_end_acct(self.disk, self.is_write, self.sectors, self.begun);
     }
 }
 
@@ -338,4 +369,9 @@ impl Drop for Entered<'_> {
         // SAFETY: entered once, by the invariant.
         unsafe { shims::hiops_bytes_exit(self.0.disk) };
     }
+}
+
+fn this_cpu() -> usize {
+    let _stay = PreemptOff::new();
+    cpu()
 }

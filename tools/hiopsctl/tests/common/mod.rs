@@ -39,7 +39,8 @@ pub fn stats(each: u64, interrupts: u64) -> String {
          interrupts {interrupts}\ndoorbell_writes {interrupts}\nerrors 0\nretried 0\ntimeouts 0\n\
          resets 0\nmax_irq_ns 12345\nmax_tick_ns 678\nticks 9\nturns 2\nmissed_interrupts 0\n\
          aborts 0\nswept 0\nnaps 0\nnaps_hit 0\nnaps_late 0\nnaps_vain 0\nnaps_woken 0\n\
-         resets_asked 0\n"
+         resets_asked 0\nbytes_reads 0\nbytes_writes 0\nbytes_merged 0\nbytes_wanted 0\n\
+         bytes_moved 0\n"
     )
 }
 

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A thread writes bytes: alone in that part of the disk, it takes a buffer, enters the disk's
+//! queue, has the blocks read there of which it does not write all, copies its data over them,
+//! once, and has whole blocks written.
+
+use bytewise::SPAN;
+use hal::Op;
+use kernel::bindings;
+use kernel::error::code::*;
+use kernel::error::Error;
+use kernel::iov::IovIterSource;
+use kernel::prelude::*;
+
+use crate::blk::gendisk::GenDisk;
+use crate::bytes::switch::Entered;
+use crate::bytes::transfer::Transfer;
+use crate::shims;
+use crate::shims_safe::{hiops_account_write, hiops_pagefault_disable, hiops_pagefault_enable};
+
+// As much as C has pages looked for.
+const _: () = assert!(SPAN == shims::HIOPS_BYTES_SPAN as usize);
+
+/// How a write is done.
+#[derive(Clone, Copy)]
+struct How {
+    /// For what others have. Never for the device: it has waited for that when it returns.
+    may_wait: bool,
+    /// What is written is durable.
+    fua: bool,
+    /// All of it with one command, without merging.
+    untorn: bool,
+}
+
+impl How {
+    fn of(flags: u32) -> Self {
+        let has = |flag: u32| flags & flag != 0;
+        Self {
+            may_wait: !has(shims::HIOPS_BYTES_NOWAIT),
+            fua: has(shims::HIOPS_BYTES_FUA),
+            untorn: has(shims::HIOPS_BYTES_UNTORN),
+        }
+    }
+}
+
+/// # Safety
+/// Called in a thread that has a disk of ours open, and writes what is in `from`.
+#[no_mangle]
+unsafe extern "C" fn hiops_bytes_write(
+    disk: *mut bindings::gendisk,
+    pos: bindings::loff_t,
+    from: *mut bindings::iov_iter,
+    count: usize,
+    flags: u32,
+) -> isize {
+    let Ok(pos) = u64::try_from(pos) else {
+        // CAST: an errno.
+        return EINVAL.to_errno() as isize;
+    };
+    // SAFETY: the disk is open, hence there; `from` is where this call of `write` has its data, and
+    // nothing else uses it meanwhile.
+    let (disk, from) = unsafe { (GenDisk::from_raw(disk), IovIterSource::from_raw(from)) };
+    match write(disk, pos, from, count, How::of(flags)) {
+        // CAST: at most some thousand.
+        Ok(count) => count as isize,
+        // CAST: an errno.
+        Err(error) => error.to_errno() as isize,
+    }
+}
+
+/// Writes `count` bytes of `from` to `pos` on, as far as one command goes: how many those were. 0:
+/// none, as a page of theirs is not there.
+fn write(
+    disk: GenDisk<'_>,
+    pos: u64,
+    from: &mut IovIterSource<'_>,
+    count: usize,
+    how: How,
+) -> Result<usize, Error> {
+    let bytes = &disk.shared().bytes;
+    // Before there is a buffer: who waits here keeps none from others.
+    let _held = bytes.lock(pos, count, how.may_wait)?;
+    let mut taken = bytes.take(how.may_wait)?;
+    let entered = Entered::new(disk.alive(), how.may_wait)?;
+    let mut transfer = Transfer::new(disk, &mut taken, &entered, how.may_wait)?;
+    let plan = transfer.geometry().plan(pos, count).ok_or(ENOSPC)?;
+    let ragged = transfer.geometry().ragged(&plan);
+    if how.untorn && (plan.len != count || ragged.is_some()) {
+        return Err(EINVAL);
+    }
+    if let Some(run) = ragged {
+        transfer.run(Op::Read, &plan, run, false)?;
+    }
+    let copied = copy_now(from, transfer.bytes(&plan).ok_or(EIO)?);
+    if copied != plan.len {
+        return Ok(0);
+    }
+    transfer.run(Op::Write, &plan, plan.all(), how.fua)?;
+    transfer.stats().bytes_written(copied, ragged.is_some());
+    hiops_account_write(copied);
+    Ok(copied)
+}
+
+/// Fills `to`, as far as that is possible without waiting; how much that was.
+fn copy_now(from: &mut IovIterSource<'_>, to: &mut [u8]) -> usize {
+    hiops_pagefault_disable();
+    let copied = from.copy_from_iter(to);
+    hiops_pagefault_enable();
+    copied
+}
