@@ -49,7 +49,7 @@ class Load:
     disks: int = 1
     beside: str = ""
     block: int = BLOCK  # bytes of each read and write
-    bytes: bool = False  # of hiops' disks, their bytes are read, past the block layer
+    bytes: bool = False  # of hiops' disks, their bytes are used, past the block layer
     polls: str = ""  # "all the time" or "hybrid": the thread itself, on a queue for that
 
     @property
@@ -162,7 +162,9 @@ def _beside_it():
     for block in (512, 4096):
         for jobs in (1, 16, 64):
             # With --hiops bytes=1.
-            yield Load(f"bytes-{block}-{jobs}", jobs=jobs, block=block, bytes=True)
+            read = Load(f"bytes-{block}-{jobs}", jobs=jobs, block=block, bytes=True)
+            yield read
+            yield dataclasses.replace(read, name=f"bytes-write-{block}-{jobs}", rw="randwrite")
 
 
 LOADS = {load.name: load for load in _all()}
