@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Is all there that was acknowledged? In the guest: check.py DRIVE FS FOLDER, with lines "PLACE
-ENTRY FILES SLOTS" of cuts.py on its standard input; FS is the file systems' type, FOLDER where to
-mount.
+ENTRY COUNT..." of cuts.py on its standard input; FS is the file systems' type, or bytes, FOLDER
+where to mount.
 
 Tells a result for each.
 """
@@ -54,8 +54,28 @@ def check_slots(drive, offset, count):
                     raise Lost(f"slot of version {oldest} of {count}, block {place}: {found}")
 
 
-def check(drive, kind, folder, place, files, slots):
+def check_values(drive, offset, writer, count):
+    """Each value is as it was acknowledged last, or, sector by sector, newer."""
+    with open(drive, "rb") as file:
+        for oldest in range(max(0, count - layout.VALUES), count):
+            at = layout.value_at(writer, oldest)
+            file.seek(offset + at)
+            found, begin = file.read(layout.VALUE), 0
+            while begin < layout.VALUE:
+                end = min(begin + layout.SECTOR - (at + begin) % layout.SECTOR, layout.VALUE)
+                newer = range(oldest, oldest + 100 * layout.VALUES, layout.VALUES)
+                if not any(layout.value(writer, version)[begin:end] == found[begin:end]
+                           for version in newer):
+                    raise Lost(f"{writer} value of version {oldest} of {count}, byte {begin}")
+                begin = end
+
+
+def check(drive, kind, folder, place, files, slots, *values):
     offset = place * layout.DRIVE
+    if kind == "bytes":
+        for writer, count in zip(("even", "odd"), values):
+            check_values(drive, offset, writer, count)
+        return
     loop = run("losetup", "-f", "--show", "-o", str(offset), "--sizelimit",
                str(layout.FILE_SYSTEM), drive)
     try:
@@ -74,10 +94,10 @@ def main(drive, kind, folder):
     os.makedirs(folder, exist_ok=True)
     told = Report()
     for line in sys.stdin:
-        place, entry, files, slots = map(int, line.split())
+        place, entry, *counts = map(int, line.split())
         name = f"{os.path.basename(folder)}-{entry}"
         try:
-            check(drive, kind, folder, place, files, slots)
+            check(drive, kind, folder, place, *counts)
             told.ok(name)
         except Lost as why:
             told.not_ok(name, str(why))

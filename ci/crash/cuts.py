@@ -5,7 +5,8 @@ LOG is what reached a drive, in order (QEMU's blklogwrites, in the format of dm-
 what the drive held before. At COUNT places of the log, chosen at random, power is lost: all that
 came before the last flush is there, and of what came later all, half, or nothing, as the drive's
 cache pleases. Each such drive goes into the file IMAGES, side by side, from the FIRST place on.
-Prints for each a line "PLACE ENTRY FILES SLOTS": how much the writers had acknowledged by then.
+Prints for each a line "PLACE ENTRY COUNT...": how much each of layout.WRITERS had acknowledged by
+then.
 """
 
 import os

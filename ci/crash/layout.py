@@ -3,7 +3,9 @@
 
 A file system, then *slots* that are overwritten in place, then *acknowledgements*: a block for each
 writer, in which it notes, without waiting for it to be durable, how much of its work is. What
-stands there at any moment was promised before that moment.
+stands there at any moment was promised before that moment. On a drive of bytes there are *values*
+in place of the file system and the slots: packed, so that blocks hold parts of several, and by
+turns of two writers.
 """
 
 import hashlib
@@ -18,7 +20,12 @@ SLOTS = 64
 SLOT_BLOCKS = 4
 ACKS_AT = SLOTS_AT + 8 * MIB
 # The writers, by the place of their block.
-WRITERS = ("files", "slots")
+WRITERS = ("files", "slots", "even", "odd")
+# Values of each of their two writers.
+VALUES = 64
+VALUE = 300
+# What a drive writes whole, or not.
+SECTOR = 512
 DRIVE = 320 * MIB
 
 _ACK = struct.Struct("<8sQ")
@@ -59,6 +66,17 @@ def version_of(block, place):
     whole = (magic == _MAGIC and n == place
              and block[_STAMP.size:] == data(version, n, BLOCK - _STAMP.size))
     return version if whole else None
+
+
+def value_at(writer, version):
+    """The byte on the drive where the value lies that the writer, even or odd, writes as
+    `version`."""
+    return (version % VALUES * 2 + (writer == "odd")) * VALUE
+
+
+def value(writer, version):
+    """What is written there."""
+    return data(version, 2 + (writer == "odd"), VALUE)
 
 
 def file_data(number):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The writers of the crash test, in the guest: load.py DRIVE FOLDER [--flush].
+"""The writers of the crash test, in the guest: load.py DRIVE FOLDER [--flush], or, for a drive of
+bytes, load.py DRIVE bytes [--flush].
 
 Until the machine is killed: files, each with fsync of it and its folder; slots, by turns with
-fdatasync and O_DSYNC; and beside them writes that nobody waits for. Tells now and then how much is
+fdatasync and O_DSYNC; and beside them writes that nobody waits for. Of bytes: values, likewise, and
+what each of two writers leaves of a block is the other's. Tells now and then how much is
 acknowledged; with --flush that is only what a flush of the drive has followed, as a drive that does
 not know FUA would lose what a file system has written with it.
 """
@@ -70,6 +72,22 @@ def write_slots(drive, flush):
         acks.note(version)
 
 
+def write_values(drive, writer, flush):
+    acks = Acks(drive, writer, flush)
+    plain = os.open(f"{drive}_bytes", os.O_WRONLY)
+    durable = os.open(f"{drive}_bytes", os.O_WRONLY | os.O_DSYNC)
+    version = 0
+    while True:
+        value, at = layout.value(writer, version), layout.value_at(writer, version)
+        if version % 2:
+            os.pwrite(durable, value, at)
+        else:
+            os.pwrite(plain, value, at)
+            os.fdatasync(plain)
+        version += 1
+        acks.note(version)
+
+
 def write_noise(folder):
     fd = os.open(f"{folder}/noise", os.O_WRONLY | os.O_CREAT)
     n = 0
@@ -91,8 +109,11 @@ def run(work, *args):
 
 
 def main(drive, folder, flush=None):
-    for work, args in ((write_files, (drive, folder, flush)), (write_slots, (drive, flush)),
-                       (write_noise, (folder,))):
+    works = ((write_files, (drive, folder, flush)), (write_slots, (drive, flush)),
+             (write_noise, (folder,)))
+    if folder == "bytes":
+        works = [(write_values, (drive, writer, flush)) for writer in ("even", "odd")]
+    for work, args in works:
         threading.Thread(target=run, args=(work, *args)).start()
 
 

@@ -1,28 +1,34 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# The machine is killed while ext4, XFS and raw blocks on both kinds of drives are written and made
-# durable. Then each drive's log is cut at random places, its cache forgets there what was not
-# flushed, and all that was acknowledged before is looked for (ci/crash).
+# The machine is killed while ext4, XFS, raw blocks and bytes of both kinds of drives are written
+# and made durable. Then each drive's log is cut at random places, its cache forgets there what was
+# not flushed, and all that was acknowledged before is looked for (ci/crash).
 # HIOPS_CRASH_CUTS: places for each drive; HIOPS_CRASH_SEED: where they are.
 # host
 CUTS=${HIOPS_CRASH_CUTS:-1}
 # What a writer has acknowledged at least when the machine is killed.
 ENOUGH_ACKED=32
-# Each drive, and its file system.
-DRIVES=('hiops0n1 ext4' 'hiops1n1 xfs' 'hiops2d0 ext4' 'hiops2d1 xfs')
+# Each drive, and its file system, if it has one.
+DRIVES=('hiops0n1 ext4' 'hiops1n1 xfs' 'hiops2d0 ext4' 'hiops2d1 xfs' 'hiops3n1 bytes')
 
 if [ "${1:-}" = load ]; then
 	. ci/vm-tests/nvme-lib.sh
 	"$BIND" 0000:00:04.0 hiops_nvme && "$BIND" 0000:00:05.0 hiops_nvme &&
-		"$BIND" 0000:00:06.0 hiops_ahci || exit
+		"$BIND" 0000:00:06.0 hiops_ahci && "$BIND" 0000:00:07.0 hiops_nvme || exit
 	for drive in "${DRIVES[@]}"; do
 		read -r disk fs <<<"$drive"
-		mkdir -p "/run/crash/$disk"
-		mount -t "$fs" "/dev/$disk" "/run/crash/$disk" || exit
+		folder=/run/crash/$disk
+		if [ "$fs" = bytes ]; then
+			folder=bytes
+			put 1 "/sys/block/$disk/hiops/bytes" || exit
+		else
+			mkdir -p "$folder"
+			mount -t "$fs" "/dev/$disk" "$folder" || exit
+		fi
 		flush=()
 		# QEMU's NVMe drive takes FUA for nothing: there only a flush is worth a promise.
 		[[ $disk == *d* ]] || flush=(--flush)
-		python3 ci/crash/load.py "/dev/$disk" "/run/crash/$disk" "${flush[@]}" &
+		python3 ci/crash/load.py "/dev/$disk" "$folder" "${flush[@]}" &
 	done
 	wait
 	exit
@@ -54,6 +60,7 @@ for drive in "${DRIVES[@]}"; do
 	truncate -s $SIZE "$DIR/$disk.base"
 	case $fs in
 	ext4) ci/in-root mkfs.ext4 -q -F "$DIR/$disk.base" 304M ;;
+	bytes) truncate -s $SIZE "$DIR/$disk.base" ;;
 	xfs) ci/in-root mkfs.xfs -q -f -d "file,name=$DIR/$disk.base,size=304m" ;;
 	esac >&2 || exit
 	cp --sparse=always "$DIR/$disk.base" "$DIR/$disk.img"
@@ -76,6 +83,7 @@ ci/vm --kernel "$KERNEL" --timeout 300 --qemu "${files[*]}" \
 	--qemu "-device ich9-ahci,id=hba,addr=6" \
 	--qemu "-device ide-hd,serial=crash2,drive=hiops2d0,bus=hba.0" \
 	--qemu "-device ide-hd,serial=crash3,drive=hiops2d1,bus=hba.1" \
+	--qemu "-device nvme,serial=crash4,drive=hiops3n1,addr=7" \
 	-- "$0" load 2>"$DIR/err" |
 	while read -r _ what disk writer count; do
 		if [ "$what" != acked ]; then
@@ -84,7 +92,7 @@ ci/vm --kernel "$KERNEL" --timeout 300 --qemu "${files[*]}" \
 			continue
 		fi
 		[ "$count" -lt $ENOUGH_ACKED ] || acked[$disk-$writer]=1
-		[ ${#acked[@]} -lt 8 ] || kill_it
+		[ ${#acked[@]} -lt 10 ] || kill_it
 	done
 
 if [ ! -e "$DIR/killed" ]; then
