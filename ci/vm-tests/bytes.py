@@ -4,7 +4,8 @@
 
 check: every edge, and ranges at random, are what the block device has there, and what is written is
 there, and nothing else. users: threads read and write at random until a file is there, and compare;
-the last line says how often, and what went wrong.
+the last line says how often, and what went wrong. format: they do so while the disk's blocks change
+their size, which nothing but an EIO may come of.
 """
 
 import ctypes
@@ -340,9 +341,35 @@ def users(path, disk, count, enough):
     print(" ".join(f"{name}={number}" for name, number in sorted(told.items())), flush=True)
 
 
+def formatted(path, first, last, count, enough):
+    """So many threads that read and write from byte `first` to `last`."""
+    told, lock = {"reads": 0, "writes": 0}, threading.Lock()
+
+    def user(seed):
+        dice, fd = random.Random(seed), os.open(path, os.O_RDWR)
+        while not os.path.exists(enough):
+            offset, length = dice.randrange(first, last), dice.randrange(1, 9000)
+            try:
+                if dice.random() < 0.5:
+                    name, done = "reads", len(os.pread(fd, length, offset))
+                else:
+                    name, done = "writes", os.pwrite(fd, dice.randbytes(length), offset)
+                name = name if done == length else "short"
+            except OSError as error:
+                name = errno.errorcode[error.errno]
+            with lock:
+                told[name] = told.get(name, 0) + 1
+        os.close(fd)
+
+    together([threading.Thread(target=user, args=(seed,)) for seed in range(count)])
+    print(" ".join(f"{name}={number}" for name, number in sorted(told.items())), flush=True)
+
+
 if __name__ == "__main__":
     verb, path, disk, *rest = sys.argv[1:]
     if verb == "check":
         check(path, disk, *map(int, rest))
+    elif verb == "format":
+        formatted(path, *map(int, rest[:3]), rest[3])
     else:
         users(path, disk, int(rest[0]), rest[1])

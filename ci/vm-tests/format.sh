@@ -72,6 +72,11 @@ busy() {
 }
 busy $A 64M &
 jobs_of=$!
+# Its bytes, too, apart from those: the blocks' size is another each time that they look.
+expect bytes-on put 1 /sys/block/hiops0n1/hiops/bytes
+python3 -B ci/vm-tests/bytes.py format ${A}_bytes $A $((128 << 20)) $((160 << 20)) 4 "$ENOUGH" \
+	>/run/bytes 2>&1 &
+bytes_of=$!
 fio --name=n --filename=/dev/hiops0n2 --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite \
 	--bs=8k --size=16M --verify=crc32c --verify_fatal=1 --loops=3 >/run/neighbour 2>&1 &
 neighbour=$!
@@ -83,6 +88,10 @@ for round in 1 2 3; do
 done
 touch "$ENOUGH"
 wait $jobs_of
+wait $bytes_of
+echo "bytes: $(tail -n 1 /run/bytes)" >&2
+expect bytes grep -Eq '^(EIO=[0-9]+ )?reads=[1-9][0-9]* writes=[1-9][0-9]*$' /run/bytes
+expect bytes-off put 0 /sys/block/hiops0n1/hiops/bytes
 expect neighbour wait $neighbour
 verified after-busy 512
 same resets "$(count hiops0n1 resets)" 0

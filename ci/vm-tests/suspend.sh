@@ -37,7 +37,12 @@ if [ "${1:-}" = guest ]; then
 	}
 	all_sata() { [ "$(sata 0)" ] && [ "$(sata 1)" ] && [ "$(sata 2)" ]; }
 	until_true 60 all_sata || exit
-	disks="$(disk_of "$PCI") $(sata 0)" slow="$(disk_of 0000:00:08.0) $(sata 1)"
+	disks="$(disk_of "$PCI") $(sata 0)"
+	for disk in $disks; do
+		# Of hiops' own.
+		[ ! -e "/sys/block/$disk/hiops" ] || put 1 "/sys/block/$disk/hiops/bytes" || exit
+	done
+	slow="$(disk_of 0000:00:08.0) $(sata 1)"
 	swap=$(disk_of 0000:00:07.0)
 	mkswap -q "/dev/$swap" && swapon "/dev/$swap" &&
 		cat "/sys/block/$swap/dev" >/sys/power/resume || exit
@@ -101,24 +106,40 @@ if [ "${1:-}" = awake ]; then
 		read -r reads merged sectors time writes merged <"/sys/block/$1/stat"
 		echo $((reads + writes))
 	}
+	# load FILE OPTION...: four jobs there, and what they read is what they wrote.
 	load() {
+		local file=$1
+		shift
 		while [ ! -e /tmp/enough ]; do
-			fio --name="$1" --filename="/dev/$1" --direct=1 --ioengine=psync \
-				--rw=randrw --bs=4k --size=4M --numjobs=4 --offset_increment=4M \
-				--thread --verify=crc32c --verify_state_save=0 || return
+			fio --name=load --filename="$file" --direct=1 --ioengine=psync --rw=randrw \
+				--numjobs=4 --thread --verify=crc32c --verify_state_save=0 "$@" ||
+				return
 		done
+	}
+	blocks() { load "/dev/$1" --bs=4k --size=4M --offset_increment=4M; }
+	# Its bytes: jobs that have blocks in common.
+	bytes() {
+		[ ! -e "/dev/$1_bytes" ] ||
+			load "/dev/$1_bytes" --bs=300 --size=30000 --offset=32M \
+				--offset_increment=30000
 	}
 	jobs=()
 	# shellcheck disable=SC2153 # it comes from the environment
 	for disk in $DISKS; do
-		{ load "$disk" >"/tmp/$disk" 2>&1 || : >"/tmp/$disk.failed"; } &
-		jobs+=("$!")
+		for kind in blocks bytes; do
+			{
+				$kind "$disk" >"/tmp/$disk.$kind" 2>&1 || {
+					tail -n 5 "/tmp/$disk.$kind" >"/tmp/$disk.failed"
+				}
+			} &
+			jobs+=("$!")
+		done
 	done
 	# more DISK COUNT: that many more I/Os are done, if its load has not failed.
 	more() {
 		local wanted=$(($(completed "$1") + $2))
 		until [ "$(completed "$1")" -ge "$wanted" ]; do
-			[ ! -e "/tmp/$1.failed" ] || { tail -n 5 "/tmp/$1"; return 1; }
+			[ ! -e "/tmp/$1.failed" ] || { tail "/tmp/$1.failed"; return 1; }
 		done
 	}
 	echo 0 >/sys/module/suspend/parameters/pm_test_delay
