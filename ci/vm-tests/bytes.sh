@@ -103,6 +103,10 @@ over
 right ram-plain
 put coop "$H/strategy"
 
+# What does not wait itself has workers that do.
+expect uring fio --name=u --filename="$B" --size=60000 --bs=300 --rw=randrw --ioengine=io_uring \
+	--iodepth=16 --verify=crc32c --verify_state_save=0
+
 # Others than the owner and the group are refused.
 refused others 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups dd if=$B \
 	of=/dev/null bs=1 count=1
