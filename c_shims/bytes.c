@@ -143,7 +143,7 @@ static struct block_device *hiops_bytes_bdev(const struct file *file)
  * not expects to be back before its I/O is over, too: -EAGAIN, and it comes again in
  * a thread that may.
  */
-static int hiops_bytes_may_wait(const struct kiocb *iocb)
+static int hiops_bytes_may_wait(struct kiocb *iocb)
 {
 	if (!(iocb->ki_flags & IOCB_NOWAIT))
 		return true;
