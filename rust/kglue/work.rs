@@ -6,9 +6,11 @@
 //! no more. Here an owner that goes away takes its work with it, and keeps it off for a while; so
 //! `flush`, `cancel`, `disable` and `enable`, and a queue of one's own, are what it lacks.
 
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 use hal::Error;
 use kernel::bindings;
+use kernel::ffi::c_int;
 use kernel::prelude::*;
 use kernel::sync::SetOnce;
 use kernel::types::Opaque;
@@ -77,8 +79,31 @@ impl<T> SetUp<T> {
     }
 }
 
-// Safe to call: they ask for work that was set up, which the type says. Each is as its header says
-// it: see the constants below.
+/// On which CPU work runs, in the kernel's numbers.
+#[derive(Clone, Copy)]
+#[repr(i32)]
+enum RunsOn {
+    /// On any. CAST: the number of CPUs, a small constant.
+    Any = bindings::wq_misc_consts_WORK_CPU_UNBOUND as i32,
+}
+
+/// The queue of a work item, of which only its address is known here.
+///
+/// # Invariants
+/// `queue` is that of a [`Work`], which is there for `'a`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Queue<'a> {
+    queue: NonNull<bindings::workqueue_struct>,
+    alive: PhantomData<&'a bindings::workqueue_struct>,
+}
+
+#[allow(
+    improper_ctypes,
+    reason = "of the kernel's structures only the address goes"
+)]
+// Safe to call: they ask for work that was set up, and for a queue that is there, which the types
+// say. Each is as its header says it: see the constants below.
 unsafe extern "C" {
     /// Returns when what was begun is over. Sleeps.
     safe fn flush_work(work: &SetUp<bindings::work_struct>) -> bool;
@@ -88,6 +113,12 @@ unsafe extern "C" {
     safe fn disable_work_sync(work: &SetUp<bindings::work_struct>) -> bool;
     /// Undoes that once.
     safe fn enable_work(work: &SetUp<bindings::work_struct>) -> bool;
+    /// It runs on that queue, unless it is waiting to: then `false`. Any context.
+    safe fn queue_work_on(
+        on: RunsOn,
+        queue: Queue<'_>,
+        work: &SetUp<bindings::work_struct>,
+    ) -> bool;
 }
 
 const _: [unsafe extern "C" fn(*mut bindings::work_struct) -> bool; 4] = [
@@ -96,6 +127,11 @@ const _: [unsafe extern "C" fn(*mut bindings::work_struct) -> bool; 4] = [
     bindings::disable_work_sync,
     bindings::enable_work,
 ];
+const _: [unsafe extern "C" fn(
+    c_int,
+    *mut bindings::workqueue_struct,
+    *mut bindings::work_struct,
+) -> bool; 1] = [bindings::queue_work_on];
 
 /// A work item with a queue of its own that memory pressure can't stall.
 ///
@@ -144,15 +180,13 @@ impl<J: Job> Work<J> {
         if self.item.target.get().is_none() {
             return false;
         }
-        // SAFETY: both are valid, by their invariants.
-        unsafe {
-            bindings::queue_work_on(
-                // CAST: the number of CPUs, a small constant.
-                bindings::wq_misc_consts_WORK_CPU_UNBOUND as i32,
-                self.queue.as_ptr(),
-                self.item.work.as_raw(),
-            )
-        }
+        queue_work_on(RunsOn::Any, self.queue(), &self.item.work)
+    }
+
+    fn queue(&self) -> Queue<'_> {
+        let (queue, alive) = (self.queue, PhantomData);
+        // INVARIANT: it is this one's, which is borrowed.
+        Queue { queue, alive }
     }
 
     /// Returns when what was begun is over. Sleeps.

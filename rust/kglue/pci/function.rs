@@ -15,7 +15,7 @@ use core::ops::Deref;
 use hal::Error;
 use kernel::device::Bound;
 use kernel::dma::DmaMask;
-use kernel::ffi::{c_int, c_uint};
+use kernel::ffi::{c_char, c_int, c_uint};
 use kernel::io::Io;
 use kernel::prelude::*;
 use kernel::{bindings, pci};
@@ -26,12 +26,26 @@ use crate::device::{raw, BoundDevice, BoundRef};
 #[derive(Clone)]
 pub struct Function(BoundRef<pci::Device>);
 
+/// The name of who has reserved something, which the kernel shows.
+///
+/// # Invariants
+/// It is a string that ends with zero and is there for ever.
+#[repr(transparent)]
+struct Holder(*const c_char);
+
+impl Holder {
+    fn new(name: &'static CStr) -> Self {
+        // INVARIANT: that is what the type says.
+        Self(name.as_char_ptr())
+    }
+}
+
 #[allow(
     improper_ctypes,
     reason = "of the kernel's structures only the address goes"
 )]
 // Safe to call: they ask for a function that is there and whose driver calls, which the crate's
-// type says. Each is as its header says it: see the constants below.
+// type says, and for a name that stays. Each is as its header says it: see the constants below.
 unsafe extern "C" {
     /// Lets the function master the bus. Sleeps.
     safe fn pci_set_master(function: &pci::Device<Bound>);
@@ -49,6 +63,13 @@ unsafe extern "C" {
     pub(super) safe fn pci_restore_state(function: &pci::Device<Bound>);
     /// Lets it signal by its INTx pin, or not.
     safe fn pci_intx(function: &pci::Device<Bound>, on: c_int);
+    /// Reserves for `holder` those windows of it that are bits of `windows`; not 0: not all of them
+    /// are free, and none was reserved.
+    safe fn pci_request_selected_regions(
+        function: &pci::Device<Bound>,
+        windows: c_int,
+        holder: Holder,
+    ) -> c_int;
     /// Gives back those windows of it that are bits of `windows`; one that was not reserved is
     /// told.
     safe fn pci_release_selected_regions(function: &pci::Device<Bound>, windows: c_int);
@@ -66,6 +87,8 @@ const _: [unsafe extern "C" fn(*mut bindings::pci_dev) -> c_int; 2] =
     [bindings::pci_enable_device_mem, bindings::pci_save_state];
 const _: [unsafe extern "C" fn(*mut bindings::pci_dev, c_int); 2] =
     [bindings::pci_intx, bindings::pci_release_selected_regions];
+const _: [unsafe extern "C" fn(*mut bindings::pci_dev, c_int, *const c_char) -> c_int; 1] =
+    [bindings::pci_request_selected_regions];
 
 impl Deref for Function {
     type Target = pci::Device<Bound>;
@@ -273,11 +296,7 @@ impl Drop for Enabled {
 
 impl Region {
     fn new(function: &Function, bar: u8, name: &'static CStr) -> Result<Self, Error> {
-        // SAFETY: the function is enabled and its driver ours; the name is static.
-        let errno = unsafe {
-            bindings::pci_request_selected_regions(function.as_raw(), mask(bar), name.as_char_ptr())
-        };
-        if errno != 0 {
+        if pci_request_selected_regions(function, mask(bar), Holder::new(name)) != 0 {
             return Err(Error::Refused(0));
         }
         // INVARIANT: just reserved.
