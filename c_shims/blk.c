@@ -180,9 +180,12 @@ static void hiops_batch_over(struct io_comp_batch *iob)
 {
 }
 
-bool hiops_add_to_batch(struct request *rq, struct io_comp_batch *iob)
+struct request *hiops_add_to_batch(struct request *rq,
+				   struct io_comp_batch *iob)
 {
-	return blk_mq_add_to_batch(rq, iob, false, hiops_batch_over);
+	if (blk_mq_add_to_batch(rq, iob, false, hiops_batch_over))
+		return NULL;
+	return rq;
 }
 
 bool hiops_fake_timeout(struct request *rq)

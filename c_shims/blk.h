@@ -100,7 +100,9 @@ void hiops_iova_destroy(struct device *dev, struct dma_iova_state *state,
 void hiops_vec_next(const struct bio *bio, struct bvec_iter *at,
 		    struct hiops_segment *seg);
 
-bool hiops_add_to_batch(struct request *rq, struct io_comp_batch *iob);
+/* Puts a request that is over into the batch: NULL; or it has to end by itself: the request. */
+struct request *hiops_add_to_batch(struct request *rq,
+				   struct io_comp_batch *iob);
 bool hiops_fake_timeout(struct request *rq);
 /* Whether the request's queue is going away. */
 bool hiops_is_dying(const struct request *rq);

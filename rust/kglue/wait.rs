@@ -19,15 +19,16 @@
 //! outstanding on it, as it is there for no longer. So of a nap after which nothing is, it is told
 //! when the thread next waits for it.
 
-use core::ptr::null_mut;
+use core::ptr::{from_ref, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::{Context, Expected, Nap, OnDemand, Thread, Waiter, Waiters, Waiting};
 use hal::{Error, Platform};
+use kernel::bindings;
 use kernel::prelude::*;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
-use crate::blk::hctx::{HctxData, Offer, QueueRef, Rq};
+use crate::blk::hctx::{HctxData, Lent, Offer, QueueRef, Rq};
 use crate::platform::{now_ns, KernelPlatform, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{
@@ -46,6 +47,21 @@ pub(crate) mod hook;
 #[path = "../../kunit/wait.rs"]
 mod kunit;
 mod sleepers;
+
+#[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
+#[allow(
+    improper_ctypes,
+    reason = "of the kernel's structures only the address goes"
+)]
+// Safe to call: it asks for a request that is not over, which the type says. It is as its header
+// says it: see the constant below.
+unsafe extern "C" {
+    /// The thread that waits for the request, if it is certain that it is the running one, as its
+    /// address; else 0. As it is submitted.
+    safe fn hiops_waiter_of(rq: Lent<'_>) -> u64;
+}
+
+const _: [unsafe extern "C" fn(*mut bindings::request) -> u64; 1] = [shims::hiops_waiter_of];
 
 /// As a power of two, the slots in the table: several times as many as threads wait at once.
 const SLOTS: u32 = 10;
@@ -149,9 +165,9 @@ fn queue_of(waiter: &Waiter<Offer, QueueRef>, thread: Thread) -> Option<&QueueRe
 /// Ends an offer that this context has claimed. With preemption off.
 fn end(offer: Offer, by: Context) {
     let Offer(rq) = offer;
-    // SAFETY: the request is not over, so its disk and its queue are there.
-    let queue_ref = unsafe { &*rq.hctx().queue_ref };
-    queue_ref.queue().end(rq, by);
+    // What leads to the queue outlives the request, which ends with this.
+    let queue_ref = rq.hctx().queue_ref;
+    queue_ref.get().queue().end(rq, by);
 }
 
 /// The waiter of `rq`, which is tracked with it, if it is certain which thread waits for it. From
@@ -159,8 +175,7 @@ fn end(offer: Offer, by: Context) {
 /// sleeps.
 #[inline]
 pub(crate) fn track(rq: &Rq, drains: bool) -> Option<&'static Waiter<Offer, QueueRef>> {
-    // SAFETY: the request was just given to hiops.
-    let this = unsafe { shims::hiops_waiter_of(rq.as_raw()) };
+    let this = hiops_waiter_of(rq.lend());
     if this == 0 {
         return None;
     }
@@ -177,7 +192,7 @@ pub(crate) fn track_thread(
 ) -> Option<&'static Waiter<Offer, QueueRef>> {
     let waiter = table()?.waiters.slot(thread)?;
     let queue_ref = match drains {
-        true => hctx.queue_ref.cast_mut(),
+        true => from_ref(hctx.queue_ref.get()).cast_mut(),
         false => null_mut(),
     };
     waiter.track(thread, queue_ref).then_some(waiter)

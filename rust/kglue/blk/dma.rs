@@ -17,11 +17,55 @@ use engine::Data;
 use hal::{CmdError, Segment};
 use kernel::alloc::AllocError;
 use kernel::bindings;
+use kernel::device::{Bound, Device};
 use kernel::prelude::*;
 
-use crate::blk::hctx::Rq;
+use crate::blk::hctx::{Lent, Rq};
 use crate::blk::request::Vecs;
+use crate::device::{raw, BoundDevice};
 use crate::shims;
+
+#[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
+#[allow(
+    improper_ctypes,
+    reason = "of the kernel's structures only the address goes"
+)]
+// Safe to call: they ask for a device that a driver is bound to, and for a request that is owned,
+// which the types say; what is mapped and never unmapped is a leak. Each is as its header says it:
+// see the constants below.
+unsafe extern "C" {
+    /// Whether nothing that is mapped for the device is to be unmapped, whatever is mapped.
+    safe fn hiops_never_unmaps(device: &Device<Bound>) -> bool;
+    /// Whether what was mapped for it so far is to be unmapped. Any context.
+    safe fn dma_need_unmap(device: &Device<Bound>) -> bool;
+    /// Maps all of the request's data, if it is one segment: its address, or `HIOPS_MAP_ITERATE`,
+    /// or all ones. Any context.
+    safe fn hiops_map_single(rq: Lent<'_>, device: &Device<Bound>) -> u64;
+    /// Begins `iter` and `state`, whatever was in them, and maps the first segment; `false`: there
+    /// is none, or `iter` says why. Any context.
+    safe fn blk_rq_dma_map_iter_start(
+        rq: Lent<'_>,
+        device: &Device<Bound>,
+        state: &mut bindings::dma_iova_state,
+        iter: &mut shims::blk_dma_iter,
+    ) -> bool;
+    /// How `iter` has just mapped a segment, of `HIOPS_MAPPED_`.
+    safe fn hiops_map_kind(iter: &shims::blk_dma_iter, state: &mut bindings::dma_iova_state)
+        -> u32;
+}
+
+const _: [unsafe extern "C" fn(*mut bindings::device) -> bool; 2] =
+    [shims::hiops_never_unmaps, bindings::dma_need_unmap];
+const _: [unsafe extern "C" fn(*mut bindings::request, *mut bindings::device) -> u64; 1] =
+    [shims::hiops_map_single];
+const _: [unsafe extern "C" fn(
+    *mut bindings::request,
+    *mut bindings::device,
+    *mut bindings::dma_iova_state,
+    *mut shims::blk_dma_iter,
+) -> bool; 1] = [shims::blk_rq_dma_map_iter_start];
+const _: [unsafe extern "C" fn(*const shims::blk_dma_iter, *mut bindings::dma_iova_state) -> u32;
+    1] = [shims::hiops_map_kind];
 
 /// How data reaches the controller.
 pub trait MapKind: Send + Sync + 'static {
@@ -60,19 +104,12 @@ impl MapKind for DirectMap {
 /// The controller reaches memory by DMA as `device`.
 ///
 /// # Invariants
-/// `device` is one that a driver is bound to for as long as this is used, with requests whose PDU
-/// has room for a [`DmaMapped`].
+/// It is used with requests whose PDU has room for a [`DmaMapped`].
 pub struct DmaMap {
-    device: *mut bindings::device,
+    device: BoundDevice,
     /// Nothing that is mapped for it is to be unmapped, whatever is mapped.
     never_unmaps: bool,
 }
-
-// SAFETY: the device is one that a driver is bound to, and the DMA API may be called for it from
-// any context.
-unsafe impl Send for DmaMap {}
-// SAFETY: as above.
-unsafe impl Sync for DmaMap {}
 
 /// How a request is mapped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,11 +152,10 @@ impl DmaMap {
     /// A mapping for `device`.
     ///
     /// # Safety
-    /// `device` stays bound to its driver for as long as requests are mapped with this, which are
-    /// of a tag set that has room for `Pdu<DmaMapped>`.
-    pub unsafe fn new(device: *mut bindings::device) -> Self {
-        // SAFETY: bound, by the caller's promise.
-        let never_unmaps = unsafe { shims::hiops_never_unmaps(device) };
+    /// The requests that are mapped with this are of a tag set that has room for `Pdu<DmaMapped>`.
+    pub unsafe fn new(device: BoundDevice) -> Self {
+        let never_unmaps = hiops_never_unmaps(&device);
+        // INVARIANT: the caller's promise.
         Self {
             device,
             never_unmaps,
@@ -128,25 +164,31 @@ impl DmaMap {
 
     #[inline(always)]
     fn mapped<'a>(&self, rq: &'a mut Rq) -> &'a mut DmaMapped {
+        self.split(rq).1
+    }
+
+    /// The request, to be mapped, and the state of its mapping, which is no part of it.
+    #[inline(always)]
+    fn split<'a>(&self, rq: &'a mut Rq) -> (Lent<'a>, &'a mut DmaMapped) {
+        let pdu = rq.pdu::<DmaMapped>();
         // SAFETY: the PDU has room for it (invariant), zeroed by blk-mq or written by this; it is
-        // the owner's alone, who is the caller.
-        unsafe { &mut (*rq.pdu::<DmaMapped>()).mapped }
+        // the owner's alone, who is the caller, and a request that is lent does not lead to it.
+        (rq.lend(), unsafe { &mut (*pdu).mapped })
     }
 
     #[inline]
     fn unmap_segment(&self, rq: &Rq, segment: MappedSegment, mmio: bool) {
+        let (device, MappedSegment { addr, len }) = (raw(&self.device), segment);
         // SAFETY: mapped for this device and in this request's direction, and not unmapped since.
-        unsafe {
-            shims::hiops_unmap_one(self.device, segment.addr, segment.len, rq.as_raw(), mmio);
-        }
+        unsafe { shims::hiops_unmap_one(device, addr, len, rq.as_raw(), mmio) };
     }
 
     fn unmap_range(&self, rq: &mut Rq) {
-        let raw = rq.as_raw();
+        let (device, request) = (raw(&self.device), rq.as_raw());
         let mapped = self.mapped(rq);
         let (bytes, mmio) = (mapped.total as usize, mapped.mmio);
         // SAFETY: the range was made for this request and is given back once.
-        unsafe { shims::hiops_iova_destroy(self.device, &mut mapped.iova, bytes, raw, mmio) };
+        unsafe { shims::hiops_iova_destroy(device, &mut mapped.iova, bytes, request, mmio) };
     }
 
     /// Undoes a mapping that needs it.
@@ -177,21 +219,16 @@ impl DmaMap {
     /// it has none.
     #[inline(always)]
     fn map_single(&self, rq: &Rq) -> u64 {
-        // SAFETY: the request is owned and the device is bound.
-        unsafe { shims::hiops_map_single(rq.as_raw(), self.device) }
+        hiops_map_single(rq.lend(), &self.device)
     }
 
     /// Has blk-mq's iterator begin and map the first segment, if there is one: how, of
     /// `HIOPS_MAPPED_`.
     fn iterate(&self, rq: &mut Rq) -> Option<u32> {
-        let raw = rq.as_raw();
-        let mapped = self.mapped(rq);
-        let (iova, iter) = (&raw mut mapped.iova, &raw mut mapped.iter);
-        // SAFETY: the request is owned, the device is bound; state and iterator need no value.
-        unsafe {
-            let some = shims::blk_rq_dma_map_iter_start(raw, self.device, iova, iter);
-            some.then(|| shims::hiops_map_kind(iter, iova))
-        }
+        let (rq, mapped) = self.split(rq);
+        let (iova, iter) = (&mut mapped.iova, &mut mapped.iter);
+        let some = blk_rq_dma_map_iter_start(rq, &self.device, iova, iter);
+        some.then(|| hiops_map_kind(iter, iova))
     }
 
     /// Has it go on and map the next segment, if there is one.
@@ -200,20 +237,17 @@ impl DmaMap {
     /// It has begun.
     #[inline(always)]
     unsafe fn iterate_on(&self, rq: &mut Rq) -> bool {
-        let raw = rq.as_raw();
+        let (device, request) = (raw(&self.device), rq.as_raw());
+        let iter = &raw mut self.mapped(rq).iter;
         // SAFETY: the request is owned, the device is bound, the iterator was begun.
-        unsafe {
-            let iter = &raw mut self.mapped(rq).iter;
-            shims::blk_rq_dma_map_iter_next(raw, self.device, iter)
-        }
+        unsafe { shims::blk_rq_dma_map_iter_next(request, device, iter) }
     }
 
     /// Whether what is mapped has to be unmapped. Asked after each mapping, which may be what makes
     /// it true.
     #[inline(always)]
     fn unmaps(&self) -> bool {
-        // SAFETY: the device is bound.
-        !self.never_unmaps && unsafe { bindings::dma_need_unmap(self.device) }
+        !self.never_unmaps && dma_need_unmap(&self.device)
     }
 }
 

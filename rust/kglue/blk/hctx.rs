@@ -5,12 +5,13 @@
 //!
 //! What can be done with a request is in `request.rs`, which reads it by way of its hctx.
 
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, Ordering};
 use engine::{Context, Expected, Nap, Next, Switches, Thread, Waiter};
 use hal::{Command, Error, Unit};
 use kernel::bindings;
-use kernel::ffi::c_void;
+use kernel::ffi::{c_uint, c_void};
 use kernel::sync::Arc;
 
 use crate::platform::this_cpu_add;
@@ -27,6 +28,17 @@ use crate::work::Pinned;
 #[repr(transparent)]
 pub struct Rq {
     rq: NonNull<bindings::request>,
+}
+
+/// A request that its owner lends to what works on it, and does not end it.
+///
+/// # Invariants
+/// `rq` is that of an [`Rq`], which is borrowed for `'a`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Lent<'a> {
+    rq: NonNull<bindings::request>,
+    owner: PhantomData<&'a Rq>,
 }
 
 // SAFETY: a request belongs to no thread; its one owner may be any.
@@ -55,6 +67,14 @@ impl Rq {
         self.rq.as_ptr()
     }
 
+    /// The request, to be worked on by what does not end it.
+    #[inline(always)]
+    pub(crate) fn lend(&self) -> Lent<'_> {
+        let (rq, owner) = (self.ptr(), PhantomData);
+        // INVARIANT: it is this one's, which is borrowed.
+        Lent { rq, owner }
+    }
+
     /// Gives the request up: what takes it ends it.
     #[inline(always)]
     pub(super) fn into_raw(self) -> *mut bindings::request {
@@ -67,7 +87,7 @@ pub(crate) struct HctxData {
     /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request of the hctx.
     pub(crate) queue: *const c_void,
     /// The same queue, for code that does not know the type.
-    pub(crate) queue_ref: *const QueueRef,
+    pub(crate) queue_ref: Pinned<QueueRef>,
     pub(crate) switches: Toggles,
     /// [`hal::Unit::id`] of the disk.
     pub(crate) unit: u32,
@@ -165,10 +185,34 @@ impl Format {
 /// them.
 ///
 /// # Invariants
-/// `counts` is from `hiops_counts_alloc`.
+/// `counts` is from `hiops_counts_alloc`, and freed by the drop.
 pub(crate) struct DiskStats {
     counts: NonNull<shims::hiops_counts>,
 }
+
+/// What a disk's statistics have counted, to be looked at by way of its address.
+///
+/// # Invariants
+/// `counts` is that of a [`DiskStats`], which is there for `'a`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Counts<'a> {
+    counts: NonNull<shims::hiops_counts>,
+    alive: PhantomData<&'a DiskStats>,
+}
+
+// Safe to call: they ask for counts that are there, and for the number of one of them, which the
+// types say. Each is as its header says it: see the constants below.
+unsafe extern "C" {
+    /// The sum of all CPUs. Any context.
+    safe fn hiops_counted(counts: Counts<'_>, which: Count) -> u64;
+    /// All of them are 0 from now on. Any context.
+    safe fn hiops_counts_reset(counts: Counts<'_>);
+}
+
+const _: [unsafe extern "C" fn(*mut shims::hiops_counts, c_uint) -> u64; 1] =
+    [shims::hiops_counted];
+const _: [unsafe extern "C" fn(*mut shims::hiops_counts); 1] = [shims::hiops_counts_reset];
 
 // SAFETY: any context may count, and take sums.
 unsafe impl Send for DiskStats {}
@@ -204,8 +248,9 @@ pub(crate) struct BytesSums {
     pub(crate) moved: u64,
 }
 
-/// Which of the counts.
+/// Which of the counts, by its number in C.
 #[derive(Clone, Copy)]
+#[repr(u32)]
 enum Count {
     Submitted = 0,
     Irq = 1,
@@ -242,9 +287,14 @@ impl DiskStats {
         unsafe { this_cpu_add(count.wrapping_add(which as usize), n) };
     }
 
+    fn counts(&self) -> Counts<'_> {
+        let (counts, alive) = (self.counts, PhantomData);
+        // INVARIANT: it is this one's, which is borrowed.
+        Counts { counts, alive }
+    }
+
     fn sum(&self, which: Count) -> u64 {
-        // SAFETY: as in `add`.
-        unsafe { shims::hiops_counted(self.counts.as_ptr(), which as u32) }
+        hiops_counted(self.counts(), which)
     }
 
     #[inline(always)]
@@ -334,8 +384,7 @@ impl DiskStats {
 
     /// Begins at zero again.
     pub(crate) fn reset(&self) {
-        // SAFETY: by the invariant.
-        unsafe { shims::hiops_counts_reset(self.counts.as_ptr()) };
+        hiops_counts_reset(self.counts());
     }
 }
 

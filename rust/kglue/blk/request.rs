@@ -26,7 +26,7 @@ use kernel::ffi::c_uint;
 use kernel::str::CStr;
 
 use crate::blk::gendisk::GenDisk;
-use crate::blk::hctx::{HctxData, Late, Offer, QueueRef, Rq};
+use crate::blk::hctx::{HctxData, Late, Lent, Offer, QueueRef, Rq};
 use crate::compat::zeroed;
 use crate::shims;
 
@@ -99,17 +99,25 @@ pub(crate) struct RqRef<'a> {
     improper_ctypes,
     reason = "of the kernel's structures only the address goes"
 )]
-// Safe to call: they ask for a request that is there, and the last two for the right to end it,
-// which the types say. Each is as its header says it: see the constants below.
+// Safe to call: they ask for a request that is there, or that is not over, for the right to end it,
+// or for a batch of such, which the types say. One that is started again is warned of. Each is as
+// its header says it: see the constants below.
 unsafe extern "C" {
     /// Whether its queue is going away. Any context.
     safe fn hiops_is_dying(rq: RqRef<'_>) -> bool;
     /// Whether the kernel's fault injection wants its completion to get lost.
     safe fn hiops_fake_timeout(rq: RqRef<'_>) -> bool;
+    /// blk-mq's timer runs from now on. Any context.
+    safe fn blk_mq_start_request(rq: Lent<'_>);
     /// Ends it. Any context.
     safe fn blk_mq_end_request(rq: Rq, status: bindings::blk_status_t);
     /// blk-mq submits it anew in `delay_ms`, or earlier. Any context.
     safe fn hiops_requeue(rq: Rq, delay_ms: c_uint);
+    /// It is over, and the batch's from now on, or comes back: it has to end by itself. Any
+    /// context.
+    safe fn hiops_add_to_batch(rq: Rq, batch: &mut Batch) -> Option<Rq>;
+    /// Ends all that are in the batch, after which there is none. Any context.
+    safe fn blk_mq_end_request_batch(batch: &mut Batch);
 }
 
 const _: [unsafe extern "C" fn(*const bindings::request) -> bool; 1] = [shims::hiops_is_dying];
@@ -117,6 +125,13 @@ const _: [unsafe extern "C" fn(*mut bindings::request) -> bool; 1] = [shims::hio
 const _: [unsafe extern "C" fn(*mut bindings::request, bindings::blk_status_t); 1] =
     [bindings::blk_mq_end_request];
 const _: [unsafe extern "C" fn(*mut bindings::request, c_uint); 1] = [shims::hiops_requeue];
+const _: [unsafe extern "C" fn(*mut bindings::request); 1] = [bindings::blk_mq_start_request];
+const _: [unsafe extern "C" fn(
+    *mut bindings::request,
+    *mut bindings::io_comp_batch,
+) -> *mut bindings::request; 1] = [shims::hiops_add_to_batch];
+const _: [unsafe extern "C" fn(*mut bindings::io_comp_batch); 1] =
+    [bindings::blk_mq_end_request_batch];
 
 impl<'a> RqRef<'a> {
     /// A view of `rq`.
@@ -388,9 +403,8 @@ impl Rq {
 
     #[inline(always)]
     fn start(&self) {
-        // SAFETY: owned, and not started before: it waits once at most, and before it begins, which
-        // it does once.
-        unsafe { bindings::blk_mq_start_request(self.as_raw()) };
+        // Not started before: it waits once at most, and before it begins, which it does once.
+        blk_mq_start_request(self.lend());
     }
 
     /// It has ended, maybe without having been issued.
@@ -636,6 +650,7 @@ impl<'a> Iterator for Iter<'a> {
 ///
 /// # Invariants
 /// It owns the requests of its list.
+#[repr(transparent)]
 pub(crate) struct Batch(bindings::io_comp_batch);
 
 impl Batch {
@@ -653,10 +668,9 @@ impl Batch {
     /// Takes `rq`, which is over, unless it is one that has to end by itself.
     #[inline(always)]
     pub(crate) fn add(&mut self, rq: Rq) -> Result<(), Rq> {
-        // SAFETY: owned; it is the batch's if that is the answer.
-        match unsafe { shims::hiops_add_to_batch(rq.as_raw(), &mut self.0) } {
-            true => Ok(()),
-            false => Err(rq),
+        match hiops_add_to_batch(rq, self) {
+            None => Ok(()),
+            Some(rq) => Err(rq),
         }
     }
 
@@ -671,8 +685,7 @@ impl Batch {
     #[inline(always)]
     pub(crate) fn end(&mut self) {
         if !self.0.req_list.head.is_null() {
-            // SAFETY: all requests of the batch are owned by it, over, and end here.
-            unsafe { bindings::blk_mq_end_request_batch(&mut self.0) };
+            blk_mq_end_request_batch(self);
         }
     }
 }

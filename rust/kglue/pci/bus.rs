@@ -16,7 +16,7 @@ use kernel::sync::{new_mutex, Arc, Mutex};
 use crate::adapter::{spread, Bus};
 use crate::blk::DmaMap;
 use crate::caller::{HostResetCall, TakeOff};
-use crate::device::{raw, BoundDevice};
+use crate::device::BoundDevice;
 use crate::irq::Vectors;
 use crate::pci::Function;
 
@@ -106,8 +106,8 @@ impl Bus for PciBus {
 
 /// How data reaches `device`, for an adapter of its driver's.
 fn dma_map(device: &BoundDevice) -> DmaMap {
-    // SAFETY: bound for as long as there is a reference to it, which the adapter's bus has.
-    unsafe { DmaMap::new(raw(device)) }
+    // SAFETY: the requests are the adapter's, whose tag set has the room that its bus's map wants.
+    unsafe { DmaMap::new(device.clone()) }
 }
 
 /// The bus side of a port.
