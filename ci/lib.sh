@@ -15,6 +15,13 @@ KCC=x86_64-linux-gnu-gcc-14
 say() { printf '%s\n' "hiops: $*" >&2; }
 die() { printf '%s\n' "hiops: error: $*" >&2; exit 1; }
 
+# The emulated CPU, without what makes the guest's kernel clear and copy memory by one instruction:
+# QEMU emulates each byte of it. Not for who counts instructions, as that is one of them.
+EMULATED_CPU=max,erms=off,fsrm=off,fsrs=off,fzrm=off,fsrc=off
+# And for its kernel: on a busy host one clock seems to go wrong beside another. A timer would be
+# taken for broken, and the TSC be given up for a clock of which each look is an access to a device.
+CLOCKS='no_timer_check tsc=nowatchdog'
+
 # What tools say where one of these is missing.
 NO_SPACE='No space left on device|not enough free space|have enough free space'
 NO_NETWORK='Could not resolve|Temporary failure resolving|Unable to connect|Failed to fetch|'
