@@ -3,6 +3,11 @@
 //! numbers.
 #![cfg(not(loom))]
 #![allow(missing_docs)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "it fails the test"
+)]
 
 use bytewise::{Geometry, Plan, SPAN};
 

@@ -2,6 +2,11 @@
 //! The locks of a write are those of each block that it may touch.
 #![cfg(not(loom))]
 #![allow(missing_docs)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "it fails the test"
+)]
 
 use bytewise::{Geometry, Region, Regions, SPAN};
 
