@@ -19,7 +19,7 @@
 //! outstanding on it, as it is there for no longer. So of a nap after which nothing is, it is told
 //! when the thread next waits for it.
 
-use core::ptr::{from_ref, null_mut};
+use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use engine::{Context, Expected, Nap, OnDemand, Thread, Waiter, Waiters, Waiting};
 use hal::{Error, Platform};
@@ -165,9 +165,9 @@ fn queue_of(waiter: &Waiter<Offer, QueueRef>, thread: Thread) -> Option<&QueueRe
 /// Ends an offer that this context has claimed. With preemption off.
 fn end(offer: Offer, by: Context) {
     let Offer(rq) = offer;
-    // What leads to the queue outlives the request, which ends with this.
-    let queue_ref = rq.hctx().queue_ref;
-    queue_ref.get().queue().end(rq, by);
+    // SAFETY: the request is not over, so its disk and its queue are there.
+    let queue_ref = unsafe { &*rq.hctx().queue_ref };
+    queue_ref.queue().end(rq, by);
 }
 
 /// The waiter of `rq`, which is tracked with it, if it is certain which thread waits for it. From
@@ -192,7 +192,7 @@ pub(crate) fn track_thread(
 ) -> Option<&'static Waiter<Offer, QueueRef>> {
     let waiter = table()?.waiters.slot(thread)?;
     let queue_ref = match drains {
-        true => from_ref(hctx.queue_ref.get()).cast_mut(),
+        true => hctx.queue_ref.cast_mut(),
         false => null_mut(),
     };
     waiter.track(thread, queue_ref).then_some(waiter)

@@ -139,15 +139,13 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         let no_memory = |_| Error::NoMemory;
         let mut hctxs = KVec::with_capacity(self.queues.len(), GFP_KERNEL).map_err(no_memory)?;
         let stats = Arc::new(DiskStats::new()?, GFP_KERNEL).map_err(no_memory)?;
-        for (at, queue) in self.queues.iter().enumerate() {
-            let pinned = self.pinned().part(|adapter| adapter.queues.get(at));
-            let queue_ref = pinned.and_then(|queue| queue.part(|queue| queue.queue_ref.as_ref()));
+        for queue in &self.queues {
             let hctx = HctxData {
                 queue: core::ptr::from_ref(queue).cast(),
                 unit: unit.id,
                 format: Format::new(&unit),
                 max_retries: self.config.begin.max_retries,
-                queue_ref: queue_ref.ok_or(Error::Invalid)?,
+                queue_ref: queue.queue_ref.as_ref().ok_or(Error::Invalid)?,
                 switches: Toggles::new(self.switches(), queue.useful_switches()),
                 stats: stats.clone(),
             };

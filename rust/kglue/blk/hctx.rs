@@ -87,7 +87,7 @@ pub(crate) struct HctxData {
     /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request of the hctx.
     pub(crate) queue: *const c_void,
     /// The same queue, for code that does not know the type.
-    pub(crate) queue_ref: Pinned<QueueRef>,
+    pub(crate) queue_ref: *const QueueRef,
     pub(crate) switches: Toggles,
     /// [`hal::Unit::id`] of the disk.
     pub(crate) unit: u32,
