@@ -38,6 +38,10 @@ mod sysfs_suite {
             stats.completed(n, by);
         }
         (0..12).for_each(|_| stats.retried());
+        stats.bytes_read(18);
+        stats.bytes_written(19, false);
+        stats.bytes_written(20, true);
+        stats.bytes_moved(512);
         let sums = stats.sums();
         let counts = ControllerCounts {
             interrupts: 5,
@@ -58,7 +62,8 @@ mod sysfs_suite {
              retried 12\ntimeouts 0\n\
              resets 7\nmax_irq_ns 8\nmax_tick_ns 9\nticks 10\nturns 11\n\
              missed_interrupts 12\naborts 13\nswept 10\n\
-             naps 62\nnaps_hit 14\nnaps_late 15\nnaps_vain 16\nnaps_woken 17\nresets_asked 3\n",
+             naps 62\nnaps_hit 14\nnaps_late 15\nnaps_vain 16\nnaps_woken 17\nresets_asked 3\n\
+             bytes_reads 1\nbytes_writes 2\nbytes_merged 1\nbytes_wanted 57\nbytes_moved 512\n",
             |text| write_stats(text, &sums, &counts)
         ));
         stats.reset();
