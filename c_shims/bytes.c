@@ -222,8 +222,9 @@ static int hiops_bytes_refuse(struct kiocb *iocb, struct iov_iter *from)
 	ret = generic_atomic_write_valid(iocb, from);
 	if (ret)
 		return ret;
+	/* More than one command goes for would be torn between two. */
 	if (count < bdev_atomic_write_unit_min_bytes(bdev) ||
-	    count > bdev_atomic_write_unit_max_bytes(bdev))
+	    count > bdev_atomic_write_unit_max_bytes(bdev) || count > HIOPS_BYTES_SPAN)
 		return -EINVAL;
 	return 0;
 }

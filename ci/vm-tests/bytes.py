@@ -224,6 +224,9 @@ def untorn(path, disk, most):
     if not most:
         fails(errno.EOPNOTSUPP, it.write, 0, 512, RWF_ATOMIC)
         return
+    # More than a command of hiops' own is refused, whatever the drive does.
+    fails(errno.EINVAL, os.pwritev, it.fd, [bytes(16384)], 0, RWF_ATOMIC)
+    most = min(most, 8192)
     it.write(most, most, RWF_ATOMIC)
     for offset, length in ((most, 2 * most), (most // 2, most), (0, most - 1), (1, 512)):
         fails(errno.EINVAL, os.pwritev, it.fd, [bytes(length)], offset, RWF_ATOMIC)

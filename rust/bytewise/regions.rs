@@ -30,8 +30,8 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// How many locks there are of each kind. Of 64 writers at random places one in twelve waits
-    /// for another's.
+    /// How many locks there are of each kind. Of 64 writers at random places, each in one region,
+    /// one in sixteen waits for another's: 63 of 1,024.
     pub const LOCKS: usize = 512;
 
     /// Those of `len` bytes from `offset` on, of which only [`SPAN`] count.
