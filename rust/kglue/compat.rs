@@ -78,7 +78,7 @@ pub(crate) const PASS_COMPAT_IOCTL: PassCompatIoctl = None;
 #[cfg(CONFIG_NUMA)]
 pub(crate) fn numa_node(device: &Device) -> i32 {
     // SAFETY: alive; a word, and any value is a valid one.
-    unsafe { (*crate::device::raw(device)).numa_node }
+    unsafe { (*core::ptr::from_ref(device).cast::<bindings::device>()).numa_node }
 }
 
 /// All memory is alike.

@@ -12,9 +12,9 @@ use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex};
 
 use crate::blk::ioctl::Gate;
-use crate::device::raw;
 use crate::errno::to_errno;
 use crate::platform::now_ms;
+use crate::platform::raw_device;
 use crate::shims;
 
 /// For how long an answer is good, in milliseconds: a monitor reads all the files at once.
@@ -62,7 +62,7 @@ impl Thermometer {
         let hwmon = (&raw const shared.hwmon).cast_mut();
         // SAFETY: the core takes a reference of the parent; the other is valid until the drop,
         // which unregisters the device.
-        let device = unsafe { shims::hiops_hwmon_register(raw(parent), hwmon) };
+        let device = unsafe { shims::hiops_hwmon_register(raw_device(parent), hwmon) };
         let device = from_err_ptr(device).map_err(crate::errno::from_errno)?;
         // INVARIANT: just registered.
         Ok(NonNull::new(device).map(|device| Self {

@@ -30,7 +30,6 @@ pub mod blk;
 mod bytes;
 pub mod caller;
 mod compat;
-pub mod device;
 pub mod errno;
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
 pub mod faults;

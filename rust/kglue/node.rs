@@ -10,7 +10,7 @@
 //! parent, and what leads from the device to whose it is when it is opened.
 
 use crate::blk::ioctl::Gate;
-use crate::device::raw;
+use crate::platform::raw_device;
 use hal::Error;
 use kernel::bindings;
 use kernel::device::Device;
@@ -52,7 +52,7 @@ impl Node {
             minor: bindings::MISC_DYNAMIC_MINOR as c_int,
             name: name.as_char_ptr(),
             fops: &raw const TABLE.0,
-            parent: raw(parent),
+            parent: raw_device(parent),
             ..zeroed()
         };
         // INVARIANT: so it has; a name stays where it is.

@@ -19,5 +19,3 @@ pub mod registration;
 
 pub use bus::PciBus;
 pub use function::{Claim, Function};
-
-pub(crate) use function::Region;

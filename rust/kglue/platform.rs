@@ -25,12 +25,11 @@ use kernel::device::{Bound, Device};
 use kernel::dma::Coherent;
 use kernel::ffi::c_void;
 use kernel::prelude::*;
+use kernel::sync::aref::{ARef, AlwaysRefCounted};
 use kernel::sync::Arc;
 use kernel::time::delay::fsleep;
 use kernel::time::{ClockSource, Delta, Instant, Monotonic};
 
-use crate::device::BoundDevice;
-use crate::pci::Region;
 use crate::{shims, shims_safe};
 
 /// What the pure crates stand on in the kernel, for one device or for none.
@@ -236,6 +235,62 @@ pub(crate) fn now_ms() -> u64 {
     (jiffies() as u64).wrapping_mul(TICK_MS)
 }
 
+/// A counted reference to a device, as its bus has it, whose driver is bound. Clones are references
+/// to the same.
+///
+/// The kernel crate (Linux 7.2 and 7.3) proves that a device is bound by a `&Device<Bound>`, which
+/// lives as long as a callback of the crate's own bus drivers. What is made of a device here lives
+/// from probe to unbind, in the private data of drivers that are not the crate's
+/// ([`crate::pci::registration`] says why), so the proof is a counted reference with a promise.
+///
+/// # Invariants
+/// The driver is bound for as long as the reference lives.
+pub struct BoundRef<T: AlwaysRefCounted>(ARef<T>);
+
+/// The same of a device, whatever bus it is on.
+pub type BoundDevice = BoundRef<Device>;
+
+impl<T: AlwaysRefCounted> Clone for BoundRef<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: AlwaysRefCounted + AsRef<Device>> BoundRef<T> {
+    /// # Safety
+    /// The type's invariant, which becomes the reference's.
+    pub(crate) unsafe fn new(device: ARef<T>) -> Self {
+        // INVARIANT: the caller's promise.
+        Self(device)
+    }
+
+    /// It, as it is on its bus.
+    pub(crate) fn on_bus(&self) -> &T {
+        &self.0
+    }
+
+    /// The device that it is.
+    pub(crate) fn device(&self) -> BoundDevice {
+        // INVARIANT: the same device, with the same driver.
+        BoundRef(self.0.as_ref().into())
+    }
+}
+
+impl Deref for BoundDevice {
+    type Target = Device<Bound>;
+
+    fn deref(&self) -> &Device<Bound> {
+        // SAFETY: bound, by the invariant.
+        unsafe { self.0.as_bound() }
+    }
+}
+
+/// The kernel's structure of `device`, whose wrapper in the kernel crate is transparent. What is
+/// done with it is up to the caller.
+pub(crate) fn raw_device(device: &Device) -> *mut bindings::device {
+    core::ptr::from_ref(device).cast_mut().cast()
+}
+
 /// How much is mapped for a device at once.
 pub(crate) enum Mapping {
     /// What can be: less than everything where data goes through bounce buffers, as in confidential
@@ -422,10 +477,13 @@ impl Drop for Registers {
 }
 
 impl Window {
-    /// Maps the registers in `region`, uncached. Sleeps.
-    pub(crate) fn new(region: &Region) -> Result<Self, Error> {
-        let (start, len) = region.range()?;
-        // SAFETY: the region is its driver's alone.
+    /// Maps the registers that `len` bytes of physical memory from `start` on are, uncached.
+    /// Sleeps.
+    ///
+    /// # Safety
+    /// They are the caller's device's, and its driver's alone.
+    pub(crate) unsafe fn new(start: u64, len: usize) -> Result<Self, Error> {
+        // SAFETY: the driver's alone, by the caller's promise.
         let first = unsafe { bindings::ioremap(start, len) };
         let first = NonNull::new(first).ok_or(Error::NoMemory)?;
         let mapping = Arc::new(Registers(first), GFP_KERNEL).map_err(|_| Error::NoMemory)?;

@@ -4,7 +4,7 @@
 use crate::adapter::{Adapter, Begin, Bus, Config, Naming};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::DirectMap;
-use crate::device::BoundDevice;
+use crate::platform::BoundDevice;
 use crate::platform::KernelPlatform;
 use crate::timers::{Expired, HrTimer};
 use core::ptr::null_mut;

@@ -10,7 +10,7 @@ use kernel::device::Device;
 
 use crate::blk::MapKind;
 use crate::caller::TakeOff;
-use crate::device::{raw, BoundDevice};
+use crate::platform::{raw_device, BoundDevice};
 use crate::shims_safe::{hiops_number_get, hiops_number_put};
 
 /// The bus that a controller sits on, as far as serving it needs it.
@@ -75,7 +75,7 @@ pub(crate) fn spread(map: &mut bindings::blk_mq_queue_map, by: Option<(&Device, 
     unsafe {
         match by {
             Some((device, first)) => {
-                bindings::blk_mq_map_hw_queues(map, raw(device), u32::from(first));
+                bindings::blk_mq_map_hw_queues(map, raw_device(device), u32::from(first));
             }
             None => bindings::blk_mq_map_queues(map),
         }

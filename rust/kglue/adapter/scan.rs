@@ -560,7 +560,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
 
     /// Has user space told that the controller's device has changed, with the variable `name`.
     fn announce(&self, name: &str, value: u32) {
-        let Some(device) = self.device().map(crate::device::raw) else {
+        let Some(device) = self.device().map(crate::platform::raw_device) else {
             return;
         };
         let mut line = [0u8; VARIABLE];

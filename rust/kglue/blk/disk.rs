@@ -178,7 +178,7 @@ impl Disk {
         if self.gendisk().is_shown() {
             return Err(Error::Invalid);
         }
-        let parent = parent.map_or(null_mut(), crate::device::raw);
+        let parent = parent.map_or(null_mut(), crate::platform::raw_device);
         // SAFETY: the disk is there, by the invariant, and not shown yet; the parent is null or
         // alive, and the groups are static.
         let failed = unsafe { bindings::device_add_disk(parent, self.as_raw(), sysfs::groups()) };

@@ -22,7 +22,7 @@ use kernel::prelude::*;
 
 use crate::blk::hctx::{Lent, Rq};
 use crate::blk::request::Vecs;
-use crate::device::{raw, BoundDevice};
+use crate::platform::{raw_device, BoundDevice};
 use crate::shims;
 
 #[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
@@ -178,13 +178,13 @@ impl DmaMap {
 
     #[inline]
     fn unmap_segment(&self, rq: &Rq, segment: MappedSegment, mmio: bool) {
-        let (device, MappedSegment { addr, len }) = (raw(&self.device), segment);
+        let (device, MappedSegment { addr, len }) = (raw_device(&self.device), segment);
         // SAFETY: mapped for this device and in this request's direction, and not unmapped since.
         unsafe { shims::hiops_unmap_one(device, addr, len, rq.as_raw(), mmio) };
     }
 
     fn unmap_range(&self, rq: &mut Rq) {
-        let (device, request) = (raw(&self.device), rq.as_raw());
+        let (device, request) = (raw_device(&self.device), rq.as_raw());
         let mapped = self.mapped(rq);
         let (bytes, mmio) = (mapped.total as usize, mapped.mmio);
         // SAFETY: the range was made for this request and is given back once.
@@ -237,7 +237,7 @@ impl DmaMap {
     /// It has begun.
     #[inline(always)]
     unsafe fn iterate_on(&self, rq: &mut Rq) -> bool {
-        let (device, request) = (raw(&self.device), rq.as_raw());
+        let (device, request) = (raw_device(&self.device), rq.as_raw());
         let iter = &raw mut self.mapped(rq).iter;
         // SAFETY: the request is owned, the device is bound, the iterator was begun.
         unsafe { shims::blk_rq_dma_map_iter_next(request, device, iter) }

@@ -16,9 +16,9 @@ use kernel::sync::{new_mutex, Arc, Mutex};
 use crate::adapter::{spread, Bus};
 use crate::blk::DmaMap;
 use crate::caller::{HostResetCall, TakeOff};
-use crate::device::BoundDevice;
 use crate::irq::Vectors;
 use crate::pci::Function;
+use crate::platform::BoundDevice;
 
 /// The bus side of a function, for its adapter.
 pub struct PciBus {

@@ -133,7 +133,7 @@ unsafe impl<T: PciDriver> Binding for Bound<T> {
         claim
             .limit_dma(T::dma_bits(&ids))
             .map_err(step("limiting its addresses"))?;
-        let window = Window::new(claim.region()).map_err(step("mapping the registers"))?;
+        let window = claim.window().map_err(step("mapping the registers"))?;
         let platform = KernelPlatform::new(function.device());
         let controller =
             T::controller(&platform, window, &ids).map_err(step("making the controller"))?;

@@ -20,7 +20,7 @@ use kernel::io::Io;
 use kernel::prelude::*;
 use kernel::{bindings, pci};
 
-use crate::device::{raw, BoundDevice, BoundRef};
+use crate::platform::{raw_device, BoundDevice, BoundRef, Window};
 
 /// A counted reference to a PCI function whose driver is ours. Clones are references to the same.
 #[derive(Clone)]
@@ -208,7 +208,7 @@ struct Enabled(Function);
 ///
 /// # Invariants
 /// The registers of BAR `bar`, one of six, were reserved by this.
-pub(crate) struct Region {
+struct Region {
     function: Function,
     bar: u8,
 }
@@ -252,9 +252,11 @@ impl Claim {
         Ok(())
     }
 
-    /// The claimed register window.
-    pub(crate) fn region(&self) -> &Region {
-        &self.region
+    /// Maps the claimed registers. Sleeps.
+    pub(crate) fn window(&self) -> Result<Window, Error> {
+        let (start, len) = self.region.range()?;
+        // SAFETY: reserved for the driver, which the claim is of.
+        unsafe { Window::new(start, len) }
     }
 }
 
@@ -262,7 +264,7 @@ impl Claim {
 /// buffer keeps the low bits of `align_mask`; returns `bits`. Before DMA memory is asked for.
 fn set_dma(function: &Function, bits: u32, align_mask: u32) -> Result<u32, Error> {
     let mask = DmaMask::try_new(bits).map_err(|_| Error::Unsupported)?;
-    let device = raw(&function.device());
+    let device = raw_device(&function.device());
     // SAFETY: the driver is bound.
     unsafe {
         if bindings::dma_set_mask_and_coherent(device, mask.value()) != 0 {
@@ -307,7 +309,7 @@ impl Region {
     }
 
     /// Where in physical memory it is, and its length in bytes, which is not 0.
-    pub(crate) fn range(&self) -> Result<(u64, usize), Error> {
+    fn range(&self) -> Result<(u64, usize), Error> {
         let malformed = |_| Error::Malformed;
         let bar = u32::from(self.bar);
         let start = self.function.resource_start(bar).map_err(malformed)?;

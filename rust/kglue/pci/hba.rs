@@ -249,7 +249,7 @@ unsafe impl<T: HbaDriver> Binding for BoundHba<T> {
         }
         let claim = Claim::new(function, T::bar(&ids), T::NAME, 0)
             .map_err(step("claiming the PCI function"))?;
-        let window = Window::new(claim.region()).map_err(step("mapping the registers"))?;
+        let window = claim.window().map_err(step("mapping the registers"))?;
         let platform = KernelPlatform::new(function.device());
         let registers = T::registers(&platform, window).map_err(step("making the controller"))?;
         let mut hba = T::hba(registers.clone(), &ids).map_err(step("reading the capabilities"))?;

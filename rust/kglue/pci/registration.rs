@@ -29,10 +29,10 @@ use kernel::{bindings, pci};
 use pin_init::zeroed;
 
 use crate::adapter::Suspend;
-use crate::device::raw;
 use crate::errno::{advice, to_errno};
 use crate::pci::function::{pci_restore_state, pci_save_state};
 use crate::pci::Function;
+use crate::platform::raw_device;
 use crate::shims;
 
 /// The step at which a probe failed, and why.
@@ -140,7 +140,7 @@ unsafe extern "C" fn probe<B: Binding>(
                 // the core has saved is of before it was enabled.
                 pci_save_state(&function);
                 // SAFETY: the driver's data is this driver's to set while it is bound.
-                unsafe { bindings::dev_set_drvdata(raw(&device), bound) };
+                unsafe { bindings::dev_set_drvdata(raw_device(&device), bound) };
                 Ok(0)
             }
             Err(Failed(what, error)) => {
