@@ -139,40 +139,140 @@ static struct block_device *hiops_bytes_bdev(const struct file *file)
 }
 
 /*
- * Whether the caller may wait for what others have. An asynchronous caller that may
- * not expects to be back before its I/O is over, too: -EAGAIN, and it comes again in
- * a thread that may.
+ * An asynchronous caller that may not wait expects to be back before its I/O is over,
+ * too: -EAGAIN, and it comes again in a thread that may.
  */
-static int hiops_bytes_may_wait(struct kiocb *iocb)
+static bool hiops_bytes_is_hasty(const struct kiocb *iocb)
 {
-	if (!(iocb->ki_flags & IOCB_NOWAIT))
-		return true;
-	return is_sync_kiocb(iocb) ? false : -EAGAIN;
+	return (iocb->ki_flags & IOCB_NOWAIT) && !is_sync_kiocb(iocb);
+}
+
+/* How it is done, as far as reads and writes are alike. */
+static u32 hiops_bytes_flags(const struct kiocb *iocb)
+{
+	u32 flags = 0;
+
+	if (iocb->ki_flags & IOCB_NOWAIT)
+		flags |= HIOPS_BYTES_NOWAIT;
+	if (iocb->ki_flags & IOCB_HIPRI)
+		flags |= HIOPS_BYTES_POLL;
+	return flags;
+}
+
+/* Begins a read, or ends it as soon; -EAGAIN: it is to be read by a thread that waits. */
+static ssize_t hiops_bytes_read_async(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct gendisk *disk = hiops_bytes_bdev(iocb->ki_filp)->bd_disk;
+	size_t count = iov_iter_count(to);
+	struct hiops_bytes_kiocb *kiocb;
+	ssize_t ret;
+
+	if (count > HIOPS_BYTES_SPAN)
+		return -EAGAIN;
+	kiocb = hiops_bytes_hold(iocb, to);
+	if (!kiocb)
+		return -EAGAIN;
+	ret = hiops_bytes_begin_read(disk, iocb->ki_pos, count, kiocb, hiops_bytes_flags(iocb));
+	/* From here on the read is another's, if there is one. */
+	if (ret != -EIOCBQUEUED)
+		hiops_bytes_drop(kiocb, to, count);
+	return ret == -E2BIG ? -EAGAIN : ret;
+}
+
+/*
+ * So many bytes of to are whole blocks, and more than one command of bytes moves, which
+ * the block layer can have go to where they are wanted; 0: none.
+ */
+static size_t hiops_bytes_whole(const struct kiocb *iocb, struct iov_iter *to)
+{
+	struct block_device *bdev = hiops_bytes_bdev(iocb->ki_filp);
+	size_t within = bdev_logical_block_size(bdev) - 1;
+	size_t count = iov_iter_count(to), whole = count & ~within;
+	bool is_aligned;
+
+	if (whole <= HIOPS_BYTES_SPAN || (iocb->ki_pos & within))
+		return 0;
+	iov_iter_truncate(to, whole);
+	is_aligned = !(iov_iter_alignment(to) & bdev_dma_alignment(bdev));
+	iov_iter_reexpand(to, count);
+	return is_aligned ? whole : 0;
+}
+
+/* Reads whole blocks by the block layer, in commands as long as the disk takes them. */
+static ssize_t hiops_bytes_read_blocks(struct kiocb *iocb, struct iov_iter *to, size_t whole)
+{
+	struct file *bdev_file = iocb->ki_filp->private_data;
+	size_t rest = iov_iter_count(to) - whole;
+	struct kiocb blocks;
+	ssize_t ret;
+
+	init_sync_kiocb(&blocks, bdev_file);
+	blocks.ki_flags |= IOCB_DIRECT | (iocb->ki_flags & IOCB_NOWAIT);
+	blocks.ki_pos = iocb->ki_pos;
+	iov_iter_truncate(to, whole);
+	ret = bdev_file->f_op->read_iter(&blocks, to);
+	iov_iter_reexpand(to, iov_iter_count(to) + rest);
+	return ret;
+}
+
+/* The same for a caller that does not wait here. */
+static ssize_t hiops_bytes_begin_blocks(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct file *bdev_file = iocb->ki_filp->private_data;
+
+	iocb->ki_flags |= IOCB_DIRECT;
+	return bdev_file->f_op->read_iter(iocb, to);
+}
+
+static ssize_t hiops_bytes_read_some(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct gendisk *disk = hiops_bytes_bdev(iocb->ki_filp)->bd_disk;
+	size_t whole = hiops_bytes_whole(iocb, to);
+
+	if (whole)
+		return hiops_bytes_read_blocks(iocb, to, whole);
+	return hiops_bytes_read(disk, iocb->ki_pos, to, hiops_bytes_flags(iocb));
 }
 
 static ssize_t hiops_bytes_read_iter(struct kiocb *iocb, struct iov_iter *to)
 {
-	struct block_device *bdev = hiops_bytes_bdev(iocb->ki_filp);
-	int may_wait = hiops_bytes_may_wait(iocb);
+	size_t count = iov_iter_count(to);
 	ssize_t done = 0, ret;
 
-	if (may_wait < 0)
-		return may_wait;
-	if (!iov_iter_count(to))
+	if (!count)
 		return 0;
+	/* What is polled is so by way of a queue of bytes. */
+	if (!is_sync_kiocb(iocb) && !(iocb->ki_flags & IOCB_HIPRI) &&
+	    hiops_bytes_whole(iocb, to) == count)
+		return hiops_bytes_begin_blocks(iocb, to);
 	if (iocb->ki_filp->f_mapping->nrpages) {
-		ret = kiocb_write_and_wait(iocb, iov_iter_count(to));
+		ret = kiocb_write_and_wait(iocb, count);
 		if (ret)
 			return ret;
 	}
+	if (!is_sync_kiocb(iocb)) {
+		ret = hiops_bytes_read_async(iocb, to);
+		if (ret != -EAGAIN || hiops_bytes_is_hasty(iocb))
+			return ret;
+	}
 	do {
-		ret = hiops_bytes_read(bdev->bd_disk, iocb->ki_pos, to, may_wait);
+		ret = hiops_bytes_read_some(iocb, to);
 		if (ret <= 0)
 			break;
 		iocb->ki_pos += ret;
 		done += ret;
 	} while (iov_iter_count(to) && !fatal_signal_pending(current));
 	return done ? done : ret;
+}
+
+/* Of a read that was begun: the others have no queue, and end by themselves. */
+static int hiops_bytes_iopoll(struct kiocb *iocb, struct io_comp_batch *iob, unsigned int flags)
+{
+	uintptr_t lane = (uintptr_t)READ_ONCE(iocb->private);
+
+	if (lane)
+		hiops_bytes_poll(hiops_bytes_bdev(iocb->ki_filp)->bd_disk, lane - 1);
+	return 0;
 }
 
 /*
@@ -234,12 +334,11 @@ static ssize_t hiops_bytes_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	struct block_device *bdev = hiops_bytes_bdev(iocb->ki_filp);
 	struct address_space *mapping = iocb->ki_filp->f_mapping;
 	bool flush = iocb_is_dsync(iocb) && bdev_write_cache(bdev);
-	int may_wait = hiops_bytes_may_wait(iocb);
+	u32 flags = hiops_bytes_flags(iocb);
 	ssize_t done = 0, ret;
-	u32 flags = 0;
 
-	if (may_wait < 0)
-		return may_wait;
+	if (hiops_bytes_is_hasty(iocb))
+		return -EAGAIN;
 	if (!iov_iter_count(from))
 		return 0;
 	ret = hiops_bytes_refuse(iocb, from);
@@ -251,8 +350,6 @@ static ssize_t hiops_bytes_write_iter(struct kiocb *iocb, struct iov_iter *from)
 		if (ret && ret != -EBUSY)
 			return ret;
 	}
-	if (!may_wait)
-		flags |= HIOPS_BYTES_NOWAIT;
 	if (iocb->ki_flags & IOCB_ATOMIC)
 		flags |= HIOPS_BYTES_UNTORN;
 	if (flush && bdev_fua(bdev)) {
@@ -333,6 +430,7 @@ static const struct file_operations hiops_bytes_fops = {
 	.release = hiops_bytes_release,
 	.read_iter = hiops_bytes_read_iter,
 	.write_iter = hiops_bytes_write_iter,
+	.iopoll = hiops_bytes_iopoll,
 	.fsync = hiops_bytes_fsync,
 	.llseek = hiops_bytes_llseek,
 	.unlocked_ioctl = hiops_bytes_ioctl,
@@ -357,6 +455,7 @@ int hiops_bytes_begin(void)
 
 void hiops_bytes_end(void)
 {
+	hiops_bytes_flush_async();
 	class_unregister(&hiops_bytes_class);
 	unregister_chrdev_region(hiops_bytes_first, HIOPS_BYTES_NODES);
 	ida_destroy(&hiops_bytes_minors);

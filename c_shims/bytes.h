@@ -34,6 +34,11 @@ bool hiops_bytes_hide(struct hiops_bytes_node *node, bool has_to);
  * else -EAGAIN.
  */
 int hiops_bytes_enter(struct gendisk *disk, bool may_wait);
+/*
+ * Counts one more if there are any, be the disk frozen or dying; false: there is none.
+ * Any context.
+ */
+bool hiops_bytes_enter_too(struct gendisk *disk);
 /* It is over. Any context. */
 void hiops_bytes_exit(struct gendisk *disk);
 
@@ -67,20 +72,51 @@ void hiops_account_write(size_t bytes);
 /* The most bytes that one command moves. */
 #define HIOPS_BYTES_SPAN 8192
 
-/* How bytes are written: waiting for none but the device, */
+/* How bytes are read and written: waiting for none but the device, */
 #define HIOPS_BYTES_NOWAIT 1
 /* so that they are durable at the end, on a disk that has FUA, */
 #define HIOPS_BYTES_FUA 2
-/* all with one command, or not at all. */
+/* all with one command, or not at all, */
 #define HIOPS_BYTES_UNTORN 4
+/* and the caller polls. */
+#define HIOPS_BYTES_POLL 8
 
 /*
  * Implemented in Rust: read or write from pos on, as far as one command goes; so many
  * bytes, or a negative errno. 0: at the end of the disk; or nothing is written, as
  * some of the count bytes are in a page that is not there.
  */
-ssize_t hiops_bytes_read(struct gendisk *disk, loff_t pos, struct iov_iter *to, bool may_wait);
+ssize_t hiops_bytes_read(struct gendisk *disk, loff_t pos, struct iov_iter *to, u32 flags);
 ssize_t hiops_bytes_write(struct gendisk *disk, loff_t pos, struct iov_iter *from, size_t count,
 			  u32 flags);
+
+/* An asynchronous read, with the memory that it reads to. */
+struct hiops_bytes_kiocb;
+
+/*
+ * Holds the memory that to is of, and goes beyond it. NULL: there is no memory, or it
+ * is in several pieces, or not there. Sleeps.
+ */
+struct hiops_bytes_kiocb *hiops_bytes_hold(struct kiocb *iocb, struct iov_iter *to);
+/* Undoes that, of count bytes. Sleeps. */
+void hiops_bytes_drop(struct hiops_bytes_kiocb *kiocb, struct iov_iter *to, size_t count);
+/* Data is there, no more than is held. Any context. */
+void hiops_bytes_fill(struct hiops_bytes_kiocb *kiocb, const void *from, size_t len);
+/* The read is over: so many bytes, or a negative errno. Any context. */
+void hiops_bytes_complete(struct hiops_bytes_kiocb *kiocb, long ret);
+/* It is under way on that queue, from which its caller will poll it. Before it is. */
+void hiops_bytes_polled_on(struct hiops_bytes_kiocb *kiocb, unsigned int lane);
+/* Returns when nothing of reads that are over is left to do. Sleeps. */
+void hiops_bytes_flush_async(void);
+
+/*
+ * Implemented in Rust: begins a read of count bytes from pos on, which takes kiocb over;
+ * then -EIOCBQUEUED. 0: at the end of the disk. -E2BIG: one command does not go as far.
+ * -EAGAIN: it has to wait, and may not.
+ */
+ssize_t hiops_bytes_begin_read(struct gendisk *disk, loff_t pos, size_t count,
+			       struct hiops_bytes_kiocb *kiocb, u32 flags);
+/* Implemented in Rust: looks for completions on that queue, while I/O is under way. */
+void hiops_bytes_poll(struct gendisk *disk, unsigned int lane);
 
 #endif

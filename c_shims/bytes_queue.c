@@ -50,6 +50,11 @@ int hiops_bytes_enter(struct gendisk *disk, bool may_wait)
 	return 0;
 }
 
+bool hiops_bytes_enter_too(struct gendisk *disk)
+{
+	return percpu_ref_tryget(&disk->queue->q_usage_counter);
+}
+
 void hiops_bytes_exit(struct gendisk *disk)
 {
 	percpu_ref_put(&disk->queue->q_usage_counter);

@@ -95,6 +95,113 @@ def hole():
     return libc, at
 
 
+class Aio:
+    """Asynchronous reads of a file (Linux AIO): several are under way at once."""
+
+    # x86-64's numbers; linux/aio_abi.h: struct iocb (key before rw_flags), struct io_event.
+    SETUP, DESTROY, GETEVENTS, SUBMIT = 206, 207, 208, 209
+    IOCB, EVENT = struct.Struct("QIIHhIQQqQII"), struct.Struct("QQqq")
+
+    def __init__(self, fd, depth, room):
+        self.libc, self.fd = ctypes.CDLL(None, use_errno=True), fd
+        self.libc.syscall.restype = ctypes.c_long
+        self.context = ctypes.c_ulong(0)
+        self.call(self.SETUP, depth, ctypes.byref(self.context))
+        # Each buffer begins somewhere in a page, and does not end with one.
+        self.rooms = [mmap.mmap(-1, room + 2 * 4096) for _ in range(depth)]
+        self.firsts = [ctypes.addressof(ctypes.c_char.from_buffer(at)) for at in self.rooms]
+        self.free, self.under_way = list(range(depth)), {}
+
+    def call(self, number, *args):
+        done = self.libc.syscall(ctypes.c_long(number), *args)
+        if done < 0:
+            raise OSError(ctypes.get_errno(), "Linux AIO")
+        return done
+
+    def read(self, length, offset, skip=0, memory=None):
+        """Begins a read to byte `skip` of a buffer, or to `memory`; there has to be a free one."""
+        at = self.free.pop()
+        memory = self.firsts[at] + skip if memory is None else memory
+        packed = self.IOCB.pack(at, 0, 0, 0, 0, self.fd, memory, length, offset, 0, 0, 0)
+        iocb = ctypes.create_string_buffer(packed, len(packed))
+        pointer = (ctypes.c_void_p * 1)(ctypes.addressof(iocb))
+        self.under_way[at] = (length, offset, skip)
+        try:
+            self.call(self.SUBMIT, self.context, ctypes.c_long(1), pointer)
+        except OSError:
+            del self.under_way[at]
+            self.free.append(at)
+            raise
+
+    def ended(self):
+        """Waits for one: its length, offset, and data, or its errno."""
+        event = ctypes.create_string_buffer(self.EVENT.size)
+        one = ctypes.c_long(1)
+        self.call(self.GETEVENTS, self.context, one, one, event, None)
+        at, _, res, _ = self.EVENT.unpack(event)
+        length, offset, skip = self.under_way.pop(at)
+        self.free.append(at)
+        return length, offset, -res if res < 0 else self.rooms[at][skip : skip + res]
+
+    def close(self):
+        while self.under_way:
+            self.ended()
+        self.call(self.DESTROY, self.context)
+
+
+def asynchronous(fd, whole, block, times):
+    """What is read while the caller goes on is what is there."""
+    aio = Aio(fd, 32, 50000)
+
+    def compare():
+        length, offset, got = aio.ended()
+        assert got == whole[offset : offset + length], f"{length} at {offset}: {got!r:.40}"
+
+    for number, (offset, length) in enumerate(ranges(len(whole), block)):
+        if not aio.free:
+            compare()
+        aio.read(length, offset, number * 37 % 4096)
+    dice = random.Random(5)
+    for _ in range(times):
+        if not aio.free:
+            compare()
+        length = dice.choice((dice.randrange(1, 700), dice.randrange(1, 9000), 4096))
+        aio.read(length, dice.randrange(len(whole)), dice.choice((0, dice.randrange(4096))))
+    while aio.under_way:
+        compare()
+    # To memory that is not there, or not all of it.
+    _, at = hole()
+    for memory in (at + 2 * 4096 - 10, at + 2 * 4096):
+        try:
+            aio.read(4096, 3, memory=memory)
+            _, _, got = aio.ended()
+        except OSError as error:
+            got = error.errno
+        assert got == errno.EFAULT or len(got) <= 10, got
+    aio.close()
+
+
+def polled(fd, whole):
+    """A caller that looks for the completion itself."""
+    for length in (1, 512, 4096, 20000):
+        room = bytearray(length)
+        assert os.preadv(fd, [room], 1000, os.RWF_HIPRI) == length
+        assert room == whole[1000 : 1000 + length]
+
+
+def longer(fd, whole, block):
+    """Whole blocks of which there are many, to memory of any alignment."""
+    length = 16 * 8192
+    memory = mmap.mmap(-1, length + 8192)
+    for offset in (0, block, 100):
+        for skip in (0, 4, 512, 777):
+            for more in (0, 1, block):
+                count = os.preadv(fd, [memoryview(memory)[skip : skip + length + more]], offset)
+                assert count == length + more
+                assert memory[skip : skip + count] == whole[offset : offset + count]
+    assert os.preadv(fd, [memory], len(whole) - 10 * block) == 10 * block
+
+
 def faults(fd, whole):
     """A page that is not there: what came before it is read, or EFAULT."""
     libc, at = hole()
@@ -241,6 +348,9 @@ def check(path, disk, block, times, atomic):
     edges(fd, whole, block)
     guards(fd, whole)
     faults(fd, whole)
+    asynchronous(fd, whole, block, times)
+    polled(fd, whole)
+    longer(fd, whole, block)
     os.lseek(fd, 5, os.SEEK_SET)
     assert os.read(fd, 10) + os.read(fd, 10) == whole[5:25]
     os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
@@ -300,7 +410,8 @@ def neighbour(path, me, times):
 
 
 def users(path, disk, count, enough):
-    """So many readers, and two writers, until the file `enough` is there, or the disk is not."""
+    """So many readers, and two writers, until the file `enough` is there, or the disk is not. Of
+    the readers every other has several reads under way."""
     whole = content(disk)
     told, lock = {"reads": 0, "writes": 0, "wrong": 0}, threading.Lock()
 
@@ -324,6 +435,25 @@ def users(path, disk, count, enough):
         os.close(fd)
         tell(last, reads=reads, wrong=wrong)
 
+    def reader_ahead(seed):
+        dice, fd, reads, wrong, last = random.Random(seed), os.open(path, os.O_RDONLY), 0, 0, None
+        aio = Aio(fd, 4, 600)
+        while not (last or os.path.exists(enough)):
+            try:
+                while aio.free:
+                    aio.read(dice.randrange(1, 600), dice.randrange(AREA, len(whole)))
+                length, offset, got = aio.ended()
+                if isinstance(got, int):
+                    raise OSError(got, "read")
+            except OSError as error:
+                last = errno.errorcode[error.errno]
+                break
+            wrong += got != whole[offset : offset + length]
+            reads += 1
+        aio.close()
+        os.close(fd)
+        tell(last, reads=reads, wrong=wrong)
+
     def writer(me):
         mine, writes, wrong, last = Pieces(path, me, 2), 0, 0, None
         try:
@@ -338,7 +468,8 @@ def users(path, disk, count, enough):
 
     # The writers first: beside many that read already the last would be late.
     threads = [threading.Thread(target=writer, args=(me,)) for me in range(2)]
-    threads += [threading.Thread(target=reader, args=(seed,)) for seed in range(count)]
+    readers = (reader, reader_ahead)
+    threads += [threading.Thread(target=readers[at % 2], args=(at,)) for at in range(count)]
     print("ready", flush=True)
     together(threads)
     print(" ".join(f"{name}={number}" for name, number in sorted(told.items())), flush=True)

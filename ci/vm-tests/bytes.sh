@@ -103,9 +103,11 @@ over
 right ram-plain
 put coop "$H/strategy"
 
-# What does not wait itself has workers that do.
-expect uring fio --name=u --filename="$B" --size=60000 --bs=300 --rw=randrw --ioengine=io_uring \
-	--iodepth=16 --verify=crc32c --verify_state_save=0
+# What does not wait itself is read by itself, and has workers that write.
+for how in '' --fixedbufs=1,--registerfiles=1 --sqthread_poll=1 --hipri=1; do
+	expect "uring$how" fio --name=u --filename="$B" --size=60000 --bs=300 --rw=randrw \
+		--ioengine=io_uring --iodepth=16 --verify=crc32c --verify_state_save=0 ${how//,/ }
+done
 
 # Others than the owner and the group are refused.
 refused others 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups dd if=$B \

@@ -8,15 +8,22 @@
 //!            sleeps, polls, yields as a block reader does (c_shims/wait.c)   │
 //!          <--copy, exit, give the buffer-- over <--end_cmd, finish──────────┘
 //! ```
-//! `io`: one command, beside the block layer's requests. `buffer`, `memory`: one buffer, and all of
-//! a disk. `switch`: what a disk keeps of it, on or off. `transfer`: blocks, for a thread that
-//! waits. `read`, `write`, `locks`: what it does with them.
+//! `io`: one command, beside the block layer's requests. `entered`: the block layer's counter.
+//! `buffer`, `room`, `memory`: one buffer, who has which, and all of a disk. `switch`: what a disk
+//! keeps of it, on or off. `transfer`: blocks, for a thread that waits. `read`, `write`, `locks`:
+//! what it does with them. `async_read`, `begin`: a read for which no thread waits; `watchdog`: who
+//! looks after it.
 
+pub(crate) mod async_read;
+pub(crate) mod begin;
 pub(crate) mod buffer;
+pub(crate) mod entered;
 pub(crate) mod io;
 pub(crate) mod locks;
 pub(crate) mod memory;
 pub(crate) mod read;
+pub(crate) mod room;
 pub(crate) mod switch;
 pub(crate) mod transfer;
+pub(crate) mod watchdog;
 pub(crate) mod write;

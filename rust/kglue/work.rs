@@ -28,6 +28,8 @@ pub(crate) trait Job: 'static {
 pub(crate) enum Recover {}
 /// The events of a port that has called are handled.
 pub(crate) enum PortEvents {}
+/// It is looked at I/O that no thread waits for: that may have an adapter recovered.
+pub(crate) enum WatchBytes {}
 /// The events of an adapter's controller are handled: that waits for recoveries.
 pub(crate) enum ControllerEvents {}
 /// Drives come and go: that ends all of the above, and is not ended by it.
@@ -41,14 +43,17 @@ impl Job for Recover {
 impl Job for PortEvents {
     const RANK: u32 = 0;
 }
-impl Job for ControllerEvents {
+impl Job for WatchBytes {
     const RANK: u32 = 1;
 }
-impl Job for Hotplug {
+impl Job for ControllerEvents {
     const RANK: u32 = 2;
 }
-impl Job for ResetAll {
+impl Job for Hotplug {
     const RANK: u32 = 3;
+}
+impl Job for ResetAll {
+    const RANK: u32 = 4;
 }
 
 /// What does a job.

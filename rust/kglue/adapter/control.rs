@@ -26,6 +26,7 @@ use crate::blk::ioctl::{
     AdminPath, ControlPath, ControllerAccess, ControllerCounts, Gate, Ioctl, Owner,
 };
 use crate::bytes::memory::DiskMemory;
+use crate::bytes::room::Room;
 use crate::caller::TakeOff;
 use crate::platform::{stamp, NoIo};
 use crate::text::log_warn;
@@ -237,8 +238,13 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         (self.queues.iter()).for_each(|queue| queue.io.set_poll_interval_us(us));
     }
 
-    fn bytes_memory(&self, unit: &Unit, stats: &Arc<DiskStats>) -> Result<KBox<DiskMemory>, Error> {
-        self.make_bytes(unit, stats)
+    fn bytes_memory(
+        &self,
+        unit: &Unit,
+        stats: &Arc<DiskStats>,
+        rooms: &[Arc<Room>],
+    ) -> Result<KBox<DiskMemory>, Error> {
+        self.make_bytes(unit, stats, rooms)
     }
 
     fn predicts(&self) -> bool {

@@ -264,9 +264,9 @@ impl<C: Controller, B: Bus> BytesQueue for HwQueue<C, B> {
         self.io.tracks(switches)
     }
 
-    fn sweep(&self) {
+    fn drain(&self, by: Context) {
         let _stay = PreemptOff::new();
-        self.io.drain(Context::Sweep);
+        self.io.drain(by);
     }
 
     #[cold]

@@ -37,7 +37,9 @@ use crate::blk::disk::Disk;
 use crate::blk::gendisk::{refusal, DiskShared};
 use crate::blk::hctx::{DiskStats, Format, HctxData, Toggles};
 use crate::blk::ioctl::{AdminPath, Owner};
+use crate::bytes::io::LaneShared;
 use crate::bytes::memory::{Claim, DiskMemory, Lane};
+use crate::bytes::room::Room;
 use crate::bytes::switch::Bytes;
 use crate::errno::advice;
 use crate::hwmon::Thermometer;
@@ -217,19 +219,26 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         &self,
         unit: &Unit,
         stats: &Arc<DiskStats>,
+        rooms: &[Arc<Room>],
     ) -> Result<KBox<DiskMemory>, Error> {
         let span = self.limits.max_transfer.min(self.limits.max_segment);
         let claim = Claim::new(&self.bytes).ok_or(Error::Unsupported)?;
-        let mut memory = DiskMemory::new(claim, span);
+        let mut memory = DiskMemory::new(claim, span, self.number)?;
         let block = 1u32.checked_shl(u32::from(unit.block_shift));
         if block.is_none_or(|block| block > memory.span) {
             return Err(Error::Unsupported);
         }
-        for at in 0..self.interrupting() {
+        for (at, room) in rooms.iter().enumerate() {
             let queue = (self.pinned())
                 .part(|adapter| adapter.queues.get(at))
                 .ok_or(Error::Invalid)?;
-            let lane = Lane::new(queue.map(|queue| queue), &self.platform, stats)?;
+            let shared = LaneShared {
+                unit: unit.id,
+                room: room.clone(),
+                stats: stats.clone(),
+                watchdog: memory.watchdog.clone(),
+            };
+            let lane = Lane::new(queue.map(|queue| queue), &self.platform, shared)?;
             (memory.lanes.push(lane, GFP_KERNEL)).map_err(|_| Error::NoMemory)?;
         }
         KBox::new(memory, GFP_KERNEL).map_err(|_| Error::NoMemory)

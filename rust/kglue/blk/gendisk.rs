@@ -33,7 +33,8 @@ use kernel::time::Delta;
 
 use crate::blk::hctx::{DiskStats, HctxData};
 use crate::blk::ioctl::{Gate, Owner};
-use crate::bytes::switch::{Bytes, DiskRef};
+use crate::bytes::entered::DiskRef;
+use crate::bytes::switch::Bytes;
 use crate::compat::synchronize_rcu;
 use crate::shims;
 use crate::shims::HIOPS_DISK_MINORS;
@@ -128,6 +129,16 @@ impl<'a> GenDisk<'a> {
         let alive = PhantomData;
         // INVARIANT: the caller's promise.
         Self { disk, alive }
+    }
+
+    /// That of `disk`, to look at more of it.
+    pub(crate) fn of(disk: DiskRef<'a>) -> Self {
+        let alive = PhantomData;
+        // INVARIANT: one of hiops, and there for as long.
+        Self {
+            disk: disk.as_raw(),
+            alive,
+        }
     }
 
     /// The one place in which a disk is read.
@@ -399,7 +410,7 @@ impl DiskShared {
         let owner = self.owner.get();
         match on {
             true => (self.bytes)
-                .turn_on(|| owner.bytes_memory(&self.unit, &self.stats))
+                .turn_on(|rooms| owner.bytes_memory(&self.unit, &self.stats, rooms))
                 .map_err(crate::errno::to_errno),
             false => self.bytes.turn_off().then_some(()).ok_or(EBUSY),
         }

@@ -5,20 +5,30 @@
 //!
 //! That thread never gives up: it waits until its I/O is over, which it is when the device does not
 //! know the command any more (a completion, or a controller that was stopped). So no buffer is used
-//! again that a device may still reach.
+//! again that a device may still reach. Where no thread waits ([`AsyncRead`]), it is ended by the
+//! context that finds it over; if it is to be tried again, by the watchdog, which waits.
 //!
 //! ```text
 //!  thread: prepare --Io--> engine --end_cmd: outcome--> chain --finish: over--> thread: outcome
+//!  begin: leave -----Io--> engine --end_cmd: outcome--> chain --finish: data--> its caller
+//!                                                     or: has failed --watchdog: take_failed--> ...
 //! ```
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, Ordering};
-use engine::{Context, Switches, Thread, Waiter};
-use hal::{Command, Op, Outcome, Segment};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use engine::{Context, Retry, Switches, Thread, Waiter};
+use hal::{Command, Failure, Op, Outcome, Segment};
+use kernel::error::Error;
 use kernel::sync::Arc;
 
 use crate::blk::hctx::{DiskStats, Late, Offer, QueueRef, Rq};
+use crate::bytes::async_read::AsyncRead;
 use crate::bytes::buffer::Buffer;
+use crate::bytes::room::Room;
+use crate::bytes::watchdog::Watchdog;
+use crate::errno::status;
+use crate::platform::now_ms;
+use crate::shims_safe::hiops_bytes_errno;
 use crate::work::Pinned;
 
 /// What the engine has under way for the kernel.
@@ -35,8 +45,8 @@ pub(crate) trait BytesQueue: Send + Sync {
     fn submit(&self, io: Io, switches: Switches);
     /// Whether it is of use to know which thread waits. Any context.
     fn tracks(&self, switches: Switches) -> bool;
-    /// Takes completions for which no interrupt came. Any context, with preemption on.
-    fn sweep(&self);
+    /// Takes completions that are there. Any context, with preemption on.
+    fn drain(&self, by: Context);
     /// `io` is late: its completion is looked for, and the device recovered if it is not there.
     /// Sleeps.
     fn late(&self, io: &dyn Late);
@@ -45,19 +55,47 @@ pub(crate) trait BytesQueue: Send + Sync {
 /// A buffer, with the I/O that it is used for.
 pub(crate) struct Place {
     pub(crate) buffer: Buffer,
-    stats: Arc<DiskStats>,
+    /// The buffer's number in the room.
+    at: usize,
+    shared: Arc<LaneShared>,
     /// The thread's until there is an [`Io`], then that one's, until it is over.
     own: Own,
     /// It waits in the FIFO: looked at when it is late.
     waits: AtomicBool,
     /// It is over, and everything here is the thread's again.
     over: AtomicBool,
+    /// For whom no thread waits.
+    watched: Watched,
+}
+
+/// What the buffers of a hardware queue have in common.
+pub(crate) struct LaneShared {
+    /// [`hal::Unit::id`] of the disk.
+    pub(crate) unit: u32,
+    pub(crate) room: Arc<Room>,
+    pub(crate) stats: Arc<DiskStats>,
+    pub(crate) watchdog: Arc<Watchdog>,
+}
+
+/// What the watchdog looks at of a command for which no thread waits: never more than hints, save
+/// that it has failed.
+#[derive(Default)]
+struct Watched {
+    /// Since when it is under way, by the clock of [`now_ms`]; 0: it is not.
+    since_ms: AtomicU64,
+    /// Where, and how much.
+    lba: AtomicU64,
+    blocks: AtomicU32,
+    /// It has failed, and everything here is the watchdog's.
+    has_failed: AtomicBool,
 }
 
 struct Own {
     command: Cell<Command>,
     segment: Cell<Segment>,
     thread: Cell<Option<Thread>>,
+    /// Instead of a thread.
+    read: Cell<Option<AsyncRead>>,
     waiter: Cell<Option<&'static Waiter<Offer, QueueRef>>>,
     outcome: Cell<Outcome>,
     by: Cell<Context>,
@@ -75,8 +113,8 @@ unsafe impl Send for Place {}
 pub(crate) struct Io(Pinned<Place>);
 
 impl Place {
-    /// That of `buffer`, of the disk in whose `stats` it is counted.
-    pub(crate) fn new(buffer: Buffer, stats: Arc<DiskStats>) -> Self {
+    /// That of `buffer`, the one with the number `at` of those in `shared`.
+    pub(crate) fn new(buffer: Buffer, at: usize, shared: Arc<LaneShared>) -> Self {
         let command = Command {
             op: Op::Read,
             unit: 0,
@@ -88,11 +126,13 @@ impl Place {
         };
         Self {
             buffer,
-            stats,
+            at,
+            shared,
             own: Own {
                 command: Cell::new(command),
                 segment: Cell::new(Segment { addr: 0, len: 0 }),
                 thread: Cell::new(None),
+                read: Cell::new(None),
                 waiter: Cell::new(None),
                 outcome: Cell::new(Ok(())),
                 by: Cell::new(Context::Sweep),
@@ -100,6 +140,7 @@ impl Place {
             },
             waits: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            watched: Watched::default(),
         }
     }
 
@@ -127,6 +168,18 @@ impl Place {
         Io(unsafe { Pinned::new(self) })
     }
 
+    /// The command that is about to be prepared is for `read`, not for a thread. By who has the
+    /// buffer.
+    #[inline]
+    pub(crate) fn leave(&self, read: AsyncRead) {
+        self.watched.lba.store(read.plan.lba, Ordering::Relaxed);
+        (self.watched.blocks).store(read.plan.blocks, Ordering::Relaxed);
+        self.own.read.set(Some(read));
+        // A clock that says 0 said so for a moment only.
+        (self.watched.since_ms).store(now_ms().max(1), Ordering::Relaxed);
+        self.shared.watchdog.arm();
+    }
+
     /// Where to look whether it is over, which acquires what it has left here.
     pub(crate) fn is_over(&self) -> &AtomicBool {
         &self.over
@@ -144,6 +197,97 @@ impl Place {
     }
 }
 
+/// For the watchdog, which has entered the disk.
+impl Place {
+    /// Since when a command is under way for which no thread waits.
+    pub(crate) fn since_ms(&self) -> Option<u64> {
+        match self.watched.since_ms.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(since),
+        }
+    }
+
+    /// It has been seen to be late that began at `since_ms`: it has as long again.
+    pub(crate) fn extend(&self, since_ms: u64) {
+        let (since, now) = (&self.watched.since_ms, now_ms().max(1));
+        // It may be over by now.
+        let _ = since.compare_exchange(since_ms, now, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Where that command reads, and how many blocks.
+    pub(crate) fn reads(&self) -> (u64, u32) {
+        let Watched { lba, blocks, .. } = &self.watched;
+        (lba.load(Ordering::Relaxed), blocks.load(Ordering::Relaxed))
+    }
+
+    /// A command that has failed and is to be tried again, and the read that it was for: the
+    /// buffer is the caller's with it.
+    pub(crate) fn take_failed(&self) -> Option<(Command, Segment, AsyncRead)> {
+        let Self { own, watched, .. } = self;
+        // Acquires what was left here.
+        if !watched.has_failed.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        Some((own.command.get(), own.segment.get(), own.read.take()?))
+    }
+
+    /// When that command is tried again, if it is; else how it has failed.
+    pub(crate) fn retry(&self, read: &AsyncRead) -> Result<Retry, Outcome> {
+        let outcome = self.own.outcome.get();
+        let retry = outcome.err().and_then(|failure| read.retry(failure));
+        retry.ok_or(outcome)
+    }
+
+    /// What was read is in the buffer, or `result` says why not: it is over, and all that it had
+    /// given back. The caller has the buffer, until then. Any context.
+    #[inline]
+    pub(crate) fn finish(&self, read: AsyncRead, result: Result<(), Error>) {
+        let shared = &*self.shared;
+        let result = result.and_then(|()| read.fill(&self.buffer));
+        if let Ok(len) = result {
+            shared.stats.bytes_read(len);
+        }
+        self.watched.since_ms.store(0, Ordering::Relaxed);
+        if shared.room.give(self.at) {
+            // Who waits there can't be woken in any context.
+            shared.watchdog.call();
+        }
+        read.end(result);
+    }
+
+    /// The command of `read` is over, by the device: so is the read, if it is not tried again. Any
+    /// context.
+    #[inline]
+    fn end_read(&self, read: AsyncRead, by: Context) {
+        let (own, shared) = (&self.own, &*self.shared);
+        let result = match own.outcome.get() {
+            Ok(()) => {
+                shared.stats.bytes_moved(own.segment.get().len);
+                Ok(())
+            }
+            Err(failure) if read.retry(failure).is_some() => {
+                own.read.set(Some(read));
+                self.watched.since_ms.store(0, Ordering::Relaxed);
+                // Releases all of it.
+                self.watched.has_failed.store(true, Ordering::Release);
+                return shared.watchdog.call();
+            }
+            Err(failure) => {
+                shared.stats.error();
+                Err(errno(failure))
+            }
+        };
+        shared.stats.completed(1, by);
+        self.finish(read, result);
+    }
+}
+
+/// As the block layer tells it.
+#[cold]
+pub(crate) fn errno(failure: Failure) -> Error {
+    Error::from_errno(hiops_bytes_errno(status(Err(failure))))
+}
+
 impl Io {
     /// What it asks for.
     #[inline]
@@ -159,7 +303,7 @@ impl Io {
 
     /// It waits in the FIFO from now on, which is counted.
     pub(crate) fn start_waiting(&self) {
-        self.0.get().stats.deferred();
+        self.0.get().shared.stats.deferred();
         self.0.get().waits.store(true, Ordering::Relaxed);
     }
 
@@ -182,7 +326,7 @@ impl Io {
         self.stop_waiting();
         own.outcome.set(outcome);
         let Some(waiter) = own.waiter.get() else {
-            return true;
+            return own.thread.get().is_some();
         };
         let asleep = waiter.is_asleep();
         crate::wait::ended(waiter);
@@ -193,8 +337,13 @@ impl Io {
     #[inline]
     fn end(self, by: Context) {
         let place = self.0.get();
-        place.own.by.set(by);
         let thread = place.own.thread.get();
+        if thread.is_none() {
+            if let Some(read) = place.own.read.take() {
+                return place.end_read(read, by);
+            }
+        }
+        place.own.by.set(by);
         // From here on nothing of it is touched.
         place.over.store(true, Ordering::Release);
         if let Some(thread) = thread {

@@ -4,14 +4,17 @@
 //! left in a buffer is that disk's.
 
 use bytewise::{Free, SPAN};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use hal::Error;
+use kernel::bindings::gendisk;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 
-use crate::blk::hctx::DiskStats;
 use crate::bytes::buffer::Buffer;
-use crate::bytes::io::{BytesQueue, Place};
+use crate::bytes::entered::DiskRef;
+use crate::bytes::io::{BytesQueue, LaneShared, Place};
+use crate::bytes::watchdog::Watchdog;
 use crate::platform::KernelPlatform;
 use crate::work::Pinned;
 
@@ -42,50 +45,86 @@ impl Drop for Claim {
 /// The buffers of a disk on one hardware queue.
 pub(crate) struct Lane {
     pub(crate) queue: Pinned<dyn BytesQueue>,
-    places: KVec<Place>,
+    pub(crate) shared: Arc<LaneShared>,
+    pub(crate) places: KVec<Place>,
 }
 
 impl Lane {
-    /// Those of `queue`, of the disk in whose `stats` commands are counted. Sleeps.
+    /// Those of `queue`, with what they have in common. Sleeps.
     pub(crate) fn new(
         queue: Pinned<dyn BytesQueue>,
         platform: &KernelPlatform,
-        stats: &Arc<DiskStats>,
+        shared: LaneShared,
     ) -> Result<Self, Error> {
         let no_memory = |_| Error::NoMemory;
+        let shared = Arc::new(shared, GFP_KERNEL).map_err(no_memory)?;
         let mut places = KVec::with_capacity(Free::COUNT, GFP_KERNEL).map_err(no_memory)?;
-        for _ in 0..Free::COUNT {
-            let place = Place::new(Buffer::new(platform)?, stats.clone());
+        for at in 0..Free::COUNT {
+            let place = Place::new(Buffer::new(platform)?, at, shared.clone());
             places
                 .push(place, GFP_KERNEL)
                 .map_err(|_| Error::NoMemory)?;
         }
-        Ok(Self { queue, places })
-    }
-
-    /// That of the buffer `at`.
-    #[inline]
-    pub(crate) fn place(&self, at: usize) -> Option<&Place> {
-        self.places.get(at)
+        Ok(Self {
+            queue,
+            shared,
+            places,
+        })
     }
 }
 
 /// All buffers of a disk.
+///
+/// # Invariants
+/// `disk` is null, or that of the disk, which is hiops' and there for as long as this.
 pub(crate) struct DiskMemory {
     pub(crate) lanes: KVec<Lane>,
     /// The most bytes that one command may move.
     pub(crate) span: u32,
+    pub(crate) watchdog: Arc<Watchdog>,
+    disk: AtomicPtr<gendisk>,
     _claim: Claim,
 }
 
 impl DiskMemory {
-    /// No buffers yet, for commands of up to `span` bytes.
-    pub(crate) fn new(claim: Claim, span: u32) -> Self {
-        Self {
+    /// No buffers yet, for commands of up to `span` bytes, looked after by a work queue with
+    /// `number` in its name. Sleeps.
+    pub(crate) fn new(claim: Claim, span: u32, number: i32) -> Result<Self, Error> {
+        // INVARIANT: null.
+        Ok(Self {
             lanes: KVec::new(),
             // CAST: a small constant.
             span: span.min(SPAN as u32),
+            watchdog: Watchdog::new(number)?,
+            disk: AtomicPtr::new(null_mut()),
             _claim: claim,
-        }
+        })
+    }
+
+    /// It is that of `disk`, once, and is looked after from now on.
+    ///
+    /// # Safety
+    /// The disk is one of hiops, and there for as long as this is.
+    pub(crate) unsafe fn set_disk(this: &KBox<Self>, disk: *mut gendisk) {
+        // INVARIANT: by the caller's promise.
+        this.disk.store(disk, Ordering::Release);
+        // SAFETY: it stays in its box until the drop, which silences the watchdog first.
+        let this = unsafe { Pinned::new(&**this) };
+        Watchdog::set_target(this, |memory| &*memory.watchdog);
+    }
+
+    /// The disk, once that was said.
+    pub(crate) fn disk(&self) -> Option<DiskRef<'_>> {
+        let disk = self.disk.load(Ordering::Acquire);
+        // SAFETY: there, by the invariant.
+        (!disk.is_null()).then(|| unsafe { DiskRef::new(disk) })
+    }
+}
+
+impl Drop for DiskMemory {
+    fn drop(&mut self) {
+        self.watchdog.quiet();
+        // Of the disk's threads, which may wait for a buffer still, and will find no disk.
+        (self.lanes.iter()).for_each(|lane| lane.shared.room.wake_all());
     }
 }

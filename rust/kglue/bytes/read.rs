@@ -10,8 +10,8 @@ use kernel::iov::IovIterDest;
 use kernel::prelude::*;
 
 use crate::blk::gendisk::GenDisk;
-use crate::bytes::switch::Entered;
-use crate::bytes::transfer::Transfer;
+use crate::bytes::entered::Entered;
+use crate::bytes::transfer::{How, Transfer};
 use crate::platform::NoIo;
 use crate::shims_safe::{hiops_account_read, hiops_pagefault_disable, hiops_pagefault_enable};
 
@@ -22,7 +22,7 @@ unsafe extern "C" fn hiops_bytes_read(
     disk: *mut bindings::gendisk,
     pos: bindings::loff_t,
     to: *mut bindings::iov_iter,
-    may_wait: bool,
+    flags: u32,
 ) -> isize {
     let Ok(pos) = u64::try_from(pos) else {
         // CAST: an errno.
@@ -31,7 +31,7 @@ unsafe extern "C" fn hiops_bytes_read(
     // SAFETY: the disk is open, hence there; `to` is where this call of `read` has its data go, and
     // nothing else uses it meanwhile.
     let (disk, to) = unsafe { (GenDisk::from_raw(disk), IovIterDest::from_raw(to)) };
-    match read(disk, pos, to, may_wait) {
+    match read(disk, pos, to, How::of(flags)) {
         // CAST: at most some thousand.
         Ok(count) => count as isize,
         // CAST: an errno.
@@ -40,15 +40,10 @@ unsafe extern "C" fn hiops_bytes_read(
 }
 
 /// Reads from `pos` on, as far as one command goes: how many bytes that were; 0 at the end.
-fn read(
-    disk: GenDisk<'_>,
-    pos: u64,
-    to: &mut IovIterDest<'_>,
-    may_wait: bool,
-) -> Result<usize, Error> {
-    let mut taken = disk.shared().bytes.take(may_wait)?;
-    let entered = Entered::new(disk.alive(), may_wait)?;
-    let mut transfer = Transfer::new(disk, &mut taken, &entered, may_wait)?;
+fn read(disk: GenDisk<'_>, pos: u64, to: &mut IovIterDest<'_>, how: How) -> Result<usize, Error> {
+    let mut taken = disk.shared().bytes.take(how.may_wait)?;
+    let entered = Entered::new(disk.alive(), how.may_wait)?;
+    let mut transfer = Transfer::new(disk, &mut taken, &entered, how)?;
     let Some(plan) = transfer.geometry().plan(pos, to.len()) else {
         return Ok(0);
     };

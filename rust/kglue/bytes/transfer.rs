@@ -9,11 +9,13 @@
 //! # Late
 //! The block layer's timer knows nothing of these commands: the thread itself looks after its own.
 //! It wakes now and then, too, to take completions for which no interrupt comes any more (all CPUs
-//! of its queue went off-line).
+//! of its queue went off-line); more often than every [`LOOK_TICKS`] would take a timer for each
+//! command (`wait/sleepers.rs`).
 
 use bytewise::{Geometry, Plan, Run};
 use core::slice;
-use engine::{RetryCount, Thread};
+use core::sync::atomic::Ordering;
+use engine::{Context, Retry, RetryCount, Thread};
 use hal::{Command, Failure, Op, Segment};
 use kernel::error::code::*;
 use kernel::error::Error;
@@ -23,49 +25,80 @@ use kernel::time::Delta;
 
 use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::{DiskStats, HctxData, Late};
-use crate::bytes::io::Place;
+use crate::bytes::async_read::{AsyncRead, Kiocb};
+use crate::bytes::entered::Entered;
+use crate::bytes::io::{errno, Place};
 use crate::bytes::memory::Lane;
-use crate::bytes::switch::{Entered, Taken};
-use crate::errno::status;
+use crate::bytes::room::Taken;
+use crate::bytes::watchdog::LOOK_TICKS;
 use crate::platform::{now_ms, PreemptOff, TICK_MS};
 use crate::shims;
-use crate::shims_safe::{hiops_bytes_errno, hiops_io_wait, hiops_this_thread};
+use crate::shims_safe::{hiops_io_wait, hiops_pause_awake, hiops_this_thread};
 
-/// At the latest after so many ticks a thread looks for its completion itself. A shorter time would
-/// take a timer for each command (`wait/sleepers.rs`). TIMEOUT: so long an I/O is late whose
-/// interrupt has gone with its CPU. CAST: a small constant.
-const LOOK_TICKS: u32 = 5 * shims::HIOPS_HZ;
 /// Between two looks whether a quiesced queue goes on.
 const QUIESCED_MS: i64 = 1;
+
+/// How a caller has its bytes moved.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    /// It waits for what others have. For the device it does in any case.
+    pub(crate) may_wait: bool,
+    /// It looks for the completion itself, and sleeps only where others want the CPU.
+    pub(crate) polls: bool,
+}
+
+impl How {
+    /// As `flags` of C say.
+    #[inline]
+    pub(crate) fn of(flags: u32) -> Self {
+        Self {
+            may_wait: flags & shims::HIOPS_BYTES_NOWAIT == 0,
+            polls: flags & shims::HIOPS_BYTES_POLL != 0,
+        }
+    }
+}
 
 /// A buffer that this thread has, of a disk that it has entered.
 ///
 /// # Invariants
 /// Between two calls of its methods no command of the buffer is under way.
 pub(crate) struct Transfer<'a> {
-    entered: &'a Entered<'a>,
+    entered: &'a Entered,
     hctx: &'a HctxData,
+    /// The lane's number.
+    at: usize,
     lane: &'a Lane,
     place: &'a Place,
     geometry: Geometry,
-    may_wait: bool,
+    how: How,
 }
 
 impl<'a> Transfer<'a> {
-    /// With the buffer `taken` of `disk`; `may_wait`: until its queue is not quiesced. `EIO`:
-    /// nothing is known of the disk's blocks, or they are too large.
+    /// With the buffer `taken` of `disk`. `EIO`: nothing is known of the disk's blocks, or they are
+    /// too large.
     #[inline]
     pub(crate) fn new(
         disk: GenDisk<'a>,
         taken: &'a mut Taken<'_>,
-        entered: &'a Entered<'a>,
-        may_wait: bool,
+        entered: &'a Entered,
+        how: How,
+    ) -> Result<Self, Error> {
+        Self::with(disk, entered, (taken.lane, taken.at), how)
+    }
+
+    /// With the buffer of that queue, and that number, which the caller has.
+    #[inline]
+    pub(crate) fn with(
+        disk: GenDisk<'a>,
+        entered: &'a Entered,
+        (at, number): (usize, usize),
+        how: How,
     ) -> Result<Self, Error> {
         let shared = disk.shared();
         let memory = shared.bytes.memory(entered).ok_or(ENODEV)?;
-        let lane = memory.lanes.get(taken.lane).ok_or(ENODEV)?;
-        let hctx = shared.hctxs.get(taken.lane).ok_or(ENODEV)?;
-        let place = lane.place(taken.at).ok_or(ENODEV)?;
+        let lane = memory.lanes.get(at).ok_or(ENODEV)?;
+        let hctx = shared.hctxs.get(at).ok_or(ENODEV)?;
+        let place = lane.places.get(number).ok_or(ENODEV)?;
         let geometry = Geometry {
             size: disk.sectors().saturating_mul(512),
             block_shift: hctx.format.block_shift(),
@@ -79,10 +112,11 @@ impl<'a> Transfer<'a> {
         Ok(Self {
             entered,
             hctx,
+            at,
             lane,
             place,
             geometry,
-            may_wait,
+            how,
         })
     }
 
@@ -111,6 +145,22 @@ impl<'a> Transfer<'a> {
     /// from it; `fua`: durably. However often that takes. Sleeps.
     #[inline]
     pub(crate) fn run(&mut self, op: Op, plan: &Plan, run: Run, fua: bool) -> Result<(), Error> {
+        let (command, segment) = self.describe(op, plan, run, fua)?;
+        let accounted = (self.entered).account(op == Op::Write, segment.len >> 9);
+        let moved = self.carry_out(command, segment);
+        self.entered.account_end(accounted);
+        moved
+    }
+
+    /// The command that [`Transfer::run`] has carried out, and its part of the buffer.
+    #[inline]
+    fn describe(
+        &self,
+        op: Op,
+        plan: &Plan,
+        run: Run,
+        fua: bool,
+    ) -> Result<(Command, Segment), Error> {
         let shift = self.geometry.block_shift;
         let bytes_of = |blocks: u32| blocks.wrapping_shl(u32::from(shift));
         let command = Command {
@@ -126,15 +176,64 @@ impl<'a> Transfer<'a> {
         let segment = buffer
             .segment(bytes_of(run.first), bytes_of(run.count))
             .ok_or(EIO)?;
-        self.carry_out(command, segment)
+        Ok((command, segment))
     }
 
+    /// Begins to read all of `plan` for `kiocb`, which is ended when that is over, and the buffer
+    /// given back; the caller has neither any more. Sleeps while the queue is quiesced, if it may;
+    /// else `EAGAIN`, with nothing begun.
+    #[inline]
+    pub(crate) fn begin(&self, plan: Plan, kiocb: Kiocb) -> Result<(), Error> {
+        let (command, segment) = self.describe(Op::Read, &plan, plan.all(), false)?;
+        let entered = Entered::beside(self.entered.disk()).ok_or(ENODEV)?;
+        let stay = self.until_unquiesced(self.how.may_wait)?;
+        if self.how.polls {
+            kiocb.set_lane(self.at);
+        }
+        self.hctx.stats.submitted(1);
+        self.place.leave(AsyncRead {
+            accounted: entered.account(false, segment.len >> 9),
+            entered,
+            kiocb,
+            plan,
+            max_retries: self.hctx.max_retries,
+        });
+        self.submit_for(None, command, segment, &stay);
+        Ok(())
+    }
+
+    /// Has a command carried out, for this thread, that was begun for none, and is tried again as
+    /// `retry` says. Sleeps.
+    #[cold]
+    pub(crate) fn again(
+        &self,
+        command: Command,
+        segment: Segment,
+        retry: Retry,
+    ) -> Result<(), Error> {
+        self.pause(retry);
+        let is_tracked = self.submit(command, segment, true)?;
+        self.bring_home(command, segment, is_tracked, retry.done)
+    }
+
+    #[inline]
     fn carry_out(&self, command: Command, segment: Segment) -> Result<(), Error> {
-        let (stats, mut done) = (&self.hctx.stats, 0);
-        let is_write = command.op == Op::Write;
-        let _accounted = self.entered.account(is_write, segment.len >> 9);
-        let mut is_tracked = self.submit(command, segment, self.may_wait)?;
-        stats.submitted(1);
+        let is_tracked = self.submit(command, segment, self.how.may_wait)?;
+        self.hctx.stats.submitted(1);
+        self.bring_home(command, segment, is_tracked, 0)
+    }
+
+    /// Waits for what was submitted, and was `done` times before, and tries it again if that is
+    /// worth it. Sleeps.
+    #[inline]
+    fn bring_home(
+        &self,
+        command: Command,
+        segment: Segment,
+        mut is_tracked: bool,
+        mut done: u8,
+    ) -> Result<(), Error> {
+        let stats = &self.hctx.stats;
         loop {
             self.wait(command, is_tracked);
             let (outcome, by) = self.place.outcome();
@@ -144,17 +243,29 @@ impl<'a> Transfer<'a> {
                 return Ok(());
             };
             let Some(retry) = self.retry(failure, done) else {
-                stats.error();
-                stats.completed(1, by);
-                return Err(errno(failure));
+                return Err(self.give_up(failure, by));
             };
             done = retry.done;
-            stats.retried();
-            if retry.delay_ms != 0 {
-                fsleep(Delta::from_millis(i64::from(retry.delay_ms)));
-            }
+            self.pause(retry);
             is_tracked = self.submit(command, segment, true)?;
         }
+    }
+
+    /// A command is tried again: not before its time.
+    #[cold]
+    fn pause(&self, retry: Retry) {
+        self.hctx.stats.retried();
+        if retry.delay_ms != 0 {
+            fsleep(Delta::from_millis(i64::from(retry.delay_ms)));
+        }
+    }
+
+    /// A command has failed for good, as found in the context `by`.
+    #[cold]
+    pub(crate) fn give_up(&self, failure: Failure, by: Context) -> Error {
+        self.hctx.stats.error();
+        self.hctx.stats.completed(1, by);
+        errno(failure)
     }
 
     #[cold]
@@ -170,11 +281,21 @@ impl<'a> Transfer<'a> {
 
     /// Submits it, when the queue is not quiesced; whether this thread is tracked with it. Sleeps
     /// until then; `EAGAIN`, with nothing submitted, if it may not.
+    #[inline]
     fn submit(&self, command: Command, segment: Segment, may_wait: bool) -> Result<bool, Error> {
+        let stay = self.until_unquiesced(may_wait)?;
+        let thread = Thread::at(hiops_this_thread());
+        Ok(self.submit_for(thread, command, segment, &stay))
+    }
+
+    /// Returns when the queue is not quiesced, nor can be while preemption stays off. Sleeps until
+    /// then; `EAGAIN`, if it may not.
+    #[inline]
+    fn until_unquiesced(&self, may_wait: bool) -> Result<PreemptOff, Error> {
         loop {
             let stay = PreemptOff::new();
             if !self.entered.is_quiesced() {
-                return Ok(self.submit_now(command, segment, &stay));
+                return Ok(stay);
             }
             drop(stay);
             if !may_wait {
@@ -184,18 +305,37 @@ impl<'a> Transfer<'a> {
         }
     }
 
+    /// Submits it for `thread`, the caller, or for nobody that waits; whether that is tracked with
+    /// it.
     #[inline]
-    fn submit_now(&self, command: Command, segment: Segment, _stay: &PreemptOff) -> bool {
+    fn submit_for(
+        &self,
+        thread: Option<Thread>,
+        command: Command,
+        segment: Segment,
+        _stay: &PreemptOff,
+    ) -> bool {
         let (queue, switches) = (self.lane.queue.get(), self.hctx.switches.get());
-        let thread = Thread::at(hiops_this_thread());
         let waiter = thread
             .filter(|_| queue.tracks(switches))
             .and_then(|thread| crate::wait::track_thread(thread, self.hctx, switches.coop()));
         // SAFETY: the segment is the buffer's, which is this thread's, and that waits until its
-        // I/O is over; so long it has entered, which keeps the memory.
+        // I/O is over, or has left it to an `AsyncRead`, with which it is given back; so long one
+        // of them has entered, which keeps the memory.
         let io = unsafe { self.place.prepare((command, segment), thread, waiter) };
         queue.submit(io, switches);
         waiter.is_some()
+    }
+
+    /// Looks for the completion until it is there, or others want the CPU.
+    fn poll(&self) {
+        let over = self.place.is_over();
+        while !over.load(Ordering::Acquire) {
+            self.lane.queue.get().drain(Context::Poll);
+            if !hiops_pause_awake() {
+                break;
+            }
+        }
     }
 
     /// Waits until it is over. Sleeps.
@@ -205,13 +345,16 @@ impl<'a> Transfer<'a> {
         let ticks = limit.clamp(1, LOOK_TICKS) as c_long;
         let limit_ms = u64::from(limit).saturating_mul(TICK_MS);
         let over = self.place.is_over();
+        if self.how.polls {
+            self.poll();
+        }
         let mut since = None;
         while !hiops_io_wait(over, ticks, is_tracked) {
             // It has waited for as long already.
             let begun = *since.get_or_insert_with(|| {
                 now_ms().saturating_sub(ticks.unsigned_abs() as u64 * TICK_MS)
             });
-            self.lane.queue.get().sweep();
+            self.lane.queue.get().drain(Context::Sweep);
             if now_ms().saturating_sub(begun) >= limit_ms {
                 let late = LateCommand {
                     transfer: self,
@@ -223,12 +366,6 @@ impl<'a> Transfer<'a> {
             }
         }
     }
-}
-
-/// As the block layer tells it.
-#[cold]
-fn errno(failure: Failure) -> Error {
-    Error::from_errno(hiops_bytes_errno(status(Err(failure))))
 }
 
 /// A command that is late.

@@ -12,30 +12,29 @@ use kernel::iov::IovIterSource;
 use kernel::prelude::*;
 
 use crate::blk::gendisk::GenDisk;
-use crate::bytes::switch::Entered;
-use crate::bytes::transfer::Transfer;
+use crate::bytes::entered::Entered;
+use crate::bytes::transfer::{How, Transfer};
 use crate::shims;
 use crate::shims_safe::{hiops_account_write, hiops_pagefault_disable, hiops_pagefault_enable};
 
 // As much as C has pages looked for.
 const _: () = assert!(SPAN == shims::HIOPS_BYTES_SPAN as usize);
 
-/// How a write is done.
+/// What a write is to be.
 #[derive(Clone, Copy)]
-struct How {
-    /// For what others have. Never for the device: it has waited for that when it returns.
-    may_wait: bool,
+struct Kind {
+    how: How,
     /// What is written is durable.
     fua: bool,
     /// All of it with one command, without merging.
     untorn: bool,
 }
 
-impl How {
+impl Kind {
     fn of(flags: u32) -> Self {
         let has = |flag: u32| flags & flag != 0;
         Self {
-            may_wait: !has(shims::HIOPS_BYTES_NOWAIT),
+            how: How::of(flags),
             fua: has(shims::HIOPS_BYTES_FUA),
             untorn: has(shims::HIOPS_BYTES_UNTORN),
         }
@@ -59,7 +58,7 @@ unsafe extern "C" fn hiops_bytes_write(
     // SAFETY: the disk is open, hence there; `from` is where this call of `write` has its data, and
     // nothing else uses it meanwhile.
     let (disk, from) = unsafe { (GenDisk::from_raw(disk), IovIterSource::from_raw(from)) };
-    match write(disk, pos, from, count, How::of(flags)) {
+    match write(disk, pos, from, count, Kind::of(flags)) {
         // CAST: at most some thousand.
         Ok(count) => count as isize,
         // CAST: an errno.
@@ -74,17 +73,18 @@ fn write(
     pos: u64,
     from: &mut IovIterSource<'_>,
     count: usize,
-    how: How,
+    kind: Kind,
 ) -> Result<usize, Error> {
     let bytes = &disk.shared().bytes;
     // Before there is a buffer: who waits here keeps none from others.
+    let how = kind.how;
     let _held = bytes.lock(pos, count, how.may_wait)?;
     let mut taken = bytes.take(how.may_wait)?;
     let entered = Entered::new(disk.alive(), how.may_wait)?;
-    let mut transfer = Transfer::new(disk, &mut taken, &entered, how.may_wait)?;
+    let mut transfer = Transfer::new(disk, &mut taken, &entered, how)?;
     let plan = transfer.geometry().plan(pos, count).ok_or(ENOSPC)?;
     let ragged = transfer.geometry().ragged(&plan);
-    if how.untorn && (plan.len != count || ragged.is_some()) {
+    if kind.untorn && (plan.len != count || ragged.is_some()) {
         return Err(EINVAL);
     }
     if let Some(run) = ragged {
@@ -94,7 +94,7 @@ fn write(
     if copied != plan.len {
         return Ok(0);
     }
-    transfer.run(Op::Write, &plan, plan.all(), how.fua)?;
+    transfer.run(Op::Write, &plan, plan.all(), kind.fua)?;
     transfer.stats().bytes_written(copied, ragged.is_some());
     hiops_account_write(copied);
     Ok(copied)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Asynchronous reads of a disk's bytes: their kiocbs, and the memory that they read to,
+ * which stays where it is until they are over, so that any context may fill it.
+ */
+
+#include <linux/fs.h>
+#include <linux/highmem.h>
+#include <linux/llist.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <linux/workqueue.h>
+
+#include "bytes.h"
+
+/* What one command moves is in so many pages, wherever it begins. */
+#define HIOPS_BYTES_PAGES (DIV_ROUND_UP(HIOPS_BYTES_SPAN, PAGE_SIZE) + 1)
+
+struct hiops_bytes_kiocb {
+	struct kiocb *iocb;
+	/* In the first page. */
+	size_t offset;
+	unsigned int nr_pages;
+	/* They are a process' own, and pinned; else somebody else keeps them. */
+	bool is_pinned;
+	struct llist_node clean;
+	struct page *pages[HIOPS_BYTES_PAGES];
+};
+
+/* Those of reads that are over, some of whose pages are clean. */
+static LLIST_HEAD(hiops_bytes_clean);
+
+static void hiops_bytes_let_go(struct hiops_bytes_kiocb *kiocb)
+{
+	if (kiocb->is_pinned)
+		unpin_user_pages(kiocb->pages, kiocb->nr_pages);
+	kfree(kiocb);
+}
+
+static void hiops_bytes_dirty(struct hiops_bytes_kiocb *kiocb)
+{
+	unsigned int i;
+
+	for (i = 0; i < kiocb->nr_pages; i++)
+		set_page_dirty_lock(kiocb->pages[i]);
+}
+
+static void hiops_bytes_dirty_all(struct work_struct *work)
+{
+	struct hiops_bytes_kiocb *kiocb, *next;
+
+	llist_for_each_entry_safe(kiocb, next, llist_del_all(&hiops_bytes_clean), clean) {
+		hiops_bytes_dirty(kiocb);
+		hiops_bytes_let_go(kiocb);
+	}
+}
+
+static DECLARE_WORK(hiops_bytes_dirty_work, hiops_bytes_dirty_all);
+
+void hiops_bytes_flush_async(void)
+{
+	flush_work(&hiops_bytes_dirty_work);
+}
+
+struct hiops_bytes_kiocb *hiops_bytes_hold(struct kiocb *iocb, struct iov_iter *to)
+{
+	size_t count = iov_iter_count(to);
+	struct hiops_bytes_kiocb *kiocb = kmalloc(sizeof(*kiocb), GFP_KERNEL);
+	struct page **pages;
+	ssize_t held;
+
+	if (!kiocb)
+		return NULL;
+	pages = kiocb->pages;
+	kiocb->iocb = iocb;
+	kiocb->nr_pages = 0;
+	kiocb->is_pinned = iov_iter_extract_will_pin(to);
+	held = iov_iter_extract_pages(to, &pages, count, HIOPS_BYTES_PAGES, 0, &kiocb->offset);
+	if (held > 0)
+		kiocb->nr_pages = DIV_ROUND_UP(kiocb->offset + held, PAGE_SIZE);
+	if (held != count) {
+		/* In several pieces, or not there: not for this. */
+		iov_iter_revert(to, max_t(ssize_t, held, 0));
+		hiops_bytes_let_go(kiocb);
+		return NULL;
+	}
+	/* As bio_set_pages_dirty(): no lock of theirs can be had where the read ends. */
+	if (kiocb->is_pinned)
+		hiops_bytes_dirty(kiocb);
+	return kiocb;
+}
+
+void hiops_bytes_drop(struct hiops_bytes_kiocb *kiocb, struct iov_iter *to, size_t count)
+{
+	iov_iter_revert(to, count);
+	hiops_bytes_let_go(kiocb);
+}
+
+void hiops_bytes_fill(struct hiops_bytes_kiocb *kiocb, const void *from, size_t len)
+{
+	size_t offset = kiocb->offset, part;
+	struct page **page = kiocb->pages;
+
+	for (; len; from += part, len -= part, page++) {
+		part = min_t(size_t, len, PAGE_SIZE - offset);
+		memcpy_to_page(*page, offset, from, part);
+		offset = 0;
+	}
+}
+
+/* Whether writeback has been at one of them since: as bio_check_pages_dirty() asks. */
+static bool hiops_bytes_is_clean(const struct hiops_bytes_kiocb *kiocb)
+{
+	unsigned int i;
+
+	if (!kiocb->is_pinned)
+		return false;
+	for (i = 0; i < kiocb->nr_pages; i++)
+		if (!PageDirty(kiocb->pages[i]))
+			return true;
+	return false;
+}
+
+void hiops_bytes_complete(struct hiops_bytes_kiocb *kiocb, long ret)
+{
+	struct kiocb *iocb = kiocb->iocb;
+
+	if (hiops_bytes_is_clean(kiocb)) {
+		if (llist_add(&kiocb->clean, &hiops_bytes_clean))
+			schedule_work(&hiops_bytes_dirty_work);
+	} else {
+		hiops_bytes_let_go(kiocb);
+	}
+	if (ret > 0)
+		iocb->ki_pos += ret;
+	iocb->ki_complete(iocb, ret);
+}
+
+void hiops_bytes_polled_on(struct hiops_bytes_kiocb *kiocb, unsigned int lane)
+{
+	WRITE_ONCE(kiocb->iocb->private, (void *)(uintptr_t)(lane + 1));
+}
