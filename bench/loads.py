@@ -50,6 +50,7 @@ class Load:
     beside: str = ""
     block: int = BLOCK  # bytes of each read and write
     bytes: bool = False  # of hiops' disks, their bytes are used, past the block layer
+    registered: bool = False  # io_uring knows buffers and files beforehand
     polls: str = ""  # "all the time" or "hybrid": the thread itself, on a queue for that
 
     @property
@@ -107,6 +108,7 @@ class Load:
             rw=self.rw, ioengine=self.engine, direct=int(not self.buffered), numjobs=self.jobs,
             number_ios=self.ios, disable_slat=1,
             iodepth=self.depth if self.engine == "io_uring" else None, hipri=bool(self.polls),
+            fixedbufs=int(self.registered) or None, registerfiles=int(self.registered) or None,
             rwmixread=70 if self.rw == "randrw" else None)
         if self.buffered:
             # What waits is the fsync, and that is in fio's result, not in its log.
@@ -165,6 +167,11 @@ def _beside_it():
             read = Load(f"bytes-{block}-{jobs}", jobs=jobs, block=block, bytes=True)
             yield read
             yield dataclasses.replace(read, name=f"bytes-write-{block}-{jobs}", rw="randwrite")
+        uring = Load(f"bytes-uring-{block}-128", depth=128, engine="io_uring", block=block,
+                     bytes=True)
+        yield uring
+        yield dataclasses.replace(uring, name=f"bytes-fixed-{block}-128", registered=True)
+        yield Load(f"bytes-{block}-16", jobs=16, block=block, bytes=True).named("hog")
 
 
 LOADS = {load.name: load for load in _all()}

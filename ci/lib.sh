@@ -16,7 +16,8 @@ say() { printf '%s\n' "hiops: $*" >&2; }
 die() { printf '%s\n' "hiops: error: $*" >&2; exit 1; }
 
 # The emulated CPU, without what makes the guest's kernel clear and copy memory by one instruction:
-# QEMU emulates each byte of it. Not for who counts instructions, as that is one of them.
+# QEMU emulates each byte of it, and counts it where time is counted in instructions. Not for who
+# counts the instructions themselves, as that is one of them.
 EMULATED_CPU=max,erms=off,fsrm=off,fsrs=off,fzrm=off,fsrc=off
 # And for its kernel: on a busy host one clock seems to go wrong beside another. A timer would be
 # taken for broken, and the TSC be given up for a clock of which each look is an access to a device.
