@@ -4,16 +4,20 @@
  * What is done with the disk's queue is in bytes_queue.c.
  */
 
+#include <linux/anon_inodes.h>
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/cdev.h>
 #include <linux/device.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 
@@ -67,27 +71,24 @@ static void hiops_bytes_uncount(struct hiops_bytes_node *node)
 	mutex_unlock(&hiops_bytes_lock);
 }
 
+/* A file that is open: the node's, or one that HIOPS_BYTES has made. */
+struct hiops_bytes_open {
+	struct hiops_bytes_node *node;
+	/* The disk or the partition, opened as by any other. */
+	struct file *bdev_file;
+	/* Whose exclusive claim this shares, or NULL. */
+	struct file *claims;
+};
+
 /*
  * Opens the disk itself, as any other would: that asks for the caller's rights to it,
- * those of its cgroup among them, and is how others see that it is in use. Those that
- * write have it for themselves, together, or with O_EXCL alone: no file system is
- * mounted from it meanwhile, nor was one.
+ * those of its cgroup among them, and is how others see that it is in use.
  */
-static struct file *hiops_bytes_claim(struct hiops_bytes_node *node, struct file *file)
+static struct file *hiops_bytes_claim(struct hiops_bytes_node *node, dev_t dev, blk_mode_t mode,
+				      void *holder)
 {
-	struct file *bdev_file;
-	void *holder = NULL;
-	blk_mode_t mode = 0;
+	struct file *bdev_file = bdev_file_open_by_dev(dev, mode, holder, NULL);
 
-	if (file->f_mode & FMODE_READ)
-		mode |= BLK_OPEN_READ;
-	if (file->f_mode & FMODE_WRITE) {
-		mode |= BLK_OPEN_WRITE;
-		holder = node;
-	}
-	if (file->f_flags & O_EXCL)
-		holder = file;
-	bdev_file = bdev_file_open_by_dev(disk_devt(node->disk), mode, holder, NULL);
 	if (IS_ERR(bdev_file))
 		return bdev_file;
 	if (file_bdev(bdev_file)->bd_disk != node->disk) {
@@ -101,41 +102,113 @@ static struct file *hiops_bytes_claim(struct hiops_bytes_node *node, struct file
 	return bdev_file;
 }
 
-static int hiops_bytes_open(struct inode *inode, struct file *file)
+/* The node has one opener more; NULL: it goes, or there is no memory. */
+static struct hiops_bytes_open *hiops_bytes_begin_open(struct hiops_bytes_node *node)
 {
-	struct hiops_bytes_node *node =
-		container_of(inode->i_cdev, struct hiops_bytes_node, cdev);
-	struct file *bdev_file;
+	struct hiops_bytes_open *open = kzalloc(sizeof(*open), GFP_KERNEL);
 
-	if (!hiops_bytes_count(node))
-		return -ENXIO;
-	bdev_file = hiops_bytes_claim(node, file);
-	if (IS_ERR(bdev_file)) {
-		hiops_bytes_uncount(node);
-		return PTR_ERR(bdev_file);
+	if (!open)
+		return NULL;
+	if (!hiops_bytes_count(node)) {
+		kfree(open);
+		return NULL;
 	}
-	file->private_data = bdev_file;
+	get_device(&node->dev);
+	open->node = node;
+	return open;
+}
+
+static void hiops_bytes_end_open(struct hiops_bytes_open *open)
+{
+	if (!IS_ERR_OR_NULL(open->bdev_file))
+		bdev_fput(open->bdev_file);
+	if (open->claims)
+		fput(open->claims);
+	hiops_bytes_uncount(open->node);
+	put_device(&open->node->dev);
+	kfree(open);
+}
+
+static void hiops_bytes_set_up(struct file *file, struct hiops_bytes_open *open)
+{
+	file->private_data = open;
 	/* The disk's page cache: not used, but kept true. */
-	file->f_mapping = bdev_file->f_mapping;
+	file->f_mapping = open->bdev_file->f_mapping;
 	file->f_wb_err = filemap_sample_wb_err(file->f_mapping);
 	/* All I/O is direct, asked for or not. */
 	file->f_flags |= O_DIRECT;
 	file->f_mode |= FMODE_CAN_ODIRECT | FMODE_NOWAIT;
-	if (bdev_can_atomic_write(file_bdev(bdev_file)))
+	if (bdev_can_atomic_write(file_bdev(open->bdev_file)))
 		file->f_mode |= FMODE_CAN_ATOMIC_WRITE;
+}
+
+/*
+ * Those that write have the disk for themselves, together, or with O_EXCL alone: no file
+ * system is mounted from it meanwhile, nor was one.
+ */
+static int hiops_bytes_open(struct inode *inode, struct file *file)
+{
+	struct hiops_bytes_node *node =
+		container_of(inode->i_cdev, struct hiops_bytes_node, cdev);
+	struct hiops_bytes_open *open = hiops_bytes_begin_open(node);
+	void *holder = NULL;
+	blk_mode_t mode = 0;
+
+	if (!open)
+		return -ENXIO;
+	if (file->f_mode & FMODE_READ)
+		mode |= BLK_OPEN_READ;
+	if (file->f_mode & FMODE_WRITE) {
+		mode |= BLK_OPEN_WRITE;
+		holder = node;
+	}
+	if (file->f_flags & O_EXCL)
+		holder = file;
+	open->bdev_file = hiops_bytes_claim(node, disk_devt(node->disk), mode, holder);
+	if (IS_ERR(open->bdev_file)) {
+		int ret = PTR_ERR(open->bdev_file);
+
+		hiops_bytes_end_open(open);
+		return ret;
+	}
+	hiops_bytes_set_up(file, open);
 	return 0;
 }
 
 static int hiops_bytes_release(struct inode *inode, struct file *file)
 {
-	bdev_fput(file->private_data);
-	hiops_bytes_uncount(container_of(inode->i_cdev, struct hiops_bytes_node, cdev));
+	hiops_bytes_end_open(file->private_data);
 	return 0;
+}
+
+static struct file *hiops_bytes_bdev_file(const struct file *file)
+{
+	const struct hiops_bytes_open *open = file->private_data;
+
+	return open->bdev_file;
 }
 
 static struct block_device *hiops_bytes_bdev(const struct file *file)
 {
-	return file_bdev(file->private_data);
+	return file_bdev(hiops_bytes_bdev_file(file));
+}
+
+/* Where the file's byte pos is on the disk, which may be another's than a partition's. */
+static loff_t hiops_bytes_on_disk(const struct file *file, loff_t pos)
+{
+	return pos + ((loff_t)hiops_bytes_bdev(file)->bd_start_sect << SECTOR_SHIFT);
+}
+
+/* How much of count bytes from pos on there is; of a disk that has gone an errno. */
+static ssize_t hiops_bytes_within(const struct file *file, loff_t pos, size_t count)
+{
+	struct block_device *bdev = hiops_bytes_bdev(file);
+	loff_t size = bdev_nr_bytes(bdev);
+
+	if (pos < size)
+		return min_t(u64, count, size - pos);
+	/* Its size is 0 by then. */
+	return hiops_bytes_is_dead(bdev->bd_disk) ? -ENODEV : 0;
 }
 
 /*
@@ -172,7 +245,8 @@ static ssize_t hiops_bytes_read_async(struct kiocb *iocb, struct iov_iter *to)
 	kiocb = hiops_bytes_hold(iocb, to);
 	if (!kiocb)
 		return -EAGAIN;
-	ret = hiops_bytes_begin_read(disk, iocb->ki_pos, count, kiocb, hiops_bytes_flags(iocb));
+	ret = hiops_bytes_begin_read(disk, hiops_bytes_on_disk(iocb->ki_filp, iocb->ki_pos), count,
+				     kiocb, hiops_bytes_flags(iocb));
 	/* From here on the read is another's, if there is one. */
 	if (ret != -EIOCBQUEUED)
 		hiops_bytes_drop(kiocb, to, count);
@@ -201,7 +275,7 @@ static size_t hiops_bytes_whole(const struct kiocb *iocb, struct iov_iter *to)
 /* Reads whole blocks by the block layer, in commands as long as the disk takes them. */
 static ssize_t hiops_bytes_read_blocks(struct kiocb *iocb, struct iov_iter *to, size_t whole)
 {
-	struct file *bdev_file = iocb->ki_filp->private_data;
+	struct file *bdev_file = hiops_bytes_bdev_file(iocb->ki_filp);
 	size_t rest = iov_iter_count(to) - whole;
 	struct kiocb blocks;
 	ssize_t ret;
@@ -218,7 +292,7 @@ static ssize_t hiops_bytes_read_blocks(struct kiocb *iocb, struct iov_iter *to, 
 /* The same for a caller that does not wait here. */
 static ssize_t hiops_bytes_begin_blocks(struct kiocb *iocb, struct iov_iter *to)
 {
-	struct file *bdev_file = iocb->ki_filp->private_data;
+	struct file *bdev_file = hiops_bytes_bdev_file(iocb->ki_filp);
 
 	iocb->ki_flags |= IOCB_DIRECT;
 	return bdev_file->f_op->read_iter(iocb, to);
@@ -231,10 +305,11 @@ static ssize_t hiops_bytes_read_some(struct kiocb *iocb, struct iov_iter *to)
 
 	if (whole)
 		return hiops_bytes_read_blocks(iocb, to, whole);
-	return hiops_bytes_read(disk, iocb->ki_pos, to, hiops_bytes_flags(iocb));
+	return hiops_bytes_read(disk, hiops_bytes_on_disk(iocb->ki_filp, iocb->ki_pos), to,
+				hiops_bytes_flags(iocb));
 }
 
-static ssize_t hiops_bytes_read_iter(struct kiocb *iocb, struct iov_iter *to)
+static ssize_t hiops_bytes_read_within(struct kiocb *iocb, struct iov_iter *to)
 {
 	size_t count = iov_iter_count(to);
 	ssize_t done = 0, ret;
@@ -265,6 +340,21 @@ static ssize_t hiops_bytes_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	return done ? done : ret;
 }
 
+static ssize_t hiops_bytes_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	size_t count = iov_iter_count(to);
+	ssize_t within = hiops_bytes_within(iocb->ki_filp, iocb->ki_pos, count);
+	ssize_t ret;
+
+	if (within <= 0)
+		return within;
+	iov_iter_truncate(to, within);
+	ret = hiops_bytes_read_within(iocb, to);
+	if (ret != -EIOCBQUEUED)
+		iov_iter_reexpand(to, iov_iter_count(to) + count - within);
+	return ret;
+}
+
 /* Of a read that was begun: the others have no queue, and end by themselves. */
 static int hiops_bytes_iopoll(struct kiocb *iocb, struct io_comp_batch *iob, unsigned int flags)
 {
@@ -290,11 +380,33 @@ static ssize_t hiops_bytes_write_some(struct kiocb *iocb, struct iov_iter *from,
 		ready = most - fault_in_iov_iter_readable(from, most);
 		if (!ready || (ready < most && (flags & HIOPS_BYTES_UNTORN)))
 			return -EFAULT;
-		done = hiops_bytes_write(disk, iocb->ki_pos, from, ready, flags);
+		done = hiops_bytes_write(disk, hiops_bytes_on_disk(iocb->ki_filp, iocb->ki_pos),
+					 from, ready, flags);
 		/* What was copied only. */
 		iov_iter_revert(from, count - iov_iter_count(from) - max_t(ssize_t, done, 0));
 	} while (!done && !fatal_signal_pending(current));
 	return done ? done : -EINTR;
+}
+
+/* Begins a write, or not: -EAGAIN, and it is to be written by a thread that waits. */
+static ssize_t hiops_bytes_write_async(struct kiocb *iocb, struct iov_iter *from, u32 flags)
+{
+	struct gendisk *disk = hiops_bytes_bdev(iocb->ki_filp)->bd_disk;
+	loff_t pos = hiops_bytes_on_disk(iocb->ki_filp, iocb->ki_pos);
+	size_t count = iov_iter_count(from);
+	struct hiops_bytes_kiocb *kiocb;
+	ssize_t ret;
+
+	if (count > HIOPS_BYTES_SPAN)
+		return -EAGAIN;
+	kiocb = hiops_bytes_kiocb_new(iocb);
+	if (!kiocb)
+		return -EAGAIN;
+	ret = hiops_bytes_begin_write(disk, pos, from, count, kiocb, flags);
+	/* From here on the write is another's, if there is one. */
+	if (ret != -EIOCBQUEUED)
+		hiops_bytes_drop(kiocb, from, count - iov_iter_count(from));
+	return ret;
 }
 
 /* Others read the disk by its page cache: nothing old stays there. */
@@ -329,7 +441,7 @@ static int hiops_bytes_refuse(struct kiocb *iocb, struct iov_iter *from)
 	return 0;
 }
 
-static ssize_t hiops_bytes_write_iter(struct kiocb *iocb, struct iov_iter *from)
+static ssize_t hiops_bytes_write_within(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct block_device *bdev = hiops_bytes_bdev(iocb->ki_filp);
 	struct address_space *mapping = iocb->ki_filp->f_mapping;
@@ -337,24 +449,29 @@ static ssize_t hiops_bytes_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	u32 flags = hiops_bytes_flags(iocb);
 	ssize_t done = 0, ret;
 
-	if (hiops_bytes_is_hasty(iocb))
-		return -EAGAIN;
 	if (!iov_iter_count(from))
 		return 0;
 	ret = hiops_bytes_refuse(iocb, from);
 	if (ret)
 		return ret;
-	if (mapping->nrpages) {
-		/* One that is in use stays: it is forgotten once more afterwards. */
-		ret = kiocb_invalidate_pages(iocb, iov_iter_count(from));
-		if (ret && ret != -EBUSY)
-			return ret;
-	}
 	if (iocb->ki_flags & IOCB_ATOMIC)
 		flags |= HIOPS_BYTES_UNTORN;
 	if (flush && bdev_fua(bdev)) {
 		flags |= HIOPS_BYTES_FUA;
 		flush = false;
+	}
+	if (!is_sync_kiocb(iocb)) {
+		/* What is to be done afterwards takes a thread. */
+		ret = mapping->nrpages || flush ? -EAGAIN :
+		      hiops_bytes_write_async(iocb, from, flags);
+		if (ret != -EAGAIN || hiops_bytes_is_hasty(iocb))
+			return ret;
+	}
+	if (mapping->nrpages) {
+		/* One that is in use stays: it is forgotten once more afterwards. */
+		ret = kiocb_invalidate_pages(iocb, iov_iter_count(from));
+		if (ret && ret != -EBUSY)
+			return ret;
 	}
 	do {
 		ret = hiops_bytes_write_some(iocb, from, flags);
@@ -369,9 +486,29 @@ static ssize_t hiops_bytes_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	return flush ? generic_write_sync(iocb, done) : done;
 }
 
+static ssize_t hiops_bytes_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	size_t count = iov_iter_count(from);
+	ssize_t within = hiops_bytes_within(iocb->ki_filp, iocb->ki_pos, count);
+	ssize_t ret;
+
+	if (within < 0)
+		return within;
+	if (count && !within && !(iocb->ki_flags & IOCB_APPEND))
+		return -ENOSPC;
+	/* Of what is not to be torn nothing is left out: it is refused. */
+	if (iocb->ki_flags & IOCB_ATOMIC)
+		within = count;
+	iov_iter_truncate(from, within);
+	ret = hiops_bytes_write_within(iocb, from);
+	if (ret != -EIOCBQUEUED)
+		iov_iter_reexpand(from, iov_iter_count(from) + count - within);
+	return ret;
+}
+
 static int hiops_bytes_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 {
-	return vfs_fsync_range(file->private_data, start, end, datasync);
+	return vfs_fsync_range(hiops_bytes_bdev_file(file), start, end, datasync);
 }
 
 static loff_t hiops_bytes_llseek(struct file *file, loff_t offset, int whence)
@@ -406,7 +543,7 @@ static bool hiops_bytes_answers(unsigned int cmd)
 
 static long hiops_bytes_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct file *bdev_file = file->private_data;
+	struct file *bdev_file = hiops_bytes_bdev_file(file);
 
 	if (!hiops_bytes_answers(cmd))
 		return -ENOTTY;
@@ -416,13 +553,18 @@ static long hiops_bytes_ioctl(struct file *file, unsigned int cmd, unsigned long
 #ifdef CONFIG_COMPAT
 static long hiops_bytes_compat_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct file *bdev_file = file->private_data;
+	struct file *bdev_file = hiops_bytes_bdev_file(file);
 
 	if (!hiops_bytes_answers(cmd))
 		return -ENOTTY;
 	return bdev_file->f_op->compat_ioctl(bdev_file, cmd, arg);
 }
 #endif
+
+static void hiops_bytes_show_fdinfo(struct seq_file *to, struct file *file)
+{
+	seq_printf(to, "hiops_bytes:\t%pg\n", hiops_bytes_bdev(file));
+}
 
 static const struct file_operations hiops_bytes_fops = {
 	.owner = THIS_MODULE,
@@ -433,6 +575,7 @@ static const struct file_operations hiops_bytes_fops = {
 	.iopoll = hiops_bytes_iopoll,
 	.fsync = hiops_bytes_fsync,
 	.llseek = hiops_bytes_llseek,
+	.show_fdinfo = hiops_bytes_show_fdinfo,
 	.unlocked_ioctl = hiops_bytes_ioctl,
 #ifdef CONFIG_COMPAT
 	.compat_ioctl = hiops_bytes_compat_ioctl,
@@ -440,6 +583,83 @@ static const struct file_operations hiops_bytes_fops = {
 	.splice_read = copy_splice_read,
 	.splice_write = iter_file_splice_write,
 };
+
+static int hiops_bytes_is_holder(const void *holder, struct file *file, unsigned int fd)
+{
+	if (file != holder)
+		return 0;
+	get_file(file);
+	return 1;
+}
+
+/*
+ * Opens what bdev is for open, as the node's is opened; of a file that has it with O_EXCL
+ * it has the claim, which lasts until both are closed. That file is looked for among the
+ * caller's: it may be a device above this one that has the claim.
+ */
+static int hiops_bytes_share(struct hiops_bytes_open *open, struct block_device *bdev,
+			     blk_mode_t mode)
+{
+	void *holder = NULL;
+
+	if (mode & BLK_OPEN_EXCL) {
+		struct file *claims = READ_ONCE(bdev->bd_holder);
+
+		if (!iterate_fd(current->files, 0, hiops_bytes_is_holder, claims))
+			return -EBUSY;
+		open->claims = claims;
+	} else if (mode & BLK_OPEN_WRITE) {
+		holder = open->node;
+	}
+	mode &= BLK_OPEN_READ | BLK_OPEN_WRITE;
+	open->bdev_file = hiops_bytes_claim(open->node, bdev->bd_dev, mode, holder);
+	return PTR_ERR_OR_ZERO(open->bdev_file);
+}
+
+static struct file *hiops_bytes_make_file(struct hiops_bytes_open *open, blk_mode_t mode)
+{
+	int flags = mode & BLK_OPEN_WRITE ? (mode & BLK_OPEN_READ ? O_RDWR : O_WRONLY) : O_RDONLY;
+	struct file *file = anon_inode_getfile("[hiops_bytes]", &hiops_bytes_fops, open, flags);
+
+	if (IS_ERR(file))
+		return file;
+	hiops_bytes_set_up(file, open);
+	/* As do_dentry_open() does once a file is opened. */
+	file->f_iocb_flags = iocb_flags(file);
+	file->f_mode |= FMODE_PREAD | FMODE_PWRITE;
+	return file;
+}
+
+int hiops_bytes_file(struct hiops_bytes_node *node, struct block_device *bdev, blk_mode_t mode,
+		     unsigned long flags)
+{
+	struct hiops_bytes_open *open;
+	struct file *file;
+	int fd;
+
+	if (flags & ~(unsigned long)O_CLOEXEC)
+		return -EINVAL;
+	open = hiops_bytes_begin_open(node);
+	if (!open)
+		return -ENXIO;
+	fd = hiops_bytes_share(open, bdev, mode);
+	if (fd)
+		goto fail;
+	fd = get_unused_fd_flags(flags);
+	if (fd < 0)
+		goto fail;
+	file = hiops_bytes_make_file(open, mode);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		fd = PTR_ERR(file);
+		goto fail;
+	}
+	fd_install(fd, file);
+	return fd;
+fail:
+	hiops_bytes_end_open(open);
+	return fd;
+}
 
 int hiops_bytes_begin(void)
 {

@@ -13,6 +13,13 @@
 
 struct hiops_bytes_node;
 
+/*
+ * For users: ioctl(fd, HIOPS_BYTES, flags) of an open disk or partition gives a file of its
+ * bytes, with the rights and the claim of the one that it is asked of. Of the flags there
+ * is O_CLOEXEC.
+ */
+#define HIOPS_BYTES 0xbb00 /* _IO(0xbb, 0) */
+
 /* The numbers and the class of all nodes; 0, or a negative errno. Sleep. */
 int hiops_bytes_begin(void);
 void hiops_bytes_end(void);
@@ -27,6 +34,9 @@ struct hiops_bytes_node *hiops_bytes_show(struct gendisk *disk);
  * are open then lead nowhere. Sleeps.
  */
 bool hiops_bytes_hide(struct hiops_bytes_node *node, bool has_to);
+/* What HIOPS_BYTES answers, of a file of the disk's that is open so. Sleeps. */
+int hiops_bytes_file(struct hiops_bytes_node *node, struct block_device *bdev, blk_mode_t mode,
+		     unsigned long flags);
 
 /*
  * Counts an I/O of the disk's that the block layer does not know, which a freeze
@@ -90,7 +100,7 @@ ssize_t hiops_bytes_read(struct gendisk *disk, loff_t pos, struct iov_iter *to, 
 ssize_t hiops_bytes_write(struct gendisk *disk, loff_t pos, struct iov_iter *from, size_t count,
 			  u32 flags);
 
-/* An asynchronous read, with the memory that it reads to. */
+/* An asynchronous read or write, and of a read the memory that it reads to. */
 struct hiops_bytes_kiocb;
 
 /*
@@ -98,11 +108,13 @@ struct hiops_bytes_kiocb;
  * is in several pieces, or not there. Sleeps.
  */
 struct hiops_bytes_kiocb *hiops_bytes_hold(struct kiocb *iocb, struct iov_iter *to);
-/* Undoes that, of count bytes. Sleeps. */
-void hiops_bytes_drop(struct hiops_bytes_kiocb *kiocb, struct iov_iter *to, size_t count);
+/* The same for a write, of which no memory is held. */
+struct hiops_bytes_kiocb *hiops_bytes_kiocb_new(struct kiocb *iocb);
+/* Undoes either, of count bytes that iter has gone on. Sleeps. */
+void hiops_bytes_drop(struct hiops_bytes_kiocb *kiocb, struct iov_iter *iter, size_t count);
 /* Data is there, no more than is held. Any context. */
 void hiops_bytes_fill(struct hiops_bytes_kiocb *kiocb, const void *from, size_t len);
-/* The read is over: so many bytes, or a negative errno. Any context. */
+/* It is over: so many bytes, or a negative errno. Any context. */
 void hiops_bytes_complete(struct hiops_bytes_kiocb *kiocb, long ret);
 /* It is under way on that queue, from which its caller will poll it. Before it is. */
 void hiops_bytes_polled_on(struct hiops_bytes_kiocb *kiocb, unsigned int lane);
@@ -116,6 +128,12 @@ void hiops_bytes_flush_async(void);
  */
 ssize_t hiops_bytes_begin_read(struct gendisk *disk, loff_t pos, size_t count,
 			       struct hiops_bytes_kiocb *kiocb, u32 flags);
+/*
+ * Implemented in Rust: the same for a write of from, of whole blocks. -EAGAIN: it is for a
+ * thread that waits; some of from may be taken.
+ */
+ssize_t hiops_bytes_begin_write(struct gendisk *disk, loff_t pos, struct iov_iter *from,
+				size_t count, struct hiops_bytes_kiocb *kiocb, u32 flags);
 /* Implemented in Rust: looks for completions on that queue, while I/O is under way. */
 void hiops_bytes_poll(struct gendisk *disk, unsigned int lane);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asynchronous reads of a disk's bytes: their kiocbs, and the memory that they read to,
- * which stays where it is until they are over, so that any context may fill it.
+ * Asynchronous reads and writes of a disk's bytes: their kiocbs, and the memory that is
+ * read to, which stays where it is until they are over, so that any context may fill it.
  */
 
 #include <linux/fs.h>
@@ -63,18 +63,28 @@ void hiops_bytes_flush_async(void)
 	flush_work(&hiops_bytes_dirty_work);
 }
 
+struct hiops_bytes_kiocb *hiops_bytes_kiocb_new(struct kiocb *iocb)
+{
+	struct hiops_bytes_kiocb *kiocb = kmalloc(sizeof(*kiocb), GFP_KERNEL);
+
+	if (!kiocb)
+		return NULL;
+	kiocb->iocb = iocb;
+	kiocb->nr_pages = 0;
+	kiocb->is_pinned = false;
+	return kiocb;
+}
+
 struct hiops_bytes_kiocb *hiops_bytes_hold(struct kiocb *iocb, struct iov_iter *to)
 {
 	size_t count = iov_iter_count(to);
-	struct hiops_bytes_kiocb *kiocb = kmalloc(sizeof(*kiocb), GFP_KERNEL);
+	struct hiops_bytes_kiocb *kiocb = hiops_bytes_kiocb_new(iocb);
 	struct page **pages;
 	ssize_t held;
 
 	if (!kiocb)
 		return NULL;
 	pages = kiocb->pages;
-	kiocb->iocb = iocb;
-	kiocb->nr_pages = 0;
 	kiocb->is_pinned = iov_iter_extract_will_pin(to);
 	held = iov_iter_extract_pages(to, &pages, count, HIOPS_BYTES_PAGES, 0, &kiocb->offset);
 	if (held > 0)
@@ -91,9 +101,9 @@ struct hiops_bytes_kiocb *hiops_bytes_hold(struct kiocb *iocb, struct iov_iter *
 	return kiocb;
 }
 
-void hiops_bytes_drop(struct hiops_bytes_kiocb *kiocb, struct iov_iter *to, size_t count)
+void hiops_bytes_drop(struct hiops_bytes_kiocb *kiocb, struct iov_iter *iter, size_t count)
 {
-	iov_iter_revert(to, count);
+	iov_iter_revert(iter, count);
 	hiops_bytes_let_go(kiocb);
 }
 

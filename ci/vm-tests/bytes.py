@@ -3,9 +3,10 @@
 """What bytes.sh does with /dev/<disk>_bytes that a shell can't: bytes.py VERB BYTES DISK [ARG...].
 
 check: every edge, and ranges at random, are what the block device has there, and what is written is
-there, and nothing else. users: threads read and write at random until a file is there, and compare;
-the last line says how often, and what went wrong. format: they do so while the disk's blocks change
-their size, which nothing but an EIO may come of.
+there, and nothing else. file: the same of a partition of the disk, by HIOPS_BYTES. users: threads
+read and write at random until a file is there, and compare; the last line says how often, and what
+went wrong. format: they do so while the disk's blocks change their size, which nothing but an EIO
+may come of.
 """
 
 import ctypes
@@ -23,6 +24,7 @@ AREA = 64 * 512
 # Each writer has one in so many pieces of that: the pieces of a block are of several.
 PIECE = 100
 # linux/fs.h.
+HIOPS_BYTES = 0xBB00  # docs/bytes.md
 BLKGETSIZE64, BLKSSZGET, BLKROGET, BLKFLSBUF = 0x80081272, 0x1268, 0x125E, 0x1261
 RWF_ATOMIC, RWF_APPEND = 0x40, 0x10
 
@@ -96,7 +98,7 @@ def hole():
 
 
 class Aio:
-    """Asynchronous reads of a file (Linux AIO): several are under way at once."""
+    """Asynchronous reads and writes of a file (Linux AIO): several are under way at once."""
 
     # x86-64's numbers; linux/aio_abi.h: struct iocb (key before rw_flags), struct io_event.
     SETUP, DESTROY, GETEVENTS, SUBMIT = 206, 207, 208, 209
@@ -122,7 +124,16 @@ class Aio:
         """Begins a read to byte `skip` of a buffer, or to `memory`; there has to be a free one."""
         at = self.free.pop()
         memory = self.firsts[at] + skip if memory is None else memory
-        packed = self.IOCB.pack(at, 0, 0, 0, 0, self.fd, memory, length, offset, 0, 0, 0)
+        self.submit(at, 0, memory, length, offset, skip)
+
+    def write(self, data, offset, flags=0):
+        """Begins a write; there has to be a free buffer."""
+        at = self.free.pop()
+        self.rooms[at][: len(data)] = data
+        self.submit(at, 1, self.firsts[at], len(data), offset, 0, flags)
+
+    def submit(self, at, opcode, memory, length, offset, skip, flags=0):
+        packed = self.IOCB.pack(at, 0, flags, opcode, 0, self.fd, memory, length, offset, 0, 0, 0)
         iocb = ctypes.create_string_buffer(packed, len(packed))
         pointer = (ctypes.c_void_p * 1)(ctypes.addressof(iocb))
         self.under_way[at] = (length, offset, skip)
@@ -179,6 +190,66 @@ def asynchronous(fd, whole, block, times):
             got = error.errno
         assert got == errno.EFAULT or len(got) <= 10, got
     aio.close()
+
+
+def written_ahead(it, block, times):
+    """What is written while the caller goes on is there when it is over."""
+    aio, size = Aio(it.fd, 16, 10000), len(it.whole)
+
+    def compare():
+        length, offset, got = aio.ended()
+        assert isinstance(got, bytes) and len(got) == length, f"{length} at {offset}: {got!r:.40}"
+
+    dice = random.Random(7)
+    for number in range(times):
+        if not aio.free:
+            compare()
+        # Each somewhere else, as of two at once either may be the last.
+        offset = number * 10240 % (size - 20480) // block * block
+        length = dice.choice((block, 2 * block, 100, 8192))
+        offset += 0 if length % block == 0 else dice.randrange(block)
+        data = dice.randbytes(length)
+        aio.write(data, offset, dice.choice((0, os.RWF_DSYNC)))
+        it.whole[offset : offset + length] = data
+        if offset // 10240 % 16 == 15:
+            while aio.under_way:
+                compare()
+    while aio.under_way:
+        compare()
+    try:
+        aio.write(b"x" * block, size)
+        _, _, got = aio.ended()
+    except OSError as error:
+        got = error.errno
+    assert got == errno.ENOSPC, got
+    aio.close()
+    it.check()
+
+
+def beside_merges(path, block, times):
+    """A whole block that is written, and is over, stays, whoever merges a part of it meanwhile."""
+    ended = threading.Event()
+
+    def merger():
+        fd = os.open(path, os.O_RDWR)
+        while not ended.is_set():
+            os.pwrite(fd, os.urandom(100), 8 * block)
+        os.close(fd)
+
+    fd = os.open(path, os.O_RDWR)
+    aio, lost = Aio(fd, 1, block), 0
+    thread = threading.Thread(target=merger)
+    thread.start()
+    for _ in range(times):
+        data = os.urandom(block)
+        aio.write(data, 8 * block)
+        aio.ended()
+        lost += os.pread(fd, block - 100, 8 * block + 100) != data[100:]
+    ended.set()
+    thread.join()
+    aio.close()
+    os.close(fd)
+    assert not lost, f"{lost} of {times} were undone by a merge"
 
 
 def polled(fd, whole):
@@ -275,7 +346,9 @@ def written(path, disk, block, times):
     assert os.pwritev(it.fd, [b"abc", b"", b"d" * 700, b"ef"], 5 * block - 1) == 705
     it.whole[5 * block - 1 : 5 * block + 704] = b"abc" + b"d" * 700 + b"ef"
     it.check()
+    written_ahead(it, block, times)
     os.close(it.fd)
+    beside_merges(path, block, times)
     synced = Written(path, disk, os.O_DSYNC)
     synced.write(99, 1001)
     synced.check()
@@ -371,6 +444,62 @@ def check(path, disk, block, times, atomic):
     written(path, disk, block, times // 5)
     untorn(path, disk, atomic)
     together([threading.Thread(target=neighbour, args=(path, me, times)) for me in range(8)])
+
+
+def file_of(part, disk, block, times):
+    """What HIOPS_BYTES gives of a partition: that, and nothing of the disk around it."""
+    name, folder = os.path.basename(part), f"/sys/class/block/{os.path.basename(part)}"
+    with open(f"{folder}/start", encoding="ascii") as text:
+        start = int(text.read()) * 512
+    before = content(disk)
+    of = os.open(part, os.O_RDWR)
+    fails(errno.EINVAL, fcntl.ioctl, of, HIOPS_BYTES, os.O_NONBLOCK)
+    it = Written(part, part)
+    os.close(it.fd)
+    it.fd = fcntl.ioctl(of, HIOPS_BYTES, os.O_CLOEXEC)
+    with open(f"/proc/self/fdinfo/{it.fd}", encoding="ascii") as text:
+        assert f"hiops_bytes:\t{name}\n" in text.read()
+    # It stays when what it was asked of is closed, and keeps the bytes on.
+    os.close(of)
+    with open(f"/sys/block/{os.path.basename(disk)}/hiops/bytes", "w", encoding="ascii") as text:
+        fails(errno.EBUSY, os.write, text.fileno(), b"0")
+    size = len(it.whole)
+    edges(it.fd, it.whole, block)
+    asynchronous(it.fd, it.whole, block, times // 5)
+    longer(it.fd, it.whole, block)
+    asked(it.fd, size, block)
+    for offset, length in ranges(size, block):
+        it.write(offset, length)
+    it.check()
+    os.fsync(it.fd)
+    after = content(disk)
+    assert after[start : start + size] == it.whole, "the partition is elsewhere"
+    assert after[:start] == before[:start], "what is before the partition has changed"
+    assert after[start + size :] == before[start + size :], "what is behind it has changed"
+    # Who writes has it alone with others that do.
+    fails(errno.EBUSY, os.open, part, os.O_RDONLY | os.O_EXCL)
+    os.close(it.fd)
+    rights(part)
+
+
+def rights(part):
+    """Those of the file that it is asked of, and its claim."""
+    reader = os.open(part, os.O_RDONLY)
+    its = fcntl.ioctl(reader, HIOPS_BYTES, 0)
+    assert len(os.pread(its, 3, 1)) == 3
+    fails(errno.EBADF, os.pwrite, its, b"x", 0)
+    os.close(its)
+    alone = os.open(part, os.O_RDWR | os.O_EXCL)
+    other = os.open(part, os.O_RDWR)
+    fails(errno.EBUSY, fcntl.ioctl, other, HIOPS_BYTES, 0)
+    its = fcntl.ioctl(alone, HIOPS_BYTES, 0)
+    os.close(alone)
+    assert os.pwrite(its, b"x", 5) == 1 and os.pread(its, 1, 5) == b"x"
+    fails(errno.EBUSY, os.open, part, os.O_RDONLY | os.O_EXCL)
+    os.close(its)
+    os.close(os.open(part, os.O_RDONLY | os.O_EXCL))
+    for fd in (other, reader):
+        os.close(fd)
 
 
 def together(threads):
@@ -503,6 +632,10 @@ if __name__ == "__main__":
     verb, path, disk, *rest = sys.argv[1:]
     if verb == "check":
         check(path, disk, *map(int, rest))
+    elif verb == "file":
+        file_of(path, disk, *map(int, rest))
+    elif verb == "no-file":
+        fails(errno.EOPNOTSUPP, fcntl.ioctl, os.open(path, os.O_RDONLY), HIOPS_BYTES, 0)
     elif verb == "format":
         formatted(path, *map(int, rest[:3]), rest[3])
     else:

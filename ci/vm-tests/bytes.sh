@@ -27,7 +27,7 @@ fill() { # with what tells blocks and bytes apart
 		dd if="$OUT.data" of="$D" bs=1M oflag=direct status=none
 }
 # begin COUNT: as many readers, and two writers, at work on the disk; over: ends them, and tells in
-# HEARD what they have done.
+# HEARD what they have done; lost: the same, as the disk has gone, which ends each of them.
 begin() {
 	rm -f "$ENOUGH" "$OUT.told"
 	py users "$B" "$D" "$1" "$ENOUGH" >"$OUT.told" 2>&1 &
@@ -36,6 +36,9 @@ begin() {
 }
 over() {
 	touch "$ENOUGH"
+	lost
+}
+lost() {
 	until_true 120 ended "$USERS"
 	HEARD=$(tail -n 1 "$OUT.told")
 	echo "users: $HEARD" >&2
@@ -78,6 +81,7 @@ checked() {
 	exec 9<&-
 	expect "$1-off" put 0 "$H/bytes"
 	expect "$1-gone" absent "$B"
+	expect "$1-no-file" py no-file "$D" "$D"
 	expect "$1-on-once-more" put 1 "$H/bytes"
 }
 
@@ -108,6 +112,13 @@ for how in '' --fixedbufs=1,--registerfiles=1 --sqthread_poll=1 --hipri=1; do
 	expect "uring$how" fio --name=u --filename="$B" --size=60000 --bs=300 --rw=randrw \
 		--ioengine=io_uring --iodepth=16 --verify=crc32c --verify_state_save=0 ${how//,/ }
 done
+
+# A partition, whose bytes are of a file that it is asked for.
+expect partition sfdisk -q --wipe always "$D" <<<'start=2051, size=2000'
+part_there() { [ -b "${D}p1" ]; }
+expect partition-there until_true 60 part_there
+expect partition-file py file "${D}p1" "$D" 512 "$TIMES"
+expect no-partition sfdisk -q --delete "$D"
 
 # Others than the owner and the group are refused.
 refused others 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups dd if=$B \
@@ -240,7 +251,7 @@ fi
 begin 8
 some_more 50
 expect nvme-unbind $BIND $PCI none
-over
+lost
 right nvme-unbound 10
 expect nvme-node-gone absent "$B"
 expect bind-again $BIND $PCI hiops_nvme
@@ -272,7 +283,7 @@ begin 8
 some_more 50
 expect sata-delete put 1 "$H/delete"
 expect sata-gone until_true 60 absent "$B"
-over
+lost
 right sata-deleted 10
 expect sata-leave $BIND $PCI none
 expect rmmod-last rmmod hiops

@@ -46,16 +46,23 @@ impl Regions {
 
     /// Has `lock` take each region's lock; `None`, with none of them kept, if one is not given.
     pub fn lock<G>(self, mut lock: impl FnMut(Region) -> Option<G>) -> Option<(G, Option<G>)> {
+        let (first, second) = self.each();
+        let first = lock(first)?;
+        Some(match second {
+            Some(second) => (first, Some(lock(second)?)),
+            None => (first, None),
+        })
+    }
+
+    /// Each of them, in that order.
+    pub fn each(self) -> (Region, Option<Region>) {
         if self.first == self.last {
-            return Some((lock(lock_of(self.first))?, None));
-        }
-        let (even, odd) = if is_even(self.first) {
-            (self.first, self.last)
+            (lock_of(self.first), None)
+        } else if is_even(self.first) {
+            (lock_of(self.first), Some(lock_of(self.last)))
         } else {
-            (self.last, self.first)
-        };
-        let first = lock(lock_of(even))?;
-        Some((first, Some(lock(lock_of(odd))?)))
+            (lock_of(self.last), Some(lock_of(self.first)))
+        }
     }
 }
 

@@ -11,10 +11,10 @@
 //! `io`: one command, beside the block layer's requests. `entered`: the block layer's counter.
 //! `buffer`, `room`, `memory`: one buffer, who has which, and all of a disk. `switch`: what a disk
 //! keeps of it, on or off. `transfer`: blocks, for a thread that waits. `read`, `write`, `locks`:
-//! what it does with them. `async_read`, `begin`: a read for which no thread waits; `watchdog`: who
+//! what it does with them. `async_io`, `begin`: an I/O for which no thread waits; `watchdog`: who
 //! looks after it.
 
-pub(crate) mod async_read;
+pub(crate) mod async_io;
 pub(crate) mod begin;
 pub(crate) mod buffer;
 pub(crate) mod entered;

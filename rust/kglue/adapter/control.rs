@@ -26,7 +26,7 @@ use crate::blk::ioctl::{
     AdminPath, ControlPath, ControllerAccess, ControllerCounts, Gate, Ioctl, Owner,
 };
 use crate::bytes::memory::DiskMemory;
-use crate::bytes::room::Room;
+use crate::bytes::switch::Parts;
 use crate::caller::TakeOff;
 use crate::platform::{stamp, NoIo};
 use crate::text::log_warn;
@@ -242,9 +242,9 @@ impl<C: AdminPath, B: Bus> Owner for Adapter<C, B> {
         &self,
         unit: &Unit,
         stats: &Arc<DiskStats>,
-        rooms: &[Arc<Room>],
+        parts: Parts<'_>,
     ) -> Result<KBox<DiskMemory>, Error> {
-        self.make_bytes(unit, stats, rooms)
+        self.make_bytes(unit, stats, parts)
     }
 
     fn predicts(&self) -> bool {

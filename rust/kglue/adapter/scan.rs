@@ -39,8 +39,8 @@ use crate::blk::hctx::{DiskStats, Format, HctxData, Toggles};
 use crate::blk::ioctl::{AdminPath, Owner};
 use crate::bytes::io::LaneShared;
 use crate::bytes::memory::{Claim, DiskMemory, Lane};
-use crate::bytes::room::Room;
 use crate::bytes::switch::Bytes;
+use crate::bytes::switch::Parts;
 use crate::errno::advice;
 use crate::hwmon::Thermometer;
 use crate::node::Node;
@@ -219,7 +219,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         &self,
         unit: &Unit,
         stats: &Arc<DiskStats>,
-        rooms: &[Arc<Room>],
+        parts: Parts<'_>,
     ) -> Result<KBox<DiskMemory>, Error> {
         let span = self.limits.max_transfer.min(self.limits.max_segment);
         let claim = Claim::new(&self.bytes).ok_or(Error::Unsupported)?;
@@ -228,13 +228,14 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         if block.is_none_or(|block| block > memory.span) {
             return Err(Error::Unsupported);
         }
-        for (at, room) in rooms.iter().enumerate() {
+        for (at, room) in parts.rooms.iter().enumerate() {
             let queue = (self.pinned())
                 .part(|adapter| adapter.queues.get(at))
                 .ok_or(Error::Invalid)?;
             let shared = LaneShared {
                 unit: unit.id,
                 room: room.clone(),
+                busy: parts.busy.clone(),
                 stats: stats.clone(),
                 watchdog: memory.watchdog.clone(),
             };

@@ -13,6 +13,7 @@ use crate::blk::gendisk::{DiskShared, GenDisk};
 use crate::blk::ioctl::{OfDisk, SG_IO};
 use crate::compat::{zeroed, PASS_COMPAT_IOCTL};
 use crate::shims;
+use crate::shims::HIOPS_BYTES;
 
 /// The table, as a static that the kernel may point to.
 pub(crate) struct Table(pub(crate) bindings::block_device_operations);
@@ -37,7 +38,7 @@ pub(crate) static TABLE: Table = Table(bindings::block_device_operations {
 /// Called by the block layer for a disk of ours that is open.
 unsafe extern "C" fn ioctl(
     bdev: *mut bindings::block_device,
-    _mode: bindings::blk_mode_t,
+    mode: bindings::blk_mode_t,
     cmd: c_uint,
     arg: c_ulong,
 ) -> c_int {
@@ -46,6 +47,11 @@ unsafe extern "C" fn ioctl(
         let disk = GenDisk::from_raw((*bdev).bd_disk);
         (disk, shims::hiops_is_read_only(bdev))
     };
+    if cmd == HIOPS_BYTES {
+        // SAFETY: open, in the calling thread, by the caller's promise.
+        let opened = unsafe { disk.shared().bytes.open(bdev, mode, arg) };
+        return opened.unwrap_or_else(|error| error.to_errno());
+    }
     let is_partition = disk.is_partition(bdev);
     match carry_out(disk.shared(), read_only, is_partition, cmd, arg) {
         Ok(result) => result,

@@ -410,7 +410,7 @@ impl DiskShared {
         let owner = self.owner.get();
         match on {
             true => (self.bytes)
-                .turn_on(|rooms| owner.bytes_memory(&self.unit, &self.stats, rooms))
+                .turn_on(|parts| owner.bytes_memory(&self.unit, &self.stats, parts))
                 .map_err(crate::errno::to_errno),
             false => self.bytes.turn_off().then_some(()).ok_or(EBUSY),
         }

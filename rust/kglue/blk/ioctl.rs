@@ -17,7 +17,7 @@ use kernel::{bindings, static_lock_class};
 
 use crate::blk::hctx::DiskStats;
 use crate::bytes::memory::DiskMemory;
-use crate::bytes::room::Room;
+use crate::bytes::switch::Parts;
 use crate::caller::TakeOff;
 use crate::shims_safe::capable;
 use crate::work::Pinned;
@@ -168,15 +168,15 @@ pub(crate) trait Owner: Send + Sync {
     /// Changes it.
     fn set_poll_interval_us(&self, us: u32);
     /// Makes the buffers through which the bytes of the disk `unit` are read, which are counted in
-    /// `stats`, and had by whom `rooms` say, one a queue. [`Error::Unsupported`]: its blocks are
-    /// too large, or there are as many such disks as may be. Sleeps.
+    /// `stats`, around the `parts` that are there. [`Error::Unsupported`]: its blocks are too
+    /// large, or there are as many such disks as may be. Sleeps.
     fn bytes_memory(
         &self,
         unit: &Unit,
         stats: &Arc<DiskStats>,
-        rooms: &[Arc<Room>],
+        parts: Parts<'_>,
     ) -> Result<KBox<DiskMemory>, Error> {
-        let _ = (unit, stats, rooms);
+        let _ = (unit, stats, parts);
         Err(Error::Unsupported)
     }
     /// Whether threads nap, by when their I/O is expected.

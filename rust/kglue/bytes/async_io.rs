@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! An asynchronous read, as the kernel has it ([`Kiocb`]), and what is to be done when it is over
-//! ([`AsyncRead`]).
+//! An asynchronous read or write, as the kernel has it ([`Kiocb`]), and what is to be done when it
+//! is over ([`AsyncIo`]).
 
-use bytewise::Plan;
+use bytewise::{Plan, Regions};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use engine::{Retry, RetryCount};
@@ -15,11 +15,11 @@ use crate::bytes::buffer::Buffer;
 use crate::bytes::entered::{Accounted, Entered};
 use crate::shims;
 
-/// What the kernel has of an asynchronous read, and the memory that it goes to, which stays. To be
-/// ended once.
+/// What the kernel has of an asynchronous read or write; of a read with the memory that it goes to,
+/// which stays. To be ended once.
 ///
 /// # Invariants
-/// It is from `hiops_bytes_hold()`, and not ended.
+/// It is from `hiops_bytes_hold()` or `hiops_bytes_kiocb_new()`, and not ended.
 #[repr(transparent)]
 pub(crate) struct Kiocb(NonNull<shims::hiops_bytes_kiocb>);
 
@@ -34,12 +34,12 @@ struct LentKiocb<'a> {
     owner: PhantomData<&'a Kiocb>,
 }
 
-// Safe to call: they ask for a read that is not ended, which the types' invariants say. Each is as
+// Safe to call: they ask for one that is not ended, which the types' invariants say. Each is as
 // its header says it: see the constants below.
 unsafe extern "C" {
     /// It is on that queue: `iopoll` is to look there. Any context.
     safe fn hiops_bytes_polled_on(kiocb: LentKiocb<'_>, lane: c_uint);
-    /// It is over: so many bytes were read, or a negative errno. Any context.
+    /// It is over: so many bytes were moved, or a negative errno. Any context.
     safe fn hiops_bytes_complete(kiocb: Kiocb, ret: c_long);
 }
 
@@ -68,18 +68,20 @@ impl Kiocb {
     }
 }
 
-/// A read that no thread waits for.
-pub(crate) struct AsyncRead {
+/// A read or write that no thread waits for.
+pub(crate) struct AsyncIo {
     pub(crate) entered: Entered,
     pub(crate) kiocb: Kiocb,
     /// What of the buffer is wanted.
     pub(crate) plan: Plan,
+    /// Of a write, those of the disk that it has made busy.
+    pub(crate) writes: Option<Regions>,
     pub(crate) accounted: Accounted,
     /// How often it may be tried again.
     pub(crate) max_retries: u8,
 }
 
-impl AsyncRead {
+impl AsyncIo {
     /// Whether, and when, it is tried again which has failed for the first time.
     #[cold]
     pub(crate) fn retry(&self, failure: Failure) -> Option<Retry> {
@@ -92,10 +94,14 @@ impl AsyncRead {
         tries.after(failure)
     }
 
-    /// What was read is in `buffer`: it goes to its caller. How much that is. Any context.
+    /// It is over, by the device, with `buffer`: what was read there goes to its caller. How many
+    /// bytes were moved. Any context.
     #[inline]
     pub(crate) fn fill(&self, buffer: &Buffer) -> Result<usize, Error> {
         let Plan { skip, len, .. } = self.plan;
+        if self.writes.is_some() {
+            return Ok(len);
+        }
         let from = buffer.part(skip, len).ok_or(EIO)?;
         let from: *const c_void = from.cast_const().cast();
         // SAFETY: so many bytes of a buffer that no device reaches any more.

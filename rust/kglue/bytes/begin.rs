@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! An asynchronous read begins, and its caller goes on; and it is looked after, as no thread waits
-//! for it (`io` says how it ends).
+//! An asynchronous read or write begins, and its caller goes on; and it is looked after, as no
+//! thread waits for it (`io` says how it ends).
 //!
 //! The block layer's timer knows nothing of it, nor does a thread look whether it is late, or has
 //! to be tried again: the watchdog does, for all of a disk's.
@@ -8,7 +8,7 @@
 use core::mem::forget;
 use core::ptr::NonNull;
 use engine::Context;
-use hal::{Command, Op};
+use hal::Command;
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
@@ -16,7 +16,7 @@ use kernel::prelude::*;
 
 use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::Late;
-use crate::bytes::async_read::Kiocb;
+use crate::bytes::async_io::Kiocb;
 use crate::bytes::entered::Entered;
 use crate::bytes::io::Place;
 use crate::bytes::memory::{DiskMemory, Lane};
@@ -78,7 +78,7 @@ fn begin(
     if plan.len < count && transfer.geometry().plan(end, 1).is_some() {
         return Err(E2BIG);
     }
-    transfer.begin(plan, kiocb)?;
+    transfer.begin(plan, kiocb, None, false)?;
     // Given back when the read is over.
     forget(taken);
     hiops_account_read(plan.len);
@@ -104,10 +104,10 @@ unsafe extern "C" fn hiops_bytes_poll(disk: *mut bindings::gendisk, lane: u32) {
 
 impl Run<WatchBytes> for DiskMemory {
     fn run(&self) {
-        (self.lanes.iter()).for_each(|lane| lane.shared.room.wake_all());
+        (self.lanes.iter()).for_each(|lane| lane.shared.wake_all());
         self.watchdog.disarm();
         let Some(entered) = self.disk().and_then(Entered::beside) else {
-            // Nothing is under way: a read has entered.
+            // Nothing is under way: that would have entered.
             return;
         };
         let mut is_busy = false;
@@ -123,10 +123,10 @@ impl Run<WatchBytes> for DiskMemory {
     }
 }
 
-/// Tries a read of `place` again, if it has failed and is worth it, and waits for it; it is over
+/// Tries an I/O of `place` again, if it has failed and is worth it, and waits for it; it is over
 /// then. Sleeps.
 fn try_again(entered: &Entered, at: (usize, usize), place: &Place) {
-    let Some((command, segment, read)) = place.take_failed() else {
+    let Some((command, segment, io)) = place.take_failed() else {
         return;
     };
     let how = How {
@@ -135,14 +135,14 @@ fn try_again(entered: &Entered, at: (usize, usize), place: &Place) {
     };
     let disk = GenDisk::of(entered.disk());
     let result =
-        Transfer::with(disk, entered, at, how).and_then(|transfer| match place.retry(&read) {
+        Transfer::with(disk, entered, at, how).and_then(|transfer| match place.retry(&io) {
             Ok(retry) => transfer.again(command, segment, retry),
             Err(outcome) => outcome.map_err(|failure| transfer.give_up(failure, Context::Sweep)),
         });
-    place.finish(read, result);
+    place.finish(io, result);
 }
 
-/// Takes completions for which no interrupt came, and looks for what is late; whether any read is
+/// Takes completions for which no interrupt came, and looks for what is late; whether any I/O is
 /// under way. Sleeps.
 fn look(entered: &Entered, lane: &Lane) -> bool {
     let limit_ms = u64::from(entered.timeout()).saturating_mul(TICK_MS);
@@ -159,7 +159,7 @@ fn look(entered: &Entered, lane: &Lane) -> bool {
             continue;
         }
         place.extend(since_ms);
-        let late = LateRead {
+        let late = LateIo {
             lane,
             place,
             limit_ms,
@@ -169,14 +169,14 @@ fn look(entered: &Entered, lane: &Lane) -> bool {
     true
 }
 
-/// A read that is late, or was a moment ago.
-struct LateRead<'a> {
+/// An I/O that is late, or was a moment ago.
+struct LateIo<'a> {
     lane: &'a Lane,
     place: &'a Place,
     limit_ms: u64,
 }
 
-impl Late for LateRead<'_> {
+impl Late for LateIo<'_> {
     fn timeout_ms(&self) -> u64 {
         self.limit_ms
     }
@@ -186,16 +186,7 @@ impl Late for LateRead<'_> {
     }
 
     fn command(&self) -> Command {
-        let (lba, blocks) = self.place.reads();
-        Command {
-            op: Op::Read,
-            unit: self.lane.shared.unit,
-            lba,
-            blocks,
-            block_shift: 0,
-            fua: false,
-            unmap: false,
-        }
+        self.place.asked(self.lane.shared.unit)
     }
 
     fn count(&self) {

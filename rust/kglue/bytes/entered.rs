@@ -91,8 +91,12 @@ impl Entered {
 
     /// Enters beside others that have, frozen or not; `None`: there are none.
     pub(crate) fn beside(disk: DiskRef<'_>) -> Option<Self> {
+        // Not by `then_some`, which makes one in any case, whose drop would uncount it.
+        if !hiops_bytes_enter_too(disk) {
+            return None;
+        }
         // INVARIANT: counted.
-        hiops_bytes_enter_too(disk).then_some(Self(disk.disk))
+        Some(Self(disk.disk))
     }
 
     /// The disk.

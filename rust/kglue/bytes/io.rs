@@ -5,13 +5,13 @@
 //!
 //! That thread never gives up: it waits until its I/O is over, which it is when the device does not
 //! know the command any more (a completion, or a controller that was stopped). So no buffer is used
-//! again that a device may still reach. Where no thread waits ([`AsyncRead`]), it is ended by the
+//! again that a device may still reach. Where no thread waits ([`AsyncIo`]), it is ended by the
 //! context that finds it over; if it is to be tried again, by the watchdog, which waits.
 //!
 //! ```text
 //!  thread: prepare --Io--> engine --end_cmd: outcome--> chain --finish: over--> thread: outcome
 //!  begin: leave -----Io--> engine --end_cmd: outcome--> chain --finish: data--> its caller
-//!                                                     or: has failed --watchdog: take_failed--> ...
+//!                                                   or: has failed --watchdog: take_failed--> ...
 //! ```
 
 use core::cell::Cell;
@@ -22,8 +22,10 @@ use kernel::error::Error;
 use kernel::sync::Arc;
 
 use crate::blk::hctx::{DiskStats, Late, Offer, QueueRef, Rq};
-use crate::bytes::async_read::AsyncRead;
+use crate::bytes::async_io::AsyncIo;
 use crate::bytes::buffer::Buffer;
+use crate::bytes::entered::Entered;
+use crate::bytes::locks::BusyRegions;
 use crate::bytes::room::Room;
 use crate::bytes::watchdog::Watchdog;
 use crate::errno::status;
@@ -73,8 +75,17 @@ pub(crate) struct LaneShared {
     /// [`hal::Unit::id`] of the disk.
     pub(crate) unit: u32,
     pub(crate) room: Arc<Room>,
+    pub(crate) busy: Arc<BusyRegions>,
     pub(crate) stats: Arc<DiskStats>,
     pub(crate) watchdog: Arc<Watchdog>,
+}
+
+impl LaneShared {
+    /// Has all threads look again that wait for a buffer or a region. Sleeps.
+    pub(crate) fn wake_all(&self) {
+        self.room.wake_all();
+        self.busy.wake_all();
+    }
 }
 
 /// What the watchdog looks at of a command for which no thread waits: never more than hints, save
@@ -86,6 +97,7 @@ struct Watched {
     /// Where, and how much.
     lba: AtomicU64,
     blocks: AtomicU32,
+    writes: AtomicBool,
     /// It has failed, and everything here is the watchdog's.
     has_failed: AtomicBool,
 }
@@ -95,7 +107,7 @@ struct Own {
     segment: Cell<Segment>,
     thread: Cell<Option<Thread>>,
     /// Instead of a thread.
-    read: Cell<Option<AsyncRead>>,
+    left: Cell<Option<AsyncIo>>,
     waiter: Cell<Option<&'static Waiter<Offer, QueueRef>>>,
     outcome: Cell<Outcome>,
     by: Cell<Context>,
@@ -112,27 +124,29 @@ unsafe impl Send for Place {}
 /// The one handle of a command that is under way; to be ended exactly once.
 pub(crate) struct Io(Pinned<Place>);
 
+/// One that was never prepared.
+const NO_COMMAND: Command = Command {
+    op: Op::Read,
+    unit: 0,
+    lba: 0,
+    blocks: 0,
+    block_shift: 0,
+    fua: false,
+    unmap: false,
+};
+
 impl Place {
     /// That of `buffer`, the one with the number `at` of those in `shared`.
     pub(crate) fn new(buffer: Buffer, at: usize, shared: Arc<LaneShared>) -> Self {
-        let command = Command {
-            op: Op::Read,
-            unit: 0,
-            lba: 0,
-            blocks: 0,
-            block_shift: 0,
-            fua: false,
-            unmap: false,
-        };
         Self {
             buffer,
             at,
             shared,
             own: Own {
-                command: Cell::new(command),
+                command: Cell::new(NO_COMMAND),
                 segment: Cell::new(Segment { addr: 0, len: 0 }),
                 thread: Cell::new(None),
-                read: Cell::new(None),
+                left: Cell::new(None),
                 waiter: Cell::new(None),
                 outcome: Cell::new(Ok(())),
                 by: Cell::new(Context::Sweep),
@@ -168,13 +182,15 @@ impl Place {
         Io(unsafe { Pinned::new(self) })
     }
 
-    /// The command that is about to be prepared is for `read`, not for a thread. By who has the
+    /// The command that is about to be prepared is for `io`, not for a thread. By who has the
     /// buffer.
     #[inline]
-    pub(crate) fn leave(&self, read: AsyncRead) {
-        self.watched.lba.store(read.plan.lba, Ordering::Relaxed);
-        (self.watched.blocks).store(read.plan.blocks, Ordering::Relaxed);
-        self.own.read.set(Some(read));
+    pub(crate) fn leave(&self, io: AsyncIo) {
+        let Watched { lba, blocks, .. } = &self.watched;
+        lba.store(io.plan.lba, Ordering::Relaxed);
+        blocks.store(io.plan.blocks, Ordering::Relaxed);
+        (self.watched.writes).store(io.writes.is_some(), Ordering::Relaxed);
+        self.own.left.set(Some(io));
         // A clock that says 0 said so for a moment only.
         (self.watched.since_ms).store(now_ms().max(1), Ordering::Relaxed);
         self.shared.watchdog.arm();
@@ -214,63 +230,78 @@ impl Place {
         let _ = since.compare_exchange(since_ms, now, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Where that command reads, and how many blocks.
-    pub(crate) fn reads(&self) -> (u64, u32) {
-        let Watched { lba, blocks, .. } = &self.watched;
-        (lba.load(Ordering::Relaxed), blocks.load(Ordering::Relaxed))
+    /// What that command asks for, of the disk `unit`.
+    pub(crate) fn asked(&self, unit: u32) -> Command {
+        let watched = &self.watched;
+        Command {
+            op: match watched.writes.load(Ordering::Relaxed) {
+                true => Op::Write,
+                false => Op::Read,
+            },
+            unit,
+            lba: watched.lba.load(Ordering::Relaxed),
+            blocks: watched.blocks.load(Ordering::Relaxed),
+            ..NO_COMMAND
+        }
     }
 
-    /// A command that has failed and is to be tried again, and the read that it was for: the
+    /// A command that has failed and is to be tried again, and what it was for: the
     /// buffer is the caller's with it.
-    pub(crate) fn take_failed(&self) -> Option<(Command, Segment, AsyncRead)> {
+    pub(crate) fn take_failed(&self) -> Option<(Command, Segment, AsyncIo)> {
         let Self { own, watched, .. } = self;
         // Acquires what was left here.
         if !watched.has_failed.swap(false, Ordering::Acquire) {
             return None;
         }
-        Some((own.command.get(), own.segment.get(), own.read.take()?))
+        Some((own.command.get(), own.segment.get(), own.left.take()?))
     }
 
     /// When that command is tried again, if it is; else how it has failed.
-    pub(crate) fn retry(&self, read: &AsyncRead) -> Result<Retry, Outcome> {
+    pub(crate) fn retry(&self, io: &AsyncIo) -> Result<Retry, Outcome> {
         let outcome = self.own.outcome.get();
-        let retry = outcome.err().and_then(|failure| read.retry(failure));
+        let retry = outcome.err().and_then(|failure| io.retry(failure));
         retry.ok_or(outcome)
     }
 
-    /// What was read is in the buffer, or `result` says why not: it is over, and all that it had
-    /// given back. The caller has the buffer, until then. Any context.
+    /// What was read is in the buffer, or what was there is written, or `result` says why not: it
+    /// is over, and all that it had given back. The caller has the buffer, until then. Any context.
     #[inline]
-    pub(crate) fn finish(&self, read: AsyncRead, result: Result<(), Error>) {
+    pub(crate) fn finish(&self, io: AsyncIo, result: Result<(), Error>) {
         let shared = &*self.shared;
-        let result = result.and_then(|()| read.fill(&self.buffer));
+        let result = result.and_then(|()| io.fill(&self.buffer));
         if let Ok(len) = result {
-            shared.stats.bytes_read(len);
+            match io.writes {
+                Some(_) => shared.stats.bytes_written(len, false),
+                None => shared.stats.bytes_read(len),
+            }
         }
         self.watched.since_ms.store(0, Ordering::Relaxed);
-        if shared.room.give(self.at) {
+        let waits = (io.writes).is_some_and(|regions| shared.busy.end_all(regions));
+        if shared.room.give(self.at) || waits {
             // Who waits there can't be woken in any context.
             shared.watchdog.call();
         }
-        read.end(result);
+        io.end(result);
     }
 
-    /// The command of `read` is over, by the device: so is the read, if it is not tried again. Any
+    /// The command of `io` is over, by the device: so is that, if it is not tried again. Any
     /// context.
     #[inline]
-    fn end_read(&self, read: AsyncRead, by: Context) {
+    fn end_left(&self, io: AsyncIo, by: Context) {
         let (own, shared) = (&self.own, &*self.shared);
         let result = match own.outcome.get() {
             Ok(()) => {
                 shared.stats.bytes_moved(own.segment.get().len);
                 Ok(())
             }
-            Err(failure) if read.retry(failure).is_some() => {
-                own.read.set(Some(read));
+            Err(failure) if io.retry(failure).is_some() => {
+                let stays = Entered::beside(io.entered.disk());
+                own.left.set(Some(io));
                 self.watched.since_ms.store(0, Ordering::Relaxed);
-                // Releases all of it.
+                // Releases all of it: it may be over at once, and the disk gone.
                 self.watched.has_failed.store(true, Ordering::Release);
-                return shared.watchdog.call();
+                shared.watchdog.call();
+                return drop(stays);
             }
             Err(failure) => {
                 shared.stats.error();
@@ -278,7 +309,7 @@ impl Place {
             }
         };
         shared.stats.completed(1, by);
-        self.finish(read, result);
+        self.finish(io, result);
     }
 }
 
@@ -339,8 +370,8 @@ impl Io {
         let place = self.0.get();
         let thread = place.own.thread.get();
         if thread.is_none() {
-            if let Some(read) = place.own.read.take() {
-                return place.end_read(read, by);
+            if let Some(io) = place.own.left.take() {
+                return place.end_left(io, by);
             }
         }
         place.own.by.set(by);

@@ -125,6 +125,6 @@ impl Drop for DiskMemory {
     fn drop(&mut self) {
         self.watchdog.quiet();
         // Of the disk's threads, which may wait for a buffer still, and will find no disk.
-        (self.lanes.iter()).for_each(|lane| lane.shared.room.wake_all());
+        (self.lanes.iter()).for_each(|lane| lane.shared.wake_all());
     }
 }

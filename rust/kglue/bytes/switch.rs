@@ -6,15 +6,17 @@
 //! counter of the disk's queue is not zero. They are freed when the node is not open, or when
 //! the disk is gone, for which `del_gendisk` has waited until that counter was zero for good.
 
+use bytewise::Regions;
 use core::ptr::{null_mut, NonNull};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use hal::Error;
-use kernel::bindings::gendisk;
+use kernel::bindings::{blk_mode_t, block_device, gendisk};
+use kernel::ffi::{c_int, c_ulong};
 use kernel::prelude::*;
 use kernel::sync::{new_mutex, Arc, Mutex, SetOnce};
 
 use crate::bytes::entered::{DiskRef, Entered};
-use crate::bytes::locks::{Held, RegionLocks};
+use crate::bytes::locks::{BusyRegions, Held, RegionLocks};
 use crate::bytes::memory::DiskMemory;
 use crate::bytes::room::{Room, Taken};
 use crate::platform::{cpu, PreemptOff};
@@ -48,6 +50,15 @@ pub(crate) struct Bytes {
     state: Pin<KBox<Mutex<State>>>,
     /// Those of writers: once it has been on.
     locks: SetOnce<Pin<KVBox<RegionLocks>>>,
+    busy: Arc<BusyRegions>,
+}
+
+/// What of it stays while it is off, for the buffers that are made.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts<'a> {
+    /// Who has which buffer, of each queue.
+    pub(crate) rooms: &'a [Arc<Room>],
+    pub(crate) busy: &'a Arc<BusyRegions>,
 }
 
 enum State {
@@ -74,6 +85,20 @@ impl Node {
     }
 }
 
+/// Regions that are busy until the drop, or until a write is over that has taken them.
+pub(crate) struct Busied<'a> {
+    busy: &'a BusyRegions,
+    pub(crate) regions: Regions,
+}
+
+impl Drop for Busied<'_> {
+    fn drop(&mut self) {
+        if self.busy.end_all(self.regions) {
+            self.busy.wake_all();
+        }
+    }
+}
+
 impl Bytes {
     /// Off, for a disk with `queues` that interrupt, to which the CPUs' commands go as `of_cpu`
     /// says.
@@ -94,6 +119,7 @@ impl Bytes {
             memory: AtomicPtr::new(null_mut()),
             state: KBox::pin_init(state, GFP_KERNEL).map_err(|_| Error::NoMemory)?,
             locks: SetOnce::new(),
+            busy: BusyRegions::new()?,
         })
     }
 
@@ -110,7 +136,7 @@ impl Bytes {
     /// Has the node be there, with the buffers that `make` makes; `Ok`, too, if it was. Sleeps.
     pub(crate) fn turn_on(
         &self,
-        make: impl FnOnce(&[Arc<Room>]) -> Result<KBox<DiskMemory>, Error>,
+        make: impl FnOnce(Parts<'_>) -> Result<KBox<DiskMemory>, Error>,
     ) -> Result<(), Error> {
         let mut state = self.state.lock();
         match *state {
@@ -119,9 +145,12 @@ impl Bytes {
             State::Gone => return Err(Error::Gone),
         }
         let disk = NonNull::new(self.disk.load(Ordering::Acquire)).ok_or(Error::Gone)?;
-        let memory = make(&self.rooms)?;
+        let memory = make(Parts {
+            rooms: &self.rooms,
+            busy: &self.busy,
+        })?;
         if self.locks.as_ref().is_none() {
-            let locks = RegionLocks::new().map_err(|_| Error::NoMemory)?;
+            let locks = RegionLocks::new(self.busy.clone()).map_err(|_| Error::NoMemory)?;
             self.locks.populate(locks);
         }
         // Before anybody can open it.
@@ -167,6 +196,27 @@ impl Bytes {
         }
     }
 
+    /// A file of the bytes of `bdev`, the disk's or a partition of it, for one that has it open as
+    /// `mode` says: its number, or a negative errno. `EOPNOTSUPP`: the bytes are off. Sleeps.
+    ///
+    /// # Safety
+    /// `bdev` is open, in the calling thread.
+    pub(crate) unsafe fn open(
+        &self,
+        bdev: *mut block_device,
+        mode: blk_mode_t,
+        flags: c_ulong,
+    ) -> kernel::error::Result<c_int> {
+        match &*self.state.lock() {
+            // SAFETY: shown, and hidden under the lock; open, by the caller's promise.
+            State::On { node, .. } => {
+                Ok(unsafe { shims::hiops_bytes_file(node.0.as_ptr(), bdev, mode, flags) })
+            }
+            State::Off => Err(EOPNOTSUPP),
+            State::Gone => Err(ENODEV),
+        }
+    }
+
     /// Takes a buffer of the queue that this CPU's commands go to. Sleeps until there is one, if it
     /// may; else `EAGAIN`.
     #[inline]
@@ -185,6 +235,14 @@ impl Bytes {
     ) -> kernel::error::Result<Held<'_>> {
         let locks = self.locks.as_ref().ok_or(ENODEV)?;
         locks.lock(offset, len, may_wait).ok_or(EAGAIN)
+    }
+
+    /// No thread writes to those bytes until they are busy no more, nor another write; `None`: one
+    /// does.
+    pub(crate) fn make_busy(&self, offset: u64, len: usize) -> Option<Busied<'_>> {
+        let regions = self.locks.as_ref()?.make_busy(offset, len)?;
+        let busy = &self.busy;
+        Some(Busied { busy, regions })
     }
 
     /// The buffers; `None`: there are none.

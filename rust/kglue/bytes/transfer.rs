@@ -12,7 +12,7 @@
 //! of its queue went off-line); more often than every [`LOOK_TICKS`] would take a timer for each
 //! command (`wait/sleepers.rs`).
 
-use bytewise::{Geometry, Plan, Run};
+use bytewise::{Geometry, Plan, Regions, Run};
 use core::slice;
 use core::sync::atomic::Ordering;
 use engine::{Context, Retry, RetryCount, Thread};
@@ -25,7 +25,7 @@ use kernel::time::Delta;
 
 use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::{DiskStats, HctxData, Late};
-use crate::bytes::async_read::{AsyncRead, Kiocb};
+use crate::bytes::async_io::{AsyncIo, Kiocb};
 use crate::bytes::entered::Entered;
 use crate::bytes::io::{errno, Place};
 use crate::bytes::memory::Lane;
@@ -179,23 +179,35 @@ impl<'a> Transfer<'a> {
         Ok((command, segment))
     }
 
-    /// Begins to read all of `plan` for `kiocb`, which is ended when that is over, and the buffer
-    /// given back; the caller has neither any more. Sleeps while the queue is quiesced, if it may;
-    /// else `EAGAIN`, with nothing begun.
+    /// Begins to read all of `plan` for `kiocb`, or to write it, to regions that are busy
+    /// (`writes`). That is ended when the command is over, and the buffer given back, and they are
+    /// busy no more; the caller has none of them any more. Sleeps while the queue is quiesced, if
+    /// it may; else `EAGAIN`, with nothing begun.
     #[inline]
-    pub(crate) fn begin(&self, plan: Plan, kiocb: Kiocb) -> Result<(), Error> {
-        let (command, segment) = self.describe(Op::Read, &plan, plan.all(), false)?;
+    pub(crate) fn begin(
+        &self,
+        plan: Plan,
+        kiocb: Kiocb,
+        writes: Option<Regions>,
+        fua: bool,
+    ) -> Result<(), Error> {
+        let op = match writes {
+            Some(_) => Op::Write,
+            None => Op::Read,
+        };
+        let (command, segment) = self.describe(op, &plan, plan.all(), fua)?;
         let entered = Entered::beside(self.entered.disk()).ok_or(ENODEV)?;
         let stay = self.until_unquiesced(self.how.may_wait)?;
         if self.how.polls {
             kiocb.set_lane(self.at);
         }
         self.hctx.stats.submitted(1);
-        self.place.leave(AsyncRead {
-            accounted: entered.account(false, segment.len >> 9),
+        self.place.leave(AsyncIo {
+            accounted: entered.account(op == Op::Write, segment.len >> 9),
             entered,
             kiocb,
             plan,
+            writes,
             max_retries: self.hctx.max_retries,
         });
         self.submit_for(None, command, segment, &stay);
@@ -320,7 +332,7 @@ impl<'a> Transfer<'a> {
             .filter(|_| queue.tracks(switches))
             .and_then(|thread| crate::wait::track_thread(thread, self.hctx, switches.coop()));
         // SAFETY: the segment is the buffer's, which is this thread's, and that waits until its
-        // I/O is over, or has left it to an `AsyncRead`, with which it is given back; so long one
+        // I/O is over, or has left it to an `AsyncIo`, with which it is given back; so long one
         // of them has entered, which keeps the memory.
         let io = unsafe { self.place.prepare((command, segment), thread, waiter) };
         queue.submit(io, switches);

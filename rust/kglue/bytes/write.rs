@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A thread writes bytes: alone in that part of the disk, it takes a buffer, enters the disk's
 //! queue, has the blocks read there of which it does not write all, copies its data over them,
-//! once, and has whole blocks written.
+//! once, and has whole blocks written. One that is asynchronous, and of whole blocks only, goes on
+//! when its data is copied.
 
 use bytewise::SPAN;
+use core::mem::forget;
+use core::ptr::NonNull;
 use hal::Op;
 use kernel::bindings;
 use kernel::error::code::*;
@@ -12,6 +15,7 @@ use kernel::iov::IovIterSource;
 use kernel::prelude::*;
 
 use crate::blk::gendisk::GenDisk;
+use crate::bytes::async_io::Kiocb;
 use crate::bytes::entered::Entered;
 use crate::bytes::transfer::{How, Transfer};
 use crate::shims;
@@ -98,6 +102,66 @@ fn write(
     transfer.stats().bytes_written(copied, ragged.is_some());
     hiops_account_write(copied);
     Ok(copied)
+}
+
+/// # Safety
+/// As [`hiops_bytes_write`], for the write that is of `kiocb`, which is not ended.
+#[no_mangle]
+unsafe extern "C" fn hiops_bytes_begin_write(
+    disk: *mut bindings::gendisk,
+    pos: bindings::loff_t,
+    from: *mut bindings::iov_iter,
+    count: usize,
+    kiocb: *mut shims::hiops_bytes_kiocb,
+    flags: u32,
+) -> isize {
+    let (Ok(pos), Some(kiocb)) = (u64::try_from(pos), NonNull::new(kiocb)) else {
+        // CAST: an errno.
+        return EINVAL.to_errno() as isize;
+    };
+    // SAFETY: as above; the write is given to this.
+    let (disk, from, kiocb) = unsafe {
+        let (disk, from) = (GenDisk::from_raw(disk), IovIterSource::from_raw(from));
+        (disk, from, Kiocb::new(kiocb))
+    };
+    let error = match begin(disk, pos, from, count, kiocb, Kind::of(flags)) {
+        Ok(()) => EIOCBQUEUED,
+        Err(error) => error,
+    };
+    // CAST: an errno.
+    error.to_errno() as isize
+}
+
+/// Begins to write `count` bytes of `from` to `pos` on, if that is one command of whole blocks and
+/// there is nothing to wait for; else `EAGAIN`. Of `from` some may be taken then.
+fn begin(
+    disk: GenDisk<'_>,
+    pos: u64,
+    from: &mut IovIterSource<'_>,
+    count: usize,
+    kiocb: Kiocb,
+    kind: Kind,
+) -> Result<(), Error> {
+    let how = How {
+        may_wait: false,
+        ..kind.how
+    };
+    let bytes = &disk.shared().bytes;
+    let busied = bytes.make_busy(pos, count).ok_or(EAGAIN)?;
+    let mut taken = bytes.take(how.may_wait)?;
+    let entered = Entered::new(disk.alive(), how.may_wait)?;
+    let mut transfer = Transfer::new(disk, &mut taken, &entered, how)?;
+    let plan = transfer.geometry().plan(pos, count).ok_or(ENOSPC)?;
+    let is_whole = plan.len == count && transfer.geometry().ragged(&plan).is_none();
+    if !is_whole || copy_now(from, transfer.bytes(&plan).ok_or(EIO)?) != count {
+        return Err(EAGAIN);
+    }
+    transfer.begin(plan, kiocb, Some(busied.regions), kind.fua)?;
+    // Given back when the write is over.
+    forget(busied);
+    forget(taken);
+    hiops_account_write(count);
+    Ok(())
 }
 
 /// Fills `to`, as far as that is possible without waiting; how much that was.

@@ -248,8 +248,13 @@ fn swaps_loops_exports_and_processes() {
     machine.link("/dev/hiops0n1", "proc/102/fd/5");
     machine.put("proc/103/comm", "(udev-worker)\n");
     machine.link("/dev/hiops0n2", "proc/103/fd/5");
+    // A file of bytes that is no node's.
+    machine.put("proc/104/comm", "kv\n");
+    machine.link("anon_inode:[hiops_bytes]", "proc/104/fd/7");
+    machine.put("proc/104/fdinfo/7", "pos:\t0\nhiops_bytes:\thiops0n2\n");
     let wanted = [
         "hiops0n1 open my?prog (102) -",
+        "hiops0n2 open kv (104) -",
         "nvme0n1p1 swap swap -",
         "nvme0n1p2 loop /dev/loop3 -",
         "nvme1n1p1 export nvmet/subsystems/nqn/namespaces/1 -",
