@@ -39,8 +39,9 @@ CTL=(/usr/local/sbin/hiopsctl "$SHARE"/man/man8/hiopsctl{,-list}.8
 expect install tools/hiops-install /run/hiops.ko "$RELEASE" /run/hiopsctl
 expect found modprobe hiops
 expect unload rmmod hiops
+PAGES=("$SHARE"/man/man8/hiops-{bind,bind-all,trace,users}.8 "$SHARE/man/man4/hiops-bytes.4")
 for file in /usr/local/sbin/hiops-{bind,bind-all,trace,users} /etc/udev/rules.d/60-hiops.rules \
-	/etc/systemd/system/hiops-bind.service /etc/hiops/devices "${CTL[@]}"; do
+	/etc/systemd/system/hiops-bind.service /etc/hiops/devices "${PAGES[@]}" "${CTL[@]}"; do
 	expect "has $file" test -s "$file"
 done
 version=$(/usr/local/sbin/hiops-bind --version)
@@ -67,7 +68,8 @@ expect still-there test -b /dev/hiops0n1
 expect give-back hiops-bind "$PCI" nvme
 expect remove tools/hiops-install --remove
 for file in "$MODULES/updates/hiops.ko" /usr/local/sbin/hiops-bind \
-	/etc/udev/rules.d/60-hiops.rules /etc/systemd/system/hiops-bind.service "${CTL[@]}"; do
+	/etc/udev/rules.d/60-hiops.rules /etc/systemd/system/hiops-bind.service "${PAGES[@]}" \
+	"${CTL[@]}"; do
 	expect "without $file" absent "$file"
 done
 refused gone "not found" modprobe hiops
