@@ -215,7 +215,7 @@ static ssize_t hiops_bytes_within(const struct file *file, loff_t pos, size_t co
  * An asynchronous caller that may not wait expects to be back before its I/O is over,
  * too: -EAGAIN, and it comes again in a thread that may.
  */
-static bool hiops_bytes_is_hasty(const struct kiocb *iocb)
+static bool hiops_bytes_is_hasty(struct kiocb *iocb)
 {
 	return (iocb->ki_flags & IOCB_NOWAIT) && !is_sync_kiocb(iocb);
 }

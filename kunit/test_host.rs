@@ -8,7 +8,7 @@ use crate::blk::DirectMap;
 use crate::caller::Caller;
 use crate::caller::{HostReset, HostResetCall};
 use crate::caller::{TakeOff, TakenOff};
-use crate::device::BoundDevice;
+use crate::platform::BoundDevice;
 use crate::hotplug::Slots;
 use crate::hotplug::{Host, Occupant, Slot, SlotAdapter};
 use crate::pci::bus::Mastering;

@@ -19,6 +19,7 @@ use crate::bytes::entered::{DiskRef, Entered};
 use crate::bytes::locks::{BusyRegions, Held, RegionLocks};
 use crate::bytes::memory::DiskMemory;
 use crate::bytes::room::{Room, Taken};
+use crate::compat::eopnotsupp;
 use crate::platform::{cpu, PreemptOff};
 use crate::shims;
 
@@ -212,7 +213,7 @@ impl Bytes {
             State::On { node, .. } => {
                 Ok(unsafe { shims::hiops_bytes_file(node.0.as_ptr(), bdev, mode, flags) })
             }
-            State::Off => Err(EOPNOTSUPP),
+            State::Off => Err(eopnotsupp()),
             State::Gone => Err(ENODEV),
         }
     }
