@@ -19,7 +19,7 @@ use crate::shims;
 /// which stays. To be ended once.
 ///
 /// # Invariants
-/// It is from `hiops_bytes_hold()` or `hiops_bytes_kiocb_new()`, and not ended.
+/// It is from `hiops_bytes_hold()` or `hiops_bytes_kiocb_new()`, and not ended: C hands it over.
 #[repr(transparent)]
 pub(crate) struct Kiocb(NonNull<shims::hiops_bytes_kiocb>);
 
@@ -49,16 +49,6 @@ const _: [unsafe extern "C" fn(*mut shims::hiops_bytes_kiocb, c_long); 1] =
     [shims::hiops_bytes_complete];
 
 impl Kiocb {
-    /// # Safety
-    /// The type's invariant, which becomes the handle's.
-    pub(crate) unsafe fn new(kiocb: NonNull<shims::hiops_bytes_kiocb>) -> Self {
-        // INVARIANT: the caller's promise.
-        Self(kiocb)
-    }
-
-    /// Leaves it to the caller's caller.
-    pub(crate) fn give_back(self) {}
-
     /// Polled I/O is looked for on the queue `lane`.
     #[inline]
     pub(crate) fn set_lane(&self, lane: usize) {

@@ -6,7 +6,6 @@
 //! to be tried again: the watchdog does, for all of a disk's.
 
 use core::mem::forget;
-use core::ptr::NonNull;
 use engine::Context;
 use hal::Command;
 use kernel::bindings;
@@ -17,33 +16,29 @@ use kernel::prelude::*;
 use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::Late;
 use crate::bytes::async_io::Kiocb;
-use crate::bytes::entered::Entered;
+use crate::bytes::entered::{DiskRef, Entered};
 use crate::bytes::io::Place;
 use crate::bytes::memory::{DiskMemory, Lane};
 use crate::bytes::transfer::{How, Transfer};
 use crate::platform::{now_ms, TICK_MS};
-use crate::shims;
 use crate::shims_safe::hiops_account_read;
 use crate::work::{Run, WatchBytes};
 
-/// # Safety
-/// Called in a thread that has a disk of ours open, with memory for `count` bytes that is held by
-/// `kiocb`, which is a read's that is not ended.
+/// Called by C, in a thread that has the disk open, for a read of `count` bytes to the memory that
+/// `kiocb` holds: C has that back with any result but `EIOCBQUEUED`. Sleeps, if it may.
 #[no_mangle]
-unsafe extern "C" fn hiops_bytes_begin_read(
-    disk: *mut bindings::gendisk,
+extern "C" fn hiops_bytes_begin_read(
+    disk: DiskRef<'_>,
     pos: bindings::loff_t,
     count: usize,
-    kiocb: *mut shims::hiops_bytes_kiocb,
+    kiocb: Kiocb,
     flags: u32,
 ) -> isize {
-    let (Ok(pos), Some(kiocb)) = (u64::try_from(pos), NonNull::new(kiocb)) else {
+    let Ok(pos) = u64::try_from(pos) else {
         // CAST: an errno.
         return EINVAL.to_errno() as isize;
     };
-    // SAFETY: the disk is open, hence there; the read is given to this.
-    let (disk, kiocb) = unsafe { (GenDisk::from_raw(disk), Kiocb::new(kiocb)) };
-    match begin(disk, pos, count, kiocb, How::of(flags)) {
+    match begin(GenDisk::of(disk), pos, count, kiocb, How::of(flags)) {
         Ok(Begun::Read) => EIOCBQUEUED.to_errno() as isize,
         Ok(Begun::AtEnd) => 0,
         // CAST: an errno.
@@ -85,16 +80,14 @@ fn begin(
     Ok(Begun::Read)
 }
 
-/// # Safety
-/// Called in a thread that has a disk of ours open.
+/// Called by C, in a thread that has the disk open: takes completions that are there.
 #[no_mangle]
-unsafe extern "C" fn hiops_bytes_poll(disk: *mut bindings::gendisk, lane: u32) {
-    // SAFETY: the disk is open, hence there.
-    let disk = unsafe { GenDisk::from_raw(disk) };
+extern "C" fn hiops_bytes_poll(disk: DiskRef<'_>, lane: u32) {
     // Else nothing is under way that could be looked for.
-    let Some(entered) = Entered::beside(disk.alive()) else {
+    let Some(entered) = Entered::beside(disk) else {
         return;
     };
+    let disk = GenDisk::of(disk);
     let memory = disk.shared().bytes.memory(&entered);
     // CAST: a `usize` has 32 bits at least.
     if let Some(lane) = memory.and_then(|memory| memory.lanes.get(lane as usize)) {

@@ -116,8 +116,11 @@ impl DiskMemory {
     /// The disk, once that was said.
     pub(crate) fn disk(&self) -> Option<DiskRef<'_>> {
         let disk = self.disk.load(Ordering::Acquire);
+        if disk.is_null() {
+            return None;
+        }
         // SAFETY: there, by the invariant.
-        (!disk.is_null()).then(|| unsafe { DiskRef::new(disk) })
+        Some(unsafe { DiskRef::new(disk) })
     }
 }
 

@@ -10,28 +10,24 @@ use kernel::iov::IovIterDest;
 use kernel::prelude::*;
 
 use crate::blk::gendisk::GenDisk;
-use crate::bytes::entered::Entered;
+use crate::bytes::entered::{DiskRef, Entered};
 use crate::bytes::transfer::{How, Transfer};
 use crate::platform::NoIo;
 use crate::shims_safe::{hiops_account_read, hiops_pagefault_disable, hiops_pagefault_enable};
 
-/// # Safety
-/// Called in a thread that has a disk of ours open, and reads to `to`.
+/// Called by C, in a thread that has the disk open, for a read to `to`. Sleeps.
 #[no_mangle]
-unsafe extern "C" fn hiops_bytes_read(
-    disk: *mut bindings::gendisk,
+extern "C" fn hiops_bytes_read(
+    disk: DiskRef<'_>,
     pos: bindings::loff_t,
-    to: *mut bindings::iov_iter,
+    to: &mut IovIterDest<'_>,
     flags: u32,
 ) -> isize {
     let Ok(pos) = u64::try_from(pos) else {
         // CAST: an errno.
         return EINVAL.to_errno() as isize;
     };
-    // SAFETY: the disk is open, hence there; `to` is where this call of `read` has its data go, and
-    // nothing else uses it meanwhile.
-    let (disk, to) = unsafe { (GenDisk::from_raw(disk), IovIterDest::from_raw(to)) };
-    match read(disk, pos, to, How::of(flags)) {
+    match read(GenDisk::of(disk), pos, to, How::of(flags)) {
         // CAST: at most some thousand.
         Ok(count) => count as isize,
         // CAST: an errno.

@@ -208,14 +208,14 @@ impl Bytes {
         mode: blk_mode_t,
         flags: c_ulong,
     ) -> kernel::error::Result<c_int> {
-        match &*self.state.lock() {
-            // SAFETY: shown, and hidden under the lock; open, by the caller's promise.
-            State::On { node, .. } => {
-                Ok(unsafe { shims::hiops_bytes_file(node.0.as_ptr(), bdev, mode, flags) })
-            }
-            State::Off => Err(eopnotsupp()),
-            State::Gone => Err(ENODEV),
-        }
+        let state = self.state.lock();
+        let node = match &*state {
+            State::On { node, .. } => node.0,
+            State::Off => return Err(eopnotsupp()),
+            State::Gone => return Err(ENODEV),
+        };
+        // SAFETY: shown, and hidden under the lock; open, by the caller's promise.
+        Ok(unsafe { shims::hiops_bytes_file(node.as_ptr(), bdev, mode, flags) })
     }
 
     /// Takes a buffer of the queue that this CPU's commands go to. Sleeps until there is one, if it

@@ -6,7 +6,6 @@
 
 use bytewise::SPAN;
 use core::mem::forget;
-use core::ptr::NonNull;
 use hal::Op;
 use kernel::bindings;
 use kernel::error::code::*;
@@ -16,7 +15,7 @@ use kernel::prelude::*;
 
 use crate::blk::gendisk::GenDisk;
 use crate::bytes::async_io::Kiocb;
-use crate::bytes::entered::Entered;
+use crate::bytes::entered::{DiskRef, Entered};
 use crate::bytes::transfer::{How, Transfer};
 use crate::shims;
 use crate::shims_safe::{hiops_account_write, hiops_pagefault_disable, hiops_pagefault_enable};
@@ -45,13 +44,12 @@ impl Kind {
     }
 }
 
-/// # Safety
-/// Called in a thread that has a disk of ours open, and writes what is in `from`.
+/// Called by C, in a thread that has the disk open, for a write of what is in `from`. Sleeps.
 #[no_mangle]
-unsafe extern "C" fn hiops_bytes_write(
-    disk: *mut bindings::gendisk,
+extern "C" fn hiops_bytes_write(
+    disk: DiskRef<'_>,
     pos: bindings::loff_t,
-    from: *mut bindings::iov_iter,
+    from: &mut IovIterSource<'_>,
     count: usize,
     flags: u32,
 ) -> isize {
@@ -59,10 +57,7 @@ unsafe extern "C" fn hiops_bytes_write(
         // CAST: an errno.
         return EINVAL.to_errno() as isize;
     };
-    // SAFETY: the disk is open, hence there; `from` is where this call of `write` has its data, and
-    // nothing else uses it meanwhile.
-    let (disk, from) = unsafe { (GenDisk::from_raw(disk), IovIterSource::from_raw(from)) };
-    match write(disk, pos, from, count, Kind::of(flags)) {
+    match write(GenDisk::of(disk), pos, from, count, Kind::of(flags)) {
         // CAST: at most some thousand.
         Ok(count) => count as isize,
         // CAST: an errno.
@@ -104,27 +99,22 @@ fn write(
     Ok(copied)
 }
 
-/// # Safety
-/// As [`hiops_bytes_write`], for the write that is of `kiocb`, which is not ended.
+/// As [`hiops_bytes_write`], for the write that `kiocb` is of: C has that back with any error but
+/// `EIOCBQUEUED`. Sleeps not, but where memory is allocated.
 #[no_mangle]
-unsafe extern "C" fn hiops_bytes_begin_write(
-    disk: *mut bindings::gendisk,
+extern "C" fn hiops_bytes_begin_write(
+    disk: DiskRef<'_>,
     pos: bindings::loff_t,
-    from: *mut bindings::iov_iter,
+    from: &mut IovIterSource<'_>,
     count: usize,
-    kiocb: *mut shims::hiops_bytes_kiocb,
+    kiocb: Kiocb,
     flags: u32,
 ) -> isize {
-    let (Ok(pos), Some(kiocb)) = (u64::try_from(pos), NonNull::new(kiocb)) else {
+    let Ok(pos) = u64::try_from(pos) else {
         // CAST: an errno.
         return EINVAL.to_errno() as isize;
     };
-    // SAFETY: as above; the write is given to this.
-    let (disk, from, kiocb) = unsafe {
-        let (disk, from) = (GenDisk::from_raw(disk), IovIterSource::from_raw(from));
-        (disk, from, Kiocb::new(kiocb))
-    };
-    let error = match begin(disk, pos, from, count, kiocb, Kind::of(flags)) {
+    let error = match begin(GenDisk::of(disk), pos, from, count, kiocb, Kind::of(flags)) {
         Ok(()) => EIOCBQUEUED,
         Err(error) => error,
     };
