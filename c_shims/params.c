@@ -107,6 +107,8 @@ HIOPS_PARAM(ram_write_latency_us, uint,
 	    "microseconds for a write, discard or zeroes, if not 0: 0 to 10000000");
 HIOPS_PARAM(ram_link_mb_s, uint,
 	    "MB/s of the link that all channels share, 0: no limit: 0 to 1000000");
+HIOPS_PARAM(ram_holes, uint,
+	    "whether reads may leave bytes out, 2, for tests: wrongly: 0 to 2");
 HIOPS_PARAM(ram_queues, uint, "queues of each: 1 to 64");
 HIOPS_PARAM(ram_tags, uint, "tags of each queue: 1 to 4096");
 HIOPS_PARAM(ram_channels, uint, "commands that a queue serves at once: 1 to 4096");

@@ -29,6 +29,7 @@ struct hiops_params {
 	u32 ram_latency_max_us;
 	u32 ram_write_latency_us;
 	u32 ram_link_mb_s;
+	u32 ram_holes;
 	u32 ram_queues;
 	u32 ram_tags;
 	u32 ram_channels;

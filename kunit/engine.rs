@@ -114,6 +114,7 @@ mod engine_suite {
                 latency: Latency::Fixed(100),
                 write_latency: None,
                 link_mb_s: 0,
+                holes: lld_ram::Holes::No,
                 seed: 1,
                 bytes: 4096,
                 block_shift: 9,

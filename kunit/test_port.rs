@@ -102,6 +102,7 @@ impl TestPort {
             latency: Latency::Fixed(10_000),
             write_latency: None,
             link_mb_s: 0,
+            holes: lld_ram::Holes::No,
             seed: 1,
             bytes: 1 << 20,
             block_shift: 9,

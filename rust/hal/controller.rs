@@ -298,6 +298,10 @@ pub struct Limits {
     pub virt_boundary: u64,
     /// Segments start and end where `address & mask == 0`.
     pub dma_align: u32,
+    /// Segments of a read may be holes ([`crate::Segment::hole`]), which don't cross the bus; they
+    /// and the others then have lengths, and the others addresses, of which no bit of this mask is
+    /// set. `None`: none may.
+    pub hole_align: Option<u32>,
     /// No segment goes on beyond an address of which `address & mask == mask`: a mask of low bits;
     /// all ones: there is no such boundary.
     pub segment_boundary: u64,
@@ -457,6 +461,7 @@ mod tests {
             max_segment: 1 << 19,
             virt_boundary: 4095,
             dma_align: 3,
+            hole_align: None,
             segment_boundary: u64::MAX,
         };
         let within = |bytes| {

@@ -165,7 +165,8 @@ impl Op {
 }
 
 /// One command. Its data, if [`Op::has_data`], comes beside it as [`Segment`]s whose lengths add up
-/// to `blocks` logical blocks. So do the ranges of a discard that has several, `blocks` in sum:
+/// to `blocks` logical blocks; those of a read may be holes where [`crate::Limits::hole_align`] says
+/// so. So do the ranges of a discard that has several, `blocks` in sum:
 /// there, a segment's address is a range's first logical block, and its length is in logical
 /// blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,11 +188,29 @@ pub struct Command {
     pub unmap: bool,
 }
 
-/// A contiguous piece of memory as the device sees it.
+/// A contiguous piece of memory as the device sees it, or a hole: bytes of a read that nobody wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Bus address of the first byte.
     pub addr: u64,
     /// Length in bytes, never 0.
     pub len: u32,
+}
+
+/// Where no data is: the address with which the kernel's DMA mapping says that it has failed
+/// (`DMA_MAPPING_ERROR`), and so the only one that no memory has. It is odd: what asks whether an
+/// address is aligned has asked for this one, too.
+const HOLE: u64 = u64::MAX;
+
+impl Segment {
+    /// `len` bytes that the device reads, if it has to, and keeps to itself.
+    pub const fn hole(len: u32) -> Self {
+        Self { addr: HOLE, len }
+    }
+
+    /// Whether it is such.
+    #[inline]
+    pub const fn is_hole(self) -> bool {
+        self.addr == HOLE
+    }
 }

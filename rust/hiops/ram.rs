@@ -7,7 +7,7 @@ use kernel::prelude::*;
 use kglue::adapter::Begin;
 use kglue::params::numbers;
 use kglue::ram::RamDisk;
-use lld_ram::{Config, Latency};
+use lld_ram::{Config, Holes, Latency};
 
 const US: u64 = 1000;
 
@@ -47,6 +47,11 @@ fn config() -> Result<Config, Error> {
         latency,
         write_latency: (write != 0).then(|| Latency::Fixed(u64::from(write).saturating_mul(US))),
         link_mb_s,
+        holes: match in_range("ram_holes", numbers().ram_holes, 0..=2)? {
+            0 => Holes::No,
+            1 => Holes::Left,
+            _ => Holes::Shifted,
+        },
         seed: numbers().ram_seed,
         bytes: u64::from(size) << 20,
         block_shift: block.trailing_zeros() as u8,

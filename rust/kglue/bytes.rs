@@ -9,7 +9,8 @@
 //!          <--copy, exit, give the buffer-- over <--end_cmd, finish──────────┘
 //! ```
 //! `io`: one command, beside the block layer's requests. `entered`: the block layer's counter.
-//! `buffer`, `room`, `memory`: one buffer, who has which, and all of a disk. `switch`: what a disk
+//! `buffer`, `room`, `memory`: one buffer, who has which, and all of a disk. `holes`: whether what
+//! nobody wants may stay with the device. `switch`: what a disk
 //! keeps of it, on or off. `transfer`: blocks, for a thread that waits. `read`, `write`, `locks`:
 //! what it does with them. `async_io`, `begin`: an I/O for which no thread waits; `watchdog`: who
 //! looks after it.
@@ -18,6 +19,7 @@ pub(crate) mod async_io;
 pub(crate) mod begin;
 pub(crate) mod buffer;
 pub(crate) mod entered;
+pub(crate) mod holes;
 pub(crate) mod io;
 pub(crate) mod locks;
 pub(crate) mod memory;

@@ -385,6 +385,7 @@ impl<S: Site> Controller for AhciController<S> {
             max_segment: cmd::ENTRY_MAX,
             virt_boundary: 0,
             dma_align: cmd::ALIGN,
+            hole_align: None,
             segment_boundary: cmd::BOUNDARY,
         }
     }

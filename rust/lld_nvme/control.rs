@@ -49,6 +49,7 @@ where
                 max_segment: 4096,
                 virt_boundary: 4095,
                 dma_align: 3,
+                hole_align: None,
                 segment_boundary: u64::MAX,
             },
             |about| about.limits,

@@ -124,6 +124,8 @@ pub(crate) struct ControllerId {
     pub(crate) has_reservations: bool,
     pub(crate) write_cache: bool,
     pub(crate) sgls: Sgls,
+    /// SGLs may have bit buckets (SGLS, bit 16).
+    pub(crate) has_bit_bucket: bool,
 }
 
 /// How a controller takes SGLs (SGLS, bits 1:0).
@@ -420,6 +422,7 @@ impl ControllerId {
                 2 => Sgls::Dword,
                 _ => Sgls::No,
             },
+            has_bit_bucket: at.u32(536) & (1 << 16) != 0,
         }
     }
 }

@@ -165,6 +165,7 @@ where
         let layout = Layout {
             page_mask: page.wrapping_sub(1),
             sgl_align: id.sgls.align(),
+            has_bit_bucket: id.has_bit_bucket,
             max_transfer: device.min(TRANSFER_MAX),
             zeroes_by_discard: self.quirk_set().has(Quirks::DEALLOCATE_ZEROES) && id.has_discard,
         };
@@ -184,6 +185,10 @@ where
                 Some(0) => 0,
                 _ => 3,
             },
+            // CAST: two bits.
+            hole_align: (id.sgls.align())
+                .filter(|_| id.has_bit_bucket)
+                .map(|align| align as u32),
             segment_boundary: u64::MAX,
         };
         Ok(About { id, limits, layout })
@@ -333,6 +338,7 @@ fn keeps(before: &About, now: &About) -> bool {
     is.tags >= was.tags
         && is.max_transfer >= was.max_transfer
         && now.id.sgls == before.id.sgls
+        && now.id.has_bit_bucket == before.id.has_bit_bucket
         && now.id.serial == before.id.serial
 }
 

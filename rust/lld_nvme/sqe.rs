@@ -10,10 +10,11 @@
 //! # SGL (Base 2.0 section 4.1.2)
 //! A scatter gather list is a command's data as segments of any address and length. One segment is
 //! a data block descriptor in the command itself; more are in a list, to which a last-segment
-//! descriptor points.
+//! descriptor points. A hole is a bit bucket descriptor: what is read there does not cross the bus.
 //!
 //! # Which of them
 //! PRP where the command holds it without a list; else an SGL, where the controller takes those.
+//! A PRP can't say a hole: an address that none has ([`Segment::hole`]) is no PRP's, as it is odd.
 //!
 //! # Memory for lists
 //! Each tag has as much as most commands need, and there are pages for the others.
@@ -80,7 +81,8 @@ pub(crate) fn encode<P: Platform>(
         .and_then(|bytes| u32::try_from(bytes).ok())
         .filter(|&bytes| bytes <= layout.max_transfer)
         .ok_or(CmdError::Invalid)?;
-    let pointer = layout.describe(data, bytes, list)?;
+    let rules = layout.rules(cmd.op);
+    let pointer = layout.describe(data, bytes, rules, list)?;
     let opcode = opcode | pointer.psdt;
     Ok(entry(opcode, cid, cmd.unit, pointer.words, cmd.lba, length))
 }
@@ -174,6 +176,8 @@ pub(crate) struct Layout {
     pub(crate) page_mask: u64,
     /// SGLs are there; their segments begin and end where no bit of this is set.
     pub(crate) sgl_align: Option<u64>,
+    /// They may have bit buckets.
+    pub(crate) has_bit_bucket: bool,
     /// Most bytes of one command's data.
     pub(crate) max_transfer: u32,
     /// Zeroes are written by deallocating.
@@ -187,6 +191,15 @@ struct Pointer {
     words: [u64; 2],
     /// PSDT at its place in the entry's first word.
     psdt: u64,
+}
+
+/// What a command's SGL may say.
+#[derive(Clone, Copy)]
+struct SglRules {
+    /// As of [`Layout::sgl_align`].
+    align: u64,
+    /// It may have holes.
+    holes: bool,
 }
 
 /// PSDT 01b: an SGL.
@@ -233,12 +246,21 @@ impl Layout {
         room.min(RANGES_MAX)
     }
 
-    /// Says where `bytes` of data are, in `list` if one is needed.
+    /// What the SGL of an `op` may say; `None`: it has none.
+    #[inline]
+    fn rules(&self, op: Op) -> Option<SglRules> {
+        // In a write's one it says nothing (Base 2.0, section 4.1.2).
+        let holes = self.has_bit_bucket && op == Op::Read;
+        self.sgl_align.map(|align| SglRules { align, holes })
+    }
+
+    /// Says where `bytes` of data are, in `list` if one is needed, by an SGL as `rules` allow.
     #[inline]
     fn describe<P: Platform>(
         &self,
         data: &mut impl Iterator<Item = Result<Segment, CmdError>>,
         bytes: u32,
+        rules: Option<SglRules>,
         list: &mut List<'_, P>,
     ) -> Result<Pointer, CmdError> {
         let first = data.next().ok_or(CmdError::Invalid)??;
@@ -248,12 +270,12 @@ impl Layout {
                 psdt: 0,
             });
         }
-        let Some(align) = self.sgl_align else {
+        let Some(rules) = rules else {
             let words = build_prps(first, data, bytes, self.page_mask, list)?;
             return Ok(Pointer { words, psdt: 0 });
         };
         if first.len == bytes {
-            let words = sgl_in_command(first, align)?;
+            let words = descriptor(first, rules)?;
             return Ok(Pointer {
                 words,
                 psdt: PSDT_SGL,
@@ -266,7 +288,7 @@ impl Layout {
                 psdt: 0,
             });
         }
-        let words = build_sgl(first, second, data, bytes, align, list)?;
+        let words = build_sgl(first, second, data, bytes, rules, list)?;
         Ok(Pointer {
             words,
             psdt: PSDT_SGL,
@@ -383,34 +405,30 @@ impl<P: Platform> Pages<'_, '_, P> {
 
 /// Descriptor type Data Block, in the top byte of the second word.
 const DATA_BLOCK: u64 = 0x00 << 56;
+/// Descriptor type Bit Bucket.
+const BIT_BUCKET: u64 = 0x10 << 56;
 /// Descriptor type Last Segment.
 const LAST_SEGMENT: u64 = 0x30 << 56;
 /// Bytes of a descriptor.
 const DESCRIPTOR_BYTES: usize = 16;
 
-/// The descriptor of data that is one segment.
-#[inline]
-fn sgl_in_command(only: Segment, align: u64) -> Result<[u64; 2], CmdError> {
-    data_block(only, align)
-}
-
 /// The command's descriptor of `bytes` of data in `first`, `second` and what `rest` yields, with a
-/// descriptor each in `list`. Segments begin and end where no bit of `align` is set.
+/// descriptor each in `list`, as `rules` allow.
 ///
-/// [`CmdError::Invalid`]: misaligned, not `bytes` long, or more segments than the list holds.
+/// [`CmdError::Invalid`]: against the rules, not `bytes` long, or more segments than the list holds.
 /// [`CmdError::NotReady`]: there is no page for so long a list.
 fn build_sgl<P: Platform>(
     first: Segment,
     second: Segment,
     rest: &mut impl Iterator<Item = Result<Segment, CmdError>>,
     bytes: u32,
-    align: u64,
+    rules: SglRules,
     list: &mut List<'_, P>,
 ) -> Result<[u64; 2], CmdError> {
     let mut count = 0usize;
     // What is left of so many bytes after one more.
     let mut add = |left: u32, segment: Segment| {
-        list.write_pair(count, data_block(segment, align)?)?;
+        list.write_pair(count, descriptor(segment, rules)?)?;
         count = count.wrapping_add(1);
         left.checked_sub(segment.len).ok_or(CmdError::Invalid)
     };
@@ -424,12 +442,20 @@ fn build_sgl<P: Platform>(
     Ok([list.bus()?, length | LAST_SEGMENT])
 }
 
+/// The descriptor of `segment`. [`CmdError::Invalid`]: against the rules.
 #[inline]
-fn data_block(segment: Segment, align: u64) -> Result<[u64; 2], CmdError> {
-    if (segment.addr | u64::from(segment.len)) & align != 0 {
-        return Err(CmdError::Invalid);
+fn descriptor(segment: Segment, rules: SglRules) -> Result<[u64; 2], CmdError> {
+    let len = u64::from(segment.len);
+    if segment.is_hole() {
+        return match rules.holes && len & rules.align == 0 {
+            true => Ok([0, len | BIT_BUCKET]),
+            false => Err(CmdError::Invalid),
+        };
     }
-    Ok([segment.addr, u64::from(segment.len) | DATA_BLOCK])
+    match (segment.addr | len) & rules.align {
+        0 => Ok([segment.addr, len | DATA_BLOCK]),
+        _ => Err(CmdError::Invalid),
+    }
 }
 
 /// Log2 of the bytes that each tag has to itself: 64 PRP entries (256 KiB of 4 KiB pages, and the

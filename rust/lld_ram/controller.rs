@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The device as a hal controller.
 
-use crate::device::{Backing, MAX_SEGMENTS};
+use crate::device::{Backing, Holes, MAX_SEGMENTS};
 use crate::queue::RamQueue;
 use hal::{
     Cause, Controller, Discard, Error, Limits, NewQueue, Platform, Refused, Shutdown, Topology,
@@ -111,6 +111,7 @@ impl<P: Platform, B: Backing> Controller for Ram<P, B> {
             max_segment: u32::MAX,
             virt_boundary: 0,
             dma_align: 0,
+            hole_align: (config.holes != Holes::No).then_some(0),
             segment_boundary: u64::MAX,
         }
     }

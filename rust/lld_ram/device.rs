@@ -31,6 +31,17 @@ pub trait Backing: Clone + Send + Sync + 'static {
     fn zero(&self, at: u64, len: u64);
 }
 
+/// What it makes of holes in a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holes {
+    /// None may be there.
+    No,
+    /// They don't go over the link.
+    Left,
+    /// As [`Holes::Left`], for tests: but what is behind one is read where the hole is.
+    Shifted,
+}
+
 /// What the device is like.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -47,6 +58,8 @@ pub struct Config {
     /// What all channels of all queues share for the data, in 1,000,000 bytes a second, when the
     /// medium is done with a command; 0: data takes no time.
     pub link_mb_s: u32,
+    /// Reads may have holes.
+    pub holes: Holes,
     /// For what is drawn at random.
     pub seed: u64,
     /// The medium's size in bytes, a multiple of the block, at least one block.
@@ -227,6 +240,7 @@ mod tests {
             latency: Latency::Fixed(0),
             write_latency: None,
             link_mb_s: 0,
+            holes: Holes::No,
             seed: 0,
             bytes: 512,
             block_shift: 9,

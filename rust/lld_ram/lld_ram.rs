@@ -38,6 +38,6 @@ mod queue;
 mod service;
 
 pub use controller::Ram;
-pub use device::{Backing, Config, Device, Fault, Faults, MAX_QUEUES, MAX_SEGMENTS};
+pub use device::{Backing, Config, Device, Fault, Faults, Holes, MAX_QUEUES, MAX_SEGMENTS};
 pub use latency::Latency;
 pub use queue::{RamDrain, RamIssue, RamQueue};

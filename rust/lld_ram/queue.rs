@@ -120,7 +120,8 @@ impl<P: Platform, B: Backing> Queue for RamQueue<P, B> {
         cmd: &Command,
         data: impl Iterator<Item = Result<Segment, CmdError>>,
     ) -> Result<Tag<Bound>, Unbound> {
-        match self.commands.write(tag.index(), cmd, data) {
+        let holes = self.backing.device().config.holes;
+        match self.commands.write(tag.index(), cmd, holes, data) {
             Ok(()) => Ok(tag.bind()),
             Err(why) => Err(Unbound { tag, why }),
         }

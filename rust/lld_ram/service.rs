@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The device's side of a queue: commands as it reads them, and carrying them out.
 
-use crate::device::{Backing, MAX_SEGMENTS};
+use crate::device::{Backing, Holes, MAX_SEGMENTS};
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use hal::{CmdError, Command, Error, Op, Outcome, Platform, Segment};
 
@@ -21,6 +21,8 @@ struct Place {
     at: AtomicU64,
     /// Bytes.
     len: AtomicU64,
+    /// Of those, which go over the link.
+    wanted: AtomicU64,
     /// Of its data.
     segments: AtomicU32,
     /// When the medium is done with it, in nanoseconds.
@@ -65,11 +67,13 @@ impl<P: Platform> Commands<P> {
             .unwrap_or_default()
     }
 
-    /// Writes `cmd` and its data to `tag`. By the issuer.
+    /// Writes `cmd` and its data to `tag`, of a read with `holes` if it may have such. By the
+    /// issuer.
     pub(crate) fn write(
         &self,
         tag: usize,
         cmd: &Command,
+        holes: Holes,
         data: impl Iterator<Item = Result<Segment, CmdError>>,
     ) -> Result<(), CmdError> {
         let place = self.places.get(tag).ok_or(CmdError::Invalid)?;
@@ -80,12 +84,19 @@ impl<P: Platform> Commands<P> {
         let at = cmd
             .lba
             .checked_mul(1u64.checked_shl(shift).ok_or(CmdError::Invalid)?);
-        let (mut count, mut total) = (0u32, 0u64);
+        let (mut count, mut total, mut wanted) = (0u32, 0u64, 0u64);
         if cmd.op.has_data() {
             let mut room = self.segments_of(tag).iter();
             for segment in data {
                 let segment = segment?;
                 let (addr, len) = room.next().ok_or(CmdError::Invalid)?;
+                match segment.is_hole() {
+                    true if holes == Holes::No || cmd.op != Op::Read => {
+                        return Err(CmdError::Invalid)
+                    }
+                    true => {}
+                    false => wanted = wanted.saturating_add(u64::from(segment.len)),
+                }
                 addr.store(segment.addr, Ordering::Relaxed);
                 len.store(segment.len, Ordering::Relaxed);
                 total = total.saturating_add(u64::from(segment.len));
@@ -105,6 +116,7 @@ impl<P: Platform> Commands<P> {
         // What is beyond all bounds stays there.
         place.at.store(at.unwrap_or(u64::MAX), Ordering::Relaxed);
         place.len.store(len, Ordering::Relaxed);
+        place.wanted.store(wanted, Ordering::Relaxed);
         place.segments.store(count, Ordering::Relaxed);
         Ok(())
     }
@@ -115,12 +127,10 @@ impl<P: Platform> Commands<P> {
             .is_some_and(|place| matches!(place.kind.load(Ordering::Relaxed), WRITE | ZERO))
     }
 
-    /// The bytes of the data of `tag`'s command: none but of a read or a write.
+    /// How many bytes of `tag`'s command go over the link: those of a read or a write, but for
+    /// holes.
     pub(crate) fn bytes(&self, tag: usize) -> u64 {
-        (self.places.get(tag)).map_or(0, |place| match place.kind.load(Ordering::Relaxed) {
-            READ | WRITE => place.len.load(Ordering::Relaxed),
-            _ => 0,
-        })
+        (self.places.get(tag)).map_or(0, |place| place.wanted.load(Ordering::Relaxed))
     }
 
     /// The device learns of `tag`, to be reported as `generation`; the medium is done with it at
@@ -226,12 +236,15 @@ impl<P: Platform> Commands<P> {
         }
         let count = place.segments.load(Ordering::Relaxed) as usize;
         let mut at = at;
+        let shifts = backing.device().config.holes == Holes::Shifted;
         for (addr, len) in self.segments_of(tag).iter().take(count) {
             let segment = Segment {
                 addr: addr.load(Ordering::Relaxed),
                 len: len.load(Ordering::Relaxed),
             };
             match kind {
+                READ if segment.is_hole() && shifts => continue,
+                READ if segment.is_hole() => {}
                 READ => backing.read(at, segment),
                 _ => backing.write(at, segment),
             }

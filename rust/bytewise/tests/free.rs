@@ -8,9 +8,22 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 #[test]
 fn each_is_taken_once() {
-    let free = Free::new();
-    let taken: Vec<_> = std::iter::from_fn(|| free.take()).collect();
-    assert_eq!(taken, (0..Free::COUNT).collect::<Vec<_>>());
+    for count in [0, 1, 63, 64, 65, 128, 200, Free::MOST, usize::MAX] {
+        let free = Free::new(count);
+        assert_eq!(free.count(), count.min(Free::MOST));
+        let taken: Vec<_> = std::iter::from_fn(|| free.take()).collect();
+        assert_eq!(taken, (0..free.count()).collect::<Vec<_>>());
+        for buffer in taken.into_iter().rev() {
+            assert!(!free.give(buffer), "nobody waits");
+            assert_eq!(free.take(), Some(buffer));
+        }
+    }
+}
+
+#[test]
+fn who_waits_gets_what_is_given() {
+    let free = Free::new(Free::MOST);
+    while free.take().is_some() {}
     assert!(!free.give(63), "nobody waits");
     assert_eq!(free.take(), Some(63));
     free.begin_wait();
@@ -23,15 +36,18 @@ fn each_is_taken_once() {
 
 #[test]
 fn what_was_never_a_buffer_is_none() {
-    let free = Free::of(0);
-    assert!(!free.give(64));
-    assert!(!free.give(usize::MAX));
-    assert_eq!(free.take(), None);
+    for count in [0, 63, 64, Free::MOST] {
+        let free = Free::new(count);
+        while free.take().is_some() {}
+        assert!(!free.give(count));
+        assert!(!free.give(usize::MAX));
+        assert_eq!(free.take(), None);
+    }
 }
 
 #[test]
 fn two_threads_never_have_the_same() {
-    let free = Free::of(0b111);
+    let free = Free::new(3);
     let users: Vec<_> = (0..3).map(|_| AtomicU32::new(0)).collect();
     std::thread::scope(|scope| {
         for _ in 0..4 {

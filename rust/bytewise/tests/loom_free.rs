@@ -19,9 +19,9 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(bits: u64) -> Arc<Self> {
+    fn new(count: usize) -> Arc<Self> {
         Arc::new(Self {
-            free: Free::of(bits),
+            free: Free::new(count),
             lock: Mutex::new(()),
             given: Condvar::new(),
             buffer: AtomicU32::new(0),

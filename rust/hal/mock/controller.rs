@@ -42,6 +42,7 @@ impl<P: Platform> MockController<P> {
                 segment_boundary: u64::MAX,
                 virt_boundary: 0,
                 dma_align: 3,
+                hole_align: None,
             },
             units,
             state: Mutex::new(State {

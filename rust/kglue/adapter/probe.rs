@@ -18,6 +18,7 @@ use crate::blk::ioctl::{AdminPath, Gate};
 use crate::blk::ops::Ops;
 use crate::blk::request::Pdu;
 use crate::blk::MapKind;
+use crate::bytes::memory::most_commands;
 use crate::platform::KernelPlatform;
 use crate::shims;
 use crate::wait::hook::Hook;
@@ -239,16 +240,14 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             let _control = self.control.lock();
             self.controller.create_queue(index, vector)?
         };
-        HwQueue::new(&self.platform, new, self.bus.map(), vector, depth)
+        let most = depth.saturating_add(most_commands(self.to_interrupt()));
+        HwQueue::new(&self.platform, new, self.bus.map(), vector, most)
     }
 
     #[inline(never)]
     fn create_queues(&mut self) -> Result<(), Error> {
         let most = self.limits.queues.max(1);
-        // With one map of queues, blk-mq makes no more of them than there are CPUs, and trusts that
-        // none is mapped beyond.
-        let cpus = u16::try_from(kernel::cpu::nr_cpu_ids()).unwrap_or(u16::MAX);
-        let interrupting = self.bus.queues().min(cpus).clamp(1, most);
+        let interrupting = self.to_interrupt();
         let polled = (self.config.poll_queues).min(most.saturating_sub(interrupting));
         let count = interrupting.saturating_add(polled);
         let depth = usize::from(self.depth());

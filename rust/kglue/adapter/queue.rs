@@ -13,7 +13,6 @@ use crate::blk::hctx::{Late, Offer, QueueRef, Rq, WaitStart, Waited};
 use crate::blk::ioctl::ControllerCounts;
 use crate::blk::upper::BlkUpper;
 use crate::bytes::io::{BytesQueue, Io as BytesIo, Req};
-use crate::bytes::memory::MOST_COMMANDS;
 use crate::platform::{stamp, stamps_to_ns, KernelPlatform, PreemptOff};
 use crate::timers::{CoarseExpired, Expired, Polled};
 use crate::wait;
@@ -76,13 +75,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         let strategy = Selected::new(platform)?;
         let stats = KBox::new(QueueStats::default(), GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         Ok(Self {
-            io: IoQueue::new(
-                platform,
-                new,
-                upper,
-                strategy,
-                depth.saturating_add(MOST_COMMANDS),
-            )?,
+            io: IoQueue::new(platform, new, upper, strategy, depth)?,
             vector,
             #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS = "y")]
             alarm: crate::faults::Alarm::new()?,

@@ -37,8 +37,9 @@ use crate::blk::disk::Disk;
 use crate::blk::gendisk::{refusal, DiskShared};
 use crate::blk::hctx::{DiskStats, Format, HctxData, Toggles};
 use crate::blk::ioctl::{AdminPath, Owner};
+use crate::bytes::holes::Holes;
 use crate::bytes::io::LaneShared;
-use crate::bytes::memory::{Claim, DiskMemory, Lane};
+use crate::bytes::memory::{buffers_of, Claim, DiskMemory, Lane};
 use crate::bytes::switch::Bytes;
 use crate::bytes::switch::Parts;
 use crate::errno::advice;
@@ -153,7 +154,11 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
             };
             hctxs.push(hctx, GFP_KERNEL).map_err(no_memory)?;
         }
-        let bytes = Bytes::new(self.interrupting(), self.queues_of_cpus()?)?;
+        let bytes = Bytes::new(
+            self.interrupting(),
+            buffers_of(self.to_interrupt()),
+            self.queues_of_cpus()?,
+        )?;
         let (gate, owner) = (self.gate.clone(), self.owner());
         let shared = DiskShared::new(unit, hctxs, stats, bytes, gate, owner)?;
         if *shared.names.ids() != unit.ids {
@@ -223,7 +228,8 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
     ) -> Result<KBox<DiskMemory>, Error> {
         let span = self.limits.max_transfer.min(self.limits.max_segment);
         let claim = Claim::new(&self.bytes).ok_or(Error::Unsupported)?;
-        let mut memory = DiskMemory::new(claim, span, self.number)?;
+        let mut memory =
+            DiskMemory::new(claim, span, Holes::new(self.limits.hole_align), self.number)?;
         let block = 1u32.checked_shl(u32::from(unit.block_shift));
         if block.is_none_or(|block| block > memory.span) {
             return Err(Error::Unsupported);

@@ -127,6 +127,16 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             .unwrap_or(self.queues.len())
     }
 
+    /// How many of them there are to be. With one map of queues, blk-mq makes no more of them than
+    /// there are CPUs, and trusts that none is mapped beyond.
+    pub(super) fn to_interrupt(&self) -> u16 {
+        let cpus = u16::try_from(kernel::cpu::nr_cpu_ids()).unwrap_or(u16::MAX);
+        self.bus
+            .queues()
+            .min(cpus)
+            .clamp(1, self.limits.queues.max(1))
+    }
+
     /// How many queues there are.
     pub(crate) fn queue_count(&self) -> usize {
         self.queues.len()

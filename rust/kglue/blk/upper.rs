@@ -95,20 +95,27 @@ impl<M: MapKind> BlkUpper<M> {
 }
 
 /// What comes beside a command.
-enum Beside<'a, D> {
+enum Beside<'a, D, P> {
     /// Its data, mapped.
     Data(D),
-    /// MappedSegments of the disk.
+    /// Pieces of a buffer, and holes.
+    Pieces(P),
+    /// Of a discard, those of the disk.
     Ranges(Ranges<'a>),
 }
 
-impl<D: Iterator<Item = Result<Segment, CmdError>>> Iterator for Beside<'_, D> {
+impl<D, P> Iterator for Beside<'_, D, P>
+where
+    D: Iterator<Item = Result<Segment, CmdError>>,
+    P: Iterator<Item = Result<Segment, CmdError>>,
+{
     type Item = Result<Segment, CmdError>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Self::Data(data) => data.next(),
+            Self::Pieces(pieces) => pieces.next(),
             Self::Ranges(ranges) => ranges.next(),
         }
     }
@@ -133,7 +140,13 @@ impl<M: MapKind> Upper for BlkUpper<M> {
     ) -> Data<impl Iterator<Item = Result<Segment, CmdError>> + 'a> {
         let rq = match rq {
             Req::Block(rq) => rq,
-            Req::Bytes(io) => return Data::One(io.segment()),
+            Req::Bytes(io) => {
+                let part = io.part();
+                return match part.pieces() {
+                    None => Data::One(part.all),
+                    Some(pieces) => Data::Many(Beside::Pieces(pieces)),
+                };
+            }
         };
         match rq.view().op() {
             Some(Op::Read | Op::Write) => match self.map.data(rq) {

@@ -119,7 +119,7 @@ impl Run<WatchBytes> for DiskMemory {
 /// Tries an I/O of `place` again, if it has failed and is worth it, and waits for it; it is over
 /// then. Sleeps.
 fn try_again(entered: &Entered, at: (usize, usize), place: &Place) {
-    let Some((command, segment, io)) = place.take_failed() else {
+    let Some((command, part, io)) = place.take_failed() else {
         return;
     };
     let how = How {
@@ -129,7 +129,7 @@ fn try_again(entered: &Entered, at: (usize, usize), place: &Place) {
     let disk = GenDisk::of(entered.disk());
     let result =
         Transfer::with(disk, entered, at, how).and_then(|transfer| match place.retry(&io) {
-            Ok(retry) => transfer.again(command, segment, retry),
+            Ok(retry) => transfer.again(command, part, retry),
             Err(outcome) => outcome.map_err(|failure| transfer.give_up(failure, Context::Sweep)),
         });
     place.finish(io, result);

@@ -2,12 +2,43 @@
 //! Memory of hiops' own that whole blocks go to and come from: mapped once, so that neither a read
 //! nor a write pins or maps anything.
 
-use bytewise::SPAN;
+use bytewise::{Sparse, SPAN};
 use core::ptr::NonNull;
-use hal::{DmaMem, Error, Platform, Segment};
+use hal::{CmdError, DmaMem, Error, Platform, Segment};
 use kernel::prelude::*;
 
 use crate::platform::{DmaBlock, KernelPlatform};
+
+/// Which part of a buffer a command moves.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    /// All of its blocks.
+    pub(crate) all: Segment,
+    /// Of a read, what of them is wanted, if not all.
+    pub(crate) sparse: Option<Sparse>,
+}
+
+impl Part {
+    /// How many bytes the device moves.
+    #[inline]
+    pub(crate) fn moved(&self) -> u32 {
+        self.sparse.map_or(self.all.len, Sparse::wanted)
+    }
+
+    /// Its pieces, if it has such, in order.
+    #[inline]
+    pub(crate) fn pieces(&self) -> Option<impl Iterator<Item = Result<Segment, CmdError>> + use<>> {
+        let first = self.all.addr;
+        let pieces = self.sparse?.pieces();
+        Some(pieces.map(move |piece| match piece.is_hole {
+            true => Ok(Segment::hole(piece.len)),
+            false => Ok(Segment {
+                addr: first.wrapping_add(u64::from(piece.at)),
+                len: piece.len,
+            }),
+        }))
+    }
+}
 
 /// Memory for the blocks of one command.
 ///

@@ -23,7 +23,7 @@ use kernel::sync::Arc;
 
 use crate::blk::hctx::{DiskStats, Late, Offer, QueueRef, Rq};
 use crate::bytes::async_io::AsyncIo;
-use crate::bytes::buffer::Buffer;
+use crate::bytes::buffer::{Buffer, Part};
 use crate::bytes::entered::Entered;
 use crate::bytes::locks::BusyRegions;
 use crate::bytes::room::Room;
@@ -104,7 +104,7 @@ struct Watched {
 
 struct Own {
     command: Cell<Command>,
-    segment: Cell<Segment>,
+    part: Cell<Part>,
     thread: Cell<Option<Thread>>,
     /// Instead of a thread.
     left: Cell<Option<AsyncIo>>,
@@ -135,6 +135,12 @@ const NO_COMMAND: Command = Command {
     unmap: false,
 };
 
+/// That of a buffer of which nothing was asked yet.
+const NO_PART: Part = Part {
+    all: Segment { addr: 0, len: 0 },
+    sparse: None,
+};
+
 impl Place {
     /// That of `buffer`, the one with the number `at` of those in `shared`.
     pub(crate) fn new(buffer: Buffer, at: usize, shared: Arc<LaneShared>) -> Self {
@@ -144,7 +150,7 @@ impl Place {
             shared,
             own: Own {
                 command: Cell::new(NO_COMMAND),
-                segment: Cell::new(Segment { addr: 0, len: 0 }),
+                part: Cell::new(NO_PART),
                 thread: Cell::new(None),
                 left: Cell::new(None),
                 waiter: Cell::new(None),
@@ -158,22 +164,22 @@ impl Place {
         }
     }
 
-    /// `command` is about to move `segment`, of the buffer, for `thread`, the caller, which is
+    /// `command` is about to move `part` of the buffer for `thread`, the caller, which is
     /// tracked with `waiter`.
     ///
     /// # Safety
-    /// The segment is what [`Buffer::segment`] of the buffer has answered. The caller has the
+    /// The part is what [`Buffer::segment`] of the buffer has answered. The caller has the
     /// buffer, and keeps it, and the memory that it is in, until [`Place::is_over`]; the result
     /// goes to a queue.
     #[inline]
     pub(crate) unsafe fn prepare(
         &self,
-        (command, segment): (Command, Segment),
+        (command, part): (Command, Part),
         thread: Option<Thread>,
         waiter: Option<&'static Waiter<Offer, QueueRef>>,
     ) -> Io {
         self.own.command.set(command);
-        self.own.segment.set(segment);
+        self.own.part.set(part);
         self.own.thread.set(thread);
         self.own.waiter.set(waiter);
         self.over.store(false, Ordering::Relaxed);
@@ -247,13 +253,13 @@ impl Place {
 
     /// A command that has failed and is to be tried again, and what it was for: the
     /// buffer is the caller's with it.
-    pub(crate) fn take_failed(&self) -> Option<(Command, Segment, AsyncIo)> {
+    pub(crate) fn take_failed(&self) -> Option<(Command, Part, AsyncIo)> {
         let Self { own, watched, .. } = self;
         // Acquires what was left here.
         if !watched.has_failed.swap(false, Ordering::Acquire) {
             return None;
         }
-        Some((own.command.get(), own.segment.get(), own.left.take()?))
+        Some((own.command.get(), own.part.get(), own.left.take()?))
     }
 
     /// When that command is tried again, if it is; else how it has failed.
@@ -291,7 +297,7 @@ impl Place {
         let (own, shared) = (&self.own, &*self.shared);
         let result = match own.outcome.get() {
             Ok(()) => {
-                shared.stats.bytes_moved(own.segment.get().len);
+                shared.stats.bytes_moved(own.part.get().moved());
                 Ok(())
             }
             Err(failure) if io.retry(failure).is_some() => {
@@ -328,8 +334,8 @@ impl Io {
 
     /// Where its data is.
     #[inline]
-    pub(crate) fn segment(&self) -> Segment {
-        self.0.get().own.segment.get()
+    pub(crate) fn part(&self) -> Part {
+        self.0.get().own.part.get()
     }
 
     /// It waits in the FIFO from now on, which is counted.

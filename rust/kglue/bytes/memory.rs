@@ -13,6 +13,7 @@ use kernel::sync::Arc;
 
 use crate::bytes::buffer::Buffer;
 use crate::bytes::entered::DiskRef;
+use crate::bytes::holes::Holes;
 use crate::bytes::io::{BytesQueue, LaneShared, Place};
 use crate::bytes::watchdog::Watchdog;
 use crate::platform::KernelPlatform;
@@ -20,9 +21,22 @@ use crate::work::Pinned;
 
 /// Disks of a controller whose bytes may be on at once.
 pub(crate) const MOST_DISKS: u32 = 8;
-/// How many commands of bytes may be on a hardware queue at once, beside the block layer's
-/// requests.
-pub(crate) const MOST_COMMANDS: usize = Free::COUNT * MOST_DISKS as usize;
+/// Buffers of a disk, as far as its queues make up for them: 8 MiB.
+const BUFFERS: usize = 1024;
+/// Buffers of one of many queues.
+const LEAST_BUFFERS: usize = 64;
+
+/// How many buffers a disk has on each hardware queue of a controller that may have so many.
+pub(crate) fn buffers_of(queues: u16) -> usize {
+    let share = BUFFERS.checked_div(usize::from(queues)).unwrap_or(BUFFERS);
+    share.clamp(LEAST_BUFFERS, Free::MOST)
+}
+
+/// How many commands of bytes may be on such a queue at once, beside the block layer's requests.
+pub(crate) fn most_commands(queues: u16) -> usize {
+    // CAST: a small constant.
+    buffers_of(queues).saturating_mul(MOST_DISKS as usize)
+}
 
 /// One of the disks of a controller of which there may be [`MOST_DISKS`].
 pub(crate) struct Claim(Arc<AtomicU32>);
@@ -58,8 +72,9 @@ impl Lane {
     ) -> Result<Self, Error> {
         let no_memory = |_| Error::NoMemory;
         let shared = Arc::new(shared, GFP_KERNEL).map_err(no_memory)?;
-        let mut places = KVec::with_capacity(Free::COUNT, GFP_KERNEL).map_err(no_memory)?;
-        for at in 0..Free::COUNT {
+        let count = shared.room.count();
+        let mut places = KVec::with_capacity(count, GFP_KERNEL).map_err(no_memory)?;
+        for at in 0..count {
             let place = Place::new(Buffer::new(platform)?, at, shared.clone());
             places
                 .push(place, GFP_KERNEL)
@@ -81,20 +96,23 @@ pub(crate) struct DiskMemory {
     pub(crate) lanes: KVec<Lane>,
     /// The most bytes that one command may move.
     pub(crate) span: u32,
+    /// Where reads may have holes.
+    pub(crate) holes: Holes,
     pub(crate) watchdog: Arc<Watchdog>,
     disk: AtomicPtr<gendisk>,
     _claim: Claim,
 }
 
 impl DiskMemory {
-    /// No buffers yet, for commands of up to `span` bytes, looked after by a work queue with
-    /// `number` in its name. Sleeps.
-    pub(crate) fn new(claim: Claim, span: u32, number: i32) -> Result<Self, Error> {
+    /// No buffers yet, for commands of up to `span` bytes, with `holes`, looked after by a work
+    /// queue with `number` in its name. Sleeps.
+    pub(crate) fn new(claim: Claim, span: u32, holes: Holes, number: i32) -> Result<Self, Error> {
         // INVARIANT: null.
         Ok(Self {
             lanes: KVec::new(),
             // CAST: a small constant.
             span: span.min(SPAN as u32),
+            holes,
             watchdog: Watchdog::new(number)?,
             disk: AtomicPtr::new(null_mut()),
             _claim: claim,

@@ -2,7 +2,6 @@
 //! A thread reads bytes: it takes a buffer, enters the disk's queue, has whole blocks read into the
 //! buffer, and copies what is wanted.
 
-use hal::Op;
 use kernel::bindings;
 use kernel::error::code::*;
 use kernel::error::Error;
@@ -43,7 +42,7 @@ fn read(disk: GenDisk<'_>, pos: u64, to: &mut IovIterDest<'_>, how: How) -> Resu
     let Some(plan) = transfer.geometry().plan(pos, to.len()) else {
         return Ok(0);
     };
-    transfer.run(Op::Read, &plan, plan.all(), false)?;
+    transfer.read(&plan)?;
     transfer.stats().bytes_read(plan.len);
     let found = transfer.bytes(&plan).ok_or(EIO)?;
     let copied = copy_now(found, to);

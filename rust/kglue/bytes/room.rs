@@ -17,14 +17,19 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// All of them are free. Sleeps.
-    pub(crate) fn new() -> Result<Arc<Self>, Error> {
+    /// For `count` buffers, all of them free. Sleeps.
+    pub(crate) fn new(count: usize) -> Result<Arc<Self>, Error> {
         let init = pin_init!(Self {
-            free: Free::new(),
+            free: Free::new(count),
             lock <- new_mutex!((), "hiops_bytes_room"),
             given <- new_condvar!("hiops_bytes_given"),
         });
         Arc::pin_init(init, GFP_KERNEL).map_err(|_| Error::NoMemory)
+    }
+
+    /// How many buffers it is for.
+    pub(crate) fn count(&self) -> usize {
+        self.free.count()
     }
 
     /// Takes a buffer. Sleeps until there is one, if it may; else there may be none.

@@ -101,15 +101,14 @@ impl Drop for Busied<'_> {
 }
 
 impl Bytes {
-    /// Off, for a disk with `queues` that interrupt, to which the CPUs' commands go as `of_cpu`
-    /// says.
-    /// Sleeps.
-    pub(crate) fn new(queues: usize, of_cpu: KVec<u16>) -> Result<Self, Error> {
+    /// Off, for a disk with `queues` that interrupt, and `buffers` on each, to which the CPUs'
+    /// commands go as `of_cpu` says. Sleeps.
+    pub(crate) fn new(queues: usize, buffers: usize, of_cpu: KVec<u16>) -> Result<Self, Error> {
         let no_memory = |_| Error::NoMemory;
         let mut rooms = KVec::with_capacity(queues, GFP_KERNEL).map_err(no_memory)?;
         for _ in 0..queues {
             rooms
-                .push(Room::new()?, GFP_KERNEL)
+                .push(Room::new(buffers)?, GFP_KERNEL)
                 .map_err(|_| Error::NoMemory)?;
         }
         let state = new_mutex!(State::Off, "hiops_bytes_state");
@@ -161,6 +160,7 @@ impl Bytes {
             DiskMemory::set_disk(&memory, disk.as_ptr());
             DiskRef::new(disk.as_ptr())
         };
+        memory.holes.try_out(disk);
         let Some(node) = NonNull::new(hiops_bytes_show(disk)) else {
             self.memory.store(null_mut(), Ordering::Release);
             return Err(Error::NoMemory);

@@ -12,7 +12,7 @@
 //! of its queue went off-line); more often than every [`LOOK_TICKS`] would take a timer for each
 //! command (`wait/sleepers.rs`).
 
-use bytewise::{Geometry, Plan, Regions, Run};
+use bytewise::{Geometry, Plan, Regions, Run, Sparse};
 use core::slice;
 use core::sync::atomic::Ordering;
 use engine::{Context, Retry, RetryCount, Thread};
@@ -26,7 +26,9 @@ use kernel::time::Delta;
 use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::{DiskStats, HctxData, Late};
 use crate::bytes::async_io::{AsyncIo, Kiocb};
+use crate::bytes::buffer::Part;
 use crate::bytes::entered::Entered;
+use crate::bytes::holes::Holes;
 use crate::bytes::io::{errno, Place};
 use crate::bytes::memory::Lane;
 use crate::bytes::room::Taken;
@@ -69,6 +71,7 @@ pub(crate) struct Transfer<'a> {
     at: usize,
     lane: &'a Lane,
     place: &'a Place,
+    holes: &'a Holes,
     geometry: Geometry,
     how: How,
 }
@@ -115,6 +118,7 @@ impl<'a> Transfer<'a> {
             at,
             lane,
             place,
+            holes: &memory.holes,
             geometry,
             how,
         })
@@ -145,14 +149,32 @@ impl<'a> Transfer<'a> {
     /// from it; `fua`: durably. However often that takes. Sleeps.
     #[inline]
     pub(crate) fn run(&mut self, op: Op, plan: &Plan, run: Run, fua: bool) -> Result<(), Error> {
-        let (command, segment) = self.describe(op, plan, run, fua)?;
-        let accounted = (self.entered).account(op == Op::Write, segment.len >> 9);
-        let moved = self.carry_out(command, segment);
-        self.entered.account_end(accounted);
-        moved
+        let (command, all) = self.describe(op, plan, run, fua)?;
+        self.carry_out(command, Part { all, sparse: None })
     }
 
-    /// The command that [`Transfer::run`] has carried out, and its part of the buffer.
+    /// Reads all of `plan` into the buffer, each block to its place there, but for what need not
+    /// come. However often that takes. Sleeps.
+    #[inline]
+    pub(crate) fn read(&mut self, plan: &Plan) -> Result<(), Error> {
+        self.read_sparse(plan, self.sparse(plan))
+    }
+
+    /// The same, but for the holes of `sparse`.
+    #[inline]
+    pub(crate) fn read_sparse(&mut self, plan: &Plan, sparse: Option<Sparse>) -> Result<(), Error> {
+        let (command, all) = self.describe(Op::Read, plan, plan.all(), false)?;
+        self.carry_out(command, Part { all, sparse })
+    }
+
+    /// What of a read of all of `plan` is wanted, if the others need not come.
+    #[inline]
+    fn sparse(&self, plan: &Plan) -> Option<Sparse> {
+        let align = self.holes.align()?;
+        plan.sparse(self.geometry.block_shift, align)
+    }
+
+    /// The command that moves those blocks, and the buffer's part for them.
     #[inline]
     fn describe(
         &self,
@@ -195,7 +217,11 @@ impl<'a> Transfer<'a> {
             Some(_) => Op::Write,
             None => Op::Read,
         };
-        let (command, segment) = self.describe(op, &plan, plan.all(), fua)?;
+        let (command, all) = self.describe(op, &plan, plan.all(), fua)?;
+        let sparse = match op {
+            Op::Read => self.sparse(&plan),
+            _ => None,
+        };
         let entered = Entered::beside(self.entered.disk()).ok_or(ENODEV)?;
         let stay = self.until_unquiesced(self.how.may_wait)?;
         if self.how.polls {
@@ -203,36 +229,36 @@ impl<'a> Transfer<'a> {
         }
         self.hctx.stats.submitted(1);
         self.place.leave(AsyncIo {
-            accounted: entered.account(op == Op::Write, segment.len >> 9),
+            accounted: entered.account(op == Op::Write, all.len >> 9),
             entered,
             kiocb,
             plan,
             writes,
             max_retries: self.hctx.max_retries,
         });
-        self.submit_for(None, command, segment, &stay);
+        self.submit_for(None, command, Part { all, sparse }, &stay);
         Ok(())
     }
 
     /// Has a command carried out, for this thread, that was begun for none, and is tried again as
     /// `retry` says. Sleeps.
     #[cold]
-    pub(crate) fn again(
-        &self,
-        command: Command,
-        segment: Segment,
-        retry: Retry,
-    ) -> Result<(), Error> {
+    pub(crate) fn again(&self, command: Command, part: Part, retry: Retry) -> Result<(), Error> {
         self.pause(retry);
-        let is_tracked = self.submit(command, segment, true)?;
-        self.bring_home(command, segment, is_tracked, retry.done)
+        let is_tracked = self.submit(command, part, true)?;
+        self.bring_home(command, part, is_tracked, retry.done)
     }
 
     #[inline]
-    fn carry_out(&self, command: Command, segment: Segment) -> Result<(), Error> {
-        let is_tracked = self.submit(command, segment, self.how.may_wait)?;
-        self.hctx.stats.submitted(1);
-        self.bring_home(command, segment, is_tracked, 0)
+    fn carry_out(&self, command: Command, part: Part) -> Result<(), Error> {
+        let sectors = part.all.len >> 9;
+        let accounted = (self.entered).account(command.op == Op::Write, sectors);
+        let moved = (self.submit(command, part, self.how.may_wait)).and_then(|is_tracked| {
+            self.hctx.stats.submitted(1);
+            self.bring_home(command, part, is_tracked, 0)
+        });
+        self.entered.account_end(accounted);
+        moved
     }
 
     /// Waits for what was submitted, and was `done` times before, and tries it again if that is
@@ -241,7 +267,7 @@ impl<'a> Transfer<'a> {
     fn bring_home(
         &self,
         command: Command,
-        segment: Segment,
+        part: Part,
         mut is_tracked: bool,
         mut done: u8,
     ) -> Result<(), Error> {
@@ -251,7 +277,7 @@ impl<'a> Transfer<'a> {
             let (outcome, by) = self.place.outcome();
             let Err(failure) = outcome else {
                 stats.completed(1, by);
-                stats.bytes_moved(segment.len);
+                stats.bytes_moved(part.moved());
                 return Ok(());
             };
             let Some(retry) = self.retry(failure, done) else {
@@ -259,7 +285,7 @@ impl<'a> Transfer<'a> {
             };
             done = retry.done;
             self.pause(retry);
-            is_tracked = self.submit(command, segment, true)?;
+            is_tracked = self.submit(command, part, true)?;
         }
     }
 
@@ -294,10 +320,10 @@ impl<'a> Transfer<'a> {
     /// Submits it, when the queue is not quiesced; whether this thread is tracked with it. Sleeps
     /// until then; `EAGAIN`, with nothing submitted, if it may not.
     #[inline]
-    fn submit(&self, command: Command, segment: Segment, may_wait: bool) -> Result<bool, Error> {
+    fn submit(&self, command: Command, part: Part, may_wait: bool) -> Result<bool, Error> {
         let stay = self.until_unquiesced(may_wait)?;
         let thread = Thread::at(hiops_this_thread());
-        Ok(self.submit_for(thread, command, segment, &stay))
+        Ok(self.submit_for(thread, command, part, &stay))
     }
 
     /// Returns when the queue is not quiesced, nor can be while preemption stays off. Sleeps until
@@ -324,17 +350,17 @@ impl<'a> Transfer<'a> {
         &self,
         thread: Option<Thread>,
         command: Command,
-        segment: Segment,
+        part: Part,
         _stay: &PreemptOff,
     ) -> bool {
         let (queue, switches) = (self.lane.queue.get(), self.hctx.switches.get());
         let waiter = thread
             .filter(|_| queue.tracks(switches))
             .and_then(|thread| crate::wait::track_thread(thread, self.hctx, switches.coop()));
-        // SAFETY: the segment is the buffer's, which is this thread's, and that waits until its
+        // SAFETY: the part is the buffer's, which is this thread's, and that waits until its
         // I/O is over, or has left it to an `AsyncIo`, with which it is given back; so long one
         // of them has entered, which keeps the memory.
-        let io = unsafe { self.place.prepare((command, segment), thread, waiter) };
+        let io = unsafe { self.place.prepare((command, part), thread, waiter) };
         queue.submit(io, switches);
         waiter.is_some()
     }

@@ -14,6 +14,7 @@ const PLAIN: Limits = Limits {
     max_segment: u32::MAX,
     virt_boundary: 4095,
     dma_align: 3,
+    hole_align: None,
     segment_boundary: u64::MAX,
 };
 

@@ -186,6 +186,123 @@ fn dword_sgls_keep_to_dwords() {
     assert_eq!(check(&rig, &mut queue, &good), Ok(()));
 }
 
+/// SGLS of a controller that takes bit buckets, with any lengths or whole dwords.
+const BUCKETS: [(u32, u32); 2] = [(0x1_0001, 1), (0x1_0002, 4)];
+
+/// Controllers that can't leave anything out: one with PRPs only, and such as have no bit buckets.
+const NO_BUCKETS: [u32; 4] = [0, 1, 2, 0x1_0000];
+
+#[test]
+fn holes_are_as_the_controller_has_them() {
+    for (sgls, grain) in BUCKETS {
+        assert_eq!(rig(sgls, 0).nvme.limits().hole_align, Some(grain - 1));
+    }
+    for sgls in NO_BUCKETS {
+        assert_eq!(rig(sgls, 0).nvme.limits().hole_align, None);
+    }
+}
+
+#[test]
+fn holes_are_bit_buckets() {
+    let at = |addr, len| Segment { addr, len };
+    let base = 0x7_0000_0000;
+    for (sgls, grain) in BUCKETS {
+        let rig = rig(sgls, 0);
+        let mut queue = rig.queue(0);
+        let all_but_one = [
+            Segment::hole(512),
+            at(base + 512, grain),
+            Segment::hole(3584 - grain),
+        ];
+        let good: [&[Segment]; 6] = [
+            &all_but_one,
+            &[Segment::hole(512)],
+            &[Segment::hole(508), at(base, 4)],
+            &[at(base, 4), Segment::hole(4092)],
+            &[at(base + 4096 - 8, 8), Segment::hole(504)],
+            &[
+                Segment::hole(4),
+                at(base, 16),
+                Segment::hole(8),
+                at(base, 4),
+                Segment::hole(480),
+            ],
+        ];
+        for segments in good {
+            assert_eq!(check(&rig, &mut queue, segments), Ok(()), "{segments:x?}");
+            assert_eq!(psdt(&rig), 1);
+        }
+    }
+    let rig = rig(BUCKETS[1].0, 0);
+    let mut queue = rig.queue(0);
+    let ragged = [Segment::hole(510), at(base, 2)];
+    assert_eq!(check(&rig, &mut queue, &ragged), Err(CmdError::Invalid));
+}
+
+#[test]
+fn a_hole_that_cannot_be_said_is_refused() {
+    let at = |addr, len| Segment { addr, len };
+    let base = 0x7_0000_0000;
+    let holes: [&[Segment]; 4] = [
+        &[Segment::hole(512)],
+        &[Segment::hole(256), at(base, 256)],
+        &[at(base, 2048), Segment::hole(2048)],
+        &[at(base, 4096), at(base + 4096, 4096), Segment::hole(4096)],
+    ];
+    for sgls in NO_BUCKETS {
+        let rig = rig(sgls, 0);
+        let mut queue = rig.queue(0);
+        for segments in holes {
+            let refused = check(&rig, &mut queue, segments);
+            assert_eq!(refused, Err(CmdError::Invalid), "{sgls:x}: {segments:x?}");
+        }
+    }
+    let rig = rig(BUCKETS[0].0, 0);
+    let mut queue = rig.queue(0);
+    for segments in holes {
+        let blocks = segments.iter().map(|s| s.len).sum::<u32>() / 512;
+        let refused = queue.start(&command(Op::Write, 0, blocks), segments);
+        assert_eq!(refused, Err(CmdError::Invalid), "a write: {segments:x?}");
+    }
+    assert_eq!(rig.model.state().complaints, Vec::<String>::new());
+}
+
+#[test]
+fn what_is_wanted_comes_and_nothing_else() {
+    let rig = Rig::started(Config {
+        sgls: BUCKETS[0].0,
+        namespaces: vec![Namespace::new(1, 12, 16)],
+        ..Config::default()
+    });
+    let disk = testkit::pattern(16 << 12, 5);
+    rig.model.state().config.namespaces[0]
+        .data
+        .copy_from_slice(&disk);
+    let mut queue = rig.queue(0);
+    let mut cmd = command(Op::Read, 3, 1);
+    cmd.block_shift = 12;
+    let spoilt = vec![0xa5; 4096];
+    for (from, len) in [(0, 1), (100, 128), (1000, 3000), (4095, 1), (4000, 96)] {
+        let mapping = rig.map(&spoilt, 64, 4096);
+        let addr = mapping.segments()[0].addr;
+        let pieces = [
+            Segment::hole(from),
+            Segment {
+                addr: addr + u64::from(from),
+                len,
+            },
+            Segment::hole(4096 - from - len),
+        ];
+        let pieces: Vec<_> = pieces.into_iter().filter(|piece| piece.len != 0).collect();
+        assert_eq!(queue.run(&cmd, &pieces), Ok(()));
+        let (from, len) = (from as usize, len as usize);
+        let mut expected = spoilt.clone();
+        expected[from..from + len].copy_from_slice(&disk[3 << 12..][from..from + len]);
+        assert!(mapping.unmap() == expected, "{len} bytes at {from}");
+    }
+    rig.model.check();
+}
+
 /// Segments that meet at page boundaries, whole blocks in sum.
 fn page_segments() -> impl Strategy<Value = Vec<Segment>> {
     let middle = prop::collection::vec((1u64..1 << 30, 1u32..5), 0..40);
@@ -262,6 +379,19 @@ proptest! {
     fn sgls_say_what_the_segments_are(segments in any_segments()) {
         let rig = rig(1, 0);
         let mut queue = rig.queue(0);
+        prop_assert_eq!(check(&rig, &mut queue, &segments), Ok(()));
+    }
+
+    #[test]
+    fn sgls_say_which_segments_are_holes(segments in any_segments(), holes in any::<u64>()) {
+        let rig = rig(BUCKETS[0].0, 0);
+        let mut queue = rig.queue(0);
+        let segments: Vec<_> = segments.iter().enumerate().map(|(n, s)| {
+            match holes >> (n % 64) & 1 {
+                0 => *s,
+                _ => Segment::hole(s.len),
+            }
+        }).collect();
         prop_assert_eq!(check(&rig, &mut queue, &segments), Ok(()));
     }
 

@@ -132,6 +132,7 @@ pub fn config() -> Config {
         latency: Latency::Fixed(1000),
         write_latency: None,
         link_mb_s: 0,
+        holes: lld_ram::Holes::No,
         seed: 42,
         bytes: 1 << 20,
         block_shift: 9,

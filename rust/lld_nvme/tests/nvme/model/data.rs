@@ -13,8 +13,11 @@ const SGL_TYPE: u16 = 0x4011;
 /// Data Transfer Error.
 const TRANSFER: u16 = 0x0004;
 
+/// Where a piece is that goes nowhere.
+pub const BUCKET: u64 = u64::MAX;
+
 impl State {
-    /// The pieces of `bytes` of data.
+    /// The pieces of `bytes` of data; [`BUCKET`]: that is not transferred.
     pub fn walk(&mut self, sqe: &[u64; 8], bytes: u64) -> Result<Vec<(u64, u32)>, u16> {
         match (sqe[0] >> 14) & 3 {
             0 => self.walk_prps(sqe[3], sqe[4], bytes),
@@ -73,11 +76,14 @@ impl State {
             2 => 3,
             _ => return Err(0x4002),
         };
+        let buckets = self.config.sgls & (1 << 16) != 0;
         let block = |addr: u64, second: u64| {
-            let aligned = (addr | second & 0xffff_ffff) & align == 0;
+            let len = second & 0xffff_ffff;
+            let aligned = (addr | len) & align == 0;
             match second >> 56 {
-                0x00 if aligned => Ok((addr, second as u32)),
-                0x00 => Err(SGL_SEGMENT),
+                0x00 if aligned => Ok((addr, len as u32)),
+                0x10 if buckets && aligned && addr == 0 => Ok((BUCKET, len as u32)),
+                0x00 | 0x10 => Err(SGL_SEGMENT),
                 _ => Err(SGL_TYPE),
             }
         };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! I/O commands.
 
+use super::data::BUCKET;
 use super::reservations::{CONFLICT, US};
 use super::State;
 
@@ -59,7 +60,9 @@ impl State {
                 let mut left = data.as_slice();
                 for (addr, len) in &self.pieces {
                     let (now, rest) = left.split_at(*len as usize);
-                    bus.write(*addr, now).map_err(|_| 0x0004u16)?;
+                    if *addr != BUCKET {
+                        bus.write(*addr, now).map_err(|_| 0x0004u16)?;
+                    }
                     left = rest;
                 }
                 Ok(())
@@ -121,6 +124,9 @@ impl State {
     pub fn gather(&mut self, sqe: &[u64; 8], bytes: u64) -> Result<Vec<u8>, u16> {
         self.limit(bytes)?;
         self.pieces = self.walk(sqe, bytes)?;
+        if self.pieces.iter().any(|(addr, _)| *addr == BUCKET) {
+            self.complain("a bit bucket where data is taken from");
+        }
         let bus = self.platform.bus();
         let mut data = Vec::new();
         for (addr, len) in &self.pieces {
