@@ -37,6 +37,12 @@ NEIGHBOURS = {"": (), "hog": ("normal",), "hog2": ("normal",) * 2, "hog3": ("nor
               "idlehog": ("idle",), "nicehog": ("nice",), "shorthog": ("normal",)}
 
 
+def size_of(disk):
+    """Its bytes."""
+    with open(f"/sys/block/{disk}/size", encoding="ascii") as text:
+        return int(text.read()) * SECTOR
+
+
 @dataclasses.dataclass(frozen=True)
 class Load:
     """`jobs` jobs of fio, each with `depth` I/Os in flight, on so many `disks` each."""
@@ -50,6 +56,8 @@ class Load:
     beside: str = ""
     block: int = BLOCK  # bytes of each read and write
     bytes: bool = False  # of hiops' disks, their bytes are used, past the block layer
+    of: int = 0  # then each is of a block of so many bytes, which other drivers read whole
+    passthru: bool = False  # then nvme's own passthrough is what it is compared with
     registered: bool = False  # io_uring knows buffers and files beforehand
     polls: str = ""  # "all the time" or "hybrid": the thread itself, on a queue for that
 
@@ -62,6 +70,11 @@ class Load:
     def writes(self):
         """Whether the disk has something to flush afterwards."""
         return self.rw != "randread"
+
+    @property
+    def counted(self):
+        """The bytes of each I/O as the disk counts them."""
+        return self.of or self.block
 
     @property
     def buffered(self):
@@ -80,7 +93,7 @@ class Load:
     @property
     def window(self):
         """Sectors moved, on all the disks, from which and to which it is measured."""
-        total = self.ios * self.jobs * self.disks * self.block // SECTOR
+        total = self.ios * self.jobs * self.disks * self.counted // SECTOR
         return tuple(int(total * share) for share in WINDOW)
 
     def command(self, disks, folder):
@@ -121,15 +134,19 @@ class Load:
         return fio.command(*(self.section(n, disk, options)
                              for n, disk in enumerate(disks[:self.disks])))
 
-    def section(self, number, disk, options):
+    def section(self, number, disk, options, size=size_of, has=os.path.exists):
         """What fio does to that disk."""
         file = f"/dev/{disk}"
         if self.bytes:
             # It asks a character device for no size.
-            with open(f"/sys/block/{disk}/size", encoding="ascii") as text:
-                options = {**options, "size": int(text.read()) * SECTOR}
-            if os.path.exists(file + "_bytes"):
+            options = {**options, "size": size(disk)}
+            if has(file + "_bytes"):
                 file += "_bytes"
+            else:
+                options["bs"] = self.counted
+                if self.passthru:
+                    file = "/dev/" + disk.replace("nvme", "ng", 1)
+                    options |= {"ioengine": "io_uring_cmd", "cmd_type": "nvme"}
         return fio.section(f"disk{number}", file, **options)
 
 
@@ -170,8 +187,13 @@ def _beside_it():
         uring = Load(f"bytes-uring-{block}-128", depth=128, engine="io_uring", block=block,
                      bytes=True)
         yield uring
-        yield dataclasses.replace(uring, name=f"bytes-fixed-{block}-128", registered=True)
+        fixed = dataclasses.replace(uring, name=f"bytes-fixed-{block}-128", registered=True)
+        yield fixed
+        yield dataclasses.replace(fixed, name=f"bytes-passthru-{block}-128", passthru=True)
         yield Load(f"bytes-{block}-16", jobs=16, block=block, bytes=True).named("hog")
+    for jobs in (1, 16):
+        # A drive with blocks of 4096 bytes: --set block_bytes=4096.
+        yield Load(f"bytes-128of4096-{jobs}", jobs=jobs, block=128, bytes=True, of=4096)
 
 
 LOADS = {load.name: load for load in _all()}

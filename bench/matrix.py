@@ -28,11 +28,15 @@ KEYS = {"p50_us": 50, "p99_us": 99, "p999_us": 99.9, "p9999_us": 99.99}
 
 def row(stage, load, side, name):
     """One cell of the matrix: the side, by that name."""
+    if load.passthru and not side.is_ours:
+        for disk in side.disks:
+            # Else the disk does not count it.
+            sides.put(f"/sys/block/{disk}/queue/iostats_passthrough", "1", "1")
     before = side.stats()
     seen, jobs = stage.run(load, side.disks)
     after = side.stats()
     took = latencies(load, seen, jobs)
-    ios = seen.sectors * loads.SECTOR / load.block
+    ios = seen.sectors * loads.SECTOR / load.counted
     cell = {"load": load.name, "driver": name, "iops": ios * 1e9 / seen.elapsed,
             "mean_us": took.mean / 1000}
     for key, percent in KEYS.items():
@@ -101,7 +105,7 @@ def measure(args, switches, ways):
         yardstick.hold(yardstick.readings(model, tell=tell_reading))
     if any(load.polls for load in loads.chosen(args.loads)):
         sides.load_polled()
-    pair = sides.both(args.sides, switches)
+    pair = sides.both(args.sides, switches, bool(model.store))
     stage = Stage(args.counts, account.Costs(*(model.guest_ns(key) for key in COSTS)))
     for side in pair:  # fio and its files are read from the share once, before anything counts
         stage.run(loads.LOADS["psync-2"], side.disks)

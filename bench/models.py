@@ -33,6 +33,8 @@ NUMBERS = {
     "channels": (0, 1024),
     "link_mb_s": (0, 10**6),
     "store": (0, 1),
+    "block_bytes": (512, 4096),
+    "bit_buckets": (0, 1),
     "register_read_ns": (0, 10**6),
     "register_write_ns": (0, 10**6),
     "interrupt_ns": (0, 10**6),
@@ -63,6 +65,8 @@ class Model:
     channels: int           # commands served at once, others wait; 0: all
     link_mb_s: int          # then their data goes over a link, one at a time; 0: at once
     store: int              # 1: the drive keeps what is written; 0: it reads as zeroes
+    block_bytes: int        # 512 or 4096: a logical block of an NVMe drive
+    bit_buckets: int        # 1: an NVMe drive leaves out what a read's SGL says (bench/qemu)
     register_read_ns: int   # of the machine around it: a read that waits for the device,
     register_write_ns: int  # a posted write,
     interrupt_ns: int       # an interrupt's entry and exit
@@ -88,7 +92,12 @@ class Model:
     def nvme(self):
         """What a -device nvme gets with it. Without ioeventfd: its doorbells are the machine's
         time, not the host's."""
-        return f"mqes={self.queue_slots - 1},ioeventfd=off"
+        words = [f"mqes={self.queue_slots - 1}", "ioeventfd=off"]
+        if self.block_bytes != 512:
+            words += [f"{which}_block_size={self.block_bytes}" for which in ("logical", "physical")]
+        if self.bit_buckets:
+            words.append("bit-buckets=on")
+        return ",".join(words)
 
     def environment(self):
         """The VT_* variables of a boot with this model's machine around it."""
@@ -151,6 +160,10 @@ def parse(path, table):
                        f"not {model.queue_slots}")
     if (model.tail_permille == 0) != (model.tail_ns == 0):
         raise BadModel(f"{path}: tail_ns: a tail needs both tail_permille and tail_ns")
+    if model.block_bytes not in (512, 4096):
+        raise BadModel(f"{path}: block_bytes: {model.block_bytes} is neither 512 nor 4096")
+    if model.kind == "sata" and (model.block_bytes, model.bit_buckets) != (512, 0):
+        raise BadModel(f"{path}: block_bytes, bit_buckets: a SATA drive has 512 and 0")
     if model.link_mb_s % SCALE:
         raise BadModel(f"{path}: link_mb_s: {model.link_mb_s} is no multiple of {SCALE}")
     return model

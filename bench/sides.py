@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The two sides of a comparison inside a guest: a driver with drives of its own, set up alike."""
 
+import os
+import random
 import subprocess
 import sys
 
@@ -9,13 +11,16 @@ from errors import Failed, Wrong
 
 # Times that binding is tried: hiops-bind has a limit, and its files come from a shared folder.
 TRIES = 3
+# Bytes that a drive has from the start, if it keeps data.
+FIRST = 64 << 10
 
 
 class Side:
     """A driver and its drives: no scheduler between them and the load, switches set."""
 
-    def __init__(self, text, name, switches):
-        """`text` is ADDRESS=DRIVER,...; the `switches` {name: value} are for hiops' disks alone."""
+    def __init__(self, text, name, switches, keeps=False):
+        """`text` is ADDRESS=DRIVER,...; the `switches` {name: value} are for hiops' disks alone.
+        Drives that keep data (`keeps`) have some before they are set."""
         self.name = name
         self.drives = [bind(*one.split("=")) for one in text.split(",")]
         self.disks = [d.disk for d in self.drives]
@@ -23,6 +28,8 @@ class Side:
         for disk in self.disks:
             # With one CPU the kernel gives nvme mq-deadline, as on no machine with several queues.
             put(f"/sys/block/{disk}/queue/scheduler", "none", "[none]")
+            if keeps:
+                begin(disk)
         if self.is_ours:
             self.set(switches)
 
@@ -66,13 +73,23 @@ def ways_of(text):
     return ways
 
 
-def both(text, switches):
+def begin(disk):
+    """Writes FIRST bytes of which no two parts are alike to the disk: hiops tries with them whether
+    the drive leaves out the right bytes of a read."""
+    with open(f"/dev/{disk}", "wb") as drive:
+        drive.write(random.Random(1).randbytes(FIRST))
+        drive.flush()
+        os.fsync(drive.fileno())
+
+
+def both(text, switches, keeps=False):
     """The sides that ADDRESS=DRIVER,...;ADDRESS=DRIVER,... names, by their drivers."""
     sides = []
     for n, one in enumerate(text.split(";")):
         driver = one.split(",")[0].split("=")[1]
         taken = [side.name for side in sides]
-        sides.append(Side(one, f"{driver}-{n + 1}" if driver in taken else driver, switches))
+        name = f"{driver}-{n + 1}" if driver in taken else driver
+        sides.append(Side(one, name, switches, keeps))
     return sides
 
 

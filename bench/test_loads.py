@@ -65,7 +65,23 @@ class Sizes(unittest.TestCase):
         self.assertEqual(LOADS["psync-8+hog3"].neighbours, ("normal",) * 3)
 
 
+    def test_a_part_of_a_block_counts_as_the_block(self):
+        part, whole = loads.KNOWN["bytes-128of4096-16"], loads.KNOWN["bytes-4096-16"]
+        self.assertEqual((part.block, part.counted, whole.counted), (128, 4096, 4096))
+        self.assertEqual(part.window, whole.window)
+
+
 class Fio(unittest.TestCase):
+    def test_passthrough_is_by_the_disk_s_other_node(self):
+        load = loads.KNOWN["bytes-passthru-512-128"]
+        told = load.section(0, "nvme0n1", {"ioengine": "io_uring", "bs": 512}, size=lambda disk: 4096)
+        self.assertIn("--filename=/dev/ng0n1", told)
+        self.assertIn("--ioengine=io_uring_cmd", told)
+        ours = load.section(0, "hiops0n1", {"ioengine": "io_uring", "bs": 512}, size=lambda disk: 4096,
+                            has=lambda path: path == "/dev/hiops0n1_bytes")
+        self.assertIn("--filename=/dev/hiops0n1_bytes", ours)
+        self.assertIn("--ioengine=io_uring", ours)
+
     def test_a_section_a_disk(self):
         told = LOADS["two-disks-16"].fio(["a", "b", "c"], "/x/io")
         self.assertEqual([word for word in told if word.startswith("--filename")],

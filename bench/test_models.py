@@ -21,6 +21,8 @@ tail_ns = 750_000
 channels = 64
 link_mb_s = 800
 store = 0
+block_bytes = 512
+bit_buckets = 0
 register_read_ns = 800
 register_write_ns = 80
 interrupt_ns = 400
@@ -119,6 +121,7 @@ class Files(Folder):
         self.assertEqual(self.load(sata).queue_slots, 32)
 
     def test_a_link_has_a_rate_by_the_machine_s_clock(self):
+        self.refused(self.changed("block_bytes", 1024), "block_bytes", "neither 512 nor 4096")
         self.refused(self.changed("link_mb_s", 550), "link_mb_s", "multiple of 4")
 
     def test_half_a_tail(self):
@@ -157,6 +160,9 @@ class Arguments(Folder):
 
     def test_controller(self):
         self.assertEqual(self.load(GOOD).nvme(), "mqes=1023,ioeventfd=off")
+        model = models.varied(self.load(GOOD), "block_bytes=4096,bit_buckets=1")
+        self.assertEqual(model.nvme(), "mqes=1023,ioeventfd=off,logical_block_size=4096,"
+                                       "physical_block_size=4096,bit-buckets=on")
 
     def test_mean(self):
         self.assertEqual(self.load(GOOD).mean_ns(), 4 * (80_000 + 3_750))

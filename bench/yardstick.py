@@ -71,9 +71,11 @@ def hold(readings):
 
 
 def plain(model, times, **more):
-    """The model's drive without spread, tail, link and store, `times` as long, with `more`."""
+    """The model's drive without spread, tail, link and store, with small blocks and no bit buckets,
+    `times` as long, with `more`."""
     ns = times * reference_ns(model) // models.SCALE
-    values = dict(latency_ns=ns, spread_percent=0, tail_permille=0, tail_ns=0, link_mb_s=0, store=0)
+    values = dict(latency_ns=ns, spread_percent=0, tail_permille=0, tail_ns=0, link_mb_s=0, store=0,
+                  block_bytes=512, bit_buckets=0)
     return model.changed(**values | more)
 
 
@@ -95,7 +97,8 @@ def arguments(model):
             args += ["-device", f"ich9-ahci,id=yh{function},{at}", "-device",
                      f"ide-hd,serial=y{function},drive=y{function},bus=yh{function}.0"]
         else:
-            args += ["-device", f"nvme,serial=y{function},drive=y{function},{model.nvme()},{at}"]
+            args += ["-device", f"nvme,serial=y{function},drive=y{function},"
+                                f"{plain(model, 1).nvme()},{at}"]
     return args
 
 

@@ -151,6 +151,9 @@ expect beside-blocks fio --name=b --rw=randread --bs=4k --ioengine=libaio --iode
 some_more "$(on_debug 100 500)"
 over
 right crowd
+is_short || expect beyond-buffers fio --name=u --filename="$B" --size=600000 --bs=300 --rw=randrw \
+	--ioengine=io_uring --iodepth=800 --verify=crc32c --verify_state_save=0 \
+	--output="$OUT.fio"
 expect crowd-all-over all_over
 # Frozen, as for another elevator; and reset.
 modprobe -q mq-deadline
@@ -186,6 +189,34 @@ put 0 "$H/bytes"
 is_short || checked ram-4k
 expect rmmod-4k rmmod hiops
 expect gone-with-the-disk absent "$B"
+
+# One that can leave out what nobody wants: not believed without data that shows it.
+moved() { # NAME BYTES: so many cross the link for 128 of a block
+	put reset "$H/stats"
+	dd if="$B" bs=128 skip=5000 count=1 iflag=skip_bytes status=none |
+		cmp -s - <(dd if="$OUT.data" bs=128 skip=5000 count=1 iflag=skip_bytes status=none)
+	same "$1" "$? $(stat bytes_wanted) $(stat bytes_moved)" "0 128 $2"
+}
+for holes in 1 2; do
+	expect "load-holes-$holes" modprobe hiops ram_disks=1 ram_size_mb=8 ram_latency_us=20 \
+		ram_block_size=4096 ram_holes=$holes bytes=1
+	expect "holes-$holes-unknown" logged 'as none of the first 1024 shows'
+	expect "holes-$holes-off" put 0 "$H/bytes"
+	expect "holes-$holes-fill" fill
+	expect "holes-$holes-on" put 1 "$H/bytes"
+	if [ $holes = 1 ]; then
+		expect holes-right logged 'reads of bytes leave out what nobody wants'
+		moved holes-moved 128
+	else
+		expect holes-wrong logged 'and does it wrong: reads of bytes move whole blocks'
+		moved no-holes-moved 4096
+	fi
+	expect "holes-$holes-check" check
+	expect "holes-$holes-uring" fio --name=h --filename="$B" --size=600000 --bs=300 \
+		--rw=randrw --ioengine=io_uring --iodepth=16 --verify=crc32c \
+		--verify_state_save=0 --output="$OUT.fio"
+	expect "rmmod-holes-$holes" rmmod hiops
+done
 
 # As many as eight disks a controller is for NVMe; of RAM disks each is one.
 refused bytes-parameter 'nvalid argument' modprobe hiops bytes=2

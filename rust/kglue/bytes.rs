@@ -9,8 +9,8 @@
 //!          <--copy, exit, give the buffer-- over <--end_cmd, finish──────────┘
 //! ```
 //! `io`: one command, beside the block layer's requests. `entered`: the block layer's counter.
-//! `buffer`, `room`, `memory`: one buffer, who has which, and all of a disk. `holes`: whether what
-//! nobody wants may stay with the device. `switch`: what a disk
+//! `buffer`, `room`, `memory`: one buffer, who has which, and all of a disk. `holes`, `trial`:
+//! whether what nobody wants may stay with the device. `switch`: what a disk
 //! keeps of it, on or off. `transfer`: blocks, for a thread that waits. `read`, `write`, `locks`:
 //! what it does with them. `async_io`, `begin`: an I/O for which no thread waits; `watchdog`: who
 //! looks after it.
@@ -27,5 +27,6 @@ pub(crate) mod read;
 pub(crate) mod room;
 pub(crate) mod switch;
 pub(crate) mod transfer;
+pub(crate) mod trial;
 pub(crate) mod watchdog;
 pub(crate) mod write;

@@ -26,6 +26,7 @@ use strategy::NAMES as STRATEGIES;
 use crate::blk::gendisk::{DiskShared, GenDisk};
 use crate::blk::hctx::Sums;
 use crate::blk::ioctl::{ControllerCounts, Owner};
+use crate::bytes::trial::set_bytes;
 use crate::compat::{eopnotsupp, zeroed};
 use crate::errno::to_errno;
 use crate::text::{number, write_quirks, Hex, Text};
@@ -66,7 +67,7 @@ fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 /// The disk's bytes: the node is there, or not.
 fn store_bytes(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
-        on @ (0 | 1) => disk.set_bytes(on == 1),
+        on @ (0 | 1) => set_bytes(disk, on == 1),
         _ => Err(EINVAL),
     }
 }

@@ -42,6 +42,7 @@ use crate::bytes::io::LaneShared;
 use crate::bytes::memory::{buffers_of, Claim, DiskMemory, Lane};
 use crate::bytes::switch::Bytes;
 use crate::bytes::switch::Parts;
+use crate::bytes::trial::set_bytes;
 use crate::errno::advice;
 use crate::hwmon::Thermometer;
 use crate::node::Node;
@@ -195,7 +196,7 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         if !self.config.begin.bytes {
             return;
         }
-        if let Err(error) = disk.gendisk().shared().set_bytes(true) {
+        if let Err(error) = set_bytes(disk.gendisk().shared(), true) {
             log_warn!(
                 self,
                 "/dev/{}_bytes is not there (error {})\n",

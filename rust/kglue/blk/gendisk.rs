@@ -405,17 +405,6 @@ impl DiskShared {
         KBox::new(shared, GFP_KERNEL).map_err(|_| Error::NoMemory)
     }
 
-    /// Has `/dev/<disk>_bytes` be there, or not. Sleeps.
-    pub(crate) fn set_bytes(&self, on: bool) -> kernel::error::Result<()> {
-        let owner = self.owner.get();
-        match on {
-            true => (self.bytes)
-                .turn_on(|parts| owner.bytes_memory(&self.unit, &self.stats, parts))
-                .map_err(crate::errno::to_errno),
-            false => self.bytes.turn_off().then_some(()).ok_or(EBUSY),
-        }
-    }
-
     /// Whether `which` is on.
     pub(crate) fn switch(&self, which: u8) -> bool {
         (self.hctxs.first()).is_some_and(|hctx| hctx.switches.get().0 & which != 0)

@@ -133,10 +133,12 @@ impl Bytes {
         self.disk.store(disk.as_ptr(), Ordering::Release);
     }
 
-    /// Has the node be there, with the buffers that `make` makes; `Ok`, too, if it was. Sleeps.
+    /// Has the node be there, with the buffers that `make` makes, and after what is to be done with
+    /// them first; `Ok`, too, if it was. Sleeps.
     pub(crate) fn turn_on(
         &self,
         make: impl FnOnce(Parts<'_>) -> Result<KBox<DiskMemory>, Error>,
+        first: impl FnOnce(DiskRef<'_>, &DiskMemory),
     ) -> Result<(), Error> {
         let mut state = self.state.lock();
         match *state {
@@ -160,7 +162,7 @@ impl Bytes {
             DiskMemory::set_disk(&memory, disk.as_ptr());
             DiskRef::new(disk.as_ptr())
         };
-        memory.holes.try_out(disk);
+        first(disk, &memory);
         let Some(node) = NonNull::new(hiops_bytes_show(disk)) else {
             self.memory.store(null_mut(), Ordering::Release);
             return Err(Error::NoMemory);
