@@ -74,7 +74,8 @@ class Sizes(unittest.TestCase):
 class Fio(unittest.TestCase):
     def test_passthrough_is_by_the_disk_s_other_node(self):
         load = loads.KNOWN["bytes-passthru-512-128"]
-        told = load.section(0, "nvme0n1", {"ioengine": "io_uring", "bs": 512}, size=lambda disk: 4096)
+        told = load.section(0, "nvme0n1", {"ioengine": "io_uring", "bs": 512},
+                            size=lambda disk: 4096)
         self.assertIn("--filename=/dev/ng0n1", told)
         self.assertIn("--ioengine=io_uring_cmd", told)
         ours = load.section(0, "hiops0n1", {"ioengine": "io_uring", "bs": 512}, size=lambda disk: 4096,
