@@ -78,8 +78,8 @@ class Fio(unittest.TestCase):
                             size=lambda disk: 4096)
         self.assertIn("--filename=/dev/ng0n1", told)
         self.assertIn("--ioengine=io_uring_cmd", told)
-        ours = load.section(0, "hiops0n1", {"ioengine": "io_uring", "bs": 512}, size=lambda disk: 4096,
-                            has=lambda path: path == "/dev/hiops0n1_bytes")
+        ours = load.section(0, "hiops0n1", {"ioengine": "io_uring", "bs": 512},
+                            size=lambda disk: 4096, has=lambda path: path == "/dev/hiops0n1_bytes")
         self.assertIn("--filename=/dev/hiops0n1_bytes", ours)
         self.assertIn("--ioengine=io_uring", ours)
 
