@@ -57,6 +57,7 @@ class Load:
     block: int = BLOCK  # bytes of each read and write
     bytes: bool = False  # of hiops' disks, their bytes are used, past the block layer
     of: int = 0  # then each is of a block of so many bytes, which other drivers read whole
+    cached: bool = False  # by the disk's page cache, which has next to none of it
     passthru: bool = False  # then nvme's own passthrough is what it is compared with
     registered: bool = False  # io_uring knows buffers and files beforehand
     polls: str = ""  # "all the time" or "hybrid": the thread itself, on a queue for that
@@ -117,8 +118,8 @@ class Load:
         """
         options = dict(
             randrepeat=1, norandommap=True, group_reporting=True, thread=True,
-            bs=self.block,
-            rw=self.rw, ioengine=self.engine, direct=int(not self.buffered), numjobs=self.jobs,
+            bs=self.block, rw=self.rw, ioengine=self.engine,
+            direct=int(not (self.buffered or self.cached)), numjobs=self.jobs,
             number_ios=self.ios, disable_slat=1,
             iodepth=self.depth if self.engine == "io_uring" else None, hipri=bool(self.polls),
             fixedbufs=int(self.registered) or None, registerfiles=int(self.registered) or None,
@@ -191,6 +192,8 @@ def _beside_it():
         yield fixed
         yield dataclasses.replace(fixed, name=f"bytes-passthru-{block}-128", passthru=True)
         yield Load(f"bytes-{block}-16", jobs=16, block=block, bytes=True).named("hog")
+    for jobs in (1, 16, 64):
+        yield Load(f"cached-{jobs}", jobs=jobs, cached=True)
     for jobs in (1, 16):
         # A drive with blocks of 4096 bytes: --set block_bytes=4096.
         yield Load(f"bytes-128of4096-{jobs}", jobs=jobs, block=128, bytes=True, of=4096)
