@@ -147,7 +147,8 @@ class Load:
                 options["bs"] = self.counted
                 if self.passthru:
                     file = "/dev/" + disk.replace("nvme", "ng", 1)
-                    options |= {"ioengine": "io_uring_cmd", "cmd_type": "nvme"}
+                    # There is no page cache to be kept away from.
+                    options |= {"ioengine": "io_uring_cmd", "cmd_type": "nvme", "direct": None}
         return fio.section(f"disk{number}", file, **options)
 
 

@@ -165,10 +165,9 @@ impl Op {
 }
 
 /// One command. Its data, if [`Op::has_data`], comes beside it as [`Segment`]s whose lengths add up
-/// to `blocks` logical blocks; those of a read may be holes where [`crate::Limits::hole_align`] says
-/// so. So do the ranges of a discard that has several, `blocks` in sum:
-/// there, a segment's address is a range's first logical block, and its length is in logical
-/// blocks.
+/// to `blocks` logical blocks; those of a read may be holes ([`crate::Limits::hole_align`]). So do
+/// the ranges of a discard that has several, `blocks` in sum: there, a segment's address is a
+/// range's first logical block, and its length is in logical blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// What to do.
@@ -188,7 +187,8 @@ pub struct Command {
     pub unmap: bool,
 }
 
-/// A contiguous piece of memory as the device sees it, or a hole: bytes of a read that nobody wants.
+/// A contiguous piece of memory as the device sees it; or a hole, which is bytes of a read that
+/// nobody wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Bus address of the first byte.
