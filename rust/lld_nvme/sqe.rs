@@ -415,8 +415,8 @@ const DESCRIPTOR_BYTES: usize = 16;
 /// The command's descriptor of `bytes` of data in `first`, `second` and what `rest` yields, with a
 /// descriptor each in `list`, as `rules` allow.
 ///
-/// [`CmdError::Invalid`]: against the rules, not `bytes` long, or more segments than the list holds.
-/// [`CmdError::NotReady`]: there is no page for so long a list.
+/// [`CmdError::Invalid`]: against the rules, not `bytes` long, or more segments than the list
+/// holds. [`CmdError::NotReady`]: there is no page for so long a list.
 fn build_sgl<P: Platform>(
     first: Segment,
     second: Segment,
