@@ -16,6 +16,7 @@ fn limits() -> Limits {
         segment_boundary: u64::MAX,
         virt_boundary: 4095,
         dma_align: 3,
+        hole_align: None,
     }
 }
 

@@ -35,7 +35,7 @@ impl Rig {
         gate.open(owner);
         let stats = DiskStats::new().map_err(crate::errno::to_errno)?;
         let stats = Arc::new(stats, GFP_KERNEL)?;
-        let bytes = Bytes::new(0, KVec::new()).map_err(crate::errno::to_errno)?;
+        let bytes = Bytes::new(0, 0, KVec::new()).map_err(crate::errno::to_errno)?;
         let shared = DiskShared::new(super::unit::unit(), KVec::new(), stats, bytes, gate, owner)
             .map_err(crate::errno::to_errno)?;
         let mut disk: KBox<bindings::gendisk> = KBox::new(crate::compat::zeroed(), GFP_KERNEL)?;
