@@ -16,6 +16,6 @@ mod regions;
 pub use armed::Armed;
 pub use busy::Busy;
 pub use free::Free;
-pub use holes::{is_telling, spoil, trials, Piece, Sparse};
+pub use holes::{is_telling, spoil, trials, Piece, Pieces, Sparse};
 pub use plan::{Geometry, Plan, Run, SPAN};
 pub use regions::{Region, Regions};

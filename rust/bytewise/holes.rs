@@ -38,15 +38,12 @@ pub struct Piece {
 impl Sparse {
     /// Its pieces, in order: all of the blocks.
     #[inline]
-    pub fn pieces(self) -> impl Iterator<Item = Piece> {
-        let begins = [0].into_iter().chain(self.ends);
-        (begins.zip(self.ends).zip([true, false].into_iter().cycle()))
-            .map(|((at, end), is_hole)| Piece {
-                at,
-                len: end.saturating_sub(at),
-                is_hole,
-            })
-            .filter(|piece| piece.len != 0)
+    pub fn pieces(self) -> Pieces {
+        Pieces {
+            sparse: self,
+            next: 0,
+            at: 0,
+        }
     }
 
     /// How many bytes are wanted.
@@ -68,6 +65,34 @@ impl Sparse {
                     right & (*found == if is_hole { !*wanted } else { *wanted })
                 })
             })
+    }
+}
+
+/// The pieces of a [`Sparse`]. It has a name, as objtool takes none of over 512 bytes, and those of
+/// functions have that of what they iterate over in them.
+pub struct Pieces {
+    sparse: Sparse,
+    /// Which of `ends` is next.
+    next: usize,
+    /// The one before.
+    at: u32,
+}
+
+impl Iterator for Pieces {
+    type Item = Piece;
+
+    #[inline]
+    fn next(&mut self) -> Option<Piece> {
+        loop {
+            let (at, end) = (self.at, *self.sparse.ends.get(self.next)?);
+            let is_hole = self.next % 2 == 0;
+            self.next = self.next.wrapping_add(1);
+            self.at = end;
+            match end.saturating_sub(at) {
+                0 => {}
+                len => return Some(Piece { at, len, is_hole }),
+            }
+        }
     }
 }
 

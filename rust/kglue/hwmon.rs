@@ -32,12 +32,34 @@ struct Shared {
     last: Mutex<Option<(u64, Temperature)>>,
 }
 
+/// A device of the hwmon core's.
+///
+/// # Invariants
+/// It is registered: `hiops_hwmon_register()` has made it.
+#[repr(transparent)]
+struct Registered(NonNull<bindings::device>);
+
+#[allow(clashing_extern_declarations, reason = "bindgen's is unsafe to call")]
+#[allow(
+    improper_ctypes,
+    reason = "of the kernel's structure only the address goes"
+)]
+// Safe to call: it asks for a device that is registered, which the type's invariant says, and is as
+// its header says it: see the constant below.
+unsafe extern "C" {
+    /// Shows its temperatures no more; a reader is waited for. Sleeps.
+    safe fn hiops_hwmon_unregister(device: Registered);
+}
+
+const _: [unsafe extern "C" fn(*mut bindings::device); 1] = [shims::hiops_hwmon_unregister];
+
 /// Temperatures that are shown; they go with the drop.
 ///
 /// # Invariants
-/// `device` was registered with `_shared`, and not unregistered.
+/// `device` was registered with `_shared`.
 pub(crate) struct Thermometer {
-    device: NonNull<bindings::device>,
+    /// Until the drop.
+    device: Option<Registered>,
     _shared: Pin<KBox<Shared>>,
 }
 
@@ -66,7 +88,7 @@ impl Thermometer {
         let device = from_err_ptr(device).map_err(crate::errno::from_errno)?;
         // INVARIANT: just registered.
         Ok(NonNull::new(device).map(|device| Self {
-            device,
+            device: Some(Registered(device)),
             _shared: shared,
         }))
     }
@@ -74,8 +96,9 @@ impl Thermometer {
 
 impl Drop for Thermometer {
     fn drop(&mut self) {
-        // SAFETY: registered, by the invariant. A reader is waited for.
-        unsafe { shims::hiops_hwmon_unregister(self.device.as_ptr()) };
+        if let Some(device) = self.device.take() {
+            hiops_hwmon_unregister(device);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::blk::batch::EndedRequests;
 use crate::blk::dma::MapKind;
 use crate::blk::hctx::{Offer, Rq};
 use crate::blk::request::Ranges;
+use crate::bytes::buffer::PartPieces;
 use crate::bytes::io::Req;
 use crate::errno::status;
 use crate::platform::{now_ms, now_ns};
@@ -95,20 +96,16 @@ impl<M: MapKind> BlkUpper<M> {
 }
 
 /// What comes beside a command.
-enum Beside<'a, D, P> {
+enum Beside<'a, D> {
     /// Its data, mapped.
     Data(D),
     /// Pieces of a buffer, and holes.
-    Pieces(P),
+    Pieces(PartPieces),
     /// Of a discard, those of the disk.
     Ranges(Ranges<'a>),
 }
 
-impl<D, P> Iterator for Beside<'_, D, P>
-where
-    D: Iterator<Item = Result<Segment, CmdError>>,
-    P: Iterator<Item = Result<Segment, CmdError>>,
-{
+impl<D: Iterator<Item = Result<Segment, CmdError>>> Iterator for Beside<'_, D> {
     type Item = Result<Segment, CmdError>;
 
     #[inline(always)]

@@ -127,11 +127,14 @@ fn try_again(entered: &Entered, at: (usize, usize), place: &Place) {
         polls: false,
     };
     let disk = GenDisk::of(entered.disk());
-    let result =
-        Transfer::with(disk, entered, at, how).and_then(|transfer| match place.retry(&io) {
-            Ok(retry) => transfer.again(command, part, retry),
-            Err(outcome) => outcome.map_err(|failure| transfer.give_up(failure, Context::Sweep)),
-        });
+    let result = match (Transfer::with(disk, entered, at, how), place.retry(&io)) {
+        (Ok(transfer), Ok(retry)) => transfer.again(command, part, retry),
+        (Ok(transfer), Err(outcome)) => {
+            outcome.map_err(|failure| transfer.give_up(failure, Context::Sweep))
+        }
+        // It was closed meanwhile.
+        (Err(error), _) => Err(place.count_failed(error)),
+    };
     place.finish(io, result);
 }
 

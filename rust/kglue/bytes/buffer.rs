@@ -2,7 +2,7 @@
 //! Memory of hiops' own that whole blocks go to and come from: mapped once, so that neither a read
 //! nor a write pins or maps anything.
 
-use bytewise::{Sparse, SPAN};
+use bytewise::{Pieces, Sparse, SPAN};
 use core::ptr::NonNull;
 use hal::{CmdError, DmaMem, Error, Platform, Segment};
 use kernel::prelude::*;
@@ -27,15 +27,33 @@ impl Part {
 
     /// Its pieces, if it has such, in order.
     #[inline]
-    pub(crate) fn pieces(&self) -> Option<impl Iterator<Item = Result<Segment, CmdError>> + use<>> {
-        let first = self.all.addr;
-        let pieces = self.sparse?.pieces();
-        Some(pieces.map(move |piece| match piece.is_hole {
-            true => Ok(Segment::hole(piece.len)),
-            false => Ok(Segment {
-                addr: first.wrapping_add(u64::from(piece.at)),
+    pub(crate) fn pieces(&self) -> Option<PartPieces> {
+        Some(PartPieces {
+            first: self.all.addr,
+            pieces: self.sparse?.pieces(),
+        })
+    }
+}
+
+/// The pieces of a part.
+pub(crate) struct PartPieces {
+    /// Where the part begins.
+    first: u64,
+    pieces: Pieces,
+}
+
+impl Iterator for PartPieces {
+    type Item = Result<Segment, CmdError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let piece = self.pieces.next()?;
+        Some(Ok(match piece.is_hole {
+            true => Segment::hole(piece.len),
+            false => Segment {
+                addr: self.first.wrapping_add(u64::from(piece.at)),
                 len: piece.len,
-            }),
+            },
         }))
     }
 }

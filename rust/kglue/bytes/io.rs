@@ -269,6 +269,14 @@ impl Place {
         retry.ok_or(outcome)
     }
 
+    /// That command is not tried again, as `error` says.
+    #[cold]
+    pub(crate) fn count_failed(&self, error: Error) -> Error {
+        self.shared.stats.error();
+        self.shared.stats.completed(1, Context::Sweep);
+        error
+    }
+
     /// What was read is in the buffer, or what was there is written, or `result` says why not: it
     /// is over, and all that it had given back. The caller has the buffer, until then. Any context.
     #[inline]

@@ -28,15 +28,19 @@ use crate::shims;
     improper_ctypes,
     reason = "of the kernel's structures only the address goes"
 )]
-// Safe to call: it asks for a disk that is there, which the type's invariant says, and is as its
-// header says it: see the constant below.
+// Safe to call: they ask for a disk that is there, and for a node that is shown, which the types'
+// invariants say, and are as their header says it: see the constants below.
 unsafe extern "C" {
     /// Shows the node; null: there is no memory, or no number. Sleeps.
-    safe fn hiops_bytes_show(disk: DiskRef<'_>) -> *mut shims::hiops_bytes_node;
+    safe fn hiops_bytes_show(disk: DiskRef<'_>) -> Option<Node>;
+    /// Takes the node away; `false`: it is open, and does not have to go. Sleeps.
+    safe fn hiops_bytes_hide(node: Node, has_to: bool) -> bool;
 }
 
 const _: [unsafe extern "C" fn(*mut gendisk) -> *mut shims::hiops_bytes_node; 1] =
     [shims::hiops_bytes_show];
+const _: [unsafe extern "C" fn(*mut shims::hiops_bytes_node, bool) -> bool; 1] =
+    [shims::hiops_bytes_hide];
 
 /// A disk's bytes.
 pub(crate) struct Bytes {
@@ -72,17 +76,25 @@ enum State {
     Gone,
 }
 
-/// A node that is shown; [`Bytes`] hides it.
+/// A node; [`Bytes`] hides it.
+///
+/// # Invariants
+/// It is shown.
+#[repr(transparent)]
 struct Node(NonNull<shims::hiops_bytes_node>);
 
 // SAFETY: it belongs to no thread.
 unsafe impl Send for Node {}
 
 impl Node {
-    /// Takes the node away; `false`: it is open, and does not have to go. Sleeps.
-    fn hide(&self, has_to: bool) -> bool {
-        // SAFETY: shown, and once hidden not used again: its owner drops it then.
-        unsafe { shims::hiops_bytes_hide(self.0.as_ptr(), has_to) }
+    /// Takes the node away; it comes back if it is open, and does not have to go. Sleeps.
+    fn hide(self, has_to: bool) -> Option<Self> {
+        // INVARIANT: shown still, if it was not hidden.
+        let shown = Self(self.0);
+        match hiops_bytes_hide(self, has_to) {
+            true => None,
+            false => Some(shown),
+        }
     }
 }
 
@@ -163,11 +175,10 @@ impl Bytes {
             DiskRef::new(disk.as_ptr())
         };
         first(disk, &memory);
-        let Some(node) = NonNull::new(hiops_bytes_show(disk)) else {
+        let Some(node) = hiops_bytes_show(disk) else {
             self.memory.store(null_mut(), Ordering::Release);
             return Err(Error::NoMemory);
         };
-        let node = Node(node);
         *state = State::On { node, memory };
         Ok(())
     }
@@ -175,14 +186,19 @@ impl Bytes {
     /// Has the node be there no more; `false`: it is open, and stays. Sleeps.
     pub(crate) fn turn_off(&self) -> bool {
         let mut state = self.state.lock();
-        match &*state {
-            State::On { node, .. } if !node.hide(false) => return false,
-            State::On { .. } => {}
-            State::Off | State::Gone => return true,
+        let (node, memory) = match core::mem::replace(&mut *state, State::Off) {
+            State::On { node, memory } => (node, memory),
+            other => {
+                *state = other;
+                return true;
+            }
+        };
+        if let Some(node) = node.hide(false) {
+            *state = State::On { node, memory };
+            return false;
         }
         // No file has it open.
         self.memory.store(null_mut(), Ordering::Release);
-        *state = State::Off;
         true
     }
 
@@ -192,7 +208,7 @@ impl Bytes {
         let mut state = self.state.lock();
         match core::mem::replace(&mut *state, State::Gone) {
             State::On { node, memory } => {
-                node.hide(true);
+                let _ = node.hide(true);
                 Some(memory)
             }
             State::Off | State::Gone => None,

@@ -387,7 +387,7 @@ proptest! {
         let rig = rig(BUCKETS[0].0, 0);
         let mut queue = rig.queue(0);
         let segments: Vec<_> = segments.iter().enumerate().map(|(n, s)| {
-            match holes >> (n % 64) & 1 {
+            match (holes >> (n % 64)) & 1 {
                 0 => *s,
                 _ => Segment::hole(s.len),
             }
