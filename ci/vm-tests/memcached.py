@@ -2,46 +2,23 @@
 # SPDX-License-Identifier: GPL-2.0
 """What memcached.sh asks of memcached: memcached.py VERB ARG...
 
-start ARG...: becomes memcached with these arguments, able to keep values on a device. set, mix, get
-PORT STATE COUNT [FIRST]: sets so many values, from that number on; gets as many at random, while
-every thirtieth request sets one anew; gets each. STATE is the file that says which content each has
-last been given. Each value that comes back is compared, byte by byte; the last line says how many
-came, and how many were missed or wrong.
+set, mix, get PORT STATE COUNT [FIRST]: sets so many values, from that number on; gets as many at
+random, while every thirtieth request sets one anew; gets each. STATE is the file that says which
+content each has last been given. Each value that comes back is compared, byte by byte; the last
+line says how many came, and how many were missed or wrong.
 """
 
-import ctypes
 import hashlib
 import json
 import os
 import random
 import socket
-import struct
 import sys
 
 SIZES = (100, 400, 2000)
 # Clients that ask at once, each for so many values before it looks at an answer.
 CLIENTS, AHEAD = 16, 8
 SETS = 30
-# linux/seccomp.h, linux/filter.h, linux/audit.h; x86-64's number of ftruncate.
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, MODE_FILTER = 38, 22, 2
-LOAD, JUMP_EQUAL, RETURN = 0x20, 0x15, 0x06
-ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-NR, FTRUNCATE = 0, 77
-
-
-def start(*words):
-    """Becomes memcached. It empties what it is given by ftruncate(2), which Linux knows for regular
-    files only, and ends where that fails: so it takes no device. Here the call does nothing, and
-    says that it was done."""
-    code = [(LOAD, 0, 0, NR), (JUMP_EQUAL, 0, 1, FTRUNCATE), (RETURN, 0, 0, ERRNO),
-            (RETURN, 0, 0, ALLOW)]
-    filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *one) for one in code))
-    program = struct.pack("HxxxxxxQ", len(code), ctypes.addressof(filters))
-    libc = ctypes.CDLL(None, use_errno=True)
-    for call in ((PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (PR_SET_SECCOMP, MODE_FILTER, program, 0, 0)):
-        if libc.prctl(*call):
-            raise OSError(ctypes.get_errno(), "prctl")
-    os.execvp("memcached", ["memcached", *words])
 
 
 def content(number, turn):
@@ -145,18 +122,15 @@ class Values:
 
 
 def main(verb, *args):
-    if verb == "start":
-        start(*args)
+    count, first = int(args[2]), int(args[3]) if args[3:] else 0
+    values = Values(args[0], args[1], range(first, first + count))
+    if verb == "set":
+        values.set(values.numbers)
+    elif verb == "get":
+        values.get(values.numbers)
     else:
-        count, first = int(args[2]), int(args[3]) if args[3:] else 0
-        values = Values(args[0], args[1], range(first, first + count))
-        if verb == "set":
-            values.set(values.numbers)
-        elif verb == "get":
-            values.get(values.numbers)
-        else:
-            values.mix()
-        values.end()
+        values.mix()
+    values.end()
 
 
 main(*sys.argv[1:])
