@@ -18,6 +18,7 @@ A table stands between two comments; what is between them is the result's, nobod
 import os
 import re
 
+import memcached
 import naps
 import naps_classes
 import naps_jump
@@ -28,8 +29,9 @@ import table
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name)
-         for name in ("README.md", "docs/results.md", "docs/results-tables.md")]
-KINDS = "table", "ratios", "summary", "naps", "classes", "jump", "ways", "sweep"
+         for name in ("README.md", "docs/memcached.md", "docs/results.md",
+                      "docs/results-tables.md")]
+KINDS = "table", "ratios", "summary", "naps", "classes", "jump", "ways", "sweep", "memcached"
 MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
@@ -132,6 +134,8 @@ def filled(page):
             text = naps_jump.table_of(load(*names)["rows"])
         elif match[2] == "ways":
             text = by_ways(load(*names))
+        elif match[2] == "memcached":
+            text = memcached.markdown(record.load(os.path.join(RESULTS, f"{names[0]}.json")))
         elif match[2] == "sweep":
             text = sweep.tables(load(*names)["rows"])
         else:
