@@ -124,7 +124,8 @@ if [ "${1:-}" = inside ]; then
 			cryptsetup open --key-file /etc/luks.key $d secret &&
 			mkfs.ext4 -q /dev/mapper/secret"
 		expect raid sh -c "mdadm --create /dev/md/data --run --homehost=server --level=1 \
-			--assume-clean --raid-devices=2 $e $f && mkfs.ext4 -q /dev/md/data &&
+			--assume-clean --raid-devices=2 $e $f && udevadm settle &&
+			mkfs.ext4 -q /dev/md/data &&
 			mdadm --detail --scan >>/etc/mdadm/mdadm.conf"
 		# As many partitions as have minors of their own on a SCSI disk, and two more.
 		expect partitions sfdisk -q "$g" < <(echo label: gpt; echo size=200M
