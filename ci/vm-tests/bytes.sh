@@ -152,8 +152,7 @@ some_more "$(on_debug 100 500)"
 over
 right crowd
 is_short || expect beyond-buffers fio --name=u --filename="$B" --size=600000 --bs=300 --rw=randrw \
-	--ioengine=io_uring --iodepth=800 --verify=crc32c --verify_state_save=0 \
-	--output="$OUT.fio"
+	--ioengine=io_uring --iodepth=800 --verify=crc32c --output="$OUT.fio"
 expect crowd-all-over all_over
 # Frozen, as for another elevator; and reset.
 modprobe -q mq-deadline
@@ -212,9 +211,9 @@ for holes in $(on_debug 1 '1 2'); do
 		moved no-holes-moved 4096
 	fi
 	expect "holes-$holes-check" check
-	is_short || expect "holes-$holes-uring" fio --name=h --filename="$B" --size=600000 --bs=300 \
-		--rw=randrw --ioengine=io_uring --iodepth=16 --verify=crc32c \
-		--verify_state_save=0 --output="$OUT.fio"
+	is_short || expect "holes-$holes-uring" fio --name=h --filename="$B" --size=600000 \
+		--bs=300 --rw=randrw --ioengine=io_uring --iodepth=16 --verify=crc32c \
+		--output="$OUT.fio"
 	expect "rmmod-holes-$holes" rmmod hiops
 done
 
