@@ -224,8 +224,12 @@ fn what_cannot_be_said_is_refused_and_leaves_nothing() {
     }
     let mut odd = two.clone();
     odd[0].addr += 1;
-    let refused = queue.run(&command(Op::Read, 0, 16), &odd);
-    assert_eq!(refused, Err(CmdError::Invalid));
+    let mut hole = two.clone();
+    hole[0] = Segment::hole(hole[0].len);
+    for segments in [odd, hole] {
+        let refused = queue.run(&command(Op::Read, 0, 16), &segments);
+        assert_eq!(refused, Err(CmdError::Invalid));
+    }
     assert!(rig.model.state().data_log().is_empty());
     assert_eq!(queue.run(&command(Op::Read, 0, 16), &two), Ok(()));
     data.unmap();
