@@ -12,12 +12,14 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- jump NAME -->                     what becomes of naps after a jump (bench/naps_jump.py)
   <!-- ways NAME -->                      what the second of hiops' ways has of what the first has
   <!-- sweep NAME -->                     on which devices (bench/sweep.py)
+  <!-- layers NAME -->                    what each layer takes of a read (bench/layers.py)
   <!-- end -->
 """
 
 import os
 import re
 
+import layers
 import memcached
 import naps
 import naps_classes
@@ -31,7 +33,8 @@ RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name)
          for name in ("README.md", "docs/memcached.md", "docs/results.md",
                       "docs/results-tables.md")]
-KINDS = "table", "ratios", "summary", "naps", "classes", "jump", "ways", "sweep", "memcached"
+KINDS = ("table", "ratios", "summary", "naps", "classes", "jump", "ways", "sweep", "memcached",
+         "layers")
 MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
@@ -136,6 +139,8 @@ def filled(page):
             text = by_ways(load(*names))
         elif match[2] == "memcached":
             text = memcached.markdown(record.load(os.path.join(RESULTS, f"{names[0]}.json")))
+        elif match[2] == "layers":
+            text = layers.markdown(record.load(os.path.join(RESULTS, f"{names[0]}.json")))
         elif match[2] == "sweep":
             text = sweep.tables(load(*names)["rows"])
         else:

@@ -33,6 +33,7 @@ class Stage:
         self.counter.check()
         self.costs = costs
         self.alone_ns = 0
+        self.blocks = []  # of the window just over, where the plugin counts by block
 
     def meter(self, options, files=("/proc/interrupts", "/proc/stat")):
         """bench/meter, which has begun to count."""
@@ -45,7 +46,7 @@ class Stage:
 
     def window(self):
         """What meter and the plugin told of the window just over."""
-        words, _ = self.counter.result()
+        words, self.blocks = self.counter.result()
         edges = []
         for which in ("begin", "end"):
             with open(f"{WORK}/edge.{which}") as text:

@@ -145,6 +145,17 @@ same identities "$(identities)" "$their_identities"
 # docs/operator.md says so.
 same no-transport "$(lsblk -dno TRAN /dev/hiops0n1 | tr -d ' ')" ''
 
+# A disk's bytes are its group's, too, and gone with the switch.
+for disk in $(disk_at "${AT[nvme]}") $(disk_at "${AT[sata]}"); do
+	echo 1 >"/sys/block/$disk/hiops/bytes"
+	udevadm settle
+	same "$disk-bytes" "$(stat -c '%F %a %U:%G' "/dev/${disk}_bytes")" \
+		'character special file 660 root:disk'
+	echo 0 >"/sys/block/$disk/hiops/bytes"
+	udevadm settle
+	same "$disk-no-bytes" "$(find /dev -name '*_bytes')" ''
+done
+
 sed -i 's/"o??d/"o??e/' /run/devices
 refused wrong-number "0000:00:05.0 goes back to nvme: the drive there is not \"o??e" \
 	tools/hiops-bind-all /run/devices
