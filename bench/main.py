@@ -15,8 +15,8 @@ import sys
 from errors import Failed, Wrong
 
 # What tells of results, on the host; the rest is in a guest.
-ON_THE_HOST = {"agree": "agree", "barriers": "barriers", "disk": "disk",
-               "layers": "layers", "memcached": "memcached", "models": "models", "naps": "naps", "pages": "pages",
+ON_THE_HOST = {"agree": "agree", "barriers": "barriers", "disk": "disk", "layers": "layers",
+               "memcached": "memcached", "models": "models", "naps": "naps", "pages": "pages",
                "plot": "plot", "plot-memcached": "plot_memcached", "plot-sweep": "plot_sweep",
                "plot-timed": "plot_timed", "read-path": "read_path", "sweep": "sweep",
                "timed": "timed", "timed-result": "timed_result", "yardsticks": "yardsticks"}
