@@ -336,7 +336,7 @@ impl<S: Site> AhciController<S> {
 
     /// Whether [`AhciController::run_eh`] is called for.
     pub fn is_eh_pending(&self) -> bool {
-        self.0.port().eh_pending.load(Ordering::SeqCst)
+        self.0.port().irq.is_eh_pending()
     }
 
     fn control<R>(
@@ -531,7 +531,7 @@ impl<S: Site> Controller for AhciController<S> {
 
     fn set_interrupt(&self, _vector: u16, enabled: bool) {
         let port = self.0.port();
-        port.irq_enabled.store(enabled, Ordering::SeqCst);
+        port.irq.enable(enabled);
         port.update_irq_mask();
     }
 }
@@ -539,9 +539,9 @@ impl<S: Site> Controller for AhciController<S> {
 impl<S: Site> AhciController<S> {
     #[cold]
     fn interrupt_slow(&self, port: &Port<S::Platform, S::Mmio>) -> Cause {
-        if port.control_active.load(Ordering::SeqCst) {
+        if port.irq.is_control_active() {
             // The control path looks itself, and nothing may be taken away from it.
-            port.regs.write(Reg::Ie, 0);
+            port.update_irq_mask();
             return Cause::None;
         }
         let status = port.regs.read(Reg::Is);

@@ -75,6 +75,7 @@ mod host;
 mod identify;
 mod init;
 mod internal;
+mod irq_mask;
 mod lpm;
 mod port;
 mod queue;

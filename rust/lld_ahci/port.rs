@@ -6,8 +6,8 @@
 //! `init`, `eh`, `lpm`, `internal`, `timeout_report`), as further methods of [`Port`].
 //!
 //! # Who writes what
-//! Issuer, drainer and interrupt handler write `active_tags`, `irq_undrained`, `eh_pending`, and
-//! the slots and the FISes in `memory`. All else is the control path's, of which the layer above
+//! Issuer, drainer and interrupt handler write `active_tags`, `irq_undrained`, `irq`, and the slots
+//! and the FISes in `memory`. All else is the control path's, of which the layer above
 //! makes one call at a time ([`Port::begin_control`], [`Port::end_control`]); what nobody else
 //! reads is in [`State`].
 //!
@@ -24,6 +24,7 @@ use hal::{poll_until, Backoff, Deadline, Error, Mmio, Platform, Progress, Steps}
 use crate::active::ActiveTags;
 use crate::cmd::{self, CommandSet, Memory};
 use crate::identify::DriveId;
+use crate::irq_mask::IrqMask;
 use crate::quirks::{DriveQuirks, HbaQuirks, QuirkContext};
 use crate::regs::{
     self, Cap, PortRegs, Reg, CMD_CLO, CMD_CR, CMD_FR, CMD_FRE, CMD_ST, STATUS_BSY, STATUS_DF,
@@ -62,14 +63,10 @@ pub struct Port<P: Platform, M: Mmio> {
     pub(crate) quirks: AtomicU64,
     /// How much the link may sleep.
     pub(crate) lpm: LpmState,
-    /// The layer above wants interrupts.
-    pub(crate) irq_enabled: AtomicBool,
-    /// Something came that the control path has to see to: no interrupts until it has.
-    pub(crate) eh_pending: AtomicBool,
+    /// Whether it interrupts.
+    pub(crate) irq: IrqMask,
     /// An interrupt was taken for the answer that is in memory, which nobody has looked at since.
     pub(crate) irq_undrained: AtomicBool,
-    /// The control path is at work, and looks at the registers itself.
-    pub(crate) control_active: AtomicBool,
     /// The drive that was served is gone.
     pub(crate) drive_gone: AtomicBool,
     /// The drive has a command of the driver's own, or one that was told alone, and did not answer
@@ -296,10 +293,8 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             progress: Progress::new(Step::Probe),
             quirks: AtomicU64::new(0),
             lpm: LpmState::default(),
-            irq_enabled: AtomicBool::new(false),
-            eh_pending: AtomicBool::new(false),
+            irq: IrqMask::new(),
             irq_undrained: AtomicBool::new(false),
-            control_active: AtomicBool::new(false),
             drive_gone: AtomicBool::new(false),
             cmd_timed_out: AtomicBool::new(false),
             timeout_report: Slot::default(),
@@ -341,40 +336,34 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// The control path begins: it looks at the registers itself, so they interrupt nobody.
     pub(crate) fn begin_control(&self) {
-        self.control_active.store(true, Ordering::SeqCst);
-        self.regs.write(Reg::Ie, 0);
+        self.irq.begin_control();
+        self.update_irq_mask();
     }
 
     /// The control path is done, and so is what it was called for.
     pub(crate) fn end_control(&self) {
-        self.active_tags.thaw();
+        let tags = &self.active_tags;
+        self.irq.end_control(|| tags.thaw(), || tags.freeze());
         self.issue_deferred();
-        self.eh_pending.store(false, Ordering::SeqCst);
-        self.control_active.store(false, Ordering::SeqCst);
         self.update_irq_mask();
     }
 
-    /// `PxIE` as the port's state and the layer above want it. A thread that silences the port
-    /// at the same time may lose: then the next interrupt does it again.
+    /// `PxIE` as the port's state and the layer above want it. Any context.
     pub(crate) fn update_irq_mask(&self) {
-        let silent = !self.irq_enabled.load(Ordering::SeqCst)
-            || self.eh_pending.load(Ordering::SeqCst)
-            || self.control_active.load(Ordering::SeqCst);
-        let enabled = match (silent, self.active_tags.is_stopped()) {
-            (true, _) => 0,
-            (false, true) => regs::IS_HOTPLUG,
-            (false, false) => regs::IS_DONE | regs::IS_ERROR,
+        let enabled = || match self.active_tags.is_stopped() {
+            true => regs::IS_HOTPLUG,
+            false => regs::IS_DONE | regs::IS_ERROR,
         };
-        self.regs.write(Reg::Ie, enabled);
+        self.irq
+            .apply(enabled, |value| self.regs.write(Reg::Ie, value));
     }
 
     /// Calls for error handling: until then nothing is issued, and the port does not interrupt.
     /// Returns whether [`Site::schedule_eh`] has to be called.
     #[cold]
     pub(crate) fn request_eh(&self) -> bool {
-        self.active_tags.freeze();
-        let first = !self.eh_pending.swap(true, Ordering::SeqCst);
-        self.regs.write(Reg::Ie, 0);
+        let first = self.irq.request_eh(|| self.active_tags.freeze());
+        self.update_irq_mask();
         first
     }
 }

@@ -288,8 +288,7 @@ impl<S: Site> AhciQueue<S> {
         }
         side.polls = side.polls.wrapping_add(1);
         // Errors that no interrupt reports, as there are none.
-        if side.polls & (ERROR_POLL_INTERVAL - 1) == 0 && !port.irq_enabled.load(Ordering::Relaxed)
-        {
+        if side.polls & (ERROR_POLL_INTERVAL - 1) == 0 && !port.irq.is_enabled() {
             self.check_errors();
         }
         false
@@ -408,7 +407,7 @@ impl<S: Site> AhciQueue<S> {
         side.announced = 0;
         // After an error, whose FIS may have been cleared by an earlier look: some HBAs clear PxCI
         // of the command that failed, too.
-        let eh_pending = port.eh_pending.load(Ordering::SeqCst);
+        let eh_pending = port.irq.is_eh_pending();
         if eh_pending || !port.active_tags.answered.load(Ordering::Relaxed) {
             return 0;
         }
