@@ -16,18 +16,15 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "load.h"
 
 #define SETS 30
 #define MOST_BYTES 4096
@@ -40,9 +37,6 @@
 /* A pause after so many bytes: who sets faster than memcached flushes has values evicted. */
 #define PIECE 200000
 #define PAUSE_US 20000
-/* Latencies to 1.6 %: 64 steps for each power of two. */
-#define STEPS 64
-#define POWERS 40
 
 struct connection {
 	int fd;
@@ -57,16 +51,11 @@ static struct connection conns[MOST_CONNECTIONS];
 static uint32_t keys, bytes;
 /* Of each key: how often it was set, as asked for and as acknowledged. */
 static uint32_t *asked, *stored;
-static uint64_t histogram[POWERS * STEPS], dice = 88172645463325252u;
+static struct histogram histogram;
+static uint64_t dice = 88172645463325252u;
 static uint64_t sets, missed, wrong;
 static volatile uint64_t *gets;
 static volatile sig_atomic_t over, anew;
-
-static void fail(const char *what)
-{
-	perror(what);
-	exit(1);
-}
 
 static void on_signal(int number)
 {
@@ -74,46 +63,6 @@ static void on_signal(int number)
 		over = 1;
 	else
 		anew = 1;
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static uint32_t roll(uint32_t below)
-{
-	dice ^= dice << 13;
-	dice ^= dice >> 7;
-	dice ^= dice << 17;
-	return (uint32_t)((dice >> 32) * below >> 32);
-}
-
-/* A word of a value: of each place, key and turn another; the first says which. */
-static inline uint64_t word(uint32_t key, uint32_t turn, uint32_t at)
-{
-	uint64_t first = (uint64_t)turn << 32 | key;
-
-	return at ? first * 0x9e3779b97f4a7c15u + at * 0xd6e8feb86659fd93u : first;
-}
-
-static void make(char *to, uint32_t key, uint32_t turn)
-{
-	uint32_t at = 0, left = bytes;
-
-	for (; left >= 8; left -= 8, at++) {
-		uint64_t next = word(key, turn, at);
-
-		memcpy(to + at * 8, &next, 8);
-	}
-	if (left) {
-		uint64_t next = word(key, turn, at);
-
-		memcpy(to + at * 8, &next, left);
-	}
 }
 
 /* Whether it is what the key had at some time since `floor`. */
@@ -153,7 +102,7 @@ static void ask_set(struct connection *c, uint32_t key)
 
 	c->key = key;
 	c->sets = true;
-	make(text + head, key, ++asked[key]);
+	make(text + head, bytes, key, ++asked[key]);
 	memcpy(text + head + bytes, "\r\n", 2);
 	send_all(c->fd, text, (size_t)head + bytes + 2);
 }
@@ -174,34 +123,10 @@ static void ask_get(struct connection *c, uint32_t key)
 static void ask(struct connection *c)
 {
 	c->have = 0;
-	if (roll(SETS))
-		ask_get(c, roll(keys));
+	if (roll(&dice, SETS))
+		ask_get(c, roll(&dice, keys));
 	else
-		ask_set(c, roll(keys));
-}
-
-static void note(uint64_t ns)
-{
-	int power = 63 - __builtin_clzll(ns | STEPS);
-	uint64_t step = ns >> (power - 6) & (STEPS - 1);
-	size_t at = (size_t)(power - 6) * STEPS + step;
-
-	if (ns >= STEPS && at < POWERS * STEPS)
-		histogram[at]++;
-}
-
-static uint64_t percentile(double share)
-{
-	uint64_t all = 0, seen = 0;
-
-	for (size_t i = 0; i < POWERS * STEPS; i++)
-		all += histogram[i];
-	for (size_t i = 0; i < POWERS * STEPS; i++) {
-		seen += histogram[i];
-		if (seen && (double)seen >= share * (double)all)
-			return (STEPS + i % STEPS) << (i / STEPS);
-	}
-	return 0;
+		ask_set(c, roll(&dice, keys));
 }
 
 /* The bytes of the answer that is there if it is whole, or 0. */
@@ -238,7 +163,7 @@ static void answered(struct connection *c, size_t length)
 		sets++;
 		return;
 	}
-	note(now() - c->begun);
+	note(&histogram, now() - c->begun);
 	++*gets;
 	if (length == 5 && !memcmp(c->in, "END\r\n", 5))
 		missed++;
@@ -286,17 +211,6 @@ static void fill(uint32_t first, uint32_t end)
 	memcpy(stored + first, asked + first, (end - first) * sizeof(*asked));
 }
 
-/* Says how many were set, and waits for a line. */
-static void tell(uint32_t count)
-{
-	char line[16];
-
-	printf("filled %" PRIu32 "\n", count);
-	fflush(stdout);
-	if (!fgets(line, sizeof(line), stdin))
-		exit(1);
-}
-
 static void ask_all(unsigned int count)
 {
 	struct epoll_event events[64], event = { .events = EPOLLIN };
@@ -314,7 +228,7 @@ static void ask_all(unsigned int count)
 		if (n < 0 && errno != EINTR)
 			fail("asker: epoll");
 		if (anew) {
-			memset(histogram, 0, sizeof(histogram));
+			memset(&histogram, 0, sizeof(histogram));
 			anew = 0;
 		}
 		for (int i = 0; i < n; i++) {
@@ -373,13 +287,12 @@ int main(int argc, char **argv)
 	/* The others have the numbers behind. */
 	fill(0, keys - last);
 	fill(keys, all);
-	tell(all - last);
+	tell_filled(all - last);
 	fill(keys - last, keys);
-	tell(last);
+	tell_filled(last);
 	ask_all(count);
 	printf("gets %" PRIu64 "\nsets %" PRIu64 "\nmissed %" PRIu64 "\nwrong %" PRIu64 "\n", *gets,
 	       sets, missed, wrong);
-	printf("p50 %" PRIu64 "\np99 %" PRIu64 "\np999 %" PRIu64 "\n", percentile(0.5),
-	       percentile(0.99), percentile(0.999));
+	tell_latencies(&histogram);
 	return 0;
 }

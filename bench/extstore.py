@@ -13,20 +13,17 @@ import mmap
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import time
 
-import account
-import counting
+import boot
+import client
 import models
 import record
 import sides
-import yardstick
 from errors import Failed
-from matrix import COSTS
-from stage import WORK, Stage
+from stage import WORK
 
 # Values of so many bytes: how many there are. Some 5 to 12 MB of them, and as much again of others;
 # memcached has SLABS MiB for what it finds them by, and for what is not yet on the drive.
@@ -47,26 +44,10 @@ OWN = ("bytes",)
 # Seconds of the machine's until memcached's flusher, which has nothing to do any more, looks for
 # work some 300 times a second only.
 SETTLE = 5
-# The limits of a wait, in seconds of the machine's.
-LONG = 300
 SOCKET = f"{WORK}/memcached.sock"
 GROUPS = "/run/groups"
 # cachestat(2) on x86-64.
 CACHESTAT = 451
-
-
-def until(what, true):
-    """Waits until it is true."""
-    end = time.monotonic() + LONG
-    while not true():
-        if time.monotonic() > end:
-            raise Failed(f"{what}: not within {LONG} s")
-        time.sleep(0.02)
-
-
-def numbers(text):
-    """{name: number} of lines "NAME NUMBER"."""
-    return {name: int(value) for name, value in map(str.split, text.splitlines())}
 
 
 class Group:
@@ -92,7 +73,7 @@ class Group:
     def limit(self, cache):
         """Its memory is what it has now, and so many bytes of page cache."""
         with open(f"{self.path}/memory.stat", encoding="ascii") as text:
-            has = numbers(text.read())["file"]
+            has = client.numbers(text.read())["file"]
         with open(f"{self.path}/memory.current", encoding="ascii") as text:
             self.write("memory.max", int(text.read()) - has + cache)
 
@@ -109,7 +90,7 @@ class Memcached:
             os.unlink(SOCKET)
         self.process = subprocess.Popen(command, preexec_fn=group.join,
                                         env={**os.environ, "LD_PRELOAD": f"{WORK}/device.so"})
-        until("memcached's socket", lambda: os.path.exists(SOCKET) or self.process.poll())
+        client.until("memcached's socket", lambda: os.path.exists(SOCKET) or self.process.poll())
         self.connection = socket.socket(socket.AF_UNIX)
         self.connection.connect(SOCKET)
         self.answers = self.connection.makefile()
@@ -134,52 +115,11 @@ class Memcached:
             raise Failed(f"memcached ended with status {self.process.returncode}")
 
 
-class Asker:
+def asker(value, connections, last):
     """bench/asker, which fills memcached; of the keys the `last` ones when it is told to."""
-
-    def __init__(self, value, connections, last):
-        path = f"{WORK}/gets"
-        with open(path, "wb") as file:
-            file.write(bytes(8))
-        self.process = subprocess.Popen(
-            [f"{WORK}/asker", SOCKET, str(KEYS[value]), str(value), str(connections), path,
-             str(last)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        with open(path, "r+b") as file:
-            self.counter = mmap.mmap(file.fileno(), 8)
-
-    def filled(self):
-        """Waits until it has set values: how many."""
-        words = self.process.stdout.readline().split()
-        if words[:1] != ["filled"]:
-            raise Failed(f"bench/asker did not fill memcached: status {self.process.wait()}")
-        return int(words[1])
-
-    def go_on(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-
-    def gets(self):
-        return struct.unpack("Q", self.counter)[0]
-
-    def wait(self, more):
-        """Until it has got so many more; the ns that each took."""
-        first, began = self.gets(), time.monotonic_ns()
-        until(f"{more} gets", lambda: self.gets() >= first + more or self.process.poll())
-        return (time.monotonic_ns() - began) / max(self.gets() - first, 1)
-
-    def end(self):
-        """What it tells."""
-        self.process.terminate()
-        told = self.process.stdout.read()
-        if self.process.wait():
-            raise Failed(f"bench/asker ended with status {self.process.returncode}")
-        return numbers(told)
-
-
-def reads_of(disk, table):
-    """Reads that a text of /proc/diskstats has of the disk; none of no disk."""
-    return sum(int(words[3]) for words in map(str.split, table.splitlines())
-               if len(words) > 14 and words[2] == disk)
+    path = client.counter("gets")
+    return client.Client(["asker", SOCKET, str(KEYS[value]), str(value), str(connections), path,
+                          str(last)], path)
 
 
 def cache_of(path):
@@ -229,16 +169,16 @@ class Place:
             file.write("3")
 
 
-def fill(memcached, asker, place):
+def fill(memcached, asks, place):
     """All values are where they belong: the bytes of those on the drive, or in memory."""
-    stored = asker.filled()
+    stored = asks.filled()
     if place.path:
-        until("memcached's flush",
-              lambda: int(memcached.stats()["extstore_objects_written"]) >= stored)
+        client.until("memcached's flush",
+                     lambda: int(memcached.stats()["extstore_objects_written"]) >= stored)
         memcached.keep()
         os.sync()
-    asker.go_on()
-    stored += asker.filled()
+    asks.go_on()
+    stored += asks.filled()
     time.sleep(SETTLE)
     return int(memcached.stats()["bytes"]) // stored
 
@@ -247,22 +187,22 @@ def cell(stage, place, value, threads, gets):
     """One row: values of so many bytes, as many threads and connections, so many gets."""
     group = Group()
     memcached = Memcached(group, place.path, threads)
-    asker = Asker(value, threads, KEYS[value] // CACHED if place.name in OWN else 0)
-    values = fill(memcached, asker, place) * KEYS[value]
+    asks = asker(value, threads, KEYS[value] // CACHED if place.name in OWN else 0)
+    values = fill(memcached, asks, place) * KEYS[value]
     filled = place.cache()
-    asker.go_on()
-    asker.wait(WARM)
+    asks.go_on()
+    asks.wait(WARM)
     if place.disk and place.name not in OWN:
         group.limit(values // CACHED)
-    pace = asker.wait(WARM)
+    pace = asks.wait(WARM)
     before = memcached.stats()
-    asker.process.send_signal(signal.SIGUSR1)
+    asks.process.send_signal(signal.SIGUSR1)
     meter = stage.meter(["-n", str(int(pace * gets)), "-c", f"{WORK}/gets"],
                         ("/proc/interrupts", "/proc/stat", "/proc/diskstats"))
     if meter.wait():
         raise Failed(f"bench/meter ended with status {meter.returncode}")
     after, cached = memcached.stats(), place.cache()
-    told, seen = asker.end(), stage.window()
+    told, seen = asks.end(), stage.window()
     group.write("memory.max", "max")
     memcached.end()
     place.leave()
@@ -280,7 +220,7 @@ def row(place, value, threads, seen, told, before, after, memory):
             "cpu_ns": seen.for_io(0) / gets, "p50_ns": told["p50"], "p99_ns": told["p99"],
             "p999_ns": told["p999"], "elapsed_ns": seen.elapsed, "busy_ns": seen.busy,
             "from_store": grown["get_extstore"] / grown["cmd_get"],
-            "reads": seen.between(lambda text: reads_of(place.disk, text)) / gets,
+            "reads": seen.between(lambda text: client.reads_of(place.disk, text)) / gets,
             "switches": seen.switches / gets, "interrupts": seen.all_interrupts / gets,
             **memory, "evictions": int(after["evictions"]),
             "badcrc": int(after.get("badcrc_from_extstore", 0)),
@@ -297,25 +237,15 @@ def told_of(new):
 
 
 def options(parser):
-    parser.add_argument("--counts", required=True, help="the plugin's out= file")
-    parser.add_argument("--places", required=True, help="SIDE=ADDRESS,...: each side's drive")
+    boot.guest_options(parser)
     parser.add_argument("--sides", default=",".join(SIDES))
     parser.add_argument("--values", default=",".join(map(str, KEYS)))
     parser.add_argument("--threads", default=",".join(map(str, THREADS)))
     parser.add_argument("--gets", type=int, default=16000, help="in each window")
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--set", default="")
-    parser.add_argument("--yardsticks", action="store_true")
-    parser.add_argument("--json", required=True, help="where the results go")
 
 
 def run(args):
-    counting.quiet()
-    model = models.varied(models.load(args.model), args.set)
-    if args.yardsticks:
-        yardstick.hold(yardstick.readings(model))
-    stage = Stage(args.counts, account.Costs(*(model.guest_ns(key) for key in COSTS)))
-    addresses = dict(one.split("=") for one in args.places.split(","))
+    stage, addresses = boot.prepared(args)
     places = [Place(name, addresses) for name in args.sides.split(",")]
     rows = []
     for value in map(int, args.values.split(",")):

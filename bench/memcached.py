@@ -8,25 +8,13 @@ equal ones of the model. Table on stdout, in real units; JSON in bench/results/,
 clock.
 """
 
-import os
-import shlex
-import subprocess
-import tempfile
-
+import boot
 import extstore
-import models
-import record
 import table
-import timed
-import timed_result
-import yardstick
-from drives import HERE
-from errors import Failed, Wrong
+from errors import Wrong
 
 # The drive's PCI slot of each side that has one.
 SLOTS = {"nvme": 0x10, "hiops": 0x11, "ext4": 0x12, "bytes": 0x13}
-# A drive that keeps what it is given.
-STORE = "store=1"
 TIMES = ("cpu_ns", "p50_ns", "p99_ns", "p999_ns", "elapsed_ns", "busy_ns")
 # What has no drive: nothing of it is over nvme's.
 BASES = "memory", "tmpfs"
@@ -130,40 +118,13 @@ def markdown(result):
     return table.markdown(header, [[load, NAMES[side], *row] for load, side, row in texts(result)])
 
 
-def drive(model, slot):
-    """QEMU's arguments of the drive there."""
-    return shlex.join(["-drive", model.drive(f"m{slot:x}"), "-device",
-                       f"nvme,id=nv{slot:x},serial=timed{slot:x},drive=m{slot:x},addr={slot:x},"
-                       f"{model.nvme()}"])
-
-
-def command(args, model, scratch):
-    """What boots the machine."""
-    counts = os.path.join(scratch, "counts")
-    plugin = f"{HERE}/.build/libcount.so".replace(",", ",,") + ",out=" + counts.replace(",", ",,")
-    words = [os.path.join(HERE, "..", "ci", "vm"), "--timed", "--cpus", "1",
-             "--timeout", str(timed.LIMIT), "--qemu", f"-plugin '{plugin}'"]
-    if not args.unheld:
-        words += ["--qemu", shlex.join(yardstick.arguments(model))]
-    for slot in SLOTS.values():
-        words += ["--qemu", drive(model, slot)]
-    places = ",".join(f"{side}=0000:00:{slot:x}.0" for side, slot in SLOTS.items())
-    words += ["--", "python3", os.path.join(HERE, "main.py"), "extstore", "--counts", counts,
-              "--places", places, "--sides", args.sides, "--values", args.values, "--threads",
-              args.threads, "--gets", str(args.gets), "--model", model.name, "--set", STORE,
-              "--json", os.path.join(scratch, "json")]
-    return words + (["--yardsticks"] if not args.unheld else [])
-
-
 def options(parser):
-    parser.add_argument("--model", default="tlc", help="one of bench/models, NVMe (tlc)")
+    boot.options(parser)
     parser.add_argument("--sides", default=",".join(extstore.SIDES),
                         help=f"({','.join(extstore.SIDES)})")
     parser.add_argument("--values", default=",".join(map(str, extstore.KEYS)))
     parser.add_argument("--threads", default=",".join(map(str, extstore.THREADS)))
     parser.add_argument("--gets", type=int, default=16000, help="in each window (16000)")
-    parser.add_argument("--label", default="", help="added to the result's name")
-    parser.add_argument("--unheld", action="store_true", help="without the yardsticks")
 
 
 def checked(args):
@@ -178,21 +139,9 @@ def checked(args):
 
 
 def run(args):
-    model = models.varied(models.load(checked(args).model), STORE)
-    os.makedirs(f"{HERE}/results", exist_ok=True)
-    subprocess.run([os.path.join(HERE, "build")], check=True)
-    with tempfile.TemporaryDirectory(dir=f"{HERE}/results") as scratch:
-        with open(os.path.join(scratch, "counts"), "w"):
-            pass  # the plugin's, which the guest may read before there is anything in it
-        done = subprocess.run(command(args, model, scratch),
-                              env={**os.environ, **model.environment()})
-        if done.returncode:
-            raise Failed(f"the machine ended with status {done.returncode}; no result was written")
-        result = {"model": model.name, "device": model.device, "scale": models.SCALE,
-                  **record.load(os.path.join(scratch, "json"))}
-        result["rows"] = ordered(result["rows"])
-    words = ["memcached", "" if model.name == "tlc" else model.name, args.label]
-    path_of = os.path.join(HERE, "results", "-".join(filter(None, words)) + ".json")
-    with open(path_of, "w") as out:
-        out.write(timed_result.text_of(result))
+    words = ["extstore", "--sides", checked(args).sides, "--values", args.values, "--threads",
+             args.threads, "--gets", str(args.gets)]
+    result = boot.measured(args, SLOTS, words)
+    result["rows"] = ordered(result["rows"])
+    boot.save("memcached", args, result)
     print(*lines(result), sep="\n")

@@ -3,7 +3,8 @@
 
 import unittest
 
-import extstore
+import boot
+import client
 import main
 import memcached
 import models
@@ -74,8 +75,8 @@ class Boot(unittest.TestCase):
                 arguments(*words)
 
     def test_drives_are_alike_and_keep_what_they_are_given(self):
-        model = models.varied(models.load("tlc"), memcached.STORE)
-        words = memcached.command(arguments("--unheld"), model, "/scratch")
+        model = models.varied(models.load("tlc"), boot.STORE)
+        words = boot.command(arguments("--unheld"), model, "/scratch", memcached.SLOTS, [])
         drives = [word for word in words if word.startswith("-drive")]
         self.assertEqual(len(drives), 4)
         self.assertTrue(all("store=on" in drive for drive in drives))
@@ -90,7 +91,7 @@ class Guest(unittest.TestCase):
     def test_reads_of_a_disk(self):
         table = ("259 0 nvme0n1 7 0 56 1 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
                  "259 1 hiops0n1 9 0 72 1 0 0 0 0 0 1 1 0 0 0 0 0 0\n")
-        self.assertEqual([extstore.reads_of(disk, table) for disk in ("hiops0n1", None)], [9, 0])
+        self.assertEqual([client.reads_of(disk, table) for disk in ("hiops0n1", None)], [9, 0])
 
     def test_numbers(self):
-        self.assertEqual(extstore.numbers("gets 5\nwrong 0\n"), {"gets": 5, "wrong": 0})
+        self.assertEqual(client.numbers("gets 5\nwrong 0\n"), {"gets": 5, "wrong": 0})
