@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """One boot of the timed machine, with a drive of a model that keeps data for each side: what a
-store is measured in (memcached.py). Result in bench/results/, by the machine's clock.
+store is measured in (memcached.py, kv_bytes.py). Result in bench/results/, by the machine's clock.
 """
 
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The client of a key-value store inside a guest: a program that fills it and then asks (asker.c),
-and what is read beside it."""
+"""The client of a key-value store inside a guest: a program that fills it and then asks (asker.c,
+kvstore.c), and what is read beside it."""
 
 import mmap
 import os

@@ -13,12 +13,15 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- ways NAME -->                      what the second of hiops' ways has of what the first has
   <!-- sweep NAME -->                     on which devices (bench/sweep.py)
   <!-- layers NAME -->                    what each layer takes of a read (bench/layers.py)
+  <!-- memcached NAME -->                 memcached on drives (bench/memcached.py)
+  <!-- kv NAME -->                        a store, packed and padded (bench/kv_bytes.py)
   <!-- end -->
 """
 
 import os
 import re
 
+import kv_bytes
 import layers
 import memcached
 import naps
@@ -33,8 +36,9 @@ RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name)
          for name in ("README.md", "docs/memcached.md", "docs/results.md",
                       "docs/results-tables.md")]
-KINDS = ("table", "ratios", "summary", "naps", "classes", "jump", "ways", "sweep", "memcached",
-         "layers")
+# Kinds of tables that the results of a program of its own are told by.
+PROGRAMS = {"kv": kv_bytes, "layers": layers, "memcached": memcached}
+KINDS = "table", "ratios", "summary", "naps", "classes", "jump", "ways", "sweep", *PROGRAMS
 MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
@@ -137,10 +141,9 @@ def filled(page):
             text = naps_jump.table_of(load(*names)["rows"])
         elif match[2] == "ways":
             text = by_ways(load(*names))
-        elif match[2] == "memcached":
-            text = memcached.markdown(record.load(os.path.join(RESULTS, f"{names[0]}.json")))
-        elif match[2] == "layers":
-            text = layers.markdown(record.load(os.path.join(RESULTS, f"{names[0]}.json")))
+        elif match[2] in PROGRAMS:
+            result = record.load(os.path.join(RESULTS, f"{names[0]}.json"))
+            text = PROGRAMS[match[2]].markdown(result)
         elif match[2] == "sweep":
             text = sweep.tables(load(*names)["rows"])
         else:

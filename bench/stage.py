@@ -27,7 +27,8 @@ class Stage:
     def __init__(self, counts, costs):
         shutil.rmtree(WORK, ignore_errors=True)
         os.makedirs(WORK)
-        for program in ("meter", "hog", "slice", "hybrid.so", "asker", "device.so"):
+        for program in ("meter", "hog", "slice", "hybrid.so", "asker", "device.so",
+                        "kvstore"):
             shutil.copy2(os.path.join(HERE, ".build", program), WORK)
         self.counter = counting.Counter(counts)
         self.counter.check()
