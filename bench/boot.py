@@ -20,6 +20,9 @@ from errors import Failed
 from matrix import COSTS
 from stage import Stage
 
+# What boots it begins with.
+BEGINS = (os.path.join(HERE, "..", "ci", "vm"), "--timed", "--cpus", "1", "--timeout",
+          str(timed.LIMIT))
 # A drive that keeps what it is given.
 STORE = "store=1"
 
@@ -31,38 +34,47 @@ def drive(model, slot):
                        f"{model.nvme()}"])
 
 
+def plugin(scratch, options=""):
+    """QEMU's argument of the counting plugin, whose counts go into `scratch`; the `options` begin
+    with a comma."""
+    out = os.path.join(scratch, "counts").replace(",", ",,")
+    return ["--qemu", f"-plugin '{HERE.replace(',', ',,')}/.build/libcount.so{options},out={out}'"]
+
+
 def command(args, model, scratch, slots, words):
     """What boots the machine, with a drive in each of `slots` {side: PCI slot}; `words` are
     main.py's in it."""
-    counts = os.path.join(scratch, "counts")
-    plugin = f"{HERE}/.build/libcount.so".replace(",", ",,") + ",out=" + counts.replace(",", ",,")
-    boot = [os.path.join(HERE, "..", "ci", "vm"), "--timed", "--cpus", "1",
-            "--timeout", str(timed.LIMIT), "--qemu", f"-plugin '{plugin}'"]
+    boot = [*BEGINS, *plugin(scratch)]
     if not args.unheld:
         boot += ["--qemu", shlex.join(yardstick.arguments(model))]
     for slot in slots.values():
         boot += ["--qemu", drive(model, slot)]
     places = ",".join(f"{side}=0000:00:{slot:x}.0" for side, slot in slots.items())
-    boot += ["--", "python3", os.path.join(HERE, "main.py"), *words, "--counts", counts,
+    boot += ["--", "python3", os.path.join(HERE, "main.py"), *words,
+             "--counts", os.path.join(scratch, "counts"),
              "--places", places, "--model", model.name, "--set", STORE,
              "--json", os.path.join(scratch, "json")]
     return boot + (["--yardsticks"] if not args.unheld else [])
 
 
-def measured(args, slots, words):
-    """The result of a boot; `words` and `slots` as command() has them."""
-    model = models.varied(models.load(args.model), STORE)
+def result_of(model, command):
+    """The result of the boot that `command`(scratch) says: the JSON in that folder."""
     os.makedirs(f"{HERE}/results", exist_ok=True)
     subprocess.run([os.path.join(HERE, "build")], check=True)
     with tempfile.TemporaryDirectory(dir=f"{HERE}/results") as scratch:
         with open(os.path.join(scratch, "counts"), "w"):
             pass  # the plugin's, which the guest may read before there is anything in it
-        done = subprocess.run(command(args, model, scratch, slots, words),
-                              env={**os.environ, **model.environment()})
+        done = subprocess.run(command(scratch), env={**os.environ, **model.environment()})
         if done.returncode:
             raise Failed(f"the machine ended with status {done.returncode}; no result was written")
         return {"model": model.name, "device": model.device, "scale": models.SCALE,
                 **record.load(os.path.join(scratch, "json"))}
+
+
+def measured(args, slots, words):
+    """The result of a boot; `words` and `slots` as command() has them."""
+    model = models.varied(models.load(args.model), STORE)
+    return result_of(model, lambda scratch: command(args, model, scratch, slots, words))
 
 
 def save(name, args, result):

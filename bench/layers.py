@@ -10,17 +10,13 @@ JSON in bench/results/, by the machine's clock.
 """
 
 import os
-import shlex
-import subprocess
-import tempfile
 
+import boot
 import models
-import record
 import table
 import timed
 import timed_result
 from drives import HERE
-from errors import Failed
 
 # How the drive is reached, and by which driver's PCI function.
 SIDES = {"ahci": (0x10, "sata"), "nvme": (0x11, "nvme"), "hiops": (0x12, "nvme"),
@@ -135,14 +131,11 @@ def lines(result):
 
 def command(model, scratch):
     """What boots the machine."""
-    counts = os.path.join(scratch, "counts")
-    plugin = "{},profile=on,out={}".format(*(path.replace(",", ",,") for path in (
-        f"{HERE}/.build/libcount.so", counts)))
-    words = [os.path.join(HERE, "..", "ci", "vm"), "--timed", "--cpus", "1", "--timeout",
-             str(timed.LIMIT), "--qemu", f"-plugin '{plugin}'"]
+    words = [*boot.BEGINS, *boot.plugin(scratch, ",profile=on")]
     for slot, kind in SIDES.values():
         words += timed.drive(model, kind, slot, 1)
-    return words + ["--", "python3", os.path.join(HERE, "main.py"), "layered", "--counts", counts,
+    return words + ["--", "python3", os.path.join(HERE, "main.py"), "layered",
+                    "--counts", os.path.join(scratch, "counts"),
                     "--model", model.name, "--json", os.path.join(scratch, "json")]
 
 
@@ -152,16 +145,7 @@ def options(parser):
 
 def run(args):
     model = models.load(args.model)
-    os.makedirs(f"{HERE}/results", exist_ok=True)
-    subprocess.run([os.path.join(HERE, "build")], check=True)
-    with tempfile.TemporaryDirectory(dir=f"{HERE}/results") as scratch:
-        with open(os.path.join(scratch, "counts"), "w"):
-            pass  # the plugin's, which the guest may read before there is anything in it
-        done = subprocess.run(command(model, scratch), env={**os.environ, **model.environment()})
-        if done.returncode:
-            raise Failed(f"the machine ended with status {done.returncode}; no result was written")
-        result = {"model": model.name, "device": model.device, "scale": models.SCALE,
-                  **record.load(os.path.join(scratch, "json"))}
+    result = boot.result_of(model, lambda scratch: command(model, scratch))
     with open(os.path.join(HERE, "results", "layers.json"), "w") as out:
         out.write(timed_result.text_of(result))
     print(*lines(result), sep="\n")
