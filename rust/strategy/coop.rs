@@ -86,6 +86,14 @@ impl<P: Platform> Coop<P> {
         &self.foresight
     }
 
+    /// What is at stake where a trial may take `least` sleeps, or as many as threads wait, about:
+    /// who is not known to wait is yielded to by nobody, and who is let run by few comes back too
+    /// soon. So where many begin at once, a few that try it do so in vain, and all of them do not.
+    #[inline]
+    fn stakes_of_all(costs: &Costs, view: &impl View, least: u64) -> Stakes {
+        stakes(costs, view.outstanding().clamp(least, MOST))
+    }
+
     /// Whether several commands are worth telling the device of at once.
     #[inline]
     fn coalesces(view: &impl View) -> bool {
@@ -243,7 +251,8 @@ impl<P: Platform> Coop<P> {
             true => {
                 let saved = costs.sleep_ns.saturating_sub(ns);
                 self.spinning.earn(saved, stakes, now_ms);
-                self.visits.earn(saved, stakes, now_ms);
+                let visits = Self::stakes_of_all(&costs, view, TRIAL);
+                self.visits.earn(saved, visits, now_ms);
             }
             false => self.spinning.spend(ns, stakes, now_ms),
         }
@@ -252,7 +261,8 @@ impl<P: Platform> Coop<P> {
     fn slept(&self, view: &impl View, ns: u64) {
         let now_ms = view.now_ms();
         let tried = self.visits.has_credit();
-        self.visits.spend(ns, stakes(&view.costs(), TRIAL), now_ms);
+        let visits = Self::stakes_of_all(&view.costs(), view, TRIAL);
+        self.visits.spend(ns, visits, now_ms);
         // A trial of coming by is one of all that is done there.
         if !tried && self.visits.has_credit() {
             self.spinning.hasten();
@@ -262,7 +272,8 @@ impl<P: Platform> Coop<P> {
 
     fn yielded(&self, view: &impl View, found: bool) {
         let (costs, now_ms) = (view.costs(), view.now_ms());
-        let (visits, yielding) = (stakes(&costs, TRIAL), stakes(&costs, YIELDING));
+        let visits = Self::stakes_of_all(&costs, view, TRIAL);
+        let yielding = Self::stakes_of_all(&costs, view, YIELDING);
         match found {
             true => {
                 let saved = costs.sleep_ns.saturating_sub(costs.yield_ns);

@@ -48,8 +48,9 @@ pub(super) struct Machine {
     pub(super) in_handler: AtomicBool,
     /// It is tracked who waits for what is submitted.
     pub(super) sample: AtomicBool,
-    /// A thread runs, and so many that read are ready.
+    /// A thread runs; one that is known for waiting; and so many such are ready.
     pub(super) busy: AtomicBool,
+    pub(super) known: AtomicBool,
     pub(super) ready: AtomicUsize,
     pub(super) seen: Mutex<Seen>,
     pub(super) dice: Mutex<Dice>,

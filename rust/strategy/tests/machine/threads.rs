@@ -65,6 +65,7 @@ pub fn play<S: Strategy>(strategy: S, load: Load) -> Played {
         raised: AtomicBool::new(false),
         in_handler: AtomicBool::new(false),
         busy: AtomicBool::new(false),
+        known: AtomicBool::new(false),
         sample: AtomicBool::new(false),
         ready: AtomicUsize::new(0),
         seen: Mutex::default(),
@@ -116,6 +117,9 @@ struct Schedule<'a, S: Strategy> {
     load: Load,
     /// Those that read come first.
     threads: Vec<Thread>,
+    /// Whether each is tracked with what it waits for, and has been with anything.
+    tracked: Vec<bool>,
+    known: Vec<bool>,
     ready: VecDeque<usize>,
     /// The next read.
     next: u32,
@@ -129,6 +133,8 @@ impl<'a, S: Strategy> Schedule<'a, S> {
             queue,
             load,
             ready: (0..threads.len()).collect(),
+            tracked: vec![false; threads.len()],
+            known: vec![false; threads.len()],
             threads,
             next: 0,
         }
@@ -147,8 +153,8 @@ impl<'a, S: Strategy> Schedule<'a, S> {
                 continue;
             };
             machine.busy.store(true, SeqCst);
-            let readers = self.ready.iter().filter(|&&n| n < self.load.readers);
-            let readers = readers.count();
+            machine.known.store(self.known[n], SeqCst);
+            let readers = self.ready.iter().filter(|&&n| self.tracked[n]).count();
             machine.ready.store(readers, SeqCst);
             let since = machine.now();
             if let Some((id, then)) = self.turn(n, readers != 0) {
@@ -231,12 +237,12 @@ impl<'a, S: Strategy> Schedule<'a, S> {
                 Some((id, queue.wait(&here(id, false), ended)))
             }
             _ if self.next >= self.load.reads => None,
-            _ => Some(self.read(crowded)),
+            _ => Some(self.read(n, crowded)),
         }
     }
 
     /// A read is submitted, or several, of which the last is waited for.
-    fn read(&mut self, crowded: bool) -> (u32, Next) {
+    fn read(&mut self, n: usize, crowded: bool) -> (u32, Next) {
         let (queue, top, load) = (self.queue, self.top(), self.load);
         let machine = &top.machine;
         top.pass(machine.roll(20_000));
@@ -247,6 +253,9 @@ impl<'a, S: Strategy> Schedule<'a, S> {
         let to = (self.next + count).min(load.reads);
         let sample = load.hooked && queue.tracks(COOP);
         machine.sample.store(sample, SeqCst);
+        self.tracked[n] = sample;
+        self.known[n] |= sample;
+        machine.known.store(self.known[n], SeqCst);
         match to - self.next {
             1 => queue.submit(Read(self.next), true),
             _ => queue.submit_many((self.next..to).map(Read)),
@@ -288,8 +297,13 @@ impl<'a, S: Strategy> Schedule<'a, S> {
                 seen.longest.delay = seen.longest.delay.max(delay);
             }
         });
-        if matches!(then, Next::GoOn | Next::Yield) {
-            self.ready.push_back(n);
+        match then {
+            Next::GoOn => {
+                self.tracked[n] = false;
+                self.ready.push_front(n);
+            }
+            Next::Yield => self.ready.push_back(n),
+            Next::Sleep | Next::Nap { .. } => {}
         }
     }
 }

@@ -84,6 +84,10 @@ impl<S: Strategy> Upper for Top<S> {
         self.pass(END_NS);
     }
 
+    fn wakes(&self, count: &usize) -> bool {
+        *count != 0
+    }
+
     fn finish(&self, _: &mut usize, _: Context) {}
 
     fn retry_later(&self) {
@@ -112,9 +116,11 @@ impl<S: Strategy> Upper for Top<S> {
 
 impl<S: Strategy> Cpu for Top<S> {
     fn interrupted(&self) -> Interrupted {
-        match self.machine.busy.load(SeqCst) {
-            true => Interrupted::Waiter,
-            false => Interrupted::Nobody,
+        let machine = &self.machine;
+        match (machine.busy.load(SeqCst), machine.known.load(SeqCst)) {
+            (false, _) => Interrupted::Nobody,
+            (true, true) => Interrupted::Waiter,
+            (true, false) => Interrupted::Thread,
         }
     }
 
