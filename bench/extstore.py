@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import mmap
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -196,8 +195,7 @@ def cell(stage, place, value, threads, gets):
         group.limit(values // CACHED)
     pace = asks.wait(WARM)
     before = memcached.stats()
-    asks.process.send_signal(signal.SIGUSR1)
-    meter = stage.meter(["-n", str(int(pace * gets)), "-c", f"{WORK}/gets"],
+    meter = stage.meter([*client.window(asks, pace * gets), "-c", f"{WORK}/gets"],
                         ("/proc/interrupts", "/proc/stat", "/proc/diskstats"))
     if meter.wait():
         raise Failed(f"bench/meter ended with status {meter.returncode}")

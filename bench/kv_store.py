@@ -7,7 +7,6 @@ keeps its log on: "nvme" and "hiops" the block device, by O_DIRECT and padded, "
 packed, "bytes-padded" those with records as on a block device.
 """
 
-import signal
 import sys
 
 import boot
@@ -77,10 +76,9 @@ def cell(stage, place, threads, mix, seed, args):
     store.go_on()
     store.wait(args.warm)
     pace = store.wait(PACE)
-    store.process.send_signal(signal.SIGUSR1)
     before = place.side.stats()
     options = [word for path in counters for word in ("-c", path)]
-    meter = stage.meter(["-n", str(int(pace * args.gets)), *options],
+    meter = stage.meter([*client.window(store, pace * args.gets), *options],
                         ("/proc/interrupts", "/proc/stat", "/proc/diskstats"))
     if meter.wait():
         raise Failed(f"bench/meter ended with status {meter.returncode}")

@@ -8,7 +8,9 @@
  *   -d STAT     a disk's stat file in sysfs; several add up
  *   -f SECTORS  the window begins when so many have been moved since the start of meter
  *   -t SECTORS  and ends with so many
- *   -n NS       instead: it lasts so long
+ *   -n NS       instead: it lasts so long,
+ *   -w NS       and begins so much later: that a program starts disturbs the load
+ *   -k PID      as it begins, that process gets a SIGUSR1
  *   -c COUNTER  a hog's file; several are told one by one
  *
  * Each output is lines "NAME VALUE": clock (ns), self (meter's own CPU time, ns), sectors, and
@@ -21,6 +23,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -169,20 +172,23 @@ static void await(uint64_t base, uint64_t goal)
 int main(int argc, char **argv)
 {
 	const struct sched_param first = { .sched_priority = 1 };
-	uint64_t from = 0, to = 0, ns = 0, base;
+	uint64_t from = 0, to = 0, ns = 0, later = 0, base;
+	pid_t told = 0;
 	struct edge begin = { 0 }, end = { 0 };
 	const char *prefix = NULL;
 	struct marks marks;
 	uint32_t region = 0;
 	int option;
 
-	while ((option = getopt(argc, argv, "o:r:d:f:t:n:c:")) != -1) {
+	while ((option = getopt(argc, argv, "o:r:d:f:t:n:w:k:c:")) != -1) {
 		switch (option) {
 		case 'o': prefix = optarg; break;
 		case 'r': region = (uint32_t)strtoul(optarg, NULL, 10); break;
 		case 'f': from = strtoull(optarg, NULL, 10); break;
 		case 't': to = strtoull(optarg, NULL, 10); break;
 		case 'n': ns = strtoull(optarg, NULL, 10); break;
+		case 'w': later = strtoull(optarg, NULL, 10); break;
+		case 'k': told = (pid_t)strtol(optarg, NULL, 10); break;
 		case 'd':
 			if (n_disks < MANY)
 				disks[n_disks++] = must_open(optarg, O_RDONLY);
@@ -196,7 +202,8 @@ int main(int argc, char **argv)
 	}
 	if (!prefix || region >= MARK_REGIONS || (!ns && (!n_disks || from >= to))) {
 		fprintf(stderr, "usage: meter -o PREFIX [-r REGION] [-d STAT]... "
-				"(-n NS | -f SECTORS -t SECTORS) [-c COUNTER]... FILE...\n");
+				"(-n NS [-w NS] | -f SECTORS -t SECTORS) [-k PID] "
+				"[-c COUNTER]... FILE...\n");
 		return 2;
 	}
 	for (unsigned int i = 0; i < n_counters; i++) {
@@ -223,6 +230,10 @@ int main(int argc, char **argv)
 
 	if (!ns)
 		await(base, from);
+	else if (later)
+		sleep_ns(later);
+	if (told)
+		kill(told, SIGUSR1);
 	read_files(&begin);
 	marks.start();
 	read_counts(&begin);
