@@ -12,10 +12,13 @@
 
 #[allow(dead_code, reason = "others ask for more")]
 mod machine;
+#[allow(dead_code, reason = "others ask for more")]
+mod nappers;
 
-use engine::{Mode, DEFAULT_POLL_INTERVAL_US};
+use engine::Mode;
 use hal::mock::MockPlatform;
-use machine::{play, Load, Played, SWITCH_NS};
+use machine::{play, Load, Played};
+use nappers::ALONE;
 use strategy::Coop;
 
 const READS: u32 = 40_000;
@@ -23,24 +26,12 @@ const READS: u32 = 40_000;
 /// What comes of so many threads on a drive that takes so long.
 fn crowd(readers: usize, latency_ns: (u64, u64)) -> Played {
     let load = Load {
-        seed: 1,
         mode: Mode::Hybrid,
-        neighbours: 0,
         readers,
         tags: 1023,
-        batch: 1,
         latency_ns,
-        second_ns: None,
-        later: None,
-        large_ns: None,
-        switch_ns: SWITCH_NS,
-        slow_switches: None,
-        burst_ns: 1,
         reads: READS,
-        several: false,
-        predict: false,
-        interval_us: DEFAULT_POLL_INTERVAL_US,
-        hooked: true,
+        ..ALONE
     };
     let played = play(Coop::new(&MockPlatform::new()).expect("memory"), load);
     println!("{readers} readers, {latency_ns:?} ns: {played:?}");
