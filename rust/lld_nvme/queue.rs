@@ -468,20 +468,27 @@ impl<D: DmaMem, M: Mmio> Doorbells<D, M> {
         if let Some(shadow) = &self.shadow {
             // The entries are there before the doorbell that announces them.
             fence(Ordering::Release);
-            shadow.memory.write32(at, u32::from(new));
+            shadow.memory.write32(dword(at), u32::from(new));
             // Either this CPU sees the EventIdx that the device wrote before it looked for the last
             // time, or the device sees the value.
             fence(Ordering::SeqCst);
-            let event = shadow.memory.read32(at.wrapping_add(shadow.events));
+            let event = (shadow.memory).read32(dword(at.wrapping_add(shadow.events)));
             // CAST: an index is 16 bits; what a device wrote above them changes nothing.
             if !crossed(event as u16, old, new) {
                 return 0;
             }
         }
         self.mmio
-            .write32(DOORBELLS.wrapping_add(at), u32::from(new));
+            .write32(dword(DOORBELLS.wrapping_add(at)), u32::from(new));
         1
     }
+}
+
+/// Where the dword of byte `at` begins, which is there: a doorbell is aligned. Memory and registers
+/// that see so need not ask.
+#[inline(always)]
+const fn dword(at: usize) -> usize {
+    at & !3
 }
 
 /// The EventIdx rule: whether moving from `old` to `new` passed `event`, at which the device wants
