@@ -19,6 +19,7 @@
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/task_io_accounting_ops.h>
 #include <linux/uio.h>
 
 #include "bytes.h"
@@ -74,8 +75,9 @@ static void hiops_bytes_uncount(struct hiops_bytes_node *node)
 /* A file that is open: the node's, or one that HIOPS_BYTES has made. */
 struct hiops_bytes_open {
 	struct hiops_bytes_node *node;
-	/* The disk or the partition, opened as by any other. */
+	/* The disk or the partition, opened as by any other, and what that is. */
 	struct file *bdev_file;
+	struct block_device *bdev;
 	/* Whose exclusive claim this shares, or NULL. */
 	struct file *claims;
 };
@@ -131,6 +133,7 @@ static void hiops_bytes_end_open(struct hiops_bytes_open *open)
 
 static void hiops_bytes_set_up(struct file *file, struct hiops_bytes_open *open)
 {
+	open->bdev = file_bdev(open->bdev_file);
 	file->private_data = open;
 	/* The disk's page cache: not used, but kept true. */
 	file->f_mapping = open->bdev_file->f_mapping;
@@ -138,7 +141,7 @@ static void hiops_bytes_set_up(struct file *file, struct hiops_bytes_open *open)
 	/* All I/O is direct, asked for or not. */
 	file->f_flags |= O_DIRECT;
 	file->f_mode |= FMODE_CAN_ODIRECT | FMODE_NOWAIT;
-	if (bdev_can_atomic_write(file_bdev(open->bdev_file)))
+	if (bdev_can_atomic_write(open->bdev))
 		file->f_mode |= FMODE_CAN_ATOMIC_WRITE;
 }
 
@@ -190,7 +193,9 @@ static struct file *hiops_bytes_bdev_file(const struct file *file)
 
 static struct block_device *hiops_bytes_bdev(const struct file *file)
 {
-	return file_bdev(hiops_bytes_bdev_file(file));
+	const struct hiops_bytes_open *open = file->private_data;
+
+	return open->bdev;
 }
 
 /* Where the file's byte pos is on the disk, which may be another's than a partition's. */
@@ -248,16 +253,15 @@ static ssize_t hiops_bytes_read_async(struct kiocb *iocb, struct iov_iter *to)
 	ret = hiops_bytes_begin_read(disk, hiops_bytes_on_disk(iocb->ki_filp, iocb->ki_pos), count,
 				     kiocb, hiops_bytes_flags(iocb));
 	/* From here on the read is another's, if there is one. */
-	if (ret != -EIOCBQUEUED)
+	if (ret == -EIOCBQUEUED)
+		task_io_account_read(count);
+	else
 		hiops_bytes_drop(kiocb, to, count);
 	return ret == -E2BIG ? -EAGAIN : ret;
 }
 
-/*
- * So many bytes of to are whole blocks, and more than one command of bytes moves, which
- * the block layer can have go to where they are wanted; 0: none.
- */
-static size_t hiops_bytes_whole(const struct kiocb *iocb, struct iov_iter *to)
+/* What hiops_bytes_whole() answers where one command of bytes does not go as far. */
+static noinline size_t hiops_bytes_whole_long(const struct kiocb *iocb, struct iov_iter *to)
 {
 	struct block_device *bdev = hiops_bytes_bdev(iocb->ki_filp);
 	size_t within = bdev_logical_block_size(bdev) - 1;
@@ -270,6 +274,15 @@ static size_t hiops_bytes_whole(const struct kiocb *iocb, struct iov_iter *to)
 	is_aligned = !(iov_iter_alignment(to) & bdev_dma_alignment(bdev));
 	iov_iter_reexpand(to, count);
 	return is_aligned ? whole : 0;
+}
+
+/*
+ * So many bytes of to are whole blocks, and more than one command of bytes moves, which
+ * the block layer can have go to where they are wanted; 0: none.
+ */
+static size_t hiops_bytes_whole(const struct kiocb *iocb, struct iov_iter *to)
+{
+	return iov_iter_count(to) > HIOPS_BYTES_SPAN ? hiops_bytes_whole_long(iocb, to) : 0;
 }
 
 /* Reads whole blocks by the block layer, in commands as long as the disk takes them. */
@@ -302,11 +315,15 @@ static ssize_t hiops_bytes_read_some(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct gendisk *disk = hiops_bytes_bdev(iocb->ki_filp)->bd_disk;
 	size_t whole = hiops_bytes_whole(iocb, to);
+	ssize_t done;
 
 	if (whole)
 		return hiops_bytes_read_blocks(iocb, to, whole);
-	return hiops_bytes_read(disk, hiops_bytes_on_disk(iocb->ki_filp, iocb->ki_pos), to,
+	done = hiops_bytes_read(disk, hiops_bytes_on_disk(iocb->ki_filp, iocb->ki_pos), to,
 				hiops_bytes_flags(iocb));
+	if (done > 0)
+		task_io_account_read(done);
+	return done;
 }
 
 static ssize_t hiops_bytes_read_within(struct kiocb *iocb, struct iov_iter *to)
@@ -385,6 +402,8 @@ static ssize_t hiops_bytes_write_some(struct kiocb *iocb, struct iov_iter *from,
 		/* What was copied only. */
 		iov_iter_revert(from, count - iov_iter_count(from) - max_t(ssize_t, done, 0));
 	} while (!done && !fatal_signal_pending(current));
+	if (done > 0)
+		task_io_account_write(done);
 	return done ? done : -EINTR;
 }
 
@@ -404,7 +423,9 @@ static ssize_t hiops_bytes_write_async(struct kiocb *iocb, struct iov_iter *from
 		return -EAGAIN;
 	ret = hiops_bytes_begin_write(disk, pos, from, count, kiocb, flags);
 	/* From here on the write is another's, if there is one. */
-	if (ret != -EIOCBQUEUED)
+	if (ret == -EIOCBQUEUED)
+		task_io_account_write(count);
+	else
 		hiops_bytes_drop(kiocb, from, count - iov_iter_count(from));
 	return ret;
 }

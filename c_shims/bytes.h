@@ -75,9 +75,6 @@ void hiops_bytes_end_acct(struct gendisk *disk, bool is_write, u32 sectors, unsi
  */
 void hiops_pagefault_disable(void);
 void hiops_pagefault_enable(void);
-/* Counts bytes as read, or written, by the calling thread. Any context. */
-void hiops_account_read(size_t bytes);
-void hiops_account_write(size_t bytes);
 
 /* The most bytes that one command moves. */
 #define HIOPS_BYTES_SPAN 8192

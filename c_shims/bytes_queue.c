@@ -7,7 +7,6 @@
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/sched.h>
-#include <linux/task_io_accounting_ops.h>
 #include <linux/uaccess.h>
 
 #include "bytes.h"
@@ -109,14 +108,4 @@ void hiops_pagefault_disable(void)
 void hiops_pagefault_enable(void)
 {
 	pagefault_enable();
-}
-
-void hiops_account_read(size_t bytes)
-{
-	task_io_account_read(bytes);
-}
-
-void hiops_account_write(size_t bytes)
-{
-	task_io_account_write(bytes);
 }

@@ -170,7 +170,7 @@ impl Drop for NoIo {
     }
 }
 
-/// The CPU that runs this. With preemption off.
+/// The CPU that runs this; with preemption on, one that has.
 #[inline(always)]
 pub(crate) fn cpu() -> usize {
     CpuId::current().as_u32() as usize

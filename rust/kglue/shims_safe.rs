@@ -35,10 +35,6 @@ unsafe extern "C" {
     pub(crate) safe fn hiops_pagefault_disable();
     /// Undoes it.
     pub(crate) safe fn hiops_pagefault_enable();
-    /// Counts `bytes` as read by the calling thread. Any context.
-    pub(crate) safe fn hiops_account_read(bytes: usize);
-    /// As written. Any context.
-    pub(crate) safe fn hiops_account_write(bytes: usize);
     /// Nests. The caller calls [`hiops_preempt_enable`] later.
     pub(crate) safe fn hiops_preempt_disable();
     /// Turns preemption off for a thread that submits, which calls [`hiops_preempt_enable`] later.
@@ -146,12 +142,6 @@ const _: [unsafe extern "C" fn(); 2] = [bindings::synchronize_rcu, synchronize_r
 
 const _: [unsafe extern "C" fn(u8) -> c_int; 2] = [shims::hiops_bytes_errno, hiops_bytes_errno];
 const _: [unsafe extern "C" fn(*const bool, c_long, bool) -> bool; 1] = [shims::hiops_io_wait];
-const _: [unsafe extern "C" fn(usize); 4] = [
-    shims::hiops_account_read,
-    hiops_account_read,
-    shims::hiops_account_write,
-    hiops_account_write,
-];
 const _: [unsafe extern "C" fn(); 16] = [
     shims::hiops_pagefault_disable,
     hiops_pagefault_disable,

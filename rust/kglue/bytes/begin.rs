@@ -21,7 +21,6 @@ use crate::bytes::io::Place;
 use crate::bytes::memory::{DiskMemory, Lane};
 use crate::bytes::transfer::{How, Transfer};
 use crate::platform::{now_ms, TICK_MS};
-use crate::shims_safe::hiops_account_read;
 use crate::work::{Run, WatchBytes};
 
 /// Called by C, in a thread that has the disk open, for a read of `count` bytes to the memory that
@@ -76,7 +75,6 @@ fn begin(
     transfer.begin(plan, kiocb, None, false)?;
     // Given back when the read is over.
     forget(taken);
-    hiops_account_read(plan.len);
     Ok(Begun::Read)
 }
 

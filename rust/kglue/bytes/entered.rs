@@ -4,7 +4,7 @@
 
 use core::marker::PhantomData;
 use kernel::bindings::gendisk;
-use kernel::error::to_result;
+use kernel::error::Error;
 use kernel::ffi::{c_int, c_ulong};
 
 use crate::shims;
@@ -84,9 +84,11 @@ impl Entered {
     /// `EAGAIN`.
     #[inline]
     pub(crate) fn new(disk: DiskRef<'_>, may_wait: bool) -> kernel::error::Result<Self> {
-        to_result(hiops_bytes_enter(disk, may_wait))?;
-        // INVARIANT: counted.
-        Ok(Self(disk.disk))
+        match hiops_bytes_enter(disk, may_wait) {
+            // INVARIANT: counted.
+            0 => Ok(Self(disk.disk)),
+            errno => Err(Error::from_errno(errno)),
+        }
     }
 
     /// Enters beside others that have, frozen or not; `None`: there are none.

@@ -12,7 +12,7 @@ use crate::blk::gendisk::GenDisk;
 use crate::bytes::entered::{DiskRef, Entered};
 use crate::bytes::transfer::{How, Transfer};
 use crate::platform::NoIo;
-use crate::shims_safe::{hiops_account_read, hiops_pagefault_disable, hiops_pagefault_enable};
+use crate::shims_safe::{hiops_pagefault_disable, hiops_pagefault_enable};
 
 /// Called by C, in a thread that has the disk open, for a read to `to`. Sleeps.
 #[no_mangle]
@@ -54,7 +54,6 @@ fn read(disk: GenDisk<'_>, pos: u64, to: &mut IovIterDest<'_>, how: How) -> Resu
     drop(entered);
     drop(taken);
     let late = to.copy_to_iter(&rest);
-    hiops_account_read(late);
     match copied.saturating_add(late) {
         0 => Err(EFAULT),
         count => Ok(count),
@@ -66,7 +65,6 @@ fn copy_now(from: &[u8], to: &mut IovIterDest<'_>) -> usize {
     hiops_pagefault_disable();
     let copied = to.copy_to_iter(from);
     hiops_pagefault_enable();
-    hiops_account_read(copied);
     copied
 }
 

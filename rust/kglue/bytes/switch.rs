@@ -20,7 +20,7 @@ use crate::bytes::locks::{BusyRegions, Held, RegionLocks};
 use crate::bytes::memory::DiskMemory;
 use crate::bytes::room::{Room, Taken};
 use crate::compat::eopnotsupp;
-use crate::platform::{cpu, PreemptOff};
+use crate::platform::cpu;
 use crate::shims;
 
 #[allow(clashing_extern_declarations, reason = "bindgen's are unsafe to call")]
@@ -240,7 +240,7 @@ impl Bytes {
     /// may; else `EAGAIN`.
     #[inline]
     pub(crate) fn take(&self, may_wait: bool) -> kernel::error::Result<Taken<'_>> {
-        let lane = usize::from(*self.of_cpu.get(this_cpu()).ok_or(ENODEV)?);
+        let lane = usize::from(*self.of_cpu.get(cpu()).ok_or(ENODEV)?);
         let room = self.rooms.get(lane).ok_or(ENODEV)?;
         Taken::of(room, lane, may_wait).ok_or(EAGAIN)
     }
@@ -271,9 +271,4 @@ impl Bytes {
         // again, or when the disk is gone and no thread has entered it, nor will: see the header.
         unsafe { self.memory.load(Ordering::Acquire).as_ref() }
     }
-}
-
-fn this_cpu() -> usize {
-    let _stay = PreemptOff::new();
-    cpu()
 }

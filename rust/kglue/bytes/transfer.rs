@@ -16,7 +16,7 @@ use bytewise::{Geometry, Plan, Regions, Run, Sparse};
 use core::slice;
 use core::sync::atomic::Ordering;
 use engine::{Context, Retry, RetryCount, Thread};
-use hal::{Command, Failure, Op, Segment};
+use hal::{Command, Failure, Op, Outcome, Segment};
 use kernel::error::code::*;
 use kernel::error::Error;
 use kernel::ffi::c_long;
@@ -240,13 +240,24 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Has a command carried out, for this thread, that was begun for none, and is tried again as
-    /// `retry` says. Sleeps.
+    /// Has a command carried out, for this thread, that has failed, and is tried again as `retry`
+    /// says, and as often as that is worth it. Sleeps.
     #[cold]
-    pub(crate) fn again(&self, command: Command, part: Part, retry: Retry) -> Result<(), Error> {
-        self.pause(retry);
-        let is_tracked = self.submit(command, part, true)?;
-        self.bring_home(command, part, is_tracked, retry.done)
+    pub(crate) fn again(
+        &self,
+        command: Command,
+        part: Part,
+        mut retry: Retry,
+    ) -> Result<(), Error> {
+        loop {
+            self.pause(retry);
+            let is_tracked = self.submit(command, part, true)?;
+            let (outcome, by) = self.wait(command, is_tracked);
+            let Err(failure) = outcome else {
+                return Ok(self.count(part, by));
+            };
+            retry = self.retry(failure, by, retry.done)?;
+        }
     }
 
     #[inline]
@@ -255,38 +266,20 @@ impl<'a> Transfer<'a> {
         let accounted = (self.entered).account(command.op == Op::Write, sectors);
         let moved = (self.submit(command, part, self.how.may_wait)).and_then(|is_tracked| {
             self.hctx.stats.submitted(1);
-            self.bring_home(command, part, is_tracked, 0)
+            match self.wait(command, is_tracked) {
+                (Ok(()), by) => Ok(self.count(part, by)),
+                (Err(failure), by) => self.again(command, part, self.retry(failure, by, 0)?),
+            }
         });
         self.entered.account_end(accounted);
         moved
     }
 
-    /// Waits for what was submitted, and was `done` times before, and tries it again if that is
-    /// worth it. Sleeps.
+    /// A command has moved `part`, as found in the context `by`.
     #[inline]
-    fn bring_home(
-        &self,
-        command: Command,
-        part: Part,
-        mut is_tracked: bool,
-        mut done: u8,
-    ) -> Result<(), Error> {
-        let stats = &self.hctx.stats;
-        loop {
-            self.wait(command, is_tracked);
-            let (outcome, by) = self.place.outcome();
-            let Err(failure) = outcome else {
-                stats.completed(1, by);
-                stats.bytes_moved(part.moved());
-                return Ok(());
-            };
-            let Some(retry) = self.retry(failure, done) else {
-                return Err(self.give_up(failure, by));
-            };
-            done = retry.done;
-            self.pause(retry);
-            is_tracked = self.submit(command, part, true)?;
-        }
+    fn count(&self, part: Part, by: Context) {
+        self.hctx.stats.completed(1, by);
+        self.hctx.stats.bytes_moved(part.moved());
     }
 
     /// A command is tried again: not before its time.
@@ -306,20 +299,24 @@ impl<'a> Transfer<'a> {
         errno(failure)
     }
 
+    /// How a command is tried again that has failed, as found in the context `by`, and was tried
+    /// again `done` times before; else it has failed for good.
     #[cold]
-    fn retry(&self, failure: Failure, done: u8) -> Option<engine::Retry> {
+    fn retry(&self, failure: Failure, by: Context, done: u8) -> Result<Retry, Error> {
         let tries = RetryCount {
             done,
             most: self.hctx.max_retries,
             fail_fast: false,
             dying: self.entered.is_dead(),
         };
-        tries.after(failure)
+        tries
+            .after(failure)
+            .ok_or_else(|| self.give_up(failure, by))
     }
 
     /// Submits it, when the queue is not quiesced; whether this thread is tracked with it. Sleeps
     /// until then; `EAGAIN`, with nothing submitted, if it may not.
-    #[inline]
+    #[inline(always)]
     fn submit(&self, command: Command, part: Part, may_wait: bool) -> Result<bool, Error> {
         let stay = self.until_unquiesced(may_wait)?;
         let thread = Thread::at(hiops_this_thread());
@@ -376,8 +373,9 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Waits until it is over. Sleeps.
-    fn wait(&self, command: Command, is_tracked: bool) {
+    /// Waits until it is over, and how it has ended, as found in which context. Sleeps.
+    #[inline(always)]
+    fn wait(&self, command: Command, is_tracked: bool) -> (Outcome, Context) {
         let limit = self.entered.timeout();
         // CAST: a small number.
         let ticks = limit.clamp(1, LOOK_TICKS) as c_long;
@@ -403,6 +401,7 @@ impl<'a> Transfer<'a> {
                 since = Some(now_ms());
             }
         }
+        self.place.outcome()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::bytes::async_io::Kiocb;
 use crate::bytes::entered::{DiskRef, Entered};
 use crate::bytes::transfer::{How, Transfer};
 use crate::shims;
-use crate::shims_safe::{hiops_account_write, hiops_pagefault_disable, hiops_pagefault_enable};
+use crate::shims_safe::{hiops_pagefault_disable, hiops_pagefault_enable};
 
 // As much as C has pages looked for.
 const _: () = assert!(SPAN == shims::HIOPS_BYTES_SPAN as usize);
@@ -95,7 +95,6 @@ fn write(
     }
     transfer.run(Op::Write, &plan, plan.all(), kind.fua)?;
     transfer.stats().bytes_written(copied, ragged.is_some());
-    hiops_account_write(copied);
     Ok(copied)
 }
 
@@ -150,7 +149,6 @@ fn begin(
     // Given back when the write is over.
     forget(busied);
     forget(taken);
-    hiops_account_write(count);
     Ok(())
 }
 
