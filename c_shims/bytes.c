@@ -696,7 +696,7 @@ int hiops_bytes_begin(void)
 
 void hiops_bytes_end(void)
 {
-	hiops_bytes_flush_async();
+	hiops_bytes_end_async();
 	class_unregister(&hiops_bytes_class);
 	unregister_chrdev_region(hiops_bytes_first, HIOPS_BYTES_NODES);
 	ida_destroy(&hiops_bytes_minors);

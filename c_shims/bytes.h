@@ -115,8 +115,8 @@ void hiops_bytes_fill(struct hiops_bytes_kiocb *kiocb, const void *from, size_t 
 void hiops_bytes_complete(struct hiops_bytes_kiocb *kiocb, long ret);
 /* It is under way on that queue, from which its caller will poll it. Before it is. */
 void hiops_bytes_polled_on(struct hiops_bytes_kiocb *kiocb, unsigned int lane);
-/* Returns when nothing of reads that are over is left to do. Sleeps. */
-void hiops_bytes_flush_async(void);
+/* Frees what reads and writes have left, all of which are over. Sleeps. */
+void hiops_bytes_end_async(void);
 
 /*
  * Implemented in Rust: begins a read of count bytes from pos on, which takes kiocb over;
