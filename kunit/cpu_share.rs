@@ -105,6 +105,18 @@ mod cpu_share_suite {
     }
 
     #[test]
+    fn none_yields_where_most_that_run_are_no_waiters() {
+        // Of ten that an interrupt meets so many are.
+        for (waiters, yields) in [(3, false), (8, true)] {
+            let share = Share::default();
+            for met in 0..400 {
+                share.meet(met * 7 % 10 < waiters, 1_000);
+            }
+            assert!(share.has_turns(1_000) == yields);
+        }
+    }
+
+    #[test]
     fn turns_that_are_lost_again_rest_for_longer() {
         for (losses, times) in [(1, 1), (2, 2), (3, 4), (7, 64)] {
             let (share, now) = after(losses, 0);

@@ -32,8 +32,8 @@ use crate::blk::hctx::{HctxData, Lent, Offer, QueueRef, Rq};
 use crate::platform::{now_ns, KernelPlatform, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{
-    hiops_hook_left, hiops_is_awake, hiops_may_yield, hiops_pause, hiops_pause_awake,
-    hiops_this_pid, hiops_this_thread,
+    hiops_hook_left, hiops_is_awake, hiops_may_yield, hiops_on_idle_cpu, hiops_pause,
+    hiops_pause_awake, hiops_this_pid, hiops_this_thread,
 };
 use crate::timers::{CoarseExpired, CoarseTimer};
 use crate::wait::cpu_share::{CpuWaiters, Ready};
@@ -273,11 +273,23 @@ pub(crate) fn interrupts_waiter() -> bool {
     own_slot().is_some_and(|slot| slot.was_last(hiops_this_pid()))
 }
 
-/// An interrupt or a tick, before it ends anything, looks which thread it interrupts. With
-/// preemption off.
+/// A tick, before it ends anything, looks which thread it interrupts. With preemption off.
 pub(crate) fn look() {
     if let Some(table) = table() {
         table.cpu_waiters.look();
+    }
+}
+
+/// So does an interrupt, which comes whatever runs, and so knows, too, of what kind that mostly is.
+/// With preemption off.
+pub(crate) fn look_from_interrupt() {
+    let Some(table) = table().filter(|table| table.cpu_waiters.look()) else {
+        return;
+    };
+    match interrupts_waiter() {
+        true => table.cpu_waiters.meet(true),
+        false if hiops_on_idle_cpu() => {}
+        false => table.cpu_waiters.meet(false),
     }
 }
 

@@ -151,7 +151,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         if nth % TIMED == 0 {
             self.sample(begin);
         }
-        wait::look();
+        wait::look_from_interrupt();
         self.io.drain(Context::Irq);
         // One handler a vector at a time: no exchange is needed.
         count(&self.stats.interrupts);
