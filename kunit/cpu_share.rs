@@ -2,7 +2,7 @@
 //! KUnit suite of what waiters know of the CPU that they share: which thread is taken for one that
 //! computes, and how long they do not yield there after turns were lost.
 
-use super::{CpuWaiters, Ready, Share};
+use super::{CpuWaiters, Ready, Share, MET_MS};
 use crate::platform::KernelPlatform;
 use crate::platform::{cpu, stamp, PreemptOff, TICK_MS};
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
@@ -106,14 +106,16 @@ mod cpu_share_suite {
 
     #[test]
     fn none_yields_where_most_that_run_are_no_waiters() {
-        // Of ten that an interrupt meets so many are.
-        for (waiters, yields) in [(3, false), (8, true)] {
-            let share = Share::default();
-            for met in 0..400 {
+        let share = Share::default();
+        // Of ten that an interrupt meets so many are, one after the other.
+        for (waiters, yields) in [(8, true), (3, false), (8, true), (0, false)] {
+            for met in 0..100 {
                 share.meet(met * 7 % 10 < waiters, 1_000);
             }
             assert!(share.has_turns(1_000) == yields);
         }
+        // And where none was met for a while, some try it.
+        assert!(share.has_turns(1_000 + MET_MS));
     }
 
     #[test]

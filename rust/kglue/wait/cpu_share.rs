@@ -42,14 +42,12 @@ const TURNS: Stakes = Stakes {
     most_ns: 1,
     trial_ns: 1,
 };
-/// What an I/O takes more where waiters yield among threads of another kind: a get of memcached's
-/// 2.3 µs (`bench/run memcached` with 64 threads and 400 bytes, with and without).
-const STRANGER_NS: u64 = 2_000;
-/// So many are met before none yields, where some did for long; and by a trial.
-const COMPANY: Stakes = Stakes {
-    most_ns: 64 * STRANGER_NS,
-    trial_ns: 16 * STRANGER_NS,
-};
+/// So many threads of another kind more than waiters an interrupt has met, and none yields; and so
+/// many at most are counted, for waiters that come after them.
+const OTHERS: u32 = 16;
+const MOST_OTHERS: u32 = 32;
+/// For so long that is believed where none is met any more, as on a queue that is polled.
+const MET_MS: u64 = 20;
 /// A turn that was lost to one that counts for as much as a waiter, and stays, counts as this many:
 /// the next is tried after 1,024 times as long as it took, and takes a thousandth of the time.
 const STAYS: u32 = 7;
@@ -63,8 +61,10 @@ pub(crate) struct Share {
     last: AtomicU64,
     /// What turns lose.
     turns: Account,
-    /// What is lost among threads that are no waiters, and have their turns like them.
-    company: Account,
+    /// How many threads that are no waiters were met, less those that are, while some were ready;
+    others: AtomicU32,
+    /// and when the last of them was, in milliseconds.
+    met_ms: AtomicU64,
     /// The thread that was interrupted last while waiters were ready, by its number; and
     seen: AtomicU32,
     /// when a waiter had arrived before that, as a [`stamp`]: that tells in which turn it was.
@@ -137,13 +137,12 @@ impl CpuWaiters {
         let Some(share) = self.here() else {
             return false;
         };
-        let is_crowded = share.is_crowded();
-        if is_crowded {
+        if share.is_crowded() {
             share.see(hiops_this_pid(), share.last.load(Ordering::Relaxed));
         } else if share.turns.has_failed() {
             share.relent(hiops_on_idle_cpu(), now_ms());
         }
-        is_crowded
+        share.has_ready()
     }
 
     /// An interrupt has met, while waiters are ready, one of them (`is_waiter`), or a thread of
@@ -175,21 +174,38 @@ impl CpuWaiters {
 impl Share {
     #[inline]
     fn is_crowded(&self) -> bool {
-        self.ready.load(Ordering::Relaxed) != 0 && self.has_turns(now_ms())
+        self.has_ready() && self.has_turns(now_ms())
+    }
+
+    #[inline]
+    fn has_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed) != 0
     }
 
     /// A thread that yields has its turn again soon, as far as is known.
     #[inline]
     fn has_turns(&self, now_ms: u64) -> bool {
-        self.turns.is_open(now_ms) && self.company.is_open(now_ms)
+        self.turns.is_open(now_ms) && !self.is_among_others(now_ms)
+    }
+
+    /// Those that run here are mostly no waiters.
+    #[inline]
+    fn is_among_others(&self, now_ms: u64) -> bool {
+        let met_ms = self.met_ms.load(Ordering::Relaxed);
+        self.others.load(Ordering::Relaxed) >= OTHERS && now_ms < met_ms.saturating_add(MET_MS)
     }
 
     #[inline]
     fn meet(&self, is_waiter: bool, now_ms: u64) {
-        match is_waiter {
-            true => self.company.earn(STRANGER_NS, COMPANY, now_ms),
-            false => self.company.spend(STRANGER_NS, COMPANY, now_ms),
+        let others = self.others.load(Ordering::Relaxed);
+        if is_waiter {
+            return self
+                .others
+                .store(others.saturating_sub(1), Ordering::Relaxed);
         }
+        let others = others.saturating_add(1).min(MOST_OTHERS);
+        self.others.store(others, Ordering::Relaxed);
+        self.met_ms.store(now_ms, Ordering::Relaxed);
     }
 
     /// A turn was lost for `ns`, before which a waiter came by at `last`. The caller's; with
