@@ -254,7 +254,8 @@ impl<'a> Transfer<'a> {
             let is_tracked = self.submit(command, part, true)?;
             let (outcome, by) = self.wait(command, is_tracked);
             let Err(failure) = outcome else {
-                return Ok(self.count(part, by));
+                self.count(part, by);
+                return Ok(());
             };
             retry = self.retry(failure, by, retry.done)?;
         }
@@ -267,7 +268,10 @@ impl<'a> Transfer<'a> {
         let moved = (self.submit(command, part, self.how.may_wait)).and_then(|is_tracked| {
             self.hctx.stats.submitted(1);
             match self.wait(command, is_tracked) {
-                (Ok(()), by) => Ok(self.count(part, by)),
+                (Ok(()), by) => {
+                    self.count(part, by);
+                    Ok(())
+                }
                 (Err(failure), by) => self.again(command, part, self.retry(failure, by, 0)?),
             }
         });
