@@ -9,6 +9,7 @@ itself; "nvme" and "hiops" the block device, "ext4" a file on nvme's, "bytes" hi
 
 import contextlib
 import ctypes
+import itertools
 import mmap
 import os
 import socket
@@ -34,8 +35,11 @@ SOME, SOME_BYTES = ("ext4", "hiops"), 400
 SLABS = "16"
 # The drives' size as memcached is told it.
 STORE = "128m"
-# Gets before the page cache is limited, and again before the window.
+# Gets before the page cache is limited, and again before the window; and of them all that are sets.
 WARM = 3000
+SETS = 1 / 30
+# Bytes that memcached has of a value at least, beside it.
+ITEM = 60
 # The part of the values that there is memory for, so that nine of ten gets go to the drive: the
 # page cache has it, or where there is none, memcached, with the values that were set last.
 CACHED = 10
@@ -101,17 +105,33 @@ class Memcached:
         if answer != "OK":
             raise Failed(f"memcached answers {answer}")
 
-    def stats(self):
+    def stats(self, what=""):
         """{name: value} of its own counts, as text."""
-        self.connection.sendall(b"stats\r\n")
+        self.connection.sendall(f"stats {what}\r\n".encode())
         lines = iter(lambda: self.answers.readline().strip(), "END")
         return {name: value for _, name, value in map(str.split, lines)}
+
+    def reserve(self, value, count):
+        """Has memory at hand for so many values more, of so many bytes, by setting others until it
+        has: it takes a MiB at a time, and a cgroup's limit would have it killed for that."""
+        more = itertools.count()
+        while free_chunks(self.stats("slabs"), value) < count:
+            self.connection.sendall(b"".join(
+                f"set more-{next(more)} 0 0 {value} noreply\r\n{'x' * value}\r\n".encode()
+                for _ in range(50)))
 
     def end(self):
         self.connection.close()
         self.process.terminate()
         if self.process.wait():
             raise Failed(f"memcached ended with status {self.process.returncode}")
+
+
+def free_chunks(slabs, value):
+    """How many values of so many bytes its memory is enough for, by its own counts."""
+    sizes = {int(size): name.partition(":")[0] for name, size in slabs.items()
+             if name.endswith(":chunk_size") and int(size) >= value + ITEM}
+    return int(slabs[f"{sizes[min(sizes)]}:free_chunks"]) if sizes else 0
 
 
 def asker(value, connections, last):
@@ -192,6 +212,7 @@ def cell(stage, place, value, threads, gets):
     asks.go_on()
     asks.wait(WARM)
     if place.disk and place.name not in OWN:
+        memcached.reserve(value, (WARM + 2 * gets) * SETS)
         group.limit(values // CACHED)
     pace = asks.wait(WARM)
     before = memcached.stats()

@@ -5,6 +5,7 @@ import unittest
 
 import boot
 import client
+import extstore
 import main
 import memcached
 import models
@@ -95,3 +96,10 @@ class Guest(unittest.TestCase):
 
     def test_numbers(self):
         self.assertEqual(client.numbers("gets 5\nwrong 0\n"), {"gets": 5, "wrong": 0})
+
+    def test_memory_for_values_is_of_the_smallest_that_they_fit_into(self):
+        slabs = {"1:chunk_size": "384", "1:free_chunks": "7", "2:chunk_size": "480",
+                 "2:free_chunks": "5", "3:chunk_size": "600", "3:free_chunks": "9",
+                 "active_slabs": "3"}
+        self.assertEqual([extstore.free_chunks(slabs, value) for value in (300, 400, 2000)],
+                         [7, 5, 0])
