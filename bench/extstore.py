@@ -93,10 +93,17 @@ class Memcached:
             os.unlink(SOCKET)
         self.process = subprocess.Popen(command, preexec_fn=group.join,
                                         env={**os.environ, "LD_PRELOAD": f"{WORK}/device.so"})
-        client.until("memcached's socket", lambda: os.path.exists(SOCKET) or self.process.poll())
         self.connection = socket.socket(socket.AF_UNIX)
-        self.connection.connect(SOCKET)
+        client.until("memcached's answer", lambda: self.process.poll() or self.connects())
         self.answers = self.connection.makefile()
+
+    def connects(self):
+        """Whether it takes connections; its socket is there before it does."""
+        try:
+            self.connection.connect(SOCKET)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
 
     def keep(self):
         """What is set from now on stays in memory as long as there is some."""
