@@ -63,7 +63,7 @@ class Group:
             sides.put(f"{GROUPS}/cgroup.subtree_control", "+memory", "memory")
         self.path = f"{GROUPS}/memcached"
         os.makedirs(self.path, exist_ok=True)
-        self.write("memory.max", "max")
+        self.write("memory.high", "max")
 
     def write(self, name, value):
         with open(f"{self.path}/{name}", "w", encoding="ascii") as file:
@@ -74,11 +74,12 @@ class Group:
         self.write("cgroup.procs", os.getpid())
 
     def limit(self, cache):
-        """Its memory is what it has now, and so many bytes of page cache."""
+        """Its memory is what it has now, and so many bytes of page cache: more is reclaimed. As a
+        limit it would have it killed where 64 threads read ahead at once."""
         with open(f"{self.path}/memory.stat", encoding="ascii") as text:
             has = client.numbers(text.read())["file"]
         with open(f"{self.path}/memory.current", encoding="ascii") as text:
-            self.write("memory.max", int(text.read()) - has + cache)
+            self.write("memory.high", int(text.read()) - has + cache)
 
 
 class Memcached:
@@ -120,7 +121,7 @@ class Memcached:
 
     def reserve(self, value, count):
         """Has memory at hand for so many values more, of so many bytes, by setting others until it
-        has: it takes a MiB at a time, and a cgroup's limit would have it killed for that."""
+        has: it takes a MiB at a time, which the page cache would have less then."""
         more = itertools.count()
         while free_chunks(self.stats("slabs"), value) < count:
             self.connection.sendall(b"".join(
@@ -229,7 +230,7 @@ def cell(stage, place, value, threads, gets):
         raise Failed(f"bench/meter ended with status {meter.returncode}")
     after, cached = memcached.stats(), place.cache()
     told, seen = asks.end(), stage.window()
-    group.write("memory.max", "max")
+    group.write("memory.high", "max")
     memcached.end()
     place.leave()
     return row(place, value, threads, seen, told, before, after,
