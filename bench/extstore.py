@@ -38,8 +38,9 @@ STORE = "128m"
 # Gets before the page cache is limited, and again before the window; and of them all that are sets.
 WARM = 3000
 SETS = 1 / 30
-# Bytes that memcached has of a value at least, beside it.
+# Bytes that memcached has of a value at least, beside it; and that it takes at a time.
 ITEM = 60
+SLAB = 1 << 20
 # The part of the values that there is memory for, so that nine of ten gets go to the drive: the
 # page cache has it, or where there is none, memcached, with the values that were set last.
 CACHED = 10
@@ -121,9 +122,10 @@ class Memcached:
 
     def reserve(self, value, count):
         """Has memory at hand for so many values more, of so many bytes, by setting others until it
-        has: it takes a MiB at a time, which the page cache would have less then."""
+        has, or takes no more: it takes a MiB at a time, which the page cache would have less
+        then."""
         more = itertools.count()
-        while free_chunks(self.stats("slabs"), value) < count:
+        while has_less(self.stats("slabs"), value, count):
             self.connection.sendall(b"".join(
                 f"set more-{next(more)} 0 0 {value} noreply\r\n{'x' * value}\r\n".encode()
                 for _ in range(50)))
@@ -135,11 +137,13 @@ class Memcached:
             raise Failed(f"memcached ended with status {self.process.returncode}")
 
 
-def free_chunks(slabs, value):
-    """How many values of so many bytes its memory is enough for, by its own counts."""
+def has_less(slabs, value, count):
+    """Whether its memory is for less than so many values of so many bytes, and grows; by its own
+    counts."""
     sizes = {int(size): name.partition(":")[0] for name, size in slabs.items()
              if name.endswith(":chunk_size") and int(size) >= value + ITEM}
-    return int(slabs[f"{sizes[min(sizes)]}:free_chunks"]) if sizes else 0
+    free = int(slabs[f"{sizes[min(sizes)]}:free_chunks"]) if sizes else 0
+    return free < count and int(slabs["total_malloced"]) + SLAB <= int(SLABS) << 20
 
 
 def asker(value, connections, last):

@@ -100,6 +100,9 @@ class Guest(unittest.TestCase):
     def test_memory_for_values_is_of_the_smallest_that_they_fit_into(self):
         slabs = {"1:chunk_size": "384", "1:free_chunks": "7", "2:chunk_size": "480",
                  "2:free_chunks": "5", "3:chunk_size": "600", "3:free_chunks": "9",
-                 "active_slabs": "3"}
-        self.assertEqual([extstore.free_chunks(slabs, value) for value in (300, 400, 2000)],
-                         [7, 5, 0])
+                 "active_slabs": "3", "total_malloced": "3145728"}
+        self.assertEqual([extstore.has_less(slabs, value, 6) for value in (300, 400, 2000)],
+                         [False, True, True])
+        # What it has is all that it may have: more would push out what was set before.
+        slabs["total_malloced"] = str(16 << 20)
+        self.assertFalse(extstore.has_less(slabs, 400, 6))
