@@ -32,7 +32,7 @@ THREADS = (1, 16, 64)
 SIDES = ("memory", "tmpfs", "nvme", "ext4", "hiops", "bytes")
 # Sides that are measured with values of one size only.
 SOME, SOME_BYTES = ("ext4", "hiops"), 400
-SLABS = "16"
+SLABS = "24"
 # The drives' size as memcached is told it.
 STORE = "128m"
 # Gets before the page cache is limited, and again before the window; and of them all that are sets.

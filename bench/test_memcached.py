@@ -104,5 +104,5 @@ class Guest(unittest.TestCase):
         self.assertEqual([extstore.has_less(slabs, value, 6) for value in (300, 400, 2000)],
                          [False, True, True])
         # What it has is all that it may have: more would push out what was set before.
-        slabs["total_malloced"] = str(16 << 20)
+        slabs["total_malloced"] = str(int(extstore.SLABS) << 20)
         self.assertFalse(extstore.has_less(slabs, 400, 6))
