@@ -280,8 +280,8 @@ pub(crate) fn look() {
     }
 }
 
-/// So does an interrupt, which comes whatever runs, and so knows, too, of what kind that mostly is.
-/// With preemption off.
+/// An interrupt, before it ends anything, looks which thread it interrupts, and counts whether that
+/// is a waiter. With preemption off.
 pub(crate) fn look_from_interrupt() {
     let Some(table) = table().filter(|table| table.cpu_waiters.look()) else {
         return;

@@ -42,11 +42,13 @@ const TURNS: Stakes = Stakes {
     most_ns: 1,
     trial_ns: 1,
 };
-/// So many threads of another kind more than waiters an interrupt has met, and none yields; and so
-/// many at most are counted, for waiters that come after them.
+/// How many threads that are no waiters interrupts have met, more than waiters, before no waiter
+/// yields. Chosen: a crowd has its first round of I/O over by then, and is known.
 const OTHERS: u32 = 16;
-const MOST_OTHERS: u32 = 32;
-/// For so long that is believed where none is met any more, as on a queue that is polled.
+/// The most that are counted: as many waiters as [`OTHERS`] that come after them let it be tried.
+const MOST_OTHERS: u32 = 2 * OTHERS;
+/// For how long the last one that was met counts, as a queue that is polled meets none. Chosen: a
+/// few of the kernel's ticks.
 const MET_MS: u64 = 20;
 /// A turn that was lost to one that counts for as much as a waiter, and stays, counts as this many:
 /// the next is tried after 1,024 times as long as it took, and takes a thousandth of the time.
@@ -61,9 +63,10 @@ pub(crate) struct Share {
     last: AtomicU64,
     /// What turns lose.
     turns: Account,
-    /// How many threads that are no waiters were met, less those that are, while some were ready;
+    /// How many threads that are no waiters interrupts have met while waiters were ready, less the
+    /// waiters that they have met.
     others: AtomicU32,
-    /// and when the last of them was, in milliseconds.
+    /// When the last of those that are no waiters was met, in milliseconds.
     met_ms: AtomicU64,
     /// The thread that was interrupted last while waiters were ready, by its number; and
     seen: AtomicU32,
