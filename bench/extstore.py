@@ -23,6 +23,7 @@ import models
 import record
 import sides
 from errors import Failed
+from group import Group
 from stage import WORK
 
 # Values of so many bytes: how many there are. Some 5 to 12 MB of them, and as much again of others;
@@ -49,38 +50,8 @@ OWN = ("bytes",)
 # work some 300 times a second only.
 SETTLE = 5
 SOCKET = f"{WORK}/memcached.sock"
-GROUPS = "/run/groups"
 # cachestat(2) on x86-64.
 CACHESTAT = 451
-
-
-class Group:
-    """A cgroup of memcached's own, as a service has: what memory it may have, with page cache."""
-
-    def __init__(self):
-        if not os.path.ismount(GROUPS):
-            os.makedirs(GROUPS, exist_ok=True)
-            subprocess.run(["mount", "-t", "cgroup2", "none", GROUPS], check=True)
-            sides.put(f"{GROUPS}/cgroup.subtree_control", "+memory", "memory")
-        self.path = f"{GROUPS}/memcached"
-        os.makedirs(self.path, exist_ok=True)
-        self.write("memory.high", "max")
-
-    def write(self, name, value):
-        with open(f"{self.path}/{name}", "w", encoding="ascii") as file:
-            file.write(str(value))
-
-    def join(self):
-        """The process that calls this is in it."""
-        self.write("cgroup.procs", os.getpid())
-
-    def limit(self, cache):
-        """Its memory is what it has now, and so many bytes of page cache: more is reclaimed. As a
-        limit it would have it killed where 64 threads read ahead at once."""
-        with open(f"{self.path}/memory.stat", encoding="ascii") as text:
-            has = client.numbers(text.read())["file"]
-        with open(f"{self.path}/memory.current", encoding="ascii") as text:
-            self.write("memory.high", int(text.read()) - has + cache)
 
 
 class Memcached:
@@ -216,7 +187,7 @@ def fill(memcached, asks, place):
 
 def cell(stage, place, value, threads, gets):
     """One row: values of so many bytes, as many threads and connections, so many gets."""
-    group = Group()
+    group = Group("memcached")
     memcached = Memcached(group, place.path, threads)
     asks = asker(value, threads, KEYS[value] // CACHED if place.name in OWN else 0)
     values = fill(memcached, asks, place) * KEYS[value]

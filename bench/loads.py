@@ -11,6 +11,7 @@ and readers that the scheduler gives short slices ("+shorthog": so beside a neig
 """
 
 import dataclasses
+import mmap
 import os
 
 import fio
@@ -28,8 +29,12 @@ MARGIN = 1.75
 # I/Os of all jobs together, by how many are in flight at least: enough for the rare slow ones to
 # show, and for a window that is long beside a scheduler's slice. Many in flight are over sooner.
 TOTAL = {1: 8000, 8: 32000}
+# Reads in order, which are in memory before they are asked for.
+IN_ORDER = 100_000
 # A slice that is shorter than a neighbour's: the shortest that there is.
 SLICE_NS = 100_000
+# Bytes of memory of a program that reads a file eight times as large.
+MEMORY = 128 << 20
 # Buffered writes between two fsync.
 WRITES_A_SYNC = 16
 # The neighbours that a suffix of a name stands for; bench/hog knows the classes.
@@ -57,7 +62,10 @@ class Load:
     block: int = BLOCK  # bytes of each read and write
     bytes: bool = False  # of hiops' disks, their bytes are used, past the block layer
     of: int = 0  # then each is of a block of so many bytes, which other drivers read whole
-    cached: bool = False  # by the disk's page cache, which has next to none of it
+    cached: bool = False  # through the page cache
+    memory: int = 0  # bytes that the program has with its page cache, which is full before; 0: all
+    region: int = 0  # bytes of the disk that it uses; 0: all
+    reads: int = 70  # per cent, of what reads and writes
     passthru: bool = False  # then nvme's own passthrough is what it is compared with
     registered: bool = False  # io_uring knows buffers and files beforehand
     polls: str = ""  # "all the time" or "hybrid": the thread itself, on a queue for that
@@ -70,7 +78,12 @@ class Load:
     @property
     def writes(self):
         """Whether the disk has something to flush afterwards."""
-        return self.rw != "randread"
+        return not self.rw.endswith("read")
+
+    @property
+    def apart(self):
+        """Whether each job goes from one end to the other, of a part of the disk to itself."""
+        return not self.rw.startswith("rand")
 
     @property
     def counted(self):
@@ -78,23 +91,28 @@ class Load:
         return self.of or self.block
 
     @property
-    def buffered(self):
+    def syncs(self):
         """Writes go through the page cache, and an fsync is what waits."""
-        return self.rw == "write"
+        return self.cached and self.rw == "write"
 
     @property
     def ios(self):
         """I/Os of each job; of a job that writes and syncs, its writes."""
-        if self.buffered:
+        if self.syncs:
             # Twice: it is one job's fsyncs, each as long as sixteen writes.
             return 2 * int(LEAST * MARGIN) * WRITES_A_SYNC
+        if self.rw == "read":
+            return IN_ORDER
         total = TOTAL[max(n for n in TOTAL if n <= self.jobs * self.depth)]
         return max(int(LEAST * MARGIN), -(-total // self.jobs))
 
     @property
     def window(self):
-        """Sectors moved, on all the disks, from which and to which it is measured."""
+        """Sectors moved, on all the disks, from which and to which it is measured. What the page
+        cache has of them is not moved."""
         total = self.ios * self.jobs * self.disks * self.counted // SECTOR
+        if self.memory and not self.apart:
+            total = total * (self.region - MEMORY) // self.region
         return tuple(int(total * share) for share in WINDOW)
 
     def command(self, disks, folder):
@@ -119,12 +137,15 @@ class Load:
         options = dict(
             randrepeat=1, norandommap=True, group_reporting=True, thread=True,
             bs=self.block, rw=self.rw, ioengine=self.engine,
-            direct=int(not (self.buffered or self.cached)), numjobs=self.jobs,
+            direct=int(not self.cached), numjobs=self.jobs,
             number_ios=self.ios, disable_slat=1,
             iodepth=self.depth if self.engine == "io_uring" else None, hipri=bool(self.polls),
             fixedbufs=int(self.registered) or None, registerfiles=int(self.registered) or None,
-            rwmixread=70 if self.rw == "randrw" else None)
-        if self.buffered:
+            rwmixread=self.reads if self.rw in ("rw", "randrw") else None,
+            size=self.region or None,
+            # What was read before, to fill the memory that it has, stays there.
+            invalidate=0 if self.memory else None)
+        if self.syncs:
             # What waits is the fsync, and that is in fio's result, not in its log.
             options.update(fsync=WRITES_A_SYNC, percentile_list=fio.percent_list(window.PERCENTS))
         else:
@@ -138,6 +159,9 @@ class Load:
     def section(self, number, disk, options, size=size_of, has=os.path.exists):
         """What fio does to that disk."""
         file = f"/dev/{disk}"
+        if self.apart and self.jobs > 1:
+            part = (self.region or size(disk)) // self.jobs
+            options = {**options, "size": part, "offset_increment": part}
         if self.bytes:
             # It asks a character device for no size.
             options = {**options, "size": size(disk)}
@@ -158,7 +182,7 @@ def _all():
     uring = {n: Load(f"uring-{n}", depth=n, engine="io_uring")
              for n in (1, 2, 4, 5, 6, 8, 32, 64, 128)}
     mix = Load("mix-16", jobs=16, rw="randrw")
-    write = Load("write-fsync", rw="write")
+    write = Load("write-fsync", rw="write", cached=True)
     yield from psync.values()
     yield from uring.values()
     yield Load("uring-4x32", jobs=4, depth=32, engine="io_uring")
@@ -171,6 +195,27 @@ def _all():
     yield uring[64].named("hog2")
     yield psync[8].named("hog3")
     yield Load("two-disks-16", jobs=16, disks=2)
+
+
+def _up_the_stack():
+    """What programs do that don't read and write 4 KiB past the page cache."""
+    cold = Load("cold", cached=True, memory=MEMORY, region=8 * MEMORY)
+    for jobs in (1, 16, 64):
+        yield dataclasses.replace(cold, name=f"cold-{jobs}", jobs=jobs)
+    for jobs in (16, 64):
+        # Each job maps the whole, and has page tables of its own, which are memory, too.
+        tables = jobs * cold.region // mmap.PAGESIZE * 8
+        yield dataclasses.replace(cold, name=f"fault-{jobs}", jobs=jobs, engine="mmap",
+                                  memory=MEMORY + tables)
+    yield dataclasses.replace(cold, name="cold-in-order", rw="read")
+    # Table 1 of "Fine Grained Linux I/O Subsystem Enhancements to Harness Solid State Storage". For
+    # DB-OLTP it has 7 per cent of reads; usual are 70.
+    for jobs in (1, 16, 64):
+        yield Load(f"oltp7-{jobs}", jobs=jobs, rw="randrw", block=8192, reads=7)
+        yield Load(f"oltp70-{jobs}", jobs=jobs, rw="randrw", block=8192)
+        yield Load(f"messaging-{jobs}", jobs=jobs, rw="randrw", reads=67)
+        yield Load(f"paging-{jobs}", jobs=jobs, rw="rw", block=65536, reads=90)
+        yield Load(f"log-{jobs}", jobs=jobs, rw="write", block=65536)
 
 
 def _beside_it():
@@ -193,8 +238,7 @@ def _beside_it():
         yield fixed
         yield dataclasses.replace(fixed, name=f"bytes-passthru-{block}-128", passthru=True)
         yield Load(f"bytes-{block}-16", jobs=16, block=block, bytes=True).named("hog")
-    for jobs in (1, 16, 64):
-        yield Load(f"cached-{jobs}", jobs=jobs, cached=True)
+    yield from _up_the_stack()
     for jobs in (1, 16):
         # A drive with blocks of 4096 bytes: --set block_bytes=4096.
         yield Load(f"bytes-128of4096-{jobs}", jobs=jobs, block=128, bytes=True, of=4096)

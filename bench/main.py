@@ -20,13 +20,13 @@ ON_THE_HOST = {"agree": "agree", "barriers": "barriers", "disk": "disk", "kv-byt
                "pages": "pages", "plot": "plot", "plot-memcached": "plot_memcached",
                "plot-sweep": "plot_sweep", "plot-timed": "plot_timed", "read-path": "read_path",
                "sweep": "sweep", "timed": "timed", "timed-result": "timed_result",
-               "yardsticks": "yardsticks"}
+               "waits": "waits", "yardsticks": "yardsticks"}
 COMMANDS = {**ON_THE_HOST, "extstore": "extstore", "functions": "functions",
             "handlers": "handlers", "idle": "idle", "interval": "interval",
             "keyvalue": "keyvalue", "kv-store": "kv_store", "latency": "latency",
             "layered": "layered", "matrix": "matrix", "measure": "measure",
-            "naps-jump": "naps_jump", "naps-ram": "naps_ram", "yardstick": "yardstick"}
-
+            "naps-jump": "naps_jump", "naps-ram": "naps_ram", "waited": "waited",
+            "yardstick": "yardstick"}
 
 
 class Arguments(argparse.ArgumentParser):

@@ -13,6 +13,7 @@ import fio
 import window
 from drives import HERE
 from errors import Failed
+from group import Group
 from neighbours import Neighbours
 
 # RAM: nothing in a measurement waits for the shared folder, which is the host's work.
@@ -75,13 +76,15 @@ class Stage:
         for disk in disks[:load.disks]:
             options += ["-d", f"/sys/block/{disk}/stat"]
         said = f"{WORK}/fio.out", f"{WORK}/fio.err"
+        group = limited(load, disks[0]) if load.memory else None
         with (Neighbours(load.neighbours, WORK) as hogs,
               open(said[0], "w") as out, open(said[1], "w") as err):
             for counter in hogs.counters:
                 options += ["-c", counter]
             meter = self.meter(options)
             command = load.command(disks, WORK)
-            running = subprocess.Popen(command, cwd=WORK, stdout=out, stderr=err)
+            running = subprocess.Popen(command, cwd=WORK, stdout=out, stderr=err,
+                                       preexec_fn=group and group.join)
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
             if ended != meter.pid:  # the window did not come to its end
                 meter.kill()
@@ -98,6 +101,20 @@ class Stage:
             raise Failed(f"{what}: fio's status {running.returncode}, meter's {meter.returncode}: "
                          f"{texts[1].strip()[-500:]}")
         return self.window(), fio.told(texts[0], what)
+
+
+def limited(load, disk):
+    """The cgroup of a load whose memory is limited. What the load does not use of the disk has
+    filled it."""
+    with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
+        file.write("3")
+    group = Group("load")
+    group.write("memory.max", load.memory)
+    block = 1 << 20
+    subprocess.run(["dd", f"if=/dev/{disk}", "of=/dev/null", f"bs={block}", "status=none",
+                    f"skip={load.region // block}",
+                    f"count={load.memory // block}"], preexec_fn=group.join, check=True)
+    return group
 
 
 def flush(disk):
@@ -123,7 +140,7 @@ class Latencies:
 
 def latencies(load, seen, jobs):
     """The Latencies of the load just run, in the window `seen`."""
-    if load.buffered:
+    if load.syncs:
         # One job, so nobody begins later or ends earlier: the whole run counts.
         sync = jobs[0]["sync"]
         percentiles = fio.percentiles(sync, window.PERCENTS, "lat_ns")

@@ -71,6 +71,14 @@ class Sizes(unittest.TestCase):
         self.assertEqual(part.window, whole.window)
 
 
+    def test_a_file_is_eight_times_the_memory_and_what_it_has_is_not_moved(self):
+        cold, fault = loads.KNOWN["cold-64"], loads.KNOWN["fault-64"]
+        self.assertEqual((cold.region, fault.region), (8 * cold.memory,) * 2)
+        self.assertGreater(fault.memory, cold.memory)
+        moved = cold.jobs * cold.ios * 8 * 7 // 8
+        self.assertEqual((cold.window, fault.window), ((int(moved * 0.15), int(moved * 0.8)),) * 2)
+
+
 class Fio(unittest.TestCase):
     def test_passthrough_is_by_the_disk_s_other_node(self):
         load = loads.KNOWN["bytes-passthru-512-128"]
@@ -106,6 +114,24 @@ class Fio(unittest.TestCase):
         told = short.fio(["a"], "/x/io")
         self.assertEqual(short.command(["a"], "/x"), ["/x/slice", "100000", *told])
         self.assertEqual(long.command(["a"], "/x"), told)
+
+    def test_who_goes_through_the_page_cache_finds_it_full(self):
+        told = loads.KNOWN["cold-16"].fio(["a"], "l")
+        self.assertEqual({"--direct=0", "--invalidate=0", "--size=1073741824"} - set(told), set())
+        self.assertIn("--direct=1", LOADS["psync-16"].fio(["a"], "l"))
+
+    def test_who_goes_in_order_has_a_part_of_its_own(self):
+        told = loads.KNOWN["paging-16"].section(0, "a", {}, size=lambda disk: 1 << 30)
+        self.assertIn("--offset_increment=67108864", told)
+        self.assertIn("--size=67108864", told)
+        for alone in ("paging-1", "oltp70-16"):
+            told = loads.KNOWN[alone].section(0, "a", {}, size=lambda disk: 1 << 30)
+            self.assertFalse([word for word in told if "offset" in word])
+
+    def test_the_shares_of_reads(self):
+        shares = {"mix-16": 70, "oltp7-16": 7, "oltp70-64": 70, "messaging-1": 67}
+        for name, share in shares.items():
+            self.assertIn(f"--rwmixread={share}", loads.KNOWN[name].fio(["a"], "l"))
 
     def test_buffered_writes_sync_and_have_no_log(self):
         told = LOADS["write-fsync"].fio(["a"], "/x/io")
