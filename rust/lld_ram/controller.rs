@@ -66,7 +66,7 @@ impl<P: Platform, B: Backing> Ram<P, B> {
             fua: false,
             discard: Some(Discard {
                 max_blocks: 1 << 11,
-                max_ranges: 1,
+                max_ranges: MAX_SEGMENTS,
                 granularity: 1,
             }),
             max_write_zeroes: 1 << 11,

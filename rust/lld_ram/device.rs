@@ -8,7 +8,7 @@ use hal::{Error, Segment};
 
 /// The most queues that a device has.
 pub const MAX_QUEUES: u16 = 64;
-/// The most data segments of one command.
+/// The most data segments of one command, and the most ranges of a discard.
 pub const MAX_SEGMENTS: u16 = 64;
 
 /// A clock, a timer and memory. Clones are handles of the same.

@@ -9,6 +9,8 @@ const READ: u8 = 0;
 const WRITE: u8 = 1;
 const ZERO: u8 = 2;
 const NOTHING: u8 = 3;
+/// As [`ZERO`], with ranges of the medium in the place of segments of memory.
+const ZERO_MANY: u8 = 4;
 /// No command's word: of a tag that there is not.
 const NONE: u32 = u32::MAX;
 
@@ -23,7 +25,7 @@ struct Place {
     len: AtomicU64,
     /// Of those, which go over the link.
     wanted: AtomicU64,
-    /// Of its data.
+    /// Of its data, or of the medium, if it has several.
     segments: AtomicU32,
     /// When the medium is done with it, in nanoseconds.
     ready: AtomicU64,
@@ -36,7 +38,7 @@ struct Place {
 /// The commands of a queue, and the ring in which the device finds them.
 pub(crate) struct Commands<P: Platform> {
     places: P::Table<Place>,
-    /// By tag, [`MAX_SEGMENTS`] each: address and length.
+    /// By tag, [`MAX_SEGMENTS`] each: address and length; or bytes of the medium.
     segments: P::Table<(AtomicU64, AtomicU32)>,
     ring: P::Table<AtomicU32>,
     /// The word of the command that was aborted; [`NONE`]: there is none.
@@ -67,8 +69,8 @@ impl<P: Platform> Commands<P> {
             .unwrap_or_default()
     }
 
-    /// Writes `cmd` and its data to `tag`, of a read with `holes` if it may have such. By the
-    /// issuer.
+    /// Writes `cmd` and its data, or ranges, to `tag`, of a read with `holes` if it may have such.
+    /// By the issuer.
     pub(crate) fn write(
         &self,
         tag: usize,
@@ -78,53 +80,96 @@ impl<P: Platform> Commands<P> {
     ) -> Result<(), CmdError> {
         let place = self.places.get(tag).ok_or(CmdError::Invalid)?;
         let shift = u32::from(cmd.block_shift);
-        let len = u64::from(cmd.blocks)
-            .checked_shl(shift)
-            .ok_or(CmdError::Invalid)?;
-        let at = cmd
-            .lba
-            .checked_mul(1u64.checked_shl(shift).ok_or(CmdError::Invalid)?);
-        let (mut count, mut total, mut wanted) = (0u32, 0u64, 0u64);
-        if cmd.op.has_data() {
-            let mut room = self.segments_of(tag).iter();
-            for segment in data {
-                let segment = segment?;
-                let (addr, len) = room.next().ok_or(CmdError::Invalid)?;
-                match segment.is_hole() {
-                    true if holes == Holes::No || cmd.op != Op::Read => {
-                        return Err(CmdError::Invalid)
-                    }
-                    true => {}
-                    false => wanted = wanted.saturating_add(u64::from(segment.len)),
-                }
-                addr.store(segment.addr, Ordering::Relaxed);
-                len.store(segment.len, Ordering::Relaxed);
-                total = total.saturating_add(u64::from(segment.len));
-                count = count.wrapping_add(1);
+        let len = bytes(cmd.blocks.into(), shift).ok_or(CmdError::Invalid)?;
+        let (count, wanted) = match cmd.op {
+            Op::Read | Op::Write => {
+                let holes = holes != Holes::No && cmd.op == Op::Read;
+                self.write_data(tag, len, holes, data)?
             }
-            if total != len {
-                return Err(CmdError::Invalid);
-            }
-        }
+            Op::Discard => (self.write_ranges(tag, cmd, data)?, 0),
+            Op::WriteZeroes | Op::Flush => (0, 0),
+        };
         let kind = match cmd.op {
             Op::Read => READ,
             Op::Write => WRITE,
+            Op::Discard if count > 0 => ZERO_MANY,
             Op::Discard | Op::WriteZeroes => ZERO,
             Op::Flush => NOTHING,
         };
         place.kind.store(kind, Ordering::Relaxed);
         // What is beyond all bounds stays there.
-        place.at.store(at.unwrap_or(u64::MAX), Ordering::Relaxed);
+        let at = bytes(cmd.lba, shift).unwrap_or(u64::MAX);
+        place.at.store(at, Ordering::Relaxed);
         place.len.store(len, Ordering::Relaxed);
         place.wanted.store(wanted, Ordering::Relaxed);
         place.segments.store(count, Ordering::Relaxed);
         Ok(())
     }
 
+    /// Writes `tag`'s data, of `len` bytes, with `holes` if it may have such: how many segments
+    /// that are, and how many bytes are no holes.
+    fn write_data(
+        &self,
+        tag: usize,
+        len: u64,
+        holes: bool,
+        data: impl Iterator<Item = Result<Segment, CmdError>>,
+    ) -> Result<(u32, u64), CmdError> {
+        let (mut count, mut total, mut wanted) = (0u32, 0u64, 0u64);
+        let mut room = self.segments_of(tag).iter();
+        for segment in data {
+            let segment = segment?;
+            let (addr, len) = room.next().ok_or(CmdError::Invalid)?;
+            match segment.is_hole() {
+                true if !holes => return Err(CmdError::Invalid),
+                true => {}
+                false => wanted = wanted.saturating_add(u64::from(segment.len)),
+            }
+            addr.store(segment.addr, Ordering::Relaxed);
+            len.store(segment.len, Ordering::Relaxed);
+            total = total.saturating_add(u64::from(segment.len));
+            count = count.wrapping_add(1);
+        }
+        match total == len {
+            true => Ok((count, wanted)),
+            false => Err(CmdError::Invalid),
+        }
+    }
+
+    /// Writes the ranges of `tag`'s discard: how many they are, 0 where it is itself its only one.
+    #[cold]
+    fn write_ranges(
+        &self,
+        tag: usize,
+        cmd: &Command,
+        ranges: impl Iterator<Item = Result<Segment, CmdError>>,
+    ) -> Result<u32, CmdError> {
+        let shift = u32::from(cmd.block_shift);
+        let (mut count, mut left) = (0u32, cmd.blocks);
+        let mut room = self.segments_of(tag).iter();
+        for range in ranges {
+            let range = range?;
+            let (at, len) = room.next().ok_or(CmdError::Invalid)?;
+            left = left.checked_sub(range.len).ok_or(CmdError::Invalid)?;
+            let length = bytes(range.len.into(), shift).and_then(|len| u32::try_from(len).ok());
+            len.store(length.ok_or(CmdError::Invalid)?, Ordering::Relaxed);
+            at.store(
+                bytes(range.addr, shift).unwrap_or(u64::MAX),
+                Ordering::Relaxed,
+            );
+            count = count.wrapping_add(1);
+        }
+        match count == 0 || left == 0 {
+            true => Ok(count),
+            false => Err(CmdError::Invalid),
+        }
+    }
+
     /// Whether the command of `tag` changes the medium.
     pub(crate) fn changes(&self, tag: usize) -> bool {
         (self.places.get(tag))
-            .is_some_and(|place| matches!(place.kind.load(Ordering::Relaxed), WRITE | ZERO))
+            .map(|place| place.kind.load(Ordering::Relaxed))
+            .is_some_and(|kind| matches!(kind, WRITE | ZERO | ZERO_MANY))
     }
 
     /// How many bytes of `tag`'s command go over the link: those of a read or a write, but for
@@ -222,26 +267,32 @@ impl<P: Platform> Commands<P> {
         if kind == NOTHING {
             return Ok(());
         }
+        let medium = backing.device().config.bytes;
+        let is_inside = |at: u64, len: u64| at.checked_add(len).is_some_and(|end| end <= medium);
+        let count = place.segments.load(Ordering::Relaxed) as usize;
+        let segments = (self.segments_of(tag).iter().take(count)).map(|(addr, len)| Segment {
+            addr: addr.load(Ordering::Relaxed),
+            len: len.load(Ordering::Relaxed),
+        });
+        if kind == ZERO_MANY {
+            if !(segments.clone()).all(|range| is_inside(range.addr, range.len.into())) {
+                return Err(CmdError::Range.permanent());
+            }
+            segments.for_each(|range| backing.zero(range.addr, range.len.into()));
+            return Ok(());
+        }
         let at = place.at.load(Ordering::Relaxed);
         let len = place.len.load(Ordering::Relaxed);
-        let inside = at
-            .checked_add(len)
-            .is_some_and(|end| end <= backing.device().config.bytes);
-        if !inside {
+        if !is_inside(at, len) {
             return Err(CmdError::Range.permanent());
         }
         if kind == ZERO {
             backing.zero(at, len);
             return Ok(());
         }
-        let count = place.segments.load(Ordering::Relaxed) as usize;
         let mut at = at;
         let shifts = backing.device().config.holes == Holes::Shifted;
-        for (addr, len) in self.segments_of(tag).iter().take(count) {
-            let segment = Segment {
-                addr: addr.load(Ordering::Relaxed),
-                len: len.load(Ordering::Relaxed),
-            };
+        for segment in segments {
             match kind {
                 READ if segment.is_hole() && shifts => continue,
                 READ if segment.is_hole() => {}
@@ -252,6 +303,11 @@ impl<P: Platform> Commands<P> {
         }
         Ok(())
     }
+}
+
+/// `blocks` blocks in bytes; `None`: more than there can be.
+fn bytes(blocks: u64, shift: u32) -> Option<u64> {
+    blocks.checked_mul(1u64.checked_shl(shift)?)
 }
 
 /// The tag in a word.

@@ -72,6 +72,11 @@ impl HostBacking {
         self.0.now.load(Ordering::SeqCst)
     }
 
+    /// The medium is full of `byte`.
+    pub fn fill(&self, byte: u8) {
+        self.0.medium.lock().unwrap().fill(byte);
+    }
+
     pub fn medium(&self) -> Vec<u8> {
         self.0.medium.lock().unwrap().clone()
     }
