@@ -9,11 +9,13 @@ from errors import Failed
 
 
 def section(name, where, **options):
-    """A job `name` on the file or disk `where`, with fio's options of these names.
+    """A job `name` on the file or disk `where`, or on files of its own (None), with these options
+    of fio's.
 
     One that is True stands alone; None and False stand for none.
     """
-    words = [f"--name={name}", f"--filename={where}"]
+    options = {"filename": where, **options}
+    words = [f"--name={name}"]
     for key, value in options.items():
         if value is True:
             words.append(f"--{key}")

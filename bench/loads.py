@@ -15,6 +15,7 @@ import mmap
 import os
 
 import fio
+import places
 import window
 from errors import Wrong
 
@@ -29,6 +30,8 @@ MARGIN = 1.75
 # I/Os of all jobs together, by how many are in flight at least: enough for the rare slow ones to
 # show, and for a window that is long beside a scheduler's slice. Many in flight are over sooner.
 TOTAL = {1: 8000, 8: 32000}
+# Pages that are made dirty: 256 MiB.
+DIRTY = 65_536
 # Reads in order, which are in memory before they are asked for.
 IN_ORDER = 100_000
 # A slice that is shorter than a neighbour's: the shortest that there is.
@@ -66,6 +69,8 @@ class Load:
     memory: int = 0  # bytes that the program has with its page cache, which is full before; 0: all
     region: int = 0  # bytes of the disk that it uses; 0: all
     reads: int = 70  # per cent, of what reads and writes
+    on: str = ""  # what of bench/places.py it is on, made of its disks
+    syncs_after: int = WRITES_A_SYNC  # buffered writes of a job; 0: all of them
     passthru: bool = False  # then nvme's own passthrough is what it is compared with
     registered: bool = False  # io_uring knows buffers and files beforehand
     polls: str = ""  # "all the time" or "hybrid": the thread itself, on a queue for that
@@ -93,14 +98,26 @@ class Load:
     @property
     def syncs(self):
         """Writes go through the page cache, and an fsync is what waits."""
-        return self.cached and self.rw == "write"
+        return self.cached and self.rw.endswith("write")
+
+    @property
+    def targets(self):
+        """How many devices it uses, each in a section of its own."""
+        return 1 if self.on else self.disks
+
+    @property
+    def files(self):
+        """Whether it is on files, whose file system writes more than they have."""
+        return self.on in places.SYSTEMS
 
     @property
     def ios(self):
         """I/Os of each job; of a job that writes and syncs, its writes."""
+        if self.syncs and not self.syncs_after:
+            return DIRTY
         if self.syncs:
-            # Twice: it is one job's fsyncs, each as long as sixteen writes.
-            return 2 * int(LEAST * MARGIN) * WRITES_A_SYNC
+            # Twice: it is one job's fsyncs, each as long as its writes.
+            return 2 * int(LEAST * MARGIN) * self.syncs_after // self.jobs
         if self.rw == "read":
             return IN_ORDER
         total = TOTAL[max(n for n in TOTAL if n <= self.jobs * self.depth)]
@@ -110,15 +127,15 @@ class Load:
     def window(self):
         """Sectors moved, on all the disks, from which and to which it is measured. What the page
         cache has of them is not moved."""
-        total = self.ios * self.jobs * self.disks * self.counted // SECTOR
+        total = self.ios * self.jobs * self.targets * self.counted // SECTOR
         if self.memory and not self.apart:
             total = total * (self.region - MEMORY) // self.region
         return tuple(int(total * share) for share in WINDOW)
 
-    def command(self, disks, folder):
+    def command(self, disks, folder, where=()):
         """What is run; the programs of bench/build lie in `folder`, and fio's files begin with io
-        there."""
-        words = self.fio(disks, f"{folder}/io")
+        there. `where` it is, if not on the disks, is told as by places.place()."""
+        words = self.fio(disks, f"{folder}/io", where)
         if self.polls == "hybrid":
             words = ["env", f"LD_PRELOAD={folder}/hybrid.so", *words]
         if self.beside == "shorthog":
@@ -129,14 +146,15 @@ class Load:
         """The same beside those neighbours."""
         return dataclasses.replace(self, name=f"{self.name}+{beside}", beside=beside)
 
-    def fio(self, disks, log):
-        """fio's arguments; each I/O goes into files that begin with the path `log`.
+    def fio(self, disks, log, where=()):
+        """fio's arguments; each I/O goes into files that begin with the path `log`; `where` as
+        above.
 
         Slices of latency that the matrix does not use are not measured, as that costs CPU time.
         """
         options = dict(
-            randrepeat=1, norandommap=True, group_reporting=True, thread=True,
-            bs=self.block, rw=self.rw, ioengine=self.engine,
+            randrepeat=1, norandommap=self.syncs_after > 0, group_reporting=True,
+            thread=True, bs=self.block, rw=self.rw, ioengine=self.engine,
             direct=int(not self.cached), numjobs=self.jobs,
             number_ios=self.ios, disable_slat=1,
             iodepth=self.depth if self.engine == "io_uring" else None, hipri=bool(self.polls),
@@ -147,19 +165,26 @@ class Load:
             invalidate=0 if self.memory else None)
         if self.syncs:
             # What waits is the fsync, and that is in fio's result, not in its log.
-            options.update(fsync=WRITES_A_SYNC, percentile_list=fio.percent_list(window.PERCENTS))
+            options.update(fsync=self.syncs_after or None, end_fsync=None if self.syncs_after else 1,
+                           percentile_list=fio.percent_list(window.PERCENTS))
         else:
             # Whole, as a log that grows stops its job; in the time that the window is told in.
             options.update(disable_clat=1, write_lat_log=log,
                            log_entries=max(1024, self.ios + 1), log_alternate_epoch=1,
                            log_alternate_epoch_clock_id=1)
-        return fio.command(*(self.section(n, disk, options)
-                             for n, disk in enumerate(disks[:self.disks])))
+        if self.files:
+            # They grow with each write.
+            options.update(fallocate="none", size=self.ios * self.block)
+        disks = disks[:self.disks]
+        sections = zip(disks, where or [{}] * len(disks))
+        return fio.command(*(self.section(n, disk, {**options, **told})
+                             for n, (disk, told) in enumerate(sections)))
 
     def section(self, number, disk, options, size=size_of, has=os.path.exists):
         """What fio does to that disk."""
-        file = f"/dev/{disk}"
-        if self.apart and self.jobs > 1:
+        options = dict(options)
+        file = options.pop("filename", f"/dev/{disk}")
+        if self.apart and not self.files and self.jobs > 1:
             part = (self.region or size(disk)) // self.jobs
             options = {**options, "size": part, "offset_increment": part}
         if self.bytes:
@@ -208,6 +233,15 @@ def _up_the_stack():
         yield dataclasses.replace(cold, name=f"fault-{jobs}", jobs=jobs, engine="mmap",
                                   memory=MEMORY + tables)
     yield dataclasses.replace(cold, name="cold-in-order", rw="read")
+    yield Load("dirty", rw="randwrite", cached=True, syncs_after=0, region=DIRTY * BLOCK)
+    for system in places.SYSTEMS:
+        # A drive that keeps what is written: --set store=1.
+        for jobs in (1, 16):
+            yield Load(f"fsync-{system}-{jobs}", jobs=jobs, rw="write", cached=True, on=system,
+                       syncs_after=1)
+    for kind in (*places.TARGETS, *places.RAIDS):
+        for jobs in (16, 64):
+            yield Load(f"{kind}-{jobs}", jobs=jobs, on=kind, disks=2 if kind in places.RAIDS else 1)
     # Table 1 of "Fine Grained Linux I/O Subsystem Enhancements to Harness Solid State Storage". For
     # DB-OLTP it has 7 per cent of reads; usual are 70.
     for jobs in (1, 16, 64):

@@ -6,6 +6,7 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- table NAME -->                     every load of a result
   <!-- ratios NAME... -->                 the ratios of IOPS in several results, of the loads
                                          that all of them have
+  <!-- short NAME... -->                 the same of the loads of SHORT
   <!-- summary NVME-NAME SATA-NAME -->    some loads of both kinds
   <!-- naps NAME... -->                   what threads gain that nap (bench/naps.py)
   <!-- classes NAME -->                   what the forecast tells apart (bench/naps_classes.py)
@@ -15,6 +16,7 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- layers NAME -->                    what each layer takes of a read (bench/layers.py)
   <!-- memcached NAME -->                 memcached on drives (bench/memcached.py)
   <!-- kv NAME -->                        a store, packed and padded (bench/kv_bytes.py)
+  <!-- waits NAME -->                     who waits for what (bench/waits.py)
   <!-- end -->
 """
 
@@ -30,6 +32,7 @@ import naps_jump
 import record
 import sweep
 import table
+import waits
 
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RESULTS = os.path.join(REPO, "docs", "timed")
@@ -37,8 +40,8 @@ PAGES = [os.path.join(REPO, name)
          for name in ("README.md", "docs/memcached.md", "docs/results.md",
                       "docs/results-tables.md")]
 # Kinds of tables that the results of a program of its own are told by.
-PROGRAMS = {"kv": kv_bytes, "layers": layers, "memcached": memcached}
-KINDS = "table", "ratios", "summary", "naps", "classes", "jump", "ways", "sweep", *PROGRAMS
+PROGRAMS = {"kv": kv_bytes, "layers": layers, "memcached": memcached, "waits": waits}
+KINDS = "table", "ratios", "short", "summary", "naps", "classes", "jump", "ways", "sweep", *PROGRAMS
 MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
 # The loads of a summary, in words.
@@ -47,6 +50,10 @@ SUMMARY = {"psync-1": "1 thread", "psync-16": "16 threads", "psync-64": "64 thre
            "psync-1+hog": "1 thread, beside one that computes",
            "psync-16+hog": "16 threads, beside it",
            "uring-64+hog": "io_uring, 64 in flight, beside it"}
+# Those that tell most of it.
+SHORT = ("psync-1", "psync-4", "psync-16", "psync-32", "psync-64", "psync-256", "uring-1",
+         "uring-32", "uring-128", "mix-16", "write-fsync", "psync-1+hog", "psync-16+hog",
+         "psync-64+hog", "uring-32+hog", "two-disks-16")
 
 
 def load(name):
@@ -85,10 +92,11 @@ def whole(result):
     return table.markdown(header, map(line, pairs))
 
 
-def side_by_side(results):
-    """The ratios of several results, of the loads that all of them have."""
+def side_by_side(results, among=None):
+    """The ratios of several results, of the loads that all of them have; of those `among` them."""
     columns = [ratios_of(result) for result in results]
-    names = [load for load in columns[0] if all(load in column for column in columns)]
+    names = [load for load in columns[0]
+             if all(load in column for column in columns) and load in (among or columns[0])]
     header = ["load", *(table.title(result) for result in results)]
     return table.markdown(header, ([n, *(column[n] for column in columns)] for n in names))
 
@@ -133,6 +141,8 @@ def filled(page):
             text = whole(load(*names))
         elif match[2] == "ratios":
             text = side_by_side([load(name) for name in names])
+        elif match[2] == "short":
+            text = side_by_side([load(name) for name in names], SHORT)
         elif match[2] == "naps":
             text = naps.table_of(map(load, names))
         elif match[2] == "classes":

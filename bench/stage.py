@@ -10,6 +10,7 @@ import subprocess
 import account
 import counting
 import fio
+import places
 import window
 from drives import HERE
 from errors import Failed
@@ -78,11 +79,12 @@ class Stage:
         said = f"{WORK}/fio.out", f"{WORK}/fio.err"
         group = limited(load, disks[0]) if load.memory else None
         with (Neighbours(load.neighbours, WORK) as hogs,
+              places.place(load.on, disks[:load.disks]) as where,
               open(said[0], "w") as out, open(said[1], "w") as err):
             for counter in hogs.counters:
                 options += ["-c", counter]
             meter = self.meter(options)
-            command = load.command(disks, WORK)
+            command = load.command(disks, WORK, where)
             running = subprocess.Popen(command, cwd=WORK, stdout=out, stderr=err,
                                        preexec_fn=group and group.join)
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
@@ -90,8 +92,8 @@ class Stage:
                 meter.kill()
             running.wait()
             meter.wait()
-        for disk in disks[:load.disks] if load.writes else ():
-            flush(disk)
+            for disk in disks[:load.disks] if load.writes else ():
+                flush(disk)
         texts = []
         for path in said:
             with open(path) as text:
@@ -141,17 +143,18 @@ class Latencies:
 def latencies(load, seen, jobs):
     """The Latencies of the load just run, in the window `seen`."""
     if load.syncs:
-        # One job, so nobody begins later or ends earlier: the whole run counts.
+        # The whole run counts: they are one job's, or as good as that.
         sync = jobs[0]["sync"]
         percentiles = fio.percentiles(sync, window.PERCENTS, "lat_ns")
         told = [list(pair) for pair in zip(window.PERCENTS, percentiles)]
-        return Latencies(told, sync["lat_ns"]["mean"], sync["total_ios"], True)
+        least = sync["total_ios"] if load.syncs_after else load.ios
+        return Latencies(told, sync["lat_ns"]["mean"], least, True)
     logs = []
     for path in glob.glob(f"{WORK}/io_lat.*.log"):
         with open(path) as text:
             logs.append(window.entries(text.read()))
-    if len(logs) != load.jobs * load.disks:
-        raise Failed(f"{load.name}: fio left {len(logs)} logs of {load.jobs * load.disks} jobs")
+    if len(logs) != load.jobs * load.targets:
+        raise Failed(f"{load.name}: fio left {len(logs)} logs of {load.jobs * load.targets} jobs")
     inside, throughout = window.cut(logs, seen.begin.clock, seen.end.clock)
     values = [ns for job in inside for ns in job]
     if not values:

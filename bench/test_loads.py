@@ -128,6 +128,23 @@ class Fio(unittest.TestCase):
             told = loads.KNOWN[alone].section(0, "a", {}, size=lambda disk: 1 << 30)
             self.assertFalse([word for word in told if "offset" in word])
 
+    def test_files_are_the_file_system_s(self):
+        load = loads.KNOWN["fsync-ext4-16"]
+        told = load.fio(["a"], "l", [{"filename": None, "directory": "/f"}])
+        wanted = {"--directory=/f", "--fsync=1", "--fallocate=none", f"--size={load.ios * 4096}"}
+        self.assertEqual(wanted - set(told), set())
+        self.assertFalse([word for word in told if word.startswith("--filename")])
+
+    def test_two_disks_may_be_one_device(self):
+        told = loads.KNOWN["raid1-16"].fio(["a", "b"], "l", [{"filename": "/dev/md100"}])
+        self.assertEqual([word for word in told if word.startswith("--filename")],
+                         ["--filename=/dev/md100"])
+
+    def test_all_that_is_dirty_is_written_at_the_end(self):
+        told = loads.KNOWN["dirty"].fio(["a"], "l")
+        self.assertIn("--end_fsync=1", told)
+        self.assertFalse([word for word in told if word.startswith("--fsync")])
+
     def test_the_shares_of_reads(self):
         shares = {"mix-16": 70, "oltp7-16": 7, "oltp70-64": 70, "messaging-1": 67}
         for name, share in shares.items():

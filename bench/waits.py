@@ -53,7 +53,8 @@ def markdown(result):
 
 def lines(result):
     """The table."""
-    yield f"Waits on a disk of hiops', {result['model']}: {result['device']}"
+    switches = f", {result['hiops']}" if result["hiops"] else ""
+    yield f"Waits on a disk of hiops', {result['model']}{switches}: {result['device']}"
     header, rows = told(result)
     for row in (header, *rows):
         yield f"{row[0]:<16}{row[1]:<16}{row[2]:<66}{row[3]:>8}  {row[4]}"
@@ -79,6 +80,7 @@ def run(args):
         raise Wrong("--loads takes loads of one disk")
     model = models.load(args.model)
     result = boot.result_of(model, lambda scratch: command(args, model, scratch))
+    result["hiops"] = args.hiops
     with open(os.path.join(HERE, "results", f"waits-{model.name}.json"), "w") as out:
         out.write(timed_result.text_of(result))
     print(*lines(result), sep="\n")
