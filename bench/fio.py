@@ -8,6 +8,10 @@ import subprocess
 from errors import Failed
 
 
+# What of its latencies it tells percentiles of.
+TOLD = {"read": "clat_ns", "write": "clat_ns", "sync": "lat_ns"}
+
+
 def section(name, where, **options):
     """A job `name` on the file or disk `where`, or on files of its own (None), with these options
     of fio's.

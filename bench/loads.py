@@ -165,7 +165,8 @@ class Load:
             invalidate=0 if self.memory else None)
         if self.syncs:
             # What waits is the fsync, and that is in fio's result, not in its log.
-            options.update(fsync=self.syncs_after or None, end_fsync=None if self.syncs_after else 1,
+            options.update(fsync=self.syncs_after or None,
+                           end_fsync=None if self.syncs_after else 1,
                            percentile_list=fio.percent_list(window.PERCENTS))
         else:
             # Whole, as a log that grows stops its job; in the time that the window is told in.

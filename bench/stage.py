@@ -144,11 +144,12 @@ def latencies(load, seen, jobs):
     """The Latencies of the load just run, in the window `seen`."""
     if load.syncs:
         # The whole run counts: they are one job's, or as good as that.
-        sync = jobs[0]["sync"]
-        percentiles = fio.percentiles(sync, window.PERCENTS, "lat_ns")
-        told = [list(pair) for pair in zip(window.PERCENTS, percentiles)]
-        least = sync["total_ios"] if load.syncs_after else load.ios
-        return Latencies(told, sync["lat_ns"]["mean"], least, True)
+        what = "sync" if load.syncs_after else "write"
+        of = fio.TOLD[what]
+        told = jobs[0][what]
+        percentiles = fio.percentiles(told, window.PERCENTS, of)
+        pairs = [list(pair) for pair in zip(window.PERCENTS, percentiles)]
+        return Latencies(pairs, told[of]["mean"], told["total_ios"], True)
     logs = []
     for path in glob.glob(f"{WORK}/io_lat.*.log"):
         with open(path) as text:

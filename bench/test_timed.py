@@ -72,6 +72,8 @@ class Boots(unittest.TestCase):
         command, about = self.command("sata", "--label", "x")
         self.assertEqual(about["name"], "timed-tlc-sata-1cpu-x.json")
         self.assertEqual(sum("ide-hd,serial=timed" in w for w in command), 4)
+        # An SSD that says so: of one that doesn't, Linux thinks otherwise.
+        self.assertEqual(sum("rotation_rate=1" in w for w in command), 4)
 
     def test_names(self):
         name = timed.result_name(models.load("sata"), "sata", 4, "")

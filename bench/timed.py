@@ -76,7 +76,8 @@ def drive(model, kind, slot, seed):
                    f"max_ioqpairs={MOST_CPUS},addr={slot:x},{model.nvme()}")
     else:
         devices = (f"-device ich9-ahci,id=hba{slot:x},addr={slot:x} "
-                   f"-device ide-hd,serial={serial},drive={name},bus=hba{slot:x}.0")
+                   f"-device ide-hd,serial={serial},drive={name},bus=hba{slot:x}.0,"
+                   "rotation_rate=1")
     return ["--qemu", f"-drive '{model.drive(name, seed)}' {devices}"]
 
 
