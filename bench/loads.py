@@ -101,6 +101,11 @@ class Load:
         return self.cached and self.rw.endswith("write")
 
     @property
+    def dirties(self):
+        """Nothing waits before all is written, each page once."""
+        return self.syncs and not self.syncs_after
+
+    @property
     def targets(self):
         """How many devices it uses, each in a section of its own."""
         return 1 if self.on else self.disks
@@ -113,7 +118,7 @@ class Load:
     @property
     def ios(self):
         """I/Os of each job; of a job that writes and syncs, its writes."""
-        if self.syncs and not self.syncs_after:
+        if self.dirties:
             return DIRTY
         if self.syncs:
             # Twice: it is one job's fsyncs, each as long as its writes.
@@ -153,7 +158,7 @@ class Load:
         Slices of latency that the matrix does not use are not measured, as that costs CPU time.
         """
         options = dict(
-            randrepeat=1, norandommap=self.syncs_after > 0, group_reporting=True,
+            randrepeat=1, norandommap=not self.dirties, group_reporting=True,
             thread=True, bs=self.block, rw=self.rw, ioengine=self.engine,
             direct=int(not self.cached), numjobs=self.jobs,
             number_ios=self.ios, disable_slat=1,
@@ -166,7 +171,7 @@ class Load:
         if self.syncs:
             # What waits is the fsync, and that is in fio's result, not in its log.
             options.update(fsync=self.syncs_after or None,
-                           end_fsync=None if self.syncs_after else 1,
+                           end_fsync=int(self.dirties) or None,
                            percentile_list=fio.percent_list(window.PERCENTS))
         else:
             # Whole, as a log that grows stops its job; in the time that the window is told in.

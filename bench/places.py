@@ -8,14 +8,12 @@ import subprocess
 
 from errors import Failed
 
-SECTOR = 512
 # What makes a file system, and how it is mounted: nothing is written behind the load's back.
 SYSTEMS = {"ext4": (["mkfs.ext4", "-qF", "-E", "nodiscard"], "noatime,noinit_itable"),
            "xfs": (["mkfs.xfs", "-qfK"], "noatime")}
 # dm's targets, whose lines end with the device and where on it they begin.
 TARGETS = {"linear": "linear", "crypt": f"crypt aes-xts-plain64 {'5a' * 64} 0"}
 RAIDS = {"raid0": ["--level=0", "--chunk=64"], "raid1": ["--level=1", "--assume-clean"]}
-KNOWN = (*SYSTEMS, *TARGETS, *RAIDS)
 RAID = "/dev/md100"
 
 
@@ -59,8 +57,8 @@ def mounted(kind, disk):
         yield folder
     finally:
         run("umount", folder)
-        check = ["e2fsck", "-fn"] if kind == "ext4" else ["xfs_repair", "-n"]
-        run(*check, f"/dev/{disk}")
+    check = ["e2fsck", "-fn"] if kind == "ext4" else ["xfs_repair", "-n"]
+    run(*check, f"/dev/{disk}")
 
 
 @contextlib.contextmanager

@@ -144,7 +144,7 @@ def latencies(load, seen, jobs):
     """The Latencies of the load just run, in the window `seen`."""
     if load.syncs:
         # The whole run counts: they are one job's, or as good as that.
-        what = "sync" if load.syncs_after else "write"
+        what = "write" if load.dirties else "sync"
         of = fio.TOLD[what]
         told = jobs[0][what]
         percentiles = fio.percentiles(told, window.PERCENTS, of)
