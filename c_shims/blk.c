@@ -243,6 +243,45 @@ int hiops_limits_end(struct gendisk *disk, struct queue_limits *lim)
 	return queue_limits_commit_update(disk->queue, lim);
 }
 
+bool hiops_is_synchronous(struct gendisk *disk)
+{
+	return bdev_synchronous(disk->part0);
+}
+
+/*
+ * Whether somebody holds the disk or a part of it whom the block layer tells nothing, as swap is,
+ * md and device mapper; nobody is kept from doing so afterwards.
+ */
+static bool has_silent_holder(struct gendisk *disk)
+{
+	struct block_device *part;
+	bool has = false;
+	unsigned long n;
+
+	rcu_read_lock();
+	xa_for_each(&disk->part_tbl, n, part) {
+		if (READ_ONCE(part->bd_holder) && !READ_ONCE(part->bd_holder_ops))
+			has = true;
+	}
+	rcu_read_unlock();
+	return has;
+}
+
+int hiops_set_synchronous(struct gendisk *disk, bool on)
+{
+	struct queue_limits lim;
+
+	if (on == bdev_synchronous(disk->part0))
+		return 0;
+	if (has_silent_holder(disk))
+		return -EBUSY;
+	lim = queue_limits_start_update(disk->queue);
+	lim.features &= ~BLK_FEAT_SYNCHRONOUS;
+	if (on)
+		lim.features |= BLK_FEAT_SYNCHRONOUS;
+	return queue_limits_commit_update_frozen(disk->queue, &lim);
+}
+
 void hiops_resize(struct gendisk *disk, sector_t sectors, bool ro)
 {
 	set_capacity_and_notify(disk, sectors);

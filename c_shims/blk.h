@@ -116,6 +116,10 @@ void hiops_set_capacity_ro(struct gendisk *disk, sector_t sectors, bool ro);
 /* A disk's limits: taken, with the right to change them; and given back. */
 void hiops_limits_begin(struct gendisk *disk, struct queue_limits *lim);
 int hiops_limits_end(struct gendisk *disk, struct queue_limits *lim);
+/* Whether swap on the disk waits for each page, as of one that is faster than a thread. */
+bool hiops_is_synchronous(struct gendisk *disk);
+/* Has it be so, or not; -EBUSY: a part of it may be swapped on, and would not notice. */
+int hiops_set_synchronous(struct gendisk *disk, bool on);
 /* Sets capacity and write protection of a disk that is shown: user space is told. */
 void hiops_resize(struct gendisk *disk, sector_t sectors, bool ro);
 

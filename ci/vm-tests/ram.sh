@@ -62,6 +62,18 @@ expect interval-is-16 reads $H/poll_interval_us 16
 refused stats-unknown 'nvalid argument' put all $H/stats
 expect no-scheduler grep -q '\[none\]' /sys/block/hiops_ram0/queue/scheduler
 
+# What swapon makes of the disk: it would not notice later.
+expect synchronous-is-0 reads $H/synchronous 0
+refused synchronous-2 'nvalid argument' put 2 $H/synchronous
+expect synchronous put 1 $H/synchronous
+expect synchronous-is-1 reads $H/synchronous 1
+expect mkswap mkswap -q /dev/hiops_ram0
+expect swapon swapon /dev/hiops_ram0
+refused synchronous-swapped-on 'resource busy' put 0 $H/synchronous
+expect synchronous-as-it-was reads $H/synchronous 1
+expect swapoff swapoff /dev/hiops_ram0
+expect synchronous-off put 0 $H/synchronous
+
 # Many in flight, pieces of all sizes.
 expect verify fio --name=v --rw=randwrite --bsrange=512-128k --blockalign=512 --ioengine=libaio \
 	--iodepth=64 --verify=crc32c --size=2M

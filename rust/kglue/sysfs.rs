@@ -23,7 +23,7 @@ use kernel::str::{as_char_ptr_in_const_context, CStr};
 use kernel::{bindings, c_str};
 use strategy::NAMES as STRATEGIES;
 
-use crate::blk::gendisk::{DiskShared, GenDisk};
+use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::Sums;
 use crate::blk::ioctl::{ControllerCounts, Owner};
 use crate::bytes::trial::set_bytes;
@@ -36,28 +36,28 @@ use crate::wait::hook::is_hooked;
 pub const POLL_INTERVAL_US: core::ops::RangeInclusive<u32> = 1..=10_000;
 
 /// Turns `which` on or off.
-fn store_switch(disk: &DiskShared, text: &[u8], which: u8) -> Result<(), Error> {
+fn store_switch(disk: GenDisk<'_>, text: &[u8], which: u8) -> Result<(), Error> {
     match number(text)? {
         on @ (0 | 1) => {
-            disk.turn(which, on == 1);
+            disk.shared().turn(which, on == 1);
             Ok(())
         }
         _ => Err(EINVAL),
     }
 }
 
-fn show_switch(disk: &DiskShared, to: &mut Text<'_>, which: u8) -> fmt::Result {
-    writeln!(to, "{}", u8::from(disk.switch(which)))
+fn show_switch(disk: GenDisk<'_>, to: &mut Text<'_>, which: u8) -> fmt::Result {
+    writeln!(to, "{}", u8::from(disk.shared().switch(which)))
 }
 
-fn show_lazy(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_lazy(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
     match is_hooked() {
         true => show_switch(disk, to, Switches::LAZY),
         false => to.write_str("unavailable\n"),
     }
 }
 
-fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_lazy(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     if !is_hooked() && number(text)? == 1 {
         return Err(eopnotsupp());
     }
@@ -65,19 +65,27 @@ fn store_lazy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 }
 
 /// The disk's bytes: the node is there, or not.
-fn store_bytes(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_bytes(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
-        on @ (0 | 1) => set_bytes(disk, on == 1),
+        on @ (0 | 1) => set_bytes(disk.shared(), on == 1),
+        _ => Err(EINVAL),
+    }
+}
+
+/// Whether to swap there is to wait for each page: what `swapon` makes of a disk.
+fn store_synchronous(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
+    match number(text)? {
+        on @ (0 | 1) => disk.set_synchronous(on == 1),
         _ => Err(EINVAL),
     }
 }
 
 /// The adapter of `disk`.
-fn owner(disk: &DiskShared) -> &dyn Owner {
-    disk.owner.get()
+fn owner(disk: GenDisk<'_>) -> &dyn Owner {
+    disk.shared().owner.get()
 }
 
-fn show_mode(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_mode(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
     to.write_str(match owner(disk).mode() {
         Mode::Irq => "irq\n",
         Mode::Poll => "poll\n",
@@ -85,23 +93,23 @@ fn show_mode(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
     })
 }
 
-fn store_mode(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_mode(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     let mode = mode_of(text).ok_or(EINVAL)?;
     owner(disk).set_mode(mode).map_err(crate::errno::to_errno)
 }
 
-fn show_strategy(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_strategy(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
     let chosen = STRATEGIES.get(owner(disk).strategy());
     writeln!(to, "{}", chosen.unwrap_or(&"?"))
 }
 
-fn store_strategy(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_strategy(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     let which = STRATEGIES.iter().position(|name| name.as_bytes() == text);
     owner(disk).choose(which.ok_or(EINVAL)?);
     Ok(())
 }
 
-fn store_poll_interval(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_poll_interval(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     let us = u32::try_from(number(text)?).map_err(|_| EINVAL)?;
     if !POLL_INTERVAL_US.contains(&us) {
         return Err(EINVAL);
@@ -111,7 +119,7 @@ fn store_poll_interval(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 }
 
 /// Taken up in the background: this very disk may go.
-fn store_rescan(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_rescan(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
         1 => {
             owner(disk).rescan();
@@ -122,7 +130,7 @@ fn store_rescan(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
 }
 
 /// In the background, too.
-fn store_delete(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_delete(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
         1 => {
             owner(disk).take_off().ok_or_else(eopnotsupp)?.leave();
@@ -132,133 +140,143 @@ fn store_delete(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
     }
 }
 
-fn store_reset(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_reset(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
         1 => owner(disk).reset().map_err(crate::errno::to_errno),
         _ => Err(EINVAL),
     }
 }
 
-fn show_stats(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_stats(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
     let counts = owner(disk).counts();
-    write_stats(to, &disk.stats.sums(), &counts)
+    write_stats(to, &disk.shared().stats.sums(), &counts)
 }
 
-fn store_stats(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_stats(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     if text != b"reset" {
         return Err(EINVAL);
     }
-    disk.stats.reset();
+    disk.shared().stats.reset();
     owner(disk).reset_counts();
     Ok(())
 }
 
-fn show_quirks(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_quirks(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
     match write_quirks(to, |named| owner(disk).quirks(named))? {
         true => to.write_str("\n"),
         false => to.write_str("none\n"),
     }
 }
 
-fn show_link_power(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    let policy = disk.owner.get().link_power().unwrap_or_default();
+fn show_link_power(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
+    let policy = owner(disk).link_power().unwrap_or_default();
     writeln!(to, "{}", policy.name())
 }
 
-fn store_link_power(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_link_power(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     let policy = LinkPower::from_name(text).ok_or(EINVAL)?;
-    let set = disk.owner.get().set_link_power(policy);
+    let set = owner(disk).set_link_power(policy);
     set.map_err(to_errno)
 }
 
-fn show_depth(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    writeln!(to, "{}", disk.owner.get().depth().unwrap_or_default())
+fn show_depth(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
+    writeln!(to, "{}", owner(disk).depth().unwrap_or_default())
 }
 
-fn store_depth(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_depth(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     let depth = u16::try_from(number(text)?).map_err(|_| EINVAL)?;
-    disk.owner.get().set_depth(depth).map_err(to_errno)
+    owner(disk).set_depth(depth).map_err(to_errno)
 }
 
-fn show_cache_type(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    to.write_str(match disk.owner.get().has_cache(disk.unit.id) {
+fn show_cache_type(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
+    to.write_str(match owner(disk).has_cache(disk.shared().unit.id) {
         Ok(true) => "write back\n",
         Ok(false) => "write through\n",
         Err(_) => return Err(fmt::Error),
     })
 }
 
-fn store_cache_type(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_cache_type(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     let on = match text {
         b"write back" => true,
         b"write through" => false,
         _ => return Err(EINVAL),
     };
-    let set = disk.owner.get().set_write_cache(on);
+    let set = owner(disk).set_write_cache(on);
     set.map_err(to_errno)
 }
 
 /// For how many microseconds a thread may look after a nap.
 pub const WINDOW_US: core::ops::RangeInclusive<u32> = 1..=MOST_WINDOW_US;
 
-fn show_predict(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
+fn show_predict(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
     match is_hooked() {
-        true => writeln!(to, "{}", u8::from(disk.owner.get().predicts())),
+        true => writeln!(to, "{}", u8::from(owner(disk).predicts())),
         false => to.write_str("unavailable\n"),
     }
 }
 
-fn store_predict(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_predict(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     match number(text)? {
         1 if !is_hooked() => Err(eopnotsupp()),
         on @ (0 | 1) => {
-            disk.owner.get().set_predict(on == 1);
+            owner(disk).set_predict(on == 1);
             Ok(())
         }
         _ => Err(EINVAL),
     }
 }
 
-fn show_window(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    writeln!(to, "{}", disk.owner.get().window_us())
+fn show_window(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
+    writeln!(to, "{}", owner(disk).window_us())
 }
 
-fn store_window(disk: &DiskShared, text: &[u8]) -> Result<(), Error> {
+fn store_window(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
     let us = u32::try_from(number(text)?).map_err(|_| EINVAL)?;
     if !WINDOW_US.contains(&us) {
         return Err(EINVAL);
     }
-    disk.owner.get().set_window_us(us);
+    owner(disk).set_window_us(us);
     Ok(())
 }
 
-fn show_forecast(disk: &DiskShared, to: &mut Text<'_>) -> fmt::Result {
-    disk.owner.get().forecast(to)
+fn show_forecast(disk: GenDisk<'_>, to: &mut Text<'_>) -> fmt::Result {
+    owner(disk).forecast(to)
 }
 
-static SERIAL: Attribute =
-    Attribute::new(c_str!("serial"), |d, to| to.identity(&d.unit.serial), None);
-static MODEL: Attribute = Attribute::new(c_str!("model"), |d, to| to.identity(&d.unit.model), None);
+static SERIAL: Attribute = Attribute::new(
+    c_str!("serial"),
+    |d, to| to.identity(&d.shared().unit.serial),
+    None,
+);
+static MODEL: Attribute = Attribute::new(
+    c_str!("model"),
+    |d, to| to.identity(&d.shared().unit.model),
+    None,
+);
 static FIRMWARE: Attribute = Attribute::new(
     c_str!("firmware_rev"),
-    |d, to| to.identity(&d.unit.firmware),
+    |d, to| to.identity(&d.shared().unit.firmware),
     None,
 );
 static WWID: Attribute = Attribute::new(
     c_str!("wwid"),
-    |d, to| write_wwid(to, &d.unit, d.names.ids()),
+    |d, to| write_wwid(to, &d.shared().unit, d.shared().names.ids()),
     None,
 );
-static NSID: Attribute =
-    Attribute::new(c_str!("nsid"), |d, to| writeln!(to, "{}", d.unit.id), None)
-        .where_there_is(|d| matches!(d.unit.kind, UnitKind::Namespace { .. }));
+static NSID: Attribute = Attribute::new(
+    c_str!("nsid"),
+    |d, to| writeln!(to, "{}", d.shared().unit.id),
+    None,
+)
+.where_there_is(|d| matches!(d.shared().unit.kind, UnitKind::Namespace { .. }));
 /// As libata counts ports.
 static PORT_NO: Attribute = Attribute::new(
     c_str!("port_no"),
-    |d, to| writeln!(to, "{}", d.unit.id.saturating_add(1)),
+    |d, to| writeln!(to, "{}", d.shared().unit.id.saturating_add(1)),
     None,
 )
-.where_there_is(|d| d.unit.kind == UnitKind::Drive);
+.where_there_is(|d| d.shared().unit.kind == UnitKind::Drive);
 
 static MODE: Attribute = Attribute::new(c_str!("mode"), show_mode, Some(store_mode));
 static STRATEGY: Attribute =
@@ -271,8 +289,13 @@ static COOP_SWITCH: Attribute = Attribute::new(
 );
 static BYTES: Attribute = Attribute::new(
     c_str!("bytes"),
-    |d, to| writeln!(to, "{}", u8::from(d.bytes.is_on())),
+    |d, to| writeln!(to, "{}", u8::from(d.shared().bytes.is_on())),
     Some(store_bytes),
+);
+static SYNCHRONOUS: Attribute = Attribute::new(
+    c_str!("synchronous"),
+    |d, to| writeln!(to, "{}", u8::from(d.is_synchronous())),
+    Some(store_synchronous),
 );
 static POLL_INTERVAL: Attribute = Attribute::new(
     c_str!("poll_interval_us"),
@@ -327,12 +350,13 @@ static NAMES: List<bindings::attribute, 7> = List([
     PORT_NO.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 19> = List([
+static SWITCHES: List<bindings::attribute, 20> = List([
     STRATEGY.entry(),
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),
     BYTES.entry(),
+    SYNCHRONOUS.entry(),
     POLL_INTERVAL.entry(),
     PREDICT.entry(),
     PREDICT_WINDOW.entry(),
@@ -458,9 +482,9 @@ pub(crate) fn write_wwid(to: &mut impl Write, unit: &Unit, ids: &UnitIds) -> fmt
 }
 
 /// Shows one attribute.
-type Show = fn(&DiskShared, &mut Text<'_>) -> fmt::Result;
+type Show = fn(GenDisk<'_>, &mut Text<'_>) -> fmt::Result;
 /// Takes a value, without the blanks around it.
-type Store = fn(&DiskShared, &[u8]) -> Result<(), Error>;
+type Store = fn(GenDisk<'_>, &[u8]) -> Result<(), Error>;
 
 /// One attribute, with the kernel's part first.
 #[repr(C)]
@@ -468,7 +492,7 @@ struct Attribute {
     raw: bindings::device_attribute,
     show: Show,
     store: Option<Store>,
-    is_there: fn(&DiskShared) -> bool,
+    is_there: fn(GenDisk<'_>) -> bool,
 }
 
 // SAFETY: it is never written.
@@ -495,7 +519,7 @@ impl Attribute {
     }
 
     /// Disks of which `is_there` does not hold don't have it.
-    const fn where_there_is(self, is_there: fn(&DiskShared) -> bool) -> Self {
+    const fn where_there_is(self, is_there: fn(GenDisk<'_>) -> bool) -> Self {
         Self { is_there, ..self }
     }
 
@@ -613,10 +637,10 @@ unsafe extern "C" fn is_visible(
 
 /// # Safety
 /// `dev` is the device of a disk of ours, alive as long as the result.
-unsafe fn of_device<'a>(dev: *mut bindings::device) -> &'a DiskShared {
+unsafe fn of_device<'a>(dev: *mut bindings::device) -> GenDisk<'a> {
     // SAFETY: by the caller's promise; a disk's device is that of its part 0.
     unsafe {
         let part = kernel::container_of!(dev, bindings::block_device, bd_device);
-        GenDisk::from_raw((*part).bd_disk).shared()
+        GenDisk::from_raw((*part).bd_disk)
     }
 }

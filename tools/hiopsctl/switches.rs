@@ -17,9 +17,11 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 
-/// EINVAL and EOPNOTSUPP: the value is none, or none for this machine or device.
+/// EINVAL and EOPNOTSUPP: the value is none, or none for this machine or device. EBUSY: somebody
+/// has the disk who keeps it from being set.
 const EINVAL: i32 = 22;
 const EOPNOTSUPP: i32 = 95;
+const EBUSY: i32 = 16;
 
 /// Files that are no settings: what they say is shown by other commands, or is nothing.
 const NO_SETTINGS: [&str; 7] = [
@@ -37,7 +39,7 @@ fn values(name: &str) -> &'static str {
     match name {
         "strategy" => "plain or coop",
         "mode" => "irq, poll or hybrid (or 0, 1, 2)",
-        "lazy" | "coop" | "predict" => "0 or 1",
+        "lazy" | "coop" | "bytes" | "predict" | "synchronous" => "0 or 1",
         "poll_interval_us" => "microseconds, 1 to 10000",
         "predict_window_us" => "microseconds, 1 to 100",
         "rescan_controller" | "reset_controller" | "delete" => "1",
@@ -181,6 +183,17 @@ pub(crate) fn set(
     })
 }
 
+/// What is to be done first where the disk is in use.
+fn in_use(name: &str) -> &'static str {
+    match name {
+        "synchronous" => {
+            "swap that is on would not notice, nor would md or device mapper: swapoff, set it, \
+             swapon (hiops-users tells who has the disk)"
+        }
+        _ => "a program has it (hiops-users tells which)",
+    }
+}
+
 /// Why the kernel has not taken it.
 fn refusal(disk: &str, name: &str, value: &str, error: &io::Error) -> Failure {
     let what = format!("{name} of {disk} does not take '{value}'");
@@ -190,6 +203,7 @@ fn refusal(disk: &str, name: &str, value: &str, error: &io::Error) -> Failure {
             format!("{what} on this machine or with this device"),
             "the kernel's log says why (dmesg)",
         ),
+        Some(EBUSY) => Failure::new(what, in_use(name)),
         _ => Failure::io(format!("{name} of {disk} can't be set to '{value}'"), error),
     }
 }
@@ -210,6 +224,9 @@ mod tests {
         );
         assert!(said(EINVAL, "new").ends_with("manual says of it"));
         assert!(said(EOPNOTSUPP, "mode").contains("with this device: the kernel's log"));
+        assert!(said(16, "synchronous")
+            .ends_with("swapoff, set it, swapon (hiops-users tells who has the disk)"));
+        assert!(said(16, "bytes").contains("a program has it"));
         assert!(said(13, "mode").contains("as root"), "{}", said(13, "mode"));
         assert!(said(5, "mode").contains("dmesg"));
     }

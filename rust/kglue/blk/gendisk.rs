@@ -80,6 +80,10 @@ unsafe extern "C" {
     safe fn blk_mark_disk_dead(disk: GenDisk<'_>);
     /// Capacity in sectors, and whether it is read-only. Sleeps.
     safe fn hiops_resize(disk: GenDisk<'_>, sectors: u64, read_only: bool);
+    /// Whether who swaps there is to wait for each page.
+    safe fn hiops_is_synchronous(disk: GenDisk<'_>) -> bool;
+    /// Has it be so, or not; 0, or an errno. Sleeps.
+    safe fn hiops_set_synchronous(disk: GenDisk<'_>, on: bool) -> c_int;
     /// Begins to freeze the queue, on behalf of no thread. Sleeps.
     pub(super) safe fn blk_freeze_queue_start_non_owner(queue: DiskQueue<'_>);
     /// Waits until it is frozen. Sleeps.
@@ -98,6 +102,9 @@ unsafe extern "C" {
 
 const _: [unsafe extern "C" fn(*mut bindings::gendisk); 1] = [bindings::blk_mark_disk_dead];
 const _: [unsafe extern "C" fn(*mut bindings::gendisk, u64, bool); 1] = [shims::hiops_resize];
+const _: [unsafe extern "C" fn(*mut bindings::gendisk) -> bool; 1] = [shims::hiops_is_synchronous];
+const _: [unsafe extern "C" fn(*mut bindings::gendisk, bool) -> c_int; 1] =
+    [shims::hiops_set_synchronous];
 const _: [unsafe extern "C" fn(*mut bindings::request_queue); 6] = [
     bindings::blk_freeze_queue_start_non_owner,
     bindings::blk_mq_freeze_queue_wait,
@@ -227,6 +234,18 @@ impl<'a> GenDisk<'a> {
             None => (0, true),
         };
         hiops_resize(self, size, read_only);
+    }
+
+    /// Whether it is said to be faster than what a thread could do meanwhile
+    /// (`BLK_FEAT_SYNCHRONOUS`).
+    pub(crate) fn is_synchronous(self) -> bool {
+        hiops_is_synchronous(self)
+    }
+
+    /// Has that be said of it, or not. `EBUSY`: who looks at it once, as `swapon` does, may have
+    /// done so. Sleeps.
+    pub(crate) fn set_synchronous(self, on: bool) -> kernel::error::Result<()> {
+        kernel::error::to_result(hiops_set_synchronous(self, on))
     }
 
     /// Nothing more gets through to it: what waits for it fails. At any time, and again.
