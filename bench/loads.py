@@ -38,6 +38,10 @@ IN_ORDER = 100_000
 SLICE_NS = 100_000
 # Bytes of memory of a program that reads a file eight times as large.
 MEMORY = 128 << 20
+# Memory of a program that touches pages of four times as much, which is all that it has.
+SWAPPING = 64 << 20
+# Pages that it touches: of many a neighbour is read along, and the window is told in pages.
+TOUCHES = 32_000
 # Buffered writes between two fsync.
 WRITES_A_SYNC = 16
 # The neighbours that a suffix of a name stands for; bench/hog knows the classes.
@@ -70,6 +74,7 @@ class Load:
     region: int = 0  # bytes of the disk that it uses; 0: all
     reads: int = 70  # per cent, of what reads and writes
     on: str = ""  # what of bench/places.py it is on, made of its disks
+    elevator: str = ""  # that of its disks; none without
     syncs_after: int = WRITES_A_SYNC  # buffered writes of a job; 0: all of them
     passthru: bool = False  # then nvme's own passthrough is what it is compared with
     registered: bool = False  # io_uring knows buffers and files beforehand
@@ -116,6 +121,16 @@ class Load:
         return self.on in places.SYSTEMS
 
     @property
+    def swaps(self):
+        """Whether what it reads is memory, of which most is on the disk."""
+        return self.on == "swap"
+
+    @property
+    def paced(self):
+        """Whether its I/Os are counted at the pace of the whole run, as the disk moves more."""
+        return self.files or self.swaps
+
+    @property
     def ios(self):
         """I/Os of each job; of a job that writes and syncs, its writes."""
         if self.dirties:
@@ -125,6 +140,8 @@ class Load:
             return 2 * int(LEAST * MARGIN) * self.syncs_after // self.jobs
         if self.rw == "read":
             return IN_ORDER
+        if self.swaps:
+            return TOUCHES // self.jobs
         total = TOTAL[max(n for n in TOTAL if n <= self.jobs * self.depth)]
         return max(int(LEAST * MARGIN), -(-total // self.jobs))
 
@@ -133,7 +150,10 @@ class Load:
         """Sectors moved, on all the disks, from which and to which it is measured. What the page
         cache has of them is not moved."""
         total = self.ios * self.jobs * self.targets * self.counted // SECTOR
-        if self.memory and not self.apart:
+        if self.swaps:
+            # For each that comes in one goes out; what is read along comes on top.
+            total = 2 * total * (self.region - self.memory) // self.region
+        elif self.memory and not self.apart:
             total = total * (self.region - MEMORY) // self.region
         return tuple(int(total * share) for share in WINDOW)
 
@@ -245,17 +265,30 @@ def _up_the_stack():
         for jobs in (1, 16):
             yield Load(f"fsync-{system}-{jobs}", jobs=jobs, rw="write", cached=True, on=system,
                        syncs_after=1)
+    for jobs in (1, 16):
+        yield Load(f"swap-{jobs}", jobs=jobs, engine="mmap", cached=True, on="swap",
+                   memory=SWAPPING, region=4 * SWAPPING)
     for kind in (*places.TARGETS, *places.RAIDS):
         for jobs in (16, 64):
             yield Load(f"{kind}-{jobs}", jobs=jobs, on=kind, disks=2 if kind in places.RAIDS else 1)
-    # Table 1 of "Fine Grained Linux I/O Subsystem Enhancements to Harness Solid State Storage". For
-    # DB-OLTP it has 7 per cent of reads; usual are 70.
     for jobs in (1, 16, 64):
-        yield Load(f"oltp7-{jobs}", jobs=jobs, rw="randrw", block=8192, reads=7)
-        yield Load(f"oltp70-{jobs}", jobs=jobs, rw="randrw", block=8192)
-        yield Load(f"messaging-{jobs}", jobs=jobs, rw="randrw", reads=67)
-        yield Load(f"paging-{jobs}", jobs=jobs, rw="rw", block=65536, reads=90)
-        yield Load(f"log-{jobs}", jobs=jobs, rw="write", block=65536)
+        yield from _services(jobs)
+    for elevator in ("mq-deadline", "kyber", "bfq"):
+        for load in _services(16):
+            yield dataclasses.replace(load, name=f"{load.name}-{elevator}", elevator=elevator)
+    # For a drive with 256 channels: --set channels=256,write_latency_ns=400000.
+    for depth in (31, 256):
+        yield Load(f"deep-{depth}", depth=depth, engine="io_uring", rw="randwrite")
+
+
+def _services(jobs):
+    """Table 1 of "Fine Grained Linux I/O Subsystem Enhancements to Harness Solid State Storage".
+    For DB-OLTP it has 7 per cent of reads; usual are 70."""
+    yield Load(f"oltp7-{jobs}", jobs=jobs, rw="randrw", block=8192, reads=7)
+    yield Load(f"oltp70-{jobs}", jobs=jobs, rw="randrw", block=8192)
+    yield Load(f"messaging-{jobs}", jobs=jobs, rw="randrw", reads=67)
+    yield Load(f"paging-{jobs}", jobs=jobs, rw="rw", block=65536, reads=90)
+    yield Load(f"log-{jobs}", jobs=jobs, rw="write", block=65536)
 
 
 def _beside_it():

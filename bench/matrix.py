@@ -38,9 +38,8 @@ def row(stage, load, side, name):
     after = side.stats()
     took = latencies(load, seen, jobs)
     ios = seen.sectors * loads.SECTOR / load.counted
-    if load.files:
-        # At the pace of the whole run: the file system writes more than what it is asked for.
-        ios = fio.iops(jobs, "write") * seen.elapsed / 1e9
+    if load.paced:
+        ios = fio.iops(jobs, "write" if load.writes else "read") * seen.elapsed / 1e9
     cell = {"load": load.name, "driver": name, "iops": ios * 1e9 / seen.elapsed,
             "mean_us": took.mean / 1000}
     for key, percent in KEYS.items():

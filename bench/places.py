@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a load may be on, instead of the disks themselves: a file system on the first of them, or a
-device that is made of them. Inside the guest; there is no udev that would name such devices."""
+"""What a load may be on, instead of the disks themselves: a file system on the first of them, a
+device that is made of them, or memory that is swapped out to the first; and the elevator that it
+may have above them. Inside the guest; there is no udev that would name such devices."""
 
 import contextlib
 import os
 import subprocess
 
+import sides
 from errors import Failed
 
 # What makes a file system, and how it is mounted: nothing is written behind the load's back.
@@ -26,11 +28,27 @@ def run(*words):
 
 
 @contextlib.contextmanager
-def place(kind, disks):
-    """Where a load on such disks is told to be: {option: value} of each of its sections."""
+def elevator(name, disks):
+    """The disks have that one meanwhile, if any."""
+    chosen = [f"/sys/block/{disk}/queue/scheduler" for disk in disks if name]
+    for path in chosen:
+        sides.put(path, name, f"[{name}]")
+    yield
+    for path in chosen:
+        sides.put(path, "none", "[none]")
+
+
+@contextlib.contextmanager
+def place(load, disks, group):
+    """Where a load on such disks is told to be: {option: value} of each of its sections. `group` is
+    the load's, if its memory is limited."""
+    kind = load.on
     if kind in SYSTEMS:
         with mounted(kind, disks[0]) as folder:
             yield [{"filename": None, "directory": folder}]
+    elif kind == "swap":
+        with swapped(load, disks[0], group) as file:
+            yield [{"filename": file}]
     elif kind in TARGETS:
         with mapped(kind, disks[0]) as device:
             yield [{"filename": device}]
@@ -59,6 +77,24 @@ def mounted(kind, disk):
         run("umount", folder)
     check = ["e2fsck", "-fn"] if kind == "ext4" else ["xfs_repair", "-n"]
     run(*check, f"/dev/{disk}")
+
+
+@contextlib.contextmanager
+def swapped(load, disk, group):
+    """A file in memory, of the group's, of which most is on the disk."""
+    folder = "/run/swapped"
+    os.makedirs(folder, exist_ok=True)
+    run("mkswap", f"/dev/{disk}")
+    run("swapon", f"/dev/{disk}")
+    run("mount", "-t", "tmpfs", "-o", "size=100%", "none", folder)
+    try:
+        # Pages of zeroes would not be written.
+        subprocess.run(["dd", "if=/dev/urandom", f"of={folder}/file", "bs=1M", "status=none",
+                        f"count={load.region >> 20}"], preexec_fn=group.join, check=True)
+        yield f"{folder}/file"
+    finally:
+        run("umount", folder)
+        run("swapoff", f"/dev/{disk}")
 
 
 @contextlib.contextmanager

@@ -79,7 +79,8 @@ class Stage:
         said = f"{WORK}/fio.out", f"{WORK}/fio.err"
         group = limited(load, disks[0]) if load.memory else None
         with (Neighbours(load.neighbours, WORK) as hogs,
-              places.place(load.on, disks[:load.disks]) as where,
+              places.elevator(load.elevator, disks[:load.disks]),
+              places.place(load, disks[:load.disks], group) as where,
               open(said[0], "w") as out, open(said[1], "w") as err):
             for counter in hogs.counters:
                 options += ["-c", counter]
@@ -107,11 +108,13 @@ class Stage:
 
 def limited(load, disk):
     """The cgroup of a load whose memory is limited. What the load does not use of the disk has
-    filled it."""
+    filled it, or else the load's own pages will."""
     with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as file:
         file.write("3")
     group = Group("load")
     group.write("memory.max", load.memory)
+    if load.swaps:
+        return group
     block = 1 << 20
     subprocess.run(["dd", f"if=/dev/{disk}", "of=/dev/null", f"bs={block}", "status=none",
                     f"skip={load.region // block}",
