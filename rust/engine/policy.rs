@@ -10,6 +10,7 @@
 //! | the engine asks | when | the answer |
 //! | --- | --- | --- |
 //! | [`Strategy::batches`] | commands are staged, or a drain is over | for how long they may wait |
+//! | [`Strategy::block`] | the device takes a block in | of how many commands it is |
 //! | [`Strategy::tracks`] | a thread submits | whether to know who waits for a request |
 //! | [`Strategy::polls_on_submit`] | a thread has submitted | whether it takes completions |
 //! | [`Strategy::budget`] | somebody takes completions in passing | how many to end at most |
@@ -53,6 +54,14 @@ pub trait Strategy: Send + Sync + 'static {
     fn batches(&self, view: &impl View, staged: Staged) -> u64 {
         let _ = (view, staged);
         0
+    }
+
+    /// Of how many commands a block is that the device takes in now, of `staged` ones and `most`
+    /// that it takes. Asked where it does not take all of them ([`hal::Queue::takes`]), with the
+    /// issue token held. The engine makes 1 to `most` of it.
+    fn block(&self, view: &impl View, staged: usize, most: usize) -> usize {
+        let _ = view;
+        staged.min(most)
     }
 
     /// Whether it is of use to know which thread waits for a request that it submits now: only such
@@ -428,7 +437,8 @@ impl Batching {
         self.tags as u64
     }
 
-    /// Whether commands are staged that the device was not told of, as the strategy deferred that.
+    /// Whether commands are staged that the device was not told of: the strategy deferred that, or
+    /// the device takes none.
     #[inline(always)]
     pub fn is_pending(&self) -> bool {
         self.on.load(Ordering::Relaxed)
@@ -482,6 +492,11 @@ impl Batching {
     /// The device answers nothing of before any more. With both tokens.
     pub(crate) fn forget_sample(&self) {
         self.sampled.store(0, Ordering::Relaxed);
+    }
+
+    /// What is staged is held back.
+    pub(crate) fn hold(&self) {
+        self.on.store(true, Ordering::Relaxed);
     }
 
     /// Nothing is staged any more, or it goes to the device now.

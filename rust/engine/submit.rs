@@ -34,6 +34,16 @@
 //! back to its interrupt meanwhile says so, passes a fence, and looks whether anything is deferred;
 //! the issuer says that it defers, passes a fence, and looks whether the queue is polled. One of
 //! the two sees the other (`tests/loom_defer.rs`).
+//!
+//! # Blocks
+//! A device may take blocks of commands, one at a time ([`Queue::takes`]). What is staged is held
+//! back while one is out, as if it were deferred, and whoever drains what is over of it offers what
+//! is staged anew; the strategy says the size of the block ([`Strategy::block`]). With
+//! [`TagBatch::MAX`] staged nothing more is bound, and the FIFO fills.
+//!
+//! The issuer says that something is held back, passes a fence, and asks the device once more; the
+//! drainer releases what is over, passes a fence, and looks whether something is held back. One of
+//! the two sees the other (`tests/loom_block.rs`).
 
 use cell::sync::{fence, Ordering};
 use cell::Guard;
@@ -42,6 +52,9 @@ use hal::{Bound, CmdError, Free, FreeTags, Platform, Queue, Tag, TagBatch, Unbou
 use crate::complete::ROUNDS;
 use crate::policy::{Context, Staged, Strategy, View};
 use crate::queue::{CompletionBatch, Data, IoQueue, IssueBudget, IssueSide, MapRetryLimit, Upper};
+
+/// So many commands may be staged before one more is bound.
+const ROOM: usize = TagBatch::<Bound>::MAX - 1;
 
 /// A request that could not be issued at once.
 enum Unissued<R> {
@@ -190,7 +203,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         side: &mut IssueSide<Q>,
         rq: U::Request,
     ) -> Result<Tag<Bound>, Unissued<U::Request>> {
-        if side.dead || !self.fifo.is_empty() {
+        if side.dead || !self.fifo.is_empty() || self.is_full(side) {
             return Err(Unissued::NoTag(rq));
         }
         if side.free.is_empty() {
@@ -300,6 +313,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         Ok(tag)
     }
 
+    /// Whether nothing more can be bound: what is staged leaves no room for more than the one that
+    /// may be about to be, and the device takes none of it.
+    #[inline(always)]
+    fn is_full(&self, side: &IssueSide<Q>) -> bool {
+        let staged = side.bound.len();
+        staged >= ROOM && !side.dead && self.hw.takes(&side.hw, staged) == 0
+    }
+
     /// Stages `tag` for the doorbell.
     #[inline(always)]
     fn stage(&self, side: &mut IssueSide<Q>, tag: Tag<Bound>) {
@@ -313,7 +334,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// that is to wait for more.
     #[inline(always)]
     fn ring_last(&self, side: &mut IssueSide<Q>, tag: Tag<Bound>) {
-        if !side.bound.is_empty() || self.batching.batch() > 1 {
+        let waits = self.batching.batch() > 1 || self.hw.takes(&side.hw, 1) == 0;
+        if !side.bound.is_empty() || waits {
             self.stage(side, tag);
             return self.ring_or_defer(side);
         }
@@ -348,15 +370,45 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         side.free = self.hw.get_free_tags(&mut side.hw, FreeTags::MAX);
     }
 
-    /// Tells the device of everything that is staged.
+    /// Tells the device of everything that is staged, if it takes that.
     #[inline(always)]
     pub(crate) fn ring(&self, side: &mut IssueSide<Q>) {
         if !side.bound.is_empty() {
-            self.issued.add(side.bound.len());
+            let staged = side.bound.len();
+            if self.hw.takes(&side.hw, staged) < staged {
+                return self.ring_block(side);
+            }
+            self.issued.add(staged);
             self.batching
                 .begin_sample(side.last, || self.upper.now_ns());
             let writes = self.hw.issue_tags(&mut side.hw, &mut side.bound);
             self.issue_doorbells.add(writes);
+        }
+    }
+
+    /// Tells the device of as much of what is staged as it takes, block by block; holds the rest
+    /// back.
+    #[cold]
+    fn ring_block(&self, side: &mut IssueSide<Q>) {
+        // The hand-over with the drainer, see above.
+        self.batching.hold();
+        fence(Ordering::SeqCst);
+        let staged = side.bound.len();
+        let takes = self.hw.takes(&side.hw, staged);
+        if takes != 0 {
+            let size = self.strategy.block(self, staged, takes).clamp(1, takes);
+            let mut block = side.bound.split_first(size);
+            self.issued.add(block.len());
+            let writes = self.hw.issue_tags(&mut side.hw, &mut block);
+            self.issue_doorbells.add(writes);
+        }
+        match side.bound.len() {
+            0 => self.batching.end(),
+            staged if takes == 0 => self.hw.hold(&mut side.hw, staged),
+            _ => {}
+        }
+        if self.polling.is_on() {
+            self.watch();
         }
     }
 }
@@ -449,7 +501,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             .may_issue(self.drain_budget())
             .min(TagBatch::<Bound>::MAX);
         loop {
-            if self.fifo.is_empty() {
+            if self.fifo.is_empty() || self.is_full(side) {
                 return IssueStop::Idle;
             }
             if side.free.is_empty() && !side.dead {
@@ -542,9 +594,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Tells the device of everything that is staged, unless it is to wait for more.
     #[inline]
     fn ring_or_defer(&self, side: &mut IssueSide<Q>) {
-        if self.batching.batch() <= 1 || !self.defer(side.bound.len()) {
-            self.ring(side);
+        if self.batching.batch() > 1 && self.defer(side.bound.len()) {
+            return;
         }
+        if self.batching.is_pending() {
+            self.batching.end();
+        }
+        self.ring(side);
     }
 
     /// Lets `staged` commands wait, if they are to; from then on that is seen. By the issuer.
@@ -568,9 +624,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 }
                 return true;
             }
-        }
-        if self.batching.is_pending() {
-            self.batching.end();
         }
         false
     }

@@ -75,6 +75,22 @@ pub trait Queue: Send + Sync + 'static {
         self.bind_tag_cmd(side, tag, cmd, core::iter::once(Ok(data)))
     }
 
+    /// How many of `staged` commands, at least one, the device takes in now: all of them, unless it
+    /// takes blocks, one at a time. What it does not take stays staged, and is offered again after
+    /// the next drain: a device takes more in, once it does not take all, by what is released
+    /// ([`Queue::release_tags`]), or by an interrupt of its own ([`Queue::hold`]).
+    #[inline(always)]
+    fn takes(&self, side: &Self::Issue, staged: usize) -> usize {
+        let _ = side;
+        staged
+    }
+
+    /// The device took none of `staged` commands. Where it would take them after a while, without
+    /// any of its commands coming to an end, it is to interrupt then.
+    fn hold(&self, side: &mut Self::Issue, staged: usize) {
+        let _ = (side, staged);
+    }
+
     /// Hands all of `tags` to the device, in the order in which they were bound, with as few
     /// register writes as the hardware allows for the whole batch. Returns how many it took (0 or
     /// more). `tags` is empty afterwards.

@@ -135,6 +135,11 @@ impl<S> TagBatch<S> {
         }
     }
 
+    /// The numbers of all tags, in order ([`Tag::number`]).
+    pub fn numbers(&self) -> impl Iterator<Item = u16> + Clone + use<S> {
+        self.index.into_iter().take(self.len())
+    }
+
     /// Takes the last tag out.
     #[inline]
     pub fn pop(&mut self) -> Option<Tag<S>> {
@@ -153,6 +158,19 @@ impl<S> TagBatch<S> {
         self.len = 0;
         let [first, ..] = self.index;
         Some(Tag::new(first))
+    }
+
+    /// Takes the first `count` tags out; the others move up.
+    pub fn split_first(&mut self, count: usize) -> Self {
+        let mut rest = Self::default();
+        let mut first = Self::default();
+        for (at, tag) in self.drain().enumerate() {
+            let to = if at < count { &mut first } else { &mut rest };
+            // Each has room for all.
+            let _ = to.push(tag);
+        }
+        *self = rest;
+        first
     }
 
     /// Takes all tags out, first in first out.

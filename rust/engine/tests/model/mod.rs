@@ -25,6 +25,10 @@ pub struct Hw {
     /// Tags that the device was told of. Not an atomic of loom's: only for checks.
     pub told: AtomicUsize,
     batch: usize,
+    /// The device takes so many commands at once, and no more until all of them are over.
+    block: Option<usize>,
+    /// So many of these are not over.
+    out: AtomicU32,
 }
 
 impl Hw {
@@ -60,7 +64,20 @@ impl Queue for Hw {
         Ok(tag.bind())
     }
 
+    fn takes(&self, (): &(), staged: usize) -> usize {
+        match self.block {
+            Some(most) if self.out.load(Ordering::Relaxed) == 0 => staged.min(most),
+            Some(_) => 0,
+            None => staged,
+        }
+    }
+
     fn issue_tags(&self, (): &mut (), tags: &mut TagBatch<Bound>) -> usize {
+        if self.block.is_some() {
+            assert!(self.takes(&(), tags.len()) >= tags.len(), "too many");
+            // CAST: a few.
+            self.out.store(tags.len() as u32, Ordering::Relaxed);
+        }
         for tag in tags.drain() {
             self.tags.issue(tag);
             self.told.fetch_add(1, SeqCst);
@@ -96,7 +113,12 @@ impl Queue for Hw {
     }
 
     fn release_tags(&self, (): &mut (), tags: &mut TagBatch<Detached>) -> usize {
+        // CAST: a few.
+        let over = tags.len() as u32;
         self.tags.release(tags);
+        if self.block.is_some() && over != 0 {
+            self.out.fetch_sub(over, Ordering::Relaxed);
+        }
         1
     }
 
@@ -200,6 +222,12 @@ pub fn gathering_queue(tags: u16, depth: usize, batch: usize) -> Arc<ModelQueue>
     queue_under(coop, tags, depth, batch)
 }
 
+/// A fresh queue, whose device takes blocks of up to `block` commands.
+pub fn block_queue(tags: u16, depth: usize, block: usize) -> Arc<ModelQueue> {
+    let coop = Coop::new(&MockPlatform::new()).unwrap();
+    queue_of(coop, tags, depth, (1, Some(block)))
+}
+
 /// Likewise, under `strategy`.
 pub fn queue_under<S: Strategy>(
     strategy: S,
@@ -207,8 +235,19 @@ pub fn queue_under<S: Strategy>(
     depth: usize,
     batch: usize,
 ) -> Arc<ModelQueue<S>> {
+    queue_of(strategy, tags, depth, (batch, None))
+}
+
+fn queue_of<S: Strategy>(
+    strategy: S,
+    tags: u16,
+    depth: usize,
+    (batch, block): (usize, Option<usize>),
+) -> Arc<ModelQueue<S>> {
     let platform = MockPlatform::new();
     let queue = Hw {
+        block,
+        out: AtomicU32::new(0),
         tags: TagTable::new(&platform, tags).unwrap(),
         posted: AtomicU32::new(0),
         told: AtomicUsize::new(0),
