@@ -39,6 +39,15 @@ static struct hiops_params params = {
 	.ram_tags = 64,
 	.ram_channels = 64,
 	.ram_block_size = 512,
+	.ram_blocks_most = 32,
+	.ram_blocks_fetch_ns = 3000,
+	.ram_blocks_fetch_each_ns = 100,
+	.ram_blocks_process_ns = 2000,
+	.ram_blocks_read_mb_s = 1600,
+	.ram_blocks_write_mb_s = 1000,
+	.ram_blocks_answer_ns = 1000,
+	.ram_blocks_answer_each_ns = 50,
+	.ram_blocks_link_ns = 100,
 	.ram_seed = 1,
 	.ram_timeout_ms = 30000,
 };
@@ -48,35 +57,52 @@ struct hiops_params hiops_get_params(void)
 	return params;
 }
 
-/* In the order of their numbers. */
-static const char *const modes[] = { "irq", "poll", "hybrid" };
+/* A parameter that is a word, or the number of it. */
+struct choice {
+	u32 *chosen;
+	unsigned int count;
+	const char *const *words;
+};
 
-/* A word, as in sysfs, or its number. */
-static int set_mode(const char *value, const struct kernel_param *param)
+static int set_choice(const char *value, const struct kernel_param *param)
 {
+	const struct choice *choice = param->arg;
+	int word = __sysfs_match_string(choice->words, choice->count, value);
 	u32 number;
-	int mode = sysfs_match_string(modes, value);
 
-	if (mode < 0) {
-		if (kstrtou32(value, 0, &number) || number >= ARRAY_SIZE(modes))
+	if (word < 0) {
+		if (kstrtou32(value, 0, &number) || number >= choice->count)
 			return -EINVAL;
-		mode = number;
+		word = number;
 	}
-	params.mode = mode;
+	*choice->chosen = word;
 	return 0;
 }
 
-static int get_mode(char *page, const struct kernel_param *param)
+static int get_choice(char *page, const struct kernel_param *param)
 {
-	return sysfs_emit(page, "%s\n", modes[params.mode]);
+	const struct choice *choice = param->arg;
+
+	return sysfs_emit(page, "%s\n", choice->words[*choice->chosen]);
 }
 
-static const struct kernel_param_ops mode_ops = {
-	.set = set_mode,
-	.get = get_mode,
+static const struct kernel_param_ops choice_ops = {
+	.set = set_choice,
+	.get = get_choice,
 };
-module_param_cb(mode, &mode_ops, NULL, 0444);
-__MODULE_PARM_TYPE(mode, "string");
+
+/* The words in the order of their numbers. */
+#define HIOPS_CHOICE(name, ...)                                               \
+	static const char *const name##_words[] = { __VA_ARGS__ };            \
+	static struct choice name##_choice = {                                \
+		.chosen = &params.name,                                       \
+		.count = ARRAY_SIZE(name##_words),                            \
+		.words = name##_words,                                        \
+	};                                                                    \
+	module_param_cb(name, &choice_ops, &name##_choice, 0444);             \
+	__MODULE_PARM_TYPE(name, "string")
+
+HIOPS_CHOICE(mode, "irq", "poll", "hybrid");
 MODULE_PARM_DESC(mode, "how completions are noticed at first: irq, poll or hybrid; or 0, 1, 2");
 
 #define HIOPS_PARAM(name, type, says)                          \
@@ -113,6 +139,22 @@ HIOPS_PARAM(ram_queues, uint, "queues of each: 1 to 64");
 HIOPS_PARAM(ram_tags, uint, "tags of each queue: 1 to 4096");
 HIOPS_PARAM(ram_channels, uint, "commands that a queue serves at once: 1 to 4096");
 HIOPS_PARAM(ram_block_size, uint, "bytes of a block: 512, 1024, 2048 or 4096");
+HIOPS_CHOICE(ram_protocol, "queue", "blocks");
+MODULE_PARM_DESC(ram_protocol,
+		 "how they take commands in: queue, at any time; or blocks, one at a time");
+HIOPS_PARAM(ram_blocks_most, uint, "commands of a block at most: 1 to 64");
+HIOPS_PARAM(ram_blocks_full, uint, "whether only full blocks are taken in, or after 10 ms: 0 or 1");
+HIOPS_PARAM(ram_blocks_answers, uint,
+	    "how a block is answered: 0 at once, 1 singly, 2 singly by an engine of its own");
+HIOPS_PARAM(ram_blocks_fetch_ns, uint, "nanoseconds to fetch a block: 0 to 1000000000");
+HIOPS_PARAM(ram_blocks_fetch_each_ns, uint, "and for each command of it");
+HIOPS_PARAM(ram_blocks_process_ns, uint, "nanoseconds to process a command");
+HIOPS_PARAM(ram_blocks_read_mb_s, uint, "MB/s of the data of reads: 1 to 1000000");
+HIOPS_PARAM(ram_blocks_write_mb_s, uint, "MB/s of the data of writes: 1 to 1000000");
+HIOPS_PARAM(ram_blocks_answer_ns, uint, "nanoseconds of a transfer of answers");
+HIOPS_PARAM(ram_blocks_answer_each_ns, uint, "and for each answer of it");
+HIOPS_PARAM(ram_blocks_link_ns, uint,
+	    "nanoseconds that an answer by an engine of its own takes of the data's");
 HIOPS_PARAM(ram_seed, ullong, "for what is drawn at random");
 HIOPS_PARAM(ram_timeout_ms, uint, "how long a command may take: 100 to 3600000");
 HIOPS_PARAM(ram_fail, uint, "for tests: fail one command in so many, which may be tried again");

@@ -34,6 +34,19 @@ struct hiops_params {
 	u32 ram_tags;
 	u32 ram_channels;
 	u32 ram_block_size;
+	/* How RAM disks take commands in: 0 queue, 1 blocks. */
+	u32 ram_protocol;
+	u32 ram_blocks_most;
+	u32 ram_blocks_full;
+	u32 ram_blocks_answers;
+	u32 ram_blocks_fetch_ns;
+	u32 ram_blocks_fetch_each_ns;
+	u32 ram_blocks_process_ns;
+	u32 ram_blocks_read_mb_s;
+	u32 ram_blocks_write_mb_s;
+	u32 ram_blocks_answer_ns;
+	u32 ram_blocks_answer_each_ns;
+	u32 ram_blocks_link_ns;
 	u64 ram_seed;
 	u32 ram_timeout_ms;
 	u32 ram_fail;

@@ -11,7 +11,7 @@ mod engine_suite {
     use hal::{CmdError, Command, Controller, Op, Outcome, Segment};
     use kernel::prelude::*;
     use kernel::sync::Arc;
-    use lld_ram::{Backing, Config, Device, Latency, Ram};
+    use lld_ram::{Backing, Config, Device, Interface, Latency, Ram};
     use strategy::Plain;
 
     /// A device without a medium, whose clock is turned by hand.
@@ -110,6 +110,7 @@ mod engine_suite {
             device: Device::new(Config {
                 queues: 1,
                 tags: 4,
+                interface: Interface::Queue,
                 channels: 4,
                 latency: Latency::Fixed(100),
                 write_latency: None,

@@ -98,6 +98,7 @@ impl TestPort {
         let backing = RamBacking::new(lld_ram::Config {
             queues: 1,
             tags: 8,
+            interface: lld_ram::Interface::Queue,
             channels: 8,
             latency: Latency::Fixed(10_000),
             write_latency: None,

@@ -7,9 +7,68 @@ use kernel::prelude::*;
 use kglue::adapter::Begin;
 use kglue::params::numbers;
 use kglue::ram::RamDisk;
-use lld_ram::{Config, Holes, Latency};
+use lld_ram::{Answers, Blocks, Config, Fill, Holes, Interface, Latency, MOST};
 
 const US: u64 = 1000;
+
+/// How they take commands in. Blocks have times of their own: those of the other protocol are
+/// refused then.
+fn interface() -> Result<Interface, Error> {
+    if in_range("ram_protocol", numbers().ram_protocol, 0..=1)? == 0 {
+        return Ok(Interface::Queue);
+    }
+    for (name, value) in [
+        ("ram_latency_max_us", numbers().ram_latency_max_us),
+        ("ram_write_latency_us", numbers().ram_write_latency_us),
+        ("ram_link_mb_s", numbers().ram_link_mb_s),
+    ] {
+        if value != 0 {
+            pr_err!(
+                "{}={} is for ram_protocol=queue: blocks have ram_blocks_process_ns, \
+                 ram_blocks_read_mb_s and ram_blocks_write_mb_s\n",
+                name,
+                value
+            );
+            return Err(Error::Invalid);
+        }
+    }
+    let ns = |name, value| in_range(name, value, 0..=1_000_000_000);
+    let mb_s = |name, value| in_range(name, value, 1..=1_000_000);
+    let most = in_range(
+        "ram_blocks_most",
+        numbers().ram_blocks_most,
+        1..=MOST.into(),
+    )?;
+    Ok(Interface::Blocks(Blocks {
+        // CAST: at most 64.
+        most: most as u16,
+        fill: match in_range("ram_blocks_full", numbers().ram_blocks_full, 0..=1)? {
+            0 => Fill::Any,
+            _ => Fill::Full,
+        },
+        answers: match in_range("ram_blocks_answers", numbers().ram_blocks_answers, 0..=2)? {
+            0 => Answers::Block,
+            1 => Answers::Each,
+            _ => Answers::EachByItsOwn,
+        },
+        fetch_ns: ns("ram_blocks_fetch_ns", numbers().ram_blocks_fetch_ns)?,
+        fetch_each_ns: ns(
+            "ram_blocks_fetch_each_ns",
+            numbers().ram_blocks_fetch_each_ns,
+        )?,
+        process_ns: ns("ram_blocks_process_ns", numbers().ram_blocks_process_ns)?,
+        dma_mb_s: [
+            mb_s("ram_blocks_read_mb_s", numbers().ram_blocks_read_mb_s)?,
+            mb_s("ram_blocks_write_mb_s", numbers().ram_blocks_write_mb_s)?,
+        ],
+        answer_ns: ns("ram_blocks_answer_ns", numbers().ram_blocks_answer_ns)?,
+        answer_each_ns: ns(
+            "ram_blocks_answer_each_ns",
+            numbers().ram_blocks_answer_each_ns,
+        )?,
+        link_ns: ns("ram_blocks_link_ns", numbers().ram_blocks_link_ns)?,
+    }))
+}
 
 fn config() -> Result<Config, Error> {
     let least = in_range("ram_latency_us", numbers().ram_latency_us, 0..=10_000_000)?;
@@ -43,6 +102,7 @@ fn config() -> Result<Config, Error> {
     Ok(Config {
         queues: in_range("ram_queues", numbers().ram_queues, 1..=64)? as u16,
         tags: in_range("ram_tags", numbers().ram_tags, 1..=4096)? as u16,
+        interface: interface()?,
         channels: in_range("ram_channels", numbers().ram_channels, 1..=4096)? as u16,
         latency,
         write_latency: (write != 0).then(|| Latency::Fixed(u64::from(write).saturating_mul(US))),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The device as a hal controller.
 
-use crate::device::{Backing, Holes, MAX_SEGMENTS};
+use crate::device::{Backing, Holes, Interface, MAX_SEGMENTS};
 use crate::queue::RamQueue;
 use hal::{
     Cause, Controller, Discard, Error, Limits, NewQueue, Platform, Refused, Shutdown, Topology,
     Unit, UnitIds, UnitKind,
 };
 
-/// Bytes that one command moves at most.
+/// Bytes that one command moves at most; that of a block is for a page.
 const MAX_TRANSFER: u32 = 1 << 20;
+const PAGE: u32 = 1 << 12;
 
 /// A device made of a [`Backing`].
 pub struct Ram<P: Platform, B: Backing> {
@@ -106,7 +107,10 @@ impl<P: Platform, B: Backing> Controller for Ram<P, B> {
         Limits {
             queues: config.queues,
             tags: config.tags,
-            max_transfer: MAX_TRANSFER,
+            max_transfer: match config.interface {
+                Interface::Queue => MAX_TRANSFER,
+                Interface::Blocks(_) => PAGE,
+            },
             max_segments: MAX_SEGMENTS,
             max_segment: u32::MAX,
             virt_boundary: 0,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What all queues of the device share, and what it is made of.
 
+use crate::blocks::Blocks;
 use crate::link::Link;
 use crate::Latency;
 use cell::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -42,6 +43,17 @@ pub enum Holes {
     Shifted,
 }
 
+/// How the device takes commands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// At any time, as NVMe does: see [`Config::channels`], [`Config::latency`] and
+    /// [`Config::link_mb_s`].
+    Queue,
+    /// Blocks, one at a time, of which these are the times: channels and latencies don't count, and
+    /// there is no link beside the one of these.
+    Blocks(Blocks),
+}
+
 /// What the device is like.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
@@ -49,6 +61,8 @@ pub struct Config {
     pub queues: u16,
     /// Tags of each queue, 1 to 4,096.
     pub tags: u16,
+    /// How each queue takes its commands in, and how long it is busy with them.
+    pub interface: Interface,
     /// Channels of each queue, 1 to 4,096.
     pub channels: u16,
     /// How long a channel is busy with one command.
@@ -76,6 +90,12 @@ impl Config {
     pub fn check(&self) -> Result<(), Error> {
         let block =
             (1u64 << 9..=1 << 12).contains(&1u64.checked_shl(self.block_shift.into()).unwrap_or(0));
+        if let Interface::Blocks(blocks) = &self.interface {
+            blocks.check()?;
+            if self.link_mb_s != 0 {
+                return Err(Error::Invalid);
+            }
+        }
         let good = (1..=MAX_QUEUES).contains(&self.queues)
             && (1..=4096).contains(&self.tags)
             && (1..=4096).contains(&self.channels)
@@ -236,6 +256,7 @@ mod tests {
         Config {
             queues: 1,
             tags: 1,
+            interface: Interface::Queue,
             channels: 1,
             latency: Latency::Fixed(0),
             write_latency: None,
@@ -268,6 +289,15 @@ mod tests {
         assert!(!with(&|c| c.block_shift = 12));
         assert!(!with(&|c| c.block_shift = 255));
         assert!(with(&|c| (c.block_shift, c.bytes) = (12, 4096)));
+        assert!(with(&|c| c.interface = Interface::Blocks(Blocks::CHOSEN)));
+        let none = Blocks {
+            most: 0,
+            ..Blocks::CHOSEN
+        };
+        assert!(!with(&|c| c.interface = Interface::Blocks(none)));
+        assert!(!with(
+            &|c| (c.interface, c.link_mb_s) = (Interface::Blocks(Blocks::CHOSEN), 1)
+        ));
     }
 
     #[test]

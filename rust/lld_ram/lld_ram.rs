@@ -13,6 +13,8 @@
 //!   that is free first.
 //! * **Link**: what a command's data goes over when its channel is done with it. All channels of
 //!   all queues share it. It takes no time unless [`Config::link_mb_s`] says so.
+//! * **Block**: commands that the device takes in together, one block at a time, where
+//!   [`Config::interface`] says so ([`Blocks`]); it has no channels then.
 //! * **Word**: what the device reports of a finished command: its tag and a generation, checked
 //!   against what was issued.
 //!
@@ -29,6 +31,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod blocks;
 mod controller;
 mod device;
 mod heap;
@@ -37,7 +40,10 @@ mod link;
 mod queue;
 mod service;
 
+pub use blocks::{Answers, Blocks, Fill, MOST, PATIENCE_NS};
 pub use controller::Ram;
-pub use device::{Backing, Config, Device, Fault, Faults, Holes, MAX_QUEUES, MAX_SEGMENTS};
+pub use device::{
+    Backing, Config, Device, Fault, Faults, Holes, Interface, MAX_QUEUES, MAX_SEGMENTS,
+};
 pub use latency::Latency;
 pub use queue::{RamDrain, RamIssue, RamQueue};

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A queue of the device as a hal queue: a command gets its time when it is issued, and is reported
 //! when it is due, in the order of that, or as the device's faults have it.
+//!
+//! # Blocks
+//! Where the device takes blocks ([`Interface::Blocks`]), a block is what is issued at once, and it
+//! is the device's from then until all of its commands are released: the host owns the queue's
+//! descriptors again, and rings for the next. One of which an answer is lost stays out, until the
+//! queue is rewound.
 
-use crate::device::Backing;
+use crate::blocks::{Blocks, Fill, PATIENCE_NS};
+use crate::device::{Backing, Interface};
 use crate::heap::Heap;
 use crate::latency::Rng;
 use crate::link::LinkFifo;
 use crate::service::{tag_of, Commands};
-use cell::sync::{AtomicU64, Ordering};
+use cell::sync::{AtomicU32, AtomicU64, Ordering};
 use hal::{
     Bound, CmdError, Command, Completed, Detached, Error, Event, Free, FreeTags, NewQueue,
     Platform, Queue, Segment, Tag, TagBatch, TagTable, Unbound,
@@ -19,6 +26,10 @@ pub struct RamQueue<P: Platform, B: Backing> {
     backing: B,
     tags: TagTable<P>,
     commands: Commands<P>,
+    /// Commands that were issued, by the issuer, and released, by the drainer; both wrap. What is
+    /// between them is with the device.
+    issued: AtomicU32,
+    released: AtomicU32,
 }
 
 /// The issuer's part.
@@ -30,6 +41,8 @@ pub struct RamIssue<P: Platform> {
     fifo: LinkFifo,
     /// Sets words apart that report the same tag.
     generation: u16,
+    /// Since when a block is held back that is not full, in nanoseconds.
+    held_since: Option<u64>,
 }
 
 /// The drainer's part.
@@ -59,6 +72,7 @@ impl<P: Platform, B: Backing> RamQueue<P, B> {
                 rng: Rng::new(seed),
                 fifo: LinkFifo::default(),
                 generation: 0,
+                held_since: None,
             },
             drain: RamDrain::new(platform, config.tags, !seed)?,
             queue: Self {
@@ -66,6 +80,8 @@ impl<P: Platform, B: Backing> RamQueue<P, B> {
                 tags: TagTable::new(platform, config.tags)?,
                 commands: Commands::new(platform, config.tags)?,
                 backing,
+                issued: AtomicU32::new(0),
+                released: AtomicU32::new(0),
             },
         })
     }
@@ -127,9 +143,28 @@ impl<P: Platform, B: Backing> Queue for RamQueue<P, B> {
         }
     }
 
+    #[inline]
+    fn takes(&self, side: &RamIssue<P>, staged: usize) -> usize {
+        match &self.backing.device().config.interface {
+            Interface::Queue => staged,
+            Interface::Blocks(blocks) => self.takes_of(blocks, side, staged),
+        }
+    }
+
+    fn hold(&self, side: &mut RamIssue<P>, _staged: usize) {
+        // A block that is out says itself when it is over.
+        if !self.is_out() && self.backing.device().runs() {
+            let since = *side.held_since.get_or_insert_with(|| self.backing.now_ns());
+            self.arm_at(since.saturating_add(PATIENCE_NS));
+        }
+    }
+
     fn issue_tags(&self, side: &mut RamIssue<P>, tags: &mut TagBatch<Bound>) -> usize {
         if tags.is_empty() {
             return 0;
+        }
+        if let Interface::Blocks(blocks) = &self.backing.device().config.interface {
+            return self.issue_block(blocks, side, tags);
         }
         let now = self.backing.now_ns();
         let mut earliest = u64::MAX;
@@ -205,7 +240,11 @@ impl<P: Platform, B: Backing> Queue for RamQueue<P, B> {
     }
 
     fn release_tags(&self, _side: &mut RamDrain<P>, tags: &mut TagBatch<Detached>) -> usize {
+        // CAST: at most 64.
+        let count = tags.len() as u32;
         self.tags.release(tags);
+        let released = self.released.load(Ordering::Relaxed).wrapping_add(count);
+        self.released.store(released, Ordering::Relaxed);
         0
     }
 
@@ -227,6 +266,9 @@ impl<P: Platform, B: Backing> Queue for RamQueue<P, B> {
             channel.store(0, Ordering::Relaxed);
         }
         issue.fifo = LinkFifo::default();
+        issue.held_since = None;
+        let issued = self.issued.load(Ordering::Relaxed);
+        self.released.store(issued, Ordering::Relaxed);
         drain.rewind(self.commands.tail());
         let _ = self.commands.take_aborted();
     }
@@ -244,14 +286,8 @@ impl<P: Platform, B: Backing> RamQueue<P, B> {
             Some(own) if self.commands.changes(tag) => own,
             _ => &device.config.latency,
         };
-        let mut takes = latency.draw(&mut side.rng);
-        if device.faults.reorder.fires() {
-            let most = takes.max(1).saturating_mul(OVERTAKEN);
-            takes = takes.saturating_add(side.rng.below(most));
-        }
-        if device.faults.delay.fires() {
-            takes = takes.saturating_add(device.faults.delay_ns.load(Ordering::Relaxed));
-        }
+        let takes = latency.draw(&mut side.rng);
+        let takes = self.delayed(side, takes);
         let free_at = |channel: &&AtomicU64| channel.load(Ordering::Relaxed);
         match side.channels.iter().min_by_key(free_at) {
             Some(channel) => {
@@ -263,6 +299,20 @@ impl<P: Platform, B: Backing> RamQueue<P, B> {
             }
             None => now.saturating_add(takes),
         }
+    }
+
+    /// How long a command takes that takes so long where nothing is wrong.
+    fn delayed(&self, side: &mut RamIssue<P>, takes: u64) -> u64 {
+        let faults = &self.backing.device().faults;
+        let mut takes = takes;
+        if faults.reorder.fires() {
+            let most = takes.max(1).saturating_mul(OVERTAKEN);
+            takes = takes.saturating_add(side.rng.below(most));
+        }
+        if faults.delay.fires() {
+            takes = takes.saturating_add(faults.delay_ns.load(Ordering::Relaxed));
+        }
+        takes
     }
 
     /// When the command of `tag` is due, at the earliest, with which the medium is done at `ready`.
@@ -300,6 +350,63 @@ impl<P: Platform, B: Backing> RamQueue<P, B> {
 }
 
 impl<P: Platform, B: Backing> RamQueue<P, B> {
+    /// Whether the device has a block.
+    fn is_out(&self) -> bool {
+        self.issued.load(Ordering::Relaxed) != self.released.load(Ordering::Relaxed)
+    }
+
+    /// How many of `staged` commands the device takes in as a block now.
+    fn takes_of(&self, blocks: &Blocks, side: &RamIssue<P>, staged: usize) -> usize {
+        let most = usize::from(blocks.most);
+        if self.is_out() {
+            return 0;
+        }
+        let waited = |since: u64| since.saturating_add(PATIENCE_NS) <= self.backing.now_ns();
+        match blocks.fill {
+            Fill::Full if staged < most && !side.held_since.is_some_and(waited) => 0,
+            _ => staged.min(most),
+        }
+    }
+
+    /// The device takes a block in.
+    fn issue_block(
+        &self,
+        blocks: &Blocks,
+        side: &mut RamIssue<P>,
+        tags: &mut TagBatch<Bound>,
+    ) -> usize {
+        let now = self.backing.now_ns();
+        side.held_since = None;
+        // CAST: at most 64.
+        let issued = self
+            .issued
+            .load(Ordering::Relaxed)
+            .wrapping_add(tags.len() as u32);
+        self.issued.store(issued, Ordering::Relaxed);
+        let numbers = tags.numbers();
+        let commands = numbers.map(|number| {
+            let tag = usize::from(number);
+            (self.commands.changes(tag), self.commands.bytes(tag))
+        });
+        let mut block = tags.drain();
+        let mut earliest = u64::MAX;
+        blocks.play(now, commands, |over| {
+            let Some(tag) = block.next() else {
+                return;
+            };
+            let over = now.saturating_add(self.delayed(side, over.saturating_sub(now)));
+            side.generation = side.generation.wrapping_add(1);
+            earliest = earliest.min(over);
+            let number = tag.number();
+            self.tags.issue(tag);
+            self.commands.issue(number, side.generation, over);
+        });
+        if self.backing.device().runs() {
+            self.arm_at(earliest);
+        }
+        1
+    }
+
     /// The device takes over what was issued.
     fn pull(&self, side: &mut RamDrain<P>) {
         while let Some((word, ready)) = self.commands.next(side.head) {

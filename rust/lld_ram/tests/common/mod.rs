@@ -10,7 +10,7 @@
 use engine::Context;
 use hal::mock::{MockBus, MockPlatform};
 use hal::{Controller, Op, Segment};
-use lld_ram::{Backing, Config, Device, Latency, Ram, RamQueue};
+use lld_ram::{Backing, Config, Device, Interface, Latency, Ram, RamQueue};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -133,6 +133,7 @@ pub fn config() -> Config {
     Config {
         queues: 1,
         tags: 8,
+        interface: Interface::Queue,
         channels: 4,
         latency: Latency::Fixed(1000),
         write_latency: None,
