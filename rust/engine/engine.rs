@@ -54,9 +54,9 @@ mod waiter;
 
 pub use on_demand::OnDemand;
 pub use policy::{
-    Alone, Batching, Context, Costs, Cpu, Drained, Due, Expected, Interrupted, Learned, Mode, Nap,
-    Next, Polling, Predicted, Prediction, Predictor, Seen, Selectable, Staged, Strategy, Switches,
-    View, WaitOutcome, WaitPlan, Yield, DEFAULT_POLL_INTERVAL_US,
+    Alone, Batching, Block, Context, Costs, Cpu, Drained, Due, Expected, Interrupted, Learned,
+    Mode, Nap, Next, Polling, Predicted, Prediction, Predictor, Seen, Selectable, Staged, Strategy,
+    Switches, View, WaitOutcome, WaitPlan, Yield, DEFAULT_POLL_INTERVAL_US,
 };
 pub use predict::CLOSE;
 pub use queue::{Data, IoQueue, Overdue, Upper};

@@ -56,12 +56,13 @@ pub trait Strategy: Send + Sync + 'static {
         0
     }
 
-    /// Of how many commands a block is that the device takes in now, of `staged` ones and `most`
-    /// that it takes. Asked where it does not take all of them ([`hal::Queue::takes`]), with the
-    /// issue token held. The engine makes 1 to `most` of it.
-    fn block(&self, view: &impl View, staged: usize, most: usize) -> usize {
+    /// Of how many commands a block is that the device takes in now ([`hal::Queue::takes`]); 0: it
+    /// waits for more. Asked with the issue token held, for each command that is staged meanwhile,
+    /// and at the end of [`Block::may_wait_ns`]. Of more the engine makes as many as there are and
+    /// the device takes, and, where they may not wait any longer, 1 of 0.
+    fn block(&self, view: &impl View, block: Block) -> usize {
         let _ = view;
-        staged.min(most)
+        block.staged.min(block.most)
     }
 
     /// Whether it is of use to know which thread waits for a request that it submits now: only such
@@ -502,6 +503,29 @@ impl Batching {
     /// Nothing is staged any more, or it goes to the device now.
     pub(crate) fn end(&self) {
         self.on.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A block that the device would take in now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Commands that are staged, at least 1.
+    pub staged: usize,
+    /// How many the device takes at once, at least 1.
+    pub most: usize,
+    /// As many are there soon, if who was answered with the last block comes again: the commands of
+    /// that, and those that were staged beside it.
+    pub expected: usize,
+    /// For how long it has waited for that, in nanoseconds.
+    pub waited_ns: u64,
+    /// And may in all.
+    pub may_wait_ns: u64,
+}
+
+impl Block {
+    /// Whether it may wait on.
+    pub fn may_wait(&self) -> bool {
+        self.waited_ns < self.may_wait_ns
     }
 }
 

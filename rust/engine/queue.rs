@@ -19,6 +19,7 @@ use crate::policy::{
     Batching, Context, Costs, Cpu, Expected, Interrupted, Measured, Polling, Predictor, Strategy,
     Switches, View,
 };
+use crate::submit::Gathering;
 
 /// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what
 /// happened.
@@ -166,6 +167,8 @@ pub(crate) struct IssueSide<Q: Queue> {
     pub(crate) dead: bool,
     /// Data that can't be mapped.
     pub(crate) map_retries: MapRetryLimit,
+    /// The next block, where the device takes blocks.
+    pub(crate) gathering: Gathering,
 }
 
 /// What the drain token gives access to.
@@ -219,6 +222,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 last: 0,
                 dead: false,
                 map_retries: MapRetryLimit::default(),
+                gathering: Gathering::default(),
             }),
             drain: TryLock::new(DrainSide {
                 hw: hw.drain,

@@ -38,8 +38,10 @@
 //! # Blocks
 //! A device may take blocks of commands, one at a time ([`Queue::takes`]). What is staged is held
 //! back while one is out, as if it were deferred, and whoever drains what is over of it offers what
-//! is staged anew; the strategy says the size of the block ([`Strategy::block`]). With
-//! [`TagBatch::MAX`] staged nothing more is bound, and the FIFO fills.
+//! is staged anew; the strategy says the size of the block ([`Strategy::block`]), or has it wait
+//! for a moment: no longer than a tenth of what the device has lately taken for a command, as
+//! above, and where a timer can come for it. With [`TagBatch::MAX`] staged nothing more is bound,
+//! and the FIFO fills.
 //!
 //! The issuer says that something is held back, passes a fence, and asks the device once more; the
 //! drainer releases what is over, passes a fence, and looks whether something is held back. One of
@@ -50,7 +52,7 @@ use cell::Guard;
 use hal::{Bound, CmdError, Free, FreeTags, Platform, Queue, Tag, TagBatch, Unbound};
 
 use crate::complete::ROUNDS;
-use crate::policy::{Context, Staged, Strategy, View};
+use crate::policy::{Block, Context, Staged, Strategy, View};
 use crate::queue::{CompletionBatch, Data, IoQueue, IssueBudget, IssueSide, MapRetryLimit, Upper};
 
 /// So many commands may be staged before one more is bound.
@@ -313,12 +315,19 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         Ok(tag)
     }
 
+    /// Whether the device takes blocks.
+    #[inline(always)]
+    fn takes_blocks(&self) -> bool {
+        Q::BLOCKS && self.hw.takes_blocks()
+    }
+
     /// Whether nothing more can be bound: what is staged leaves no room for more than the one that
     /// may be about to be, and the device takes none of it.
     #[inline(always)]
     fn is_full(&self, side: &IssueSide<Q>) -> bool {
         let staged = side.bound.len();
-        staged >= ROOM && !side.dead && self.hw.takes(&side.hw, staged) == 0
+        let is_full = self.takes_blocks() && staged >= ROOM && !side.dead;
+        is_full && self.hw.takes(&side.hw, staged) == 0
     }
 
     /// Stages `tag` for the doorbell.
@@ -334,7 +343,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// that is to wait for more.
     #[inline(always)]
     fn ring_last(&self, side: &mut IssueSide<Q>, tag: Tag<Bound>) {
-        let waits = self.batching.batch() > 1 || self.hw.takes(&side.hw, 1) == 0;
+        let waits = self.batching.batch() > 1 || self.takes_blocks();
         if !side.bound.is_empty() || waits {
             self.stage(side, tag);
             return self.ring_or_defer(side);
@@ -370,15 +379,14 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         side.free = self.hw.get_free_tags(&mut side.hw, FreeTags::MAX);
     }
 
-    /// Tells the device of everything that is staged, if it takes that.
+    /// Tells the device of everything that is staged; or of a block, if it takes one.
     #[inline(always)]
     pub(crate) fn ring(&self, side: &mut IssueSide<Q>) {
         if !side.bound.is_empty() {
-            let staged = side.bound.len();
-            if self.hw.takes(&side.hw, staged) < staged {
+            if self.takes_blocks() {
                 return self.ring_block(side);
             }
-            self.issued.add(staged);
+            self.issued.add(side.bound.len());
             self.batching
                 .begin_sample(side.last, || self.upper.now_ns());
             let writes = self.hw.issue_tags(&mut side.hw, &mut side.bound);
@@ -386,30 +394,71 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
-    /// Tells the device of as much of what is staged as it takes, block by block; holds the rest
-    /// back.
-    #[cold]
+    /// Tells the device of a block, if it takes one and that is not to wait for more; holds back
+    /// what is left.
+    #[inline(never)]
     fn ring_block(&self, side: &mut IssueSide<Q>) {
         // The hand-over with the drainer, see above.
         self.batching.hold();
         fence(Ordering::SeqCst);
         let staged = side.bound.len();
         let takes = self.hw.takes(&side.hw, staged);
-        if takes != 0 {
-            let size = self.strategy.block(self, staged, takes).clamp(1, takes);
+        let size = match takes {
+            0 => 0,
+            takes => self.size_of_block(side, staged).min(takes),
+        };
+        if size != 0 {
             let mut block = side.bound.split_first(size);
+            side.gathering = Gathering::begun(size, side.bound.len());
             self.issued.add(block.len());
+            let last = block.numbers().last().map_or(0, u32::from);
+            self.batching.begin_sample(last, || self.upper.now_ns());
             let writes = self.hw.issue_tags(&mut side.hw, &mut block);
             self.issue_doorbells.add(writes);
         }
         match side.bound.len() {
             0 => self.batching.end(),
-            staged if takes == 0 => self.hw.hold(&mut side.hw, staged),
+            staged if takes == 0 => {
+                side.gathering.beside = staged;
+                self.hw.hold(&mut side.hw, staged);
+            }
             _ => {}
         }
         if self.polling.is_on() {
             self.watch();
         }
+    }
+
+    /// Of how many of `staged` commands the block is that the device would take in now, at least 1;
+    /// 0: it waits for more, and the timer comes for it.
+    fn size_of_block(&self, side: &mut IssueSide<Q>, staged: usize) -> usize {
+        let now = self.upper.now_ns();
+        let Gathering { last, beside, .. } = side.gathering;
+        let since = *side.gathering.since_ns.get_or_insert(now);
+        let block = Block {
+            staged,
+            most: self.hw.takes(&side.hw, TagBatch::<Bound>::MAX).max(1),
+            expected: last.saturating_add(beside),
+            waited_ns: now.saturating_sub(since),
+            may_wait_ns: match self.upper.can_poll() {
+                true => self.batching.most_ns(),
+                false => 0,
+            },
+        };
+        let size = self.strategy.block(self, block);
+        if size != 0 || !block.may_wait() {
+            return size.max(1);
+        }
+        let until = since.saturating_add(block.may_wait_ns);
+        self.batching.until_ns.store(until, Ordering::Relaxed);
+        match self.polling.is_on() {
+            true => {
+                self.watch();
+                self.hasten_tick(now, until);
+            }
+            false => self.arm(now, until),
+        }
+        0
     }
 }
 
@@ -556,6 +605,28 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 }
 
+/// What the issuer knows of a block that gathers.
+#[derive(Debug, Default)]
+pub(crate) struct Gathering {
+    /// Of how many commands the last one was.
+    last: usize,
+    /// How many were staged while that was out.
+    beside: usize,
+    /// Since when the device takes this one.
+    since_ns: Option<u64>,
+}
+
+impl Gathering {
+    /// A block of so many was begun, beside those that stay staged.
+    fn begun(last: usize, beside: usize) -> Self {
+        Self {
+            last,
+            beside,
+            since_ns: None,
+        }
+    }
+}
+
 /// How often it is tried in vain, and for how many milliseconds, until a mapping is given up: as
 /// long as a device gets for its answer, as memory may be held by what other devices have in
 /// flight.
@@ -592,9 +663,11 @@ impl MapRetryLimit {
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// Tells the device of everything that is staged, unless it is to wait for more.
-    #[inline]
+    // Inline in each caller, as `submit` is.
+    #[inline(always)]
     fn ring_or_defer(&self, side: &mut IssueSide<Q>) {
-        if self.batching.batch() > 1 && self.defer(side.bound.len()) {
+        let defers = self.batching.batch() > 1 && !self.takes_blocks();
+        if defers && self.defer(side.bound.len()) {
             return;
         }
         if self.batching.is_pending() {
@@ -604,7 +677,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 
     /// Lets `staged` commands wait, if they are to; from then on that is seen. By the issuer.
-    #[inline]
+    #[inline(never)]
     fn defer(&self, staged: usize) -> bool {
         let for_ns = match staged != 0 && (staged as u64) < self.batching.batch() {
             true => self.most_deferred_ns(Staged::Open),
@@ -641,7 +714,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     #[inline]
     fn may_defer(&self, staged: Staged) -> bool {
-        self.most_deferred_ns(staged) != 0
+        // What is held back is offered whenever it may be taken.
+        !self.takes_blocks() && self.most_deferred_ns(staged) != 0
     }
 
     /// Whether something is deferred that must not be any longer. By the drainer, after the fence

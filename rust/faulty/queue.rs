@@ -183,6 +183,20 @@ where
         self.inner.bind_tag_cmd(side, tag, cmd, data)
     }
 
+    const BLOCKS: bool = Q::BLOCKS;
+
+    fn takes_blocks(&self) -> bool {
+        self.inner.takes_blocks()
+    }
+
+    fn takes(&self, side: &Q::Issue, staged: usize) -> usize {
+        self.inner.takes(side, staged)
+    }
+
+    fn hold(&self, side: &mut Q::Issue, staged: usize) {
+        self.inner.hold(side, staged);
+    }
+
     fn issue_tags(&self, side: &mut Q::Issue, tags: &mut TagBatch<Bound>) -> usize {
         self.inner.issue_tags(side, tags)
     }

@@ -75,9 +75,19 @@ pub trait Queue: Send + Sync + 'static {
         self.bind_tag_cmd(side, tag, cmd, core::iter::once(Ok(data)))
     }
 
+    /// Whether any device of the kind takes blocks: else the engine has no code for that.
+    const BLOCKS: bool = false;
+
+    /// Whether the device takes commands in as blocks, one at a time ([`Queue::takes`]). It never
+    /// changes.
+    #[inline(always)]
+    fn takes_blocks(&self) -> bool {
+        Self::BLOCKS
+    }
+
     /// How many of `staged` commands, at least one, the device takes in now: all of them, unless it
-    /// takes blocks, one at a time. What it does not take stays staged, and is offered again after
-    /// the next drain: a device takes more in, once it does not take all, by what is released
+    /// takes blocks. What it does not take stays staged, and is offered again after the next drain:
+    /// a device takes more in, once it does not take all, by what is released
     /// ([`Queue::release_tags`]), or by an interrupt of its own ([`Queue::hold`]).
     #[inline(always)]
     fn takes(&self, side: &Self::Issue, staged: usize) -> usize {

@@ -119,10 +119,12 @@ impl<P: Platform, B: Backing> Queue for RamQueue<P, B> {
         self.tags.capacity()
     }
 
-    /// Its registers cost next to nothing: it has none.
-    #[inline(always)]
+    /// Its registers cost next to nothing: it has none. But a block costs the device time.
     fn batch(&self) -> usize {
-        1
+        match &self.backing.device().config.interface {
+            Interface::Queue => 1,
+            Interface::Blocks(blocks) => blocks.most.into(),
+        }
     }
 
     fn get_free_tags(&self, _side: &mut RamIssue<P>, want: usize) -> FreeTags {
@@ -141,6 +143,13 @@ impl<P: Platform, B: Backing> Queue for RamQueue<P, B> {
             Ok(()) => Ok(tag.bind()),
             Err(why) => Err(Unbound { tag, why }),
         }
+    }
+
+    const BLOCKS: bool = true;
+
+    #[inline]
+    fn takes_blocks(&self) -> bool {
+        matches!(self.backing.device().config.interface, Interface::Blocks(_))
     }
 
     #[inline]

@@ -3,8 +3,8 @@
 
 use cell::sync::{AtomicU8, Ordering};
 use engine::{
-    Alone, Drained, Expected, Learned, Prediction, Predictor, Seen, Selectable, Staged, Strategy,
-    Switches, View, WaitOutcome, WaitPlan,
+    Alone, Block, Drained, Expected, Learned, Prediction, Predictor, Seen, Selectable, Staged,
+    Strategy, Switches, View, WaitOutcome, WaitPlan,
 };
 use hal::{Error, Op, Platform};
 
@@ -84,6 +84,10 @@ impl<P: Platform> Strategy for Selected<P> {
     #[inline(always)]
     fn batches(&self, view: &impl View, staged: Staged) -> u64 {
         ask!(self, batches(view, staged), ())
+    }
+
+    fn block(&self, view: &impl View, block: Block) -> usize {
+        ask!(self, block(view, block), ())
     }
 
     #[inline(always)]

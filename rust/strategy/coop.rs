@@ -10,6 +10,13 @@
 //! pays, a polled queue defers even what the device could begin with: a device that is told of
 //! three answers three, and so the thread that drains them tells of three again.
 //!
+//! # Blocks
+//! A device that takes blocks, one at a time, takes a block as long as it has one, however few
+//! commands that is of. Of threads that wait, those of a block that is over come again in a moment,
+//! when the next has begun: two blocks would take turns for ever, each with what a block costs. So
+//! the next one waits until as many are there as there were, if that pays: for no longer than a
+//! tenth of what the device takes for one.
+//!
 //! # Polling on submission
 //! Where the queue interrupts, a completion is announced anyway, and no thread polls for it as it
 //! submits. Where it is polled, a thread that submits polls, when none has for most of the timer's
@@ -20,8 +27,8 @@
 //! saves and takes, which was measured. Whether a hybrid queue is polled: [`hybrid`].
 
 use engine::{
-    Context, Costs, Drained, Expected, Interrupted, Learned, Staged, Strategy, Switches, View,
-    WaitOutcome, WaitPlan, Yield,
+    Block, Context, Costs, Drained, Expected, Interrupted, Learned, Staged, Strategy, Switches,
+    View, WaitOutcome, WaitPlan, Yield,
 };
 use hal::{Error, Platform};
 
@@ -53,6 +60,9 @@ pub struct Coop<P: Platform> {
     visits: Account,
     /// Whether it pays to poll.
     polling: Account,
+    /// Whether it pays that a block waits for more commands: in the device's time, as what it saves
+    /// is that.
+    gathering: Account,
     /// When commands are over, and whether it pays to go by that.
     foresight: Foresight<P>,
 }
@@ -77,6 +87,7 @@ impl<P: Platform> Coop<P> {
             yielding: Account::default(),
             visits: Account::default(),
             polling: Account::default(),
+            gathering: Account::default(),
             foresight: Foresight::new(platform)?,
         })
     }
@@ -159,6 +170,30 @@ impl<P: Platform> Strategy for Coop<P> {
             true => most_ns.min(interval_ns.saturating_mul(MOST_DEFERRED)),
             false => 0,
         }
+    }
+
+    fn block(&self, view: &impl View, block: Block) -> usize {
+        let size = block.staged.min(block.most);
+        let (now_ms, waited_ns) = (view.now_ms(), block.waited_ns);
+        let stakes = Stakes {
+            most_ns: block.may_wait_ns.saturating_mul(MOST),
+            trial_ns: block.may_wait_ns.saturating_mul(TRIAL),
+        };
+        if size >= block.expected.min(block.most) {
+            // They came within what may be lost: a block costs the device more.
+            if waited_ns != 0 {
+                let saved = block.may_wait_ns.saturating_sub(waited_ns);
+                self.gathering.earn(saved, stakes, now_ms);
+            }
+            return size;
+        }
+        if block.may_wait() && self.gathering.is_open(now_ms) {
+            return 0;
+        }
+        if waited_ns != 0 {
+            self.gathering.spend(waited_ns, stakes, now_ms);
+        }
+        size
     }
 
     #[inline]

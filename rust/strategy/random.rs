@@ -5,7 +5,7 @@
 
 use cell::sync::{AtomicU64, Ordering};
 use engine::{
-    Alone, Drained, Due, Expected, Predicted, Prediction, Predictor, Seen, Staged, Strategy,
+    Alone, Block, Drained, Due, Expected, Predicted, Prediction, Predictor, Seen, Staged, Strategy,
     Switches, View, WaitPlan, Yield,
 };
 use hal::Op;
@@ -55,6 +55,11 @@ impl Strategy for Random {
             0 => 0,
             n => u64::MAX >> (8 * n),
         }
+    }
+
+    fn block(&self, _: &impl View, _: Block) -> usize {
+        // CAST: below 128.
+        self.below(128) as usize
     }
 
     fn tracks(&self, _: &impl View, _: Switches) -> bool {

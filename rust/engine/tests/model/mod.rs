@@ -64,6 +64,12 @@ impl Queue for Hw {
         Ok(tag.bind())
     }
 
+    const BLOCKS: bool = true;
+
+    fn takes_blocks(&self) -> bool {
+        self.block.is_some()
+    }
+
     fn takes(&self, (): &(), staged: usize) -> usize {
         match self.block {
             Some(most) if self.out.load(Ordering::Relaxed) == 0 => staged.min(most),

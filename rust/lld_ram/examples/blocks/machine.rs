@@ -1,32 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A machine of events: the device that takes blocks, the real engine and strategy above it, one
-//! interrupt handler, and threads that each have a CPU of their own.
+//! interrupt handler, and threads on some CPUs, or each on one of its own.
 
-use engine::{Context, Cpu, Data, Interrupted, IoQueue, Upper};
+use engine::{Context, Cpu, Data, Interrupted, IoQueue, Strategy, Upper};
 use hal::mock::MockPlatform;
 use hal::{CmdError, Command, Controller, Op, Outcome, Segment};
 use lld_ram::{Backing, Blocks, Config, Device, Holes, Interface, Latency, Ram, RamQueue};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use strategy::Coop;
+use strategy::{Coop, Plain};
 
-/// What a thread takes, in nanoseconds, from the end of its request until the next one is
-/// submitted.
-pub const THINK_NS: u64 = 1_000;
 /// Bytes of a descriptor's data at most: a page.
 const PAGE: u64 = 4096;
 const SECTOR: u64 = 512;
 const NEVER: u64 = u64::MAX;
 
+/// Who says of how many commands a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Says {
+    /// `plain`: as many as there are.
+    Plain,
+    /// `coop`: it waits a moment for who comes again, while that pays.
+    Coop,
+}
+
 /// What is asked of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub blocks: Blocks,
+    pub says: Says,
     /// What the host takes for an interrupt, until what it brought is ended and the next block is
     /// told of, in nanoseconds.
     pub host_ns: u64,
     pub threads: usize,
+    /// What a thread takes of its CPU, in nanoseconds, from the end of its request until the next
+    /// one is submitted,
+    pub think_ns: u64,
+    /// and how many CPUs they have together; `None`: each its own.
+    pub cpus: Option<usize>,
     pub op: Op,
     /// Of each request.
     pub bytes: u64,
@@ -76,6 +88,8 @@ struct Piece {
 /// The layer above: it notes whose pieces are over.
 struct Top {
     clock: Clock,
+    /// When the timer fires.
+    tick: AtomicU64,
     over: Mutex<Vec<usize>>,
 }
 
@@ -136,6 +150,15 @@ impl Upper for Top {
     fn retry_later(&self) {
         unreachable!("nothing here is to be tried again");
     }
+
+    fn can_poll(&self) -> bool {
+        true
+    }
+
+    fn arm_poll(&self, us: u32) {
+        let at = self.clock.now_ns() + u64::from(us) * 1000;
+        self.tick.store(at, SeqCst);
+    }
 }
 
 /// A thread: the pieces of its request that are not over, and when it was submitted.
@@ -145,14 +168,16 @@ struct Thread {
     since: u64,
 }
 
-type Io = IoQueue<MockPlatform, RamQueue<MockPlatform, Clock>, Top, Coop<MockPlatform>>;
+type Io<S> = IoQueue<MockPlatform, RamQueue<MockPlatform, Clock>, Top, S>;
 
-struct Machine {
+struct Machine<S: Strategy> {
     load: Load,
     clock: Clock,
     ram: Ram<MockPlatform, Clock>,
-    io: Io,
+    io: Io<S>,
     threads: Vec<Thread>,
+    /// By CPU: when it is free.
+    cpus: Vec<u64>,
     /// Those that submit, by when.
     ready: BTreeMap<(u64, usize), usize>,
     /// When the handler that runs is to drain.
@@ -165,7 +190,14 @@ struct Machine {
 
 /// Plays the load through.
 pub fn play(load: Load) -> Played {
-    let mut machine = Machine::new(load);
+    match load.says {
+        Says::Plain => play_by(Plain, load),
+        Says::Coop => play_by(Coop::new(&MockPlatform::new()).expect("memory"), load),
+    }
+}
+
+fn play_by<S: Strategy>(strategy: S, load: Load) -> Played {
+    let mut machine = Machine::new(strategy, load);
     for thread in 0..load.threads {
         machine.think(thread);
     }
@@ -182,8 +214,8 @@ pub fn play(load: Load) -> Played {
     }
 }
 
-impl Machine {
-    fn new(load: Load) -> Self {
+impl<S: Strategy> Machine<S> {
+    fn new(strategy: S, load: Load) -> Self {
         let config = Config {
             queues: 1,
             tags: 1024,
@@ -208,15 +240,16 @@ impl Machine {
         let queue = ram.create_queue(0, Some(0)).expect("memory");
         let top = Top {
             clock: clock.clone(),
+            tick: AtomicU64::new(NEVER),
             over: Mutex::default(),
         };
-        let coop = Coop::new(&platform).expect("memory");
         Self {
-            io: IoQueue::new(&platform, queue, top, coop, 4096).expect("memory"),
+            io: IoQueue::new(&platform, queue, top, strategy, 4096).expect("memory"),
             load,
             clock,
             ram,
             threads: vec![Thread::default(); load.threads],
+            cpus: vec![0; load.cpus.unwrap_or(load.threads)],
             ready: BTreeMap::new(),
             drains_at: NEVER,
             order: 0,
@@ -231,8 +264,10 @@ impl Machine {
         if self.submitted < self.load.requests + self.load.threads {
             self.submitted += 1;
             self.order += 1;
-            let at = self.clock.now_ns() + THINK_NS;
-            self.ready.insert((at, self.order), thread);
+            let at = thread % self.cpus.len();
+            let begins = self.cpus[at].max(self.clock.now_ns());
+            self.cpus[at] = begins + self.load.think_ns;
+            self.ready.insert((self.cpus[at], self.order), thread);
         }
     }
 
@@ -241,12 +276,17 @@ impl Machine {
         let bell = self.clock.0.bell.load(SeqCst);
         let bell = if self.drains_at == NEVER { bell } else { NEVER };
         let submits = self.ready.keys().next().map_or(NEVER, |&(at, _)| at);
-        let at = bell.min(self.drains_at).min(submits);
+        let tick = self.io.upper().tick.load(SeqCst);
+        let at = bell.min(self.drains_at).min(submits).min(tick);
         assert!(at != NEVER, "nobody comes: {:?}", self.load);
         self.clock.0.now.fetch_max(at, SeqCst);
         if at == self.drains_at {
             self.drains_at = NEVER;
             self.io.drain(Context::Irq);
+            self.end();
+        } else if at == tick && submits > tick {
+            self.io.upper().tick.store(NEVER, SeqCst);
+            self.io.tick();
             self.end();
         } else if at == bell {
             self.clock.0.bell.store(NEVER, SeqCst);
@@ -269,10 +309,8 @@ impl Machine {
             op,
             bytes: bytes.min(PAGE),
         };
-        match pieces {
-            1 => self.io.submit(piece(0), true),
-            _ => self.io.submit_many((0..pieces).map(piece)),
-        }
+        // One after the other, as the block layer submits the pieces of what it splits.
+        (0..pieces).for_each(|n| self.io.submit(piece(n), true));
         self.end();
     }
 
