@@ -15,14 +15,15 @@ import sys
 from errors import Failed, Wrong
 
 # What tells of results, on the host; the rest is in a guest.
-ON_THE_HOST = {"agree": "agree", "barriers": "barriers", "disk": "disk", "kv-bytes": "kv_bytes",
-               "layers": "layers", "memcached": "memcached", "models": "models", "naps": "naps",
-               "pages": "pages", "plot": "plot", "plot-memcached": "plot_memcached",
+ON_THE_HOST = {"agree": "agree", "barriers": "barriers", "blocks": "blocks", "disk": "disk",
+               "kv-bytes": "kv_bytes", "layers": "layers", "memcached": "memcached",
+               "models": "models", "naps": "naps", "pages": "pages", "plot": "plot",
+               "plot-blocks": "plot_blocks", "plot-memcached": "plot_memcached",
                "plot-sweep": "plot_sweep", "plot-timed": "plot_timed", "read-path": "read_path",
                "sweep": "sweep", "timed": "timed", "timed-result": "timed_result",
                "waits": "waits", "yardsticks": "yardsticks"}
-COMMANDS = {**ON_THE_HOST, "extstore": "extstore", "functions": "functions",
-            "handlers": "handlers", "idle": "idle", "interval": "interval",
+COMMANDS = {**ON_THE_HOST, "blocks-ram": "blocks_ram", "extstore": "extstore",
+            "functions": "functions", "handlers": "handlers", "idle": "idle", "interval": "interval",
             "keyvalue": "keyvalue", "kv-store": "kv_store", "latency": "latency",
             "layered": "layered", "matrix": "matrix", "measure": "measure",
             "naps-jump": "naps_jump", "naps-ram": "naps_ram", "waited": "waited",

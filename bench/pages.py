@@ -17,12 +17,14 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- memcached NAME -->                 memcached on drives (bench/memcached.py)
   <!-- kv NAME -->                        a store, packed and padded (bench/kv_bytes.py)
   <!-- waits NAME -->                     who waits for what (bench/waits.py)
+  <!-- blocks NAME TABLE -->              a device that takes blocks (bench/blocks.py)
   <!-- end -->
 """
 
 import os
 import re
 
+import blocks
 import kv_bytes
 import layers
 import memcached
@@ -37,10 +39,11 @@ import waits
 REPO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name)
-         for name in ("README.md", "docs/memcached.md", "docs/results.md",
+         for name in ("README.md", "docs/blocks.md", "docs/memcached.md", "docs/results.md",
                       "docs/results-tables.md")]
 # Kinds of tables that the results of a program of its own are told by.
-PROGRAMS = {"kv": kv_bytes, "layers": layers, "memcached": memcached, "waits": waits}
+PROGRAMS = {"blocks": blocks, "kv": kv_bytes, "layers": layers, "memcached": memcached,
+            "waits": waits}
 KINDS = "table", "ratios", "short", "summary", "naps", "classes", "jump", "ways", "sweep", *PROGRAMS
 MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}
@@ -153,7 +156,7 @@ def filled(page):
             text = by_ways(load(*names))
         elif match[2] in PROGRAMS:
             result = record.load(os.path.join(RESULTS, f"{names[0]}.json"))
-            text = PROGRAMS[match[2]].markdown(result)
+            text = PROGRAMS[match[2]].markdown(result, *names[1:])
         elif match[2] == "sweep":
             text = sweep.tables(load(*names)["rows"])
         else:

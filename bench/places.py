@@ -31,6 +31,9 @@ def run(*words):
 def elevator(name, disks):
     """The disks have that one meanwhile, if any."""
     chosen = [f"/sys/block/{disk}/queue/scheduler" for disk in disks if name]
+    if name == "bfq":
+        # By its alias the kernel does not find it here.
+        run("modprobe", name)
     for path in chosen:
         sides.put(path, name, f"[{name}]")
     yield
