@@ -20,9 +20,9 @@ test-long: ## that, and what is long by nature: on each kernel, with fresh seeds
 	@ci/env --with-debug
 	@HIOPS_LONG=1 ci/test $(CHECKS)
 
-soak: ## every switch at random under verified load, SECONDS of it on each kernel (600)
+soak: ## every switch at random under verified load, SECONDS of it (600; PROTOCOL=blocks: of RAM disks)
 	@ci/env --with-debug
-	@HIOPS_SOAK_S=$(or $(SECONDS),600) ci/check-vm soak
+	@HIOPS_SOAK_S=$(or $(SECONDS),600) HIOPS_SOAK_PROTOCOL=$(PROTOCOL) ci/check-vm soak
 
 fuzz: ## devices that do whatever breaks a driver, SECONDS of it for each (600)
 	@ci/fuzz nvme $(or $(SECONDS),600)

@@ -41,7 +41,7 @@ class Commands(unittest.TestCase):
                 status, said = ran(*words)
                 self.assertEqual(status, 2)
                 self.assertTrue(said.startswith("hiops: error: "))
-        self.assertIn("agree, barriers, disk", ran("nonsense")[1])
+        self.assertIn("agree, barriers, blocks", ran("nonsense")[1])
 
     def test_status(self):
         for why, status in ((Failed("it broke"), 1), (OSError("it broke"), 1),

@@ -3,18 +3,19 @@
 # Every switch turned at random under load: fio with 64 jobs that verify, io_uring, ext4 and memory
 # pressure, on a RAM disk and an NVMe drive at once. Nothing is lost, nothing is wrong, and what was
 # submitted is completed. HIOPS_SOAK_S seconds of it (default 30 on each kernel; `make soak` takes
-# more).
+# more), with RAM disks that take commands as HIOPS_SOAK_PROTOCOL says (queue, or blocks).
 # host
 # image: a.img 256M
 # kernels: stock
 # long: debug
 if [ -n "${HIOPS_VM_KERNEL:-}" ]; then
 	. ci/vm-tests/nvme-lib.sh
-	SECONDS_OF_IT=${1:-30}
+	SECONDS_OF_IT=${1:-30} PROTOCOL=${2:-queue}
 	RAM=/dev/hiops_ram0 NVME=/dev/hiops0n1 EXT4=/dev/hiops_ram1
 	DISKS='hiops_ram0 hiops_ram1 hiops0n1'
 	TURNED=$OUT.turned
-	expect load modprobe hiops ram_disks=2 ram_size_mb=64 ram_latency_us=20 ram_queues=2
+	expect load modprobe hiops ram_disks=2 ram_size_mb=64 ram_latency_us=20 ram_queues=2 \
+		ram_protocol="$PROTOCOL"
 	expect bind "$BIND" "$PCI" hiops_nvme
 	as_it_comes() {
 		reads "$1/strategy" coop && reads "$1/mode" hybrid && reads "$1/lazy" 0 &&
@@ -136,4 +137,4 @@ set -uo pipefail
 exec ci/vm --kernel "$KERNEL" --memory 1G --timeout $((${HIOPS_SOAK_S:-30} * 3 + 400)) \
 	--qemu "-drive file=$DIR/a.img,format=raw,if=none,id=a" \
 	--qemu "-device nvme,serial=soak,drive=a,addr=4,max_ioqpairs=2" \
-	-- "$0" "${HIOPS_SOAK_S:-30}"
+	-- "$0" "${HIOPS_SOAK_S:-30}" "${HIOPS_SOAK_PROTOCOL:-queue}"
