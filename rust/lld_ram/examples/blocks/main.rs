@@ -32,7 +32,7 @@ const THINK_NS: u64 = 1_000;
 const GUEST_HOST_NS: u64 = 2_000;
 const GUEST_THINK_NS: u64 = 3_500;
 /// How many times as slow the device is whose points are held against the module's.
-const SLOW: u32 = 10;
+const SLOW: u32 = 25;
 
 /// Blocks of whatever has gathered, with page-sized reads of one thread.
 const DYNAMIC: Load = Load {
