@@ -17,6 +17,8 @@ SYSTEMS = {"ext4": (["mkfs.ext4", "-qF", "-E", "nodiscard"], "noatime,noinit_ita
 TARGETS = {"linear": "linear", "crypt": f"crypt aes-xts-plain64 {'5a' * 64} 0"}
 RAIDS = {"raid0": ["--level=0", "--chunk=64"], "raid1": ["--level=1", "--assume-clean"]}
 RAID = "/dev/md100"
+# Modules of elevators.
+ELEVATORS = {"kyber": "kyber-iosched", "bfq": "bfq"}
 
 
 def run(*words):
@@ -31,9 +33,9 @@ def run(*words):
 def elevator(name, disks):
     """The disks have that one meanwhile, if any."""
     chosen = [f"/sys/block/{disk}/queue/scheduler" for disk in disks if name]
-    if name == "bfq":
-        # By its alias the kernel does not find it here.
-        run("modprobe", name)
+    if name in ELEVATORS:
+        # The kernel itself looks for the first of them only.
+        run("modprobe", ELEVATORS[name])
     for path in chosen:
         sides.put(path, name, f"[{name}]")
     yield
