@@ -17,23 +17,12 @@
 # image: off.img 64M
 if [ "${1:-}" = guest ]; then
 	. ci/vm-tests/nvme-lib.sh
+	. ci/vm-tests/pull-lib.sh
 	how=$2
-	# The function is behind the slot, on a bus of its own.
 	slot=/sys/bus/pci/devices/0000:00:05.0
-	has_function() { compgen -G "$slot/0000:*:00.0"; }
-	has_none() { ! has_function; }
-	address() { basename $slot/0000:*:00.0; }
-	# A byte of the slot's configuration space; its PCI Express capability.
-	config() { od -An -tu1 -j"$1" -N1 $slot/config | tr -d ' '; }
-	capability() {
-		local at
-		at=$(config 52)
-		until [ "$(config "$at")" = 16 ]; do at=$(config $((at + 1))); done
-		echo "$at"
-	}
 	# pull HOW WHAT DRIVER DISK: under load. It is in $slot.
 	pull() {
-		local how=$1 what=$1-$2 disk=$4 fio at control other
+		local how=$1 what=$1-$2 disk=$4 fio other
 		expect "$what-bind" "$BIND" "$(address)" "$3"
 		fio --name=p --filename="/dev/$disk" --direct=1 --ioengine=libaio --iodepth=32 \
 			--numjobs=2 --rw=randrw --bs=4k --size=64M --time_based --runtime=300 \
@@ -45,22 +34,7 @@ if [ "${1:-}" = guest ]; then
 		case $how in
 		asked) echo "host: take out $2" ;;
 		removed) expect "$what-pulled" put 1 "$slot/$(address)/remove" ;;
-		*)
-			at=$(($(capability) + 24))
-			control=$(($(config $at) | $(config $((at + 1))) << 8))
-			# Slot Control with power controller and power indicator off: QEMU takes it
-			# out before this write returns. Then with power as it was: the slot's
-			# driver would take a slot without power for one that it has emptied itself.
-			# It must not look in between: this machine has one CPU, and nobody on it
-			# comes before this process.
-			# shellcheck disable=SC2016  # the variables are perl's
-			expect "$what-pulled" chrt -f 99 perl -e '
-				sysopen(my $f, $ARGV[0], 2) or die $!;
-				for (@ARGV[2, 3]) {
-					sysseek($f, $ARGV[1], 0);
-					syswrite($f, pack("v", $_)) == 2 or die $!
-				}' $slot/config $at $((control | 0x700)) $control
-			;;
+		*) expect "$what-pulled" pull_by_surprise ;;
 		esac
 		expect "$what-gone" until_true 60 absent "/dev/$disk"
 		expect "$what-fio-ends" until_true 60 ended "$fio"

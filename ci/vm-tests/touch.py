@@ -40,7 +40,8 @@ class Toucher:
         self.versions = array.array("L", [0]) * pages
         self.memory = mmap.mmap(-1, pages * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         # A page is what is swapped, and what is faulted in.
-        self.memory.madvise(mmap.MADV_NOHUGEPAGE)
+        if os.path.exists("/sys/kernel/mm/transparent_hugepage"):
+            self.memory.madvise(mmap.MADV_NOHUGEPAGE)
         for page in range(pages):
             self.put(page)
 

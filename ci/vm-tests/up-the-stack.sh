@@ -28,8 +28,8 @@ FEW=$(on_debug 4 16) MANY=$(on_debug 16 64)
 # MiB of the memory that a program has with its page cache, and of a file that it reads.
 MEMORY=$(on_debug 16 32)
 FILE=$((MEMORY * 4))
-# Of all jobs together, 4 KiB each.
-READS=$(on_debug 1024 8192)
+# Of all jobs together: reads of 4 KiB, and KiB that are appended.
+READS=$(on_debug 1024 8192) SYNCED=$(on_debug 512 2048)
 # The debug kernel has no control groups: there a file is out of memory when a load begins, few
 # parts of it are read twice, and memory goes to the swap because it is asked to.
 GROUP=$(on_debug none /sys/fs/cgroup/limited)
@@ -76,7 +76,7 @@ cold() {
 }
 # files DISK FS MKFS...: what is done with files.
 files() {
-	local disk=$1 fs=$2 name jobs each
+	local disk=$1 fs=$2 name jobs each dirty
 	name=$kind-$fs
 	shift 2
 	expect "$name-mkfs" "$@" "/dev/$disk"
@@ -92,12 +92,15 @@ files() {
 		expect "$name-fault-$jobs" cold "$disk" $((MEMORY + jobs * FILE / 512)) "$jobs" \
 			--ioengine=mmap --rw=randread --bs=4k --norandommap --number_ios=$each
 	done
-	expect "$name-dirty" verified --filename=$M/dirty --size=$((FILE / 4))M --rw=randwrite \
-		--bs=4k --end_fsync=1
+	dirty="--filename=$M/dirty --size=$(on_debug 4 32)M --rw=randwrite --bs=4k"
+	expect "$name-dirty" verified $dirty --do_verify=0
+	expect "$name-sync" sync
+	put 3 /proc/sys/vm/drop_caches
+	expect "$name-synced" verified $dirty --verify_only
 	for jobs in 1 "$FEW"; do
 		expect "$name-fsync-$jobs" verified --directory=$M \
 			--filename_format="a$jobs.\$jobnum" --rw=write --bs=4k \
-			--size=$((2048 / jobs))k --numjobs="$jobs" --fsync=1
+			--size=$((SYNCED / jobs))k --numjobs="$jobs" --fsync=1
 	done
 	expect "$name-umount" umount $M
 	case $fs in
@@ -106,26 +109,26 @@ files() {
 	esac
 }
 
-# mixed NAME FILE JOBS OPTIONS...: each job has a part of it to itself, and what it wrote is read
-# while it goes on, and at the end.
+# mixed NAME FILE JOBS KIB OPTIONS...: each job has a part of so many KiB to itself, and what it
+# wrote is read while it goes on, and at the end.
 mixed() {
 	local name=$1 file=$2 jobs=$3
-	shift 3
+	local part="--size=$4k --offset_increment=$4k"
+	shift 4
 	expect "$kind-$name-$jobs" verified --filename="$file" --direct=1 --numjobs="$jobs" \
-		--verify_backlog=16 "$@"
+		--verify_backlog=16 $part "$@"
 }
 # Table 1 of "Fine Grained Linux I/O Subsystem Enhancements to Harness Solid State Storage".
 mixes() {
-	local file=/dev/$1 part
-	part=$(on_debug 256k 1M)
-	part="--size=$part --offset_increment=$part"
-	mixed oltp7 "$file" "$FEW" --rw=randrw --rwmixread=7 --bs=8k $part
-	mixed oltp70 "$file" "$FEW" --rw=randrw --rwmixread=70 --bs=8k $part
-	mixed messaging "$file" "$FEW" --rw=randrw --rwmixread=67 --bs=4k $part
-	part=$(on_debug 1M 4M)
-	part="--size=$part --offset_increment=$part"
-	mixed paging "$file" "$FEW" --rw=rw --rwmixread=90 --bs=64k $part
-	mixed log "$file" "$FEW" --rw=write --bs=64k $part
+	local file=/dev/$1 jobs few many
+	for jobs in 1 "$FEW" "$MANY"; do
+		few=$((SYNCED * 4 / jobs)) many=$((SYNCED * 16 / jobs))
+		mixed oltp7 "$file" "$jobs" $few --rw=randrw --rwmixread=7 --bs=8k
+		mixed oltp70 "$file" "$jobs" $few --rw=randrw --rwmixread=70 --bs=8k
+		mixed messaging "$file" "$jobs" $few --rw=randrw --rwmixread=67 --bs=4k
+		mixed paging "$file" "$jobs" $many --rw=rw --rwmixread=90 --bs=64k
+		mixed log "$file" "$jobs" $many --rw=write --bs=64k
+	done
 }
 
 KEY=$(printf '5a%.0s' {1..64})
@@ -134,16 +137,14 @@ RAIDS=(--chunk=64 --assume-clean)
 read -r -a LEVELS <<<"$(on_debug 1 '0 1')"
 # layered DISK DISK: what is made of disks.
 layered() {
-	local sectors node=/dev/md100 part target level
+	local sectors node=/dev/md100 part=$((SYNCED * 4 / FEW)) target level
 	local -A tables=([linear]="linear /dev/$1 0"
 		[crypt]="crypt aes-xts-plain64 $KEY 0 /dev/$1 0")
 	sectors=$(blockdev --getsz "/dev/$1")
-	part=$(on_debug 128k 512k)
-	part="--rw=randrw --bs=4k --size=$part --offset_increment=$part"
 	for target in linear crypt; do
 		expect "$kind-$target" mapped "$target" "0 $sectors ${tables[$target]}"
 		# shellcheck disable=SC2153  # mapped tells it
-		mixed "$target" "$NODE" "$FEW" $part
+		mixed "$target" "$NODE" "$FEW" $part --rw=randrw --bs=4k
 		expect "$kind-$target-gone" dmsetup remove "$target"
 	done
 	for level in "${LEVELS[@]}"; do
@@ -151,7 +152,7 @@ layered() {
 			--raid-devices=2 "${RAIDS[$level]}" "/dev/$1" "/dev/$2"
 		expect "$kind-raid$level-begun" dd if=/dev/zero of=$node bs=1M count=16 \
 			oflag=direct
-		mixed "raid$level" $node "$FEW" $part
+		mixed "raid$level" $node "$FEW" $part --rw=randrw --bs=4k
 		expect "$kind-raid$level-gone" mdadm -q --stop $node
 	done
 	expect "$kind-raid1-alike" cmp -n $((16 << 20)) "/dev/$1" "/dev/$2"
