@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """One boot of the timed machine, with a drive of a model that keeps data for each side: what a
-store is measured in (memcached.py, kv_bytes.py). Result in bench/results/, by the machine's clock.
+store or a program is measured in (memcached.py, kv_bytes.py, programs.py). Result in
+bench/results/, by the machine's clock.
 """
 
 import os
@@ -27,13 +28,6 @@ BEGINS = (os.path.join(HERE, "..", "ci", "vm"), "--timed", "--cpus", "1", "--tim
 STORE = "store=1"
 
 
-def drive(model, slot):
-    """QEMU's arguments of the drive there."""
-    return shlex.join(["-drive", model.drive(f"m{slot:x}"), "-device",
-                       f"nvme,id=nv{slot:x},serial=timed{slot:x},drive=m{slot:x},addr={slot:x},"
-                       f"{model.nvme()}"])
-
-
 def plugin(scratch, options=""):
     """QEMU's argument of the counting plugin, whose counts go into `scratch`; the `options` begin
     with a comma."""
@@ -48,7 +42,7 @@ def command(args, model, scratch, slots, words):
     if not args.unheld:
         boot += ["--qemu", shlex.join(yardstick.arguments(model))]
     for slot in slots.values():
-        boot += ["--qemu", drive(model, slot)]
+        boot += timed.drive(model, model.kind, slot, 1)
     places = ",".join(f"{side}=0000:00:{slot:x}.0" for side, slot in slots.items())
     boot += ["--", "python3", os.path.join(HERE, "main.py"), *words,
              "--counts", os.path.join(scratch, "counts"),
@@ -87,7 +81,7 @@ def save(name, args, result):
 
 def options(parser):
     """Those of every such measurement, outside."""
-    parser.add_argument("--model", default="tlc", help="one of bench/models, NVMe (tlc)")
+    parser.add_argument("--model", default="tlc", help="one of bench/models (tlc)")
     parser.add_argument("--label", default="", help="added to the result's name")
     parser.add_argument("--unheld", action="store_true", help="without the yardsticks")
 

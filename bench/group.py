@@ -31,8 +31,10 @@ class Group:
 
     def limit(self, cache):
         """Its memory is what it has now, and so many bytes of page cache: more is reclaimed. As a
-        limit it would have a program killed of which many threads read ahead at once."""
+        limit it would have a program killed of which many threads read ahead at once. Memory that
+        processes share counts as a file's, and stays."""
         with open(f"{self.path}/memory.stat", encoding="ascii") as text:
-            has = int(dict(map(str.split, text))["file"])
+            stat = dict(map(str.split, text))
+            has = int(stat["file"]) - int(stat["shmem"])
         with open(f"{self.path}/memory.current", encoding="ascii") as text:
             self.write("memory.high", int(text.read()) - has + cache)

@@ -19,15 +19,17 @@ ON_THE_HOST = {"agree": "agree", "barriers": "barriers", "blocks": "blocks", "di
                "kv-bytes": "kv_bytes", "layers": "layers", "memcached": "memcached",
                "models": "models", "naps": "naps", "pages": "pages", "plot": "plot",
                "plot-blocks": "plot_blocks", "plot-memcached": "plot_memcached",
-               "plot-sweep": "plot_sweep", "plot-timed": "plot_timed", "read-path": "read_path",
-               "sweep": "sweep", "timed": "timed", "timed-result": "timed_result",
-               "waits": "waits", "yardsticks": "yardsticks"}
+               "plot-sweep": "plot_sweep", "plot-timed": "plot_timed", "programs": "programs",
+               "programs-data": "programs_data", "read-path": "read_path", "sweep": "sweep",
+               "timed": "timed", "timed-result": "timed_result", "waits": "waits",
+               "yardsticks": "yardsticks"}
 COMMANDS = {**ON_THE_HOST, "blocks-ram": "blocks_ram", "extstore": "extstore",
-            "functions": "functions", "handlers": "handlers", "idle": "idle", "interval": "interval",
+            "functions": "functions", "handlers": "handlers", "idle": "idle",
+            "interval": "interval",
             "keyvalue": "keyvalue", "kv-store": "kv_store", "latency": "latency",
             "layered": "layered", "matrix": "matrix", "measure": "measure",
-            "naps-jump": "naps_jump", "naps-ram": "naps_ram", "waited": "waited",
-            "yardstick": "yardstick"}
+            "naps-jump": "naps_jump", "naps-ram": "naps_ram",
+            "programs-guest": "programs_guest", "waited": "waited", "yardstick": "yardstick"}
 
 
 class Arguments(argparse.ArgumentParser):

@@ -16,6 +16,7 @@ A table stands between two comments; what is between them is the result's, nobod
   <!-- layers NAME -->                    what each layer takes of a read (bench/layers.py)
   <!-- memcached NAME -->                 memcached on drives (bench/memcached.py)
   <!-- kv NAME -->                        a store, packed and padded (bench/kv_bytes.py)
+  <!-- programs NAME -->                  RocksDB and others (bench/programs.py)
   <!-- waits NAME -->                     who waits for what (bench/waits.py)
   <!-- blocks NAME TABLE -->              a device that takes blocks (bench/blocks.py)
   <!-- end -->
@@ -31,6 +32,7 @@ import memcached
 import naps
 import naps_classes
 import naps_jump
+import programs
 import record
 import sweep
 import table
@@ -43,7 +45,7 @@ PAGES = [os.path.join(REPO, name)
                       "docs/results-tables.md")]
 # Kinds of tables that the results of a program of its own are told by.
 PROGRAMS = {"blocks": blocks, "kv": kv_bytes, "layers": layers, "memcached": memcached,
-            "waits": waits}
+            "programs": programs, "waits": waits}
 KINDS = "table", "ratios", "short", "summary", "naps", "classes", "jump", "ways", "sweep", *PROGRAMS
 MARKED = re.compile(rf"(<!-- ({'|'.join(KINDS)}) ([\w. -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LATENCIES = {"p50_us": "p50, µs", "p99_us": "p99, µs", "p999_us": "p99.9, µs"}

@@ -129,6 +129,17 @@ discard() {
 	rm -rf --one-file-system "$1"
 }
 
+# apt_sources FOLDER TOOL [ARG...]: apt of the lab's root, with the sources.list and the lists that
+# are in the folder: the root's stay as they are.
+apt_sources() {
+	local tmp=$1 tool=$2
+	shift 2
+	"$CI/in-root" "$tool" -q -o APT::Sandbox::User=root \
+		-o Dir::Etc::sourcelist="$tmp/sources.list" \
+		-o Dir::Etc::sourceparts=- -o Dir::State::lists="$tmp/lists" \
+		-o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o Acquire::Retries=3 "$@"
+}
+
 # The packages of the lab's root, and the key under which it is cached.
 root_packages() { packages_in "$CI/root-packages.list"; }
 root_dir() {
