@@ -166,7 +166,7 @@ swapped() {
 	expect "$kind-mkswap" mkswap -q "/dev/$1"
 	expect "$kind-swapon" swapon "/dev/$1"
 	room $((mib / 4))
-	expect "$kind-swap" python3 ci/vm-tests/touch.py "$GROUP" "$mib" 4 "$OUT.touched" 1500
+	expect "$kind-swap" python3 ci/vm-tests/touch.py "$GROUP" "$mib" 4 "$OUT.touched" 1000
 	expect "$kind-swapoff" swapoff "/dev/$1"
 	expect "$kind-was-swapped" [ $(($(sectors "$1") - before)) -ge $((mib * 1024)) ]
 }
