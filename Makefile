@@ -20,7 +20,7 @@ test-long: ## that, and what is long by nature: on each kernel, with fresh seeds
 	@ci/env --with-debug
 	@HIOPS_LONG=1 ci/test $(CHECKS)
 
-soak: ## every switch at random under verified load, SECONDS of it (600; PROTOCOL=blocks: of RAM disks)
+soak: ## every switch at random under verified load, SECONDS of it (600); PROTOCOL=blocks
 	@ci/env --with-debug
 	@HIOPS_SOAK_S=$(or $(SECONDS),600) HIOPS_SOAK_PROTOCOL=$(PROTOCOL) ci/check-vm soak
 

@@ -4,7 +4,8 @@ Evaluation of a Dynamically Adaptable Block Device Driver for PCIe-based SSDs", 
 completion of HIOPS.
 
 By discrete events on this machine (rust/lld_ram/examples/blocks), with the real engine, in seconds;
-then some points of a slower device with the module, in a guest that keeps time (bench/blocks_ram.py).
+then some points of a slower device with the module, in a guest that keeps time
+(bench/blocks_ram.py).
 Tables on stdout, in real units; JSON in bench/results/blocks.json.
 """
 

@@ -19,7 +19,6 @@ use crate::policy::{
     Batching, Context, Costs, Cpu, Expected, Interrupted, Measured, Polling, Predictor, Strategy,
     Switches, View,
 };
-use crate::submit::Gathering;
 
 /// The layer above. In the kernel `kglue` implements it over blk-mq, in tests a recorder of what
 /// happened.
@@ -428,6 +427,17 @@ pub(crate) struct MapRetryLimit {
     pub(crate) since_ms: u64,
     /// That requests are given up was told.
     pub(crate) told: bool,
+}
+
+/// What the issuer knows of a block that gathers.
+#[derive(Debug, Default)]
+pub(crate) struct Gathering {
+    /// Of how many commands the last one was.
+    pub(crate) last: usize,
+    /// How many were staged while that was out.
+    pub(crate) beside: usize,
+    /// Since when the device takes this one.
+    pub(crate) since_ns: Option<u64>,
 }
 
 /// What is kept of a command by its tag.

@@ -53,7 +53,9 @@ use hal::{Bound, CmdError, Free, FreeTags, Platform, Queue, Tag, TagBatch, Unbou
 
 use crate::complete::ROUNDS;
 use crate::policy::{Block, Context, Staged, Strategy, View};
-use crate::queue::{CompletionBatch, Data, IoQueue, IssueBudget, IssueSide, MapRetryLimit, Upper};
+use crate::queue::{
+    CompletionBatch, Data, Gathering, IoQueue, IssueBudget, IssueSide, MapRetryLimit, Upper,
+};
 
 /// So many commands may be staged before one more is bound.
 const ROOM: usize = TagBatch::<Bound>::MAX - 1;
@@ -603,17 +605,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         };
         self.end_or_keep(side, unissued, ended)
     }
-}
-
-/// What the issuer knows of a block that gathers.
-#[derive(Debug, Default)]
-pub(crate) struct Gathering {
-    /// Of how many commands the last one was.
-    last: usize,
-    /// How many were staged while that was out.
-    beside: usize,
-    /// Since when the device takes this one.
-    since_ns: Option<u64>,
 }
 
 impl Gathering {
