@@ -21,7 +21,8 @@ PACES = {"read": 1_600, "write": 1_000}
 def parameters(row):
     """The module's, of a point whose device takes `slow` times as long as its own."""
     slow = row["slow"] * SCALE
-    return {"strategy": row["strategy"], "mode": "irq", "ram_protocol": "blocks", "ram_blocks_most": row["size"],
+    return {"strategy": row["strategy"], "mode": "irq", "ram_protocol": "blocks",
+            "ram_blocks_most": row["size"],
             "ram_blocks_full": row["full"], "ram_blocks_answers": row["answers"],
             **{f"ram_blocks_{name}_ns": ns * slow for name, ns in TIMES.items()},
             **{f"ram_blocks_{name}_mb_s": mb_s // slow for name, mb_s in PACES.items()}}
