@@ -323,9 +323,12 @@ machine() {
 		done
 	return "${PIPESTATUS[0]}"
 }
-: >"$DIR/acked"
 retell resets '' machine 2 guest resets
-# By surprise: see pull-lib.sh.
-retell surprise '' machine 1 guest surprise
-retell check '' machine 2 check "$(cat "$DIR/acked")"
+# By surprise: see pull-lib.sh. The debug kernel does not drive such slots, as it has no
+# PCI_MMCONFIG, and would hear of it by the time-outs of commands only.
+if [ "$KERNEL" != debug ]; then
+	: >"$DIR/acked"
+	retell surprise '' machine 1 guest surprise
+	retell check '' machine 2 check "$(cat "$DIR/acked")"
+fi
 plan
