@@ -11,8 +11,8 @@
 # host
 # image: n.img 640M
 # image: s.img 640M
-# kernels: stock
-# long: debug
+# kernels: none
+# long: stock debug
 if [ "${1:-}" = guest ] || [ "${1:-}" = check ]; then
 	. ci/vm-tests/nvme-lib.sh
 	. ci/vm-tests/pull-lib.sh
