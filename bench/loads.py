@@ -40,7 +40,7 @@ SLICE_NS = 100_000
 MEMORY = 128 << 20
 # Memory of a program that touches pages of four times as much, which is all that it has.
 SWAPPING = 64 << 20
-# Pages that it touches: of many a neighbour is read along, and the window is told in pages.
+# Pages that it touches, of all jobs together.
 TOUCHES = 32_000
 # Buffered writes between two fsync.
 WRITES_A_SYNC = 16

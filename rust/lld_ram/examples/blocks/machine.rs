@@ -35,9 +35,9 @@ pub struct Load {
     pub host_ns: u64,
     pub threads: usize,
     /// What a thread takes of its CPU, in nanoseconds, from the end of its request until the next
-    /// one is submitted,
+    /// one is submitted.
     pub think_ns: u64,
-    /// and how many CPUs they have together; `None`: each its own.
+    /// How many CPUs the threads have together; `None`: each its own.
     pub cpus: Option<usize>,
     pub op: Op,
     /// Of each request.
