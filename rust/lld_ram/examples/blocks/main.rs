@@ -27,8 +27,8 @@ const REQUESTS: usize = 20_000;
 const HOST_NS: u64 = 5_000;
 /// What a thread takes from the end of its request until the next is submitted.
 const THINK_NS: u64 = 1_000;
-/// The two in the guest, which has one CPU: chosen beside its first results, and in sum about what a
-/// direct read of one of few threads takes there (docs/results-tables.md, psync-1 and psync-16).
+/// The two in the guest, which has one CPU: chosen beside its first results, and in sum about what
+/// a direct read of one of few threads takes there (docs/results-tables.md, psync-1 and psync-16).
 const GUEST_HOST_NS: u64 = 2_000;
 const GUEST_THINK_NS: u64 = 3_500;
 /// How many times as slow the device is whose points are held against the module's.
