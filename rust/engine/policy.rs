@@ -99,14 +99,11 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// A window of what [`Strategy::polls`] goes by begins: the mode was set.
-    fn begin(&self, notes: &mut Self::Notes, view: &impl View) {
-        let _ = (notes, view);
-    }
-
-    /// Whether the queue is to be polled from now on. Asked of a hybrid queue only.
+    /// Whether the queue is to be polled from now on. Asked of a hybrid queue only: when it becomes
+    /// one or gets this strategy (`drained` is `None`: what the answers go by begins anew), and
+    /// after drains.
     #[inline(always)]
-    fn polls(&self, notes: &mut Self::Notes, view: &impl View, drained: Drained) -> bool {
+    fn polls(&self, notes: &mut Self::Notes, view: &impl View, drained: Option<Drained>) -> bool {
         let _ = (notes, view, drained);
         false
     }

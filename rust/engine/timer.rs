@@ -185,22 +185,21 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> Quiesced<'_, P, Q, U, S> {
         let polled = match mode {
             Mode::Irq => false,
             Mode::Poll => true,
-            Mode::Hybrid => queue.polling.is_on(),
+            Mode::Hybrid => self.begins_polled(),
         };
         let able = mode == Mode::Irq || queue.upper.can_poll();
         if !able || (polled != queue.polling.is_on() && !queue.switch(polled)) {
             return Err(Error::Unsupported);
         }
         queue.polling.set_mode(mode);
-        self.begin();
         Ok(())
     }
 
-    fn begin(&mut self) {
+    /// Whether the strategy begins a hybrid queue by polling it.
+    fn begins_polled(&mut self) -> bool {
         let queue = self.queue();
-        if let Some(side) = self.drain_side() {
-            queue.strategy.begin(&mut side.notes, queue);
-        }
+        let side = self.drain_side();
+        side.is_some_and(|side| queue.strategy.polls(&mut side.notes, queue, None))
     }
 }
 
@@ -211,10 +210,15 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy + Selectable> Quiesced<'_, P, 
     pub fn select(&mut self, which: usize) {
         let queue = self.queue();
         queue.strategy.select(which);
-        if queue.polling.mode() == Mode::Hybrid && queue.polling.is_on() {
+        if queue.polling.mode() != Mode::Hybrid {
+            return;
+        }
+        if queue.polling.is_on() {
             queue.switch(false);
         }
-        self.begin();
+        if self.begins_polled() {
+            queue.switch(true);
+        }
     }
 }
 
@@ -274,7 +278,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             wakes: ended.wakes(&self.upper),
             drains: alike.drains.max(1),
         };
-        let wanted = self.strategy.polls(&mut side.notes, self, drained);
+        let wanted = self.strategy.polls(&mut side.notes, self, Some(drained));
         wanted != self.polling.is_on() && self.switch(wanted) && !wanted
     }
 

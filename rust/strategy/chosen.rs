@@ -110,12 +110,8 @@ impl<P: Platform> Strategy for Selected<P> {
         ask!(self, leaves_to_waiters(view), ())
     }
 
-    fn begin(&self, notes: &mut Self::Notes, view: &impl View) {
-        ask!(self, begin(notes; view), notes);
-    }
-
     #[inline(always)]
-    fn polls(&self, notes: &mut Self::Notes, view: &impl View, drained: Drained) -> bool {
+    fn polls(&self, notes: &mut Self::Notes, view: &impl View, drained: Option<Drained>) -> bool {
         ask!(self, polls(notes; view, drained), notes)
     }
 

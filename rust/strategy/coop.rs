@@ -217,13 +217,13 @@ impl<P: Platform> Strategy for Coop<P> {
         self.is_left_to_waiters(view)
     }
 
-    fn begin(&self, watch: &mut LoadWindow, view: &impl View) {
-        self.foresight.carrying().begin();
-        watch.begin(view.now_ns());
-    }
-
     #[inline(always)]
-    fn polls(&self, watch: &mut LoadWindow, view: &impl View, drained: Drained) -> bool {
+    fn polls(&self, watch: &mut LoadWindow, view: &impl View, drained: Option<Drained>) -> bool {
+        let Some(drained) = drained else {
+            self.foresight.carrying().begin();
+            watch.begin(view.now_ns());
+            return view.polling().is_on();
+        };
         let carried = self.foresight.carrying().carries(view, drained.depth);
         if carried == Carried::NoMore {
             watch.begin(view.now_ns());

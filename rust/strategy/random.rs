@@ -82,7 +82,7 @@ impl Strategy for Random {
         self.flip()
     }
 
-    fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
+    fn polls(&self, (): &mut (), _: &impl View, _: Option<Drained>) -> bool {
         self.flip()
     }
 

@@ -31,7 +31,7 @@ impl Strategy for Deferrer {
     fn batches(&self, _: &impl View, _: Staged) -> u64 {
         u64::MAX
     }
-    fn polls(&self, (): &mut (), _: &impl View, _: Drained) -> bool {
+    fn polls(&self, (): &mut (), _: &impl View, _: Option<Drained>) -> bool {
         !self.gives_polling_up.load(SeqCst)
     }
 }
