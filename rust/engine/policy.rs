@@ -510,17 +510,17 @@ pub struct Block {
     pub staged: usize,
     /// How many the device takes at once, at least 1.
     pub most: usize,
-    /// As many are there soon, if who was answered with the last block comes again: the commands of
-    /// that, and those that were staged beside it.
+    /// How many will be staged if each thread that was answered with the last block submits again:
+    /// the commands of that block, and those that were staged beside it.
     pub expected: usize,
-    /// For how long it has waited for that, in nanoseconds.
+    /// For how many nanoseconds the block has waited for `expected` commands.
     pub waited_ns: u64,
-    /// And may in all.
+    /// For how many nanoseconds it may wait in all.
     pub may_wait_ns: u64,
 }
 
 impl Block {
-    /// Whether it may wait on.
+    /// Whether the block may wait longer.
     pub fn may_wait(&self) -> bool {
         self.waited_ns < self.may_wait_ns
     }

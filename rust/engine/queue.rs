@@ -457,7 +457,7 @@ pub(crate) struct TagPrediction {
 pub(crate) struct Predict<P: Platform> {
     /// [`Predict::OFF`], [`Predict::PAUSED`] or [`Predict::ON`].
     pub(crate) state: AtomicU8,
-    /// So many commands more are issued of which nothing is predicted, while it is paused.
+    /// How many more commands are issued before prediction resumes, while it is paused.
     /// Written by the issue token's holder.
     pub(crate) paused_for: AtomicU16,
     /// By tag: what was predicted of the command that it is bound to.
@@ -689,10 +689,10 @@ impl<U: Upper> CompletionBatch<U> {
 pub(crate) struct IssueBudget<U: Upper> {
     /// What it ends.
     pub(crate) ended: CompletionBatch<U>,
-    /// So many requests it may issue from the FIFO beside a budget: as many as it has left there
-    /// itself, or has freed tags for.
+    /// How many requests it may issue from the FIFO beside a budget: those that it has left there
+    /// itself, and one for each tag that it has freed.
     pub(crate) own: usize,
-    /// So many it has.
+    /// How many requests it has issued.
     pub(crate) issued: usize,
 }
 

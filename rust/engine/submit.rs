@@ -57,7 +57,7 @@ use crate::queue::{
     CompletionBatch, Data, Gathering, IoQueue, IssueBudget, IssueSide, MapRetryLimit, Upper,
 };
 
-/// So many commands may be staged before one more is bound.
+/// The most commands that may be staged before one more is bound.
 const ROOM: usize = TagBatch::<Bound>::MAX - 1;
 
 /// A request that could not be issued at once.

@@ -14,16 +14,17 @@ const KINDS: &[&str] = &["medium", "link", "aborted", "busy"];
 
 /// The faults of one device, each with its switch.
 pub struct Faults {
-    /// So many of the next completions are lost: the command stays the device's until it is reset.
+    /// How many of the next completions are lost: their commands stay the device's until a reset.
     pub drop: Knob,
-    /// While it is not 0, completions are reported so many microseconds late.
+    /// By how many microseconds completions are reported late.
     pub delay_us: Knob,
-    /// So many of the next completions come twice: the second answers nothing, and counts as a
+    /// How many of the next completions come twice: the second answers nothing, and counts as a
     /// violation.
     pub duplicate: Knob,
-    /// The so-manieth completion from now on says that its command has failed.
+    /// Which completion, counted from now, says that its command has failed; 0: none.
     pub fail_nth: Knob,
-    /// And why: `medium`, which is final; `link`, `aborted`, `busy`, which may be tried again.
+    /// Why that one has failed: `medium`, which is final; `link`, `aborted`, `busy`, which may be
+    /// retried.
     pub fail_as: Knob,
     /// The device sees no doorbell any more.
     pub deaf: Knob,

@@ -653,7 +653,7 @@ impl<D> Clone for Place<'_, D> {
 
 impl<D> Copy for Place<'_, D> {}
 
-/// So many pieces of the same length, in allocations of [`CHUNK`].
+/// Pieces of memory of one length, in allocations of [`CHUNK`] bytes.
 struct Places<P: Platform> {
     chunks: P::Table<Option<P::Dma>>,
     shift: u32,
