@@ -39,7 +39,7 @@ usage() { # NAME COMMAND...
 	same "$1" "$rc" 2
 }
 
-says without-module 'hiops is not loaded' ctl status
+tells 4 without-module 'hiops is not loaded' ctl status
 refused stat-without-module 'hiops serves no disk' ctl stat
 says metrics-without-module 'hiops_up 0' ctl metrics
 expect load modprobe hiops mode=hybrid \

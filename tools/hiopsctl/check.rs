@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `hiopsctl check`: whether what is to be bound at boot can be.
 
+use crate::attention::{Area, Finding};
 use crate::devices::{parse, Entry, Wrong, FILE};
 use crate::failure::Failure;
 use crate::identity;
@@ -74,8 +75,8 @@ pub(crate) fn look(root: &Root, text: &str) -> (Vec<Entry>, Vec<Wrong>) {
 }
 
 /// Devices that were to be bound at boot and are not, and lines that are wrong; with the way out.
-pub(crate) fn unbound(root: &Root) -> Vec<(String, String)> {
-    let text = root.text(FILE).unwrap_or_default();
+pub(crate) fn unbound(root: &Root) -> Vec<Finding> {
+    let text = identity::ascii(&root.bytes(FILE).unwrap_or_default());
     let (entries, wrongs) = look(root, &text);
     let mut found = Vec::new();
     for entry in entries {
@@ -86,20 +87,21 @@ pub(crate) fn unbound(root: &Root) -> Vec<(String, String)> {
         }
         let with = driver.map_or_else(|| "nobody".into(), |driver| format!("'{driver}'"));
         let (file, line) = (FILE, entry.line);
-        found.push((
+        found.push(Finding::new(
+            Area::Drive,
             format!(
                 "{} is with {with}, not as {file}:{line} says",
                 entry.address
             ),
             format!(
-                "hiopsctl bind {} {}, or take the line out",
+                "hiopsctl bind {} {}, or hiopsctl disable it",
                 entry.address, entry.driver
             ),
         ));
     }
     found.extend(wrongs.into_iter().map(|wrong| {
         let what = format!("{FILE}:{}: {}", wrong.line, wrong.what);
-        (what, wrong.way_out)
+        Finding::new(Area::Boot, what, wrong.way_out)
     }));
     found
 }
@@ -152,7 +154,7 @@ fn against(root: &Root, machine: &[Controller], entry: &Entry) -> Option<Wrong> 
 }
 
 /// The serial numbers of a function's drives, as far as a driver has read them.
-fn serials(root: &Root, machine: &[Controller], address: &str) -> Vec<String> {
+pub(crate) fn serials(root: &Root, machine: &[Controller], address: &str) -> Vec<String> {
     let own = machine.iter().filter(|it| it.address == *address);
     let disks = own.flat_map(|it| &it.disks);
     let mut all: Vec<String> = disks.filter_map(|disk| disk.serial.clone()).collect();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command line: what `--help`, completions and manual pages say comes from here.
 
+use crate::attention::STATUSES;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -16,8 +17,9 @@ pub(crate) const VERSION: &str = match option_env!("HIOPS_VERSION") {
 
 /// Lists, shows, sets and hands over what the hiops driver serves
 ///
-/// A DISK is named as in /dev (hiops0n1 or /dev/hiops0n1), a controller by its PCI address
-/// (0000:01:00.0, or 01:00.0).
+/// A DISK is named as in /dev (hiops0n1 or /dev/hiops0n1), by a partition or a link of /dev/disk, a
+/// controller by its PCI address (0000:01:00.0, or 01:00.0), its own node (nvme0, hiops0), or a
+/// DISK of it.
 #[derive(Debug, Parser)]
 #[command(name = "hiopsctl", version = VERSION, after_help = STATUS)]
 pub(crate) struct Cli {
@@ -44,6 +46,7 @@ pub(crate) enum Command {
     /// List NVMe and AHCI controllers with their disks: driver, model, who uses them
     List,
     /// Show the module, each controller's settings, and what asks for attention
+    #[command(after_help = STATUSES)]
     Status {
         /// Only these disks' controllers
         #[arg(value_name = "DISK")]
@@ -56,7 +59,7 @@ pub(crate) enum Command {
         /// A file of /sys/block/DISK/hiops; all settings if left out
         name: Option<String>,
     },
-    /// Change a setting of a disk; it lasts until the disk goes
+    /// Change a setting of a disk; it lasts until the disk goes, or for good
     Set {
         /// A disk that hiops serves
         disk: String,
@@ -64,6 +67,23 @@ pub(crate) enum Command {
         name: String,
         /// What is written there, for example poll
         value: String,
+        /// Keep it in /etc/hiops/switches, by the drive's serial number: it is set whenever the
+        /// disk comes
+        #[arg(long)]
+        save: bool,
+    },
+    /// Set what is kept of disks, as udev has it done whenever one comes
+    Apply {
+        /// Only these disks
+        #[arg(value_name = "DISK")]
+        disks: Vec<String>,
+    },
+    /// Keep a setting of a disk no more
+    Forget {
+        /// A disk that hiops serves
+        disk: String,
+        /// A setting; all that are kept if left out
+        name: Option<String>,
     },
     /// Show what disks do: IOPS, who completes, interrupts, FIFO, depth, what was learnt
     Stat(StatOptions),
@@ -83,6 +103,29 @@ pub(crate) enum Command {
         /// The driver, or none; nvme or ahci by the controller's class if left out
         driver: Option<String>,
     },
+    /// Have drives be hiops' at every boot; what they are now stays
+    ///
+    /// The drive is written to /etc/hiops/devices, with its serial number where there is one, and
+    /// the initramfs is made anew. (An AHCI controller with several drives is listed by its address
+    /// alone.)
+    Enable {
+        /// The address of a PCI function, or a disk of it
+        #[arg(value_name = "ADDRESS|DISK", required = true)]
+        devices: Vec<String>,
+    },
+    /// Leave drives to the in-tree drivers from the next boot on
+    Disable {
+        /// The address of a PCI function, or a disk of it
+        #[arg(value_name = "ADDRESS|DISK", required = true)]
+        devices: Vec<String>,
+    },
+    /// Look for all that may keep drives from being as they were set, now and after the next boot
+    ///
+    /// Kernels and the module for each, what the initramfs holds, lockdown, the list of devices,
+    /// names in fstab, crypttab and the kernel's command line, saved switches, udev's rules,
+    /// smartd's lines. It changes nothing.
+    #[command(after_help = STATUSES)]
+    Doctor,
     /// Check the list of devices that are bound at boot
     ///
     /// A line is ADDRESS [DRIVER] [serial=NUMBER]; # begins a comment. DRIVER is hiops_nvme if left

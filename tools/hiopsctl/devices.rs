@@ -2,7 +2,7 @@
 //! The list of devices that `hiops-bind-all` binds at boot, `/etc/hiops/devices`: a line each,
 //! `ADDRESS [DRIVER] [serial=NUMBER]`; `#` begins a comment. Only its form is looked at here.
 
-use crate::handover::full_address;
+use crate::named::full_address;
 use serde::Serialize;
 
 /// Where it is.
@@ -65,7 +65,7 @@ pub(crate) fn parse(text: &str) -> (Vec<Entry>, Vec<Wrong>) {
 }
 
 /// A line's device; none: there is only a comment, or nothing.
-fn line(line: usize, text: &str) -> Result<Option<Entry>, Wrong> {
+pub(crate) fn line(line: usize, text: &str) -> Result<Option<Entry>, Wrong> {
     if text.ends_with('\r') {
         return Err(Wrong::new(
             line,
@@ -119,6 +119,17 @@ fn line(line: usize, text: &str) -> Result<Option<Entry>, Wrong> {
     }))
 }
 
+/// A serial number, as it is shown, in the form in which a line may have it: `?` for what would end
+/// the word or begin a comment.
+pub(crate) fn written(serial: &str) -> String {
+    let byte = |c: char| match c {
+        '#' => '?',
+        c if c.is_ascii_graphic() => c,
+        _ => '?',
+    };
+    serial.chars().map(byte).collect()
+}
+
 /// As `hiops-bind` takes them.
 fn is_driver(word: &str) -> bool {
     word.bytes()
@@ -148,6 +159,13 @@ mod tests {
             ]
         );
         assert_eq!(parse(""), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_serial_number_is_one_word() {
+        assert_eq!(written("S1 #2?"), "S1??2?");
+        let (entries, _) = parse(&format!("01:00.0 hiops_nvme serial={}", written("a b#c")));
+        assert_eq!(entries[0].serial.as_deref(), Some("a?b?c"));
     }
 
     #[test]

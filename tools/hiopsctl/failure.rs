@@ -11,6 +11,8 @@ pub(crate) enum Failure {
     Closed,
     /// It was said already, on stderr, by whoever it happened to.
     Told,
+    /// What was asked for was told, and there is something to do about it: the status to end with.
+    Found(u8),
     /// It could not be done.
     Says {
         /// What is wrong, with the name of the thing.
@@ -55,7 +57,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Says { what, way_out } => write!(f, "{what}: {way_out}"),
-            Self::Closed | Self::Told => Ok(()),
+            Self::Closed | Self::Told | Self::Found(_) => Ok(()),
         }
     }
 }

@@ -10,27 +10,39 @@
 //!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
 //! * `switches`, `list`, `status`, `stat` with `screen`, `handover`, `trace`, `report` with
 //!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition` and `replace`,
-//!   `smartd`, `check` with `devices`, `pages`: a command each.
+//!   `smartd`, `check` with `devices`, `enable` with `under`, `saved`, `pages`: a command each.
+//! * `doctor` with `kernels`, `initramfs`, `cpio` and `fstab`: what may be wrong with a machine.
+//! * `named`: what an operator calls a disk. `etc`: files of /etc/hiops. `attention`: what is
+//!   found, and the exit status.
 //! * `root`, `failure`, `out`, `table`, `pairs`, `show`, `tools`: what they share.
 //!
 //! Everything is read below a root folder, `/` unless a test names its own (`HIOPS_ROOT`).
 #![forbid(unsafe_code)]
 
+mod attention;
 mod blockstat;
 mod check;
 mod cli;
 mod cmdline;
 mod counters;
+mod cpio;
 mod devices;
+mod doctor;
+mod enable;
+mod etc;
 mod exposition;
 mod failure;
+mod fstab;
 mod handover;
 mod identity;
+mod initramfs;
+mod kernels;
 mod kmsg;
 mod learned;
 mod list;
 mod machine;
 mod metrics;
+mod named;
 mod out;
 mod pages;
 mod pairs;
@@ -40,6 +52,7 @@ mod replace;
 mod report;
 mod root;
 mod sample;
+mod saved;
 mod screen;
 mod secrets;
 mod show;
@@ -50,6 +63,7 @@ mod switches;
 mod table;
 mod tools;
 mod trace;
+mod under;
 mod usage;
 
 use clap::Parser;
@@ -95,10 +109,20 @@ fn run(cli: Cli, out: &Out) -> Result<(), Failure> {
         Command::List => list::run(&root, out),
         Command::Status { disks } => status::run(&root, out, &disks),
         Command::Get { disk, name } => switches::get(&root, out, &disk, name.as_deref()),
-        Command::Set { disk, name, value } => switches::set(&root, out, &disk, &name, &value),
+        Command::Set {
+            disk,
+            name,
+            value,
+            save,
+        } => switches::set(&root, out, &disk, (&name, &value), save),
+        Command::Apply { disks } => saved::apply(&root, out, &disks),
+        Command::Forget { disk, name } => saved::forget(&root, out, &disk, name.as_deref()),
         Command::Stat(options) => stat::run(&root, out, &options),
         Command::Bind { device, driver } => handover::bind(&root, out, &device, driver),
         Command::Unbind { device, driver } => handover::unbind(&root, out, &device, driver),
+        Command::Enable { devices } => enable::enable(&root, out, &devices),
+        Command::Disable { devices } => enable::disable(&root, out, &devices),
+        Command::Doctor => doctor::run(&root, out),
         Command::Check { file } => check::run(&root, out, file.as_deref()),
         Command::Trace { disk, count } => trace::run(&root, out, &disk, count),
         Command::Report { file } => report::run(&root, out, file.as_deref()),

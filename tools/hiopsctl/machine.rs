@@ -5,6 +5,7 @@
 
 use crate::failure::Failure;
 use crate::identity::shown;
+use crate::named::{named, Named};
 use crate::root::Root;
 use serde::Serialize;
 
@@ -190,18 +191,23 @@ fn subsystems(root: &Root, address: &str) -> Vec<String> {
         .collect()
 }
 
-/// The name in /sys/block of what an operator calls a disk of hiops.
+/// The name in /sys/block of what an operator calls a disk of hiops: itself, a partition or a link
+/// of it, or its controller, if it has no other.
 ///
 /// # Errors
 /// hiops serves none of that name.
-pub(crate) fn served_disk(root: &Root, named: &str) -> Result<String, Failure> {
-    let name = named
-        .strip_prefix("/dev/")
-        .unwrap_or(named)
-        .replace('/', "!");
-    let plain = !name.is_empty() && !name.starts_with('.');
-    if plain && root.has(&format!("/sys/block/{name}/hiops/stats")) {
-        return Ok(name);
+pub(crate) fn served_disk(root: &Root, text: &str) -> Result<String, Failure> {
+    if let Some(Named { controller, disk }) = named(root, text) {
+        let own: Vec<String> = controller.served().map(|it| it.name.clone()).collect();
+        match (disk, &own[..]) {
+            (Some(disk), own) if own.contains(&disk) => return Ok(disk),
+            (None, [only]) => return Ok(only.clone()),
+            (None, [_, ..]) => {
+                let what = format!("'{text}' has several disks");
+                return Err(Failure::new(what, format!("name one: {}", own.join(" "))));
+            }
+            _ => {}
+        }
     }
     let served: Vec<String> = served_names(root);
     let way_out = if !root.has("/sys/module/hiops") {
@@ -212,7 +218,7 @@ pub(crate) fn served_disk(root: &Root, named: &str) -> Result<String, Failure> {
         format!("those are: {}", served.join(" "))
     };
     Err(Failure::new(
-        format!("'{named}' is no disk of hiops"),
+        format!("'{text}' is no disk of hiops"),
         way_out,
     ))
 }

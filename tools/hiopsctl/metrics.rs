@@ -119,7 +119,7 @@ pub(crate) fn run(root: &Root, out: &Out, output: Option<&Path>) -> Result<(), F
         false => text(&families),
     };
     // The collector may read at any time. It reads names that end in .prom.
-    replace(output, &text).map_err(|error| Failure::io(output.display(), &error))
+    replace(output, text.as_bytes()).map_err(|error| Failure::io(output.display(), &error))
 }
 
 /// CAST: Prometheus' numbers are doubles.

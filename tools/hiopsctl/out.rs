@@ -59,6 +59,7 @@ impl Out {
         let Failure::Says { what, way_out } = failure else {
             return match failure {
                 Failure::Closed => ExitCode::SUCCESS,
+                Failure::Found(status) => ExitCode::from(*status),
                 _ => ExitCode::FAILURE,
             };
         };

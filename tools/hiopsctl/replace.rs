@@ -18,11 +18,11 @@ const MOST_LINKS: usize = 40;
 /// Names that are tried, as somebody may have taken them.
 const TRIES: usize = 8;
 
-/// Has `text` in `path`.
+/// Has `bytes` in `path`.
 ///
 /// # Errors
 /// Nothing is left behind, and what was there is as it was.
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let there = match fs::metadata(path) {
         Ok(there) => Some(there),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -33,11 +33,11 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let is_open = path.starts_with("/proc") || path.starts_with("/dev");
     if is_open || there.as_ref().is_some_and(|there| !there.is_file()) {
         let mut to = OpenOptions::new().append(true).open(path)?;
-        return to.write_all(text.as_bytes());
+        return to.write_all(bytes);
     }
     let (mut to, beside) = new_beside(&path)?;
     let written = to
-        .write_all(text.as_bytes())
+        .write_all(bytes)
         .and_then(|()| as_before(&to, there.as_ref()))
         .and_then(|()| fs::rename(&beside, &path));
     if written.is_err() {

@@ -67,11 +67,20 @@ fn lasting(root: &Root, disk: &Disk) -> String {
     }
 }
 
+/// The disks that smartd is to be told of, each with its line.
+pub(crate) fn wanted(root: &Root, machine: &[Controller]) -> Vec<(String, String)> {
+    let lines = machine.iter().flat_map(|one| lines_of(root, one));
+    lines.map(|one| (one.disk.clone(), line(&one))).collect()
+}
+
+fn line(line: &Line) -> String {
+    format!("{} -d {} -a", line.device, line.kind)
+}
+
 fn text(lines: &Lines) -> String {
     if lines.disks.is_empty() {
         return "# hiops serves no NVMe or SATA drive\n".into();
     }
-    let line = |line: &Line| format!("{} -d {} -a", line.device, line.kind);
     let all: Vec<String> = lines.disks.iter().map(line).collect();
     all.join("\n") + "\n"
 }

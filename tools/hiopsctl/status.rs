@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `hiopsctl status`: the module, how each controller is set, and what asks for attention.
 
+use crate::attention::{ended, Area, Finding};
 use crate::check;
 use crate::counters::Counters;
 use crate::failure::Failure;
@@ -40,7 +41,7 @@ struct Status {
     kernel: Option<String>,
     parameters: Pairs<String>,
     controllers: Vec<ControllerStatus>,
-    attention: Vec<Attention>,
+    attention: Vec<Finding>,
 }
 
 #[derive(Serialize)]
@@ -61,12 +62,6 @@ struct DiskStatus {
     counters: Counters,
 }
 
-#[derive(Serialize)]
-struct Attention {
-    what: String,
-    way_out: String,
-}
-
 /// Prints it, of all or of some disks.
 pub(crate) fn run(root: &Root, out: &Out, disks: &[String]) -> Result<(), Failure> {
     let disks = disks.iter().map(|named| served_disk(root, named));
@@ -79,19 +74,16 @@ pub(crate) fn run(root: &Root, out: &Out, disks: &[String]) -> Result<(), Failur
     let ours = controllers(root).into_iter();
     let ours = ours.filter(|it| it.is_hiops() && asked(it));
     let shown: Vec<_> = ours.map(|it| ControllerStatus::of(root, it)).collect();
-    let mut attention: Vec<Attention> = shown.iter().flat_map(concerns).collect();
+    let mut attention: Vec<Finding> = shown.iter().flat_map(concerns).collect();
     if !loaded {
-        attention.push(Attention {
-            what: "the module is not loaded".into(),
-            way_out: "hiopsctl bind ADDRESS loads it, or modprobe hiops".into(),
-        });
+        attention.push(Finding::new(
+            Area::Module,
+            "the module is not loaded",
+            "hiopsctl bind ADDRESS loads it, or modprobe hiops",
+        ));
     }
     if disks.is_empty() {
-        attention.extend(
-            check::unbound(root)
-                .into_iter()
-                .map(|(what, way_out)| Attention { what, way_out }),
-        );
+        attention.extend(check::unbound(root));
     }
     let parameters = root.names("/sys/module/hiops/parameters").into_iter();
     let parameter = |name: String| {
@@ -107,7 +99,8 @@ pub(crate) fn run(root: &Root, out: &Out, disks: &[String]) -> Result<(), Failur
         controllers: shown,
         attention,
     };
-    out.show(&status, text)
+    out.show(&status, text)?;
+    ended(&status.attention)
 }
 
 impl ControllerStatus {
@@ -150,9 +143,10 @@ fn disk_status(root: &Root, disk: &Disk) -> DiskStatus {
 }
 
 /// What is wrong with a controller or its disks.
-fn concerns(controller: &ControllerStatus) -> Vec<Attention> {
+fn concerns(controller: &ControllerStatus) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut say = |what: String, way_out: String| found.push(Attention { what, way_out });
+    let mut say =
+        |what: String, way_out: String| found.push(Finding::new(Area::Drive, what, way_out));
     let address = &controller.address;
     if controller.disks.is_empty() {
         say(
@@ -241,7 +235,7 @@ fn text(status: &Status) -> String {
         text.push_str("\nNothing asks for attention.\n");
     } else {
         text.push_str("\nTo look at:\n");
-        for Attention { what, way_out } in &status.attention {
+        for Finding { what, way_out, .. } in &status.attention {
             text.push_str(&format!("  {what}: {way_out}\n"));
         }
     }

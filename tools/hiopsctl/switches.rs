@@ -11,6 +11,7 @@ use crate::machine::served_disk;
 use crate::out::Out;
 use crate::pairs::Pairs;
 use crate::root::Root;
+use crate::saved;
 use crate::show;
 use serde::Serialize;
 use std::fs::OpenOptions;
@@ -116,6 +117,9 @@ struct Change<'a> {
     before: Option<String>,
     /// What the file says now: the kernel may round.
     value: Option<String>,
+    /// Whether it was kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    saved: bool,
     /// Why it makes no difference now.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_effect: Option<String>,
@@ -130,15 +134,14 @@ pub(crate) fn without_effect(root: &Root, disk: &str, name: &str) -> Option<Stri
     idle.then(|| format!("{name} has no effect with the strategy plain"))
 }
 
-/// Writes `value` to a file of a disk.
-pub(crate) fn set(
-    root: &Root,
-    out: &Out,
-    disk: &str,
-    name: &str,
-    value: &str,
-) -> Result<(), Failure> {
-    let disk = &served_disk(root, disk)?;
+/// What a setting of a disk is now; none: there is no such setting.
+pub(crate) fn value(root: &Root, disk: &str, name: &str) -> Option<String> {
+    let setting = !NO_SETTINGS.contains(&name) && !name.contains('/');
+    setting.then(|| root.line(&path(disk, name))).flatten()
+}
+
+/// Writes `value` to the file `name` of a disk.
+pub(crate) fn write(root: &Root, disk: &str, name: &str, value: &str) -> Result<(), Failure> {
     let path = file(root, disk, name)?;
     let at = root.at(&path);
     let mode = at.metadata().map(|data| data.permissions().mode());
@@ -153,29 +156,50 @@ pub(crate) fn set(
         let what = format!("{name} of {disk} does not take ''");
         return Err(Failure::new(what, format!("it takes {}", values(name))));
     }
-    let one_line = |name: &str| {
-        let setting = !NO_SETTINGS.contains(&name);
-        setting.then(|| root.line(&path)).flatten()
-    };
-    let before = one_line(name);
     let mut to = OpenOptions::new();
     let written = to.write(true).open(at).and_then(|mut to| {
         // In one piece: sysfs takes each write for a value.
         to.write_all(value.as_bytes())
     });
-    written.map_err(|error| refusal(disk, name, value, &error))?;
+    written.map_err(|error| refusal(disk, name, value, &error))
+}
+
+/// Writes `to` to a file of a disk; `save`: and whenever the disk comes, from now on.
+pub(crate) fn set(
+    root: &Root,
+    out: &Out,
+    disk: &str,
+    (name, to): (&str, &str),
+    save: bool,
+) -> Result<(), Failure> {
+    let disk = &served_disk(root, disk)?;
+    if save && NO_SETTINGS.contains(&name) {
+        let what = format!("{name} of {disk} is no setting that can be kept");
+        return Err(Failure::new(what, "leave --save out"));
+    }
+    let before = value(root, disk, name);
+    write(root, disk, name, to)?;
+    let now = value(root, disk, name);
+    if save {
+        // As the kernel calls it, by which it is compared later.
+        saved::keep(root, disk, name, Some(now.as_deref().unwrap_or(to)))?;
+    }
     let change = Change {
         disk,
         name,
         before,
-        value: one_line(name),
+        value: now,
+        saved: save,
         without_effect: without_effect(root, disk, name),
     };
     out.show(&change, |change| {
         let mut said = match (&change.before, &change.value) {
             (Some(before), Some(value)) => format!("{disk}: {name} is {value} (was {before})\n"),
-            _ => format!("{disk}: {name} took {value}\n"),
+            _ => format!("{disk}: {name} took {to}\n"),
         };
+        if change.saved {
+            said.push_str(&format!("{} keeps it\n", saved::FILE));
+        }
         if let Some(why) = &change.without_effect {
             said.push_str(&format!("{why}: hiopsctl set {disk} strategy coop\n"));
         }

@@ -216,8 +216,11 @@ impl Machine {
         fs::rename(new, self.path(&file)).unwrap();
     }
 
-    /// A tool beside the others, as a shell script.
+    /// A tool beside the others, as a shell script, in place of the tree's own.
     pub fn tool(&self, name: &str, script: &str) {
+        drop(fs::remove_file(
+            self.path(&format!("usr/local/sbin/{name}")),
+        ));
         self.script(&format!("usr/local/sbin/{name}"), script);
     }
 
@@ -243,6 +246,18 @@ impl Machine {
     pub fn says(&self, args: &[&str]) -> String {
         let ran = self.run(args);
         assert_eq!((ran.status, &*ran.err), (0, ""), "{args:?}: {}", ran.out);
+        ran.out
+    }
+
+    /// What it prints when it ends with `status`, and says nothing on stderr.
+    pub fn tells(&self, args: &[&str], status: i32) -> String {
+        let ran = self.run(args);
+        assert_eq!(
+            (ran.status, &*ran.err),
+            (status, ""),
+            "{args:?}: {}",
+            ran.out
+        );
         ran.out
     }
 
