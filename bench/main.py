@@ -18,8 +18,9 @@ from errors import Failed, Wrong
 ON_THE_HOST = {"agree": "agree", "barriers": "barriers", "blocks": "blocks", "disk": "disk",
                "kv-bytes": "kv_bytes", "layers": "layers", "memcached": "memcached",
                "models": "models", "naps": "naps", "pages": "pages", "plot": "plot",
-               "plot-blocks": "plot_blocks", "plot-memcached": "plot_memcached",
-               "plot-sweep": "plot_sweep", "plot-timed": "plot_timed", "programs": "programs",
+               "plot-blocks": "plot_blocks", "plot-front": "plot_front",
+               "plot-memcached": "plot_memcached", "plot-sweep": "plot_sweep",
+               "plot-timed": "plot_timed", "programs": "programs",
                "programs-data": "programs_data", "read-path": "read_path", "sweep": "sweep",
                "timed": "timed", "timed-result": "timed_result", "waits": "waits",
                "yardsticks": "yardsticks"}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""pages [PAGE...]: fills in the tables of Markdown pages from docs/timed/*.json, in real units.
+"""pages [PAGE...]: fills in the tables of Markdown pages from docs/timed/*.json, in real units, and
+draws PICTURES; with pages named, only these.
 
 A table stands between two comments; what is between them is the result's, nobody writes there:
 
@@ -32,6 +33,7 @@ import memcached
 import naps
 import naps_classes
 import naps_jump
+import plot_front
 import programs
 import record
 import sweep
@@ -43,6 +45,12 @@ RESULTS = os.path.join(REPO, "docs", "timed")
 PAGES = [os.path.join(REPO, name)
          for name in ("README.md", "docs/blocks.md", "docs/memcached.md", "docs/results.md",
                       "docs/results-tables.md")]
+# Pictures of the pages that need no library.
+PICTURES = {
+    os.path.join(RESULTS, "front.svg"): lambda: plot_front.draw(
+        *(record.load(os.path.join(RESULTS, f"timed-{model}-1cpu.json"))
+          for model in ("tlc", "sata"))),
+}
 # Kinds of tables that the results of a program of its own are told by.
 PROGRAMS = {"blocks": blocks, "kv": kv_bytes, "layers": layers, "memcached": memcached,
             "programs": programs, "waits": waits}
@@ -169,12 +177,15 @@ def filled(page):
 
 
 def options(parser):
-    parser.add_argument("page", nargs="*", default=PAGES, help="Markdown; those of the docs")
+    parser.add_argument("page", nargs="*", help="Markdown; those of the docs")
 
 
 def run(args):
-    for path in args.page:
+    for path in args.page or PAGES:
         with open(path) as text:
             page = text.read()
         with open(path, "w") as out:
             out.write(filled(page))
+    for path, draw in PICTURES.items() if not args.page else ():
+        with open(path, "w") as out:
+            out.write(draw())

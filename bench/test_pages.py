@@ -62,3 +62,8 @@ class Tables(unittest.TestCase):
                 page = text.read()
             self.assertIn("<!-- end -->", page)
             self.assertEqual(page, pages.filled(page), name)
+
+    def test_the_pictures_hold_what_the_results_say(self):
+        for name, draw in pages.PICTURES.items():
+            with open(name) as text:
+                self.assertTrue(text.read() == draw(), f"bench/run pages draws {name} anew")
