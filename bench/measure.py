@@ -60,14 +60,18 @@ def compare(counter, drives, point, ios, rounds, limit):
 
 
 def table(measured, cpus, rounds, loaded):
-    yield (f"{cpus} vCPU{'s' * (cpus > 1)}: random reads (fio), counts per I/O, "
-           f"median of {rounds}; hiops is {'' if loaded else 'not '}loaded")
-    yield f"{'load':<32}  {'driver':<12}{'IOPS':>8}" + "".join(f"{k:>14}" for k in KEYS)
+    """Counts alone: IOPS of a machine that is emulated say nothing, and are in the JSON only."""
+    drivers = " and ".join(measured[0]["drivers"])
+    of = f", median of {rounds}" * (rounds > 1)
+    yield (f"{drivers}, {cpus} CPU{'s' * (cpus > 1)}{'' if loaded else ', hiops is not loaded'}: "
+           f"what a random read takes, counted{of}. Fewer is better")
+    yield f"{'load':<32}  {'driver':<12}{KEYS[0]:>14}{'ratio':>7}" + "".join(
+        f"{k:>12}" for k in KEYS[1:])
     for r in measured:
         for i, (driver, c) in enumerate(zip(r["drivers"], r["per_io"])):
-            yield (f"{r['load'] if i == 0 else '':<32}  {driver:<12}{c['iops']:>8.0f}"
-                   f"{c['instructions']:>14.0f}" + "".join(f"{c[k]:>14.2f}" for k in KEYS[1:]))
-        yield f"{'':<32}  {'ratio':<12}{'':>8}{r['ratio']:>14.3f}"
+            ratio_of = f"{r['ratio']:.2f}" if i else ""
+            yield (f"{'' if i else r['load']:<32}  {driver:<12}{c['instructions']:>14,.0f}"
+                   f"{ratio_of:>7}" + "".join(f"{c[k]:>12.2f}" for k in KEYS[1:]))
 
 
 def asserted(measured, cpus, limit):
