@@ -57,7 +57,7 @@ def bar(key, cells, longest, top):
         yield svg.tag("rect", x=left, y=y, width=round(width, 1), height=BAR, class_=name)
         told = svg.escaped(f"{cell[key]:,.0f}")
         if side:
-            told += svg.tag("tspan", f" ×{ratio:.2f}", class_="gain")
+            told += " " + svg.tag("tspan", f"×{ratio:.2f}", class_="gain")
         yield svg.tag("text", told, x=round(left + width + 5, 1), y=y + BAR - 1.5, class_="value")
 
 

@@ -100,4 +100,10 @@ same override-cleared "$(cat /sys/bus/pci/devices/"$PCI"/driver_override)" "(nul
 expect from-none "$BIND" "$PCI" hiops_nvme
 expect from-none-disk test -b /dev/hiops0n1
 
+# What docs/maturity.md says of an unsigned module; 12288 is O and E.
+same tainted "$(($(cat /proc/sys/kernel/tainted) & 12288))" 12288
+says taint-of-the-module '(OE)' grep '^hiops ' /proc/modules
+says taint-is-told 'hiops: loading out-of-tree module taints kernel' dmesg
+says taint-is-told-unsigned 'hiops: module verification failed: signature and/or' dmesg
+
 plan
