@@ -4,13 +4,16 @@
 
 KVER ?= stock
 
-.PHONY: help run test test-long soak fuzz blktests bench modules deb vm env install uninstall
+.PHONY: help run demo test test-long soak fuzz blktests bench modules deb vm env install uninstall
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 run: ## from nothing to emulated NVMe and SATA SSDs on hiops: verified, and measured beside in-tree
 	@ci/env
 	@ci/main-job
+
+demo: ## drives on hiops under fio in a virtual machine, and hiopsctl stat --watch; q ends it
+	@ci/demo
 
 test: ## every test; the last line is "N passed, N failed"
 	@ci/env --with-debug
