@@ -19,9 +19,10 @@ ON_THE_HOST = {"agree": "agree", "barriers": "barriers", "blocks": "blocks", "di
                "kv-bytes": "kv_bytes", "layers": "layers", "memcached": "memcached",
                "models": "models", "naps": "naps", "pages": "pages", "plot": "plot",
                "plot-blocks": "plot_blocks", "plot-front": "plot_front",
-               "plot-memcached": "plot_memcached", "plot-sweep": "plot_sweep",
-               "plot-timed": "plot_timed", "programs": "programs",
-               "programs-data": "programs_data", "read-path": "read_path", "sweep": "sweep",
+               "plot-memcached": "plot_memcached", "plot-session": "plot_session",
+               "plot-sweep": "plot_sweep", "plot-timed": "plot_timed", "programs": "programs",
+               "programs-data": "programs_data", "read-path": "read_path",
+               "session": "session", "sweep": "sweep",
                "timed": "timed", "timed-result": "timed_result", "waits": "waits",
                "yardsticks": "yardsticks"}
 COMMANDS = {**ON_THE_HOST, "blocks-ram": "blocks_ram", "extstore": "extstore",

@@ -34,8 +34,10 @@ import naps
 import naps_classes
 import naps_jump
 import plot_front
+import plot_session
 import programs
 import record
+import session
 import sweep
 import table
 import waits
@@ -50,6 +52,8 @@ PICTURES = {
     os.path.join(RESULTS, "front.svg"): lambda: plot_front.draw(
         *(record.load(os.path.join(RESULTS, f"timed-{model}-1cpu.json"))
           for model in ("tlc", "sata"))),
+    os.path.join(REPO, "docs", "session.svg"): lambda: plot_session.draw(
+        record.load(session.RECORD)),
 }
 # Kinds of tables that the results of a program of its own are told by.
 PROGRAMS = {"blocks": blocks, "kv": kv_bytes, "layers": layers, "memcached": memcached,
@@ -187,5 +191,6 @@ def run(args):
         with open(path, "w") as out:
             out.write(filled(page))
     for path, draw in PICTURES.items() if not args.page else ():
+        picture = draw()
         with open(path, "w") as out:
-            out.write(draw())
+            out.write(picture)
