@@ -61,12 +61,7 @@ fn hand_over(
     if out.is_json() {
         let ended = command.output().map_err(failed)?;
         if !ended.status.success() {
-            let said = String::from_utf8_lossy(&ended.stderr);
-            let said = said.trim().trim_start_matches("hiops-bind: ");
-            return Err(match said.rsplit_once(": ") {
-                Some((what, way_out)) => Failure::new(what, way_out),
-                None => Failure::new(said, "the kernel's log may say more (dmesg)"),
-            });
+            return Err(refusal(&ended.stderr));
         }
     } else if !command.status().map_err(failed)?.success() {
         return Err(Failure::Told);
@@ -92,4 +87,14 @@ fn hand_over(
             }
         }
     })
+}
+
+/// What `hiops-bind` said as it refused.
+pub(crate) fn refusal(stderr: &[u8]) -> Failure {
+    let said = String::from_utf8_lossy(stderr);
+    let said = said.trim().trim_start_matches("hiops-bind: ");
+    match said.rsplit_once(": ") {
+        Some((what, way_out)) => Failure::new(what, way_out),
+        None => Failure::new(said, "the kernel's log may say more (dmesg)"),
+    }
 }
