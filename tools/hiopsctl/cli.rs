@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command line: what `--help`, completions and manual pages say comes from here.
 
+use crate::advise::AdviseOptions;
 use crate::attention::STATUSES;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -135,6 +136,12 @@ pub(crate) enum Command {
         /// The list; /etc/hiops/devices if left out
         file: Option<PathBuf>,
     },
+    /// Say whether hiops is worth it for what each drive does now; or measure it (--ab)
+    ///
+    /// The rules are those of docs/results.md: it wins where CPUs are short of time, with many
+    /// threads or deep queues on few cores, and on SATA; where the device is what is waited for, it
+    /// makes no difference.
+    Advise(AdviseOptions),
     /// Show the steps of the next I/Os of a disk, by hiops-trace
     Trace {
         /// A disk that hiops serves
@@ -191,7 +198,7 @@ pub(crate) struct StatOptions {
 }
 
 /// An interval that is neither a busy loop nor endless.
-fn seconds(text: &str) -> Result<f64, String> {
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| "it is no number of seconds, like 0.5 or 10".to_string())?;

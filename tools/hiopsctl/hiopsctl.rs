@@ -10,7 +10,7 @@
 //!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
 //! * `switches`, `list`, `status`, `stat` with `screen`, `handover`, `trace`, `report` with
 //!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition` and `replace`,
-//!   `smartd`, `check` with `devices`, `enable` with `under`, `saved`, `pages`: a command each.
+//!   `smartd`, `check` with `devices`, `advise`, `enable` with `under`, `saved`, `pages`: a command each.
 //! * `doctor` with `kernels`, `initramfs`, `cpio` and `fstab`: what may be wrong with a machine.
 //! * `named`: what an operator calls a disk. `etc`: files of /etc/hiops. `attention`: what is
 //!   found, and the exit status.
@@ -19,6 +19,7 @@
 //! Everything is read below a root folder, `/` unless a test names its own (`HIOPS_ROOT`).
 #![forbid(unsafe_code)]
 
+mod advise;
 mod attention;
 mod blockstat;
 mod check;
@@ -124,6 +125,7 @@ fn run(cli: Cli, out: &Out) -> Result<(), Failure> {
         Command::Disable { devices } => enable::disable(&root, out, &devices),
         Command::Doctor => doctor::run(&root, out),
         Command::Check { file } => check::run(&root, out, file.as_deref()),
+        Command::Advise(options) => advise::run(&root, out, &options),
         Command::Trace { disk, count } => trace::run(&root, out, &disk, count),
         Command::Report { file } => report::run(&root, out, file.as_deref()),
         Command::Metrics { output } => metrics::run(&root, out, output.as_deref()),
