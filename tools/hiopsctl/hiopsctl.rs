@@ -10,7 +10,8 @@
 //!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
 //! * `switches`, `list`, `status`, `stat` with `screen`, `handover`, `trace`, `report` with
 //!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition` and `replace`,
-//!   `smartd`, `check` with `devices`, `advise`, `enable` with `under`, `saved`, `pages`: a command each.
+//!   `smartd`, `check` with `devices`, `advise`, `enable` with `under`, `saved`, `pages`: a command
+//!   each.
 //! * `doctor` with `kernels`, `initramfs`, `cpio` and `fstab`: what may be wrong with a machine.
 //! * `named`: what an operator calls a disk. `etc`: files of /etc/hiops. `attention`: what is
 //!   found, and the exit status.
