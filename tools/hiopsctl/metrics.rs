@@ -2,6 +2,7 @@
 //! `hiopsctl metrics`: every counter for Prometheus. What belongs to a controller is told once for
 //! it, not for each of its disks, so that sums are right.
 
+use crate::cli::VERSION;
 use crate::counters::CONTEXTS;
 use crate::exposition::Family;
 use crate::failure::Failure;
@@ -135,7 +136,7 @@ fn families(root: &Root) -> Result<Vec<Family>, Failure> {
     let sample = Sample::take(root)?;
     let mut up = Family::new("hiops_up", "Whether the module is loaded");
     up.add(&[], f64::from(u8::from(root.has("/sys/module/hiops"))));
-    let mut all = vec![up];
+    let mut all = vec![up, build_info(root)];
     all.extend(infos(root, &sample));
     for (name, counter, help) in DISK {
         all.push(each_disk(&sample, name, help, |disk| {
@@ -160,6 +161,24 @@ fn families(root: &Root) -> Result<Vec<Family>, Failure> {
     }));
     all.extend(learned(&sample));
     Ok(all)
+}
+
+/// Which builds run together: the module's version, empty while it is not loaded, this program's,
+/// and the kernel's release.
+fn build_info(root: &Root) -> Family {
+    let word = |path: &str| root.word(path).unwrap_or_default();
+    let mut info = Family::new(
+        "hiops_build_info",
+        "Which builds of the module, of hiopsctl and of the kernel are at work",
+    );
+    let labels = [
+        ("version", &*word("/sys/module/hiops/version")),
+        ("hiopsctl", VERSION),
+        ("kernel", &*word("/proc/sys/kernel/osrelease")),
+        ("srcversion", &*word("/sys/module/hiops/srcversion")),
+    ];
+    info.add(&labels, 1.0);
+    info
 }
 
 fn disks(sample: &Sample) -> impl Iterator<Item = (&ControllerSample, &DiskSample)> {

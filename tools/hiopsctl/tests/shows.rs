@@ -324,9 +324,32 @@ fn metrics_tell_controllers_once_and_disks_each() {
     assert_eq!(machine.says(&["metrics", "-o", path.to_str().unwrap()]), "");
     assert_eq!(machine.read("hiops.prom"), text);
     assert!(!machine.path("hiops.prom.new").exists());
-    assert_eq!(
-        Machine::bare().says(&["metrics"]),
-        "# HELP hiops_up Whether the module is loaded\n# TYPE hiops_up gauge\nhiops_up 0\n"
+    let bare = Machine::bare().says(&["metrics"]);
+    let values: Vec<_> = bare.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(values.len(), 2, "{bare}");
+    let (up, build) = (values[0], values[1]);
+    assert_eq!(up, "hiops_up 0");
+    assert!(
+        build.starts_with("hiops_build_info{version=\"\","),
+        "{build}"
+    );
+}
+
+#[test]
+fn metrics_tell_which_builds_are_at_work() {
+    let machine = Machine::new();
+    machine.put("sys/module/hiops/version", "0.2.0+0123456789\n");
+    machine.put("sys/module/hiops/srcversion", "ABCDEF\n");
+    let version = machine.says(&["--version"]);
+    let own = version.trim().strip_prefix("hiopsctl ").unwrap();
+    let wanted = format!(
+        "hiops_build_info{{version=\"0.2.0+0123456789\",hiopsctl=\"{own}\",\
+         kernel=\"7.3.4-test\",srcversion=\"ABCDEF\"}} 1"
+    );
+    let text = machine.says(&["metrics"]);
+    assert!(
+        text.lines().any(|is| is == wanted),
+        "no '{wanted}' in:\n{text}"
     );
 }
 
