@@ -166,6 +166,12 @@ pub(crate) enum Command {
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// List NVMe namespaces as `nvme list` does, those of hiops too
+    NvmeList {
+        /// A table, or JSON with the keys and types of `nvme list -o json`
+        #[arg(short, long, value_name = "FORMAT", default_value = "normal")]
+        output_format: crate::nvme_list::Format,
+    },
     /// Print the lines that smartd.conf needs for the disks of hiops, above DEVICESCAN
     Smartd,
     /// Print the completions of a shell

@@ -10,8 +10,8 @@
 //!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
 //! * `switches`, `list`, `status`, `stat` with `screen`, `handover`, `trace`, `report` with
 //!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition` and `replace`,
-//!   `smartd`, `check` with `devices`, `advise`, `enable` with `under`, `saved`, `pages`: a command
-//!   each.
+//!   `nvme_list`, `smartd`, `check` with `devices`, `advise`, `enable` with `under`, `saved`,
+//!   `pages`: a command each.
 //! * `doctor` with `kernels`, `initramfs`, `cpio` and `fstab`: what may be wrong with a machine.
 //! * `named`: what an operator calls a disk. `etc`: files of /etc/hiops. `attention`: what is
 //!   found, and the exit status.
@@ -45,6 +45,7 @@ mod list;
 mod machine;
 mod metrics;
 mod named;
+mod nvme_list;
 mod out;
 mod pages;
 mod pairs;
@@ -130,6 +131,7 @@ fn run(cli: Cli, out: &Out) -> Result<(), Failure> {
         Command::Trace { disk, count } => trace::run(&root, out, &disk, count),
         Command::Report { file } => report::run(&root, out, file.as_deref()),
         Command::Metrics { output } => metrics::run(&root, out, output.as_deref()),
+        Command::NvmeList { output_format } => nvme_list::run(&root, out, output_format),
         Command::Smartd => smartd::run(&root, out),
         Command::Completions { shell } => pages::completions(out, shell),
         Command::Man { folder } => pages::man(out, folder.as_deref()),
