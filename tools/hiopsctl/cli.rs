@@ -160,6 +160,9 @@ pub(crate) enum Command {
         file: Option<PathBuf>,
     },
     /// Print all counters for Prometheus (node_exporter's textfile collector)
+    ///
+    /// hiops-metrics.timer writes them four times a minute to where Debian's node_exporter looks,
+    /// once it is enabled: systemctl enable --now hiops-metrics.timer.
     Metrics {
         /// Write them to this file, which is replaced as a whole and readable by all; a device or
         /// pipe is written; - is stdout

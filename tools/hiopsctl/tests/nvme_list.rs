@@ -37,8 +37,7 @@ fn list(machine: &Machine) -> Value {
 #[test]
 fn a_namespace_has_nvme_clis_keys_in_its_order() {
     let machine = machine();
-    // What nvme-cli 2.13 prints of an emulated drive: `ci/check-vm watched` compares with the real
-    // one.
+    // Keys, order and types of nvme-cli 2.13, as it prints an emulated drive.
     let real = json!({
         "NameSpace": 1, "DevicePath": "/dev/nvme0n1", "GenericPath": "/dev/ng0n1",
         "Firmware": "", "ModelNumber": "Their model", "SerialNumber": "THEIRS001",
