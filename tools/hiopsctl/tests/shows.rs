@@ -401,7 +401,7 @@ fn completions_and_pages_know_all_commands() {
     let folder = machine.path("man8");
     std::fs::create_dir(&folder).unwrap();
     let written = machine.says(&["man", folder.to_str().unwrap()]);
-    assert_eq!(written.lines().count(), 21, "{written}");
+    assert_eq!(written.lines().count(), 22, "{written}");
     let first = machine.read("man8/hiopsctl.8");
     assert!(
         first.contains(".TH hiopsctl 8") && first.contains("Exit status"),
