@@ -39,7 +39,8 @@ CTL=(/usr/local/sbin/hiopsctl "$SHARE"/man/man8/hiopsctl{,-list}.8
 expect install tools/hiops-install /run/hiops.ko "$RELEASE" /run/hiopsctl
 expect found modprobe hiops
 expect unload rmmod hiops
-PAGES=("$SHARE"/man/man8/hiops-{bind,bind-all,trace,users}.8 "$SHARE/man/man4/hiops-bytes.4")
+PAGES=()
+for page in tools/man/*; do PAGES+=("$SHARE/man/man${page##*.}/${page##*/}"); done
 for file in /usr/local/sbin/hiops-{bind,bind-all,trace,users} /etc/udev/rules.d/60-hiops.rules \
 	/etc/systemd/system/hiops-bind.service /etc/hiops/devices "${PAGES[@]}" "${CTL[@]}"; do
 	expect "has $file" test -s "$file"
