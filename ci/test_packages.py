@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What packages are made of: the version of a tree, the source of DKMS, the manual pages."""
+"""What packages are made of: the version of a tree, the source of DKMS, others' crates, pages."""
 
+import contextlib
+import io
+import json
 import os
 import re
 import shutil
@@ -8,6 +11,8 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+
+import vendored
 
 TREE = Path(__file__).parent.parent
 PAGES = TREE / "tools/man"
@@ -98,6 +103,82 @@ class DkmsSource(unittest.TestCase):
             self.assertIn(name, files)
         of_tests = re.compile(r"(^|/)(tests|corpus|fuzz|testkit|kunit|mock)(/|\.rs$|$)")
         self.assertEqual([name for name in files if of_tests.search(name)], [])
+
+
+def crate(folder, name, licence, **files):
+    """An unpacked crate NAME-VERSION."""
+    at = Path(folder) / name
+    (at / "src").mkdir(parents=True)
+    package, version = name.rsplit("-", 1)
+    (at / "Cargo.toml").write_text(f'[package]\nname = "{package}"\nversion = "{version}"\n'
+                                   f'license = "{licence}"\nauthors = ["A. U. Thor <a@b>"]\n')
+    (at / "src/lib.rs").write_text("pub fn f() {}\n")
+    for file, text in files.items():
+        (at / file.replace("_", "-")).write_text(text)
+    return at
+
+
+class Vendored(unittest.TestCase):
+    """ci/vendored.py."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def told(self):
+        """What debian/copyright would have of the crates there."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            vendored.copyright(self.folder, TREE / "debian/licences")
+        return out.getvalue()
+
+    def test_a_licence_as_debian_puts_it(self):
+        for given, wanted, names in (
+                ("MIT", "MIT", {"MIT"}),
+                ("MIT/Apache-2.0", "MIT or Apache-2.0", {"MIT", "Apache-2.0"}),
+                ("(MIT OR Apache-2.0) AND Unicode-3.0", "MIT or Apache-2.0, and Unicode-3.0",
+                 {"MIT", "Apache-2.0", "Unicode-3.0"})):
+            self.assertEqual(vendored.licence("a", {"license": given}), (wanted, names))
+
+    def test_what_may_not_be_linked_is_refused(self):
+        for given in ("Apache-2.0", "MIT AND Apache-2.0", "GPL-3.0-only", "(MIT", "MIT AND", ""):
+            with self.assertRaisesRegex(SystemExit, "some-crate is under"):
+                vendored.licence("some-crate", {"license": given})
+        with self.assertRaisesRegex(SystemExit, "none that is named"):
+            vendored.licence("some-crate", {})
+
+    def test_each_crate_has_a_paragraph_and_each_licence_its_text(self):
+        crate(self.folder, "one-1.0.0", "MIT OR Apache-2.0",
+              LICENSE_MIT="Copyright (c) 2015 Some One <one@example.org>\nThe above copyright")
+        crate(self.folder, "two-2.0.0", "Zlib")
+        told = self.told()
+        self.assertIn("Files: vendor/one-1.0.0/*\nCopyright:\n 2015 Some One <one@example.org>\n"
+                      "License: MIT or Apache-2.0\n", told)
+        self.assertIn("Files: vendor/two-2.0.0/*\nCopyright:\n A. U. Thor\nLicense: Zlib\n", told)
+        for name, text in (("MIT", "Permission is hereby"), ("Zlib", "This software is provided"),
+                           ("Apache-2.0", "On Debian systems")):
+            self.assertIn(f"\nLicense: {name}\n {text}", told)
+
+    def test_a_licence_without_its_text_is_told(self):
+        crate(self.folder, "one-1.0.0", "0BSD")
+        with self.assertRaisesRegex(SystemExit, "the text of 0BSD is wanted"):
+            self.told()
+
+    def test_what_is_for_other_systems_keeps_its_name(self):
+        lock, used = Path(self.folder) / "lock", Path(self.folder) / "used"
+        lock.write_text("".join(f'[[package]]\nname = "{name}"\nversion = "1.0.0"\n'
+                                f'checksum = "{name}"\n' for name in ("here", "windows")))
+        used.write_text("hiopsctl v0.1.0 (/tree)\nhere v1.0.0\n")
+        crates = Path(self.folder) / "vendor"
+        for name in ("here-1.0.0", "windows-1.0.0", "tests-1.0.0"):
+            crate(crates, name, "MIT")
+        vendored.prune(lock, used, crates)
+        self.assertEqual({at.name for at in crates.iterdir()}, {"here-1.0.0", "windows-1.0.0"})
+        self.assertIn("pub fn", (crates / "here-1.0.0/src/lib.rs").read_text())
+        self.assertNotIn("pub fn", (crates / "windows-1.0.0/src/lib.rs").read_text())
+        self.assertEqual(json.loads((crates / "windows-1.0.0/.cargo-checksum.json").read_text()),
+                         {"files": {}, "package": "windows"})
 
 
 class Pages(unittest.TestCase):
