@@ -4,7 +4,8 @@
 
 KVER ?= stock
 
-.PHONY: help run demo test test-long soak fuzz blktests bench modules deb vm env install uninstall
+.PHONY: help run demo test test-long soak fuzz blktests bench modules deb deb-source repo vm \
+	env install uninstall
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
@@ -53,6 +54,15 @@ modules: ## hiops.ko for KVER: stock (default), debug, or a release of Debian's;
 deb: ## Debian packages: tools, DKMS, and a module for each of KVER='stock oldest RELEASE...'
 	@ci/env
 	@ci/deb $(KVER)
+
+deb-source: ## the Debian source package, built in a clean root with the network off
+	@ci/env
+	@ci/deb-source --check
+
+repo: ## packages for KVER as an apt repository in DIR, signed where HIOPS_REPO_KEY names a gpg key
+	@ci/env
+	@debs=$$(ci/deb $(KVER)) && \
+		ci/repo "$(or $(DIR),$${HIOPS_CACHE:-$$HOME/.cache/hiops}/repo)" $$debs
 
 vm: ## a shell command in a virtual machine: make vm CMD='lsblk'
 	@ci/vm -- sh -c '$(or $(CMD),uname -a; lsblk)'

@@ -244,12 +244,38 @@ FIRMWARE=(--qemu "-drive if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/O
 	--qemu "-drive if=pflash,format=raw,file=$DIR/firmware")
 ci/deb stock oldest >"$DIR/debs" || { not_ok packages "they could not be made"; plan; exit; }
 ok lintian
+# Module, tools and packages, and what DKMS would build, are of one version.
+versions() {
+	local deb ko at tool
+	mkdir "$DIR/unpacked"
+	while read -r deb; do
+		at=$DIR/unpacked/${deb##*/}
+		ci/in-root dpkg-deb -x "$deb" "$at"
+		ci/in-root dpkg-deb -f "$deb" Version | sed 's/+linux.*//'
+	done <"$DIR/debs"
+	for ko in "$DIR"/unpacked/*/usr/lib/modules/*/updates/hiops.ko; do
+		ci/in-root modinfo -F version "$ko"
+	done
+	for tool in "$DIR"/unpacked/hiops-tools_*/usr/sbin/hiops{ctl,-bind}; do
+		"$tool" --version | cut -d' ' -f2
+	done
+	cat "$DIR"/unpacked/hiops-dkms_*/usr/src/hiops-*/version
+	find "$DIR"/unpacked/hiops-dkms_*/usr/src -mindepth 1 -maxdepth 1 -printf '%f\n' |
+		sed 's/^hiops-//'
+}
+versions >"$DIR/versions"
+check "versions: one of all" test "$(wc -l <"$DIR/versions") $(uniq "$DIR/versions")" = \
+	"11 $(ci/version)"
+for file in "tools_*/usr/share/zsh/vendor-completions/_hiopsctl" "tools_*/usr/share/man/man5/"; do
+	check "has hiops-$file" compgen -G "$DIR/unpacked/hiops-$file"
+done
+# An administrator has them from there, as from a web server.
+xargs ci/repo "$DIR/repo" <"$DIR/debs" >&2 || { not_ok repo "it failed"; plan; exit; }
 cp --sparse=always "$SERVER/server.img" "$DIR/server.img"
 # administer NAME COMMAND: the administrator does that; what it says is in $DIR/said.
 administer() {
-	local rc=0 debs
-	mapfile -t debs <"$DIR/debs"
-	ci/administer "$DIR/server.img" "$2" "${debs[@]}" >"$DIR/said" 2>&1 || rc=$?
+	local rc=0
+	ci/administer "$DIR/server.img" "$2" "$DIR"/repo/* >"$DIR/said" 2>&1 || rc=$?
 	cat "$DIR/said" >&2
 	if [ "$rc" = 0 ]; then ok "$1"; else not_ok "$1" "status $rc"; fi
 }
@@ -294,8 +320,15 @@ hands() {
 # Each boot tells of several things, since it takes minutes: the first also what becomes of drives
 # that are listed for a kernel without a module. install.sh, too, shows that hiops.disable=1 is
 # heeded.
-administer install "cd /run/debs
-	apt-get install -qy ./hiops-tools_*.deb ./hiops-modules-$STOCK*.deb
+FROM_REPO='-o Dir::Etc::SourceList=/run/hiops.sources -o Dir::Etc::SourceParts=-'
+administer install "cat >/run/hiops.sources <<-END
+	Types: deb
+	URIs: file:/run/debs
+	Suites: ./
+	Trusted: yes
+	END
+	apt-get update -q $FROM_REPO
+	apt-get install -qy $FROM_REPO hiops-tools hiops-modules-${STOCK#*-}
 	cat >>/etc/hiops/devices <<-END
 	$A                                # the driver is hiops_nvme
 	${B#0000:} hiops_nvme serial=B-drive
@@ -322,7 +355,10 @@ administer mistakes "sed -i s/serial=B-drive/serial=OTHER/ /etc/hiops/devices
 	$C hiops_nvme
 	0000:00:00.0 hiops_nvme
 	END
-	apt-get install -qy /run/debs/hiops-modules-$OLDEST*.deb"
+	apt-get install -qy --reinstall /run/debs/hiops-{tools,modules}*.deb"
+check "each initramfs is renewed, once" test \
+	"$(sed -n 's/^update-initramfs: Generating .*initrd.img-//p' "$DIR/said" | sort |
+		paste -sd' ')" = "$(printf '%s\n' "$STOCK" "$OLDEST" | sort | paste -sd' ')"
 boot wrong "$OLDEST"
 
 administer purge "apt-get purge -qy 'hiops-*'"
