@@ -4,11 +4,12 @@
 # nothing is lost, nothing fails, and the drive is told each time. The image of a hibernation is
 # written to, and read from, a drive of hiops' own. And under writeback to slow drives, alone and as
 # a mirror of md's, and with memory that goes to the swap: the threads of all that are not frozen,
-# and what they have under way is of CPUs that are taken down. In make test-long on four CPUs, too,
-# and with the in-tree drivers beside it.
+# and what they have under way is of CPUs that are taken down. And under records that are appended
+# on ext4 and XFS with an fsync after each. In make test-long on four CPUs, too, and with the
+# in-tree drivers beside it.
 # host
-# image: a.img 256M
-# image: b.img 256M
+# image: a.img 640M
+# image: b.img 640M
 # image: swap.img 1G
 # image: slow-n.img 64M
 # image: slow-s.img 64M
@@ -41,6 +42,13 @@ if [ "${1:-}" = guest ]; then
 	for disk in $disks; do
 		# Of hiops' own.
 		[ ! -e "/sys/block/$disk/hiops" ] || put 1 "/sys/block/$disk/hiops/bytes" || exit
+		# File systems behind what the loads write, which leave the table alone.
+		printf '%s\n' 128M,64M 192M,320M | sfdisk -q "/dev/$disk" &&
+			mkfs.ext4 -q "/dev/${disk}p1" && mkfs.xfs -q "/dev/${disk}p2" || exit
+		# What they need of the kernel is loaded now: modprobe's root does not come back.
+		for part in p1 p2; do
+			mount "/dev/$disk$part" /mnt && umount /mnt || exit
+		done
 	done
 	slow="$(disk_of 0000:00:08.0) $(sata 1)"
 	swap=$(disk_of 0000:00:07.0)
@@ -64,7 +72,8 @@ if [ "${1:-}" = guest ]; then
 	mkdir -p $root/{bin,dev,etc,proc,sys,run,tmp}
 	# Where the loader finds what follows.
 	cp /etc/ld.so.cache $root/etc/
-	for tool in bash fio seq tr mktemp grep rm tail dd cmp ln sync; do
+	for tool in bash fio seq tr mktemp grep rm tail dd cmp ln sync mount umount mkdir \
+		e2fsck xfs_repair; do
 		tool=$(type -P $tool)
 		cp "$tool" $root/bin/
 		for file in $(ldd "$tool" | grep -o '/[^ ]*'); do
@@ -100,10 +109,10 @@ if [ "${1:-}" = awake ]; then
 			[ "$name" != "$2" ] || echo "$value"
 		done <"/sys/block/$1/hiops/stats"
 	}
-	# completed DISK: so many reads and writes.
+	# completed DISK: so many reads and writes; of a partition, too.
 	completed() {
 		local reads writes merged sectors time
-		read -r reads merged sectors time writes merged <"/sys/block/$1/stat"
+		read -r reads merged sectors time writes merged <"/sys/class/block/$1/stat"
 		echo $((reads + writes))
 	}
 	# load FILE OPTION...: four jobs there, and what they read is what they wrote.
@@ -116,25 +125,13 @@ if [ "${1:-}" = awake ]; then
 				return
 		done
 	}
-	blocks() { load "/dev/$1" --bs=4k --size=4M --offset_increment=4M; }
+	blocks() { load "/dev/$1" --bs=4k --size=4M --offset=1M --offset_increment=4M; }
 	# Its bytes: jobs that have blocks in common.
 	bytes() {
 		[ ! -e "/dev/$1_bytes" ] ||
 			load "/dev/$1_bytes" --bs=300 --size=30000 --offset=32M \
 				--offset_increment=30000
 	}
-	jobs=()
-	# shellcheck disable=SC2153 # it comes from the environment
-	for disk in $DISKS; do
-		for kind in blocks bytes; do
-			{
-				$kind "$disk" >"/tmp/$disk.$kind" 2>&1 || {
-					tail -n 5 "/tmp/$disk.$kind" >"/tmp/$disk.failed"
-				}
-			} &
-			jobs+=("$!")
-		done
-	done
 	# more DISK COUNT: that many more I/Os are done, if its load has not failed.
 	more() {
 		local wanted=$(($(completed "$1") + $2))
@@ -167,6 +164,58 @@ if [ "${1:-}" = awake ]; then
 	}
 	# holds DISK: what was written there.
 	holds() { dd if="/dev/$1" bs=1M count=16 iflag=direct 2>/dev/null | cmp - /tmp/pattern; }
+	# fs_of DISK: the kind and the partition of each of its file systems.
+	fs_of() { printf '%s\n' "ext4 $1p1" "xfs $1p2"; }
+	# append PART: records are appended to a file there, an fsync after each, and read again.
+	append() {
+		while [ ! -e /tmp/written ]; do
+			fio --name=records --filename="/mnt/$1/records" --ioengine=psync \
+				--rw=write --bs=300 --size=60000 --fsync=1 --verify=crc32c \
+				--verify_state_save=0 || { : >"/tmp/$1.failed"; return 1; }
+		done
+	}
+	# What the machine's clock wakes is not their subject: as far as its CPUs are taken down.
+	records() {
+		local disk level kind part
+		local -A appends=()
+		for disk in $DISKS; do
+			while read -r kind part; do
+				mkdir -p "/mnt/$part"
+				expect "$part-mounted" mount -t "$kind" "/dev/$part" "/mnt/$part"
+				append "$part" >"/tmp/$part.records" 2>&1 &
+				appends[$part]=$!
+			done < <(fs_of "$disk")
+		done
+		for level in devices processors devices processors; do
+			for part in "${!appends[@]}"; do
+				expect "$part-appends-$level" more "$part" 200
+			done
+			fall_asleep "sleep-under-fsync-$level" $level
+		done
+		: >/tmp/written
+		for part in "${!appends[@]}"; do
+			expect "$part-records" wait "${appends[$part]}"
+			expect "$part-unmounted" umount "/mnt/$part"
+		done
+		for disk in $DISKS; do
+			expect "$disk-ext4-sound" e2fsck -fn "/dev/${disk}p1"
+			expect "$disk-xfs-sound" xfs_repair -n "/dev/${disk}p2"
+		done
+	}
+	# Before the others: nobody has a disk's bytes while a partition is mounted.
+	records
+	jobs=()
+	# shellcheck disable=SC2153 # it comes from the environment
+	for disk in $DISKS; do
+		for kind in blocks bytes; do
+			{
+				$kind "$disk" >"/tmp/$disk.$kind" 2>&1 || {
+					tail -n 5 "/tmp/$disk.$kind" >"/tmp/$disk.failed"
+				}
+			} &
+			jobs+=("$!")
+		done
+	done
 	# By flushers on a CPU that is taken down, whenever pages are old enough.
 	echo 0 >/sys/power/sync_on_suspend
 	echo 2 >/sys/devices/virtual/workqueue/writeback/cpumask
@@ -271,9 +320,9 @@ sleeps() {
 }
 sleeps '' 2 hiops_nvme hiops_ahci
 # Each of four drives once by the in-tree driver, from which hiops took it; then by hiops, each
-# time: before two sleeps under writeback; in each round before two sleeps, before the image of a
-# hibernation is made, and before it takes over.
-want=$((4 * (1 + 2 + 4 * ROUNDS)))
+# time: before two sleeps under writeback, and four under fsync; in each round before two sleeps,
+# before the image of a hibernation is made, and before it takes over.
+want=$((4 * (1 + 2 + 4 + 4 * ROUNDS)))
 told=$(grep -c pci_nvme_mmio_shutdown_set "$DIR/trace")
 if [ "$told" = $want ]; then ok drive-told; else
 	not_ok drive-told "$told times CC.SHN instead of $want"
