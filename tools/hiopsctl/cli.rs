@@ -195,7 +195,10 @@ pub(crate) struct StatOptions {
     /// Only these disks
     #[arg(value_name = "DISK")]
     pub(crate) disks: Vec<String>,
-    /// Look again and again, until Ctrl-C; in place on a terminal, in turn what does not fit
+    /// Look again and again: on a terminal on a screen of its own, until q is pressed
+    ///
+    /// The arrows to the left and right choose the column that rows are sorted by, r the other
+    /// order, those up and down scroll, Tab shows the controllers and what was learnt.
     #[arg(short, long)]
     pub(crate) watch: bool,
     /// Seconds between two looks, 0.1 to 3600

@@ -8,14 +8,14 @@
 //! * `machine`, `usage`: controllers and disks, and who uses them. `identity`: what drives call
 //!   themselves. `counters`, `learned`,
 //!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
-//! * `switches`, `list`, `status`, `stat` with `screen`, `handover`, `trace`, `report` with
-//!   `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition` and `replace`,
+//! * `switches`, `list`, `status`, `stat` with `screen` and `view`, `handover`, `trace`, `report`
+//!   with `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition` and `replace`,
 //!   `nvme_list`, `smartd`, `check` with `devices`, `advise`, `enable` with `under`, `saved`,
 //!   `pages`: a command each.
 //! * `doctor` with `kernels`, `initramfs`, `cpio` and `fstab`: what may be wrong with a machine.
 //! * `named`: what an operator calls a disk. `etc`: files of /etc/hiops. `attention`: what is
 //!   found, and the exit status.
-//! * `root`, `failure`, `out`, `table`, `pairs`, `show`, `tools`: what they share.
+//! * `root`, `failure`, `out`, `table`, `terminal`, `pairs`, `show`, `tools`: what they share.
 //!
 //! Everything is read below a root folder, `/` unless a test names its own (`HIOPS_ROOT`).
 #![forbid(unsafe_code)]
@@ -64,10 +64,12 @@ mod stat;
 mod status;
 mod switches;
 mod table;
+mod terminal;
 mod tools;
 mod trace;
 mod under;
 mod usage;
+mod view;
 
 use clap::Parser;
 use cli::{Cli, Command};

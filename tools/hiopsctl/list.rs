@@ -52,10 +52,10 @@ pub(crate) fn run(root: &Root, out: &Out) -> Result<(), Failure> {
         controllers: controllers(root).into_iter().map(entry).collect(),
         unknown_users: usage.as_ref().err().map(ToString::to_string),
     };
-    out.show(&list, text)
+    out.show(&list, |list| text(list, out))
 }
 
-fn text(list: &List) -> String {
+fn text(list: &List, out: &Out) -> String {
     if list.controllers.is_empty() {
         return "There is no NVMe or AHCI controller here, and no RAM disk of hiops.\n".into();
     }
@@ -67,7 +67,8 @@ fn text(list: &List) -> String {
         "MODEL",
         "SERIAL",
         "IN USE BY",
-    ]);
+    ])
+    .for_terminal(&[0, 2], &[4, 6]);
     for entry in &list.controllers {
         let driver = entry.driver.clone().unwrap_or_default();
         if entry.disks.is_empty() {
@@ -99,7 +100,7 @@ fn text(list: &List) -> String {
             ]);
         }
     }
-    let mut text = table.text();
+    let mut text = out.table(&table);
     if let Some(why) = &list.unknown_users {
         text.push_str(&format!("\nWho uses them can't be told: {why}\n"));
     }

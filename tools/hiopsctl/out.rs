@@ -2,6 +2,8 @@
 //! Where results go: stdout, as text or as JSON; and where failures go.
 
 use crate::failure::Failure;
+use crate::table::Table;
+use crate::terminal;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -26,6 +28,14 @@ impl Out {
     /// Whether a screen can be drawn.
     pub(crate) fn is_screen(&self) -> bool {
         !self.json && io::stdout().is_terminal()
+    }
+
+    /// A table as its reader wants it: fitted to the terminal, or plain where something else reads.
+    pub(crate) fn table(&self, table: &Table) -> String {
+        match self.is_screen() {
+            true => table.fitted(terminal::size().0),
+            false => table.text(),
+        }
     }
 
     /// Prints `text` at once.

@@ -8,7 +8,11 @@ use crate::out::{json, Out};
 use crate::rates::Rates;
 use crate::root::Root;
 use crate::sample::Sample;
-use crate::screen::{terminal_size, text, Screen};
+use crate::screen::text;
+use crate::terminal::{self, Terminal, Woken};
+use crate::view::{Ask, View};
+use ratatui::crossterm::event::Event;
+use signal_hook::consts::SIGINT;
 use std::time::{Duration, Instant};
 
 /// Runs it.
@@ -19,40 +23,104 @@ pub(crate) fn run(root: &Root, out: &Out, options: &StatOptions) -> Result<(), F
         let way_out = "hiopsctl list shows what there is, hiopsctl bind ADDRESS hands it over";
         return Err(Failure::new("hiops serves no disk", way_out));
     }
-    let endless = options.watch && options.count.is_none();
-    let mut left = options.count.unwrap_or(1);
+    let look = Look {
+        root,
+        disks,
+        interval: Duration::from_secs_f64(options.interval),
+    };
     let again = options.watch || options.count.is_some();
-    let interval = Duration::from_secs_f64(options.interval);
+    let most = match again {
+        true => options.count,
+        false => Some(1),
+    };
+    if again && out.is_screen() && terminal::can_draw() {
+        // Without a terminal to read keys from there are lines.
+        if let Ok(terminal) = Terminal::enter() {
+            return watch(out, &look, terminal, options);
+        }
+    }
     let mut before = Sample::take(root)?;
     let mut due = before.at;
-    let mut screen = Screen::default();
-    while endless || left > 0 {
-        due = sleep_until(due, interval);
+    let mut looks = 0;
+    while most.is_none_or(|most| looks < most) {
+        due = look.next(due);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let now = Sample::take(root)?;
-        let rates = Rates::between(&before, &now, &disks);
+        let rates = Rates::between(&before, &now, &look.disks);
         out.print(&if out.is_json() {
             format!("{}\n", json(&rates)?)
-        } else if again && out.is_screen() {
-            screen.frame(&rates)
         } else if again {
             format!("{}\n", text(&rates, None))
         } else {
-            text(&rates, out.is_screen().then(|| terminal_size().0))
+            text(&rates, out.is_screen().then(|| terminal::size().0))
         })?;
         before = now;
-        left = left.saturating_sub(1);
+        looks = looks.saturating_add(1);
     }
     Ok(())
 }
 
-/// Sleeps until `interval` after `due`; when that is. What a look takes does not add up, and what
-/// was missed while the program was stopped is not made up for.
-fn sleep_until(due: Instant, interval: Duration) -> Instant {
-    let now = Instant::now();
-    let due = match due.checked_add(interval) {
-        Some(due) if due > now => due,
-        _ => now,
+/// What is looked at, and when.
+struct Look<'a> {
+    root: &'a Root,
+    disks: Vec<String>,
+    interval: Duration,
+}
+
+impl Look<'_> {
+    /// When the look after the one at `due` is due. What a look takes does not add up, and what was
+    /// missed while the program was stopped is not made up for.
+    fn next(&self, due: Instant) -> Instant {
+        let now = Instant::now();
+        match due.checked_add(self.interval) {
+            Some(due) if due > now => due,
+            _ => now,
+        }
+    }
+}
+
+/// Looks again and again, on the alternate screen; what was seen last stays where it was counted
+/// how often.
+fn watch(
+    out: &Out,
+    look: &Look<'_>,
+    mut terminal: Terminal,
+    options: &StatOptions,
+) -> Result<(), Failure> {
+    let failed = |error| Failure::io("the terminal", &error);
+    let mut view = View::new(options.interval);
+    let mut before = Sample::take(look.root)?;
+    let mut due = look.next(before.at);
+    let mut left = options.count;
+    let signal = loop {
+        terminal
+            .draw(|frame| view.draw(frame.buffer_mut()))
+            .map_err(failed)?;
+        if left == Some(0) {
+            break None;
+        }
+        match terminal.wait(due).map_err(failed)? {
+            Woken::Due => {
+                let now = Sample::take(look.root)?;
+                view.show(Rates::between(&before, &now, &look.disks));
+                (before, due) = (now, look.next(due));
+                left = left.map(|left| left.saturating_sub(1));
+            }
+            Woken::Event(Event::Key(key)) => match view.press(key) {
+                Ask::Nothing => {}
+                Ask::Quit => return Ok(()),
+                Ask::Interrupt => break Some(SIGINT),
+            },
+            // Another size: the next frame has it.
+            Woken::Event(_) => {}
+            Woken::Signal(signal) => break Some(signal),
+        }
     };
-    std::thread::sleep(due.saturating_duration_since(now));
-    due
+    drop(terminal);
+    match (signal, view.rates()) {
+        (Some(signal), _) => terminal::die_of(signal),
+        (None, Some(rates)) => out.print(&text(rates, Some(terminal::size().0)))?,
+        (None, None) => {}
+    }
+    Ok(())
 }

@@ -99,7 +99,7 @@ pub(crate) fn run(root: &Root, out: &Out, disks: &[String]) -> Result<(), Failur
         controllers: shown,
         attention,
     };
-    out.show(&status, text)?;
+    out.show(&status, |status| text(status, out))?;
     ended(&status.attention)
 }
 
@@ -199,7 +199,7 @@ fn concerns(controller: &ControllerStatus) -> Vec<Finding> {
     found
 }
 
-fn text(status: &Status) -> String {
+fn text(status: &Status, out: &Out) -> String {
     let kernel = status.kernel.as_deref().unwrap_or("?");
     let module = match (status.loaded, &status.srcversion) {
         (false, _) => "is not loaded".to_string(),
@@ -229,7 +229,7 @@ fn text(status: &Status) -> String {
     }
     if !status.controllers.is_empty() {
         text.push('\n');
-        text.push_str(&table(&status.controllers).text());
+        text.push_str(&out.table(&table(&status.controllers)));
     }
     if status.attention.is_empty() {
         text.push_str("\nNothing asks for attention.\n");
@@ -254,7 +254,8 @@ fn table(controllers: &[ControllerStatus]) -> Table {
         "PREDICT",
         ">POLL us",
         "QUIRKS",
-    ]);
+    ])
+    .for_terminal(&[0, 2], &[]);
     for controller in controllers {
         let cells = |disk: Option<&DiskStatus>| {
             let setting = |name: &&str| {
