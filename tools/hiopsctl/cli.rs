@@ -24,7 +24,7 @@ pub(crate) const VERSION: &str = match option_env!("HIOPS_VERSION") {
 #[derive(Debug, Parser)]
 #[command(name = "hiopsctl", version = VERSION, after_help = STATUS)]
 pub(crate) struct Cli {
-    /// Print JSON instead of text; what goes wrong, too
+    /// Print JSON instead of text; what goes wrong, too (docs/schemas has its form)
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// The folder that is read instead of / (for tests)

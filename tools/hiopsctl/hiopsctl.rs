@@ -15,7 +15,8 @@
 //! * `doctor` with `kernels`, `initramfs`, `cpio` and `fstab`: what may be wrong with a machine.
 //! * `named`: what an operator calls a disk. `etc`: files of /etc/hiops. `attention`: what is
 //!   found, and the exit status.
-//! * `root`, `failure`, `out`, `table`, `terminal`, `pairs`, `show`, `tools`: what they share.
+//! * `root`, `failure`, `out`, `clock`, `table`, `terminal`, `pairs`, `show`, `tools`: what they
+//!   share.
 //!
 //! Everything is read below a root folder, `/` unless a test names its own (`HIOPS_ROOT`).
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ mod attention;
 mod blockstat;
 mod check;
 mod cli;
+mod clock;
 mod cmdline;
 mod counters;
 mod cpio;

@@ -11,6 +11,7 @@ use crate::out::Out;
 use crate::replace::replace;
 use crate::root::Root;
 use crate::sample::{ControllerSample, DiskSample, Sample};
+use serde::Serialize;
 use std::path::Path;
 
 /// Counters of a disk: the name here, its name in `stats`, what it counts.
@@ -108,16 +109,24 @@ const CONTROLLER: [(&str, &str, &str); 8] = [
 /// How naps end.
 const NAPS: [&str; 4] = ["hit", "late", "vain", "woken"];
 
+/// All of them, for JSON.
+#[derive(Serialize)]
+struct Metrics {
+    families: Vec<Family>,
+}
+
 /// Prints them, or writes them to `output`.
 pub(crate) fn run(root: &Root, out: &Out, output: Option<&Path>) -> Result<(), Failure> {
-    let families = families(root)?;
-    let text = |families: &Vec<Family>| families.iter().map(Family::text).collect::<String>();
+    let all = Metrics {
+        families: families(root)?,
+    };
+    let text = |all: &Metrics| all.families.iter().map(Family::text).collect::<String>();
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
-        return out.show(&families, text);
+        return out.show(&all, text);
     };
     let text = match out.is_json() {
-        true => format!("{}\n", crate::out::json(&families)?),
-        false => text(&families),
+        true => format!("{}\n", crate::out::json(&all)?),
+        false => text(&all),
     };
     // The collector may read at any time. It reads names that end in .prom.
     replace(output, text.as_bytes()).map_err(|error| Failure::io(output.display(), &error))

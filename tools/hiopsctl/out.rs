@@ -1,12 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Where results go: stdout, as text or as JSON; and where failures go.
 
+use crate::clock;
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::terminal;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+
+/// The version of the form of all JSON. A reader may rely on what `docs/schemas` says of it: what
+/// has gone, has another name or another meaning makes a new version; what is added does not.
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// What every JSON begins with, and then what it is about.
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    schema_version: u32,
+    timestamp: String,
+    #[serde(flatten)]
+    value: &'a T,
+}
+
+/// What went wrong, for programs.
+#[derive(Serialize)]
+struct Wrong<'a> {
+    error: &'a str,
+    way_out: &'a str,
+}
 
 /// The two forms of every command's output.
 #[derive(Debug)]
@@ -74,7 +95,8 @@ impl Out {
             };
         };
         let said = if self.json {
-            serde_json::json!({ "error": what, "way_out": way_out }).to_string()
+            let error = what;
+            json(&Wrong { error, way_out }).unwrap_or_default()
         } else {
             format!("hiopsctl: {failure}")
         };
@@ -84,8 +106,13 @@ impl Out {
     }
 }
 
-/// `value` as one line of JSON.
+/// `value`, which is an object, as one line of JSON, with the version of its form and the time.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, Failure> {
-    serde_json::to_string(value)
+    let envelope = Envelope {
+        schema_version: SCHEMA_VERSION,
+        timestamp: clock::now(),
+        value,
+    };
+    serde_json::to_string(&envelope)
         .map_err(|error| Failure::new(format!("no JSON can be made: {error}"), "this is a bug"))
 }

@@ -17,6 +17,18 @@ struct Page {
     text: String,
 }
 
+/// All of them.
+#[derive(Serialize)]
+struct Pages {
+    pages: Vec<Page>,
+}
+
+/// The files that were written.
+#[derive(Serialize)]
+struct Written {
+    written: Vec<String>,
+}
+
 /// Prints the completions of `shell`.
 pub(crate) fn completions(out: &Out, shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
@@ -63,10 +75,9 @@ fn offers_disks(script: &str) -> String {
 pub(crate) fn man(out: &Out, folder: Option<&Path>) -> Result<(), Failure> {
     let pages = pages().map_err(|error| Failure::io("the pages can't be made", &error))?;
     let Some(folder) = folder else {
-        return out.show(&pages, |pages| {
-            pages
-                .first()
-                .map_or_else(String::new, |page| page.text.clone())
+        return out.show(&Pages { pages }, |all| {
+            let first = all.pages.first();
+            first.map_or_else(String::new, |page| page.text.clone())
         });
     };
     if !folder.is_dir() {
@@ -79,7 +90,7 @@ pub(crate) fn man(out: &Out, folder: Option<&Path>) -> Result<(), Failure> {
         std::fs::write(&path, page.text).map_err(|error| Failure::io(path.display(), &error))?;
         written.push(path.display().to_string());
     }
-    out.show(&written, |written| lines(written))
+    out.show(&Written { written }, |all| lines(&all.written))
 }
 
 /// The program's page, then the commands'.

@@ -61,6 +61,12 @@ struct Section {
     text: String,
 }
 
+/// All of it.
+#[derive(Serialize)]
+struct Sections {
+    sections: Vec<Section>,
+}
+
 #[derive(Serialize)]
 struct Written {
     file: String,
@@ -75,7 +81,7 @@ pub(crate) fn run(root: &Root, out: &Out, file: Option<&Path>) -> Result<(), Fai
     let file = file.map_or_else(|| PathBuf::from(usual), Path::to_path_buf);
     let sections = sections(root)?;
     let text = match out.is_json() {
-        true => format!("{}\n", crate::out::json(&sections)?),
+        true => format!("{}\n", crate::out::json(&Sections { sections })?),
         false => sections.iter().map(Section::text).collect(),
     };
     if file.as_os_str() == "-" {

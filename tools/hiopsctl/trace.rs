@@ -52,7 +52,11 @@ pub(crate) fn run(root: &Root, out: &Out, disk: &str, count: u32) -> Result<(), 
     });
     let status = child.wait().map_err(failed)?;
     printed?;
-    status.success().then_some(()).ok_or(Failure::Told)
+    if status.success() {
+        return Ok(());
+    }
+    let what = format!("hiops-trace fails ({status})");
+    Err(Failure::new(what, "what it says stands above, on stderr"))
 }
 
 /// What a line says; none: it is a headline, or something else.

@@ -319,7 +319,7 @@ fn metrics_tell_controllers_once_and_disks_each() {
         }
     }
     let json = machine.json(&["metrics"]);
-    assert_eq!(json[0]["name"], "hiops_up");
+    assert_eq!(json["families"][0]["name"], "hiops_up");
     let path = machine.path("hiops.prom");
     assert_eq!(machine.says(&["metrics", "-o", path.to_str().unwrap()]), "");
     assert_eq!(machine.read("hiops.prom"), text);
@@ -414,5 +414,5 @@ fn completions_and_pages_know_all_commands() {
         "{stat}"
     );
     assert_eq!(machine.json(&["completions", "bash"])["name"], "bash");
-    assert_eq!(machine.json(&["man"])[0]["name"], "hiopsctl.8");
+    assert_eq!(machine.json(&["man"])["pages"][0]["name"], "hiopsctl.8");
 }
