@@ -11,7 +11,7 @@
 //! * `switches`, `list`, `status`, `stat` with `screen` and `view`, `handover`, `trace`, `report`
 //!   with `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition` and `replace`,
 //!   `nvme_list`, `smartd`, `check` with `devices`, `advise`, `enable` with `under`, `saved`,
-//!   `pages`: a command each.
+//!   `pages` with `complete`: a command each.
 //! * `doctor` with `kernels`, `initramfs`, `cpio` and `fstab`: what may be wrong with a machine.
 //! * `named`: what an operator calls a disk. `etc`: files of /etc/hiops. `attention`: what is
 //!   found, and the exit status.
@@ -28,6 +28,7 @@ mod check;
 mod cli;
 mod clock;
 mod cmdline;
+mod complete;
 mod counters;
 mod cpio;
 mod devices;
@@ -81,6 +82,7 @@ use root::Root;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    complete::answer();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage_error(&error),

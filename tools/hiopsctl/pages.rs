@@ -2,6 +2,7 @@
 //! `hiopsctl completions` and `hiopsctl man`: made from the command line's own description.
 
 use crate::cli::Cli;
+use crate::complete;
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::show::lines;
@@ -29,46 +30,19 @@ struct Written {
     written: Vec<String>,
 }
 
-/// Prints the completions of `shell`.
+/// Prints the completions of `shell`: by asking this program where the shell can, else as they are
+/// for every machine.
 pub(crate) fn completions(out: &Out, shell: Shell) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "hiopsctl", &mut script);
-    let text = String::from_utf8_lossy(&script).into_owned();
+    let fixed = || {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "hiopsctl", &mut script);
+        String::from_utf8_lossy(&script).into_owned()
+    };
     let page = Page {
         name: shell.to_string(),
-        text: match shell {
-            Shell::Bash => offers_disks(&text),
-            _ => text,
-        },
+        text: complete::script(shell).unwrap_or_else(fixed),
     };
     out.show(&page, |page| page.text.clone())
-}
-
-/// bash's, in which disks stand for the words of the usage that clap offers in their place; other
-/// arguments are files, or are not known.
-fn offers_disks(script: &str) -> String {
-    const SERVED: &str = "$(cd /sys/block && compgen -G 'hiops*')";
-    const ALL: &str = "$(cd /sys/block && compgen -G 'hiops*'; compgen -G 'nvme*'; \
-                       compgen -G 'sd*')";
-    let word = |word: &str| match word.trim_end_matches("...") {
-        "<DISK>" | "[DISK]" => Some(SERVED.to_string()),
-        "<ADDRESS|DISK>" => Some(ALL.to_string()),
-        // For tests.
-        "--root" => None,
-        other if other.starts_with(['<', '[']) => None,
-        _ => Some(word.to_string()),
-    };
-    let line = |line: &str| {
-        let opts = line.trim_start().strip_prefix("opts=\"");
-        match opts.and_then(|opts| opts.strip_suffix('"')) {
-            Some(opts) => {
-                let words: Vec<String> = opts.split(' ').filter_map(word).collect();
-                format!("            opts=\"{}\"", words.join(" "))
-            }
-            None => line.to_string(),
-        }
-    };
-    lines(script.lines().map(line))
 }
 
 /// Writes a page for the program and one for each of its commands into `folder`, or prints them.

@@ -376,9 +376,9 @@ fn smartd_is_told_each_drive_once_by_a_name_that_lasts() {
 }
 
 #[test]
-fn completions_and_pages_know_all_commands() {
+fn pages_and_fixed_completions_know_all_commands() {
     let machine = Machine::bare();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+    for shell in ["elvish", "powershell"] {
         let script = machine.says(&["completions", shell]);
         assert!(
             script.contains("metrics") && script.contains("interval"),
@@ -386,18 +386,6 @@ fn completions_and_pages_know_all_commands() {
         );
         assert!(!script.contains("HIOPS_ROOT"), "{shell}");
     }
-    let bash = machine.says(&["completions", "bash"]);
-    for placeholder in [
-        "<DISK>",
-        "[DISK]",
-        "<ADDRESS",
-        "[FILE]",
-        "<VALUE>",
-        "--root --",
-    ] {
-        assert!(!bash.contains(placeholder), "{placeholder}");
-    }
-    assert!(bash.contains("compgen -G 'hiops*'"));
     let folder = machine.path("man8");
     std::fs::create_dir(&folder).unwrap();
     let written = machine.says(&["man", folder.to_str().unwrap()]);
