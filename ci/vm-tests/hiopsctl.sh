@@ -87,7 +87,7 @@ says unbind "$PCI is with nvme now: nvme0n1" ctl unbind hiops0n1
 says bind-again "$PCI is with hiops_nvme now: hiops0n1" ctl bind "$PCI" hiops_nvme
 
 says status hiops0n1 ctl status
-expect status-json sh -c "$BIN/hiopsctl status --json | jq -e '.loaded and
+expect status-json sh -c "$BIN/hiopsctl status --json | jq -e '.schema_version == 1 and .loaded and
 	(.controllers | length) == 3'"
 
 # Switches: as the files have them.
@@ -156,6 +156,25 @@ assert first <= looks[0]["counters"]["completed"] - looks[0]["delta"]["completed
 assert looks[-1]["counters"]["completed"] <= last
 PY
 says stat-has-learnt "$D has learnt: sleep" ctl stat -i 1
+# On a terminal: all drives in 80 columns, and q leaves the screen as it was.
+expect screen python3 - "$BIN/hiopsctl" <<'PY'
+import fcntl, os, pty, struct, sys, termios
+pid, terminal = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "linux"
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+    os.execv(sys.argv[1], [sys.argv[1], "stat", "--watch", "-i", "1"])
+before, said, typed = termios.tcgetattr(terminal)[:4], b"", False
+while True:
+    try:
+        said += os.read(terminal, 65536)
+    except OSError:
+        break
+    if not typed and all(name in said for name in (b"hiops0n1", b"hiops_ram1", b"ERRORS")):
+        typed = os.write(terminal, b"q") == 1
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, said
+assert said.startswith(b"\x1b[?1049h") and said.endswith(b"\x1b[?25h\x1b[?1049l"), said
+PY
 cat "$OUT" >&2
 expect reader-goes bash -c "set -o pipefail; $BIN/hiopsctl stat --watch -i 0.2 | head -n 1"
 kill $load
@@ -197,8 +216,20 @@ done
 refused report-again 'File exists' ctl report /run/report.txt
 
 # The rest, and what is wrong with it.
-for shell in bash zsh fish; do says "completions-$shell" metrics ctl completions $shell; done
-expect completions-parse bash -c ". <(\"$BIN/hiopsctl\" completions bash) && complete -p hiopsctl"
+for shell in bash zsh fish; do
+	says "completions-$shell" HIOPSCTL_COMPLETE ctl completions $shell
+done
+# As bash asks, with its script: the disks that there are, a switch, what that takes.
+completed() { # WORD...
+	PATH=$BIN:$PATH bash -c '. <(hiopsctl completions bash)
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
+		function=$(complete -p hiopsctl | sed "s/.* -F \([^ ]*\) .*/\1/")
+		$function hiopsctl "${!#}" 2>/dev/null
+		echo "${COMPREPLY[*]}"' bash "$@"
+}
+same completes-disks "$(completed hiopsctl set hi)" 'hiops0n1 hiops_ram0 hiops_ram1'
+same completes-switches "$(completed hiopsctl set $D mo)" mode
+same completes-values "$(completed hiopsctl set $D mode p)" poll
 mkdir /run/man8
 says man hiopsctl-stat.8 ctl man /run/man8
 for command in get stat status trace; do
