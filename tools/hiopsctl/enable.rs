@@ -31,6 +31,12 @@ struct Device {
     changed: bool,
 }
 
+/// What is so now of all that were named.
+#[derive(Serialize)]
+struct Devices<'a> {
+    devices: &'a [Device],
+}
+
 /// The devices that the list names.
 fn entries(list: &Lines) -> Vec<Entry> {
     let texts = list.texts().into_iter();
@@ -170,7 +176,10 @@ fn finish(root: &Root, out: &Out, list: &Lines, done: &[Device]) -> Result<(), F
         list.write(root, FILE)?;
         renew(root)?;
     }
-    out.show(&done, |done| crate::show::lines(done.iter().map(line)))
+    let done = Devices { devices: done };
+    out.show(&done, |done| {
+        crate::show::lines(done.devices.iter().map(line))
+    })
 }
 
 /// Has the initramfs of all kernels made anew, by whatever makes them here.

@@ -43,6 +43,19 @@ struct Applied {
     before: Option<String>,
 }
 
+/// All that was set.
+#[derive(Serialize)]
+struct AllApplied {
+    applied: Vec<Applied>,
+}
+
+/// What of a disk is kept no more.
+#[derive(Serialize)]
+struct Forgotten {
+    disk: String,
+    names: Vec<String>,
+}
+
 /// Reads the file's text: what is well formed, and what is wrong with other lines.
 pub(crate) fn parse(text: &str) -> (Vec<Saved>, Vec<Wrong>) {
     let (mut all, mut wrongs) = (Vec::new(), Vec::new());
@@ -202,13 +215,16 @@ pub(crate) fn forget(
     for name in &names {
         keep(root, &disk, name, None)?;
     }
-    out.show(&names, |names| match names[..] {
-        [] => format!("{disk}: nothing of that is kept in {FILE}\n"),
-        _ => format!(
-            "{disk}: {} kept no more; it stays as it is now\n",
-            names.join(", ")
-        ),
-    })
+    out.show(
+        &Forgotten { disk, names },
+        |Forgotten { disk, names }| match names[..] {
+            [] => format!("{disk}: nothing of that is kept in {FILE}\n"),
+            _ => format!(
+                "{disk}: {} kept no more; it stays as it is now\n",
+                names.join(", ")
+            ),
+        },
+    )
 }
 
 /// Sets what is kept of `disks`, or of all that hiops serves. One that can't be set does not keep
@@ -246,12 +262,12 @@ pub(crate) fn apply(root: &Root, out: &Out, disks: &[String]) -> Result<(), Fail
             }
         }
     }
-    out.show(&done, |done| {
+    out.show(&AllApplied { applied: done }, |done| {
         let line = |one: &Applied| {
             let before = one.before.as_deref().unwrap_or("?");
             format!("{}: {} is {} (was {before})", one.disk, one.name, one.value)
         };
-        show::lines(done.iter().map(line))
+        show::lines(done.applied.iter().map(line))
     })?;
     failed.map_or(Ok(()), Err)
 }

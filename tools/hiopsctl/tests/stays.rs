@@ -143,7 +143,7 @@ fn enabled_twice_is_enabled_once() {
     machine.says(&["check"]);
     let told = machine.json(&["disable", OURS, "nvme0"]);
     assert_eq!(
-        told[0],
+        told["devices"][0],
         json!({"address": OURS, "at_boot": null, "serial": null, "driver": "hiops_nvme",
             "changed": true})
     );
