@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod complete;
+pub mod latency;
 mod on_demand;
 mod policy;
 mod predict;

@@ -251,6 +251,10 @@ impl Switches {
     pub const LAZY: u8 = 1;
     /// Whoever passes by takes completions.
     pub const COOP: u8 = 2;
+    /// The layer above measures how long requests take ([`crate::latency`]).
+    pub const LATENCY: u8 = 4;
+    /// It does so by the kernel's clock, as the CPUs' counters are not the same on all of them.
+    pub const LATENCY_BY_CLOCK: u8 = 8;
 
     /// Whether [`Switches::LAZY`] is on.
     #[inline(always)]
@@ -262,6 +266,18 @@ impl Switches {
     #[inline(always)]
     pub fn coop(self) -> bool {
         self.0 & Self::COOP != 0
+    }
+
+    /// Whether [`Switches::LATENCY`] is on.
+    #[inline(always)]
+    pub fn latency(self) -> bool {
+        self.0 & Self::LATENCY != 0
+    }
+
+    /// Whether [`Switches::LATENCY_BY_CLOCK`] is on.
+    #[inline(always)]
+    pub fn by_clock(self) -> bool {
+        self.0 & Self::LATENCY_BY_CLOCK != 0
     }
 }
 
