@@ -81,6 +81,47 @@ void hiops_counts_reset(struct hiops_counts *counts)
 		memset(per_cpu_ptr(all, cpu), 0, sizeof(struct hiops_counts));
 }
 
+static struct hiops_latency __percpu *latency_percpu(struct hiops_latency *latency)
+{
+	return (struct hiops_latency __percpu __force *)(unsigned long)latency;
+}
+
+struct hiops_latency *hiops_latency_alloc(void)
+{
+	return (struct hiops_latency *)(unsigned long __force)alloc_percpu(struct hiops_latency);
+}
+
+void hiops_latency_free(struct hiops_latency *latency)
+{
+	free_percpu(latency_percpu(latency));
+}
+
+u64 hiops_latency_cell(struct hiops_latency *latency, unsigned int at)
+{
+	struct hiops_latency __percpu *all = latency_percpu(latency);
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(all, cpu)->n[at]);
+	return sum;
+}
+
+void hiops_latency_reset(struct hiops_latency *latency, unsigned int row)
+{
+	struct hiops_latency __percpu *all = latency_percpu(latency);
+	size_t cells = HIOPS_LATENCY_CELLS;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		memset(&per_cpu_ptr(all, cpu)->n[row * cells], 0, cells * sizeof(u64));
+}
+
+bool hiops_stamps_agree(void)
+{
+	return tsc_khz && !check_tsc_unstable();
+}
+
 bool hiops_bh_off(void)
 {
 	if (in_hardirq() || irqs_disabled())

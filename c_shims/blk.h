@@ -59,6 +59,24 @@ void hiops_counts_free(struct hiops_counts *counts);
 u64 hiops_counted(struct hiops_counts *counts, unsigned int which);
 void hiops_counts_reset(struct hiops_counts *counts);
 
+/*
+ * How long a disk's requests took, on each CPU by itself, as above: for each row the buckets of
+ * engine::latency, and behind them the sum.
+ */
+#define HIOPS_LATENCY_ROWS 18
+#define HIOPS_LATENCY_CELLS 51
+struct hiops_latency {
+	u64 n[HIOPS_LATENCY_ROWS * HIOPS_LATENCY_CELLS];
+};
+struct hiops_latency *hiops_latency_alloc(void);
+void hiops_latency_free(struct hiops_latency *latency);
+/* The sum of all CPUs of the cell `at`, which is below HIOPS_LATENCY_ROWS * HIOPS_LATENCY_CELLS. */
+u64 hiops_latency_cell(struct hiops_latency *latency, unsigned int at);
+/* A row, one of HIOPS_LATENCY_ROWS, is 0 from now on. */
+void hiops_latency_reset(struct hiops_latency *latency, unsigned int row);
+/* Whether the time stamp counter is the same on all CPUs, and its speed is known. */
+bool hiops_stamps_agree(void);
+
 /* Bottom halves off, where that can be: false in a hard interrupt, which needs it not. */
 bool hiops_bh_off(void);
 void hiops_bh_on(void);

@@ -2,6 +2,7 @@
 //! blk-mq disks over the strategy.
 //!
 //! * [`hctx`]: a disk on one hardware queue, with what is counted there; a request's owner.
+//!   [`latency`]: how long its requests take.
 //! * [`request`]: one request, in a row, in a batch, and its bios. [`dma`]: its data as the
 //!   controller sees it, by DMA or not. [`batch`]: requests that have ended, or are tried again.
 //! * [`upper`]: blk-mq as the strategy's upper layer. [`ops`]: blk-mq's callbacks.
@@ -17,6 +18,7 @@ pub(crate) mod fops;
 pub(crate) mod gendisk;
 pub(crate) mod hctx;
 pub mod ioctl;
+pub(crate) mod latency;
 pub(crate) mod ops;
 pub(crate) mod pr;
 pub(crate) mod request;

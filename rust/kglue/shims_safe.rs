@@ -76,6 +76,10 @@ unsafe extern "C" {
     /// The scheduler counts the thread of that number for less than the running one: it is nicer,
     /// or of class SCHED_IDLE. Any context.
     pub(crate) safe fn hiops_counts_for_less(pid: u32) -> bool;
+    /// How long a disk's requests took; null: there is no memory. Sleeps.
+    pub(crate) safe fn hiops_latency_alloc() -> *mut shims::hiops_latency;
+    /// A stamp of one CPU can be held against that of another. Any context.
+    pub(crate) safe fn hiops_stamps_agree() -> bool;
     /// What is counted for a disk; null: there is no memory. Sleeps.
     pub(crate) safe fn hiops_counts_alloc() -> *mut shims::hiops_counts;
     /// The lowest number that is free; negative: there is no memory. Sleeps.
@@ -122,6 +126,8 @@ unsafe extern "C" {
 
 const _: [unsafe extern "C" fn() -> *mut shims::hiops_counts; 2] =
     [shims::hiops_counts_alloc, hiops_counts_alloc];
+const _: [unsafe extern "C" fn() -> *mut shims::hiops_latency; 2] =
+    [shims::hiops_latency_alloc, hiops_latency_alloc];
 const _: [unsafe extern "C" fn(*mut shims::hiops_costs); 1] = [shims::hiops_measure_costs];
 const _: [unsafe extern "C" fn(c_int) -> *mut bindings::workqueue_struct; 2] =
     [shims::hiops_alloc_wq, hiops_alloc_wq];
@@ -175,7 +181,9 @@ const _: [unsafe extern "C" fn(u32) -> bool; 4] = [
 const _: [unsafe extern "C" fn(u32); 2] = [shims::hiops_noio_restore, hiops_noio_restore];
 const _: [unsafe extern "C" fn() -> u64; 2] = [shims::hiops_this_thread, hiops_this_thread];
 const _: [unsafe extern "C" fn(u64) -> u64; 2] = [shims::hiops_stamp_ns, hiops_stamp_ns];
-const _: [unsafe extern "C" fn() -> bool; 18] = [
+const _: [unsafe extern "C" fn() -> bool; 20] = [
+    shims::hiops_stamps_agree,
+    hiops_stamps_agree,
     shims::hiops_hook_put,
     hiops_hook_put,
     shims::hiops_bh_off,

@@ -26,6 +26,7 @@ use strategy::NAMES as STRATEGIES;
 use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::Sums;
 use crate::blk::ioctl::{ControllerCounts, Owner};
+use crate::blk::latency::{buckets, Kind, CONTEXTS};
 use crate::bytes::trial::set_bytes;
 use crate::compat::{eopnotsupp, zeroed};
 use crate::errno::to_errno;
@@ -62,6 +63,53 @@ fn store_lazy(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
         return Err(eopnotsupp());
     }
     store_switch(disk, text, Switches::LAZY)
+}
+
+/// Whether it is measured how long requests take.
+fn store_latency(disk: GenDisk<'_>, text: &[u8]) -> Result<(), Error> {
+    let shared = disk.shared();
+    match number(text)? {
+        // What it was measured by stays: requests are under way.
+        0 => shared.turn(Switches::LATENCY, false),
+        1 if shared.switch(Switches::LATENCY) => {}
+        1 => shared.turn(shared.stats.latency.begin().map_err(to_errno)?, true),
+        _ => return Err(EINVAL),
+    }
+    Ok(())
+}
+
+fn store_histogram(disk: GenDisk<'_>, text: &[u8], kind: Kind) -> Result<(), Error> {
+    match text {
+        b"reset" => disk.shared().stats.latency.reset(kind),
+        _ => return Err(EINVAL),
+    }
+    Ok(())
+}
+
+/// The lines of a histogram: the contexts; where a bucket ends, in nanoseconds, and how many
+/// requests each has ended in it, if any; and the nanoseconds that they took, all together.
+fn show_histogram(disk: GenDisk<'_>, to: &mut Text<'_>, kind: Kind) -> fmt::Result {
+    let latency = &disk.shared().stats.latency;
+    to.write_str("below_ns")?;
+    (CONTEXTS.iter()).try_for_each(|(name, _)| write!(to, " {name}"))?;
+    to.write_str("\n")?;
+    let line = |to: &mut Text<'_>, counts: [u64; CONTEXTS.len()]| {
+        (counts.iter()).try_for_each(|count| write!(to, " {count}"))?;
+        to.write_str("\n")
+    };
+    for (bucket, end_ns) in buckets() {
+        let counts = latency.counts(kind, bucket);
+        if counts == [0; CONTEXTS.len()] {
+            continue;
+        }
+        match end_ns {
+            Some(end_ns) => write!(to, "{end_ns}")?,
+            None => to.write_str("inf")?,
+        }
+        line(to, counts)?;
+    }
+    to.write_str("sum_ns")?;
+    line(to, latency.sums_ns(kind))
 }
 
 /// The disk's bytes: the node is there, or not.
@@ -287,6 +335,26 @@ static COOP_SWITCH: Attribute = Attribute::new(
     |d, to| show_switch(d, to, Switches::COOP),
     Some(|d, text| store_switch(d, text, Switches::COOP)),
 );
+static LATENCY: Attribute = Attribute::new(
+    c_str!("latency"),
+    |d, to| show_switch(d, to, Switches::LATENCY),
+    Some(store_latency),
+);
+static LATENCY_READ: Attribute = Attribute::new(
+    c_str!("latency_read"),
+    |d, to| show_histogram(d, to, Kind::READ),
+    Some(|d, text| store_histogram(d, text, Kind::READ)),
+);
+static LATENCY_WRITE: Attribute = Attribute::new(
+    c_str!("latency_write"),
+    |d, to| show_histogram(d, to, Kind::WRITE),
+    Some(|d, text| store_histogram(d, text, Kind::WRITE)),
+);
+static LATENCY_OTHER: Attribute = Attribute::new(
+    c_str!("latency_other"),
+    |d, to| show_histogram(d, to, Kind::OTHER),
+    Some(|d, text| store_histogram(d, text, Kind::OTHER)),
+);
 static BYTES: Attribute = Attribute::new(
     c_str!("bytes"),
     |d, to| writeln!(to, "{}", u8::from(d.shared().bytes.is_on())),
@@ -350,11 +418,15 @@ static NAMES: List<bindings::attribute, 7> = List([
     PORT_NO.entry(),
     null_mut(),
 ]);
-static SWITCHES: List<bindings::attribute, 20> = List([
+static SWITCHES: List<bindings::attribute, 24> = List([
     STRATEGY.entry(),
     MODE.entry(),
     LAZY_SWITCH.entry(),
     COOP_SWITCH.entry(),
+    LATENCY.entry(),
+    LATENCY_READ.entry(),
+    LATENCY_WRITE.entry(),
+    LATENCY_OTHER.entry(),
     BYTES.entry(),
     SYNCHRONOUS.entry(),
     POLL_INTERVAL.entry(),

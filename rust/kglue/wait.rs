@@ -24,6 +24,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, 
 use engine::{Context, Expected, Nap, OnDemand, Thread, Waiter, Waiters, Waiting};
 use hal::{Error, Platform};
 use kernel::bindings;
+use kernel::jump_label::static_branch_unlikely;
 use kernel::prelude::*;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
@@ -204,6 +205,16 @@ pub(crate) fn expect(waiter: &Waiter<Offer, QueueRef>, what: Expected) {
     if let Some(slot) = table().and_then(|table| table.slots.get(waiter.index())) {
         slot.naps.expect(what, waiter.outstanding() <= 1);
     }
+}
+
+/// Whether the thread that is tracked with `waiter` has napped, and looks for its I/O now. Any
+/// context; costs next to nothing where nothing is foretold.
+#[inline(always)]
+pub(crate) fn looks_after_nap(waiter: &Waiter<Offer, QueueRef>) -> bool {
+    // SAFETY: a static key that C defines, and whose fields have the types that are named.
+    let predicts = unsafe { static_branch_unlikely!(shims::hiops_predicts, shims::hiops_key, key) };
+    let slot = || table()?.slots.get(waiter.index());
+    predicts && slot().is_some_and(|slot| slot.naps.looks.load(Ordering::Relaxed))
 }
 
 /// Offers `offer` to `waiter`, and wakes it. Gives it back if it is the caller's to end. With
@@ -393,6 +404,8 @@ struct Naps {
     /// The nap's end, and for how long the thread then looks.
     until_ns: AtomicU64,
     for_ns: AtomicU64,
+    /// The thread has napped, and looks for its I/O.
+    looks: AtomicBool,
     /// The last nap was in vain: a sleep follows.
     vain: AtomicBool,
     /// How the last nap ended: a [`Nap`]; [`TOLD`]: that was told.
@@ -483,9 +496,11 @@ impl Naps {
         };
         if let Some(queue_ref) = queue_ref {
             let for_ns = self.for_ns.load(Ordering::Relaxed);
+            self.looks.store(true, Ordering::Relaxed);
             let nap = queue_ref
                 .queue()
                 .look_again(waiter, thread, until_ns, for_ns);
+            self.looks.store(false, Ordering::Relaxed);
             self.vain.store(nap == Nap::Vain, Ordering::Relaxed);
             return;
         }

@@ -117,11 +117,13 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         quiesced.unquiesce();
     }
 
-    /// The switches that mean something on this queue. On one for polled I/O none does: a
-    /// thread that submits there comes for the completions itself, finds more of them at once, and
-    /// does not sleep.
+    /// The switches that mean something on this queue. On one for polled I/O those of threads do
+    /// not: one that submits there comes for the completions itself, finds more of them at once,
+    /// and does not sleep.
     pub(crate) fn useful_switches(&self) -> u8 {
-        self.vector.map_or(0, |_| Switches::LAZY | Switches::COOP)
+        let measured = Switches::LATENCY | Switches::LATENCY_BY_CLOCK;
+        let threads = self.vector.map_or(0, |_| Switches::LAZY | Switches::COOP);
+        measured | threads
     }
 
     /// The controller was reset: its earlier violations count no more.

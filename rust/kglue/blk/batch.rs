@@ -16,8 +16,9 @@
 use engine::{Context, RetryCount};
 use hal::Failure;
 
-use crate::blk::hctx::Rq;
-use crate::blk::request::{Batch, Chain};
+use crate::blk::hctx::{HctxData, Rq};
+use crate::blk::latency::Row;
+use crate::blk::request::{Batch, Chain, RqRef};
 use crate::bytes::io::Ends;
 use crate::shims;
 use crate::shims_safe::{hiops_bh_off, hiops_bh_on};
@@ -95,15 +96,20 @@ impl EndedRequests {
     #[inline]
     fn count(&self, by: Context) {
         let mut rest = self.batch.iter();
+        let mut run = rest.clone();
         while let Some((hctx, n)) = rest.run() {
             hctx.stats.completed(n as u64, by);
+            if hctx.switches.get().latency() {
+                measure(hctx, run.take(n), by);
+            }
+            run = rest.clone();
         }
     }
 
     #[cold]
     fn end_one_by_one(&mut self, by: Context) {
         while let Some(rq) = self.single.pop() {
-            rq.hctx().stats.completed(1, by);
+            count_one(&rq, by);
             rq.end();
         }
     }
@@ -116,10 +122,36 @@ impl EndedRequests {
     }
 }
 
+/// Counts `rq`, which ends by itself, in the context `by`.
+#[cold]
+fn count_one(rq: &Rq, by: Context) {
+    let hctx = rq.hctx();
+    hctx.stats.completed(1, by);
+    if hctx.switches.get().latency() {
+        measure(hctx, core::iter::once(rq.view()), by);
+    }
+}
+
+/// Counts how long `ended` took, which are of `hctx` and end in the context `by`.
+#[inline(always)]
+fn measure<'a>(hctx: &HctxData, ended: impl Iterator<Item = RqRef<'a>>, by: Context) {
+    let Some(table) = hctx.stats.latency.table() else {
+        return;
+    };
+    let (over, row) = (table.over(hctx.switches.get()), Row::of(by));
+    let is_nap = |rq: RqRef<'_>| {
+        by == Context::Coop && rq.waiter().is_some_and(crate::wait::looks_after_nap)
+    };
+    for rq in ended {
+        let row = if is_nap(rq) { Row::NAP } else { row };
+        over.count(rq.kind(), row, rq.start());
+    }
+}
+
 /// Ends `rq`, whose completion was swallowed. From its time-out.
 #[cold]
 pub(crate) fn end_swallowed(rq: Rq) {
-    rq.hctx().stats.completed(1, Context::Sweep);
+    count_one(&rq, Context::Sweep);
     if let Some(waiter) = rq.waiter() {
         crate::wait::ended(waiter);
     }

@@ -14,6 +14,7 @@ use kernel::bindings;
 use kernel::ffi::{c_uint, c_void};
 use kernel::sync::Arc;
 
+use crate::blk::latency::Latency;
 use crate::platform::this_cpu_add;
 use crate::shims;
 use crate::shims_safe::hiops_counts_alloc;
@@ -188,6 +189,8 @@ impl Format {
 /// `counts` is from `hiops_counts_alloc`, and freed by the drop.
 pub(crate) struct DiskStats {
     counts: NonNull<shims::hiops_counts>,
+    /// How long its requests take.
+    pub(crate) latency: Latency,
 }
 
 /// What a disk's statistics have counted, to be looked at by way of its address.
@@ -277,7 +280,8 @@ impl DiskStats {
         let counts = NonNull::new(hiops_counts_alloc());
         // INVARIANT: just allocated.
         let counts = counts.ok_or(Error::NoMemory)?;
-        Ok(Self { counts })
+        let latency = Latency::new();
+        Ok(Self { counts, latency })
     }
 
     #[inline(always)]
@@ -385,6 +389,7 @@ impl DiskStats {
     /// Begins at zero again.
     pub(crate) fn reset(&self) {
         hiops_counts_reset(self.counts());
+        self.latency.reset_all();
     }
 }
 

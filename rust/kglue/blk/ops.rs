@@ -15,6 +15,7 @@ use kernel::ffi::{c_int, c_uint, c_void};
 use crate::adapter::{Adapter, Bus, HwQueue};
 use crate::blk::batch::end_swallowed;
 use crate::blk::hctx::{HctxData, Rq};
+use crate::blk::latency::now;
 use crate::blk::request::{Chain, RqRef};
 use crate::blk::DiskShared;
 use crate::bytes::io::Req;
@@ -32,6 +33,8 @@ struct Run<'a> {
     switches: Switches,
     /// It is of use to know which thread waits.
     noted: bool,
+    /// When they were handed over, if that is measured.
+    start: u64,
 }
 
 impl Iterator for Run<'_> {
@@ -43,6 +46,9 @@ impl Iterator for Run<'_> {
         let rq = self.rest.pop()?;
         // A request that is tried again does not come in a plug.
         let _ = rq.take_again();
+        if self.switches.latency() {
+            rq.own().start.set(self.start);
+        }
         track(&rq, self.switches, self.noted);
         Some(rq)
     }
@@ -55,6 +61,14 @@ fn track(rq: &Rq, switches: Switches, noted: bool) {
         true => wait::track(rq, switches.coop()),
         false => None,
     });
+}
+
+/// Notes that `rq` is handed over now, if that is measured.
+#[inline(always)]
+fn start(rq: &Rq, switches: Switches) {
+    if switches.latency() {
+        rq.own().start.set(now(switches));
+    }
 }
 
 /// Takes over `rq`, which comes from an elevator: it goes back where no tag is free, as the order
@@ -70,6 +84,7 @@ fn scheduled<C: Controller, B: Bus>(
     // Before anybody can end it; taken back where it does not come to that.
     if !again {
         data.stats.submitted(1);
+        start(&rq, data.switches.get());
     }
     match queue.io.try_submit(Req::Block(rq), last) {
         Ok(()) | Err(Req::Bytes(_)) => shims::HIOPS_STS_OK,
@@ -131,6 +146,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             rq.set_waiter(None);
         } else {
             data.stats.submitted(1);
+            start(&rq, switches);
             track(&rq, switches, queue.io.tracks(switches));
         }
         queue.io.submit(Req::Block(rq), last);
@@ -153,6 +169,10 @@ impl<C: Controller, B: Bus> Ops<C, B> {
                 left,
                 switches,
                 noted: queue.io.tracks(switches),
+                start: match switches.latency() {
+                    true => now(switches),
+                    false => 0,
+                },
             };
             // Plugs gather reads and writes only: what else hiops takes, `command` knows too.
             queue.io.submit_many(run.map(Req::Block));

@@ -27,6 +27,7 @@ use kernel::str::CStr;
 
 use crate::blk::gendisk::GenDisk;
 use crate::blk::hctx::{HctxData, Late, Lent, Offer, QueueRef, Rq};
+use crate::blk::latency::Kind;
 use crate::compat::zeroed;
 use crate::shims;
 
@@ -61,6 +62,9 @@ pub(crate) struct Own {
     again: Cell<bool>,
     /// In how many milliseconds it is tried again, if it is.
     pub(crate) delay_ms: Cell<u32>,
+    /// When blk-mq handed it over, by [`latency::now`](crate::blk::latency::now), if that was
+    /// measured then.
+    pub(crate) start: Cell<u64>,
 }
 
 /// What the block layer says of a request. What is not asked for costs nothing: the compiler leaves
@@ -229,6 +233,24 @@ impl<'a> RqRef<'a> {
             bindings::req_op_REQ_OP_WRITE_ZEROES => Some(Op::WriteZeroes),
             _ => None,
         }
+    }
+
+    /// What it is for who measures how long it takes.
+    #[inline(always)]
+    pub(crate) fn kind(self) -> Kind {
+        Kind::of(self.fields().cmd_flags as u8)
+    }
+
+    /// The thread that it is tracked with.
+    #[inline(always)]
+    pub(crate) fn waiter(self) -> Option<&'static Waiter<Offer, QueueRef>> {
+        self.fields().head.own.waiter.get()
+    }
+
+    /// When it was handed over.
+    #[inline(always)]
+    pub(crate) fn start(self) -> u64 {
+        self.fields().head.own.start.get()
     }
 
     /// What it asks for. An operation that hiops does not know never comes here: `queue_rq` refuses
@@ -603,6 +625,7 @@ impl Chain {
 ///
 /// # Invariants
 /// `next` is in a row that is not changed for `'a`, and that ends with null.
+#[derive(Clone)]
 pub(crate) struct Iter<'a> {
     next: Option<NonNull<bindings::request>>,
     alive: PhantomData<&'a Chain>,
