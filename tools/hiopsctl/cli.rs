@@ -195,6 +195,9 @@ pub(crate) struct StatOptions {
     /// Only these disks
     #[arg(value_name = "DISK")]
     pub(crate) disks: Vec<String>,
+    /// Show how long requests took, of disks that measure it (hiopsctl set DISK latency 1)
+    #[arg(short, long)]
+    pub(crate) latency: bool,
     /// Look again and again: on a terminal on a screen of its own, until q is pressed
     ///
     /// The arrows to the left and right choose the column that rows are sorted by, r the other

@@ -9,13 +9,16 @@ pub(crate) struct Value {
     /// In the order in which they are written.
     pub(crate) labels: crate::pairs::Pairs<String>,
     pub(crate) value: f64,
+    /// Of a histogram: which part of it, as the name ends.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) part: &'static str,
 }
 
 /// All values of a name.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Family {
     pub(crate) name: &'static str,
-    /// `counter` or `gauge`.
+    /// `counter`, `gauge` or `histogram`.
     #[serde(rename = "type")]
     pub(crate) kind: &'static str,
     pub(crate) help: &'static str,
@@ -34,12 +37,26 @@ impl Family {
         }
     }
 
+    /// One of histograms, whose values are added with [`Family::add_part`].
+    pub(crate) fn histogram(name: &'static str, help: &'static str) -> Self {
+        Self {
+            kind: "histogram",
+            ..Self::new(name, help)
+        }
+    }
+
     /// Adds a value.
     pub(crate) fn add(&mut self, labels: &[(&str, &str)], value: f64) {
+        self.add_part("", labels, value);
+    }
+
+    /// Adds a value whose name ends with `part`.
+    pub(crate) fn add_part(&mut self, part: &'static str, labels: &[(&str, &str)], value: f64) {
         let own = |(name, text): &(&str, &str)| (name.to_string(), text.to_string());
         self.values.push(Value {
             labels: crate::pairs::Pairs(labels.iter().map(own).collect()),
             value,
+            part,
         });
     }
 
@@ -53,7 +70,12 @@ impl Family {
         } = self;
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         let mut text = format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
-        for Value { labels, value } in &self.values {
+        for Value {
+            labels,
+            value,
+            part,
+        } in &self.values
+        {
             let labels: Vec<String> = (labels.0.iter())
                 .map(|(name, text)| format!("{name}=\"{}\"", escaped(text)))
                 .collect();
@@ -61,7 +83,7 @@ impl Family {
                 true => String::new(),
                 false => format!("{{{}}}", labels.join(",")),
             };
-            text.push_str(&format!("{name}{labels} {value}\n"));
+            text.push_str(&format!("{name}{part}{labels} {value}\n"));
         }
         text
     }

@@ -8,6 +8,7 @@
 //! * `machine`, `usage`: controllers and disks, and who uses them. `identity`: what drives call
 //!   themselves. `counters`, `learned`,
 //!   `blockstat`: what a disk's files say. `sample`, `rates`: two looks and what lies between.
+//! * `latency`: histograms of how long requests take; `latencies`: what is told of them.
 //! * `switches`, `list`, `status`, `stat` with `screen` and `view`, `handover`, `trace`, `report`
 //!   with `kmsg`, `cmdline`, `secrets` and `redact`, `metrics` with `exposition` and `replace`,
 //!   `nvme_list`, `smartd`, `check` with `devices`, `advise`, `enable` with `under`, `saved`,
@@ -43,6 +44,8 @@ mod identity;
 mod initramfs;
 mod kernels;
 mod kmsg;
+mod latencies;
+mod latency;
 mod learned;
 mod list;
 mod machine;

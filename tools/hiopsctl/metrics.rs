@@ -169,6 +169,7 @@ fn families(root: &Root) -> Result<Vec<Family>, Failure> {
         seconds(it.shared("max_tick_ns"))
     }));
     all.extend(learned(&sample));
+    all.push(crate::latencies::family(root));
     Ok(all)
 }
 

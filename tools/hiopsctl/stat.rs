@@ -23,6 +23,9 @@ pub(crate) fn run(root: &Root, out: &Out, options: &StatOptions) -> Result<(), F
         let way_out = "hiopsctl list shows what there is, hiopsctl bind ADDRESS hands it over";
         return Err(Failure::new("hiops serves no disk", way_out));
     }
+    if options.latency {
+        return crate::latencies::stat(root, out, options, &disks);
+    }
     let look = Look {
         root,
         disks,
@@ -60,6 +63,16 @@ pub(crate) fn run(root: &Root, out: &Out, options: &StatOptions) -> Result<(), F
     Ok(())
 }
 
+/// When the look after the one at `due` is due. What a look takes does not add up, and what was
+/// missed while the program was stopped is not made up for.
+pub(crate) fn next_look(due: Instant, interval: Duration) -> Instant {
+    let now = Instant::now();
+    match due.checked_add(interval) {
+        Some(due) if due > now => due,
+        _ => now,
+    }
+}
+
 /// What is looked at, and when.
 struct Look<'a> {
     root: &'a Root,
@@ -68,14 +81,8 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// When the look after the one at `due` is due. What a look takes does not add up, and what was
-    /// missed while the program was stopped is not made up for.
     fn next(&self, due: Instant) -> Instant {
-        let now = Instant::now();
-        match due.checked_add(self.interval) {
-            Some(due) if due > now => due,
-            _ => now,
-        }
+        next_look(due, self.interval)
     }
 }
 

@@ -25,11 +25,14 @@ const EOPNOTSUPP: i32 = 95;
 const EBUSY: i32 = 16;
 
 /// Files that are no settings: what they say is shown by other commands, or is nothing.
-const NO_SETTINGS: [&str; 7] = [
+const NO_SETTINGS: [&str; 10] = [
     "stats",
     "learned",
     "forecast",
     "quirks",
+    "latency_read",
+    "latency_write",
+    "latency_other",
     "rescan_controller",
     "reset_controller",
     "delete",
@@ -40,11 +43,11 @@ fn values(name: &str) -> &'static str {
     match name {
         "strategy" => "plain or coop",
         "mode" => "irq, poll or hybrid (or 0, 1, 2)",
-        "lazy" | "coop" | "bytes" | "predict" | "synchronous" => "0 or 1",
+        "lazy" | "coop" | "bytes" | "predict" | "synchronous" | "latency" => "0 or 1",
         "poll_interval_us" => "microseconds, 1 to 10000",
         "predict_window_us" => "microseconds, 1 to 100",
         "rescan_controller" | "reset_controller" | "delete" => "1",
-        "stats" => "reset",
+        "stats" | "latency_read" | "latency_write" | "latency_other" => "reset",
         "queue_depth" => "1 to what the drive takes",
         "cache_type" => "'write back' or 'write through'",
         "link_power_management_policy" => {
