@@ -184,7 +184,7 @@ class Vendored(unittest.TestCase):
 class Pages(unittest.TestCase):
     def entries(self, page):
         """What has an entry of its own there."""
-        return set(re.findall(r"^\.TP\n\.B ([a-z_]+)$", (PAGES / page).read_text(), re.M))
+        return set(re.findall(r"^\.T[PQ]\n\.B ([a-z_]+)$", (PAGES / page).read_text(), re.M))
 
     def test_every_switch_and_parameter_has_an_entry(self):
         sysfs = (TREE / "rust/kglue/sysfs.rs").read_text()

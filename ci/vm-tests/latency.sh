@@ -60,8 +60,8 @@ PY
 run() { # RW OPTION...
 	local rw=$1
 	shift
-	fio --name=l --rw="$rw" --bs=4k --output-format=json --lat_percentiles=1 --clat_percentiles=0 \
-		--percentile_list=50:90:99:99.9 "$@"
+	fio --name=l --rw="$rw" --bs=4k --output-format=json --lat_percentiles=1 \
+		--clat_percentiles=0 --percentile_list=50:90:99:99.9 "$@"
 }
 
 expect load modprobe hiops ram_disks=1 ram_size_mb=32 ram_latency_us=300 ram_queues=2 \
