@@ -178,6 +178,7 @@ if [ "${1:-}" = awake ]; then
 	records() {
 		local disk level kind part
 		local -A appends=()
+		# shellcheck disable=SC2153 # it comes from the environment
 		for disk in $DISKS; do
 			while read -r kind part; do
 				mkdir -p "/mnt/$part"
@@ -205,7 +206,6 @@ if [ "${1:-}" = awake ]; then
 	# Before the others: nobody has a disk's bytes while a partition is mounted.
 	records
 	jobs=()
-	# shellcheck disable=SC2153 # it comes from the environment
 	for disk in $DISKS; do
 		for kind in blocks bytes; do
 			{
