@@ -73,12 +73,14 @@ def options(parser):
     parser.add_argument("--model", default="tlc", help="one of bench/models (tlc)")
     parser.add_argument("--loads", default="psync-64,cold-64,fault-64", help="of bench/loads.py")
     parser.add_argument("--hiops", default="", help="'KEY=VALUE ...': switches of the disk")
+    parser.add_argument("--set", default="", help="KEY=NUMBER,...: other values of the model's; a "
+                        "file system needs store=1")
 
 
 def run(args):
     if not args.loads or any(load.disks > 1 for load in loads.chosen(args.loads)):
         raise Wrong("--loads takes loads of one disk")
-    model = models.load(args.model)
+    model = models.varied(models.load(args.model), args.set)
     result = boot.result_of(model, lambda scratch: command(args, model, scratch))
     result["hiops"] = args.hiops
     with open(os.path.join(HERE, "results", f"waits-{model.name}.json"), "w") as out:

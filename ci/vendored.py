@@ -75,8 +75,11 @@ def prune(lock, used, folder):
 
 
 def words(expression):
-    """The tokens of a licence expression; a slash is the older way to say OR."""
-    return re.findall(r"[()]|[^\s()]+", expression.replace("/", " OR "))
+    """The tokens of a licence expression; a slash is the older way to say OR. Of alternatives the
+    one with an exception is not taken."""
+    expression = expression.replace("/", " OR ")
+    expression = re.sub(r"\S+ WITH \S+ OR | OR \S+ WITH \S+", "", expression)
+    return re.findall(r"[()]|[^\s()]+", expression)
 
 
 def parse(tokens):

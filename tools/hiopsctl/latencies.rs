@@ -143,7 +143,7 @@ fn text(told: &Latencies) -> String {
         ">P99.9",
         "BUCKETS",
     ]);
-    let below = |ns: Option<u64>| ns.map_or_else(|| "longer".into(), |ns| nanoseconds(ns));
+    let below = |ns: Option<u64>| ns.map_or_else(|| "longer".into(), nanoseconds);
     for latency in told.latencies.iter().filter(|it| it.summary.count != 0) {
         let summary = &latency.summary;
         table.row([

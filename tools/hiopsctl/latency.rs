@@ -41,8 +41,11 @@ pub(crate) struct Summary {
     /// How many ended in each context.
     pub(crate) contexts: Pairs<u64>,
     /// Where each bucket ends that is not empty, and how many are in it.
-    pub(crate) buckets: Vec<(Option<u64>, u64)>,
+    pub(crate) buckets: Counts,
 }
+
+/// Where buckets end, `None` of the last, and how many are in each.
+pub(crate) type Counts = Vec<(Option<u64>, u64)>;
 
 /// The sum of counts.
 fn sum(counts: &[u64]) -> u64 {
@@ -111,7 +114,7 @@ impl Histogram {
     }
 
     /// Where each bucket ends, and how many are in it, whatever context ended them.
-    fn all(&self) -> Vec<(Option<u64>, u64)> {
+    fn all(&self) -> Counts {
         let buckets = self.buckets.iter();
         let all = buckets.map(|bucket| (bucket.end_ns, sum(&bucket.counts)));
         all.filter(|(_, count)| *count != 0).collect()
@@ -142,9 +145,9 @@ impl Histogram {
         }
     }
 
-    /// For each context that has ended anything: its name, where the buckets end and how many are
-    /// in each, and the nanoseconds that all took.
-    pub(crate) fn by_context(&self) -> Vec<(&str, Vec<(Option<u64>, u64)>, u64)> {
+    /// For each context that has ended anything: its name, its buckets, and the nanoseconds that all
+    /// took.
+    pub(crate) fn by_context(&self) -> Vec<(&str, Counts, u64)> {
         let contexts = self.contexts.iter().enumerate();
         let one = contexts.map(|(at, name)| {
             let count = |bucket: &Bucket| bucket.counts.get(at).copied().unwrap_or(0);
@@ -153,7 +156,7 @@ impl Histogram {
             let sum_ns = self.sums_ns.get(at).copied().unwrap_or(0);
             (name.as_str(), counts.collect(), sum_ns)
         });
-        one.filter(|(_, counts, _): &(_, Vec<(_, u64)>, _)| counts.iter().any(|(_, n)| *n != 0))
+        one.filter(|(_, counts, _): &(_, Counts, _)| counts.iter().any(|(_, n)| *n != 0))
             .collect()
     }
 }
