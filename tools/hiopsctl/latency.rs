@@ -145,8 +145,8 @@ impl Histogram {
         }
     }
 
-    /// For each context that has ended anything: its name, its buckets, and the nanoseconds that all
-    /// took.
+    /// For each context that has ended anything: its name, its buckets, and the nanoseconds that
+    /// all took.
     pub(crate) fn by_context(&self) -> Vec<(&str, Counts, u64)> {
         let contexts = self.contexts.iter().enumerate();
         let one = contexts.map(|(at, name)| {
