@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 # What cargo test says, as results. Sourced after report.sh and hung.sh.
 
-# Seconds after which one that says nothing hangs. The longest test takes two minutes.
-CARGO_SILENCE_S=${CARGO_SILENCE_S:-600}
+# Seconds after which one that says nothing hangs. The longest test takes two minutes; on a busy
+# machine it takes ten to build all of them, of which cargo says nothing.
+CARGO_SILENCE_S=${CARGO_SILENCE_S:-1200}
 
 # cargo_results PREFIX COMMAND...: a result for each test that COMMAND, a cargo test, runs, with
 # PREFIX before its name; everything else it says goes to stderr. One that ends before its tests
