@@ -48,7 +48,7 @@ impl PerStamp {
         Self(in_part.saturating_add(1).saturating_mul(1 << 4))
     }
 
-    /// The bucket of a time of so many stamps: below [`BUCKETS`].
+    /// The bucket of a time in stamps: below [`BUCKETS`].
     #[inline(always)]
     pub const fn bucket(self, stamps: u64) -> usize {
         // CAST: the upper half of 128 bits.
@@ -56,7 +56,7 @@ impl PerStamp {
     }
 }
 
-/// The bucket of a time of so many units.
+/// The bucket of a time in units.
 #[inline(always)]
 const fn bucket_of(units: u64) -> usize {
     let units = match units {
