@@ -50,14 +50,14 @@ class Version(unittest.TestCase):
         (self.tree / name).write_text(text)
         self.git("add", "-A")
         self.git("commit", "-qm", text)
-        return self.git("rev-parse", "HEAD")[:10]
+        return self.git("rev-parse", "HEAD")[:8]
 
     def version(self):
         return run("ci/version", cwd=self.tree)
 
     def test_without_git_it_is_of_what_is_there(self):
         first = self.version()
-        self.assertRegex(first, rf"^{re.escape(NUMBER)}\+git0\.[0-9a-f]{{10}}$")
+        self.assertRegex(first, rf"^{re.escape(NUMBER)}\+git0\.[0-9a-f]{{8}}$")
         (self.tree / "tools/tool").write_text("second\n")
         self.assertNotEqual(self.version(), first)
 
@@ -75,7 +75,7 @@ class Version(unittest.TestCase):
         clean = f"{NUMBER}+git1.{self.commit('Kbuild', 'one')}"
         (self.tree / "tools/tool").write_text("three\n")
         changed = self.version()
-        self.assertRegex(changed, rf"^{re.escape(clean)}\.[0-9a-f]{{10}}$")
+        self.assertRegex(changed, rf"^{re.escape(clean)}\.[0-9a-f]{{8}}$")
         (self.tree / "tools/new").write_text("new\n")
         self.assertNotIn(self.version(), (changed, clean))
 
