@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # What one sets, stays: on a server with systemd a drive is enabled, and is hiops' from the next
 # boot's initramfs on, with its file system and the switch that was saved; it is disabled, and is
-# nvme's again. hiopsctl doctor says each time what is wrong, and that nothing is.
+# nvme's again. hiopsctl doctor says each time what is wrong, and that nothing is. The timer writes
+# the counters meanwhile.
 # host
 # kernels: none
 # long: stock
@@ -12,10 +13,15 @@ if [ "${1:-}" = inside ]; then
 	HIOPS_VM_KERNEL=stock
 	. ci/vm-tests/guest-lib.sh
 	OLDEST=$3
+	METRICS=/var/lib/prometheus/node-exporter/hiops.prom
 	driver_of() { basename "$(readlink "/sys/bus/pci/devices/$1/driver")"; }
 	disk() { basename "$(readlink -f "/dev/disk/by-path/pci-$A-nvme-1")"; }
 	images() { stat -c '%n %i %y' /boot/initrd.img-* && sha256sum /etc/hiops/devices; }
 	whole() { expect "$1" sha256sum --quiet -c /data/sums; }
+	# It has run, and well.
+	settled() {
+		[ "$(systemctl show -P ActiveState -P Result "$1" | xargs)" = 'inactive success' ]
+	}
 	lacks="there is no module for kernel $OLDEST: a boot of it falls back to nvme and ahci"
 
 	case $2 in
@@ -57,6 +63,20 @@ if [ "${1:-}" = inside ]; then
 		same mounted "$(findmnt -nro SOURCE /data)" /dev/hiops0n1
 		whole whole
 		expect switch reads /sys/block/hiops0n1/hiops/poll_interval_us 77
+		# As it is where nobody has installed what reads it.
+		expect no-reader systemctl start --no-block hiops-metrics.service
+		expect no-reader-fails until_true 60 systemctl is-failed hiops-metrics.service
+		journal=$(journalctl -b --no-pager -u hiops-metrics)
+		expect no-reader-is-told grep -q 'its folder is not there: install' <<<"$journal"
+		mkdir -p "${METRICS%/*}"
+		expect timer systemctl enable --now hiops-metrics.timer
+		# Nothing of it is there before its first quarter of a minute is over.
+		expect metrics until_true 60 grep -q '^hiops_build_info{' "$METRICS"
+		expect of-the-disk grep -q '^hiops_[a-z_]*{.*disk="hiops0n1"' "$METRICS"
+		# It goes on: what is taken away comes again.
+		rm "$METRICS"
+		expect metrics-again until_true 60 test -s "$METRICS"
+		expect metrics-end until_true 60 settled hiops-metrics.service
 		tells 4 doctor "$lacks" hiopsctl doctor
 		same doctor-says-no-more "$(wc -l <"$OUT")" 1
 		umount /data

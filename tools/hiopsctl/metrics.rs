@@ -12,6 +12,7 @@ use crate::replace::replace;
 use crate::root::Root;
 use crate::sample::{ControllerSample, DiskSample, Sample};
 use serde::Serialize;
+use std::io;
 use std::path::Path;
 
 /// Counters of a disk: the name here, its name in `stats`, what it counts.
@@ -129,7 +130,21 @@ pub(crate) fn run(root: &Root, out: &Out, output: Option<&Path>) -> Result<(), F
         false => text(&all),
     };
     // The collector may read at any time. It reads names that end in .prom.
-    replace(output, text.as_bytes()).map_err(|error| Failure::io(output.display(), &error))
+    replace(output, text.as_bytes()).map_err(|error| not_written(output, &error))
+}
+
+/// Why `output` could not be replaced. A folder that is not there is what a timer meets where no
+/// node_exporter is installed.
+fn not_written(output: &Path, error: &io::Error) -> Failure {
+    let named = output.parent().filter(|folder| *folder != Path::new(""));
+    let Some(folder) = named.filter(|_| error.kind() == io::ErrorKind::NotFound) else {
+        return Failure::io(output.display(), error);
+    };
+    let folder = folder.display();
+    Failure::new(
+        format!("{}: its folder is not there", output.display()),
+        format!("install what reads it (node_exporter), or make {folder}, or name another file"),
+    )
 }
 
 /// CAST: Prometheus' numbers are doubles.

@@ -201,7 +201,15 @@ fn files_that_can_not_be_written_are_named() {
         1,
         &["none/x: No such file", "check the name"],
     );
-    machine.refuses(&["metrics", "-o", "none/x"], 1, &["none/x: No such file"]);
+    machine.refuses(
+        &["metrics", "-o", "none/x"],
+        1,
+        &[
+            "none/x: its folder is not there",
+            "node_exporter",
+            "make none",
+        ],
+    );
     machine.refuses(&["man", "there.txt"], 1, &["there.txt is no folder"]);
     machine.refuses(&["man", "none"], 1, &["none is no folder", "make it"]);
     let full = machine.command(&["list"]).stdout(full()).output().unwrap();
