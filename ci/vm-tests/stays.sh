@@ -20,7 +20,8 @@ if [ "${1:-}" = inside ]; then
 	whole() { expect "$1" sha256sum --quiet -c /data/sums; }
 	# It has run, and well.
 	settled() {
-		[ "$(systemctl show -P ActiveState -P Result "$1" | xargs)" = 'inactive success' ]
+		[ "$(systemctl show -P ActiveState "$1")" = inactive ] &&
+			[ "$(systemctl show -P Result "$1")" = success ]
 	}
 	lacks="there is no module for kernel $OLDEST: a boot of it falls back to nvme and ahci"
 
