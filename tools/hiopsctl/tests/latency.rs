@@ -7,31 +7,14 @@
 )]
 
 mod common;
+#[path = "common/histograms.rs"]
+mod histograms;
 
 use common::Machine;
+use histograms::measure;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
-
-const HEAD: &str = "below_ns irq lazy coop poll nap\n";
-
-/// What hiops0n1 measures: of its reads so many in each of two buckets.
-fn measure(machine: &Machine, fast: u64, slow: u64) {
-    let put =
-        |name: &str, text: &str| machine.put(&format!("sys/block/hiops0n1/hiops/{name}"), text);
-    let sum = fast * 90_000 + slow * 200_000;
-    put("latency", "1\n");
-    let lines = format!("96000 0 0 {fast} 0 0\n256000 {slow} 0 0 0 0\n");
-    put(
-        "latency_read",
-        &format!("{HEAD}{lines}sum_ns {sum} 0 0 0 0\n"),
-    );
-    put("latency_write", &format!("{HEAD}sum_ns 0 0 0 0 0\n"));
-    put(
-        "latency_other",
-        &format!("{HEAD}inf 0 1 0 0 0\nsum_ns 0 17000000000 0 0 0\n"),
-    );
-}
 
 fn ran(machine: &Machine, args: &[&str]) -> (Option<i32>, String, String) {
     let output = machine.command(args).output().unwrap();

@@ -9,13 +9,21 @@
 )]
 
 mod common;
+#[path = "common/histograms.rs"]
+mod histograms;
+#[path = "common/lab.rs"]
+mod lab;
 #[path = "common/schema.rs"]
 mod schema;
 
 use common::{Machine, OURS, THEIRS};
+use histograms::measure;
+use lab::{Lab, SHORT};
 use serde_json::{json, Value};
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 /// Commands that have no JSON of hiops' own.
 const WITHOUT: [&str; 1] = ["help"];
@@ -68,8 +76,42 @@ fn told(machine: &Machine, args: &[&str]) -> [Option<Value>; 2] {
     [ran.out, ran.err].map(|text| Some(serde_json::from_str(text.lines().next()?).unwrap()))
 }
 
-/// What each command says in every case that has another form, with its schema.
+/// What `stat --latency` says when nothing has ended, and when something has.
+fn latencies() -> [Value; 2] {
+    let machine = Machine::new();
+    measure(&machine, 1000, 7);
+    let mut command = machine.command(&["--json", "stat", "-l", "-w", "-i", "0.1"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut told = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let idle = told.next().unwrap();
+    measure(&machine, 1098, 9);
+    let busy = told.find(|it| it["latencies"][0]["count"] != 0).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    [idle, busy]
+}
+
+/// What `advise --ab` prints and keeps, on a kernel without io_uring.
+fn comparison() -> [Value; 2] {
+    let lab = Lab::new();
+    lab.0.put("proc/sys/kernel/io_uring_disabled", "2\n");
+    let ran = lab.run(&[&SHORT[..], &["--json"]].concat());
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    let kept = lab.0.read("hiops-advise-nvme0n1.json");
+    [ran.out, kept].map(|text| serde_json::from_str(&text).unwrap())
+}
+
+/// All that is said, with its schema.
 fn said() -> Vec<(&'static str, Value)> {
+    let mut said = commands_say();
+    said.extend(latencies().map(|it| ("stat-latency", it)));
+    said.extend(comparison().map(|it| ("advise-ab", it)));
+    said
+}
+
+/// What each command says in every case that has another form, with its schema.
+fn commands_say() -> Vec<(&'static str, Value)> {
     let machine = Machine::new();
     machine.partition("hiops0n1", "hiops0n1p1", "259:7");
     let mount = "36 35 259:7 / /srv rw - ext4 /dev/hiops0n1p1 rw\n";
