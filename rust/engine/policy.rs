@@ -860,34 +860,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interrupt_costs_a_tick_and_what_its_handler_does_first() {
-        let measured = Measured::new();
-        measured.set(Costs {
-            tick_ns: 3_000,
-            interrupt_ns: 4_000,
-            ..Costs::ASSUMED
-        });
-        assert_eq!(measured.get().interrupt_ns, 4_000);
-        (0..200).for_each(|_| measured.note_lead(9_000));
-        let costs = measured.get();
-        assert!((11_900..=12_000).contains(&costs.interrupt_ns), "{costs:?}");
-        assert_eq!(costs.tick_ns, 3_000);
-    }
-
-    #[test]
-    fn a_clock_that_does_not_run_measures_no_zero() {
-        let measured = Measured::new();
-        measured.set(Costs {
-            sleep_ns: 0,
-            yield_ns: 0,
-            tick_ns: 0,
-            interrupt_ns: 0,
-        });
-        let costs = measured.get();
-        assert!(costs.sleep_ns > 0 && costs.yield_ns > 0 && costs.tick_ns > 0);
-    }
-
-    #[test]
     fn one_slow_command_does_not_make_a_slow_device() {
         let batching = Batching::new(4, 32);
         batching.note_device(400_000);
