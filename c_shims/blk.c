@@ -45,76 +45,40 @@ void hiops_preempt_enable(void)
 	preempt_enable();
 }
 
-static struct hiops_counts __percpu *hiops_percpu(struct hiops_counts *counts)
+static u64 __percpu *hiops_percpu(u64 *numbers)
 {
-	return (struct hiops_counts __percpu __force *)(unsigned long)counts;
+	return (u64 __percpu __force *)(unsigned long)numbers;
 }
 
-struct hiops_counts *hiops_counts_alloc(void)
+u64 *hiops_percpu_alloc(unsigned int count)
 {
+	u64 __percpu *numbers = __alloc_percpu(count * sizeof(u64), __alignof__(u64));
+
 	/* By way of a number: to some compilers percpu is an address space. */
-	return (struct hiops_counts *)(unsigned long __force)alloc_percpu(struct hiops_counts);
+	return (u64 *)(unsigned long __force)numbers;
 }
 
-void hiops_counts_free(struct hiops_counts *counts)
+void hiops_percpu_free(u64 *numbers)
 {
-	free_percpu(hiops_percpu(counts));
+	free_percpu(hiops_percpu(numbers));
 }
 
-u64 hiops_counted(struct hiops_counts *counts, unsigned int which)
+u64 hiops_percpu_sum(u64 *numbers, unsigned int at)
 {
-	struct hiops_counts __percpu *all = hiops_percpu(counts);
 	u64 sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(all, cpu)->n[which]);
+		sum += READ_ONCE(per_cpu_ptr(hiops_percpu(numbers), cpu)[at]);
 	return sum;
 }
 
-void hiops_counts_reset(struct hiops_counts *counts)
+void hiops_percpu_reset(u64 *numbers, unsigned int from, unsigned int count)
 {
-	struct hiops_counts __percpu *all = hiops_percpu(counts);
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		memset(per_cpu_ptr(all, cpu), 0, sizeof(struct hiops_counts));
-}
-
-static struct hiops_latency __percpu *latency_percpu(struct hiops_latency *latency)
-{
-	return (struct hiops_latency __percpu __force *)(unsigned long)latency;
-}
-
-struct hiops_latency *hiops_latency_alloc(void)
-{
-	return (struct hiops_latency *)(unsigned long __force)alloc_percpu(struct hiops_latency);
-}
-
-void hiops_latency_free(struct hiops_latency *latency)
-{
-	free_percpu(latency_percpu(latency));
-}
-
-u64 hiops_latency_cell(struct hiops_latency *latency, unsigned int at)
-{
-	struct hiops_latency __percpu *all = latency_percpu(latency);
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(all, cpu)->n[at]);
-	return sum;
-}
-
-void hiops_latency_reset(struct hiops_latency *latency, unsigned int row)
-{
-	struct hiops_latency __percpu *all = latency_percpu(latency);
-	size_t cells = HIOPS_LATENCY_CELLS;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		memset(&per_cpu_ptr(all, cpu)->n[row * cells], 0, cells * sizeof(u64));
+		memset(per_cpu_ptr(hiops_percpu(numbers), cpu) + from, 0, count * sizeof(u64));
 }
 
 bool hiops_stamps_agree(void)

@@ -46,34 +46,15 @@ void hiops_submit_begin(void);
 void hiops_preempt_enable(void);
 
 /*
- * What is counted for a disk, on each CPU by itself: from any context, without an exchange
- * (this_cpu_add in kglue). `which` is below HIOPS_COUNTS.
+ * `count` numbers on each CPU by itself, all 0: added to from any context, without an exchange
+ * (this_cpu_add in kglue). NULL: there is no memory.
  */
-#define HIOPS_COUNTS 15
-struct hiops_counts {
-	u64 n[HIOPS_COUNTS];
-};
-struct hiops_counts *hiops_counts_alloc(void);
-void hiops_counts_free(struct hiops_counts *counts);
-/* The sum of all CPUs. */
-u64 hiops_counted(struct hiops_counts *counts, unsigned int which);
-void hiops_counts_reset(struct hiops_counts *counts);
-
-/*
- * How long a disk's requests took, on each CPU by itself, as above: for each row the buckets of
- * engine::latency, and behind them the sum.
- */
-#define HIOPS_LATENCY_ROWS 18
-#define HIOPS_LATENCY_CELLS 51
-struct hiops_latency {
-	u64 n[HIOPS_LATENCY_ROWS * HIOPS_LATENCY_CELLS];
-};
-struct hiops_latency *hiops_latency_alloc(void);
-void hiops_latency_free(struct hiops_latency *latency);
-/* The sum of all CPUs of the cell `at`, which is below HIOPS_LATENCY_ROWS * HIOPS_LATENCY_CELLS. */
-u64 hiops_latency_cell(struct hiops_latency *latency, unsigned int at);
-/* A row, one of HIOPS_LATENCY_ROWS, is 0 from now on. */
-void hiops_latency_reset(struct hiops_latency *latency, unsigned int row);
+u64 *hiops_percpu_alloc(unsigned int count);
+void hiops_percpu_free(u64 *numbers);
+/* The sum of all CPUs of the number `at`, which is one of them. */
+u64 hiops_percpu_sum(u64 *numbers, unsigned int at);
+/* `count` of them, from `from` on, are 0 from now on. */
+void hiops_percpu_reset(u64 *numbers, unsigned int from, unsigned int count);
 /* Whether the time stamp counter is the same on all CPUs, and its speed is known. */
 bool hiops_stamps_agree(void);
 

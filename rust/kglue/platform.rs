@@ -12,7 +12,7 @@
 //! device that is gone.
 
 use core::mem::size_of;
-use core::ops::Deref;
+use core::ops::{Deref, Range};
 use core::ptr::{read_volatile, write_volatile, NonNull};
 use core::sync::atomic::Ordering;
 use engine::Costs;
@@ -23,7 +23,7 @@ use kernel::bindings;
 use kernel::cpu::CpuId;
 use kernel::device::{Bound, Device};
 use kernel::dma::Coherent;
-use kernel::ffi::c_void;
+use kernel::ffi::{c_uint, c_void};
 use kernel::prelude::*;
 use kernel::sync::aref::{ARef, AlwaysRefCounted};
 use kernel::sync::Arc;
@@ -180,7 +180,7 @@ pub(crate) fn cpu() -> usize {
 /// context.
 ///
 /// # Safety
-/// `at` is a number in memory of `alloc_percpu`, which is changed in no other way.
+/// `at` is one of the numbers of a [`PerCpu`], which is there.
 #[inline(always)]
 pub(crate) unsafe fn this_cpu_add(at: *mut u64, n: u64) {
     // SAFETY: a CPU's copy of such memory lies where GS points to, as far on as `at` says
@@ -188,6 +188,60 @@ pub(crate) unsafe fn this_cpu_add(at: *mut u64, n: u64) {
     // comes between finding the copy and changing it.
     unsafe {
         core::arch::asm!("add qword ptr gs:[{}], {}", in(reg) at, in(reg) n, options(nostack));
+    }
+}
+
+/// `N` numbers, which each CPU counts by itself; sums are taken when a reader asks for them.
+///
+/// # Invariants
+/// They are `N` numbers from `hiops_percpu_alloc`, and freed by the drop.
+pub(crate) struct PerCpu<const N: usize>(NonNull<u64>);
+
+// SAFETY: any context may count, and take sums.
+unsafe impl<const N: usize> Send for PerCpu<N> {}
+// SAFETY: as above.
+unsafe impl<const N: usize> Sync for PerCpu<N> {}
+
+impl<const N: usize> PerCpu<N> {
+    /// All of them 0. Sleeps.
+    pub(crate) fn new() -> Result<Self, Error> {
+        // CAST: some hundreds.
+        let numbers = NonNull::new(shims_safe::hiops_percpu_alloc(N as c_uint));
+        // INVARIANT: just allocated.
+        numbers.map(Self).ok_or(Error::NoMemory)
+    }
+
+    /// Where [`this_cpu_add`] finds the number `at`, which is below `N`.
+    #[inline(always)]
+    pub(crate) fn at(&self, at: usize) -> *mut u64 {
+        self.0.as_ptr().wrapping_add(at)
+    }
+
+    /// The sum of all CPUs of the number `at`; 0: there is no such number. Any context.
+    pub(crate) fn sum(&self, at: usize) -> u64 {
+        if at >= N {
+            return 0;
+        }
+        // SAFETY: by the invariant; it is one of them.
+        // CAST: some hundreds.
+        unsafe { shims::hiops_percpu_sum(self.0.as_ptr(), at as c_uint) }
+    }
+
+    /// Those of `which`, as far as there are any, are 0 from now on. Any context.
+    pub(crate) fn reset(&self, which: Range<usize>) {
+        let end = which.end.min(N);
+        let from = which.start.min(end);
+        let count = end.wrapping_sub(from);
+        // SAFETY: by the invariant; all are some of them.
+        // CAST: some hundreds.
+        unsafe { shims::hiops_percpu_reset(self.0.as_ptr(), from as c_uint, count as c_uint) };
+    }
+}
+
+impl<const N: usize> Drop for PerCpu<N> {
+    fn drop(&mut self) {
+        // SAFETY: by the invariant; nothing is counted any more.
+        unsafe { shims::hiops_percpu_free(self.0.as_ptr()) };
     }
 }
 

@@ -9,7 +9,7 @@
 use core::sync::atomic::{AtomicBool, AtomicUsize};
 use kernel::bindings;
 use kernel::device::{Bound, Device};
-use kernel::ffi::{c_int, c_long};
+use kernel::ffi::{c_int, c_long, c_uint};
 
 use crate::shims;
 
@@ -76,12 +76,10 @@ unsafe extern "C" {
     /// The scheduler counts the thread of that number for less than the running one: it is nicer,
     /// or of class SCHED_IDLE. Any context.
     pub(crate) safe fn hiops_counts_for_less(pid: u32) -> bool;
-    /// How long a disk's requests took; null: there is no memory. Sleeps.
-    pub(crate) safe fn hiops_latency_alloc() -> *mut shims::hiops_latency;
     /// A stamp of one CPU can be held against that of another. Any context.
     pub(crate) safe fn hiops_stamps_agree() -> bool;
-    /// What is counted for a disk; null: there is no memory. Sleeps.
-    pub(crate) safe fn hiops_counts_alloc() -> *mut shims::hiops_counts;
+    /// So many numbers on each CPU; null: there is no memory. Sleeps.
+    pub(crate) safe fn hiops_percpu_alloc(count: c_uint) -> *mut u64;
     /// The lowest number that is free; negative: there is no memory. Sleeps.
     pub(crate) safe fn hiops_number_get() -> i32;
     /// Gives it back.
@@ -124,10 +122,8 @@ unsafe extern "C" {
     pub(crate) safe fn synchronize_rcu();
 }
 
-const _: [unsafe extern "C" fn() -> *mut shims::hiops_counts; 2] =
-    [shims::hiops_counts_alloc, hiops_counts_alloc];
-const _: [unsafe extern "C" fn() -> *mut shims::hiops_latency; 2] =
-    [shims::hiops_latency_alloc, hiops_latency_alloc];
+const _: [unsafe extern "C" fn(c_uint) -> *mut u64; 2] =
+    [shims::hiops_percpu_alloc, hiops_percpu_alloc];
 const _: [unsafe extern "C" fn(*mut shims::hiops_costs); 1] = [shims::hiops_measure_costs];
 const _: [unsafe extern "C" fn(c_int) -> *mut bindings::workqueue_struct; 2] =
     [shims::hiops_alloc_wq, hiops_alloc_wq];

@@ -11,13 +11,11 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use engine::{Context, Expected, Nap, Next, Switches, Thread, Waiter};
 use hal::{Command, Error, Unit};
 use kernel::bindings;
-use kernel::ffi::{c_uint, c_void};
+use kernel::ffi::c_void;
 use kernel::sync::Arc;
 
 use crate::blk::latency::Latency;
-use crate::platform::this_cpu_add;
-use crate::shims;
-use crate::shims_safe::hiops_counts_alloc;
+use crate::platform::{this_cpu_add, PerCpu};
 use crate::work::Pinned;
 
 /// A request that blk-mq handed to hiops, to be ended exactly once: by what takes it by value.
@@ -184,43 +182,12 @@ impl Format {
 
 /// What is counted for one disk. Each CPU counts by itself; sums are taken when a reader asks for
 /// them.
-///
-/// # Invariants
-/// `counts` is from `hiops_counts_alloc`, and freed by the drop.
 pub(crate) struct DiskStats {
-    counts: NonNull<shims::hiops_counts>,
+    /// By [`Count`].
+    counts: PerCpu<COUNTS>,
     /// How long its requests take.
     pub(crate) latency: Latency,
 }
-
-/// What a disk's statistics have counted, to be looked at by way of its address.
-///
-/// # Invariants
-/// `counts` is that of a [`DiskStats`], which is there for `'a`.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct Counts<'a> {
-    counts: NonNull<shims::hiops_counts>,
-    alive: PhantomData<&'a DiskStats>,
-}
-
-// Safe to call: they ask for counts that are there, and for the number of one of them, which the
-// types say. Each is as its header says it: see the constants below.
-unsafe extern "C" {
-    /// The sum of all CPUs. Any context.
-    safe fn hiops_counted(counts: Counts<'_>, which: Count) -> u64;
-    /// All of them are 0 from now on. Any context.
-    safe fn hiops_counts_reset(counts: Counts<'_>);
-}
-
-const _: [unsafe extern "C" fn(*mut shims::hiops_counts, c_uint) -> u64; 1] =
-    [shims::hiops_counted];
-const _: [unsafe extern "C" fn(*mut shims::hiops_counts); 1] = [shims::hiops_counts_reset];
-
-// SAFETY: any context may count, and take sums.
-unsafe impl Send for DiskStats {}
-// SAFETY: as above.
-unsafe impl Sync for DiskStats {}
 
 /// The sums of a disk.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
@@ -251,9 +218,8 @@ pub(crate) struct BytesSums {
     pub(crate) moved: u64,
 }
 
-/// Which of the counts, by its number in C.
+/// Which of the counts, by its number.
 #[derive(Clone, Copy)]
-#[repr(u32)]
 enum Count {
     Submitted = 0,
     Irq = 1,
@@ -272,33 +238,25 @@ enum Count {
     BytesMoved = 14,
 }
 
-const _: () = assert!(Count::BytesMoved as u32 + 1 == shims::HIOPS_COUNTS);
+/// How many there are.
+const COUNTS: usize = Count::BytesMoved as usize + 1;
 
 impl DiskStats {
     /// All of them 0. Sleeps.
     pub(crate) fn new() -> Result<Self, Error> {
-        let counts = NonNull::new(hiops_counts_alloc());
-        // INVARIANT: just allocated.
-        let counts = counts.ok_or(Error::NoMemory)?;
+        let counts = PerCpu::new()?;
         let latency = Latency::new();
         Ok(Self { counts, latency })
     }
 
     #[inline(always)]
     fn add(&self, which: Count, n: u64) {
-        let count = self.counts.as_ptr().cast::<u64>();
-        // SAFETY: by the invariant; `which` is one of the numbers there.
-        unsafe { this_cpu_add(count.wrapping_add(which as usize), n) };
-    }
-
-    fn counts(&self) -> Counts<'_> {
-        let (counts, alive) = (self.counts, PhantomData);
-        // INVARIANT: it is this one's, which is borrowed.
-        Counts { counts, alive }
+        // SAFETY: `which` is one of the numbers there.
+        unsafe { this_cpu_add(self.counts.at(which as usize), n) };
     }
 
     fn sum(&self, which: Count) -> u64 {
-        hiops_counted(self.counts(), which)
+        self.counts.sum(which as usize)
     }
 
     #[inline(always)]
@@ -388,15 +346,8 @@ impl DiskStats {
 
     /// Begins at zero again.
     pub(crate) fn reset(&self) {
-        hiops_counts_reset(self.counts());
+        self.counts.reset(0..COUNTS);
         self.latency.reset_all();
-    }
-}
-
-impl Drop for DiskStats {
-    fn drop(&mut self) {
-        // SAFETY: by the invariant; nothing is counted any more.
-        unsafe { shims::hiops_counts_free(self.counts.as_ptr()) };
     }
 }
 

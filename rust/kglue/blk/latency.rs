@@ -12,19 +12,16 @@
 //! What was handed over while nothing was measured has an old stamp of some other request, or none:
 //! older than the moment since which it is measured, and so not counted.
 
-use core::marker::PhantomData;
-use core::ptr::{null_mut, NonNull};
+use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use engine::latency::{end_ns, PerStamp, BUCKETS, PROBE};
 use engine::{Context, Switches};
 use hal::Error;
 use kernel::bindings;
-use kernel::ffi::c_uint;
 use kernel::prelude::*;
 
-use crate::platform::{now_ns, stamp, stamps_to_ns, this_cpu_add};
-use crate::shims;
-use crate::shims_safe::{hiops_latency_alloc, hiops_stamps_agree};
+use crate::platform::{now_ns, stamp, stamps_to_ns, this_cpu_add, PerCpu};
+use crate::shims_safe::hiops_stamps_agree;
 
 /// What a request asks for: a number below [`KINDS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +64,6 @@ const ROWS: usize = 6;
 /// Cells of a row: the buckets, and the sum.
 const CELLS: usize = BUCKETS + 1;
 
-const _: () = assert!(KINDS * ROWS == shims::HIOPS_LATENCY_ROWS as usize);
-const _: () = assert!(CELLS == shims::HIOPS_LATENCY_CELLS as usize);
 const _: () = assert!(Context::Sweep as usize + 1 == Row::NAP.0);
 
 /// Where the cells of a kind in a row begin.
@@ -94,11 +89,9 @@ pub(crate) fn now(switches: Switches) -> u64 {
 pub(crate) struct Latency(AtomicPtr<Table>);
 
 /// Those that are there.
-///
-/// # Invariants
-/// `cells` is from `hiops_latency_alloc`, and freed by the drop.
 pub(crate) struct Table {
-    cells: NonNull<shims::hiops_latency>,
+    /// [`CELLS`] for each kind in each row: see [`begin_of`].
+    cells: PerCpu<{ KINDS * ROWS * CELLS }>,
     /// What it is measured by, [`Switches::LATENCY_BY_CLOCK`] or none: that stays.
     clock: u8,
     scale: PerStamp,
@@ -106,44 +99,12 @@ pub(crate) struct Table {
     since: AtomicU64,
 }
 
-/// The cells of a table, to be looked at by way of its address.
-///
-/// # Invariants
-/// `cells` is that of a [`Table`], which is there for `'a`.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct Cells<'a> {
-    cells: NonNull<shims::hiops_latency>,
-    alive: PhantomData<&'a Table>,
-}
-
-// Safe to call: they ask for cells that are there, which the type says, and for the number of one
-// of them or of a row, which C looks at. Each is as its header says it: see the constants below.
-unsafe extern "C" {
-    /// The sum of all CPUs. Any context.
-    safe fn hiops_latency_cell(cells: Cells<'_>, at: c_uint) -> u64;
-    /// A row is 0 from now on. Any context.
-    safe fn hiops_latency_reset(cells: Cells<'_>, row: c_uint);
-}
-
-const _: [unsafe extern "C" fn(*mut shims::hiops_latency, c_uint) -> u64; 1] =
-    [shims::hiops_latency_cell];
-const _: [unsafe extern "C" fn(*mut shims::hiops_latency, c_uint); 1] =
-    [shims::hiops_latency_reset];
-
-// SAFETY: any context may count, and take sums.
-unsafe impl Send for Table {}
-// SAFETY: as above.
-unsafe impl Sync for Table {}
-
 impl Table {
     /// One with nothing in it. Sleeps.
     fn new() -> Result<Self, Error> {
         let by_counter = hiops_stamps_agree();
-        let cells = NonNull::new(hiops_latency_alloc());
-        // INVARIANT: just allocated.
         Ok(Self {
-            cells: cells.ok_or(Error::NoMemory)?,
+            cells: PerCpu::new()?,
             clock: match by_counter {
                 true => 0,
                 false => Switches::LATENCY_BY_CLOCK,
@@ -165,19 +126,9 @@ impl Table {
         Over { table, now, most }
     }
 
-    fn cells(&self) -> Cells<'_> {
-        let (cells, alive) = (self.cells, PhantomData);
-        // INVARIANT: it is this one's, which is borrowed.
-        Cells { cells, alive }
-    }
-
     /// The sum of all CPUs, of the rows that are told as one.
     fn cell(&self, kind: Kind, rows: &[Row], at: usize) -> u64 {
-        let cell = |row: &Row| {
-            // CAST: below 1000.
-            let at = begin_of(kind, *row).wrapping_add(at) as c_uint;
-            hiops_latency_cell(self.cells(), at)
-        };
+        let cell = |row: &Row| self.cells.sum(begin_of(kind, *row).wrapping_add(at));
         rows.iter().map(cell).fold(0, u64::wrapping_add)
     }
 
@@ -206,20 +157,12 @@ impl Over<'_> {
         if took > self.most {
             return;
         }
-        let cells = self.table.cells.as_ptr().cast::<u64>();
-        let cells = cells.wrapping_add(begin_of(kind, row));
-        // SAFETY: by the table's invariant; a row of a kind has the buckets, and the sum.
+        let cells = self.table.cells.at(begin_of(kind, row));
+        // SAFETY: a row of a kind has the buckets, and the sum.
         unsafe {
             this_cpu_add(cells.wrapping_add(self.table.scale.bucket(took)), 1);
             this_cpu_add(cells.wrapping_add(BUCKETS), took);
         }
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        // SAFETY: by the invariant; nothing is counted any more.
-        unsafe { shims::hiops_latency_free(self.cells.as_ptr()) };
     }
 }
 
@@ -279,9 +222,8 @@ impl Latency {
     pub(crate) fn reset(&self, kind: Kind) {
         if let Some(table) = self.table() {
             for row in (0..ROWS).map(Row) {
-                // CAST: one of eighteen.
-                let at = begin_of(kind, row).wrapping_div(CELLS) as c_uint;
-                hiops_latency_reset(table.cells(), at);
+                let begin = begin_of(kind, row);
+                table.cells.reset(begin..begin.wrapping_add(CELLS));
             }
         }
     }
