@@ -31,7 +31,7 @@ use crate::usage::{Usage, Use};
 use answer::Answer;
 use observed::{observe, Observed, Seen, Ticks, TICKS};
 pub(crate) use options::AdviseOptions;
-use rules::{pressure, Bus, Cpus, Load, Style, Why};
+use rules::{Bus, Cpus, Load, Threads, Why};
 use serde::Serialize;
 
 /// What is told of the machine and of each drive.
@@ -45,6 +45,11 @@ struct Advice {
     iowait: f64,
     /// The busiest CPU's.
     busiest: f64,
+    /// Threads that waited for I/O, and that ran or wanted a CPU.
+    blocked: f64,
+    runnable: f64,
+    /// A second.
+    context_switches: f64,
     drives: Vec<DriveAdvice>,
     /// Why it can't be told who uses the disks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,47 +91,45 @@ pub(crate) fn run(root: &Root, out: &Out, options: &AdviseOptions) -> Result<(),
 
 /// What of the CPUs the rules are about.
 fn cpus(observed: &Observed) -> Cpus {
-    let busy = |cpu: &Ticks| cpu.share(cpu.busy());
     let all = &observed.cpus;
-    let busiest = all.iter().max_by(|a, b| busy(a).total_cmp(&busy(b)));
+    let most = |of: fn(&Ticks) -> u64| all.iter().map(|cpu| cpu.share(of(cpu))).fold(0.0, f64::max);
+    let busy: f64 = all.iter().map(|cpu| cpu.share(cpu.busy())).sum();
     Cpus {
         count: all.len(),
         // CAST: some thousands of CPUs.
-        busy: all.iter().map(busy).sum::<f64>() / all.len().max(1) as f64,
-        busiest: busiest.map_or(0.0, busy),
-        computes: busiest.map_or(0.0, |cpu| cpu.share(cpu.user)),
+        busy: busy / all.len().max(1) as f64,
+        busiest: most(|cpu| cpu.busy()),
+        computes: most(|cpu| cpu.user),
     }
 }
 
 /// What a drive takes for an I/O, in µs.
 fn drive_us(seen: &Seen) -> Option<f64> {
-    let ios = seen.reads.saturating_add(seen.writes);
+    let ios = seen.ios();
     // CAST: counts of some minutes.
     (ios > 0).then(|| seen.in_queue_ms as f64 * 1e3 / ios as f64)
 }
 
-/// The pressure of all drives together: on those CPUs that are busy, as a load that runs on one is
-/// short of that one.
-fn pressure_of_all(observed: &Observed, cpus: &Cpus) -> f64 {
+/// What the threads of this machine do, who are not told apart by the drive that they use.
+fn threads(observed: &Observed) -> Threads {
+    let mut all = Seen::default();
+    for seen in observed.disks.values() {
+        all.reads = all.reads.saturating_add(seen.ios());
+        all.in_queue_ms = all.in_queue_ms.saturating_add(seen.in_queue_ms);
+    }
     // CAST: as above.
-    let ticks = |of: fn(&Ticks) -> u64| {
-        observed.cpus.iter().map(of).fold(0, u64::saturating_add) as f64 / TICKS
+    let ios = all.ios().max(1) as f64;
+    let us = |of: fn(&Ticks) -> u64| {
+        let ticks = observed.cpus.iter().map(of).fold(0, u64::saturating_add);
+        ticks as f64 / TICKS * 1e6 / ios
     };
-    let ios = (observed.disks.values()).map(|seen| seen.reads.saturating_add(seen.writes));
-    let ios = ios.fold(0, u64::saturating_add);
-    let cpu_us = ticks(|cpu| cpu.kernel) * 1e6 / ios.max(1) as f64;
-    let of = |seen: &Seen| pressure(seen.deepest as f64, cpu_us, drive_us(seen).unwrap_or(0.0));
-    let all: f64 = observed.disks.values().map(of).sum();
-    all / (cpus.busy * cpus.count as f64).max(1.0)
-}
-
-/// How those wait that do I/O: who keeps a queue full waits as one thread, if at all.
-fn style(observed: &Observed) -> Style {
-    let depth: f64 = observed.disks.values().map(|seen| seen.depth).sum();
-    if observed.blocked * 2.0 >= depth {
-        Style::Threads
-    } else {
-        Style::Queue
+    Threads {
+        blocked: observed.blocked,
+        runnable: observed.runnable,
+        switches: observed.switches as f64 / ios,
+        cpu_us: us(|cpu| cpu.kernel),
+        program_us: us(|cpu| cpu.user),
+        drive_us: drive_us(&all).unwrap_or(0.0),
     }
 }
 
@@ -137,21 +140,19 @@ fn advice(
     usage: &Result<Usage, Failure>,
 ) -> Advice {
     let cpus = cpus(observed);
-    let pressure = pressure_of_all(observed, &cpus);
+    let threads = threads(observed);
     let of_disk = |one: &Controller, disk: &Disk| {
         let seen = observed.disks.get(&disk.name).copied().unwrap_or_default();
         let queue = |file: &str| root.number(&format!("/sys/block/{}/queue/{file}", disk.name));
         // CAST: as above.
-        let ios = seen.reads.saturating_add(seen.writes) as f64;
+        let ios = seen.ios() as f64;
         let load = Load {
             bus: bus(one.kind),
             rotates: queue("rotational") == Some(1),
             iops: ios / observed.seconds.max(1e-3),
             writes: seen.writes as f64 / ios.max(1.0),
-            depth: seen.deepest as f64,
             drive_us: drive_us(&seen).unwrap_or(0.0),
-            style: style(observed),
-            pressure,
+            threads,
             cpus,
         };
         let (answer, why) = rules::advise(&load);
@@ -183,6 +184,10 @@ fn advice(
         programs: mean(|cpu| cpu.user),
         iowait: mean(|cpu| cpu.iowait),
         busiest: cpus.busiest,
+        blocked: observed.blocked,
+        runnable: observed.runnable,
+        // CAST: as above.
+        context_switches: observed.switches as f64 / observed.seconds.max(1e-3),
         drives: disks.map(|(one, disk)| of_disk(one, disk)).collect(),
         unknown_users: usage.as_ref().err().map(ToString::to_string),
     }

@@ -32,6 +32,10 @@ pub(crate) struct Stat {
     pub(crate) cpus: Vec<Ticks>,
     /// Threads that wait for I/O.
     pub(crate) blocked: u64,
+    /// Threads that run or want a CPU, the one that reads this among them.
+    pub(crate) running: u64,
+    /// Context switches since boot.
+    pub(crate) switches: u64,
 }
 
 impl Ticks {
@@ -88,10 +92,13 @@ impl Stat {
                 continue;
             };
             let number = name.strip_prefix("cpu").unwrap_or_default();
-            if !number.is_empty() {
-                stat.cpus.extend(Ticks::parse(rest));
-            } else if name == "procs_blocked" {
-                stat.blocked = rest.trim().parse().unwrap_or(0);
+            let count = || rest.trim().parse().unwrap_or(0);
+            match name {
+                _ if !number.is_empty() => stat.cpus.extend(Ticks::parse(rest)),
+                "procs_blocked" => stat.blocked = count(),
+                "procs_running" => stat.running = count(),
+                "ctxt" => stat.switches = count(),
+                _ => {}
             }
         }
         stat
@@ -132,9 +139,16 @@ pub(crate) struct Seen {
     pub(crate) writes: u64,
     /// The sum over all requests of the time that they took.
     pub(crate) in_queue_ms: u64,
-    /// Requests under way, at the most and as a mean of the looks.
+    /// Requests under way, at the most of the looks, and as a mean over time.
     pub(crate) deepest: u64,
     pub(crate) depth: f64,
+}
+
+impl Seen {
+    /// Reads and writes.
+    pub(crate) fn ios(&self) -> u64 {
+        self.reads.saturating_add(self.writes)
+    }
 }
 
 /// All that was seen.
@@ -144,6 +158,10 @@ pub(crate) struct Observed {
     pub(crate) cpus: Vec<Ticks>,
     /// Threads that waited for I/O, as a mean of the looks.
     pub(crate) blocked: f64,
+    /// Threads other than this one that ran or wanted a CPU, likewise.
+    pub(crate) runnable: f64,
+    /// Context switches.
+    pub(crate) switches: u64,
     pub(crate) disks: BTreeMap<String, Seen>,
 }
 
@@ -157,36 +175,41 @@ pub(crate) fn observe(root: &Root, disks: &[String], seconds: f64) -> Result<Obs
     let before: Vec<BlockStat> = disks.iter().map(block).collect();
     let first = Stat::read(root)?;
     let begin = Instant::now();
-    let mut blocked = 0;
-    let mut inflight = vec![(0u64, 0u64); disks.len()];
+    let (mut blocked, mut runnable) = (0u64, 0u64);
+    let mut deepest = vec![0u64; disks.len()];
     for _ in 0..LOOKS {
         std::thread::sleep(pause);
-        blocked += Stat::read(root)?.blocked;
-        for (disk, (sum, most)) in disks.iter().zip(&mut inflight) {
-            let now = Inflight::of(root, disk).unwrap_or_default().all();
-            *sum = sum.saturating_add(now);
-            *most = now.max(*most);
+        let now = Stat::read(root)?;
+        blocked = blocked.saturating_add(now.blocked);
+        runnable = runnable.saturating_add(now.running.saturating_sub(1));
+        for (disk, most) in disks.iter().zip(&mut deepest) {
+            *most = (*most).max(Inflight::of(root, disk).unwrap_or_default().all());
         }
     }
     let last = Stat::read(root)?;
+    let seconds = begin.elapsed().as_secs_f64();
     // CAST: means of counts of some thousands.
     let mean = |sum: u64| sum as f64 / f64::from(LOOKS);
-    let seen = |((disk, before), (sum, most)): ((&String, &BlockStat), &(u64, u64))| {
+    let seen = |((disk, before), most): ((&String, &BlockStat), &u64)| {
         let now = block(disk);
+        let in_queue_ms = now.in_queue_ms.saturating_sub(before.in_queue_ms);
         let seen = Seen {
             reads: now.reads.saturating_sub(before.reads),
             writes: now.writes.saturating_sub(before.writes),
-            in_queue_ms: now.in_queue_ms.saturating_sub(before.in_queue_ms),
+            in_queue_ms,
             deepest: *most,
-            depth: mean(*sum),
+            // Not of the looks: while one is taken, little is begun. CAST: ms of some minutes.
+            depth: in_queue_ms as f64 / 1e3 / seconds.max(1e-3),
         };
         (disk.clone(), seen)
     };
     Ok(Observed {
-        seconds: begin.elapsed().as_secs_f64(),
+        seconds,
         cpus: last.since(&first),
         blocked: mean(blocked),
-        disks: disks.iter().zip(&before).zip(&inflight).map(seen).collect(),
+        runnable: mean(runnable),
+        switches: last.switches.saturating_sub(first.switches),
+        disks: disks.iter().zip(&before).zip(&deepest).map(seen).collect(),
     })
 }
 
@@ -195,7 +218,7 @@ mod tests {
     use super::*;
 
     const BEFORE: &str = "cpu  30 0 30 300 30 0 0 0 0 0\ncpu0 10 5 20 100 7 2 3 1 0 0\n\
-                          cpu1 1 1 1 1 1 1 1 1 0 0\nintr 5 6\nprocs_running 3\nprocs_blocked 4\n";
+                          cpu1 1 1 1 1 1 1 1 1 0 0\nintr 5 6\nprocs_running 3\nprocs_blocked 4\nctxt 99\n";
 
     #[test]
     fn ticks_are_told_by_what_they_were_for() {
@@ -207,7 +230,8 @@ mod tests {
             iowait: 7,
             steal: 1,
         };
-        assert_eq!((stat.cpus.len(), stat.blocked), (2, 4));
+        assert_eq!((stat.cpus.len(), stat.switches), (2, 99));
+        assert_eq!((stat.running, stat.blocked), (3, 4));
         assert_eq!(stat.cpus[0], first);
         let later = BEFORE.replace("cpu0 10 5 20 100 7", "cpu0 20 15 70 130 6");
         let grown = Stat::parse(&later).since(&stat)[0];

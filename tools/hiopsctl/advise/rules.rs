@@ -2,37 +2,33 @@
 //! What hiops would make of a load, by the rules that `docs/results.md` found. No file is read
 //! here.
 //!
-//! All turns on one figure, the *pressure*: how many times over the CPU work of all I/Os that are
-//! under way fills the time that the drive has for them. Below one the device is what is waited
-//! for, and hiops makes no difference on NVMe. Above it CPUs are what is short.
+//! Threads that wait turn on one figure, the *pressure*: how many times over the CPU work of all
+//! I/Os that they would have under way fills the time that the drive has for them. Below one the
+//! device is what is waited for, and hiops makes no difference on NVMe. Above it CPUs are what is
+//! short. How many they would have is how many there are, asleep or runnable: of those that want a
+//! CPU the drive knows nothing.
+//!
+//! Of a thread that keeps a queue full nobody outside sees how full: where it never waits, a CPU
+//! is what it is short of.
 
 use super::answer::Answer;
 
 /// Threads that wait are short of CPU from here on.
 const SHORT: f64 = 1.25;
-/// And beside threads that compute, which take what is left.
+/// And beside programs that compute, which take what is left.
 const SHORT_BESIDE: f64 = 3.0;
-/// A thread that keeps a queue full is from here on.
-const SHORT_QUEUE: f64 = 1.0;
-/// Of the CPU that others leave it has to fill at least so much.
-const LEFT: f64 = 0.5;
 /// A CPU that is busy for so much of the time is full.
 const FULL: f64 = 0.9;
-/// Less than this computes nothing.
-const COMPUTES: f64 = 0.05;
-/// A drive that takes no longer, in µs, is as fast as those on which few in flight lose.
-const FAST_US: f64 = 20.0;
-/// From how many in flight on, and up to how many, those lose.
-const FEW: std::ops::RangeInclusive<f64> = 3.5..=6.5;
-
-/// How programs wait for their I/O.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Style {
-    /// Threads, each for its own.
-    Threads,
-    /// One keeps many in flight (io_uring, libaio).
-    Queue,
-}
+/// Programs that take more of a CPU compute: those that only read had up to so much of one.
+const COMPUTES: f64 = 0.35;
+/// Threads that wait switch to another at least so often for an I/O; who keeps a queue full, and
+/// finds its next answers there, does not.
+const SWITCHES: f64 = 0.9;
+/// Who waits for I/O for no more of the time keeps a CPU busy.
+const NEVER: f64 = 0.25;
+/// A drive that takes no longer than so many times what an I/O takes of a CPU is one on which few
+/// in flight lose.
+const FAST: f64 = 7.0;
 
 /// The interface that a drive is behind.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -47,9 +43,26 @@ pub(crate) struct Cpus {
     pub(crate) count: usize,
     /// Busy time of all, as a share of all of theirs.
     pub(crate) busy: f64,
-    /// Of the busiest one: what it does, and what of this is no I/O.
+    /// Of the busiest one.
     pub(crate) busiest: f64,
+    /// What programs take of a CPU, at the most.
     pub(crate) computes: f64,
+}
+
+/// What threads do, of the whole machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Threads {
+    /// How many wait for I/O.
+    pub(crate) blocked: f64,
+    /// How many run or want a CPU.
+    pub(crate) runnable: f64,
+    /// Context switches an I/O.
+    pub(crate) switches: f64,
+    /// CPU time an I/O in the kernel, and in programs, in µs.
+    pub(crate) cpu_us: f64,
+    pub(crate) program_us: f64,
+    /// What the drives take for one, in µs.
+    pub(crate) drive_us: f64,
 }
 
 /// What is known of a drive and its load.
@@ -60,13 +73,9 @@ pub(crate) struct Load {
     pub(crate) iops: f64,
     /// The share of writes.
     pub(crate) writes: f64,
-    /// I/Os under way, at the most.
-    pub(crate) depth: f64,
-    /// What the drive takes for one, in µs.
+    /// What the drive takes for one I/O, in µs.
     pub(crate) drive_us: f64,
-    pub(crate) style: Style,
-    /// Of all drives together.
-    pub(crate) pressure: f64,
+    pub(crate) threads: Threads,
     pub(crate) cpus: Cpus,
 }
 
@@ -79,68 +88,84 @@ pub(crate) enum Why {
     AllFull,
     SataShort,
     Sata,
-    FewOnFast,
+    FewOrMany,
     ThreadsShort,
     ThreadsShortBeside,
     QueueShort,
     Device,
 }
 
-/// How many times over `depth` I/Os fill a CPU, each of which takes `cpu_us` of it and `drive_us`
-/// of the drive.
-pub(crate) fn pressure(depth: f64, cpu_us: f64, drive_us: f64) -> f64 {
-    if drive_us > 0.0 {
-        depth * cpu_us / drive_us
-    } else {
-        0.0
+impl Load {
+    /// Each waits for its own I/O; else few keep many in flight (io_uring, libaio).
+    fn are_threads(&self) -> bool {
+        self.threads.switches >= SWITCHES
+    }
+
+    fn computes(&self) -> bool {
+        self.cpus.computes >= COMPUTES
+    }
+
+    /// How many times over those threads fill the CPUs that are busy, as a load that runs on one
+    /// is short of that one. Programs' own time counts where none computes; where one does, as many
+    /// of those that want a CPU compute as CPU time goes into that.
+    fn pressure(&self) -> f64 {
+        let all = &self.threads;
+        let (computing, cpu_us) = match self.computes() {
+            true => (all.runnable * self.cpus.computes.min(1.0), all.cpu_us),
+            false => (0.0, all.cpu_us + all.program_us),
+        };
+        let many = all.blocked + all.runnable - computing;
+        if all.drive_us > 0.0 {
+            // CAST: some thousands of CPUs.
+            let busy = self.cpus.busy * self.cpus.count as f64;
+            many * cpu_us / all.drive_us / busy.max(1.0)
+        } else {
+            0.0
+        }
     }
 }
 
 /// The answer, and why.
 pub(crate) fn advise(load: &Load) -> (Answer, Why) {
     let cpus = load.cpus;
-    let computes = cpus.computes >= COMPUTES;
-    let threads = load.style == Style::Threads;
     if load.iops < 1.0 {
         (Answer::NoDifference, Why::Idle)
     } else if load.rotates {
         (Answer::NoDifference, Why::Rotates)
     } else if load.writes > 0.5 {
         (Answer::NoDifference, Why::Writes)
-    } else if threads && computes && cpus.count > 1 && cpus.busy >= FULL {
+    } else if load.are_threads() && load.computes() && cpus.count > 1 && cpus.busy >= FULL {
         match load.bus {
             Bus::Sata => (Answer::No, Why::AllFull),
             Bus::Nvme => (Answer::NoDifference, Why::AllFull),
         }
     } else {
         match load.bus {
-            Bus::Sata if load.pressure >= SHORT => (Answer::Yes, Why::SataShort),
+            Bus::Sata if load.pressure() >= SHORT => (Answer::Yes, Why::SataShort),
             Bus::Sata => (Answer::Yes, Why::Sata),
-            Bus::Nvme => of_nvme(load, computes),
+            Bus::Nvme => of_nvme(load),
         }
     }
 }
 
-fn of_nvme(load: &Load, computes: bool) -> (Answer, Why) {
-    let full = load.cpus.busiest >= FULL;
-    match load.style {
-        Style::Queue if FEW.contains(&load.depth) && load.drive_us <= FAST_US => {
-            (Answer::No, Why::FewOnFast)
+fn of_nvme(load: &Load) -> (Answer, Why) {
+    let threads = &load.threads;
+    if load.cpus.busiest < FULL {
+        (Answer::NoDifference, Why::Device)
+    } else if !load.are_threads() {
+        match threads.blocked <= NEVER {
+            true if load.drive_us <= FAST * (threads.cpu_us + threads.program_us) => {
+                (Answer::Depends, Why::FewOrMany)
+            }
+            true => (Answer::Yes, Why::QueueShort),
+            false => (Answer::NoDifference, Why::Device),
         }
-        Style::Queue
-            if full
-                && load.pressure >= SHORT_QUEUE
-                && load.pressure * (1.0 - load.cpus.computes) >= LEFT =>
-        {
-            (Answer::Yes, Why::QueueShort)
-        }
-        Style::Threads if full && !computes && load.pressure >= SHORT => {
-            (Answer::Yes, Why::ThreadsShort)
-        }
-        Style::Threads if full && computes && load.pressure >= SHORT_BESIDE => {
-            (Answer::Yes, Why::ThreadsShortBeside)
-        }
-        _ => (Answer::NoDifference, Why::Device),
+    } else if !load.computes() && load.pressure() >= SHORT {
+        (Answer::Yes, Why::ThreadsShort)
+    } else if load.computes() && load.pressure() >= SHORT_BESIDE {
+        (Answer::Yes, Why::ThreadsShortBeside)
+    } else {
+        (Answer::NoDifference, Why::Device)
     }
 }
 
@@ -162,13 +187,13 @@ impl Why {
                  full, and a third less CPU an I/O"
             }
             Self::Sata => "SATA: a fifth less CPU an I/O, and 2 to 12 % more IOPS",
-            Self::FewOnFast => {
-                "4 to 6 in flight on a drive this fast: 1 to 7 % fewer IOPS, as its completions \
-                 are found later"
+            Self::FewOrMany => {
+                "CPUs are short, on a drive this fast: up to 1.24 times the IOPS with 8 in flight \
+                 or more, but 1 to 7 % fewer with 4 to 6"
             }
             Self::ThreadsShort => {
                 "CPUs are short, and threads wait: up to 1.4 times the IOPS for 0.7 of the CPU an \
-                 I/O there, p99 a quarter"
+                 I/O there, p99 a quarter; 3 to 5 % more beside threads that compute"
             }
             Self::ThreadsShortBeside => {
                 "CPUs are short, but others compute: 3 to 5 % more IOPS there"
@@ -186,21 +211,28 @@ impl Why {
 mod tests {
     use super::*;
 
+    /// 64 threads on a drive of 80 µs, for each of whose reads a CPU works 2.5 µs, 0.5 of them
+    /// outside the kernel.
     fn load() -> Load {
         Load {
             bus: Bus::Nvme,
             rotates: false,
             iops: 100_000.0,
             writes: 0.0,
-            depth: 64.0,
             drive_us: 80.0,
-            style: Style::Threads,
-            pressure: 2.0,
+            threads: Threads {
+                blocked: 20.0,
+                runnable: 44.0,
+                switches: 1.0,
+                cpu_us: 2.0,
+                program_us: 0.5,
+                drive_us: 80.0,
+            },
             cpus: Cpus {
                 count: 4,
-                busy: 0.5,
+                busy: 0.25,
                 busiest: 1.0,
-                computes: 0.0,
+                computes: 0.2,
             },
         }
     }
@@ -221,10 +253,15 @@ mod tests {
         use Answer::{NoDifference, Yes};
         check(&[
             (|_| (), Yes, Why::ThreadsShort),
-            (|l| l.pressure = 1.25, Yes, Why::ThreadsShort),
-            (|l| l.pressure = 1.24, NoDifference, Why::Device),
+            // Those that want a CPU count as those that wait do.
+            (|l| l.threads.runnable = 20.0, Yes, Why::ThreadsShort),
+            (|l| l.threads.runnable = 19.9, NoDifference, Why::Device),
+            (|l| l.threads.blocked = 0.0, Yes, Why::ThreadsShort),
             (|l| l.cpus.busiest = 0.9, Yes, Why::ThreadsShort),
             (|l| l.cpus.busiest = 0.89, NoDifference, Why::Device),
+            // The same work of two CPUs.
+            (|l| l.cpus.busy = 0.4, Yes, Why::ThreadsShort),
+            (|l| l.cpus.busy = 0.41, NoDifference, Why::Device),
             (|l| l.iops = 0.9, NoDifference, Why::Idle),
             (|l| l.rotates = true, NoDifference, Why::Rotates),
             (|l| l.writes = 0.5, Yes, Why::ThreadsShort),
@@ -235,24 +272,27 @@ mod tests {
     #[test]
     fn beside_others_that_compute_less_is_left() {
         use Answer::{No, NoDifference, Yes};
-        fn beside(load: &mut Load, busy: f64) {
-            (load.cpus.computes, load.cpus.busy, load.pressure) = (0.05, busy, 3.0);
+        /// Half of what wants a CPU computes: with 200 the pressure is three.
+        fn beside(load: &mut Load, runnable: f64, busy: f64) {
+            (load.cpus.computes, load.cpus.busy) = (0.5, busy);
+            load.threads.runnable = runnable;
         }
         check(&[
-            (|l| l.cpus.computes = 0.04, Yes, Why::ThreadsShort),
-            (|l| l.cpus.computes = 0.05, NoDifference, Why::Device),
-            (|l| beside(l, 0.89), Yes, Why::ThreadsShortBeside),
-            (|l| beside(l, 0.9), NoDifference, Why::AllFull),
+            (|l| l.cpus.computes = 0.34, Yes, Why::ThreadsShort),
+            (|l| l.cpus.computes = 0.35, NoDifference, Why::Device),
+            (|l| beside(l, 200.0, 0.2), Yes, Why::ThreadsShortBeside),
+            (|l| beside(l, 199.9, 0.2), NoDifference, Why::Device),
+            (|l| beside(l, 900.0, 0.89), Yes, Why::ThreadsShortBeside),
+            (|l| beside(l, 900.0, 0.9), NoDifference, Why::AllFull),
             (
-                |l| (beside(l, 0.9), l.cpus.count = 1).1,
+                |l| (beside(l, 900.0, 0.9), l.cpus.count = 1).1,
                 Yes,
                 Why::ThreadsShortBeside,
             ),
-            (|l| (beside(l, 0.9), l.bus = Bus::Sata).1, No, Why::AllFull),
             (
-                |l| (beside(l, 0.9), l.style = Style::Queue).1,
-                Yes,
-                Why::QueueShort,
+                |l| (beside(l, 900.0, 0.9), l.bus = Bus::Sata).1,
+                No,
+                Why::AllFull,
             ),
         ]);
     }
@@ -262,7 +302,11 @@ mod tests {
         use Answer::{NoDifference, Yes};
         check(&[
             (|l| l.bus = Bus::Sata, Yes, Why::SataShort),
-            (|l| (l.bus, l.pressure) = (Bus::Sata, 0.1), Yes, Why::Sata),
+            (
+                |l| (l.bus, l.threads.runnable) = (Bus::Sata, 0.0),
+                Yes,
+                Why::Sata,
+            ),
             (
                 |l| (l.bus, l.rotates) = (Bus::Sata, true),
                 NoDifference,
@@ -272,44 +316,37 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_has_to_fill_what_is_left_of_a_cpu() {
-        use Answer::{No, NoDifference, Yes};
-        fn queue(load: &mut Load, depth: f64, drive_us: f64) {
-            (load.style, load.depth, load.drive_us) = (Style::Queue, depth, drive_us);
+    fn who_keeps_a_queue_full_must_never_wait() {
+        use Answer::{Depends, NoDifference, Yes};
+        fn queue(load: &mut Load, blocked: f64, drive_us: f64) {
+            (load.threads.switches, load.threads.blocked) = (0.89, blocked);
+            load.drive_us = drive_us;
         }
         check(&[
-            (|l| queue(l, 64.0, 80.0), Yes, Why::QueueShort),
+            (|l| queue(l, 0.25, 80.0), Yes, Why::QueueShort),
+            (|l| queue(l, 0.26, 80.0), NoDifference, Why::Device),
             (
-                |l| (l.style, l.pressure) = (Style::Queue, 1.0),
-                Yes,
-                Why::QueueShort,
-            ),
-            (
-                |l| (l.style, l.pressure) = (Style::Queue, 0.99),
+                |l| (queue(l, 0.0, 80.0), l.cpus.busiest = 0.89).1,
                 NoDifference,
                 Why::Device,
             ),
             (
-                |l| (l.style, l.cpus.computes) = (Style::Queue, 0.74),
+                |l| (queue(l, 0.0, 80.0), l.cpus.computes = 0.7).1,
                 Yes,
                 Why::QueueShort,
             ),
-            (
-                |l| (l.style, l.cpus.computes) = (Style::Queue, 0.76),
-                NoDifference,
-                Why::Device,
-            ),
-            (|l| queue(l, 3.0, 20.0), Yes, Why::QueueShort),
-            (|l| queue(l, 4.0, 20.0), No, Why::FewOnFast),
-            (|l| queue(l, 6.0, 20.0), No, Why::FewOnFast),
-            (|l| queue(l, 7.0, 20.0), Yes, Why::QueueShort),
-            (|l| queue(l, 5.0, 21.0), Yes, Why::QueueShort),
+            // A drive that is as fast as seven I/Os' work.
+            (|l| queue(l, 0.0, 17.6), Yes, Why::QueueShort),
+            (|l| queue(l, 0.0, 17.5), Depends, Why::FewOrMany),
+            (|l| queue(l, 0.3, 17.5), NoDifference, Why::Device),
         ]);
     }
 
     #[test]
     fn a_drive_of_which_nothing_is_known_has_no_pressure() {
-        assert_eq!(pressure(16.0, 4.0, 64.0), 1.0);
-        assert_eq!(pressure(16.0, 4.0, 0.0), 0.0);
+        let mut load = load();
+        assert_eq!(load.pressure(), 2.0);
+        load.threads.drive_us = 0.0;
+        assert_eq!(load.pressure(), 0.0);
     }
 }

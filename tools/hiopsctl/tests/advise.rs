@@ -627,6 +627,56 @@ fn each_drive_is_told_of() {
     assert_eq!(nvme["in_use"][0]["by"], "/data");
 }
 
+/// Puts what a machine says after `count` steps whose one CPU is full: of 1,000 reads of 80 us each,
+/// with so many `switches`, and so many threads that run or want to (this program among them) or
+/// wait for I/O.
+fn full(machine: &Machine, count: u64, switches: u64, running: u64, blocked: u64) {
+    let reads = count * 1000;
+    let cpu = format!("cpu0 {count} 0 {} 0 0 0 0\n", count * 3);
+    let threads = format!(
+        "ctxt {}\nprocs_running {running}\nprocs_blocked {blocked}\n",
+        count * switches
+    );
+    for (file, text) in [
+        ("proc/stat", cpu + &threads),
+        (
+            "sys/block/nvme0n1/stat",
+            format!("{reads} 0 {} 0 0 0 0 0 3 50 {}\n", reads * 8, count * 80),
+        ),
+    ] {
+        machine.put("new", &text);
+        std::fs::rename(machine.path("new"), machine.path(file)).unwrap();
+    }
+}
+
+#[test]
+fn threads_that_want_a_cpu_are_told_from_a_queue() {
+    // 40 us of a CPU and 80 of the drive an I/O.
+    let short = "CPUs are short, and threads wait";
+    for (switches, running, blocked, answer, why) in [
+        (1000, 3, 1, "yes", short),
+        (1000, 2, 1, "no_difference", "the device is what"),
+        (10, 2, 0, "depends", "CPUs are short, on a drive this fast"),
+        (10, 2, 1, "no_difference", "the device is what"),
+    ] {
+        let machine = drives();
+        full(&machine, 0, switches, running, blocked);
+        let mut command = machine.command(&["advise", "-i", "0.5", "--json"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut count = 0;
+        while child.try_wait().unwrap().is_none() {
+            count += 1;
+            full(&machine, count, switches, running, blocked);
+        }
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let mut drives = told["drives"].as_array().unwrap().iter();
+        let one = drives.find(|one| one["disk"] == "nvme0n1").unwrap();
+        assert_eq!(one["answer"], answer, "{told}");
+        assert!(one["why"].as_str().unwrap().starts_with(why), "{one}");
+    }
+}
+
 #[test]
 fn a_machine_without_drives_says_so() {
     let machine = Machine::bare();
