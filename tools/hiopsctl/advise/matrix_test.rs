@@ -13,7 +13,7 @@ const NOISE: f64 = 0.02;
 /// (`bench/run advise`).
 const OWN: f64 = 0.22;
 const OWN_OF_QUEUE: f64 = 0.35;
-/// Who keeps a queue full waits for I/O so seldom, in switches an I/O, where it is told to be never.
+/// Who keeps a queue full and switches no more often, for an I/O, is said never to wait.
 const NEVER: f64 = 0.1;
 
 /// A load by its name: whether threads wait, or one keeps a queue full; how many are under way on
