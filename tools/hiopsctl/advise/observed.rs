@@ -218,7 +218,8 @@ mod tests {
     use super::*;
 
     const BEFORE: &str = "cpu  30 0 30 300 30 0 0 0 0 0\ncpu0 10 5 20 100 7 2 3 1 0 0\n\
-                          cpu1 1 1 1 1 1 1 1 1 0 0\nintr 5 6\nprocs_running 3\nprocs_blocked 4\nctxt 99\n";
+                          cpu1 1 1 1 1 1 1 1 1 0 0\nintr 5 6\nctxt 99\n\
+                          procs_running 3\nprocs_blocked 4\n";
 
     #[test]
     fn ticks_are_told_by_what_they_were_for() {

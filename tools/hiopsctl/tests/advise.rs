@@ -627,9 +627,9 @@ fn each_drive_is_told_of() {
     assert_eq!(nvme["in_use"][0]["by"], "/data");
 }
 
-/// Puts what a machine says after `count` steps whose one CPU is full: of 1,000 reads of 80 us each,
-/// with so many `switches`, and so many threads that run or want to (this program among them) or
-/// wait for I/O.
+/// Puts what a machine says after `count` steps whose one CPU is full: of 1,000 reads of 80 us
+/// each, with so many `switches`, and so many threads that run or want to (this program among them)
+/// or wait for I/O.
 fn full(machine: &Machine, count: u64, switches: u64, running: u64, blocked: u64) {
     let reads = count * 1000;
     let cpu = format!("cpu0 {count} 0 {} 0 0 0 0\n", count * 3);
