@@ -240,7 +240,7 @@ refused bind-no-function 'there is no PCI function 0000:00:19.0' ctl bind 00:19.
 refused bind-ram 'is a RAM disk' ctl bind $D
 refused man-no-folder 'is no folder' ctl man /run/none
 refused check-no-file 'No such file' ctl check /run/none
-refused metrics-no-folder 'No such file' ctl metrics -o /run/none/x
+refused metrics-no-folder 'its folder is not there' ctl metrics -o /run/none/x
 usage no-command ctl
 usage interval ctl stat -i 0
 usage shell ctl completions csh

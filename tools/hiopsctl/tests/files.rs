@@ -121,6 +121,10 @@ fn what_fails_leaves_nothing() {
         1,
         &["out/folder: Is a directory"],
     );
-    machine.refuses(&["metrics", "-o", "none/x"], 1, &["none/x: No such file"]);
+    machine.refuses(
+        &["metrics", "-o", "none/x"],
+        1,
+        &["none/x: its folder is not there"],
+    );
     assert_eq!(names(&machine), ["folder"]);
 }
