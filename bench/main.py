@@ -17,14 +17,13 @@ from errors import Failed, Wrong
 # What tells of results, on the host; the rest is in a guest.
 ON_THE_HOST = {"advise": "advise", "agree": "agree", "barriers": "barriers", "blocks": "blocks",
                "disk": "disk", "histograms": "histograms", "kv-bytes": "kv_bytes",
-               "layers": "layers",
-               "memcached": "memcached", "models": "models", "naps": "naps", "pages": "pages",
-               "plot": "plot", "plot-blocks": "plot_blocks", "plot-front": "plot_front",
-               "plot-memcached": "plot_memcached", "plot-session": "plot_session",
-               "plot-sweep": "plot_sweep", "plot-timed": "plot_timed", "programs": "programs",
-               "programs-data": "programs_data", "read-path": "read_path", "session": "session",
-               "sweep": "sweep", "timed": "timed", "timed-result": "timed_result",
-               "waits": "waits", "yardsticks": "yardsticks"}
+               "layers": "layers", "memcached": "memcached", "models": "models", "naps": "naps",
+               "pages": "pages", "plot": "plot", "plot-blocks": "plot_blocks",
+               "plot-front": "plot_front", "plot-memcached": "plot_memcached",
+               "plot-session": "plot_session", "plot-sweep": "plot_sweep",
+               "plot-timed": "plot_timed", "programs": "programs", "programs-data": "programs_data",
+               "read-path": "read_path", "session": "session", "sweep": "sweep", "timed": "timed",
+               "timed-result": "timed_result", "waits": "waits", "yardsticks": "yardsticks"}
 COMMANDS = {**ON_THE_HOST, "advised": "advised", "blocks-ram": "blocks_ram",
             "extstore": "extstore", "functions": "functions", "handlers": "handlers",
             "histogrammed": "histogrammed", "idle": "idle", "interval": "interval",
