@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From completions to ended requests, and what one context leaves to others.
+//! From completions to ended requests, what one context leaves to others, and what a hybrid queue
+//! makes of what it has drained.
 //!
 //! Whoever passes by (a submitter, a thread that waits, a tick) ends a budget at most
 //! ([`Strategy::budget`]), and issues for others no more than as many as it has freed tags for, and
@@ -19,8 +20,8 @@
 use cell::sync::Ordering;
 use hal::{Detached, Event, Platform, Queue, TagBatch};
 
-use crate::policy::{Context, Strategy, View};
-use crate::queue::{CompletionBatch, DrainSide, IoQueue, IssueBudget, Leftover, Upper};
+use crate::policy::{Context, Drained, Mode, Strategy, View};
+use crate::queue::{Alike, CompletionBatch, DrainSide, IoQueue, IssueBudget, Leftover, Upper};
 
 /// A pass over the completions that are there.
 #[derive(Clone, Copy)]
@@ -77,6 +78,15 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             self.upper.retry_later();
         }
         total
+    }
+
+    /// When a poll begins, while that matters.
+    #[inline]
+    pub(crate) fn poll_ns(&self) -> u64 {
+        match self.is_predicting() {
+            true => self.upper.now_ns(),
+            false => 0,
+        }
     }
 
     /// One pass with the drain token held; whether another is to follow.
@@ -255,6 +265,62 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     pub(crate) fn note_violations(&self, side: &DrainSide<Q, S>) {
         let spurious = self.hw.violations(&side.hw).saturating_add(side.spurious);
         self.spurious_completions.store(spurious, Ordering::Relaxed);
+    }
+}
+
+/// Interrupts of a hybrid queue are mostly alike: the strategy is told of one in this number, for
+/// all of them, so a window of load is judged a few commands later.
+const ALIKE: u32 = 8;
+
+impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
+    /// After a drain that has `ended` some, a hybrid queue goes over to what the strategy thinks
+    /// serves the load better. `true`: the caller has to look for completions again.
+    #[inline(always)]
+    fn adapt(&self, side: &mut DrainSide<Q, S>, by: Context, ended: &CompletionBatch<U>) -> bool {
+        if self.polling.mode() != Mode::Hybrid {
+            return false;
+        }
+        if by == Context::Irq && !self.polling.is_on() && !self.is_predicting() {
+            side.interrupts.drains = side.interrupts.drains.wrapping_add(1);
+            // CAST: a batch is far below that.
+            let ended = ended.count() as u32;
+            side.interrupts.ended = side.interrupts.ended.wrapping_add(ended);
+            if side.interrupts.drains < ALIKE {
+                return false;
+            }
+        }
+        self.evaluate(side, by, ended)
+    }
+
+    /// Tells the strategy of a drain, and of the interrupts before it that it was not told of.
+    #[inline(never)]
+    fn evaluate(
+        &self,
+        side: &mut DrainSide<Q, S>,
+        by: Context,
+        ended: &CompletionBatch<U>,
+    ) -> bool {
+        let passes = matches!(by, Context::Coop | Context::Sweep);
+        if passes && ended.count() == 0 {
+            return false;
+        }
+        let alike = match by {
+            Context::Irq => core::mem::take(&mut side.interrupts),
+            _ => Alike::default(),
+        };
+        let drained = Drained {
+            by,
+            depth: match ended.count() {
+                0 => 0,
+                // CAST: a batch is far below that.
+                ended => self.outstanding().saturating_add(ended as u64),
+            },
+            ended: (alike.ended as usize).max(ended.count()),
+            wakes: ended.wakes(&self.upper),
+            drains: alike.drains.max(1),
+        };
+        let wanted = self.strategy.polls(&mut side.notes, self, Some(drained));
+        wanted != self.polling.is_on() && self.switch(wanted) && !wanted
     }
 }
 

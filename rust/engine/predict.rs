@@ -128,17 +128,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 
     /// `cmd`, for `rq`, is bound to the tag with that index, and about to be issued with those that
     /// are staged on `side`.
-    #[inline(always)]
-    pub(crate) fn predict(&self, side: &IssueSide<Q>, tag: usize, cmd: &Command, rq: &U::Request) {
-        if S::Predictor::ENABLED && self.upper.may_predict() && self.predict.is_wanted() {
-            // A copy: the command itself can then stay in registers.
-            let cmd = *cmd;
-            self.predict_issued(side, tag, &cmd, rq);
-        }
-    }
-
     #[inline(never)]
-    fn predict_issued(&self, side: &IssueSide<Q>, tag: usize, cmd: &Command, rq: &U::Request) {
+    pub(crate) fn predict(&self, side: &IssueSide<Q>, tag: usize, cmd: &Command, rq: &U::Request) {
         let Some(told) = self.predict.told.get(tag) else {
             return;
         };
@@ -215,15 +206,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         };
         let predictor = self.strategy.predictor();
         predictor.completed(self, mark, took, seen);
-    }
-
-    /// When a poll begins, while that matters.
-    #[inline]
-    pub(crate) fn poll_ns(&self) -> u64 {
-        match self.is_predicting() {
-            true => self.upper.now_ns(),
-            false => 0,
-        }
     }
 
     /// A poll that began `at_ns` has found nothing. With the drain token held.

@@ -353,6 +353,12 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         let drained = u64::from(self.spurious_completions.load(Ordering::Relaxed));
         self.spurious_tags.get().wrapping_add(drained)
     }
+
+    /// Whether a queue with this strategy may have prediction on: else what asks is no code.
+    #[inline(always)]
+    pub(crate) fn may_predict(&self) -> bool {
+        S::Predictor::ENABLED && self.upper.may_predict()
+    }
 }
 
 /// From the look at the clock until the command is in its slot, in milliseconds, with preemption
@@ -389,7 +395,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> View for IoQueue<P, Q, U, S> 
 
     #[inline(always)]
     fn is_predicting(&self) -> bool {
-        S::Predictor::ENABLED && self.upper.may_predict() && self.predict.is_on()
+        self.may_predict() && self.predict.is_on()
     }
 
     #[inline]

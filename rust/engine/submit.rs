@@ -52,7 +52,7 @@ use cell::Guard;
 use hal::{Bound, CmdError, Free, FreeTags, Platform, Queue, Tag, TagBatch, Unbound};
 
 use crate::complete::ROUNDS;
-use crate::policy::{Block, Context, Staged, Strategy, View};
+use crate::policy::{Block, Context, Staged, Strategy, Switches, View};
 use crate::queue::{
     CompletionBatch, Data, Gathering, IoQueue, IssueBudget, IssueSide, MapRetryLimit, Upper,
 };
@@ -270,6 +270,47 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
     }
 
+    /// Gives the issue token back, which is a fence, and sees to it that the timer runs for what
+    /// was issued. Whether somebody has knocked.
+    #[inline(always)]
+    pub(crate) fn end_issue(&self, side: Guard<'_, IssueSide<Q>>) -> bool {
+        let knocked = side.release();
+        self.watch();
+        knocked
+    }
+
+    /// Sees to it that the timer runs, if it has anything to come for. After the issuer's fence.
+    #[inline(always)]
+    pub(crate) fn watch(&self) {
+        if self.is_watched() {
+            self.start_timer();
+        }
+    }
+
+    /// Whether the timer has anything to come for.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.polling.is_on() && (self.outstanding() != 0 || self.batching.is_pending())
+    }
+
+    /// A thread has submitted, and takes completions in passing if the strategy says so; of a
+    /// polled queue, where nobody has looked for a while. Any context, with preemption off.
+    #[inline(always)]
+    pub fn poll_on_submit(&self, switches: Switches) {
+        if !self.strategy.polls_on_submit(self, switches) {
+            return;
+        }
+        let mut was_due = None;
+        if self.polling.is_on() {
+            let now = self.upper.now_ns();
+            if !self.polling.is_poll_due(now) {
+                return;
+            }
+            was_due = self.begin_poll(now);
+        }
+        self.drain_budgeted(Context::Coop, false, was_due);
+    }
+
     /// Binds `rq` to `tag`, which is to be staged, or told of, next.
     #[inline(always)]
     fn issue_one(
@@ -303,7 +344,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if let Some(issued_at) = self.issued_at.get(at) {
             issued_at.store(upper.now_ms(), Ordering::Relaxed);
         }
-        self.predict(side, at, &cmd, &rq);
+        if self.may_predict() && self.is_predicting_wanted() {
+            // A copy: the command itself can then stay in registers.
+            let copy = cmd;
+            self.predict(side, at, &copy, &rq);
+        }
         let put = match self.slots.get(at) {
             Some(slot) => slot.put(&mut side.requests, rq),
             None => Err(rq),

@@ -16,11 +16,10 @@
 //! When it fires where it is predicted when commands are over: `predict.rs`.
 
 use cell::sync::{fence, Ordering};
-use cell::Guard;
 use hal::{Error, Platform, Queue};
 
-use crate::policy::{Context, Drained, Mode, Selectable, Strategy, Switches, View, LAST};
-use crate::queue::{Alike, CompletionBatch, DrainSide, IoQueue, IssueBudget, IssueSide, Upper};
+use crate::policy::{Context, Mode, Selectable, Strategy, View, LAST};
+use crate::queue::{IoQueue, IssueBudget, Upper};
 use crate::quiesce::Quiesced;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
@@ -49,30 +48,6 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         if self.is_watched() || self.polling.timer.stop(|| self.is_watched()) {
             self.come_again();
         }
-    }
-
-    /// Whether the timer has anything to come for.
-    #[inline]
-    fn is_watched(&self) -> bool {
-        self.polling.is_on() && (self.outstanding() != 0 || self.batching.is_pending())
-    }
-
-    /// A thread has submitted, and takes completions in passing if the strategy says so; of a
-    /// polled queue, where nobody has looked for a while. Any context, with preemption off.
-    #[inline(always)]
-    pub fn poll_on_submit(&self, switches: Switches) {
-        if !self.strategy.polls_on_submit(self, switches) {
-            return;
-        }
-        let mut was_due = None;
-        if self.polling.is_on() {
-            let now = self.upper.now_ns();
-            if !self.polling.is_poll_due(now) {
-                return;
-            }
-            was_due = self.begin_poll(now);
-        }
-        self.drain_budgeted(Context::Coop, false, was_due);
     }
 
     fn come_again(&self) {
@@ -147,25 +122,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             .arm_poll(u32::try_from(us).unwrap_or(u32::MAX).max(1));
     }
 
-    /// Gives the issue token back, which is a fence, and sees to it that the timer runs for what
-    /// was issued. Whether somebody has knocked.
-    #[inline(always)]
-    pub(crate) fn end_issue(&self, side: Guard<'_, IssueSide<Q>>) -> bool {
-        let knocked = side.release();
-        self.watch();
-        knocked
-    }
-
-    /// Sees to it that the timer runs, if it has anything to come for. After the issuer's fence.
-    #[inline(always)]
-    pub(crate) fn watch(&self) {
-        if self.is_watched() {
-            self.start_timer();
-        }
-    }
-
     #[inline(never)]
-    fn start_timer(&self) {
+    pub(crate) fn start_timer(&self) {
         if self.polling.timer.start() {
             self.come_again();
         } else if self.is_predicting() {
@@ -222,69 +180,10 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy + Selectable> Quiesced<'_, P, 
     }
 }
 
-/// Interrupts of a hybrid queue are mostly alike: the strategy is told of one in this number, for
-/// all of them, so a window of load is judged a few commands later.
-const ALIKE: u32 = 8;
-
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
-    /// After a drain that has `ended` some, a hybrid queue goes over to what the strategy thinks
-    /// serves the load better. `true`: the caller has to look for completions again.
-    #[inline(always)]
-    pub(crate) fn adapt(
-        &self,
-        side: &mut DrainSide<Q, S>,
-        by: Context,
-        ended: &CompletionBatch<U>,
-    ) -> bool {
-        if self.polling.mode() != Mode::Hybrid {
-            return false;
-        }
-        if by == Context::Irq && !self.polling.is_on() && !self.is_predicting() {
-            side.interrupts.drains = side.interrupts.drains.wrapping_add(1);
-            // CAST: a batch is far below that.
-            let ended = ended.count() as u32;
-            side.interrupts.ended = side.interrupts.ended.wrapping_add(ended);
-            if side.interrupts.drains < ALIKE {
-                return false;
-            }
-        }
-        self.evaluate(side, by, ended)
-    }
-
-    /// Tells the strategy of a drain, and of the interrupts before it that it was not told of.
-    #[inline(never)]
-    fn evaluate(
-        &self,
-        side: &mut DrainSide<Q, S>,
-        by: Context,
-        ended: &CompletionBatch<U>,
-    ) -> bool {
-        let passes = matches!(by, Context::Coop | Context::Sweep);
-        if passes && ended.count() == 0 {
-            return false;
-        }
-        let alike = match by {
-            Context::Irq => core::mem::take(&mut side.interrupts),
-            _ => Alike::default(),
-        };
-        let drained = Drained {
-            by,
-            depth: match ended.count() {
-                0 => 0,
-                // CAST: a batch is far below that.
-                ended => self.outstanding().saturating_add(ended as u64),
-            },
-            ended: (alike.ended as usize).max(ended.count()),
-            wakes: ended.wakes(&self.upper),
-            drains: alike.drains.max(1),
-        };
-        let wanted = self.strategy.polls(&mut side.notes, self, Some(drained));
-        wanted != self.polling.is_on() && self.switch(wanted) && !wanted
-    }
-
     /// Turns the interrupt off or on again; `false`: it can't be. With the drain token held.
     #[cold]
-    fn switch(&self, polled: bool) -> bool {
+    pub(crate) fn switch(&self, polled: bool) -> bool {
         if !self.upper.set_interrupt(!polled) {
             return false;
         }
