@@ -19,8 +19,8 @@ import subprocess
 import record
 from errors import Failed
 
-# Files of a read at most: down, down and back, and with the wait. As few as were ever reached.
-MOST = {"down": 21, "back": 38, "wait": 40}
+# Files of a read at most: down, down and back, and with the wait.
+MOST = {"down": 15, "back": 25, "wait": 30}
 WORDS = {"down": "down to the doorbell", "back": "and back", "wait": "and the wait"}
 # Where each way begins; what is reached from neither belongs to the way back.
 ENTRIES = {"down": re.compile(r"::Ops<hiops::nvme::Nvme,.*>>::queue_rqs?$"),

@@ -130,7 +130,7 @@ mod limits_suite {
 
     #[test]
     fn of_a_disk_that_is_not_known_every_request_is_none() {
-        let format = crate::blk::hctx::Format::new(&unit());
+        let format = crate::blk::request::Format::new(&unit());
         assert_eq!(format.block_shift(), 12);
         format.forget();
         assert_eq!(

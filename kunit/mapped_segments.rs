@@ -5,7 +5,7 @@ use kernel::prelude::*;
 
 #[kunit_tests(hiops_mapped_segments)]
 mod mapped_segments_suite {
-    use crate::blk::dma::{MappedSegment, MappedSegments};
+    use crate::blk::upper::{MappedSegment, MappedSegments};
 
     /// Pushes and pops `n` of them, twice.
     fn all_come_back(n: u32) -> bool {

@@ -4,7 +4,7 @@
 
 use super::owner::{Fake, KEYS};
 use crate::blk::gendisk::DiskShared;
-use crate::blk::hctx::DiskStats;
+use crate::blk::request::DiskStats;
 use crate::blk::ioctl::{Gate, Owner};
 use crate::blk::pr::{TABLE, TYPES};
 use crate::bytes::switch::Bytes;

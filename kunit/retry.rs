@@ -6,8 +6,8 @@ use kernel::prelude::*;
 #[kunit_tests(hiops_retry)]
 mod retry_suite {
     use crate::blk::batch::is_worth_a_try;
-    use crate::blk::hctx::Rq;
-    use crate::blk::hctx::{DiskStats, Format, HctxData, Toggles};
+    use crate::blk::request::Rq;
+    use crate::blk::request::{DiskStats, Format, HctxData, Toggles};
     use crate::blk::request::Pdu;
     use core::ptr::{null, NonNull};
     use hal::{CmdError, Failure, RetryHint};

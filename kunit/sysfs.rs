@@ -2,7 +2,7 @@
 //! KUnit suite of a disk's files: what is written there, in whose words.
 
 use super::unit::unit;
-use crate::blk::hctx::{DiskStats, Sums};
+use crate::blk::request::{DiskStats, Sums};
 use crate::sysfs::{mode_of, write_stats, write_wwid};
 use crate::text::Text;
 use hal::{Unit, UnitIds, UnitKind};

@@ -3,7 +3,7 @@
 
 use super::hook::Hook;
 use super::{interrupts_waiter, own_slot, table};
-use crate::blk::hctx::{self, Offer, QueueRef, WaitStart};
+use crate::blk::request::{self, Offer, QueueRef, WaitStart};
 use crate::platform::{now_ns, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
@@ -83,7 +83,7 @@ impl hctx::Waited for Fake {
         Nap::Hit
     }
 
-    fn end(&self, _: crate::blk::hctx::Rq, _: Context) {}
+    fn end(&self, _: crate::blk::request::Rq, _: Context) {}
 }
 
 /// Something that is not over, in its place, which is not moved until the end.

@@ -270,8 +270,12 @@ pub trait Controller: Send + Sync + 'static {
     /// it has to be recovered. Any context.
     fn alive(&self) -> Result<(), Error>;
 
-    /// Acknowledges an interrupt on `vector` and returns its cause; called in every interrupt,
-    /// before the queues are drained. Any context.
+    /// Whether [`Controller::interrupt`] is to be called in each interrupt. `false`: not in that of
+    /// a vector other than 0 which one queue has for itself, as it has no other cause.
+    const ACKNOWLEDGES: bool = true;
+
+    /// Acknowledges an interrupt on `vector` and returns its cause; called in an interrupt
+    /// ([`Controller::ACKNOWLEDGES`]) before the queues are drained. Any context.
     fn interrupt(&self, vector: u16) -> Cause;
 
     /// Unmasks (`enabled`) or masks `vector` at the device. Does nothing for message-signalled

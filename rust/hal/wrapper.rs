@@ -114,6 +114,8 @@ impl<T: Wrapper> Controller for T {
         self.inner().alive()
     }
 
+    const ACKNOWLEDGES: bool = T::Inner::ACKNOWLEDGES;
+
     #[inline]
     fn interrupt(&self, vector: u16) -> Cause {
         self.inner().interrupt(vector)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! blk-mq disks over the strategy.
 //!
-//! * [`hctx`]: a disk on one hardware queue, with what is counted there; a request's owner.
-//!   [`latency`]: how long its requests take.
-//! * [`request`]: one request, in a row, in a batch, and its bios. [`dma`]: its data as the
-//!   controller sees it, by DMA or not. [`batch`]: requests that have ended, or are tried again.
-//! * [`upper`]: blk-mq as the strategy's upper layer. [`ops`]: blk-mq's callbacks.
+//! * [`ops`]: blk-mq's callbacks, and the interrupt.
+//! * [`request`]: one request, and its disk on one hardware queue, with what is counted there.
+//!   [`latency`]: how long a disk's requests take.
+//! * [`upper`]: blk-mq as the engine's upper layer; a request's data as the controller sees it, by
+//!   DMA or not.
+//! * [`batch`]: several requests, and those that have ended, or are tried again.
 //! * [`gendisk`]: the block layer's disk with its limits, names, numbers, and its part that may
 //!   outlive the adapter. [`disk`]: one that is made.
 //! * [`ioctl`]: what passes through to the controller, who that is for a disk, and the gate on the
@@ -13,10 +14,8 @@
 
 pub(crate) mod batch;
 pub(crate) mod disk;
-pub(crate) mod dma;
 pub(crate) mod fops;
 pub(crate) mod gendisk;
-pub(crate) mod hctx;
 pub mod ioctl;
 pub(crate) mod latency;
 pub(crate) mod ops;
@@ -24,7 +23,7 @@ pub(crate) mod pr;
 pub(crate) mod request;
 pub(crate) mod upper;
 
-pub use dma::{DirectMap, DmaMap, MapKind};
 pub use gendisk::AllDisks;
+pub use upper::{DirectMap, DmaMap, MapKind};
 
 pub(crate) use gendisk::DiskShared;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Errors at the kernel's edge: hal's kinds to errno and `blk_status_t`, and nowhere else.
+//! Errors at the kernel's edge: hal's kinds to errno. To `blk_status_t`: `blk/request.rs`.
 
 use crate::compat::eopnotsupp;
 use crate::shims;
-use hal::{CmdError, Denied, Error, Outcome};
+use hal::{Denied, Error};
 use kernel::error::code::*;
 use kernel::ffi::c_int;
 
@@ -54,31 +54,5 @@ pub fn advice(error: Error) -> &'static str {
         Error::Unsupported => "it lacks a feature that hiops needs; use its in-tree driver",
         Error::Refused(_) => "it refused a command of the set-up; look at its own log",
         Error::Invalid => "a parameter is out of range",
-    }
-}
-
-/// The block layer's word for how a command ended.
-#[inline]
-pub(crate) fn status(outcome: Outcome) -> u8 {
-    match outcome {
-        Ok(()) => shims::HIOPS_STS_OK,
-        Err(failure) => failed(failure.error),
-    }
-}
-
-#[cold]
-fn failed(error: CmdError) -> u8 {
-    match error {
-        CmdError::Medium => shims::HIOPS_STS_MEDIUM,
-        CmdError::Range | CmdError::NotReady | CmdError::Fault => shims::HIOPS_STS_TARGET,
-        CmdError::Protection => shims::HIOPS_STS_PROTECTION,
-        CmdError::NoSpace => shims::HIOPS_STS_NOSPC,
-        CmdError::Reserved => shims::HIOPS_STS_RESV_CONFLICT,
-        CmdError::Unsupported => shims::HIOPS_STS_NOTSUPP,
-        CmdError::Invalid => shims::HIOPS_STS_INVAL,
-        CmdError::Timeout => shims::HIOPS_STS_TIMEOUT,
-        CmdError::Gone => shims::HIOPS_STS_OFFLINE,
-        CmdError::Path => shims::HIOPS_STS_TRANSPORT,
-        CmdError::Aborted | CmdError::Io => shims::HIOPS_STS_IOERR,
     }
 }

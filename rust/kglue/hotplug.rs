@@ -36,6 +36,7 @@ use crate::adapter::{log_quirks, Adapter, Bus, Config, Label, Naming, Reason};
 use crate::blk::ioctl::AdminPath;
 use crate::caller::{Caller, HostReset, TakenOff};
 use crate::errno::advice;
+use crate::irq::Interrupt;
 use crate::platform::{KernelPlatform, NoIo};
 use crate::text::{log_err, log_info, log_warn};
 use crate::work::{DisabledWork, Hotplug, Pinned, PortEvents, Run, Target, Work};

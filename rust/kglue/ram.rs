@@ -4,6 +4,7 @@
 use crate::adapter::{Adapter, Begin, Bus, Config, Naming};
 use crate::blk::ioctl::AdminPath;
 use crate::blk::DirectMap;
+use crate::irq::Interrupt;
 use crate::platform::BoundDevice;
 use crate::platform::KernelPlatform;
 use crate::timers::{Expired, HrTimer};

@@ -24,7 +24,7 @@ use kernel::{bindings, c_str};
 use strategy::NAMES as STRATEGIES;
 
 use crate::blk::gendisk::GenDisk;
-use crate::blk::hctx::Sums;
+use crate::blk::request::Sums;
 use crate::blk::ioctl::{ControllerCounts, Owner};
 use crate::blk::latency::{buckets, Kind, CONTEXTS};
 use crate::bytes::trial::set_bytes;

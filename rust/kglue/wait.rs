@@ -29,7 +29,7 @@ use kernel::prelude::*;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
-use crate::blk::hctx::{HctxData, Lent, Offer, QueueRef, Rq};
+use crate::blk::request::{HctxData, Lent, Offer, QueueRef, Rq};
 use crate::platform::{now_ns, KernelPlatform, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{

@@ -169,6 +169,9 @@ where
         regs::alive(&self.mmio)
     }
 
+    // Its messages end by themselves, and its events come on the first.
+    const ACKNOWLEDGES: bool = false;
+
     fn interrupt(&self, vector: u16) -> Cause {
         let pin = self.is_pin();
         if pin {

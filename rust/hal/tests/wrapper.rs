@@ -29,6 +29,7 @@ impl Controller for Noting {
     type Queue = MockQueue<MockPlatform>;
     const SETS_WRITE_CACHE: bool = true;
     const ABORTS: bool = true;
+    const ACKNOWLEDGES: bool = false;
 
     fn start(&self) -> Result<(), Error> {
         self.note("start");
@@ -165,7 +166,7 @@ fn whatever_is_asked_gets_to_the_one_within() {
     shell.set_interrupt(0, true);
     assert_eq!(shell.shutdown(Shutdown::Normal), Ok(()));
     assert_eq!(shell.stop(), Ok(()));
-    const { assert!(Shell::SETS_WRITE_CACHE && Shell::ABORTS) };
+    const { assert!(Shell::SETS_WRITE_CACHE && Shell::ABORTS && !Shell::ACKNOWLEDGES) };
     let asked = shell.0.asked.lock().unwrap();
     assert_eq!(
         *asked,

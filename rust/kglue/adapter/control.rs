@@ -7,9 +7,9 @@ use core::fmt;
 use core::fmt::Write;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
-use engine::{Context, Costs, Cpu, Learned, Mode, Selectable, View};
+use engine::{Costs, Cpu, Learned, Mode, Selectable, View};
 use hal::{
-    Answer, Cause, Controller, Error, Holder, LinkPower, Registered, Reservations, Reserve,
+    Answer, Controller, Error, Holder, LinkPower, Registered, Reservations, Reserve,
     Temperature, Unit,
 };
 use kernel::error::code::ENODEV;
@@ -21,14 +21,14 @@ use crate::adapter::config::{Bus, Reason};
 use crate::adapter::queue;
 use crate::adapter::queue::{HwQueue, Io};
 use crate::adapter::state::Adapter;
-use crate::blk::hctx::DiskStats;
+use crate::blk::request::DiskStats;
 use crate::blk::ioctl::{
     AdminPath, ControlPath, ControllerAccess, ControllerCounts, Gate, Ioctl, Owner,
 };
 use crate::bytes::memory::DiskMemory;
 use crate::bytes::switch::Parts;
 use crate::caller::TakeOff;
-use crate::platform::{stamp, NoIo};
+use crate::platform::NoIo;
 use crate::text::log_warn;
 
 /// How ioctls reach the adapter behind a gate, which is an `A`: one only opens it, and has given
@@ -125,50 +125,6 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
         match self.gate.is_closing() {
             true => Err(Error::Gone),
             false => Ok(()),
-        }
-    }
-}
-
-impl<C: Controller, B: Bus> Adapter<C, B> {
-    /// The handler of `vector`, in hard interrupt context: `true` if the interrupt was the
-    /// controller's.
-    #[inline]
-    pub fn interrupt(&self, vector: u16) -> bool {
-        let begin = stamp();
-        match self.controller.interrupt(vector) {
-            Cause::None => return false,
-            Cause::Queues => {}
-            Cause::AsyncEvent => self.call(),
-        }
-        if let Some(queue) = self.queue_of(vector) {
-            queue.serve(begin);
-        } else {
-            self.interrupt_all(vector, begin);
-        }
-        true
-    }
-
-    /// The queue of `vector`, where each has its own.
-    #[inline]
-    fn queue_of(&self, vector: u16) -> Option<&HwQueue<C, B>> {
-        let at = vector.wrapping_sub(self.own_vectors?);
-        let queue = self.queues.get(usize::from(at))?;
-        queue.vector.is_some().then_some(queue)
-    }
-
-    /// Several queues share `vector`.
-    #[cold]
-    fn interrupt_all(&self, vector: u16, begin: u64) {
-        let mut queues = self
-            .queues
-            .iter()
-            .filter(|queue| queue.vector == Some(vector));
-        let first = queues.next();
-        queues.for_each(|queue| {
-            queue.io.drain(Context::Irq);
-        });
-        if let Some(queue) = first {
-            queue.serve(begin);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::adapter::config::{Bus, Reason};
 use crate::adapter::queue::{AdapterOps, HwQueue};
 use crate::adapter::quiesce::{Down, Then};
 use crate::adapter::state::{Adapter, ABORT, DEAD, LIVE, RESET, SUSPENDED, WELL};
-use crate::blk::hctx::Late;
+use crate::blk::request::Late;
 use crate::platform::{now_ms, NoIo, PreemptOff, TICK_MS};
 use crate::text::{log_err, log_info};
 use crate::work::{Recover, Run};

@@ -9,7 +9,7 @@ use kernel::sync::SetOnce;
 use strategy::Selected;
 
 use crate::adapter::config::Bus;
-use crate::blk::hctx::{Late, Offer, QueueRef, Rq, WaitStart, Waited};
+use crate::blk::request::{Late, Offer, QueueRef, Rq, WaitStart, Waited};
 use crate::blk::ioctl::ControllerCounts;
 use crate::blk::upper::BlkUpper;
 use crate::bytes::io::{BytesQueue, Io as BytesIo, Req};

@@ -35,7 +35,7 @@ use crate::adapter::config::{Bus, Reason};
 use crate::adapter::state::{Adapter, Found, LIVE, LOOK_AGAIN_US, WELL};
 use crate::blk::disk::Disk;
 use crate::blk::gendisk::{refusal, DiskShared};
-use crate::blk::hctx::{DiskStats, Format, HctxData, Toggles};
+use crate::blk::request::{DiskStats, Format, HctxData, Toggles};
 use crate::blk::ioctl::{AdminPath, Owner};
 use crate::bytes::holes::Holes;
 use crate::bytes::io::LaneShared;

@@ -57,9 +57,9 @@ pub struct Adapter<C: Controller, B: Bus> {
     /// What sees to the controller's calls, and looks at the disks anew.
     pub(super) attention: Attention,
     /// Its hardware queues: first those that interrupt, then those for polled I/O.
-    pub(super) queues: KVec<HwQueue<C, B>>,
+    pub(crate) queues: KVec<HwQueue<C, B>>,
     /// The vector of the first queue, if each that interrupts has its own, one after the other.
-    pub(super) own_vectors: Option<u16>,
+    pub(crate) own_vectors: Option<u16>,
     /// What blk-mq has of the queues, once they are there.
     pub(super) set: Option<TagSet>,
     /// The disks that are shown.
@@ -112,7 +112,7 @@ pub struct Adapter<C: Controller, B: Bus> {
     /// What the controller takes, within what the bus reaches.
     pub(super) limits: Limits,
     /// The controller, which is called under `control` save where its trait says otherwise.
-    pub(super) controller: C,
+    pub(crate) controller: C,
     /// The bus that it sits on.
     pub(super) bus: B,
 }

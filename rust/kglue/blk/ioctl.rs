@@ -15,7 +15,7 @@ use kernel::str::CStr;
 use kernel::sync::{Arc, CondVar, Mutex};
 use kernel::{bindings, static_lock_class};
 
-use crate::blk::hctx::DiskStats;
+use crate::blk::request::DiskStats;
 use crate::bytes::memory::DiskMemory;
 use crate::bytes::switch::Parts;
 use crate::caller::TakeOff;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! blk-mq's callbacks. Each recovers its pointer, calls safe code, converts the result.
+//! What enters from outside: blk-mq's callbacks, each of which recovers its pointer, calls safe
+//! code, and converts the result; and the interrupt.
 //!
 //! `kernel::block::mq::Operations` (Linux 7.2 and 7.3) has `queue_rq`, `commit_rqs` and a `poll`
 //! that is not told of what; neither `queue_rqs`, `timeout` nor `map_queues`, nor data of a
@@ -8,20 +9,23 @@
 use core::marker::PhantomData;
 use core::ptr::{from_ref, NonNull};
 use engine::{Context, Switches};
-use hal::Controller;
+use hal::{Cause, Controller};
 use kernel::bindings;
 use kernel::ffi::{c_int, c_uint, c_void};
 
 use crate::adapter::{Adapter, Bus, HwQueue};
-use crate::blk::batch::end_swallowed;
-use crate::blk::hctx::{HctxData, Rq};
+use crate::blk::batch::{end_swallowed, Chain};
 use crate::blk::latency::now;
-use crate::blk::request::{Chain, RqRef};
+use crate::blk::request::{HctxData, Rq, RqRef};
 use crate::blk::DiskShared;
 use crate::bytes::io::Req;
 use crate::compat::zeroed;
-use crate::platform::PreemptOff;
+use crate::irq::Interrupt;
+use crate::platform::{stamp, PreemptOff};
 use crate::{shims, wait};
+
+/// The vector on which a controller's events come.
+const EVENTS: u16 = 0;
 
 /// blk-mq's operations for controllers `C` on bus `B`.
 pub(crate) struct Ops<C, B>(PhantomData<(C, B)>);
@@ -272,6 +276,54 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             if poll.nr_queues != 0 {
                 bindings::blk_mq_map_queues(poll);
             }
+        }
+    }
+}
+
+impl<C: Controller, B: Bus> Interrupt for Adapter<C, B> {
+    #[inline]
+    fn interrupt(&self, vector: u16) -> bool {
+        let begin = stamp();
+        let queue = self.queue_of(vector);
+        if let Some(queue) = queue.filter(|_| !C::ACKNOWLEDGES && vector != EVENTS) {
+            queue.serve(begin);
+            return true;
+        }
+        match self.controller.interrupt(vector) {
+            Cause::None => return false,
+            Cause::Queues => {}
+            Cause::AsyncEvent => self.call(),
+        }
+        match queue {
+            Some(queue) => queue.serve(begin),
+            None => self.interrupt_all(vector, begin),
+        }
+        true
+    }
+}
+
+impl<C: Controller, B: Bus> Adapter<C, B> {
+    /// The queue of `vector`, where each has its own.
+    #[inline]
+    fn queue_of(&self, vector: u16) -> Option<&HwQueue<C, B>> {
+        let at = vector.wrapping_sub(self.own_vectors?);
+        let queue = self.queues.get(usize::from(at))?;
+        queue.vector.is_some().then_some(queue)
+    }
+
+    /// Several queues share `vector`.
+    #[cold]
+    fn interrupt_all(&self, vector: u16, begin: u64) {
+        let mut queues = self
+            .queues
+            .iter()
+            .filter(|queue| queue.vector == Some(vector));
+        let first = queues.next();
+        queues.for_each(|queue| {
+            queue.io.drain(Context::Irq);
+        });
+        if let Some(queue) = first {
+            queue.serve(begin);
         }
     }
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One request of the block layer, and what hiops keeps behind it: what is read of it ([`RqRef`]),
-//! what its owner does with it ([`Rq`]), and what it is made of: bios, and the segments of memory
-//! or of the disk that those are about. Several are in a row ([`Chain`]), linked by the field that
-//! blk-mq has for it (`rq_next`), or end together ([`Batch`]).
+//! One request of the block layer: what is read of it ([`RqRef`]), what its owner does with it
+//! ([`Rq`]), what hiops keeps behind it ([`Pdu`]), and what its hardware context points to
+//! ([`HctxData`]): its disk on one hardware queue, with that disk's switches and what is counted
+//! there. A thread that waits for a request finds the queue by a [`QueueRef`].
+//!
+//! What a request is made of, and how that is mapped, is in `upper.rs`; several requests are in
+//! `batch.rs`.
 //!
 //! `kernel::block::mq::Request` (Linux 7.2 and 7.3) tells neither operation nor sector, size,
 //! flags, segments or bios; has no room for a driver's own data; ends with success only, one at a
 //! time; is in no lists; and counts its holders, for a look-up by tag that hiops has not. Here is
 //! the same pair as there: a borrowed view and the one owner, without a count. All that is read of
-//! a request is read in [`RqRef::fields`]. The kernel crate has neither bios nor their vectors.
+//! a request is read in [`RqRef::fields`].
 //!
 //! ```text
 //!  queue_rq(s) --Rq--> engine --end, requeue, a batch--> blk-mq
@@ -17,19 +20,81 @@
 
 use core::cell::Cell;
 use core::marker::PhantomData;
-use core::ptr::{null, null_mut, NonNull};
-use core::sync::atomic::{AtomicBool, Ordering};
-use engine::Waiter;
-use hal::{CmdError, Command, Op, Segment};
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use engine::{Context, Expected, Nap, Next, Switches, Thread, Waiter};
+use hal::{CmdError, Command, Error, Op, Outcome, Unit};
 use kernel::bindings;
-use kernel::ffi::c_uint;
-use kernel::str::CStr;
+use kernel::ffi::{c_uint, c_void};
+use kernel::sync::Arc;
 
-use crate::blk::gendisk::GenDisk;
-use crate::blk::hctx::{HctxData, Late, Lent, Offer, QueueRef, Rq};
-use crate::blk::latency::Kind;
-use crate::compat::zeroed;
+use crate::blk::latency::{Kind, Latency};
+use crate::platform::{this_cpu_add, PerCpu};
 use crate::shims;
+use crate::work::Pinned;
+
+/// A request that blk-mq handed to hiops, to be ended exactly once: by what takes it by value.
+///
+/// # Invariants
+/// `rq` is a request of a queue whose tag set has room for [`Pdu<M>`](crate::blk::request::Pdu)
+/// behind each, given to `queue_rq(s)` and not ended since; this is the only owner of it. Its
+/// hardware context's `driver_data` is a [`HctxData`] that outlives it.
+#[repr(transparent)]
+pub struct Rq {
+    rq: NonNull<bindings::request>,
+}
+
+/// A request that its owner lends to what works on it, and does not end it.
+///
+/// # Invariants
+/// `rq` is that of an [`Rq`], which is borrowed for `'a`.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Lent<'a> {
+    rq: NonNull<bindings::request>,
+    owner: PhantomData<&'a Rq>,
+}
+
+// SAFETY: a request belongs to no thread; its one owner may be any.
+unsafe impl Send for Rq {}
+
+impl Rq {
+    /// Takes a request over.
+    ///
+    /// # Safety
+    /// The type's invariants, which become the handle's.
+    #[inline(always)]
+    pub(crate) unsafe fn from_raw(rq: NonNull<bindings::request>) -> Self {
+        // INVARIANT: the caller's promise.
+        Self { rq }
+    }
+
+    /// Where the kernel's structure is.
+    #[inline(always)]
+    pub(super) fn ptr(&self) -> NonNull<bindings::request> {
+        self.rq
+    }
+
+    /// The kernel's structure.
+    #[inline(always)]
+    pub(crate) fn as_raw(&self) -> *mut bindings::request {
+        self.rq.as_ptr()
+    }
+
+    /// The request, to be worked on by what does not end it.
+    #[inline(always)]
+    pub(crate) fn lend(&self) -> Lent<'_> {
+        let (rq, owner) = (self.ptr(), PhantomData);
+        // INVARIANT: it is this one's, which is borrowed.
+        Lent { rq, owner }
+    }
+
+    /// Gives the request up: what takes it ends it.
+    #[inline(always)]
+    pub(super) fn into_raw(self) -> *mut bindings::request {
+        self.rq.as_ptr()
+    }
+}
 
 /// What hiops keeps in each request, behind it (blk-mq's "PDU"). blk-mq zeroes it when the tag set
 /// is made, and zeroes are one.
@@ -69,21 +134,21 @@ pub(crate) struct Own {
 
 /// What the block layer says of a request. What is not asked for costs nothing: the compiler leaves
 /// it out.
-struct Fields<'a> {
+pub(super) struct Fields<'a> {
     /// Operation and flags. CAST: the operation is the low byte.
     cmd_flags: u32,
     rq_flags: u32,
     sector: u64,
     bytes: u32,
-    segments: u16,
+    pub(super) segments: u16,
     /// In ticks.
     timeout: u32,
-    bio: *const bindings::bio,
+    pub(super) bio: *const bindings::bio,
     /// Of one in a list: the next one.
-    next: *mut bindings::request,
+    pub(super) next: *mut bindings::request,
     /// Where `next` is.
-    link: &'a Cell<Option<Rq>>,
-    disk: *mut bindings::gendisk,
+    pub(super) link: &'a Cell<Option<Rq>>,
+    pub(super) disk: *mut bindings::gendisk,
     hctx: &'a HctxData,
     head: &'a Head,
 }
@@ -103,9 +168,9 @@ pub(crate) struct RqRef<'a> {
     improper_ctypes,
     reason = "of the kernel's structures only the address goes"
 )]
-// Safe to call: they ask for a request that is there, or that is not over, for the right to end it,
-// or for a batch of such, which the types say. One that is started again is warned of. Each is as
-// its header says it: see the constants below.
+// Safe to call: they ask for a request that is there, or that is not over, or for the right to end
+// it, which the types say. One that is started again is warned of. Each is as its header says it:
+// see the constants below.
 unsafe extern "C" {
     /// Whether its queue is going away. Any context.
     safe fn hiops_is_dying(rq: RqRef<'_>) -> bool;
@@ -117,11 +182,6 @@ unsafe extern "C" {
     safe fn blk_mq_end_request(rq: Rq, status: bindings::blk_status_t);
     /// blk-mq submits it anew in `delay_ms`, or earlier. Any context.
     safe fn hiops_requeue(rq: Rq, delay_ms: c_uint);
-    /// It is over, and the batch's from now on, or comes back: it has to end by itself. Any
-    /// context.
-    safe fn hiops_add_to_batch(rq: Rq, batch: &mut Batch) -> Option<Rq>;
-    /// Ends all that are in the batch, after which there is none. Any context.
-    safe fn blk_mq_end_request_batch(batch: &mut Batch);
 }
 
 const _: [unsafe extern "C" fn(*const bindings::request) -> bool; 1] = [shims::hiops_is_dying];
@@ -130,13 +190,6 @@ const _: [unsafe extern "C" fn(*mut bindings::request, bindings::blk_status_t); 
     [bindings::blk_mq_end_request];
 const _: [unsafe extern "C" fn(*mut bindings::request, c_uint); 1] = [shims::hiops_requeue];
 const _: [unsafe extern "C" fn(*mut bindings::request); 1] = [bindings::blk_mq_start_request];
-const _: [unsafe extern "C" fn(
-    *mut bindings::request,
-    *mut bindings::io_comp_batch,
-) -> *mut bindings::request; 1] = [shims::hiops_add_to_batch];
-const _: [unsafe extern "C" fn(*mut bindings::io_comp_batch); 1] =
-    [bindings::blk_mq_end_request_batch];
-
 impl<'a> RqRef<'a> {
     /// A view of `rq`.
     ///
@@ -150,14 +203,14 @@ impl<'a> RqRef<'a> {
 
     /// A view of one that is known to keep the invariants.
     #[inline(always)]
-    fn of(rq: NonNull<bindings::request>) -> Self {
+    pub(super) fn of(rq: NonNull<bindings::request>) -> Self {
         let alive = PhantomData;
         Self { rq, alive }
     }
 
     /// The one place in which a request is read.
     #[inline(always)]
-    fn fields(self) -> Fields<'a> {
+    pub(super) fn fields(self) -> Fields<'a> {
         let rq = self.rq.as_ptr();
         // SAFETY: by the invariant the request is there, with our head behind it, its queue, and
         // its hardware context, whose `driver_data` is a hctx; what is read here does not change
@@ -185,12 +238,6 @@ impl<'a> RqRef<'a> {
     #[inline(always)]
     pub(crate) fn hctx(self) -> &'a HctxData {
         self.fields().hctx
-    }
-
-    /// Its disk.
-    pub(crate) fn disk(self) -> GenDisk<'a> {
-        // SAFETY: a request's disk, which is there for as long as the request is.
-        unsafe { GenDisk::from_raw(self.fields().disk) }
     }
 
     /// Whether it comes from an elevator.
@@ -324,22 +371,6 @@ impl Late for RqRef<'_> {
 }
 
 impl Rq {
-    /// The bios of its data.
-    #[inline(always)]
-    pub(crate) fn bios(&self) -> Bios<'_> {
-        Bios::new(self.view().fields().bio)
-    }
-
-    /// The ranges of a discard: a bio each, where it has several; else it is its one range itself.
-    #[inline(always)]
-    pub(crate) fn ranges(&self) -> Ranges<'_> {
-        let Fields { segments, bio, .. } = self.view().fields();
-        let bios = Bios::new(if segments > 1 { bio } else { null() });
-        Ranges::new(bios, self.hctx().format.block_shift())
-    }
-}
-
-impl Rq {
     /// The request, to be looked at.
     #[inline(always)]
     pub(crate) fn view(&self) -> RqRef<'_> {
@@ -440,12 +471,6 @@ impl Rq {
         hiops_is_dying(self.view())
     }
 
-    /// The name of its disk.
-    #[cold]
-    pub(crate) fn disk_name(&self) -> &CStr {
-        self.view().disk().name()
-    }
-
     /// Ends it with the status that was noted. Any context.
     pub(crate) fn end(self) {
         let status = self.status();
@@ -472,243 +497,362 @@ impl Rq {
     }
 }
 
-/// The bios of a request, from the first to the last: each with where it begins.
-///
-/// # Invariants
-/// `bio` is null or one of a request's, which is owned for `'a`.
-pub(crate) struct Bios<'a> {
-    bio: *const bindings::bio,
-    alive: PhantomData<&'a bindings::bio>,
+/// One disk on one hardware queue: what blk-mq's hardware context of that disk points to.
+pub(crate) struct HctxData {
+    /// The adapter's `HwQueue`, whose type `ops.rs` knows. It outlives every request of the hctx.
+    pub(crate) queue: *const c_void,
+    /// The same queue, for code that does not know the type.
+    pub(crate) queue_ref: *const QueueRef,
+    pub(crate) switches: Toggles,
+    /// [`hal::Unit::id`] of the disk.
+    pub(crate) unit: u32,
+    pub(crate) format: Format,
+    /// How often a request is tried again.
+    pub(crate) max_retries: u8,
+    /// Of the disk, all its hctxs together.
+    pub(crate) stats: Arc<DiskStats>,
 }
 
-impl Bios<'_> {
-    /// `bio` and those that follow, of which the invariant holds.
-    #[inline(always)]
-    fn new(bio: *const bindings::bio) -> Self {
-        let alive = PhantomData;
-        Self { bio, alive }
-    }
+// SAFETY: the pointer is to a value that is shared between all contexts anyway (the strategy's
+// queue is `Sync`).
+unsafe impl Send for HctxData {}
+// SAFETY: as above.
+unsafe impl Sync for HctxData {}
+
+/// What an operator turns on and off, per disk: [`Switches`].
+pub(crate) struct Toggles {
+    on: AtomicU8,
+    /// What is of use on this hctx: the rest stays off.
+    may: u8,
 }
 
-impl Iterator for Bios<'_> {
-    type Item = (NonNull<bindings::bio>, bindings::bvec_iter);
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        let bio = NonNull::new(self.bio.cast_mut())?;
-        // SAFETY: by the invariant; they do not change while the request is owned.
-        let (next, begin) = unsafe { ((*bio.as_ptr()).bi_next, (*bio.as_ptr()).bi_iter) };
-        self.bio = next;
-        Some((bio, begin))
-    }
-}
-
-/// The ranges of a discard, as [`hal::Command`] wants them.
-pub(crate) struct Ranges<'a> {
-    bios: Bios<'a>,
-    shift: u8,
-}
-
-impl<'a> Ranges<'a> {
-    /// A range for each of `bios`, in blocks of a size of which `shift` is the power of two.
-    #[inline(always)]
-    fn new(bios: Bios<'a>, shift: u8) -> Self {
-        Self { bios, shift }
-    }
-}
-
-impl Iterator for Ranges<'_> {
-    type Item = Result<Segment, CmdError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (_, begin) = self.bios.next()?;
-        let shift = u32::from(self.shift);
-        Some(Ok(Segment {
-            addr: begin.bi_sector.wrapping_shr(shift.wrapping_sub(9)),
-            len: begin.bi_size.wrapping_shr(shift),
-        }))
-    }
-}
-
-/// The data of a request as the CPU sees it, segment by segment.
-pub(crate) struct Vecs<'a> {
-    bios: Bios<'a>,
-    /// Where it is; of no meaning while nothing is left of `at`.
-    bio: *const bindings::bio,
-    at: bindings::bvec_iter,
-}
-
-impl<'a> Vecs<'a> {
-    /// The segments of all of `bios`.
-    #[inline(always)]
-    pub(crate) fn new(bios: Bios<'a>) -> Self {
+impl Toggles {
+    pub(crate) fn new(on: u8, may: u8) -> Self {
         Self {
-            bios,
-            bio: null(),
-            at: zeroed(),
-        }
-    }
-}
-
-impl Iterator for Vecs<'_> {
-    type Item = Segment;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Segment> {
-        while self.at.bi_size == 0 {
-            let (bio, begin) = self.bios.next()?;
-            self.bio = bio.as_ptr();
-            self.at = begin;
-        }
-        let mut seg = shims::hiops_segment { addr: 0, len: 0 };
-        // SAFETY: a bio of the request's, which is owned, and a place in it that is not its end.
-        unsafe { shims::hiops_vec_next(self.bio, &mut self.at, &mut seg) };
-        Some(Segment {
-            addr: seg.addr,
-            len: seg.len,
-        })
-    }
-}
-
-/// Requests that the chain owns. Its owner takes all of them out.
-///
-/// # Invariants
-/// The first one, if there is one, owns the next, and so on: their links are set.
-#[derive(Default)]
-pub(crate) struct Chain(Option<Rq>);
-
-impl Chain {
-    /// One with nothing in it.
-    pub(crate) const EMPTY: Self = Self(None);
-
-    /// Takes all of the requests of `list`.
-    ///
-    /// # Safety
-    /// They are given to the caller, each as [`Rq::from_raw`] wants it.
-    #[inline(always)]
-    pub(crate) unsafe fn take(list: &mut bindings::rq_list) -> Self {
-        let head = list.head;
-        (list.head, list.tail) = (null_mut(), null_mut());
-        // INVARIANT: a list of blk-mq is linked so, and ends with null.
-        // SAFETY: the caller's promise.
-        Self(NonNull::new(head).map(|rq| unsafe { Rq::from_raw(rq) }))
-    }
-
-    #[inline(always)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
-
-    /// Puts `rq` before the others.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, rq: Rq) {
-        rq.view().fields().link.set(self.0.take());
-        self.0 = Some(rq);
-    }
-
-    /// Takes the first one out.
-    #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<Rq> {
-        let rq = self.0.take()?;
-        self.0 = rq.view().fields().link.take();
-        Some(rq)
-    }
-
-    /// Looks at them, from the first to the last.
-    #[inline(always)]
-    pub(crate) fn iter(&self) -> Iter<'_> {
-        Iter::new(self.0.as_ref().map(Rq::ptr))
-    }
-}
-
-/// Requests of a row, one after the other.
-///
-/// # Invariants
-/// `next` is in a row that is not changed for `'a`, and that ends with null.
-#[derive(Clone)]
-pub(crate) struct Iter<'a> {
-    next: Option<NonNull<bindings::request>>,
-    alive: PhantomData<&'a Chain>,
-}
-
-impl<'a> Iter<'a> {
-    /// From `next` on, of which the invariant holds.
-    #[inline(always)]
-    fn new(next: Option<NonNull<bindings::request>>) -> Self {
-        let alive = PhantomData;
-        Self { next, alive }
-    }
-
-    #[inline(always)]
-    fn peek(&self) -> Option<RqRef<'a>> {
-        // INVARIANT: owned by the row, which is there for `'a`.
-        self.next.map(RqRef::of)
-    }
-
-    /// The hctx of the next one, and how many in a row are on it, which are passed.
-    #[inline(always)]
-    pub(crate) fn run(&mut self) -> Option<(&'a HctxData, usize)> {
-        let hctx = self.next()?.hctx();
-        let mut length = 1usize;
-        while (self.peek()).is_some_and(|rq| core::ptr::eq(rq.hctx(), hctx)) {
-            self.next();
-            length = length.wrapping_add(1);
-        }
-        Some((hctx, length))
-    }
-}
-
-impl<'a> Iterator for Iter<'a> {
-    type Item = RqRef<'a>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<RqRef<'a>> {
-        let rq = self.peek()?;
-        self.next = NonNull::new(rq.fields().next);
-        Some(rq)
-    }
-}
-
-/// Requests that are over, without an error, and that blk-mq ends all at once.
-///
-/// # Invariants
-/// It owns the requests of its list.
-#[repr(transparent)]
-pub(crate) struct Batch(bindings::io_comp_batch);
-
-impl Batch {
-    /// One with nothing in it.
-    pub(crate) const EMPTY: Self = Self(bindings::io_comp_batch {
-        req_list: bindings::rq_list {
-            head: null_mut(),
-            tail: null_mut(),
-        },
-        need_ts: false,
-        complete: None,
-        poll_ctx: null_mut(),
-    });
-
-    /// Takes `rq`, which is over, unless it is one that has to end by itself.
-    #[inline(always)]
-    pub(crate) fn add(&mut self, rq: Rq) -> Result<(), Rq> {
-        match hiops_add_to_batch(rq, self) {
-            None => Ok(()),
-            Some(rq) => Err(rq),
+            on: AtomicU8::new(on & may),
+            may,
         }
     }
 
-    /// Looks at its requests.
+    /// What is on.
     #[inline(always)]
-    pub(crate) fn iter(&self) -> Iter<'_> {
-        // INVARIANT: the batch owns them, and is borrowed.
-        Iter::new(NonNull::new(self.0.req_list.head))
+    pub(crate) fn get(&self) -> Switches {
+        Switches(self.on.load(Ordering::Relaxed))
     }
 
-    /// Ends all that are in it, after which there is none. Any context.
+    /// Turns `which` on, as far as that is of use, or off.
+    pub(crate) fn turn(&self, which: u8, on: bool) {
+        match on {
+            true => self.on.fetch_or(which & self.may, Ordering::Relaxed),
+            false => self.on.fetch_and(!which, Ordering::Relaxed),
+        };
+    }
+}
+
+/// What commands have to know of how a disk is formatted. It changes only while the disk is frozen.
+pub(crate) struct Format(AtomicU8);
+
+/// Zeroes may be written by giving the space back; below it, the block's shift.
+const UNMAPS: u8 = 1 << 7;
+/// The shift of a block that is larger than any request.
+const UNKNOWN: u8 = 31;
+
+impl Format {
+    /// That of `unit`.
+    pub(crate) fn new(unit: &Unit) -> Self {
+        Self(AtomicU8::new(Self::of(unit)))
+    }
+
+    fn of(unit: &Unit) -> u8 {
+        let unmaps = if unit.topology.zeroes_unmap {
+            UNMAPS
+        } else {
+            0
+        };
+        (unit.block_shift & !UNMAPS) | unmaps
+    }
+
+    /// From now on that of `unit`. While the disk is frozen.
+    pub(crate) fn set(&self, unit: &Unit) {
+        self.0.store(Self::of(unit), Ordering::Relaxed);
+    }
+
+    /// Nothing is known of it: in blocks of this size every request is none, which no controller
+    /// takes. While the disk is frozen.
+    pub(crate) fn forget(&self) {
+        self.0.store(UNKNOWN, Ordering::Relaxed);
+    }
+
+    /// Bytes of a logical block, as a power of two.
     #[inline(always)]
-    pub(crate) fn end(&mut self) {
-        if !self.0.req_list.head.is_null() {
-            blk_mq_end_request_batch(self);
+    pub(crate) fn block_shift(&self) -> u8 {
+        self.0.load(Ordering::Relaxed) & !UNMAPS
+    }
+
+    /// [`hal::Topology::zeroes_unmap`].
+    #[inline]
+    pub(crate) fn unmaps(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & UNMAPS != 0
+    }
+}
+
+/// What is counted for one disk. Each CPU counts by itself; sums are taken when a reader asks for
+/// them.
+pub(crate) struct DiskStats {
+    /// By [`Count`].
+    counts: PerCpu<COUNTS>,
+    /// How long its requests take.
+    pub(crate) latency: Latency,
+}
+
+/// The sums of a disk.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) submitted: u64,
+    /// By [`Context`], in its order.
+    pub(crate) completed: [u64; 5],
+    pub(crate) deferred: u64,
+    pub(crate) errors: u64,
+    pub(crate) retried: u64,
+    pub(crate) timeouts: u64,
+    /// Its bytes.
+    pub(crate) bytes: BytesSums,
+}
+
+/// What threads have done with a disk's bytes (`crate::bytes`).
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct BytesSums {
+    /// Commands that have read for a caller.
+    pub(crate) reads: u64,
+    /// Commands that have written.
+    pub(crate) writes: u64,
+    /// Those of them for which blocks were read before.
+    pub(crate) merged: u64,
+    /// Bytes that callers have read and written.
+    pub(crate) wanted: u64,
+    /// Bytes that went to the device or came from it.
+    pub(crate) moved: u64,
+}
+
+/// Which of the counts, by its number.
+#[derive(Clone, Copy)]
+enum Count {
+    Submitted = 0,
+    Irq = 1,
+    Lazy = 2,
+    Coop = 3,
+    Poll = 4,
+    Sweep = 5,
+    Deferred = 6,
+    Errors = 7,
+    Retried = 8,
+    Timeouts = 9,
+    BytesReads = 10,
+    BytesWrites = 11,
+    BytesMerged = 12,
+    BytesWanted = 13,
+    BytesMoved = 14,
+}
+
+/// How many there are.
+const COUNTS: usize = Count::BytesMoved as usize + 1;
+
+impl DiskStats {
+    /// All of them 0. Sleeps.
+    pub(crate) fn new() -> Result<Self, Error> {
+        let counts = PerCpu::new()?;
+        let latency = Latency::new();
+        Ok(Self { counts, latency })
+    }
+
+    #[inline(always)]
+    fn add(&self, which: Count, n: u64) {
+        // SAFETY: `which` is one of the numbers there.
+        unsafe { this_cpu_add(self.counts.at(which as usize), n) };
+    }
+
+    fn sum(&self, which: Count) -> u64 {
+        self.counts.sum(which as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn submitted(&self, n: u64) {
+        self.add(Count::Submitted, n);
+    }
+
+    /// One that was counted as submitted has not been.
+    pub(crate) fn not_submitted(&self) {
+        self.add(Count::Submitted, 1u64.wrapping_neg());
+    }
+
+    #[inline(always)]
+    pub(crate) fn completed(&self, n: u64, by: Context) {
+        let which = match by {
+            Context::Irq => Count::Irq,
+            Context::Lazy => Count::Lazy,
+            Context::Coop => Count::Coop,
+            Context::Poll => Count::Poll,
+            Context::Sweep => Count::Sweep,
+        };
+        self.add(which, n);
+    }
+
+    #[inline]
+    pub(crate) fn deferred(&self) {
+        self.add(Count::Deferred, 1);
+    }
+
+    #[cold]
+    pub(crate) fn error(&self) {
+        self.add(Count::Errors, 1);
+    }
+
+    #[cold]
+    pub(crate) fn retried(&self) {
+        self.add(Count::Retried, 1);
+    }
+
+    #[cold]
+    pub(crate) fn timeout(&self) {
+        self.add(Count::Timeouts, 1);
+    }
+
+    /// A read of a caller's has got `len` of the bytes that it wants.
+    #[inline]
+    pub(crate) fn bytes_read(&self, len: usize) {
+        self.add(Count::BytesReads, 1);
+        // CAST: a `usize` has 64 bits at most.
+        self.add(Count::BytesWanted, len as u64);
+    }
+
+    /// `len` bytes of a caller's were written, `merged` with others of their blocks.
+    #[inline]
+    pub(crate) fn bytes_written(&self, len: usize, merged: bool) {
+        self.add(Count::BytesWrites, 1);
+        self.add(Count::BytesMerged, u64::from(merged));
+        // CAST: a `usize` has 64 bits at most.
+        self.add(Count::BytesWanted, len as u64);
+    }
+
+    /// A command for bytes has moved `len` of them.
+    #[inline]
+    pub(crate) fn bytes_moved(&self, len: u32) {
+        self.add(Count::BytesMoved, u64::from(len));
+    }
+
+    /// What was counted so far.
+    pub(crate) fn sums(&self) -> Sums {
+        use Count::{Coop, Irq, Lazy, Poll, Sweep};
+        Sums {
+            submitted: self.sum(Count::Submitted),
+            completed: [Irq, Lazy, Coop, Poll, Sweep].map(|which| self.sum(which)),
+            deferred: self.sum(Count::Deferred),
+            errors: self.sum(Count::Errors),
+            retried: self.sum(Count::Retried),
+            timeouts: self.sum(Count::Timeouts),
+            bytes: BytesSums {
+                reads: self.sum(Count::BytesReads),
+                writes: self.sum(Count::BytesWrites),
+                merged: self.sum(Count::BytesMerged),
+                wanted: self.sum(Count::BytesWanted),
+                moved: self.sum(Count::BytesMoved),
+            },
         }
+    }
+
+    /// Begins at zero again.
+    pub(crate) fn reset(&self) {
+        self.counts.reset(0..COUNTS);
+        self.latency.reset_all();
+    }
+}
+
+/// A finished request on its way to the thread that waits for it; its status is in its PDU.
+pub(crate) struct Offer(pub(crate) Rq);
+
+/// What a thread knows as it begins to wait.
+#[derive(Clone, Copy)]
+pub(crate) struct WaitStart {
+    /// Whether what it waits for was over after it last yielded, if it has.
+    pub(crate) yielded: Option<bool>,
+    /// It may do so on this CPU.
+    pub(crate) calm: bool,
+    /// When its I/O is over.
+    pub(crate) expected: Option<Expected>,
+    /// How its last nap ended, and how late.
+    pub(crate) napped: Option<(Nap, u64)>,
+}
+
+/// An I/O that takes longer than it may, for who finds out why.
+pub(crate) trait Late {
+    /// How long it may take, by the clock of [`crate::platform::now_ms`].
+    fn timeout_ms(&self) -> u64;
+    /// Whether it waits in the FIFO.
+    fn is_waiting(&self) -> bool;
+    /// What it asks for.
+    fn command(&self) -> Command;
+    /// It is counted as a time-out of its disk.
+    fn count(&self);
+}
+
+/// A hardware queue, as the hook uses it. With preemption off.
+pub(crate) trait Waited: Send + Sync {
+    /// Takes completions for a while, and says what the caller, who waits for I/O of its own on the
+    /// queue, does next.
+    fn wait(&self, start: WaitStart) -> Next;
+    /// `thread`, the caller, has napped until `until_ns`: looks for I/O of its own on the queue,
+    /// for up to `for_ns`. `waiter`: where that is tracked.
+    fn look_again(
+        &self,
+        waiter: &Waiter<Offer, QueueRef>,
+        thread: Thread,
+        until_ns: u64,
+        for_ns: u64,
+    ) -> Nap;
+    /// Ends a request of the queue's that was offered.
+    fn end(&self, rq: Rq, by: Context);
+}
+
+/// What leads to a hardware queue, in the room of a thin pointer. A thread that uses it is silenced
+/// when nothing that was tracked with it is outstanding any more, and no thread has preemption off
+/// that saw that something was.
+pub(crate) struct QueueRef(Pinned<dyn Waited>);
+
+impl QueueRef {
+    /// A reference to `queue`.
+    pub(crate) fn new<Q: Waited + 'static>(queue: Pinned<Q>) -> Self {
+        Self(queue.map(|queue| queue))
+    }
+
+    /// The queue. For a thread that has something outstanding which was tracked with it.
+    #[inline(always)]
+    pub(crate) fn queue(&self) -> &dyn Waited {
+        self.0.get()
+    }
+}
+
+/// The block layer's word for how a command ended.
+#[inline]
+pub(crate) fn status(outcome: Outcome) -> u8 {
+    match outcome {
+        Ok(()) => shims::HIOPS_STS_OK,
+        Err(failure) => failed(failure.error),
+    }
+}
+
+#[cold]
+fn failed(error: CmdError) -> u8 {
+    match error {
+        CmdError::Medium => shims::HIOPS_STS_MEDIUM,
+        CmdError::Range | CmdError::NotReady | CmdError::Fault => shims::HIOPS_STS_TARGET,
+        CmdError::Protection => shims::HIOPS_STS_PROTECTION,
+        CmdError::NoSpace => shims::HIOPS_STS_NOSPC,
+        CmdError::Reserved => shims::HIOPS_STS_RESV_CONFLICT,
+        CmdError::Unsupported => shims::HIOPS_STS_NOTSUPP,
+        CmdError::Invalid => shims::HIOPS_STS_INVAL,
+        CmdError::Timeout => shims::HIOPS_STS_TIMEOUT,
+        CmdError::Gone => shims::HIOPS_STS_OFFLINE,
+        CmdError::Path => shims::HIOPS_STS_TRANSPORT,
+        CmdError::Aborted | CmdError::Io => shims::HIOPS_STS_IOERR,
     }
 }

@@ -14,7 +14,7 @@ use kernel::error::Error;
 use kernel::prelude::*;
 
 use crate::blk::gendisk::GenDisk;
-use crate::blk::hctx::Late;
+use crate::blk::request::Late;
 use crate::bytes::async_io::Kiocb;
 use crate::bytes::entered::{DiskRef, Entered};
 use crate::bytes::io::Place;

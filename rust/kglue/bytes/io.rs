@@ -21,14 +21,13 @@ use hal::{Command, Failure, Op, Outcome, Segment};
 use kernel::error::Error;
 use kernel::sync::Arc;
 
-use crate::blk::hctx::{DiskStats, Late, Offer, QueueRef, Rq};
+use crate::blk::request::{status, DiskStats, Late, Offer, QueueRef, Rq};
 use crate::bytes::async_io::AsyncIo;
 use crate::bytes::buffer::{Buffer, Part};
 use crate::bytes::entered::Entered;
 use crate::bytes::locks::BusyRegions;
 use crate::bytes::room::Room;
 use crate::bytes::watchdog::Watchdog;
-use crate::errno::status;
 use crate::platform::now_ms;
 use crate::shims_safe::hiops_bytes_errno;
 use crate::work::Pinned;

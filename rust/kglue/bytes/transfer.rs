@@ -24,7 +24,7 @@ use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
 use crate::blk::gendisk::GenDisk;
-use crate::blk::hctx::{DiskStats, HctxData, Late};
+use crate::blk::request::{DiskStats, HctxData, Late};
 use crate::bytes::async_io::{AsyncIo, Kiocb};
 use crate::bytes::buffer::Part;
 use crate::bytes::entered::Entered;

@@ -6,10 +6,9 @@ use kernel::prelude::*;
 
 use super::{Claim, Function, PciBus};
 use crate::adapter::{Adapter, Config, Suspend};
-use crate::blk::ioctl::AdminPath;
 use crate::errno::advice;
 use crate::hwmon::Thermometer;
-use crate::irq::{Handlers, Interrupt, Vectors};
+use crate::irq::{Handlers, Vectors};
 use crate::node::Node;
 use crate::pci::registration::{Binding, Failed};
 use crate::platform::{KernelPlatform, Window};
@@ -53,13 +52,6 @@ pub trait PciDriver: 'static {
 }
 
 type PciAdapter<T> = Adapter<<T as PciDriver>::Controller, PciBus>;
-
-impl<C: AdminPath> Interrupt for Adapter<C, PciBus> {
-    #[inline]
-    fn interrupt(&self, vector: u16) -> bool {
-        Adapter::interrupt(self, vector)
-    }
-}
 
 /// A function that is bound to driver `T`; what probe leaves behind for remove.
 pub struct Bound<T: PciDriver> {

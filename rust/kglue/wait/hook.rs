@@ -3,7 +3,7 @@
 //! (`c_shims/wait.c` is what redirects it here).
 
 use super::{end, queue_of, table, WaitSlot};
-use crate::blk::hctx::{Offer, QueueRef, WaitStart};
+use crate::blk::request::{Offer, QueueRef, WaitStart};
 use crate::platform::{cpu, now_ns, stamp, PreemptOff, TICK_MS};
 use crate::shims;
 use crate::shims_safe::{
