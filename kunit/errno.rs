@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KUnit suite of errors at the kernel's edge.
 
-use crate::errno::{status, to_errno};
+use crate::blk::request::status;
+use crate::errno::to_errno;
 use hal::CmdError;
 use kernel::prelude::*;
 

@@ -4,11 +4,10 @@
 
 use super::owner::{Fake, KEYS};
 use crate::blk::gendisk::DiskShared;
-use crate::blk::request::DiskStats;
 use crate::blk::ioctl::{Gate, Owner};
 use crate::blk::pr::{TABLE, TYPES};
+use crate::blk::request::{status, DiskStats};
 use crate::bytes::switch::Bytes;
-use crate::errno::status;
 use crate::shims;
 use crate::work::Pinned;
 use core::ptr::from_ref;

@@ -6,9 +6,7 @@ use kernel::prelude::*;
 #[kunit_tests(hiops_retry)]
 mod retry_suite {
     use crate::blk::batch::is_worth_a_try;
-    use crate::blk::request::Rq;
-    use crate::blk::request::{DiskStats, Format, HctxData, Toggles};
-    use crate::blk::request::Pdu;
+    use crate::blk::request::{DiskStats, Format, HctxData, Pdu, Rq, Toggles};
     use core::ptr::{null, NonNull};
     use hal::{CmdError, Failure, RetryHint};
     use kernel::alloc::flags::{GFP_KERNEL, __GFP_ZERO};

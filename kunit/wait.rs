@@ -3,7 +3,7 @@
 
 use super::hook::Hook;
 use super::{interrupts_waiter, own_slot, table};
-use crate::blk::request::{self, Offer, QueueRef, WaitStart};
+use crate::blk::request::{self, Offer, QueueRef, Rq, WaitStart};
 use crate::platform::{now_ns, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{hiops_this_pid, hiops_this_thread};
@@ -58,7 +58,7 @@ struct Waited {
     watched: bool,
 }
 
-impl hctx::Waited for Fake {
+impl request::Waited for Fake {
     fn wait(&self, _: WaitStart) -> Next {
         self.visits.fetch_add(1, Ordering::Relaxed);
         match self.ends {
@@ -83,7 +83,7 @@ impl hctx::Waited for Fake {
         Nap::Hit
     }
 
-    fn end(&self, _: crate::blk::request::Rq, _: Context) {}
+    fn end(&self, _: Rq, _: Context) {}
 }
 
 /// Something that is not over, in its place, which is not moved until the end.

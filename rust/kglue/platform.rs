@@ -176,21 +176,6 @@ pub(crate) fn cpu() -> usize {
     CpuId::current().as_u32() as usize
 }
 
-/// Adds `n` to this CPU's copy of the number at `at`, as the kernel's `this_cpu_add` does. Any
-/// context.
-///
-/// # Safety
-/// `at` is one of the numbers of a [`PerCpu`], which is there.
-#[inline(always)]
-pub(crate) unsafe fn this_cpu_add(at: *mut u64, n: u64) {
-    // SAFETY: a CPU's copy of such memory lies where GS points to, as far on as `at` says
-    // (arch/x86/include/asm/percpu.h). One instruction: neither an interrupt nor the scheduler
-    // comes between finding the copy and changing it.
-    unsafe {
-        core::arch::asm!("add qword ptr gs:[{}], {}", in(reg) at, in(reg) n, options(nostack));
-    }
-}
-
 /// `N` numbers, which each CPU counts by itself; sums are taken when a reader asks for them.
 ///
 /// # Invariants
@@ -211,10 +196,22 @@ impl<const N: usize> PerCpu<N> {
         numbers.map(Self).ok_or(Error::NoMemory)
     }
 
-    /// Where [`this_cpu_add`] finds the number `at`, which is below `N`.
+    /// Adds `n` to this CPU's copy of the number `at`, if there is such a one, as the kernel's
+    /// `this_cpu_add` does. Any context.
     #[inline(always)]
-    pub(crate) fn at(&self, at: usize) -> *mut u64 {
-        self.0.as_ptr().wrapping_add(at)
+    pub(crate) fn add(&self, at: usize, n: u64) {
+        if at >= N {
+            return;
+        }
+        let number = self.0.as_ptr().wrapping_add(at);
+        // SAFETY: by the invariant; a CPU's copy of such memory lies where GS points to, as far on
+        // as `number` says (arch/x86/include/asm/percpu.h). One instruction: neither an interrupt
+        // nor the scheduler comes between finding the copy and changing it.
+        unsafe {
+            core::arch::asm!(
+                "add qword ptr gs:[{}], {}", in(reg) number, in(reg) n, options(nostack)
+            );
+        }
     }
 
     /// The sum of all CPUs of the number `at`; 0: there is no such number. Any context.

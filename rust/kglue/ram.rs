@@ -8,8 +8,7 @@ use crate::irq::Interrupt;
 use crate::platform::BoundDevice;
 use crate::platform::KernelPlatform;
 use crate::timers::{Expired, HrTimer};
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use crate::work::{Pinned, Target};
 use hal::{Error, Segment};
 use kernel::alloc::VVec;
 use kernel::bindings;
@@ -22,12 +21,8 @@ pub(crate) type RamController = Ram<KernelPlatform, RamBacking>;
 type RamAdapter = Adapter<RamController, RamBus>;
 
 /// A queue's interrupt: what a timer calls that serves the queue when it expires.
-///
-/// # Invariants
-/// `adapter` is null, or an adapter that lives until the timer was cancelled with no new start
-/// possible.
 struct IrqTimer {
-    adapter: AtomicPtr<RamAdapter>,
+    adapter: Target<RamAdapter>,
     queue: u16,
 }
 
@@ -58,7 +53,7 @@ impl RamBacking {
         let mut timers =
             KVec::with_capacity(config.queues.into(), GFP_KERNEL).map_err(no_memory)?;
         for queue in 0..config.queues {
-            let adapter = AtomicPtr::new(null_mut());
+            let adapter = Target::new();
             let timer = HrTimer::of(IrqTimer { adapter, queue }).map_err(|_| Error::NoMemory)?;
             timers.push(timer, GFP_KERNEL).map_err(no_memory)?;
         }
@@ -70,10 +65,9 @@ impl RamBacking {
         Ok(Self(Arc::new(parts, GFP_KERNEL).map_err(no_memory)?))
     }
 
-    fn connect(&self, adapter: *const RamAdapter) {
+    fn connect(&self, adapter: Pinned<RamAdapter>) {
         for timer in &self.0.timers {
-            let place = &timer.target().adapter;
-            place.store(adapter.cast_mut(), Ordering::Release);
+            timer.target().adapter.set(adapter);
         }
     }
 
@@ -100,8 +94,7 @@ impl RamBacking {
 impl Expired for IrqTimer {
     #[inline]
     fn expired(&self) {
-        // SAFETY: by the invariant.
-        if let Some(adapter) = unsafe { self.adapter.load(Ordering::Acquire).as_ref() } {
+        if let Some(adapter) = self.adapter.get() {
             adapter.interrupt(self.queue);
         }
     }
@@ -214,7 +207,7 @@ impl RamDisk {
             begin,
         };
         let adapter = Adapter::new(&platform, controller, bus, serve)?;
-        backing.connect(&*adapter);
+        backing.connect(adapter.pinned());
         let disk = Self { adapter, backing };
         disk.adapter.add_disks()?;
         Ok(disk)
@@ -231,6 +224,5 @@ impl Drop for RamDisk {
         self.adapter.remove();
         // The device is stopped: no timer is started again.
         self.backing.silence();
-        self.backing.connect(core::ptr::null());
     }
 }

@@ -24,9 +24,9 @@ use kernel::{bindings, c_str};
 use strategy::NAMES as STRATEGIES;
 
 use crate::blk::gendisk::GenDisk;
-use crate::blk::request::Sums;
 use crate::blk::ioctl::{ControllerCounts, Owner};
 use crate::blk::latency::{buckets, Kind, CONTEXTS};
+use crate::blk::request::Sums;
 use crate::bytes::trial::set_bytes;
 use crate::compat::{eopnotsupp, zeroed};
 use crate::errno::to_errno;

@@ -207,14 +207,19 @@ pub(crate) fn expect(waiter: &Waiter<Offer, QueueRef>, what: Expected) {
     }
 }
 
+/// Whether any queue may have prediction on: a no-op where none has. Any context.
+#[inline(always)]
+pub(crate) fn may_predict() -> bool {
+    // SAFETY: a static key that C defines, and whose fields have the types that are named.
+    unsafe { static_branch_unlikely!(shims::hiops_predicts, shims::hiops_key, key) }
+}
+
 /// Whether the thread that is tracked with `waiter` has napped, and looks for its I/O now. Any
 /// context; costs next to nothing where nothing is foretold.
 #[inline(always)]
 pub(crate) fn looks_after_nap(waiter: &Waiter<Offer, QueueRef>) -> bool {
-    // SAFETY: a static key that C defines, and whose fields have the types that are named.
-    let predicts = unsafe { static_branch_unlikely!(shims::hiops_predicts, shims::hiops_key, key) };
     let slot = || table()?.slots.get(waiter.index());
-    predicts && slot().is_some_and(|slot| slot.naps.looks.load(Ordering::Relaxed))
+    may_predict() && slot().is_some_and(|slot| slot.naps.looks.load(Ordering::Relaxed))
 }
 
 /// Offers `offer` to `waiter`, and wakes it. Gives it back if it is the caller's to end. With

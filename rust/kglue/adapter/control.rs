@@ -21,10 +21,10 @@ use crate::adapter::config::{Bus, Reason};
 use crate::adapter::queue;
 use crate::adapter::queue::{HwQueue, Io};
 use crate::adapter::state::Adapter;
-use crate::blk::request::DiskStats;
 use crate::blk::ioctl::{
     AdminPath, ControlPath, ControllerAccess, ControllerCounts, Gate, Ioctl, Owner,
 };
+use crate::blk::request::DiskStats;
 use crate::bytes::memory::DiskMemory;
 use crate::bytes::switch::Parts;
 use crate::caller::TakeOff;

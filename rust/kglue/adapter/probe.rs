@@ -215,10 +215,11 @@ impl<C: AdminPath, B: Bus> Adapter<C, B> {
         self.attention.set_target(adapter);
     }
 
-    pub(super) fn pinned(&self) -> Pinned<Self> {
+    pub(crate) fn pinned(&self) -> Pinned<Self> {
         // SAFETY: it does not move any more (invariant). Before it goes (`put_away`) the gate is
         // closed, and disks are gone with their attributes; the recovery is cancelled, and as the
         // state is `DEAD` then not begun again; attention is disabled, and the queues are quiet.
+        // Of a RAM disk the timers are cancelled, and the device is stopped.
         unsafe { Pinned::new(self) }
     }
 

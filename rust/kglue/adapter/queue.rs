@@ -9,8 +9,8 @@ use kernel::sync::SetOnce;
 use strategy::Selected;
 
 use crate::adapter::config::Bus;
-use crate::blk::request::{Late, Offer, QueueRef, Rq, WaitStart, Waited};
 use crate::blk::ioctl::ControllerCounts;
+use crate::blk::request::{Late, Offer, QueueRef, Rq, WaitStart, Waited};
 use crate::blk::upper::BlkUpper;
 use crate::bytes::io::{BytesQueue, Io as BytesIo, Req};
 use crate::platform::{stamp, stamps_to_ns, KernelPlatform, PreemptOff};

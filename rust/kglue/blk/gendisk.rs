@@ -31,8 +31,8 @@ use kernel::sync::Arc;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
-use crate::blk::request::{DiskStats, HctxData, Rq};
 use crate::blk::ioctl::{Gate, Owner};
+use crate::blk::request::{DiskStats, HctxData};
 use crate::bytes::entered::DiskRef;
 use crate::bytes::switch::Bytes;
 use crate::compat::synchronize_rcu;
@@ -127,14 +127,6 @@ struct Fields<'a> {
     data: *mut DiskShared,
     shared: &'a DiskShared,
     is_shown: bool,
-}
-
-impl Rq {
-    /// The name of its disk.
-    pub(crate) fn disk_name(&self) -> &CStr {
-        // SAFETY: a request's disk, which is there for as long as the request is.
-        unsafe { GenDisk::from_raw(self.view().fields().disk) }.name()
-    }
 }
 
 impl<'a> GenDisk<'a> {

@@ -20,7 +20,7 @@ use hal::Error;
 use kernel::bindings;
 use kernel::prelude::*;
 
-use crate::platform::{now_ns, stamp, stamps_to_ns, this_cpu_add, PerCpu};
+use crate::platform::{now_ns, stamp, stamps_to_ns, PerCpu};
 use crate::shims_safe::hiops_stamps_agree;
 
 /// What a request asks for: a number below [`KINDS`].
@@ -157,12 +157,10 @@ impl Over<'_> {
         if took > self.most {
             return;
         }
-        let cells = self.table.cells.at(begin_of(kind, row));
-        // SAFETY: a row of a kind has the buckets, and the sum.
-        unsafe {
-            this_cpu_add(cells.wrapping_add(self.table.scale.bucket(took)), 1);
-            this_cpu_add(cells.wrapping_add(BUCKETS), took);
-        }
+        let (cells, begin) = (&self.table.cells, begin_of(kind, row));
+        // A row of a kind has the buckets, and the sum.
+        cells.add(begin.wrapping_add(self.table.scale.bucket(took)), 1);
+        cells.add(begin.wrapping_add(BUCKETS), took);
     }
 }
 
@@ -191,13 +189,11 @@ impl Latency {
     }
 
     fn make(&self) -> Result<(), Error> {
-        let table = KBox::new(Table::new()?, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
-        let table = KBox::into_raw(table);
+        let mut table = KBox::new(Table::new()?, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         let (none, set, fail) = (null_mut(), Ordering::AcqRel, Ordering::Acquire);
-        if self.0.compare_exchange(none, table, set, fail).is_err() {
-            // Another was quicker, whose table it is.
-            // SAFETY: from `into_raw`, just now, and nobody else has seen it.
-            drop(unsafe { KBox::from_raw(table) });
+        if (self.0.compare_exchange(none, &raw mut *table, set, fail)).is_ok() {
+            // It is the disk's; where another was quicker, that one's is.
+            let _ = KBox::into_raw(table);
         }
         Ok(())
     }

@@ -26,10 +26,11 @@ use engine::{Context, Expected, Nap, Next, Switches, Thread, Waiter};
 use hal::{CmdError, Command, Error, Op, Outcome, Unit};
 use kernel::bindings;
 use kernel::ffi::{c_uint, c_void};
+use kernel::str::CStr;
 use kernel::sync::Arc;
 
 use crate::blk::latency::{Kind, Latency};
-use crate::platform::{this_cpu_add, PerCpu};
+use crate::platform::PerCpu;
 use crate::shims;
 use crate::work::Pinned;
 
@@ -148,7 +149,7 @@ pub(super) struct Fields<'a> {
     pub(super) next: *mut bindings::request,
     /// Where `next` is.
     pub(super) link: &'a Cell<Option<Rq>>,
-    pub(super) disk: *mut bindings::gendisk,
+    disk_name: &'a [u8],
     hctx: &'a HctxData,
     head: &'a Head,
 }
@@ -190,6 +191,7 @@ const _: [unsafe extern "C" fn(*mut bindings::request, bindings::blk_status_t); 
     [bindings::blk_mq_end_request];
 const _: [unsafe extern "C" fn(*mut bindings::request, c_uint); 1] = [shims::hiops_requeue];
 const _: [unsafe extern "C" fn(*mut bindings::request); 1] = [bindings::blk_mq_start_request];
+
 impl<'a> RqRef<'a> {
     /// A view of `rq`.
     ///
@@ -212,9 +214,10 @@ impl<'a> RqRef<'a> {
     #[inline(always)]
     pub(super) fn fields(self) -> Fields<'a> {
         let rq = self.rq.as_ptr();
-        // SAFETY: by the invariant the request is there, with our head behind it, its queue, and
-        // its hardware context, whose `driver_data` is a hctx; what is read here does not change
-        // while hiops has it. The link is a pointer to a request or null, as `Option<Rq>` is.
+        // SAFETY: by the invariant the request is there, with our head behind it, its queue with
+        // that one's disk, and its hardware context, whose `driver_data` is a hctx; what is read
+        // here does not change while hiops has it. The link is a pointer to a request or null, as
+        // `Option<Rq>` is.
         unsafe {
             let next = &raw mut (*rq).__bindgen_anon_1.rq_next;
             Fields {
@@ -227,7 +230,7 @@ impl<'a> RqRef<'a> {
                 bio: (*rq).bio,
                 next: *next,
                 link: &*next.cast(),
-                disk: (*(*rq).q).disk,
+                disk_name: &(*(*(*rq).q).disk).disk_name,
                 hctx: &*(*(*rq).mq_hctx).driver_data.cast::<HctxData>(),
                 head: &*rq.wrapping_add(1).cast::<Head>(),
             }
@@ -255,6 +258,11 @@ impl<'a> RqRef<'a> {
     #[inline(always)]
     pub(crate) fn may_be_slept_for(self) -> bool {
         self.fields().cmd_flags & shims::HIOPS_REQ_NO_SLEEP == 0
+    }
+
+    /// The name of its disk.
+    pub(crate) fn disk_name(self) -> &'a CStr {
+        CStr::from_bytes_until_nul(self.fields().disk_name).unwrap_or(c"")
     }
 
     /// Bytes of data, or of the disk, that it is about.
@@ -667,8 +675,7 @@ impl DiskStats {
 
     #[inline(always)]
     fn add(&self, which: Count, n: u64) {
-        // SAFETY: `which` is one of the numbers there.
-        unsafe { this_cpu_add(self.counts.at(which as usize), n) };
+        self.counts.add(which as usize, n);
     }
 
     fn sum(&self, which: Count) -> u64 {

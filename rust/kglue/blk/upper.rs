@@ -22,7 +22,6 @@ use hal::{CmdError, Command, Error, Failure, Op, Outcome, Segment};
 use kernel::alloc::AllocError;
 use kernel::bindings;
 use kernel::device::{Bound, Device};
-use kernel::jump_label::static_branch_unlikely;
 use kernel::prelude::*;
 
 use crate::blk::batch;
@@ -218,7 +217,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
             "{}: no memory to map {} bytes for DMA in half a minute, with nothing in flight that \
              holds any: the I/O fails. Give the machine more (swiotlb= on the kernel's command \
              line where data goes through bounce buffers), or lower queue/max_sectors_kb\n",
-            rq.disk_name(),
+            rq.view().disk_name(),
             rq.view().bytes()
         );
     }
@@ -293,8 +292,7 @@ impl<M: MapKind> Cpu for BlkUpper<M> {
 
     #[inline(always)]
     fn may_predict(&self) -> bool {
-        // SAFETY: a static key that C defines, and whose fields have the types that are named.
-        unsafe { static_branch_unlikely!(shims::hiops_predicts, shims::hiops_key, key) }
+        crate::wait::may_predict()
     }
 
     #[inline(always)]
@@ -628,18 +626,6 @@ impl DmaMap {
         some.then(|| hiops_map_kind(iter, iova))
     }
 
-    /// Has it go on and map the next segment, if there is one.
-    ///
-    /// # Safety
-    /// It has begun.
-    #[inline(always)]
-    unsafe fn iterate_on(&self, rq: &mut Rq) -> bool {
-        let (device, request) = (raw_device(&self.device), rq.as_raw());
-        let iter = &raw mut self.mapped(rq).iter;
-        // SAFETY: the request is owned, the device is bound, the iterator was begun.
-        unsafe { shims::blk_rq_dma_map_iter_next(request, device, iter) }
-    }
-
     /// Whether what is mapped has to be unmapped. Asked after each mapping, which may be what makes
     /// it true.
     #[inline(always)]
@@ -691,8 +677,11 @@ impl DmaSegments<'_> {
     /// What blk-mq's iterator finds next.
     #[inline]
     fn another(&mut self, lists: bool) -> Option<Result<Segment, CmdError>> {
-        // SAFETY: it has begun, or this would not be asked for another.
-        if !unsafe { self.map.iterate_on(self.rq) } {
+        let (device, request) = (raw_device(&self.map.device), self.rq.as_raw());
+        let iter = &raw mut self.map.mapped(self.rq).iter;
+        // SAFETY: the request is owned, the device is bound, and the iterator has begun, or this
+        // would not be asked for another segment.
+        if !unsafe { shims::blk_rq_dma_map_iter_next(request, device, iter) } {
             return self.stopped();
         }
         let seg = self.map.mapped(self.rq).found();
