@@ -2,9 +2,10 @@
 /*
  * The VFS wait hook, by ftrace: a thread that waits for I/O of its own on a
  * hiops disk passes through hiops_wait_enter() before it sleeps and through
- * hiops_wait_leave() after it was woken. Every other thread is left alone by
- * the callback itself, so that it never has this module's text on its stack,
- * and so is one that makes a pause.
+ * hiops_wait_leave() after it was woken; one that has just submitted here, and
+ * is not tracked, sleeps without a timer (hiops_sleep_watched()). Every other
+ * thread is left alone by the callback itself, so that it never has this
+ * module's text on its stack, and so is one that makes a pause.
  */
 
 #include <linux/blk-mq.h>

@@ -9,7 +9,7 @@ use crate::caller::Caller;
 use crate::caller::{HostReset, HostResetCall};
 use crate::caller::{TakeOff, TakenOff};
 use crate::hotplug::Slots;
-use crate::hotplug::{Host, Occupant, Slot, SlotAdapter};
+use crate::hotplug::{Host, Occupant, PortSlot, SlotAdapter};
 use crate::pci::bus::Mastering;
 use crate::platform::BoundDevice;
 use crate::platform::KernelPlatform;
@@ -202,7 +202,7 @@ impl<H: Host> Slots<H> {
     /// Disks that are shown.
     pub(crate) fn disks(&self) -> usize {
         let locked = self.lock_slots();
-        let shown = |slot: &Slot<H>| match locked.occupant(slot) {
+        let shown = |slot: &PortSlot<H>| match locked.occupant(slot) {
             Some(Occupant::Served(adapter)) => adapter.disks().lock().len(),
             _ => 0,
         };
@@ -212,7 +212,7 @@ impl<H: Host> Slots<H> {
     /// The slots whose disk was not given up, one bit each.
     pub(crate) fn live(&self) -> u32 {
         let locked = self.lock_slots();
-        let bit = |slot: &Slot<H>| match locked.occupant(slot) {
+        let bit = |slot: &PortSlot<H>| match locked.occupant(slot) {
             Some(Occupant::Served(adapter)) if adapter.is_live() => slot.mask(),
             _ => 0,
         };
@@ -261,7 +261,7 @@ impl<H: Host> Slots<H> {
     /// Hot-plug work is called for in slot `number`.
     pub(crate) fn want(&self, number: u8) {
         let wanted = self.slots.iter().filter(|slot| slot.number == number);
-        wanted.for_each(Slot::request_hotplug);
+        wanted.for_each(PortSlot::request_hotplug);
     }
 
     /// The port of slot `number` calls for attention.

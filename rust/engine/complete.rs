@@ -7,10 +7,11 @@
 //! a budget. An interrupt ends all that is there, and issues likewise. What is over that is left:
 //!
 //! ```text
-//!  completions, on a queue that is polled --- to the next tick, which is put off no more
-//!  completions, else                      --- to a tick that is armed for it, soon
-//!  requests, though tags are free         --- to a tick, at once
-//!  either, where there is no timer        --- to nobody: the context goes on, ROUNDS times at most
+//!  completions                     --- to a tick, at once
+//!    which threads come for sooner --- to the tick of a polled queue that was due; else to one
+//!                                      after half an interval (Strategy::leaves_to_waiters)
+//!  requests, though tags are free  --- to a tick, at once
+//!  either, where there is no timer --- to nobody: the context goes on, ROUNDS times at most
 //! ```
 //!
 //! A tick is such a context itself, and so comes again at once for what it leaves. That something

@@ -91,8 +91,9 @@ pub trait Strategy: Send + Sync + 'static {
         usize::MAX
     }
 
-    /// Whether threads that wait for this CPU come for what a drain in passing has left. A tick
-    /// comes after an interval if they do not, and else at once.
+    /// Whether threads that wait for this CPU come for what a drain in passing has left. If not, a
+    /// tick comes for it at once; else, should they not come after all, after half an interval, or
+    /// when it was due on a polled queue.
     #[inline(always)]
     fn leaves_to_waiters(&self, view: &impl View) -> bool {
         let _ = view;
@@ -290,7 +291,7 @@ pub enum Context {
     Lazy,
     /// Any thread that passed by.
     Coop,
-    /// The poll timer.
+    /// The poll timer, or a thread of polled I/O of the block layer's.
     Poll,
     /// None of these: a reset, a removal, a time-out, or a timer that sweeps up what nobody came
     /// for; or whoever submitted what could not be issued.

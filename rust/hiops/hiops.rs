@@ -9,7 +9,7 @@
 
 use kernel::prelude::*;
 use kglue::blk::AllDisks;
-use kglue::pci::driver::Bound;
+use kglue::pci::driver::BoundFunction;
 use kglue::pci::hba::BoundHba;
 use kglue::pci::registration::Registration;
 use kglue::ram::RamDisk;
@@ -45,7 +45,7 @@ module! {
 
 /// What goes when the module goes, in this order.
 struct Hiops {
-    _nvme: Registration<Bound<nvme::HiopsNvme>>,
+    _nvme: Registration<BoundFunction<nvme::HiopsNvme>>,
     _ahci: Registration<BoundHba<ahci::HiopsAhci>>,
     _ram: KVec<RamDisk>,
     _inject: inject::Root,

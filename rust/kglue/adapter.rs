@@ -8,7 +8,7 @@
 //!    +--remove, shutdown--> Dead
 //!    +--suspend--> (queues quiesced, controller stopped) Suspended --resume--> Live, or Dead
 //! ```
-//! The gate itself is the strategy's ([`engine::Quiesced`]); the state here only says whether a
+//! The gate itself is the engine's ([`engine::Quiesced`]); the state here only says whether a
 //! recovery may still be begun.
 //!
 //! # Files, each of which works with those above it

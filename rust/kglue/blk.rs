@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! blk-mq disks over the strategy.
+//! blk-mq disks over the engine.
 //!
 //! * [`ops`]: blk-mq's callbacks, and the interrupt.
 //! * [`request`]: one request, and its disk on one hardware queue, with what is counted there.

@@ -116,8 +116,8 @@ pub(crate) enum Occupant<H: Host> {
 /// `occupant` is null, or a box that only the slot's drop and `Slots::detach` take. The box is not
 /// freed while a reader has it: `detach` borrows the [`SlotsLocked`] for itself alone, and between
 /// the taking and the freeing it waits for the interrupt handlers and cancels the work of
-/// `caller`; these three are all the readers there are ([`Slot::occupant`]).
-pub(crate) struct Slot<H: Host> {
+/// `caller`; these three are all the readers there are ([`PortSlot::occupant`]).
+pub(crate) struct PortSlot<H: Host> {
     /// Its port's.
     pub(crate) number: u8,
     /// Through which its port calls.
@@ -134,7 +134,7 @@ pub(crate) struct Slot<H: Host> {
     pub(crate) taken_off: TakenOff,
 }
 
-impl<H: Host> Slot<H> {
+impl<H: Host> PortSlot<H> {
     /// An empty slot, which has had no occupant yet.
     pub(crate) fn new(number: u8, caller: Caller, taken_off: TakenOff) -> Self {
         Self {
@@ -180,14 +180,14 @@ impl<H: Host> Slot<H> {
     }
 }
 
-impl<H: Host> Drop for Slot<H> {
+impl<H: Host> Drop for PortSlot<H> {
     fn drop(&mut self) {
         self.caller.silence();
         drop(self.take());
     }
 }
 
-impl<H: Host> Run<PortEvents> for Slot<H> {
+impl<H: Host> Run<PortEvents> for PortSlot<H> {
     fn run(&self) {
         let _no_io = NoIo::new();
         match self.occupant() {
@@ -210,7 +210,7 @@ impl<H: Host> Run<PortEvents> for Slot<H> {
     }
 }
 
-fn handle_served_events<H: Host>(slot: &Slot<H>, adapter: &SlotAdapter<H>) {
+fn handle_served_events<H: Host>(slot: &PortSlot<H>, adapter: &SlotAdapter<H>) {
     // One that is suspended is started anew, and says then what it has to say.
     let Some(attended) = adapter.at_rest_if_awake(SlotPort::handle_events) else {
         return;
@@ -267,7 +267,10 @@ impl<'a> SlotsLocked<'a> {
     }
 
     /// The occupant of `slot`, which is one of them.
-    pub(crate) fn occupant<'s, H: Host>(&'s self, slot: &'s Slot<H>) -> Option<&'s Occupant<H>> {
+    pub(crate) fn occupant<'s, H: Host>(
+        &'s self,
+        slot: &'s PortSlot<H>,
+    ) -> Option<&'s Occupant<H>> {
         let hotplug_work = slot.hotplug_work.get()?;
         if !core::ptr::eq(hotplug_work, self.hotplug_work) {
             return None;
@@ -284,7 +287,7 @@ pub(crate) struct Slots<H: Host> {
     /// What changes their occupants.
     pub(crate) hotplug_work: Work<Hotplug>,
     /// All of them, in the order of their numbers.
-    pub(crate) slots: KVec<Slot<H>>,
+    pub(crate) slots: KVec<PortSlot<H>>,
     /// Held while an occupant comes or goes.
     lock: Pin<KBox<Mutex<()>>>,
     /// The slots whose drive is served, one bit each.
@@ -303,7 +306,7 @@ impl<H: Host> Slots<H> {
         let mut slots = KVec::new();
         for number in (0u8..32).filter(|number| 1u32.wrapping_shl(u32::from(*number)) & mask != 0) {
             let caller = Caller::new(host.number())?;
-            let slot = Slot::new(number, caller, host.taken_off().clone());
+            let slot = PortSlot::new(number, caller, host.taken_off().clone());
             slots.push(slot, GFP_KERNEL).map_err(|_| Error::NoMemory)?;
         }
         let lock = KBox::pin_init(
@@ -441,7 +444,7 @@ impl<H: Host> Slots<H> {
     /// The occupant of `slot` is served no more, by `work`, and does not interrupt either.
     pub(crate) fn part(
         locked: &SlotsLocked<'_>,
-        slot: &Slot<H>,
+        slot: &PortSlot<H>,
         work: impl FnOnce(&SlotAdapter<H>),
     ) {
         match locked.occupant(slot) {
@@ -519,7 +522,7 @@ impl<H: Host> Run<Hotplug> for Slots<H> {
 
 impl<H: Host> Slots<H> {
     /// The occupant of `slot` leaves.
-    fn detach(&self, locked: &mut SlotsLocked<'_>, slot: &Slot<H>) {
+    fn detach(&self, locked: &mut SlotsLocked<'_>, slot: &PortSlot<H>) {
         Self::part(locked, slot, Adapter::remove);
         self.served.fetch_and(!slot.mask(), Ordering::Relaxed);
         let occupant = slot.take();
@@ -533,7 +536,7 @@ impl<H: Host> Slots<H> {
 
     /// Makes the port of `slot`, which is empty, anew: it serves the drive that it has, or waits
     /// for one. Under `lock`, or alone.
-    pub(crate) fn attach(&self, slot: &Slot<H>) {
+    pub(crate) fn attach(&self, slot: &PortSlot<H>) {
         let Some(occupant) = self.occupant_of(slot) else {
             return;
         };
@@ -547,7 +550,7 @@ impl<H: Host> Slots<H> {
         }
     }
 
-    fn occupant_of(&self, slot: &Slot<H>) -> Option<Occupant<H>> {
+    fn occupant_of(&self, slot: &PortSlot<H>) -> Option<Occupant<H>> {
         let caller = slot.caller.clone();
         let port = (self.host().port(slot.number, caller))
             .map_err(|error| self.tell(slot, "making the port", error))
@@ -573,7 +576,7 @@ impl<H: Host> Slots<H> {
 
     /// Stops the `port` of `slot`, before its memory is freed, now or later; `false`: in vain, so
     /// nothing of it gets there.
-    fn stop_or_cut_off(&self, slot: &Slot<H>, port: &H::Port) -> bool {
+    fn stop_or_cut_off(&self, slot: &PortSlot<H>, port: &H::Port) -> bool {
         let stopped = port.stop().is_ok();
         if !stopped {
             (self.host().bus(slot.number, slot.caller.clone())).cut_off();
@@ -582,7 +585,7 @@ impl<H: Host> Slots<H> {
     }
 
     /// Whether `port` has a drive that can be served; why not is told.
-    pub(crate) fn has_drive(&self, slot: &Slot<H>, port: &H::Port) -> bool {
+    pub(crate) fn has_drive(&self, slot: &PortSlot<H>, port: &H::Port) -> bool {
         if let Err(error) = port.start() {
             self.tell(slot, port.step(), error);
             return false;
@@ -603,7 +606,11 @@ impl<H: Host> Slots<H> {
     }
 
     /// Lets the port of `slot` interrupt, and shows its disk.
-    pub(crate) fn show(&self, locked: &SlotsLocked<'_>, slot: &Slot<H>) -> Result<usize, Error> {
+    pub(crate) fn show(
+        &self,
+        locked: &SlotsLocked<'_>,
+        slot: &PortSlot<H>,
+    ) -> Result<usize, Error> {
         match locked.occupant(slot) {
             None => Ok(0),
             Some(Occupant::Waiting(port)) => {
@@ -619,7 +626,7 @@ impl<H: Host> Slots<H> {
         }
     }
 
-    fn tell(&self, slot: &Slot<H>, what: &str, error: Error) {
+    fn tell(&self, slot: &PortSlot<H>, what: &str, error: Error) {
         log_err!(
             self,
             "port {}: {} failed ({:?}): {}; the other ports are not concerned\n",

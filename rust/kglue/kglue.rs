@@ -4,12 +4,11 @@
 //! # Files
 //! * [`platform`]: hal's platform: tables, DMA memory, registers, time; preemption, memory under
 //!   I/O, clocks.
-//! * [`pci`], `irq`: a PCI function with its vectors, and its driver. [`device`]: a device whose
-//!   driver is bound.
+//! * [`pci`], `irq`: a PCI function with its vectors, and its driver.
 //! * [`adapter`]: one controller being served: queues, tag set, disks, recovery, removal.
 //! * [`hotplug`]: slots for drives that come and go. `host_reset`: all of them at rest.
 //!   [`caller`]: what a controller asks of its host.
-//! * [`blk`]: blk-mq disks over the strategy. `sysfs`: their attributes.
+//! * [`blk`]: blk-mq disks over the engine. `sysfs`: their attributes.
 //! * `bytes`: a disk's bytes, `/dev/<disk>_bytes`.
 //! * `node`: a controller's own node, `/dev/hiops<C>`. `hwmon`: its temperatures.
 //! * [`wait`]: threads that wait for their I/O.

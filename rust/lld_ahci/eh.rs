@@ -30,7 +30,7 @@ use core::fmt;
 use hal::{CmdError, Deadline, Error, Mmio, Outcome, Platform};
 
 use crate::cmd::{self, Taskfile, AMNF, ICRC, IDNF, SECTOR_BYTES, UNC};
-use crate::port::{ErrorCategory, ErrorRing, Occupant, Port, SpeedDown, State, Step, ERRORS};
+use crate::port::{ErrorCategory, ErrorRing, Occupant, Port, PortStep, SpeedDown, State, ERRORS};
 use crate::regs::{
     Reg, IS_BUS_ERROR, IS_HOTPLUG, IS_IF, IS_TFE, SCTL_DET, SPD, STATUS_DF, STATUS_ERR,
 };
@@ -106,7 +106,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Stops the list; returns what the device has not finished.
     fn stop_for_eh(&self) -> Result<u32, Error> {
-        self.progress.at(Step::Halt);
+        self.progress.at(PortStep::Halt);
         self.stop_engine()?;
         Ok(self.active_tags.issued.load(Ordering::SeqCst))
     }
@@ -195,7 +195,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let Occupant::Drive(before) = state.occupant else {
             return Err(Error::Invalid);
         };
-        self.progress.at(Step::Halt);
+        self.progress.at(PortStep::Halt);
         self.stop_engine()?;
         let now = match self.probe_drive(true)? {
             Occupant::Drive(now) => self.revalidate(&before.id, now)?,
@@ -225,7 +225,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         let mut lost = 0u32;
         let mut last = Ok(());
         while left != 0 {
-            self.progress.at(Step::OneByOne);
+            self.progress.at(PortStep::OneByOne);
             // CAST: below 32.
             let slot = left.trailing_zeros() as u8;
             let bit = left & left.wrapping_neg();

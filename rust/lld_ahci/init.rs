@@ -11,7 +11,7 @@ use hal::{Error, Mmio, Platform};
 
 use crate::cmd::CommandSet;
 use crate::identify::{self, DriveId};
-use crate::port::{DriveConfig, ErrorCategory, Occupant, Port, State, Step};
+use crate::port::{DriveConfig, ErrorCategory, Occupant, Port, PortStep, State};
 use crate::quirks::DriveQuirks;
 use crate::regs::{
     Reg, CMD_ALPM, CMD_ICC_ACTIVE, CMD_POD, CMD_SUD, DET_READY, SCTL_DET, SCTL_GEN1, SPD,
@@ -25,7 +25,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Brings the port up. A drive that was served must be there again; at first it may be any, or
     /// none.
     pub(crate) fn bring_up(&self, state: &mut State) -> Result<(), Error> {
-        self.progress.at(Step::Halt);
+        self.progress.at(PortStep::Halt);
         self.stop_port()?;
         if let Some(generation) = self.timed_out_gen.swap(0, Ordering::Relaxed).checked_sub(1) {
             self.speed_down(state, ErrorCategory::Timeout, generation)?;
@@ -205,7 +205,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Waits for the link. `false`: nobody is there.
     pub(crate) fn wait_link(&self, limit_us: u64) -> Result<bool, Error> {
-        self.progress.at(Step::Link);
+        self.progress.at(PortStep::Link);
         // Present at least, with or without communication.
         match self.wait(Reg::Ssts, 1, 1, limit_us) {
             Err(Error::Timeout) => return Ok(false),
@@ -224,7 +224,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Waits until the drive has told what it is and is not busy. Returns its signature.
     fn wait_ready(&self) -> Result<u32, Error> {
-        self.progress.at(Step::Ready);
+        self.progress.at(PortStep::Ready);
         let busy = STATUS_BSY | STATUS_DRQ;
         self.wait(Reg::Tfd, busy, 0, READY_US)?;
         match self.regs.read(Reg::Sig) {
@@ -245,7 +245,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// COMRESET, and the wait for the link. `false`: nobody answers.
     fn hardreset(&self) -> Result<bool, Error> {
-        self.progress.at(Step::Link);
+        self.progress.at(PortStep::Link);
         self.send_comreset()?;
         self.is_present()
     }

@@ -25,7 +25,7 @@ use crate::cmd::{
 };
 use crate::eh::EhOutcome;
 use crate::identify::DriveId;
-use crate::port::{DriveConfig, Occupant, Port, State, Step};
+use crate::port::{DriveConfig, Occupant, Port, PortStep, State};
 use crate::regs::{Reg, IS_BUS_ERROR, IS_ERROR, IS_HOTPLUG, IS_TFE, STATUS_DF, STATUS_ERR};
 
 /// ATA registers of a command, those of 48 bits with both halves (ACS-4 section 7.1).
@@ -150,7 +150,12 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// A command of the driver's own, in the place of what is in slot 0.
-    fn exec_internal(&self, step: Step, taskfile: Taskfile, timeout_us: u64) -> Result<(), Error> {
+    fn exec_internal(
+        &self,
+        step: PortStep,
+        taskfile: Taskfile,
+        timeout_us: u64,
+    ) -> Result<(), Error> {
         self.exec_internal_data(step, taskfile, false, None, Deadline::after(timeout_us))
     }
 
@@ -158,7 +163,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// `writes`.
     pub(crate) fn exec_internal_data(
         &self,
-        step: Step,
+        step: PortStep,
         taskfile: Taskfile,
         writes: bool,
         data: Option<(u64, u32)>,
@@ -176,7 +181,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     }
 
     /// A command that returns a sector.
-    fn sector(&self, step: Step, taskfile: Taskfile) -> Result<[u8; SECTOR_BYTES], Error> {
+    fn sector(&self, step: PortStep, taskfile: Taskfile) -> Result<[u8; SECTOR_BYTES], Error> {
         self.memory.poison_sector();
         let data = Some(self.memory.sector_bus());
         self.exec_internal_data(step, taskfile, false, data, Deadline::after(QUICK_US))?;
@@ -189,7 +194,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             command: IDENTIFY_DEVICE,
             ..Taskfile::default()
         };
-        self.sector(Step::Identify, taskfile)
+        self.sector(PortStep::Identify, taskfile)
     }
 
     /// A refusal is an answer; anything else is an error.
@@ -214,7 +219,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             lba: u64::from(log),
             ..Taskfile::default()
         };
-        self.sector(Step::ReadLog, taskfile)
+        self.sector(PortStep::ReadLog, taskfile)
     }
 
     /// SET FEATURES: device-initiated power management on, or off.
@@ -225,7 +230,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             count: 3,
             ..Taskfile::default()
         };
-        self.exec_internal(Step::SetFeatures, taskfile, QUICK_US)
+        self.exec_internal(PortStep::SetFeatures, taskfile, QUICK_US)
     }
 }
 
@@ -258,7 +263,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         }
         let issued = self.active_tags.issued.load(Ordering::SeqCst);
         if issued != 0 && (self.regs.read(Reg::Sact) | self.regs.read(Reg::Ci)) & issued != 0 {
-            self.progress.at(Step::WaitIdle);
+            self.progress.at(PortStep::WaitIdle);
             self.record_timeout(issued);
         }
         self.latch_finished();
@@ -339,12 +344,17 @@ impl<P: Platform, M: Mmio> Port<P, M> {
         };
         self.exclusive(state, |state| {
             self.memory.clear_rfis();
-            let reply =
-                match self.exec_internal_data(Step::PassThrough, taskfile, write, data, deadline) {
-                    Ok(()) => self.reply()?,
-                    Err(Error::Refused(tfd)) => self.failure(tfd)?,
-                    Err(why) => return Err(why),
-                };
+            let reply = match self.exec_internal_data(
+                PortStep::PassThrough,
+                taskfile,
+                write,
+                data,
+                deadline,
+            ) {
+                Ok(()) => self.reply()?,
+                Err(Error::Refused(tfd)) => self.failure(tfd)?,
+                Err(why) => return Err(why),
+            };
             if command.sets_cache() && !reply.is_failure() {
                 state.occupant = Occupant::Drive(self.reread_id(about)?);
             }
@@ -458,7 +468,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             ..Taskfile::default()
         };
         // One that refuses is not what was promised.
-        self.unless_refused(self.exec_internal(Step::SetFeatures, taskfile, OFF_US))?;
+        self.unless_refused(self.exec_internal(PortStep::SetFeatures, taskfile, OFF_US))?;
         self.reread_id(now)
     }
 
@@ -500,7 +510,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             return Ok(());
         }
         self.wait_idle(DRAIN_US);
-        self.progress.at(Step::Halt);
+        self.progress.at(PortStep::Halt);
         self.stop_engine()?;
         match self.active_tags.issued.load(Ordering::SeqCst) {
             0 => self.start_engine()?,
@@ -511,7 +521,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             },
         }
         let flushed = match about.id.write_cache {
-            true => self.exec_internal(Step::Flush, cmd::flush(), FLUSH_US),
+            true => self.exec_internal(PortStep::Flush, cmd::flush(), FLUSH_US),
             false => Ok(()),
         };
         let parked = match flushed {
@@ -521,7 +531,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
                     command: STANDBY_IMMEDIATE,
                     ..Taskfile::default()
                 };
-                self.exec_internal(Step::Standby, taskfile, FLUSH_US)
+                self.exec_internal(PortStep::Standby, taskfile, FLUSH_US)
             }
             Err(why) => Err(why),
         };

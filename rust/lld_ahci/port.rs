@@ -58,7 +58,7 @@ pub struct Port<P: Platform, M: Mmio> {
     /// Which commands the device has.
     pub(crate) active_tags: ActiveTags,
     /// What the control path is doing.
-    pub(crate) progress: Progress<Step>,
+    pub(crate) progress: Progress<PortStep>,
     /// The bits of the drive's [`DriveQuirks`].
     pub(crate) quirks: AtomicU64,
     /// How much the link may sleep.
@@ -237,7 +237,7 @@ pub(crate) struct TimeoutReport {
 /// The control path's steps, of which a failure names the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Step {
+pub(crate) enum PortStep {
     Probe,
     Halt,
     Link,
@@ -253,7 +253,7 @@ pub(crate) enum Step {
     Standby,
 }
 
-impl Steps for Step {
+impl Steps for PortStep {
     const NAMES: &'static [&'static str] = &[
         "making the port",
         "stopping the port (PxCMD.ST, FRE = 0)",
@@ -290,7 +290,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
             config,
             memory,
             active_tags: ActiveTags::new(),
-            progress: Progress::new(Step::Probe),
+            progress: Progress::new(PortStep::Probe),
             quirks: AtomicU64::new(0),
             lpm: LpmState::default(),
             irq: IrqMask::new(),
@@ -494,7 +494,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
 
     /// Starts the command list of a port whose drive is ready; earlier errors are forgotten.
     pub(crate) fn start_engine(&self) -> Result<(), Error> {
-        self.progress.at(Step::Run);
+        self.progress.at(PortStep::Run);
         if self.regs.get(Reg::Tfd)? & (STATUS_BSY | STATUS_DRQ) != 0 {
             return Err(Error::Timeout);
         }
@@ -513,7 +513,7 @@ impl<P: Platform, M: Mmio> Port<P, M> {
     /// Starts the command list anew after a command that failed: nothing is with the device
     /// afterwards. [`Error::Timeout`]: it takes a reset of the link.
     pub(crate) fn restart_engine(&self) -> Result<(), Error> {
-        self.progress.at(Step::Halt);
+        self.progress.at(PortStep::Halt);
         self.clear_st()?;
         self.start_engine()
     }
@@ -540,11 +540,11 @@ mod tests {
 
     #[test]
     fn every_step_has_its_own_name() {
-        assert_eq!(Step::Standby as usize + 1, Step::NAMES.len());
-        let progress = Progress::new(Step::Probe);
-        progress.at(Step::Identify);
+        assert_eq!(PortStep::Standby as usize + 1, PortStep::NAMES.len());
+        let progress = Progress::new(PortStep::Probe);
+        progress.at(PortStep::Identify);
         assert_eq!(progress.name(), "IDENTIFY DEVICE");
-        progress.at(Step::Standby);
+        progress.at(PortStep::Standby);
         assert_eq!(progress.name(), "STANDBY IMMEDIATE");
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! # Commands
 //! Each is a function that makes a submission queue entry; what data it has is at the bus address
-//! that it is given. [`Step`] names them, and what else the control path may be at, so that a
+//! that it is given. [`AdminStep`] names them, and what else the control path may be at, so that a
 //! failure can be told by name.
 
 use cell::sync::{fence, AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -540,7 +540,7 @@ pub(crate) fn is_passthru_allowed(sqe: &Sqe) -> bool {
 /// What the control path may be at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Step {
+pub(crate) enum AdminStep {
     Probe,
     Disable,
     Enable,
@@ -568,7 +568,7 @@ pub(crate) enum Step {
     Shutdown,
 }
 
-impl Steps for Step {
+impl Steps for AdminStep {
     const NAMES: &'static [&'static str] = &[
         "reading the capabilities (CAP)",
         "disabling the controller (CC.EN = 0)",
@@ -652,11 +652,11 @@ mod tests {
 
     #[test]
     fn every_step_has_its_own_name() {
-        assert_eq!(Step::Shutdown as usize + 1, Step::NAMES.len());
-        let progress = hal::Progress::new(Step::Probe);
-        progress.at(Step::Shutdown);
+        assert_eq!(AdminStep::Shutdown as usize + 1, AdminStep::NAMES.len());
+        let progress = hal::Progress::new(AdminStep::Probe);
+        progress.at(AdminStep::Shutdown);
         assert_eq!(progress.name(), "shutting down (CC.SHN)");
-        progress.at(Step::PassThrough);
+        progress.at(AdminStep::PassThrough);
         assert_eq!(progress.name(), "an admin command passed through");
     }
 }

@@ -16,9 +16,9 @@ use hal::{
     Severity, Temperature, SENSORS,
 };
 
-use crate::admin::Step;
+use crate::admin::AdminStep;
 use crate::ctrl::{
-    Bounds, ControllerId, Events, HmbOutcome, NvmeController, RateLimit, State, View,
+    Bounds, ControllerId, Events, HmbOutcome, NvmeController, RateLimit, State, Structure,
 };
 use crate::regs::{CSTS, CSTS_PP};
 use crate::{admin, regs};
@@ -49,7 +49,7 @@ type Tell<'a> = &'a mut dyn FnMut(DeviceEvent<'_>);
 
 /// What an event is about (figure "Asynchronous Event Request, Completion Queue Entry Dword 0").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+enum AsyncEvent {
     /// A doorbell was written that is none, or with a value that is none.
     Doorbell,
     /// The controller fails for good.
@@ -66,7 +66,7 @@ enum Event {
     Other,
 }
 
-impl Event {
+impl AsyncEvent {
     /// From dword 0.
     fn decode(dword: u32) -> Self {
         // CAST: bits 15:8.
@@ -90,7 +90,7 @@ where
     /// A controller that refuses is served all the same.
     pub(crate) fn enable_async_events(&self, id: &ControllerId) -> Result<(), Error> {
         let report = admin::configure_events(wanted(id.events));
-        match self.command(Step::EventConfiguration, report) {
+        match self.command(AdminStep::EventConfiguration, report) {
             Ok(_) | Err(Error::Refused(_)) => {}
             Err(why) => return Err(why),
         }
@@ -180,26 +180,26 @@ where
                 uevent,
             });
         };
-        match Event::decode(dword) {
-            Event::Namespaces => {
+        match AsyncEvent::decode(dword) {
+            AsyncEvent::Namespaces => {
                 // All of it is read, so that it is reported anew; the list itself is not needed.
                 self.log_page(CHANGED_LOG, CHANGED_BYTES)?;
                 return Ok(EventAction::Rescan);
             }
-            Event::Firmware => return Ok(EventAction::Quiesce),
-            Event::Doorbell => {
+            AsyncEvent::Firmware => return Ok(EventAction::Quiesce),
+            AsyncEvent::Doorbell => {
                 warn(format_args!("it reports a doorbell that is none"));
                 return Ok(EventAction::Recover);
             }
-            Event::Persistent => {
+            AsyncEvent::Persistent => {
                 warn(format_args!("it reports an internal error that persists"));
                 return Ok(EventAction::Recover);
             }
-            Event::Error(info) => match self.log_page(ERROR_LOG, ERROR_BYTES)? {
+            AsyncEvent::Error(info) => match self.log_page(ERROR_LOG, ERROR_BYTES)? {
                 Some(entry) => warn(format_args!("{}", ErrorEntry::decode(info, &entry))),
                 None => warn(format_args!("it reports an error (kind {info})")),
             },
-            Event::Health => {
+            AsyncEvent::Health => {
                 let said = self.log_page(HEALTH_LOG, HEALTH_BYTES)?;
                 let warnings = said.map_or(0, |log| log.u8(0));
                 let before = core::mem::replace(&mut state.events.warnings, warnings);
@@ -212,7 +212,7 @@ where
                     _ => warn(format_args!("critical warning: {}", Warnings(warnings))),
                 }
             }
-            Event::Other => warn(format_args!("it reports an event ({dword:#010x})")),
+            AsyncEvent::Other => warn(format_args!("it reports an event ({dword:#010x})")),
         }
         Ok(EventAction::None)
     }
@@ -228,7 +228,7 @@ where
             return Ok(EventAction::Quiesce);
         }
         state.events.firmware = false;
-        self.progress.at(Step::Activation);
+        self.progress.at(AdminStep::Activation);
         // TIMEOUT: MTFA, tenths of a second.
         let mtfa = state.about.map_or(0, |about| about.id.mtfa);
         let limit = match mtfa.min(MTFA_MAX) {
@@ -263,11 +263,11 @@ where
 
     /// Reads the log page `id` into the second page, which has the controller report the next event
     /// about it. `None`: it has none.
-    fn log_page(&self, id: u8, bytes: usize) -> Result<Option<View<'_, P::Dma>>, Error> {
+    fn log_page(&self, id: u8, bytes: usize) -> Result<Option<Structure<'_, P::Dma>>, Error> {
         let base = self.page();
         let to = self.pages.bus_addr().wrapping_add(base as u64);
-        match self.command(Step::EventLog, admin::log_page(id, bytes, to)) {
-            Ok(_) => Ok(Some(View {
+        match self.command(AdminStep::EventLog, admin::log_page(id, bytes, to)) {
+            Ok(_) => Ok(Some(Structure {
                 memory: &self.pages,
                 base,
             })),
@@ -384,7 +384,7 @@ struct ErrorEntry {
 }
 
 impl ErrorEntry {
-    fn decode<D: DmaMem>(info: u8, at: &View<'_, D>) -> Self {
+    fn decode<D: DmaMem>(info: u8, at: &Structure<'_, D>) -> Self {
         Self {
             info,
             count: at.u64(0),
@@ -434,12 +434,12 @@ where
         let base = self.page();
         let to = self.pages.bus_addr().wrapping_add(base as u64);
         let read = admin::log_page_retaining_event(HEALTH_LOG, HEALTH_BYTES, to);
-        match self.command(Step::HealthLog, read) {
+        match self.command(AdminStep::HealthLog, read) {
             Ok(_) => {}
             Err(Error::Refused(_)) => return Ok(None),
             Err(why) => return Err(why),
         }
-        let log = View {
+        let log = Structure {
             memory: &self.pages,
             base,
         };
@@ -448,7 +448,7 @@ where
 }
 
 /// `None`: the composite temperature is not there.
-fn decode<D: DmaMem>(log: &View<'_, D>, bounds: Bounds) -> Option<Temperature> {
+fn decode<D: DmaMem>(log: &Structure<'_, D>, bounds: Bounds) -> Option<Temperature> {
     let mut sensors = [None; SENSORS];
     for (at, sensor) in (SENSOR..).step_by(2).zip(sensors.iter_mut()) {
         *sensor = celsius(log.u16(at));
@@ -475,20 +475,20 @@ mod tests {
     #[test]
     fn events_are_what_the_specification_has() {
         let cases = [
-            (0x0001_0000, Event::Doorbell),
-            (0x0001_0100, Event::Doorbell),
-            (0x0001_0200, Event::Error(2)),
-            (0x0001_0300, Event::Persistent),
-            (0x0001_0400, Event::Error(4)),
-            (0x0002_0001, Event::Health),
-            (0x0004_0002, Event::Namespaces),
-            (0x0003_0102, Event::Firmware),
-            (0x0007_0202, Event::Other),
-            (0x00c0_0007, Event::Other),
-            (0xffff_ffff, Event::Other),
+            (0x0001_0000, AsyncEvent::Doorbell),
+            (0x0001_0100, AsyncEvent::Doorbell),
+            (0x0001_0200, AsyncEvent::Error(2)),
+            (0x0001_0300, AsyncEvent::Persistent),
+            (0x0001_0400, AsyncEvent::Error(4)),
+            (0x0002_0001, AsyncEvent::Health),
+            (0x0004_0002, AsyncEvent::Namespaces),
+            (0x0003_0102, AsyncEvent::Firmware),
+            (0x0007_0202, AsyncEvent::Other),
+            (0x00c0_0007, AsyncEvent::Other),
+            (0xffff_ffff, AsyncEvent::Other),
         ];
         for (dword, event) in cases {
-            assert_eq!(Event::decode(dword), event, "{dword:#x}");
+            assert_eq!(AsyncEvent::decode(dword), event, "{dword:#x}");
         }
         assert_eq!(wanted(0), 0x1f);
         assert_eq!(wanted(u32::MAX), 0x31f);

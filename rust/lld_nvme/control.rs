@@ -13,7 +13,7 @@ use hal::{
     Queues, Refused, Reservations, Shutdown, Temperature, Unit,
 };
 
-use crate::admin::Step;
+use crate::admin::AdminStep;
 use crate::ctrl::{DeferredFrees, NvmeController};
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue};
 use crate::timeout_report::Registers;
@@ -105,7 +105,7 @@ where
 
     fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
         let state = self.state()?;
-        self.progress.at(Step::Shutdown);
+        self.progress.at(AdminStep::Shutdown);
         self.admin.close();
         match how {
             Shutdown::Dead => Ok(()),
@@ -154,7 +154,7 @@ where
         let Some((qid, cid)) = queue.name_of(tag) else {
             return Ok(false);
         };
-        self.progress.at(Step::Abort);
+        self.progress.at(AdminStep::Abort);
         let deadline = Deadline::after(limit_us.min(admin::TIMEOUT_US));
         let sqe = admin::abort(qid, cid);
         let reply = self

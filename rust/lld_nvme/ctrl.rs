@@ -11,7 +11,7 @@ use cell::sync::{AtomicBool, AtomicU64, Ordering};
 use cell::{Guard, TryLock};
 use hal::{Deadline, DmaMem, Error, Limits, Mmio, PciIds, Platform};
 
-use crate::admin::{Admin, Cns, Step};
+use crate::admin::{Admin, AdminStep, Cns};
 use crate::cqe::RetryDelays;
 use crate::queue::{NvmeDrain, NvmeIssue, NvmeQueue, Shadow};
 use crate::quirks::Quirks;
@@ -41,7 +41,7 @@ where
     pub(crate) pages: P::Dma,
     /// The I/O queue pairs that exist, which a start after a reset creates again.
     pub(crate) live_pairs: P::Table<TryLock<Option<LiveQueuePair<P::Dma>>>>,
-    pub(crate) progress: hal::Progress<Step>,
+    pub(crate) progress: hal::Progress<AdminStep>,
     /// The bits of [`Quirks`]: the function's, and once it is identified the model's.
     pub(crate) quirks: AtomicU64,
     /// Interrupts come by a pin.
@@ -279,7 +279,7 @@ where
             live_pairs: platform.table(usize::from(QUEUES_MAX), |_| TryLock::new(None))?,
             mmio,
             cap,
-            progress: hal::Progress::new(Step::Probe),
+            progress: hal::Progress::new(AdminStep::Probe),
             quirks: AtomicU64::new(quirks.bits()),
             pin: AtomicBool::new(false),
             shared: AtomicBool::new(false),
@@ -331,7 +331,7 @@ where
     }
 
     /// Sends a command of the driver's own; any status but success is [`Error::Refused`] with it.
-    pub(crate) fn command(&self, step: Step, sqe: Sqe) -> Result<u64, Error> {
+    pub(crate) fn command(&self, step: AdminStep, sqe: Sqe) -> Result<u64, Error> {
         self.progress.at(step);
         let deadline = Deadline::after(admin::TIMEOUT_US);
         let reply = (self.admin).submit(&self.platform, &self.mmio, sqe, deadline)?;
@@ -344,14 +344,14 @@ where
     /// Identify into the second page.
     pub(crate) fn identify(
         &self,
-        step: Step,
+        step: AdminStep,
         cns: Cns,
         nsid: u32,
-    ) -> Result<View<'_, P::Dma>, Error> {
+    ) -> Result<Structure<'_, P::Dma>, Error> {
         let base = self.page();
         let to = self.pages.bus_addr().wrapping_add(base as u64);
         self.command(step, admin::identify(cns, nsid, to))?;
-        Ok(View {
+        Ok(Structure {
             memory: &self.pages,
             base,
         })
@@ -385,7 +385,7 @@ impl<P: Platform, M: Mmio> DeferredFrees<P, M> {
 }
 
 impl ControllerId {
-    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+    pub(crate) fn decode<D: DmaMem>(at: &Structure<'_, D>) -> Self {
         let (sqes, cqes) = (at.u8(512), at.u8(513));
         let oncs = at.u16(520);
         Self {
@@ -456,13 +456,13 @@ impl HmbRequirements {
 
 /// A structure in DMA memory.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a, D> {
+pub(crate) struct Structure<'a, D> {
     pub(crate) memory: &'a D,
     /// Where it begins.
     pub(crate) base: usize,
 }
 
-impl<D: DmaMem> View<'_, D> {
+impl<D: DmaMem> Structure<'_, D> {
     pub(crate) fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut bytes = [0; N];
         self.memory

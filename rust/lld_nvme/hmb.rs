@@ -11,7 +11,7 @@ use cell::sync::Ordering;
 use core::fmt;
 use hal::{DmaMem, Error, Mmio, Platform};
 
-use crate::admin::Step;
+use crate::admin::AdminStep;
 use crate::ctrl::{
     ControllerId, HmbOutcome, HmbRequirements, HostMemoryBuffer, NvmeController, State,
 };
@@ -61,7 +61,7 @@ where
             .wrapping_shr(u32::from(self.cap.page_shift_min()));
         // CAST: at most 2^22 pages.
         let sqe = admin::enable_hmb(units as u32, memory.list.bus_addr(), memory.count, before);
-        match self.command(Step::HostMemoryBuffer, sqe) {
+        match self.command(AdminStep::HostMemoryBuffer, sqe) {
             Ok(_) if before => {}
             Ok(_) => state.hmb_outcome = Some(HmbOutcome::Enabled(memory.bytes, memory.count)),
             Err(Error::Refused(status)) => {

@@ -11,12 +11,12 @@ use cell::sync::Ordering;
 use cell::TryLock;
 use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Limits, Mmio, Platform};
 
-use crate::admin::{AdminBase, Cns, Step};
+use crate::admin::{AdminBase, AdminStep, Cns};
 use crate::cqe::Cids;
 use crate::ctrl::{
     About, ControllerId, DeferredFrees, LiveQueuePair, NvmeController, State, QUEUES_MAX,
 };
-use crate::queue::{NvmeQueue, Plan, Shadow};
+use crate::queue::{NvmeQueue, QueueParts, Shadow};
 use crate::quirks::Quirks;
 use crate::regs::{
     Cap, ACQ, AQA, ASQ, CC, CC_EN, CC_SHN, CC_SHN_NORMAL, CRTO, CSTS, CSTS_CFS, CSTS_RDY,
@@ -89,7 +89,7 @@ where
     /// What the controller says of itself. The quirks of its model are added to those of its
     /// function.
     fn identify_controller(&self) -> Result<ControllerId, Error> {
-        let view = self.identify(Step::IdentifyController, Cns::Controller, 0)?;
+        let view = self.identify(AdminStep::IdentifyController, Cns::Controller, 0)?;
         let id = ControllerId::decode(&view);
         self.add_quirks(Quirks::of_model(id.vendor, &id.model, &id.firmware));
         // 1: an I/O controller; 0: one older than the field.
@@ -109,7 +109,7 @@ where
         let base = self.page();
         self.pages.zero(base, admin::IDENTIFY_BYTES);
         let table = self.pages.bus_addr().wrapping_add(base as u64);
-        match self.command(Step::PowerStates, admin::disable_apst(table)) {
+        match self.command(AdminStep::PowerStates, admin::disable_apst(table)) {
             Ok(_) | Err(Error::Refused(_)) => Ok(()),
             Err(why) => Err(why),
         }
@@ -126,7 +126,7 @@ where
         self.pages.zero(base, admin::HOST_BEHAVIOR_BYTES);
         self.pages.write32(base, admin::RETRY_DELAYS);
         let from = self.pages.bus_addr().wrapping_add(base as u64);
-        match self.command(Step::HostBehavior, admin::host_behavior(from)) {
+        match self.command(AdminStep::HostBehavior, admin::host_behavior(from)) {
             Ok(_) | Err(Error::Refused(_)) => Ok(()),
             Err(why) => Err(why),
         }
@@ -136,7 +136,7 @@ where
     /// [`Error::Malformed`]: fewer are granted than `exist`.
     fn set_queue_count(&self, exist: u16) -> Result<u16, Error> {
         let wanted = self.quirk_set().queues(self.queues_wanted());
-        let result = self.command(Step::NumberOfQueues, admin::number_of_queues(wanted))?;
+        let result = self.command(AdminStep::NumberOfQueues, admin::number_of_queues(wanted))?;
         let queues = admin::granted(result).min(wanted);
         if queues < exist {
             return Err(Error::Malformed);
@@ -214,7 +214,10 @@ where
         shadow.memory.zero(0, shadow.memory.len());
         let values = shadow.memory.bus_addr();
         let events = values.wrapping_add(shadow.events as u64);
-        match self.command(Step::DoorbellBuffer, admin::doorbell_buffer(values, events)) {
+        match self.command(
+            AdminStep::DoorbellBuffer,
+            admin::doorbell_buffer(values, events),
+        ) {
             Ok(_) => Ok(()),
             Err(Error::Refused(_)) if first => {
                 state.shadow = None;
@@ -252,7 +255,7 @@ where
             return Err(Error::Timeout);
         }
         let quirks = self.quirk_set();
-        let plan = Plan {
+        let plan = QueueParts {
             qid,
             tags,
             cids: Cids::new(quirks.first_cid(), !quirks.has(Quirks::SKIP_CID_GEN)),
@@ -287,16 +290,16 @@ where
     /// 5.6).
     fn announce(&self, qid: u16, made: &LiveQueuePair<P::Dma>) -> Result<(), Error> {
         let create = admin::create_cq(qid, made.entries, made.cq.bus_addr(), made.vector);
-        self.command(Step::CreateCompletionQueue, create)?;
+        self.command(AdminStep::CreateCompletionQueue, create)?;
         let medium = self.quirk_set().has(Quirks::MEDIUM_PRIO_SQ);
         let create = admin::create_sq(qid, made.entries, made.sq.bus_addr(), medium);
-        let refused = self.command(Step::CreateSubmissionQueue, create);
+        let refused = self.command(AdminStep::CreateSubmissionQueue, create);
         if let Err(Error::Refused(status)) = refused {
             // The one without the other is of no use, and its memory is about to go. What is
             // reported is what failed first.
-            self.command(Step::DeleteCompletionQueue, admin::delete_cq(qid))
+            self.command(AdminStep::DeleteCompletionQueue, admin::delete_cq(qid))
                 .map_err(|_| Error::Fatal)?;
-            self.progress.at(Step::CreateSubmissionQueue);
+            self.progress.at(AdminStep::CreateSubmissionQueue);
             return Err(Error::Refused(status));
         }
         refused.map(|_| ())
@@ -304,7 +307,7 @@ where
 
     /// After `Ok` the device touches no memory.
     pub(crate) fn disable(&self) -> Result<(), Error> {
-        self.progress.at(Step::Disable);
+        self.progress.at(AdminStep::Disable);
         self.disable_after(Patience::Full)
     }
 
@@ -324,7 +327,7 @@ where
 
     /// Enables the disabled controller.
     fn enable(&self) -> Result<(), Error> {
-        self.progress.at(Step::Enable);
+        self.progress.at(AdminStep::Enable);
         let base = self.admin.rewind();
         self.enabled.store(true, Ordering::Relaxed);
         let page_shift = self.cap.page_shift_min();

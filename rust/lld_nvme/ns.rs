@@ -10,8 +10,8 @@ use cell::sync::Ordering;
 use core::ops::RangeInclusive;
 use hal::{Discard, DmaMem, Error, Mmio, Platform, Refused, Topology, Unit, UnitIds, UnitKind};
 
-use crate::admin::{Cns, Step, IDENTIFY_BYTES};
-use crate::ctrl::{About, NvmeController, View};
+use crate::admin::{AdminStep, Cns, IDENTIFY_BYTES};
+use crate::ctrl::{About, NvmeController, Structure};
 use crate::quirks::Quirks;
 use crate::regs::VS;
 use crate::sqe::{BLOCKS_MAX, RANGES_MAX};
@@ -153,7 +153,7 @@ where
         if version < VERSION_2_0 && !self.cap.has_command_sets() {
             return Ok(NvmLimits::default());
         }
-        match self.identify(Step::NvmLimits, Cns::CommandSetController, 0) {
+        match self.identify(AdminStep::NvmLimits, Cns::CommandSetController, 0) {
             Ok(view) => Ok(NvmLimits::decode(&view)),
             Err(Error::Refused(_)) => Ok(NvmLimits::default()),
             Err(why) => Err(why),
@@ -176,7 +176,7 @@ where
         }
         let to = self.pages.bus_addr();
         let list = admin::identify(Cns::ActiveNamespaces, nsid, to);
-        self.command(Step::ActiveNamespaces, list)?;
+        self.command(AdminStep::ActiveNamespaces, list)?;
         Ok(Some(Listed::Here))
     }
 
@@ -188,7 +188,7 @@ where
         about: &About,
         limits: NvmLimits,
     ) -> Result<Option<Result<Unit, Refused>>, Error> {
-        let view = match self.identify(Step::IdentifyNamespace, Cns::Namespace, nsid) {
+        let view = match self.identify(AdminStep::IdentifyNamespace, Cns::Namespace, nsid) {
             Ok(view) => view,
             Err(Error::Refused(_)) => {
                 let why = "Identify Namespace failed";
@@ -217,7 +217,11 @@ where
         if !said || self.quirk_set().has(Quirks::NO_NS_DESC_LIST) {
             return Ok(Descriptors::default());
         }
-        match self.identify(Step::NamespaceDescriptors, Cns::NamespaceDescriptors, nsid) {
+        match self.identify(
+            AdminStep::NamespaceDescriptors,
+            Cns::NamespaceDescriptors,
+            nsid,
+        ) {
             Ok(view) => Ok(Descriptors::decode(&view)),
             Err(Error::Refused(_)) => Ok(Descriptors::default()),
             Err(why) => Err(why),
@@ -331,7 +335,7 @@ fn refusal(id: &NamespaceId, said: &Descriptors) -> Option<&'static str> {
 }
 
 impl NamespaceId {
-    pub(crate) fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+    pub(crate) fn decode<D: DmaMem>(at: &Structure<'_, D>) -> Self {
         let nsfeat = at.u8(24);
         let flbas = at.u8(26);
         // Bits 6:5 extend the index when there are more than 16 formats (NLBAF counts them, less
@@ -430,7 +434,7 @@ impl NamespaceId {
 impl Descriptors {
     /// Walks the list: each descriptor is type, length, two reserved bytes, then its value; length
     /// 0 ends it.
-    fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+    fn decode<D: DmaMem>(at: &Structure<'_, D>) -> Self {
         let mut found = Self::default();
         let mut place = 0usize;
         while place <= IDENTIFY_BYTES - 4 {
@@ -454,7 +458,7 @@ impl Descriptors {
 }
 
 impl NvmLimits {
-    fn decode<D: DmaMem>(at: &View<'_, D>) -> Self {
+    fn decode<D: DmaMem>(at: &Structure<'_, D>) -> Self {
         Self {
             wzsl: at.u8(1),
             dmrl: at.u8(3),
@@ -490,7 +494,7 @@ mod tests {
     fn descriptors_end_where_the_structure_does() {
         let decode = |words: &[(usize, u32)]| {
             let memory = structure(words);
-            Descriptors::decode(&View {
+            Descriptors::decode(&Structure {
                 memory: &memory,
                 base: IDENTIFY_BYTES,
             })
@@ -509,7 +513,7 @@ mod tests {
 
     fn namespace(words: &[(usize, u32)]) -> NamespaceId {
         let memory = structure(words);
-        NamespaceId::decode(&View {
+        NamespaceId::decode(&Structure {
             memory: &memory,
             base: IDENTIFY_BYTES,
         })

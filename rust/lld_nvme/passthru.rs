@@ -18,9 +18,9 @@
 
 use hal::{poll_until, Backoff, Deadline, DmaMem, Error, Mmio, Platform, Queue, TagBatch};
 
-use crate::admin::{Cns, Step, IDENTIFY_BYTES, TIMEOUT_US};
+use crate::admin::{AdminStep, Cns, IDENTIFY_BYTES, TIMEOUT_US};
 use crate::cqe::AdminReply;
-use crate::ctrl::{Log, NvmeController, PassthruQueue, State, View};
+use crate::ctrl::{Log, NvmeController, PassthruQueue, State, Structure};
 use crate::ns::NamespaceId;
 use crate::queue::{NvmeDrain, NvmeIssue};
 use crate::sqe::Sqe;
@@ -89,7 +89,7 @@ where
         if !admin::is_passthru_allowed(&sqe) {
             return Err(Error::Invalid);
         }
-        self.progress.at(Step::PassThrough);
+        self.progress.at(AdminStep::PassThrough);
         self.fill_in(&mut sqe, data)?;
         let deadline = deadline(timeout_ms, TIMEOUT_US, wanted);
         let reply = self.admin.submit(&self.platform, &self.mmio, sqe, deadline);
@@ -177,7 +177,7 @@ where
     }
 
     fn shift_of(&self, nsid: u32) -> Result<u8, Error> {
-        let view = self.identify(Step::IdentifyNamespace, Cns::Namespace, nsid)?;
+        let view = self.identify(AdminStep::IdentifyNamespace, Cns::Namespace, nsid)?;
         let id = NamespaceId::decode(&view);
         match id {
             _ if id.blocks == 0 => Err(Error::Invalid),
@@ -216,7 +216,7 @@ where
             return Err(Error::Invalid);
         }
         let queue = self.passthru_queue(&mut state)?;
-        self.progress.at(Step::IoPassThrough);
+        self.progress.at(AdminStep::IoPassThrough);
         self.fill_in(&mut sqe, data)?;
         let deadline = deadline(timeout_ms, IO_TIMEOUT_US, wanted);
         queue.submit(&self.platform, &self.mmio, sqe, data, deadline)
@@ -390,9 +390,9 @@ where
         if about.id.has_effects_log {
             let base = self.page();
             let to = self.pages.bus_addr().wrapping_add(base as u64);
-            match self.command(Step::EffectsLog, admin::log_page(LOG, LOG_BYTES, to)) {
+            match self.command(AdminStep::EffectsLog, admin::log_page(LOG, LOG_BYTES, to)) {
                 Ok(_) => {
-                    let view = View {
+                    let view = Structure {
                         memory: &self.pages,
                         base,
                     };

@@ -13,7 +13,7 @@ use hal::{
     Reserve,
 };
 
-use crate::admin::{Cns, Step};
+use crate::admin::{AdminStep, Cns};
 use crate::ctrl::NvmeController;
 use crate::ns::NamespaceId;
 use crate::passthru::{ACQUIRE, KEYS_BYTES, KEY_BYTES, REGISTER, RELEASE, REPORT};
@@ -95,7 +95,7 @@ where
         if !about.id.has_reservations {
             return Ok(false);
         }
-        let view = self.identify(Step::IdentifyNamespace, Cns::Namespace, nsid)?;
+        let view = self.identify(AdminStep::IdentifyNamespace, Cns::Namespace, nsid)?;
         Ok(NamespaceId::decode(&view).has_reservations)
     }
 

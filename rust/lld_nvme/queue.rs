@@ -48,7 +48,7 @@ use crate::{cqe, regs, sqe, timeout_report};
 pub struct NvmeQueue<P: Platform, M: Mmio> {
     /// Which commands are with the device.
     tags: TagTable<P>,
-    slots: P::Table<Slot>,
+    slots: P::Table<CidSlot>,
     /// How CIDs are made.
     numbers: Cids,
     /// Log2 of the bytes from one submission queue entry to the next.
@@ -109,7 +109,7 @@ impl NvmeDrain {
 /// A slot. Whoever has its tag changes it: the issuer until the command is issued, the drainer from
 /// when it is proven finished; the tag table's Acquire and Release are between them.
 #[derive(Debug)]
-struct Slot(AtomicU32);
+struct CidSlot(AtomicU32);
 
 impl<P: Platform, M: Mmio> Queue for NvmeQueue<P, M> {
     type Issue = NvmeIssue;
@@ -384,7 +384,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
 
     /// The command of `slot` has ended: from here on its CID answers nothing, and its list is free.
     #[inline]
-    fn end(&self, slot: &Slot) {
+    fn end(&self, slot: &CidSlot) {
         let page = slot.end(self.numbers.next(slot.cid()));
         if page != Page::default() {
             self.lists.give_back(page);
@@ -402,7 +402,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
     }
 }
 
-impl Slot {
+impl CidSlot {
     /// One whose first command has this CID.
     fn new(cid: u16) -> Self {
         Self(AtomicU32::new(u32::from(cid)))
@@ -549,7 +549,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
 }
 
 /// What makes a queue, decided by the control path.
-pub(crate) struct Plan<D, M> {
+pub(crate) struct QueueParts<D, M> {
     /// Queue identifier, from 1.
     pub(crate) qid: u16,
     /// Tags; entries are one more.
@@ -575,7 +575,11 @@ pub(crate) struct Plan<D, M> {
 impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
     /// Memory and tables for a queue; the controller does not know it yet. `page` is the alignment
     /// that it needs. Sleeps.
-    pub(crate) fn new(platform: &P, plan: Plan<P::Dma, M>, page: usize) -> Result<Self, Error> {
+    pub(crate) fn new(
+        platform: &P,
+        plan: QueueParts<P::Dma, M>,
+        page: usize,
+    ) -> Result<Self, Error> {
         let entries = plan.tags.checked_add(1).ok_or(Error::Invalid)?;
         let memory = |entry: usize| {
             let bytes = usize::from(entries).saturating_mul(entry);
@@ -585,7 +589,7 @@ impl<P: Platform, M: Mmio> NvmeQueue<P, M> {
             tags: TagTable::new(platform, plan.tags)?,
             slots: platform.table(usize::from(plan.tags), |at| {
                 // CAST: at most 65,535 tags.
-                Slot::new(plan.cids.of(at as u16))
+                CidSlot::new(plan.cids.of(at as u16))
             })?,
             numbers: plan.cids,
             sqe_shift: plan.sqe_shift,

@@ -18,7 +18,7 @@
 use cell::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// How many times as long as what was lost passes until the next trial: 50 ms after a slice of 3
-/// ms. With 256 a slice that fio took to start 256 threads cost psync-256 a third of its window,
+/// ms. With 256 a slice that fio took to start 256 threads cost psync-256 a third of its window.
 const REST: u64 = 16;
 /// The pause doubles for each trial that has failed in a row, up to this many times.
 const MOST_DOUBLINGS: u32 = 10;

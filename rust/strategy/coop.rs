@@ -32,13 +32,13 @@ use engine::{
 };
 use hal::{Error, Platform};
 
-use crate::hybrid::{Cpu, LoadWindow, Sample, Source};
+use crate::hybrid::{CpuUser, LoadWindow, Sample, Source};
 use crate::predict::{Carried, Foresight, Planned};
 use crate::{Account, Stakes};
 
-/// How many requests one drain on submission ends. It has its CPU for itself meanwhile, and issues
-/// as many in their place: with SATA some 25,000 instructions, where the longest interrupt handler
-/// of libata takes 40,000 (`bench/run handlers-sata`).
+/// How many requests one drain in passing ends, a tick's too. It has its CPU for itself meanwhile,
+/// and issues as many in their place: with SATA some 25,000 instructions, where the longest
+/// interrupt handler of libata takes 40,000 (`bench/run handlers-sata`).
 const VISIT: usize = 8;
 /// For how many intervals of the ticks a command is deferred at most: however long the device
 /// takes, a batch is there by then, or the threads have something else to do.
@@ -129,14 +129,14 @@ impl<P: Platform> Coop<P> {
     /// Whom a drain keeps from this CPU, if it was noticed so; `wakes`: somebody sleeps for what it
     /// ended.
     #[inline]
-    fn interrupted(view: &impl View, by: Source, wakes: bool) -> Cpu {
+    fn interrupted(view: &impl View, by: Source, wakes: bool) -> CpuUser {
         if by == Source::Passing {
-            return Cpu::Io;
+            return CpuUser::Io;
         }
         match view.interrupted() {
-            Interrupted::Nobody => Cpu::Idle,
-            Interrupted::Thread if wakes => Cpu::Other,
-            _ => Cpu::Io,
+            Interrupted::Nobody => CpuUser::Idle,
+            Interrupted::Thread if wakes => CpuUser::Other,
+            _ => CpuUser::Io,
         }
     }
 

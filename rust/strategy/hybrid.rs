@@ -55,7 +55,7 @@ pub(crate) enum Source {
 
 /// Whom an interrupt or a tick keeps from the CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cpu {
+pub(crate) enum CpuUser {
     /// Nobody.
     Idle,
     /// A thread that does nothing for I/O here, while another sleeps for what the drain ended: who
@@ -71,7 +71,7 @@ pub(crate) struct Sample {
     /// Who drained.
     pub(crate) by: Source,
     /// Who had its CPU, if it interrupted anybody.
-    pub(crate) cpu: Cpu,
+    pub(crate) cpu: CpuUser,
     /// Commands that were ended.
     pub(crate) ended: usize,
     /// How many were outstanding before.
@@ -140,7 +140,7 @@ impl LoadWindow {
             self.note_late(sample.cpu, u64::from(ended), view.polling().interval_ns());
         }
         if ended != 0 {
-            let idle = sample.cpu != Cpu::Io && sample.by == Source::Interrupt;
+            let idle = sample.cpu != CpuUser::Io && sample.by == Source::Interrupt;
             let drains = sample.drains;
             self.idle = self.idle.wrapping_add(if idle { drains } else { 0 });
             self.drains = self.drains.wrapping_add(drains);
@@ -156,19 +156,19 @@ impl LoadWindow {
 
     /// Notes what a tick has kept waiting that found `ended` commands over.
     #[inline]
-    fn note_late(&mut self, cpu: Cpu, ended: u64, interval_ns: u64) {
+    fn note_late(&mut self, cpu: CpuUser, ended: u64, interval_ns: u64) {
         let kept = match cpu {
-            Cpu::Io => {
+            CpuUser::Io => {
                 // CAST: a batch at most.
                 self.found = self.found.wrapping_add(ended as u32);
                 return;
             }
             // The CPU, once; each that sleeps.
-            Cpu::Idle => {
+            CpuUser::Idle => {
                 self.idled = true;
                 1
             }
-            Cpu::Other => ended,
+            CpuUser::Other => ended,
         };
         let late = late_ns(interval_ns).saturating_mul(kept);
         self.late_ns = self.late_ns.saturating_add(late);
@@ -177,7 +177,7 @@ impl LoadWindow {
     /// The load has become a much less deep one than that of the trial.
     #[inline]
     fn is_shallow(&self, sample: Sample) -> bool {
-        sample.cpu == Cpu::Idle && sample.depth.saturating_mul(DEEPER) < self.tried_at
+        sample.cpu == CpuUser::Idle && sample.depth.saturating_mul(DEEPER) < self.tried_at
     }
 
     /// What ticks have taken, and what was late by them.

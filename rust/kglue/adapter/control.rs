@@ -9,8 +9,8 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use engine::{Costs, Cpu, Learned, Mode, Selectable, View};
 use hal::{
-    Answer, Controller, Error, Holder, LinkPower, Registered, Reservations, Reserve,
-    Temperature, Unit,
+    Answer, Controller, Error, Holder, LinkPower, Registered, Reservations, Reserve, Temperature,
+    Unit,
 };
 use kernel::error::code::ENODEV;
 use kernel::prelude::*;
@@ -376,7 +376,7 @@ fn write_queue<C: Controller, B: Bus>(to: &mut dyn Write, at: usize, io: &Io<C, 
 /// strategies know goes in as often as each has measured.
 fn write_forecast<'a>(
     to: &mut dyn Write,
-    strategies: impl Iterator<Item = &'a queue::Strategy> + Clone,
+    strategies: impl Iterator<Item = &'a queue::Chosen> + Clone,
 ) -> fmt::Result {
     // In loops: the names of iterators that do all of it are longer than objtool takes.
     for class in Class::all() {

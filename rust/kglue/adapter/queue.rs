@@ -23,10 +23,10 @@ use crate::work::{Pinned, Target};
 const MOST_VIOLATIONS: u64 = 16;
 
 /// What decides for a hardware queue.
-pub(crate) type Strategy = Selected<KernelPlatform>;
+pub(crate) type Chosen = Selected<KernelPlatform>;
 /// A hardware queue of controller `C` as the block layer uses it.
 pub(crate) type Io<C, B> =
-    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
+    IoQueue<KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
 
 /// Of this many interrupts the time is taken of one.
 const TIMED: u64 = 16;

@@ -24,7 +24,7 @@ use kernel::sync::lock::mutex::MutexBackend;
 use kernel::sync::lock::Guard;
 
 use crate::adapter::config::{Bus, Suspend};
-use crate::adapter::queue::{HwQueue, Strategy};
+use crate::adapter::queue::{Chosen, HwQueue};
 use crate::adapter::state::{Adapter, DEAD, LIVE, LOOK_AGAIN_US, SUSPENDED, WELL};
 use crate::blk::upper::BlkUpper;
 use crate::compat::synchronize_rcu;
@@ -64,7 +64,7 @@ impl Down {
 
 /// A hardware queue at rest.
 type ClosedQueue<'a, C, B> =
-    Quiesced<'a, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Strategy>;
+    Quiesced<'a, KernelPlatform, <C as Controller>::Queue, BlkUpper<<B as Bus>::Map>, Chosen>;
 
 impl<C: Controller, B: Bus> Adapter<C, B> {
     /// Lays the queues to rest, which `quiesced` says then, stops the controller, and ends what it

@@ -521,7 +521,7 @@ pub(crate) struct HctxData {
     pub(crate) stats: Arc<DiskStats>,
 }
 
-// SAFETY: the pointer is to a value that is shared between all contexts anyway (the strategy's
+// SAFETY: the pointer is to a value that is shared between all contexts anyway (the engine's
 // queue is `Sync`).
 unsafe impl Send for HctxData {}
 // SAFETY: as above.

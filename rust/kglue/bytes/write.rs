@@ -25,7 +25,7 @@ const _: () = assert!(SPAN == shims::HIOPS_BYTES_SPAN as usize);
 
 /// What a write is to be.
 #[derive(Clone, Copy)]
-struct Kind {
+struct WriteKind {
     how: How,
     /// What is written is durable.
     fua: bool,
@@ -33,7 +33,7 @@ struct Kind {
     untorn: bool,
 }
 
-impl Kind {
+impl WriteKind {
     fn of(flags: u32) -> Self {
         let has = |flag: u32| flags & flag != 0;
         Self {
@@ -57,7 +57,7 @@ extern "C" fn hiops_bytes_write(
         // CAST: an errno.
         return EINVAL.to_errno() as isize;
     };
-    match write(GenDisk::of(disk), pos, from, count, Kind::of(flags)) {
+    match write(GenDisk::of(disk), pos, from, count, WriteKind::of(flags)) {
         // CAST: at most some thousand.
         Ok(count) => count as isize,
         // CAST: an errno.
@@ -72,7 +72,7 @@ fn write(
     pos: u64,
     from: &mut IovIterSource<'_>,
     count: usize,
-    kind: Kind,
+    kind: WriteKind,
 ) -> Result<usize, Error> {
     let bytes = &disk.shared().bytes;
     // Before there is a buffer: who waits here keeps none from others.
@@ -113,7 +113,14 @@ extern "C" fn hiops_bytes_begin_write(
         // CAST: an errno.
         return EINVAL.to_errno() as isize;
     };
-    let error = match begin(GenDisk::of(disk), pos, from, count, kiocb, Kind::of(flags)) {
+    let error = match begin(
+        GenDisk::of(disk),
+        pos,
+        from,
+        count,
+        kiocb,
+        WriteKind::of(flags),
+    ) {
         Ok(()) => EIOCBQUEUED,
         Err(error) => error,
     };
@@ -129,7 +136,7 @@ fn begin(
     from: &mut IovIterSource<'_>,
     count: usize,
     kiocb: Kiocb,
-    kind: Kind,
+    kind: WriteKind,
 ) -> Result<(), Error> {
     let how = How {
         may_wait: false,

@@ -54,7 +54,7 @@ pub trait PciDriver: 'static {
 type PciAdapter<T> = Adapter<<T as PciDriver>::Controller, PciBus>;
 
 /// A function that is bound to driver `T`; what probe leaves behind for remove.
-pub struct Bound<T: PciDriver> {
+pub struct BoundFunction<T: PciDriver> {
     // Dropped in this order: temperatures, node, handlers, adapter (with queues, DMA memory,
     // vectors), claim.
     thermometer: Option<Thermometer>,
@@ -84,7 +84,7 @@ fn start<T: PciDriver>(
         .map_err(|error| Failed("interrupt vectors", error))
 }
 
-impl<T: PciDriver> Bound<T> {
+impl<T: PciDriver> BoundFunction<T> {
     /// Makes the controller's node, and shows its temperatures: without these it serves as well.
     /// Sleeps.
     fn show(&mut self, function: &Function) {
@@ -109,7 +109,7 @@ impl<T: PciDriver> Bound<T> {
 
 // SAFETY: what is made of the function is a part of the result, dropped in an order in which nobody
 // comes any more for what goes.
-unsafe impl<T: PciDriver> Binding for Bound<T> {
+unsafe impl<T: PciDriver> Binding for BoundFunction<T> {
     const NAME: &'static CStr = T::NAME;
 
     fn new(function: &Function) -> Result<KBox<Self>, Failed> {

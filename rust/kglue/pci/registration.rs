@@ -205,7 +205,7 @@ impl<B: Binding> Power<B> {
 }
 
 /// What happens to a function.
-trait Event {
+trait DeviceCall {
     /// Sees to it. An error was told.
     fn befalls<B: Binding>(bound: &B) -> Result;
 }
@@ -219,27 +219,27 @@ enum Resumes {}
 /// The machine goes down.
 enum ShutsDown {}
 
-impl Event for Suspends {
+impl DeviceCall for Suspends {
     fn befalls<B: Binding>(bound: &B) -> Result {
         // The machine stays awake.
         bound.suspend(Suspend::Sleep).then_some(()).ok_or(EBUSY)
     }
 }
 
-impl Event for IsReset {
+impl DeviceCall for IsReset {
     fn befalls<B: Binding>(bound: &B) -> Result {
         bound.suspend(Suspend::Reset);
         Ok(())
     }
 }
 
-impl Event for Resumes {
+impl DeviceCall for Resumes {
     fn befalls<B: Binding>(bound: &B) -> Result {
         bound.resume().map_err(to_errno)
     }
 }
 
-impl Event for ShutsDown {
+impl DeviceCall for ShutsDown {
     fn befalls<B: Binding>(bound: &B) -> Result {
         bound.shutdown();
         Ok(())
@@ -249,7 +249,7 @@ impl Event for ShutsDown {
 /// # Safety
 /// Called by the PM core for a function that is bound to the driver, and stays so: it holds the
 /// device's lock across the callback.
-unsafe extern "C" fn sleeps<B: Binding, E: Event>(dev: *mut bindings::device) -> c_int {
+unsafe extern "C" fn sleeps<B: Binding, E: DeviceCall>(dev: *mut bindings::device) -> c_int {
     // SAFETY: bound.
     match E::befalls(unsafe { bound::<B>(dev) }) {
         Ok(()) => 0,
@@ -260,7 +260,7 @@ unsafe extern "C" fn sleeps<B: Binding, E: Event>(dev: *mut bindings::device) ->
 /// # Safety
 /// Called by the PCI core, as all below are, for a function that is bound to the driver and stays
 /// so.
-unsafe extern "C" fn happens<B: Binding, E: Event>(pdev: *mut bindings::pci_dev) {
+unsafe extern "C" fn happens<B: Binding, E: DeviceCall>(pdev: *mut bindings::pci_dev) {
     // What is wrong is told there.
     // SAFETY: bound.
     let _ = E::befalls(unsafe { bound::<B>(&raw mut (*pdev).dev) });

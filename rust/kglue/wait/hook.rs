@@ -226,7 +226,7 @@ impl Hook {
             if !TOLD.swap(true, Ordering::Relaxed) {
                 pr_warn!(
                     "io_schedule() can't be hooked (error {}): I/O is finished by whoever finds it \
-                     complete; `lazy` is unavailable. Is a live patch in slot?\n",
+                     complete; `lazy` is unavailable. Is a live patch in place?\n",
                     failed
                 );
             }

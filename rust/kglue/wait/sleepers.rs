@@ -3,7 +3,7 @@
 //!
 //! blk_io_schedule() sleeps with half of kernel.hung_task_timeout_secs as its time-out, so that a
 //! thread whose I/O takes minutes is seen alive. schedule_timeout() would set a timer up for that
-//! and delete it again, for each I/O: 370 instructions, a fiftieth of a read. Here a sleeper writes
+//! and delete it again, for each I/O: 350 instructions, a fiftieth of a read. Here a sleeper writes
 //! down when its time-out is over, and one timer for all of them, which comes twice a second while
 //! anybody sleeps so, wakes those that are due.
 //!
