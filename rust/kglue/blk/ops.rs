@@ -53,15 +53,16 @@ impl Iterator for Run<'_> {
         if self.switches.latency() {
             rq.own().start.set(self.start);
         }
-        track(&rq, self.switches, self.noted);
+        track(&rq, self.switches, || self.noted);
         Some(rq)
     }
 }
 
-/// Notes the thread that waits for `rq`, if that is of use (`noted`) and certain.
+/// Notes the thread that waits for `rq`, if that is certain, and of use, which `noted` says: for a
+/// request of io_uring it is not asked.
 #[inline(always)]
-fn track(rq: &Rq, switches: Switches, noted: bool) {
-    rq.set_waiter(match noted && rq.view().may_be_slept_for() {
+fn track(rq: &Rq, switches: Switches, noted: impl FnOnce() -> bool) {
+    rq.set_waiter(match rq.view().may_be_slept_for() && noted() {
         true => wait::track(rq, switches.coop()),
         false => None,
     });
@@ -151,7 +152,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
         } else {
             data.stats.submitted(1);
             start(&rq, switches);
-            track(&rq, switches, queue.io.tracks(switches));
+            track(&rq, switches, || queue.io.tracks(switches));
         }
         queue.io.submit(Req::Block(rq), last);
         queue.io.poll_on_submit(switches);
