@@ -298,10 +298,16 @@ pub(crate) fn look() {
 
 /// An interrupt, before it ends anything, looks which thread it interrupts, and counts whether that
 /// is a waiter. With preemption off.
+#[inline]
 pub(crate) fn look_from_interrupt() {
-    let Some(table) = table().filter(|table| table.cpu_waiters.look()) else {
-        return;
-    };
+    if let Some(table) = table().filter(|table| table.cpu_waiters.look()) {
+        meet_interrupted(table);
+    }
+}
+
+/// See [`look_from_interrupt`].
+#[inline(never)]
+fn meet_interrupted(table: &Table) {
     match interrupts_waiter() {
         true => table.cpu_waiters.meet(true),
         false if hiops_on_idle_cpu() => {}

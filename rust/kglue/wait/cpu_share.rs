@@ -136,16 +136,11 @@ impl CpuWaiters {
     /// An interrupt or a tick looks which thread it interrupts while waiters are ready; or, after
     /// turns were lost, whether the thread that they were lost to is still there. Whether waiters
     /// are ready. With preemption off.
+    // Inline up to there: mostly nobody is ready, and no turn was lost.
+    #[inline]
     pub(crate) fn look(&self) -> bool {
-        let Some(share) = self.here() else {
-            return false;
-        };
-        if share.is_crowded() {
-            share.see(hiops_this_pid(), share.last.load(Ordering::Relaxed));
-        } else if share.turns.has_failed() {
-            share.relent(hiops_on_idle_cpu(), now_ms());
-        }
-        share.has_ready()
+        self.here()
+            .is_some_and(|share| (share.has_ready() || share.turns.has_failed()) && share.look())
     }
 
     /// An interrupt has met, while waiters are ready, one of them (`is_waiter`), or a thread of
@@ -183,6 +178,17 @@ impl Share {
     #[inline]
     fn has_ready(&self) -> bool {
         self.ready.load(Ordering::Relaxed) != 0
+    }
+
+    /// See [`CpuWaiters::look`].
+    #[inline(never)]
+    fn look(&self) -> bool {
+        if self.is_crowded() {
+            self.see(hiops_this_pid(), self.last.load(Ordering::Relaxed));
+        } else if self.turns.has_failed() {
+            self.relent(hiops_on_idle_cpu(), now_ms());
+        }
+        self.has_ready()
     }
 
     /// A thread that yields has its turn again soon, as far as is known.
