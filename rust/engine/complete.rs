@@ -45,15 +45,22 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     #[inline]
     pub fn drain(&self, by: Context) -> usize {
         match by {
-            Context::Irq => self.drain_interrupt(),
+            Context::Irq => self.drain_as_interrupt(),
             _ => self.drain_for(by, false),
         }
     }
 
-    /// The interrupt takes all completions that are there: as [`IoQueue::drain_up_to`] without a
-    /// bound, and without a look at whether anything came.
-    #[inline]
-    fn drain_interrupt(&self) -> usize {
+    /// As [`IoQueue::drain_interrupt`], out of line.
+    #[inline(never)]
+    fn drain_as_interrupt(&self) -> usize {
+        self.drain_interrupt()
+    }
+
+    /// [`IoQueue::drain`] by the interrupt, which takes all completions that are there: as
+    /// [`IoQueue::drain_up_to`] without a bound, and without a look at whether anything came.
+    // Inline in the interrupt's handler, for which it is; elsewhere `drain` is small.
+    #[inline(always)]
+    pub fn drain_interrupt(&self) -> usize {
         let (by, mut total, mut issued) = (Context::Irq, 0usize, 0);
         for _ in 0..=ROUNDS {
             let Some(mut side) = self.drain.lock_or_knock() else {

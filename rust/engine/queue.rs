@@ -662,7 +662,7 @@ impl<U: Upper> CompletionBatch<U> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end(&mut self, upper: &U, rq: U::Request, outcome: Outcome) {
         upper.end_cmd(&mut self.batch, rq, outcome);
         self.count = self.count.wrapping_add(1);
@@ -682,7 +682,7 @@ impl<U: Upper> CompletionBatch<U> {
 
     /// Finishes the batch, if it is one; returns how many requests were in it. Nothing is added to
     /// it afterwards.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&mut self, upper: &U, by: Context) -> usize {
         if self.count != 0 {
             upper.finish(&mut self.batch, by);

@@ -146,15 +146,15 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         self.io.note_interrupt(stamps_to_ns(lead));
     }
 
-    /// Serves its interrupt, which came at `begin`.
-    #[inline]
-    pub(crate) fn serve(&self, begin: u64) {
+    /// Serves its interrupt, which came at `begin`, and has `drain` take the completions.
+    #[inline(always)]
+    pub(crate) fn serve(&self, begin: u64, drain: impl FnOnce(&Io<C, B>) -> usize) {
         let nth = self.stats.interrupts.load(Ordering::Relaxed);
         if nth % TIMED == 0 {
             self.sample(begin);
         }
         wait::look_from_interrupt();
-        self.io.drain(Context::Irq);
+        drain(&self.io);
         // One handler a vector at a time: no exchange is needed.
         count(&self.stats.interrupts);
         took(begin, &self.stats.max_irq);

@@ -95,9 +95,15 @@ impl EndedRequests {
         self.single.push(rq);
     }
 
-    /// Ends all but the offers, and counts them under `by`. Any context.
-    #[inline]
+    /// As [`EndedRequests::end_now`], out of line.
+    #[inline(never)]
     pub(super) fn end(&mut self, by: Context) {
+        self.end_now(by);
+    }
+
+    /// Ends all but the offers, and counts them under `by`. Any context.
+    #[inline(always)]
+    pub(super) fn end_now(&mut self, by: Context) {
         self.count(by);
         // While bios end, as behind any driver.
         let bh_off = by != Context::Irq && hiops_bh_off();
@@ -117,7 +123,7 @@ impl EndedRequests {
     }
 
     /// Counts the requests of the batch, run by run of the same hctx.
-    #[inline]
+    #[inline(always)]
     fn count(&self, by: Context) {
         let mut rest = self.batch.iter();
         let mut run = rest.clone();

@@ -287,7 +287,7 @@ impl<C: Controller, B: Bus> Interrupt for Adapter<C, B> {
         let begin = stamp();
         let queue = self.queue_of(vector);
         if let Some(queue) = queue.filter(|_| !C::ACKNOWLEDGES && vector != EVENTS) {
-            queue.serve(begin);
+            queue.serve(begin, |io| io.drain_interrupt());
             return true;
         }
         match self.controller.interrupt(vector) {
@@ -296,7 +296,7 @@ impl<C: Controller, B: Bus> Interrupt for Adapter<C, B> {
             Cause::AsyncEvent => self.call(),
         }
         match queue {
-            Some(queue) => queue.serve(begin),
+            Some(queue) => queue.serve(begin, |io| io.drain(Context::Irq)),
             None => self.interrupt_all(vector, begin),
         }
         true
@@ -324,7 +324,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             queue.io.drain(Context::Irq);
         });
         if let Some(queue) = first {
-            queue.serve(begin);
+            queue.serve(begin, |io| io.drain(Context::Irq));
         }
     }
 }

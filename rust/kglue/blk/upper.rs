@@ -55,8 +55,14 @@ impl<M: MapKind> BlkUpper<M> {
         })
     }
 
+    /// As [`BlkUpper::conclude`], out of line.
+    #[inline(never)]
+    fn conclude_rarely(&self, ended: &mut EndedRequests, rq: Rq) {
+        self.conclude(ended, rq);
+    }
+
     /// Unmaps `rq`, which is over, and puts it to those that end with `ended`.
-    #[inline]
+    #[inline(always)]
     fn conclude(&self, ended: &mut EndedRequests, mut rq: Rq) {
         self.map.unmap(&mut rq);
         if cfg!(CONFIG_FAIL_IO_TIMEOUT) {
@@ -76,7 +82,7 @@ impl<M: MapKind> BlkUpper<M> {
     #[cold]
     fn fail(&self, ended: &mut EndedRequests, mut rq: Rq, failure: Failure) {
         if !batch::is_worth_a_try(&rq, failure) {
-            return self.conclude(ended, rq);
+            return self.conclude_rarely(ended, rq);
         }
         self.map.unmap(&mut rq);
         if let Some(waiter) = rq.waiter() {
@@ -87,7 +93,7 @@ impl<M: MapKind> BlkUpper<M> {
 
     /// Offers each of those that are to be to the thread that waits for it; what is not taken is
     /// the caller's to end, in `ended`.
-    #[inline]
+    #[inline(never)]
     fn offer(&self, ended: &mut EndedRequests) {
         let mut offers = core::mem::take(&mut ended.offers);
         while let Some(rq) = offers.pop() {
@@ -96,7 +102,7 @@ impl<M: MapKind> BlkUpper<M> {
                 None => Some(Offer(rq)),
             };
             if let Some(Offer(rq)) = back {
-                self.conclude(ended, rq);
+                self.conclude_rarely(ended, rq);
             }
         }
     }
@@ -106,7 +112,7 @@ impl<M: MapKind> BlkUpper<M> {
     #[inline]
     pub(crate) fn end_claimed(&self, rq: Rq, by: Context) {
         let mut ended = EndedRequests::default();
-        self.conclude(&mut ended, rq);
+        self.conclude_rarely(&mut ended, rq);
         self.finish(&mut ended, by);
     }
 }
@@ -222,7 +228,7 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         );
     }
 
-    #[inline]
+    #[inline(always)]
     fn end_cmd(&self, ended: &mut EndedRequests, rq: Req, outcome: Outcome) {
         let rq = match rq {
             Req::Block(rq) => rq,
@@ -245,12 +251,16 @@ impl<M: MapKind> Upper for BlkUpper<M> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn finish(&self, ended: &mut EndedRequests, by: Context) {
         if !ended.offers.is_empty() {
             self.offer(ended);
         }
-        ended.end(by);
+        match by {
+            // Inline: where each completion has an interrupt, it is a part of each.
+            Context::Irq => ended.end_now(by),
+            _ => ended.end(by),
+        }
     }
 
     fn can_poll(&self) -> bool {
