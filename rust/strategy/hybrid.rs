@@ -37,6 +37,14 @@ const TRIAL: u64 = 2;
 /// A load more than this many times as deep as the one that the last trial began on is another one;
 /// and so is one that is so much less deep, where an idle CPU shows that all of it is outstanding.
 const DEEPER: u64 = 2;
+/// A trial is over when it is seen to have failed so early: after this many completions,
+const EARLY: u32 = WINDOW / 4;
+/// that took so much longer, as a part of what they take with interrupts. The project's own choice:
+/// several times what a window may vary by ([`SLOWER`]), and what it takes to find the first ones.
+const MUCH_SLOWER: u64 = 8;
+/// Such a trial counts as this many: as long as no more is outstanding, the next one would find the
+/// same. It begins after 128 times what was lost, and takes less than a hundredth of the time.
+const STAYS: u32 = 4;
 /// A window counts as slower from that part of its length on. The project's own choice: with it a
 /// drive of 5 us is interrupted, and one of 80 us with 32 reads in flight polled.
 const SLOWER: u64 = 32;
@@ -147,7 +155,9 @@ impl LoadWindow {
             let depth = sample.depth.saturating_mul(u64::from(drains));
             self.depth = self.depth.saturating_add(depth);
         }
-        let over = polled && sample.by == Source::Tick && self.is_dear(polling, view);
+        let over = polled
+            && sample.by == Source::Tick
+            && (self.is_dear(polling, view) || self.has_failed(polling, view));
         if self.ended < WINDOW && !over {
             return polled;
         }
@@ -205,11 +215,22 @@ impl LoadWindow {
     }
 
     /// The CPU was idle now and then in this polled window, which took `ns`, and commands were
-    /// slower than with interrupts: whatever CPU time was saved, nobody had a use for it.
-    fn is_slower(&self, ns: u64) -> bool {
-        let usual = self.length_ns.saturating_add(self.length_ns / SLOWER);
+    /// slower than with interrupts, by more than one in `part`: whatever CPU time was saved, nobody
+    /// had a use for it.
+    fn is_slower(&self, ns: u64, part: u64) -> bool {
+        let usual = self.length_ns.saturating_add(self.length_ns / part);
         let ended = usual.saturating_mul(u64::from(self.ended)) / u64::from(WINDOW);
         self.idled && ns > ended
+    }
+
+    /// This is a trial, and it is seen before its window is over that commands are much slower: it
+    /// has lost what a trial may.
+    #[inline]
+    fn has_failed(&self, polling: &Account, view: &impl View) -> bool {
+        self.idled
+            && self.ended >= EARLY
+            && !polling.has_credit()
+            && self.is_slower(view.now_ns().saturating_sub(self.since_ns), MUCH_SLOWER)
     }
 
     fn stakes(&self) -> Stakes {
@@ -236,14 +257,23 @@ impl LoadWindow {
         let length_ns = now_ns.saturating_sub(self.since_ns);
         let depth = self.depth.checked_div(u64::from(self.drains)).unwrap_or(0);
         let poll = if polled {
-            let took = match self.is_slower(length_ns) {
-                true => self.price_ns.saturating_mul(2),
-                false => self.polled_ns(&costs, view.polling().interval_ns()),
-            };
             let stakes = self.stakes();
+            let failed = self.has_failed(polling, view);
+            let took = if failed {
+                self.price_ns.saturating_add(stakes.trial_ns)
+            } else if self.is_slower(length_ns, SLOWER) {
+                self.price_ns.saturating_mul(2)
+            } else {
+                self.polled_ns(&costs, view.polling().interval_ns())
+            };
             // Up to here it has taken the time of a window, or less.
             match took.checked_sub(self.price_ns) {
-                Some(more) => polling.spend(more, stakes, now_ms),
+                Some(more) => {
+                    polling.spend(more, stakes, now_ms);
+                    if failed {
+                        polling.persist(STAYS, now_ms);
+                    }
+                }
                 None => {
                     let saved = self.price_ns.saturating_sub(took);
                     polling.earn(saved, stakes, now_ms);

@@ -150,6 +150,24 @@ fn who_polls_is_no_slower_beside_an_idle_cpu() {
     );
 }
 
+/// A trial loses no more commands' time than it takes to see that; what has saved something before
+/// is given its windows.
+#[test]
+fn a_trial_of_commands_that_are_much_slower_is_over_early() {
+    let ticks = |saved: u32| {
+        let mut line = polled(DEAR_NS);
+        let passing = |line: &mut Line| line.drain(12 * US, Source::Passing, 1, CpuUser::Io, 8);
+        assert!((0..saved * WINDOW).all(|_| passing(&mut line)));
+        let usual_ns = 4 * 12 * US;
+        let tick = |line: &mut Line| {
+            line.drain(usual_ns + usual_ns / 4, Source::Tick, 4, CpuUser::Idle, 8)
+        };
+        (1..).find(|_| !tick(&mut line)).unwrap_or(0)
+    };
+    assert_eq!(ticks(0), EARLY / 4);
+    assert!(ticks(1) >= WINDOW / 4, "{}", ticks(1));
+}
+
 #[test]
 fn an_idle_cpu_is_interrupted() {
     assert!(!line(COSTS.interrupt_ns).interrupts(12 * US, CpuUser::Idle, 8));
