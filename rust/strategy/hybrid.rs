@@ -218,7 +218,8 @@ impl LoadWindow {
     /// slower than with interrupts, by more than one in `part`: whatever CPU time was saved, nobody
     /// had a use for it.
     fn is_slower(&self, ns: u64, part: u64) -> bool {
-        let usual = self.length_ns.saturating_add(self.length_ns / part);
+        let more = self.length_ns.checked_div(part).unwrap_or(0);
+        let usual = self.length_ns.saturating_add(more);
         let ended = usual.saturating_mul(u64::from(self.ended)) / u64::from(WINDOW);
         self.idled && ns > ended
     }
