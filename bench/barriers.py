@@ -23,7 +23,7 @@ FEW = 0.005
 ENTRIES = {"submission": read_path.ENTRIES["down"],
            "completion": re.compile(r"^kglue::irq::handle::| as kglue::timers::Expired>::expired$"),
            "wait": re.compile(r"^hiops_(redirect|io_schedule\w*)$"
-                              r"| as kglue::blk::hctx::Waited>::wait$|>::spin::<kglue::wait::")}
+                              r"| as kglue::blk::request::Waited>::wait$|>::spin::<kglue::wait::")}
 OTHER = "reached from none of these"
 # A function's phase is what reaches it in most reads; of one that most reads do without, in some.
 OFTEN = read_path.OFTEN, 0.2, FEW

@@ -24,6 +24,7 @@ use kernel::cpu::CpuId;
 use kernel::device::{Bound, Device};
 use kernel::dma::Coherent;
 use kernel::ffi::{c_uint, c_void};
+use kernel::jump_label::static_branch_unlikely;
 use kernel::prelude::*;
 use kernel::sync::aref::{ARef, AlwaysRefCounted};
 use kernel::sync::Arc;
@@ -240,6 +241,13 @@ impl<const N: usize> Drop for PerCpu<N> {
         // SAFETY: by the invariant; nothing is counted any more.
         unsafe { shims::hiops_percpu_free(self.0.as_ptr()) };
     }
+}
+
+/// Whether any queue may have prediction on: a no-op where none has. Any context.
+#[inline(always)]
+pub(crate) fn may_predict() -> bool {
+    // SAFETY: a static key that C defines, and whose fields have the types that are named.
+    unsafe { static_branch_unlikely!(shims::hiops_predicts, shims::hiops_key, key) }
 }
 
 /// A stamp for short intervals on one CPU, in units of its own: see [`stamps_to_ns`].

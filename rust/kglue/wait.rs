@@ -24,13 +24,12 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, 
 use engine::{Context, Expected, Nap, OnDemand, Thread, Waiter, Waiters, Waiting};
 use hal::{Error, Platform};
 use kernel::bindings;
-use kernel::jump_label::static_branch_unlikely;
 use kernel::prelude::*;
 use kernel::time::delay::fsleep;
 use kernel::time::Delta;
 
 use crate::blk::request::{HctxData, Lent, Offer, QueueRef, Rq};
-use crate::platform::{now_ns, KernelPlatform, PreemptOff};
+use crate::platform::{may_predict, now_ns, KernelPlatform, PreemptOff};
 use crate::shims;
 use crate::shims_safe::{
     hiops_hook_left, hiops_is_awake, hiops_may_yield, hiops_on_idle_cpu, hiops_pause,
@@ -205,13 +204,6 @@ pub(crate) fn expect(waiter: &Waiter<Offer, QueueRef>, what: Expected) {
     if let Some(slot) = table().and_then(|table| table.slots.get(waiter.index())) {
         slot.naps.expect(what, waiter.outstanding() <= 1);
     }
-}
-
-/// Whether any queue may have prediction on: a no-op where none has. Any context.
-#[inline(always)]
-pub(crate) fn may_predict() -> bool {
-    // SAFETY: a static key that C defines, and whose fields have the types that are named.
-    unsafe { static_branch_unlikely!(shims::hiops_predicts, shims::hiops_key, key) }
 }
 
 /// Whether the thread that is tracked with `waiter` has napped, and looks for its I/O now. Any

@@ -30,7 +30,7 @@ use crate::blk::request::{status, Fields, Lent, Offer, Rq};
 use crate::bytes::buffer::PartPieces;
 use crate::bytes::io::Req;
 use crate::compat::zeroed;
-use crate::platform::{now_ms, now_ns, raw_device, BoundDevice};
+use crate::platform::{may_predict, now_ms, now_ns, raw_device, BoundDevice};
 use crate::shims;
 use crate::shims_safe::hiops_on_idle_cpu;
 use crate::timers::{CoarseTimer, Poller};
@@ -302,7 +302,7 @@ impl<M: MapKind> Cpu for BlkUpper<M> {
 
     #[inline(always)]
     fn may_predict(&self) -> bool {
-        crate::wait::may_predict()
+        may_predict()
     }
 
     #[inline(always)]
