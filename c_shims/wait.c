@@ -245,7 +245,7 @@ bool hiops_io_wait(const bool *over, long ticks, bool is_tracked)
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 
-/* For a thread that has a bed: that is all there is to it. */
+/* For a thread that has an entry: that is all there is to it. */
 static long hiops_sleep_watched(long timeout)
 {
 	unsigned long until = jiffies + timeout;
@@ -298,7 +298,7 @@ static void notrace hiops_redirect(unsigned long ip, unsigned long parent_ip,
 		/* What is plugged has to be submitted first, which the original does. */
 		if (!hiops_is_timed(ip) || current->plug)
 			return;
-		/* Now, and not where it sleeps: leaving the module waits for all beds. */
+		/* Now, and not where it sleeps: leaving the module waits for all entries. */
 		if (hiops_sleep_begin(hiops_this_thread(),
 				      ftrace_regs_get_argument(fregs, 0)))
 			ftrace_regs_set_instruction_pointer(

@@ -22,7 +22,9 @@ use cell::sync::Ordering;
 use hal::{Detached, Event, Platform, Queue, TagBatch};
 
 use crate::policy::{Context, Drained, Mode, Strategy, View};
-use crate::queue::{Alike, CompletionBatch, DrainSide, IoQueue, IssueBudget, Leftover, Upper};
+use crate::queue::{
+    CompletionBatch, DrainSide, IoQueue, IssueBudget, Leftover, UnreportedInterrupts, Upper,
+};
 
 /// A pass over the completions that are there.
 #[derive(Clone, Copy)]
@@ -276,9 +278,9 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 }
 
-/// Interrupts of a hybrid queue are mostly alike: the strategy is told of one in this number, for
-/// all of them, so a window of load is judged a few commands later.
-const ALIKE: u32 = 8;
+/// Interrupts of a hybrid queue are mostly alike: the strategy is told of so many together, so a
+/// window of load is judged a few commands later.
+const REPORTED_TOGETHER: u32 = 8;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// After a drain that has `ended` some, a hybrid queue goes over to what the strategy thinks
@@ -293,7 +295,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             // CAST: a batch is far below that.
             let ended = ended.count() as u32;
             side.interrupts.ended = side.interrupts.ended.wrapping_add(ended);
-            if side.interrupts.drains < ALIKE {
+            if side.interrupts.drains < REPORTED_TOGETHER {
                 return false;
             }
         }
@@ -314,7 +316,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
         }
         let alike = match by {
             Context::Irq => core::mem::take(&mut side.interrupts),
-            _ => Alike::default(),
+            _ => UnreportedInterrupts::default(),
         };
         let drained = Drained {
             by,

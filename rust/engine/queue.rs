@@ -181,13 +181,13 @@ pub(crate) struct DrainSide<Q: Queue, S: Strategy> {
     pub(crate) spurious: u32,
     /// What the strategy keeps from drain to drain.
     pub(crate) notes: S::Notes,
-    /// Interrupts that the strategy was not told of yet.
-    pub(crate) interrupts: Alike,
+    /// It is told of several together.
+    pub(crate) interrupts: UnreportedInterrupts,
 }
 
-/// Drains that are alike, together.
+/// Drains by interrupts that the strategy was not told of yet, together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Alike {
+pub(crate) struct UnreportedInterrupts {
     pub(crate) drains: u32,
     /// Commands that they have ended.
     pub(crate) ended: u32,
@@ -229,7 +229,7 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
                 requests: taker,
                 spurious: 0,
                 notes: S::Notes::default(),
-                interrupts: Alike::default(),
+                interrupts: UnreportedInterrupts::default(),
             }),
             fifo: Fifo::new(platform, depth)?,
             slots,

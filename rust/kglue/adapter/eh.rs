@@ -58,7 +58,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
             queue.io.drain(Context::Sweep);
         }
         crate::wait::take_all();
-        queue.judge();
+        queue.check_violations();
         if queue.io.overdue(now_ms(), limit).is_some() {
             io.count();
             self.late_ms.store(limit, Ordering::Relaxed);

@@ -56,7 +56,7 @@ pub(crate) struct HwQueue<C: Controller, B: Bus> {
     /// In a box: queues are made on the stack.
     stats: KBox<QueueStats>,
     /// Violations from before the last reset, which count no more.
-    forgiven: AtomicU64,
+    violations_at_reset: AtomicU64,
     /// That requests wait for long was told.
     told_to_wait: AtomicBool,
 }
@@ -82,7 +82,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
             queue_ref: SetOnce::new(),
             ops: Target::new(),
             stats,
-            forgiven: AtomicU64::new(0),
+            violations_at_reset: AtomicU64::new(0),
             told_to_wait: AtomicBool::new(false),
         })
     }
@@ -127,8 +127,9 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
     }
 
     /// The controller was reset: its earlier violations count no more.
-    pub(crate) fn trust_again(&self) {
-        self.forgiven.store(self.io.violations(), Ordering::Relaxed);
+    pub(crate) fn forget_violations(&self) {
+        self.violations_at_reset
+            .store(self.io.violations(), Ordering::Relaxed);
     }
 
     /// No timer of it runs any more, nor will.
@@ -158,16 +159,16 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
         // One handler a vector at a time: no exchange is needed.
         count(&self.stats.interrupts);
         took(begin, &self.stats.max_irq);
-        self.judge();
+        self.check_violations();
     }
 
     /// Has the controller reset if it has contradicted itself too often. By what comes for sure
     /// while the queue is used: the interrupt, the timer where that is off, a poll of a queue that
     /// has neither, and a time-out. All other drainers leave it to them.
     #[inline]
-    pub(crate) fn judge(&self) {
-        let forgiven = self.forgiven.load(Ordering::Relaxed);
-        if self.io.violations().saturating_sub(forgiven) > MOST_VIOLATIONS {
+    pub(crate) fn check_violations(&self) {
+        let violations_at_reset = self.violations_at_reset.load(Ordering::Relaxed);
+        if self.io.violations().saturating_sub(violations_at_reset) > MOST_VIOLATIONS {
             self.report_violation();
         }
     }
@@ -219,7 +220,7 @@ impl<C: Controller, B: Bus> HwQueue<C, B> {
 impl<C: Controller, B: Bus> Waited for HwQueue<C, B> {
     fn wait(&self, start: WaitStart) -> Next {
         let task = CurrentTask {
-            may_yield: start.calm && start.yielded.is_none_or(|found| found),
+            may_yield: start.may_yield && start.yielded.is_none_or(|found| found),
             expected: start.expected,
         };
         if let Some((nap, late_ns)) = start.napped {
@@ -280,7 +281,7 @@ impl<C: Controller, B: Bus> Expired for HwQueue<C, B> {
         count(&self.stats.ticks);
         self.io.tick();
         took(begin, &self.stats.max_tick);
-        self.judge();
+        self.check_violations();
     }
 }
 

@@ -157,7 +157,7 @@ impl<C: Controller, B: Bus> Adapter<C, B> {
     pub(crate) fn go_on(&self, quiesced: &mut bool, started: Result<(), Error>) {
         if started.is_ok() {
             for queue in &self.queues {
-                queue.trust_again();
+                queue.forget_violations();
                 if let Some(vector) = queue.vector.filter(|_| !queue.io.polling().is_on()) {
                     self.controller.set_interrupt(vector, true);
                 }

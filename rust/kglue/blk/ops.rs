@@ -232,7 +232,7 @@ impl<C: Controller, B: Bus> Ops<C, B> {
             return 0;
         }
         let ended = queue.io.drain(Context::Poll);
-        queue.judge();
+        queue.check_violations();
         c_int::try_from(ended).unwrap_or(c_int::MAX)
     }
 

@@ -783,7 +783,7 @@ pub(crate) struct WaitStart {
     /// Whether what it waits for was over after it last yielded, if it has.
     pub(crate) yielded: Option<bool>,
     /// It may do so on this CPU.
-    pub(crate) calm: bool,
+    pub(crate) may_yield: bool,
     /// When its I/O is over.
     pub(crate) expected: Option<Expected>,
     /// How its last nap ended, and how late.

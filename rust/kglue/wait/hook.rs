@@ -34,7 +34,7 @@ unsafe extern "C" fn hiops_wait_wanted(this: u64) -> bool {
 /// ticks; `hiops_sleep_end` follows, if the answer is that the time-out is looked after.
 #[no_mangle]
 unsafe extern "C" fn hiops_sleep_begin(this: u64, ticks: c_long) -> bool {
-    table().is_some_and(|table| table.sleepers.lie_down(this, ticks))
+    table().is_some_and(|table| table.sleepers.begin_sleep(this, ticks))
 }
 
 /// # Safety
@@ -42,7 +42,7 @@ unsafe extern "C" fn hiops_sleep_begin(this: u64, ticks: c_long) -> bool {
 #[no_mangle]
 unsafe extern "C" fn hiops_sleep_end(this: u64) {
     if let Some(table) = table() {
-        table.sleepers.rise(this);
+        table.sleepers.end_sleep(this);
     }
 }
 
@@ -68,14 +68,14 @@ unsafe extern "C" fn hiops_wait_enter(
     slot.last.store(hiops_this_pid(), Ordering::Relaxed);
     let _stay = PreemptOff::new();
     table.cpu_waiters.set_ready(&slot.ready, None);
-    let calm = table.cpu_waiters.arrive();
+    let may_yield = table.cpu_waiters.arrive();
     let mut until = 0;
-    let code = match wait_on_queue(slot, waiter, thread, calm) {
+    let code = match wait_on_queue(slot, waiter, thread, may_yield) {
         Next::Sleep => {
             // CAST: a number of a CPU.
             slot.cpu.store(cpu() as u32, Ordering::Relaxed);
             // The slot is the thread's own from the one to the other.
-            match waiter.sleep(thread) && table.sleepers.lie_down(this, ticks) {
+            match waiter.sleep(thread) && table.sleepers.begin_sleep(this, ticks) {
                 true => shims::HIOPS_SLEEP_WATCHED,
                 false => shims::HIOPS_SLEEP,
             }
@@ -107,13 +107,13 @@ unsafe extern "C" fn hiops_wait_enter(
 }
 
 /// Has the queue drained that has the I/O of `thread`, the caller, if that may be: what it does
-/// next. `calm`: it may yield on this CPU. With preemption off.
+/// next. `may_yield`: it may yield on this CPU. With preemption off.
 #[inline]
 fn wait_on_queue(
     slot: &WaitSlot,
     waiter: &Waiter<Offer, QueueRef>,
     thread: Thread,
-    calm: bool,
+    may_yield: bool,
 ) -> Next {
     if slot.naps.take_vain() || !waiter.waits(thread) || !hiops_may_drain() {
         return Next::Sleep;
@@ -121,7 +121,7 @@ fn wait_on_queue(
     let queue = queue_of(waiter, thread);
     let start = WaitStart {
         yielded: slot.take_yielded(),
-        calm,
+        may_yield,
         expected: (slot.naps.expected(waiter.outstanding())).filter(|_| hiops_may_nap()),
         napped: slot
             .naps
@@ -161,7 +161,7 @@ unsafe extern "C" fn hiops_wait_leave(
         table.cpu_waiters.set_ready(&slot.ready, None);
     }
     if done == shims::HIOPS_SLEEP_WATCHED {
-        table.sleepers.rise(this);
+        table.sleepers.end_sleep(this);
     }
     let slept = done == shims::HIOPS_SLEEP || done == shims::HIOPS_SLEEP_WATCHED;
     if slept || done == shims::HIOPS_NAP {

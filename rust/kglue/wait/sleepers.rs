@@ -11,8 +11,8 @@
 //! same CPU and do not: for these it is all that the hook does.
 //!
 //! # Who keeps a sleeper alive
-//! A thread is there for an RCU grace period after it has left its bed, and the timer's handler is
-//! a read side. One that has left meanwhile is woken for nothing, as any sleeper may be.
+//! A thread is there for an RCU grace period after it has left its entry, and the timer's handler
+//! is a read side. One that has left meanwhile is woken for nothing, as any sleeper may be.
 
 use cell::sync::fence_after_exchange;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -30,21 +30,21 @@ use crate::work::Pinned;
 const INTERVAL: c_ulong = shims::HIOPS_HZ as c_ulong / 2;
 /// A shorter time-out has a timer of its own: a tenth of it is all that one may be late.
 const SHORTEST: c_ulong = 10 * INTERVAL;
-/// As a power of two, the beds: several times as many as threads wait at once.
-const BEDS: u32 = 10;
+/// As a power of two, the entries: several times as many as threads wait at once.
+const ENTRIES: u32 = 10;
 /// Nobody.
 const EMPTY: u64 = 0;
 
 /// One that sleeps with a time-out.
 #[derive(Default)]
-struct Bed {
+struct SleepEntry {
     /// The address of its record, or [`EMPTY`].
     sleeper: AtomicU64,
     /// When it is to be woken, in ticks; 0: that is not written down yet. By the sleeper.
     until: AtomicUsize,
 }
 
-impl Bed {
+impl SleepEntry {
     fn is_taken(&self) -> bool {
         self.sleeper.load(Ordering::Relaxed) != EMPTY
     }
@@ -73,9 +73,9 @@ pub(crate) fn wake_thread(address: u64) {
     unsafe { shims::hiops_wake(address) };
 }
 
-/// The beds, and their timer.
+/// The entries, and their timer.
 pub(super) struct Sleepers {
-    beds: <KernelPlatform as Platform>::Table<Bed>,
+    entries: <KernelPlatform as Platform>::Table<SleepEntry>,
     timer: KBox<CoarseTimer>,
     on: OnDemand,
 }
@@ -84,7 +84,7 @@ impl Sleepers {
     /// A timer that wakes no thread yet.
     pub(super) fn new(platform: &KernelPlatform) -> Result<Self, Error> {
         Ok(Self {
-            beds: platform.table(1 << BEDS, |_| Bed::default())?,
+            entries: platform.table(1 << ENTRIES, |_| SleepEntry::default())?,
             timer: CoarseTimer::new().map_err(|_| Error::NoMemory)?,
             on: OnDemand::default(),
         })
@@ -96,35 +96,36 @@ impl Sleepers {
         self.timer.set_target(this);
     }
 
-    /// The bed that `thread` falls on.
+    /// The entry that `thread` falls on.
     #[inline]
-    fn bed(&self, thread: u64) -> Option<&Bed> {
+    fn entry(&self, thread: u64) -> Option<&SleepEntry> {
         // Fibonacci hashing: the upper bits of the product depend on all bits of the address.
-        let hash = thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BEDS);
+        let hash = thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - ENTRIES);
         // CAST: that many bits.
-        self.beds.get(hash as usize)
+        self.entries.get(hash as usize)
     }
 
     /// `thread`, the caller, awake so far, is about to sleep for up to `ticks`. Whether the
-    /// time-out is looked after here: then it calls [`Sleepers::rise`] when it is awake again.
+    /// time-out is looked after here: then it calls [`Sleepers::end_sleep`] when it is awake again.
     #[inline]
-    pub(super) fn lie_down(&self, thread: u64, ticks: c_long) -> bool {
+    pub(super) fn begin_sleep(&self, thread: u64, ticks: c_long) -> bool {
         // The longest is for good.
-        let (Ok(ticks), Some(bed)) = (c_ulong::try_from(ticks), self.bed(thread)) else {
+        let (Ok(ticks), Some(entry)) = (c_ulong::try_from(ticks), self.entry(thread)) else {
             return false;
         };
-        if ticks < SHORTEST || ticks == c_long::MAX.unsigned_abs() || bed.is_taken() {
+        if ticks < SHORTEST || ticks == c_long::MAX.unsigned_abs() || entry.is_taken() {
             return false;
         }
-        // The hand-over with the timer: a bed is taken, a fence, the timer is looked at.
-        let sleeper = &bed.sleeper;
+        // The hand-over with the timer: a entry is taken, a fence, the timer is looked at.
+        let sleeper = &entry.sleeper;
         let taken = sleeper.compare_exchange(EMPTY, thread, Ordering::AcqRel, Ordering::Relaxed);
         if taken.is_err() {
             return false;
         }
         fence_after_exchange();
         // Never 0: a tick more or less is nothing here.
-        bed.until
+        entry
+            .until
             .store(jiffies().wrapping_add(ticks) | 1, Ordering::Relaxed);
         if self.on.start() {
             self.timer.arm_in(INTERVAL);
@@ -134,11 +135,11 @@ impl Sleepers {
 
     /// `thread`, the caller, is awake again.
     #[inline]
-    pub(super) fn rise(&self, thread: u64) {
-        if let Some(bed) = self.bed(thread) {
-            bed.until.store(0, Ordering::Relaxed);
-            // Release: who takes the bed next writes after this.
-            bed.sleeper.store(EMPTY, Ordering::Release);
+    pub(super) fn end_sleep(&self, thread: u64) {
+        if let Some(entry) = self.entry(thread) {
+            entry.until.store(0, Ordering::Relaxed);
+            // Release: who takes the entry next writes after this.
+            entry.sleeper.store(EMPTY, Ordering::Release);
         }
     }
 
@@ -147,12 +148,12 @@ impl Sleepers {
         self.wake(|_| true)
     }
 
-    fn wake(&self, is_due: impl Fn(&Bed) -> bool) -> bool {
+    fn wake(&self, is_due: impl Fn(&SleepEntry) -> bool) -> bool {
         let mut any = false;
-        for bed in self.beds.iter().filter(|bed| bed.is_taken()) {
+        for entry in self.entries.iter().filter(|entry| entry.is_taken()) {
             any = true;
-            if is_due(bed) {
-                bed.wake();
+            if is_due(entry) {
+                entry.wake();
             }
         }
         any
@@ -161,7 +162,10 @@ impl Sleepers {
     /// Whether anybody sleeps, and the timer comes.
     #[cfg(CONFIG_KUNIT = "y")]
     pub(super) fn state(&self) -> (bool, bool) {
-        (self.beds.iter().any(Bed::is_taken), self.on.is_on())
+        (
+            self.entries.iter().any(SleepEntry::is_taken),
+            self.on.is_on(),
+        )
     }
 
     /// The timer never comes again; returns when it is over. Sleeps.
@@ -172,7 +176,7 @@ impl Sleepers {
 
 impl CoarseExpired for Sleepers {
     fn coarse_expired(&self) {
-        if self.wake(Bed::is_due) || self.on.stop(|| self.wake(Bed::is_due)) {
+        if self.wake(SleepEntry::is_due) || self.on.stop(|| self.wake(SleepEntry::is_due)) {
             self.timer.arm_in(INTERVAL);
         }
     }
