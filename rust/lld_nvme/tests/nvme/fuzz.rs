@@ -124,9 +124,10 @@ impl Fuzzed {
     /// A command of a tool's.
     fn pass(&self, input: &Input) -> Result<EventAction, Error> {
         let bytes = input.below(3 * 4096) as usize & !3;
-        let data = match bytes {
-            0 => None,
-            _ => self.rig.machine.dma(bytes).ok(),
+        let data = (bytes != 0).then(|| self.rig.machine.dma(bytes));
+        let Ok(data) = data.transpose() else {
+            // Without memory the layer above sends nothing.
+            return Ok(EventAction::None);
         };
         let first = u64::from(input.byte()) | (u64::from(input.byte() & 1) << 32);
         let [a, b, c] = [0; 3].map(|_: u64| u64::from(input.word()));
