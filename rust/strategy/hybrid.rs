@@ -37,13 +37,14 @@ const TRIAL: u64 = 2;
 /// A load more than this many times as deep as the one that the last trial began on is another one;
 /// and so is one that is so much less deep, where an idle CPU shows that all of it is outstanding.
 const DEEPER: u64 = 2;
-/// A trial is over when it is seen to have failed so early: after this many completions,
+/// A trial of polling may be given up after this many completions, before its window is over. The
+/// project's own choice: what it takes to find the first ones late weighs little by then.
 const EARLY: u32 = WINDOW / 4;
-/// that took so much longer, as a part of what they take with interrupts. The project's own choice:
-/// several times what a window may vary by ([`SLOWER`]), and what it takes to find the first ones.
+/// It is given up if they took longer than with interrupts by more than one in this many parts. The
+/// project's own choice: four times what a window may vary by ([`SLOWER`]).
 const MUCH_SLOWER: u64 = 8;
-/// Such a trial counts as this many: as long as no more is outstanding, the next one would find the
-/// same. It begins after 128 times what was lost, and takes less than a hundredth of the time.
+/// A trial that was given up counts as this many failed ones: as long as no more is outstanding,
+/// the next one would find the same. That begins after 128 times what was lost.
 const STAYS: u32 = 4;
 /// A window counts as slower from that part of its length on. The project's own choice: with it a
 /// drive of 5 us is interrupted, and one of 80 us with 32 reads in flight polled.

@@ -116,7 +116,7 @@ impl Sleepers {
         if ticks < SHORTEST || ticks == c_long::MAX.unsigned_abs() || entry.is_taken() {
             return false;
         }
-        // The hand-over with the timer: a entry is taken, a fence, the timer is looked at.
+        // The hand-over with the timer: an entry is taken, a fence, the timer is looked at.
         let sleeper = &entry.sleeper;
         let taken = sleeper.compare_exchange(EMPTY, thread, Ordering::AcqRel, Ordering::Relaxed);
         if taken.is_err() {
