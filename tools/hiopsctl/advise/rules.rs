@@ -28,7 +28,7 @@ const SWITCHES: f64 = 0.9;
 /// Who waits for I/O for no more of the time keeps a CPU busy: it was 0.12 at the most of it.
 const NEVER: f64 = 0.25;
 /// A drive that takes no longer than so many times what an I/O takes of a CPU is one on which few
-/// in flight lose.
+/// in flight gain nothing.
 const FAST: f64 = 7.0;
 
 /// The interface that a drive is behind.
@@ -190,7 +190,7 @@ impl Why {
             Self::Sata => "SATA: a fifth less CPU an I/O, and 2 to 12 % more IOPS",
             Self::FewOrMany => {
                 "CPUs are short, on a drive this fast: up to 1.24 times the IOPS with 8 in flight \
-                 or more, but 1 to 7 % fewer with 4 to 6"
+                 or more, and no difference with fewer (1 to 2 % less with 2 to 6)"
             }
             Self::ThreadsShort => {
                 "CPUs are short, and threads wait: up to 1.4 times the IOPS for 0.7 of the CPU an \
