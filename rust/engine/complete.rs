@@ -279,8 +279,11 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
 }
 
 /// Interrupts of a hybrid queue are mostly alike: the strategy is told of so many together, so a
-/// window of load is judged a few commands later.
+/// window of load is judged a few commands later,
 const REPORTED_TOGETHER: u32 = 8;
+/// and of no fewer commands: what it takes to tell is shared by as many, where each has its own
+/// interrupt. A window is of 256, which are 16 samples.
+const REPORTED_ENDED: u32 = 16;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// After a drain that has `ended` some, a hybrid queue goes over to what the strategy thinks
@@ -295,7 +298,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             // CAST: a batch is far below that.
             let ended = ended.count() as u32;
             side.interrupts.ended = side.interrupts.ended.wrapping_add(ended);
-            if side.interrupts.drains < REPORTED_TOGETHER {
+            let told = &side.interrupts;
+            if told.drains < REPORTED_TOGETHER || told.ended < REPORTED_ENDED {
                 return false;
             }
         }
