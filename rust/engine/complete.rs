@@ -278,12 +278,13 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     }
 }
 
-/// Interrupts of a hybrid queue are mostly alike: the strategy is told of so many together, so a
-/// window of load is judged a few commands later,
-const REPORTED_TOGETHER: u32 = 8;
-/// and of no fewer commands: what it takes to tell is shared by as many, where each has its own
-/// interrupt. A window is of 256, which are 16 samples.
-const REPORTED_ENDED: u32 = 16;
+/// How many interrupts of a hybrid queue, which are mostly alike, the strategy is told of together,
+/// at the least. The project's own choice: a window of load is judged a few commands later.
+const TOGETHER: u32 = 8;
+/// How many it is told of together where each has ended one command, or none: telling takes some
+/// 140 instructions (`bench/compare --cpus 1 --profile 1`), which so many share. The project's own
+/// choice: a window is of 256 commands, and so of 16 samples at the least.
+const SHARED: u32 = 16;
 
 impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
     /// After a drain that has `ended` some, a hybrid queue goes over to what the strategy thinks
@@ -298,8 +299,8 @@ impl<P: Platform, Q: Queue, U: Upper, S: Strategy> IoQueue<P, Q, U, S> {
             // CAST: a batch is far below that.
             let ended = ended.count() as u32;
             side.interrupts.ended = side.interrupts.ended.wrapping_add(ended);
-            let told = &side.interrupts;
-            if told.drains < REPORTED_TOGETHER || told.ended < REPORTED_ENDED {
+            let alike = &side.interrupts;
+            if alike.drains < TOGETHER || alike.drains.max(alike.ended) < SHARED {
                 return false;
             }
         }
